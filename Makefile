@@ -1,0 +1,38 @@
+# Every verb does its own set-up first (scripts/setup.sh), so a fresh checkout needs nothing by hand.
+SHELL := /bin/bash
+PYTHON := .venv/bin/python
+export SPARK_LOCAL_IP := 127.0.0.1
+export PYTHONDONTWRITEBYTECODE := 1
+
+.PHONY: help setup demo test check format bench conformance clean
+
+help: ## what each verb does
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 20
+
+setup: ## virtual environment, packages, Java: done once, checked every time
+	@scripts/setup.sh
+
+demo: setup ## three brokers, skewed load, and Spark evening it out (about two minutes)
+	@.venv/bin/counterpoise demo
+
+test: setup ## the whole test suite (at most 15 minutes)
+	@$(PYTHON) -m pytest
+
+check: setup ## lint, format, strict types, import direction and tidiness
+	@.venv/bin/ruff check .
+	@.venv/bin/ruff format --check .
+	@.venv/bin/mypy
+	@$(PYTHON) -m pytest -q tests/test_tidy.py
+
+format: setup ## let ruff write the format
+	@.venv/bin/ruff format .
+	@.venv/bin/ruff check --fix .
+
+bench: setup ## every benchmark, beside real Apache Pulsar where its jars can be had
+	@$(PYTHON) -m bench
+
+conformance: setup ## decisions against Apache Pulsar's own classes (needs Maven, or the jars)
+	@$(PYTHON) -m tests.conformance $(ARGS)
+
+clean: ## remove what the verbs made
+	rm -rf .venv artifacts build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

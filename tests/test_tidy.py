@@ -1,0 +1,153 @@
+"""Style as a test: the direction between rooms, what pure rooms may import, sizes, dead modules."""
+
+import ast
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "src" / "counterpoise"
+
+# What each room may import besides itself: docs/ARCHITECTURE.md, "The house".
+MAY_IMPORT: dict[str, frozenset[str]] = {
+    "names": frozenset(),
+    "wire": frozenset({"names"}),
+    "quota": frozenset({"names"}),
+    "load": frozenset({"names"}),
+    "decide": frozenset({"names", "load"}),
+    "ownership": frozenset({"names"}),
+    "metadata": frozenset({"names"}),
+    "storage": frozenset({"names"}),
+    "broker": frozenset(
+        {"names", "wire", "quota", "ownership", "load", "decide", "metadata", "storage"}
+    ),
+    "admin": frozenset({"names", "broker"}),
+    "pipeline": frozenset({"names", "load", "decide"}),
+}
+# Rooms that decide and transform only: time, randomness and the world are arguments there.
+PURE = frozenset({"names", "wire", "quota", "load", "decide", "ownership"})
+IMPURE_MODULES = frozenset(
+    "asyncio datetime kazoo logging multiprocessing os pathlib psutil pyspark random selectors "
+    "shutil socket subprocess sys tempfile threading time urllib uvloop".split()
+)
+FUNCTION_LINES_MAX = 70
+MODULE_LINES_MAX = 400
+FORBIDDEN_TEXT = {
+    re.compile(r"\bFIXME\b|\bXXX\b"): "finish it, or say in a sentence what is left and why",
+    re.compile(r"#\s*type:\s*ignore(?!\[)"): "name the error: `# type: ignore[code]`",
+    re.compile(r"time\.sleep\(0?\.\d"): "await the event instead of sleeping",
+}
+
+
+def sources() -> list[Path]:
+    return sorted(p for p in PACKAGE.rglob("*.py") if not p.name.endswith("_pb2.py"))
+
+
+def room_of(path: Path) -> str:
+    relative = path.relative_to(PACKAGE)
+    return relative.parts[0] if len(relative.parts) > 1 else "app"
+
+
+def imports(path: Path) -> Iterator[tuple[int, str]]:
+    """Line and dotted name of everything the file imports, relative imports resolved."""
+    package = ("counterpoise", *path.relative_to(PACKAGE).parent.parts)
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else ()
+            prefix = ".".join((*base, *([node.module] if node.module else [])))
+            yield from ((node.lineno, f"{prefix}.{alias.name}") for alias in node.names)
+
+
+@pytest.mark.parametrize("path", sources(), ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_imports_follow_the_direction_of_the_rooms(path: Path) -> None:
+    room = room_of(path)
+    if room == "app":
+        return
+    broken = []
+    for line, name in imports(path):
+        parts = name.split(".")
+        if parts[0] == "counterpoise" and len(parts) > 1 and (PACKAGE / parts[1]).is_dir():
+            if parts[1] != room and parts[1] not in MAY_IMPORT[room]:
+                broken.append(f"line {line}: room {room!r} may not import room {parts[1]!r}")
+        elif room in PURE and parts[0] in IMPURE_MODULES and name != "random.Random":
+            broken.append(f"line {line}: pure room {room!r} may not import {name!r}")
+    assert not broken, "\n".join(broken)
+
+
+@pytest.mark.parametrize("path", sources(), ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_files_and_functions_stay_small(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    lines = text.count("\n")
+    assert lines <= MODULE_LINES_MAX, f"{lines} lines: split it by what it holds"
+    long = [
+        f"{node.name}: {node.end_lineno - node.lineno + 1} lines"
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.end_lineno is not None
+        and node.end_lineno - node.lineno + 1 > FUNCTION_LINES_MAX
+    ]
+    assert not long, f"functions over {FUNCTION_LINES_MAX} lines: {long}"
+
+
+@pytest.mark.parametrize("path", sources(), ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_no_forbidden_text(path: Path) -> None:
+    found = [
+        f"line {number}: {line.strip()!r}: {advice}"
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        for pattern, advice in FORBIDDEN_TEXT.items()
+        if pattern.search(line)
+    ]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("path", sources(), ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_dunder_all_is_sorted_and_real(path: Path) -> None:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and any(
+            isinstance(t, ast.Name) and t.id == "__all__" for t in node.targets
+        ):
+            names = ast.literal_eval(node.value)
+            assert names == sorted(names), "__all__ is not sorted"
+
+
+def test_no_dead_modules() -> None:
+    """Every module is imported by another, or is named as an entry point."""
+    entry_points = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    imported: set[str] = set()
+    for path in sources():
+        for _, name in imports(path):
+            parts = name.split(".")
+            imported.update(".".join(parts[:n]) for n in range(1, len(parts) + 1))
+    dynamic = "\n".join(p.read_text(encoding="utf-8") for p in PACKAGE.rglob("*.py"))
+    dead = []
+    for path in sources():
+        module = ".".join(("counterpoise", *path.relative_to(PACKAGE).with_suffix("").parts))
+        if path.name in {"__init__.py", "__main__.py"} or module in entry_points:
+            continue
+        if module not in imported and f'"{module}' not in dynamic:
+            dead.append(module)
+    assert not dead, f"nothing imports {dead}"
+
+
+def test_the_repository_names_no_registry_and_no_path_of_one_machine() -> None:
+    pattern = (
+        r"https?://[a-z0-9.-]*(pypi|pythonhosted|maven|npmjs|crates|debian)[a-z0-9.-]*"
+        r"|index-url|(^|[^a-z0-9_.])/(work|farm)/[a-z.]"
+    )
+    here = str(Path(__file__).relative_to(ROOT))
+    found = subprocess.run(
+        ["git", "grep", "-nIiE", pattern, "--", ".", f":!{here}"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if found.returncode not in {0, 1}:
+        pytest.skip("not a git checkout")
+    assert found.stdout == ""

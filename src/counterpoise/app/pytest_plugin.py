@@ -1,0 +1,1 @@
+"""Pytest fixtures for tests that need a Pulsar cluster."""

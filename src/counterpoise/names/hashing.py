@@ -1,0 +1,57 @@
+"""Pulsar's two hashes: where a topic lives (CRC-32) and where a key goes (Murmur3)."""
+
+from __future__ import annotations
+
+from zlib import crc32
+
+FULL_UPPER_BOUND = 0xFFFFFFFF
+"""The last point of the hash ring; the only upper bound that belongs to its own bundle."""
+
+_MASK32 = 0xFFFFFFFF
+_C1 = 0xCC9E2D51
+_C2 = 0x1B873593
+
+
+def topic_hash(topic: str) -> int:
+    """Point of the ring for a complete topic name, domain and partition suffix included.
+
+    CRC-32 over UTF-8, unsigned (``NamespaceService`` picks Guava's ``crc32`` and pads it).
+    """
+    return crc32(topic.encode())
+
+
+def _scramble(block: int) -> int:
+    block = (block * _C1) & _MASK32
+    block = ((block << 15) | (block >> 17)) & _MASK32
+    return (block * _C2) & _MASK32
+
+
+def murmur3_32(data: bytes, seed: int = 0) -> int:
+    """Murmur3 x86 32-bit with the sign bit cleared, as Pulsar's ``Murmur3_32Hash`` has it.
+
+    0 to 0x7fffffff. Routes a key to a partition (modulo the number of partitions).
+    """
+    state = seed
+    whole = len(data) & ~3
+    for at in range(0, whole, 4):
+        state ^= _scramble(int.from_bytes(data[at : at + 4], "little"))
+        state = ((state << 13) | (state >> 19)) & _MASK32
+        state = (state * 5 + 0xE6546B64) & _MASK32
+    if whole != len(data):
+        state ^= _scramble(int.from_bytes(data[whole:], "little"))
+    state ^= len(data)
+    state ^= state >> 16
+    state = (state * 0x85EBCA6B) & _MASK32
+    state ^= state >> 13
+    state = (state * 0xC2B2AE35) & _MASK32
+    state ^= state >> 16
+    return state & 0x7FFFFFFF
+
+
+STICKY_RANGE_SIZE = 65536
+"""Slots of a Key_Shared subscription (``StickyKeyConsumerSelector.DEFAULT_RANGE_SIZE``)."""
+
+
+def sticky_key_hash(key: bytes, *, range_size: int = STICKY_RANGE_SIZE) -> int:
+    """Slot of a Key_Shared message key, 0 to ``range_size`` - 1, before 0 is reserved."""
+    return murmur3_32(key) % range_size

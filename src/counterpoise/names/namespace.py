@@ -1,0 +1,95 @@
+"""A namespace, and how to tell the ones that Pulsar keeps for itself."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from counterpoise.names.errors import InvalidName
+
+_ENTITY = re.compile(r"[-=:.\w]+", re.ASCII)
+_BROKER_LOCAL = re.compile(r"[^:]+:\d+")
+
+SYSTEM_NAMESPACE_TEXT = "pulsar/system"
+
+
+def check_entity(name: str, kind: str, text: str) -> None:
+    """Raise `InvalidName` unless ``name`` is a legal tenant or namespace part of ``text``.
+
+    The alphabet is ``NamedEntity``'s: letters, digits, ``_``, ``-``, ``=``, ``:`` and ``.``.
+    """
+    if not _ENTITY.fullmatch(name):
+        raise InvalidName(
+            text,
+            f"the {kind} {name!r} must be letters, digits, '_', '-', '=', ':' or '.', at least one",
+        )
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class NamespaceName:
+    """``tenant/local``. The three-part names of Pulsar 1 (with a cluster) are refused."""
+
+    tenant: str
+    local: str
+    _text: str = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        text = f"{self.tenant}/{self.local}"
+        check_entity(self.tenant, "tenant", text)
+        check_entity(self.local, "namespace", text)
+        object.__setattr__(self, "_text", text)
+
+    @staticmethod
+    def parse(text: str) -> NamespaceName:
+        """Read ``tenant/namespace``; raise `InvalidName` for anything else."""
+        return _parse(text)
+
+    def __str__(self) -> str:
+        return self._text
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
+    @property
+    def is_heartbeat(self) -> bool:
+        """Whether this is a broker's own health-check namespace, ``pulsar/<host>:<port>``."""
+        return self.tenant == "pulsar" and _BROKER_LOCAL.fullmatch(self.local) is not None
+
+    @property
+    def is_sla_monitor(self) -> bool:
+        """Whether this is a broker's SLA-monitoring namespace, ``sla-monitor/<host>:<port>``."""
+        return self.tenant == "sla-monitor" and _BROKER_LOCAL.fullmatch(self.local) is not None
+
+    @property
+    def bound_broker(self) -> str | None:
+        """The broker id that alone may own this namespace (heartbeat, SLA), or None."""
+        return self.local if self.is_heartbeat or self.is_sla_monitor else None
+
+    @property
+    def is_system(self) -> bool:
+        """Whether Pulsar keeps this namespace for itself: ``pulsar/system``, heartbeat or SLA."""
+        return self._text == SYSTEM_NAMESPACE_TEXT or self.bound_broker is not None
+
+
+@lru_cache(maxsize=16384)
+def _parse(text: str) -> NamespaceName:
+    parts = text.split("/")
+    if len(parts) != 2:
+        raise InvalidName(text, "expected tenant/namespace")
+    return NamespaceName(*parts)
+
+
+SYSTEM_NAMESPACE = NamespaceName("pulsar", "system")
+
+_NEVER_MOVED = re.compile(r"(?:pulsar/(?:[^/]+/)?|sla-monitor/[^/]+/)[^/:]+:\d+")
+
+
+def bound_to_broker(namespace: str) -> bool:
+    """Whether no shedder may touch bundles of this namespace text (Pulsar 4.0.7's patterns).
+
+    ``pulsar/<host>:<port>`` and the three-part ``pulsar/…/<host>:<port>`` and
+    ``sla-monitor/…/<host>:<port>`` of ``LoadData.getBundleDataForLoadShedding``. Quirk kept: the
+    two-part ``sla-monitor/<host>:<port>`` and ``pulsar/system`` are not among them.
+    """
+    return _NEVER_MOVED.fullmatch(namespace) is not None

@@ -1,0 +1,174 @@
+"""How a room declares its settings: frozen dataclasses whose fields know their broker.conf name.
+
+A room writes::
+
+    @dataclass(frozen=True, slots=True)
+    class SplitOptions:
+        max_topics: int = option(
+            1000, conf="loadBalancerNamespaceBundleMaxTopics", unit="topics", low=1, dynamic=True,
+            why="a bundle with more topics is split",
+        )
+
+and reads a ``broker.conf`` with ``from_conf(SplitOptions, values)``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+_KEY = "counterpoise.option"
+
+INT32_MAX = 2**31 - 1
+INT64_MAX = 2**63 - 1
+
+
+class ConfigError(ValueError):
+    """A setting that cannot be used: its name, what is wrong, what would be right, and where."""
+
+    def __init__(self, name: str, problem: str, line: int | None = None) -> None:
+        self.name = name
+        self.problem = problem
+        self.line = line
+        where = f"line {line}: " if line is not None else ""
+        super().__init__(f"{where}{name}: {problem}")
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One setting: Pulsar's name, what it means, and which values make sense."""
+
+    conf: str
+    """The name in broker.conf, the admin API and ``--set``."""
+    default: Any
+    kind: type
+    """bool, int, float, str or tuple (a comma-separated list)."""
+    unit: str
+    why: str
+    low: float | None
+    high: float | None
+    choices: tuple[str, ...]
+    dynamic: bool
+    """Whether Pulsar lets it change while the broker runs."""
+    aliases: tuple[str, ...]
+    """Older names, read when the name itself is absent."""
+    deprecated: bool
+
+    @property
+    def range_text(self) -> str:
+        """What is allowed, for a person."""
+        if self.choices:
+            return "one of " + ", ".join(self.choices)
+        if self.kind is bool:
+            return "true or false"
+        if self.kind not in (int, float):
+            return "a comma-separated list" if self.kind is tuple else "text"
+        number = "a whole number" if self.kind is int else "a number"
+        low = None if self.low is None else f"{self.low:g}" if self.kind is float else int(self.low)
+        high = None if self.high is None else int(self.high) if self.kind is int else self.high
+        if low is not None and high is not None:
+            return f"{number} from {low} to {high}"
+        if low is not None:
+            return f"{number}, at least {low}"
+        return number if high is None else f"{number}, at most {high}"
+
+    def parse(self, text: str, line: int | None = None) -> Any:
+        """Read a value as it stands in a file; blank keeps the default. Raises `ConfigError`."""
+        text = text.strip()
+        if not text:
+            return self.default
+        try:
+            value = _READERS[self.kind](text)
+        except ValueError:
+            raise ConfigError(self.conf, f"{text!r} is not {self.range_text}", line) from None
+        return self.check(value, line)
+
+    def check(self, value: Any, line: int | None = None) -> Any:
+        """The value itself, or `ConfigError` when it is out of range."""
+        if self.choices and value not in self.choices:
+            raise ConfigError(self.conf, f"{value!r} is not {self.range_text}", line)
+        if self.kind in (int, float) and value is not None:
+            too_low = self.low is not None and not value >= self.low
+            too_high = self.high is not None and not value <= self.high
+            if too_low or too_high or value != value:
+                raise ConfigError(self.conf, f"{value} is not {self.range_text}", line)
+        return value
+
+
+def _read_bool(text: str) -> bool:
+    lowered = text.lower()
+    if lowered not in ("true", "false"):
+        raise ValueError(text)
+    return lowered == "true"
+
+
+def _read_list(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+_READERS: Mapping[type, Callable[[str], Any]] = {
+    bool: _read_bool,
+    int: int,
+    float: float,
+    str: str,
+    tuple: _read_list,
+}
+
+
+def option(
+    default: Any,
+    *,
+    conf: str,
+    why: str,
+    unit: str = "",
+    low: float | None = None,
+    high: float | None = None,
+    choices: tuple[str, ...] = (),
+    dynamic: bool = False,
+    aliases: tuple[str, ...] = (),
+    deprecated: bool = False,
+    kind: type | None = None,
+) -> Any:
+    """Declare a dataclass field that is a setting; see `Option` for the parts.
+
+    Numbers without ``high`` are bounded by Java's int for int; pass ``high=INT64_MAX`` for a long.
+    """
+    kind = kind or type(default)
+    if kind is int and high is None:
+        high = INT32_MAX
+    if kind is int and low is None:
+        low = -INT32_MAX - 1
+    made = Option(conf, default, kind, unit, why, low, high, choices, dynamic, aliases, deprecated)
+    return dataclasses.field(default=default, metadata={_KEY: made})
+
+
+def options_of(cls: type) -> Iterator[tuple[str, Option]]:
+    """Field name and `Option` of every setting a dataclass declares."""
+    for each in dataclasses.fields(cls):
+        if found := each.metadata.get(_KEY):
+            yield each.name, found
+
+
+def from_conf(cls: type[T], values: Mapping[str, str], lines: Mapping[str, int] | None = None) -> T:
+    """Build a room's settings from broker.conf values; names of other rooms are left alone.
+
+    ``lines`` gives the line of each name, for the error. Raises `ConfigError`.
+    """
+    lines = lines or {}
+    read: dict[str, Any] = {}
+    for name, each in options_of(cls):
+        for key in (each.conf, *each.aliases):
+            if key in values:
+                read[name] = each.parse(values[key], lines.get(key))
+                break
+    return cls(**read)
+
+
+def check_ranges(settings: object) -> None:
+    """Raise `ConfigError` when a settings object made in code holds a value out of range."""
+    for name, each in options_of(type(settings)):
+        each.check(getattr(settings, name))

@@ -1,0 +1,110 @@
+"""A topic's complete name: ``persistent://tenant/namespace/local``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from urllib.parse import quote_plus
+
+from counterpoise.names.errors import InvalidName
+from counterpoise.names.namespace import NamespaceName
+
+PERSISTENT = "persistent"
+NON_PERSISTENT = "non-persistent"
+PARTITION_SUFFIX = "-partition-"
+
+_DOMAINS = (PERSISTENT, NON_PERSISTENT)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TopicName:
+    """One topic, or one partition of a partitioned topic.
+
+    Cheap where it is hot: `parse` is cached, ``str()``, ``hash()`` and `namespace_name` cost an
+    attribute read.
+    """
+
+    domain: str
+    tenant: str
+    namespace: str
+    local_name: str
+    namespace_name: NamespaceName = field(init=False, repr=False, compare=False)
+    _text: str = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        text = f"{self.domain}://{self.tenant}/{self.namespace}/{self.local_name}"
+        if self.domain not in _DOMAINS:
+            raise InvalidName(text, "the domain must be persistent or non-persistent")
+        if not self.local_name.strip():
+            raise InvalidName(text, "the topic's own name is missing")
+        if "/" in self.local_name:
+            raise InvalidName(text, "expected domain://tenant/namespace/topic")
+        object.__setattr__(self, "namespace_name", NamespaceName(self.tenant, self.namespace))
+        object.__setattr__(self, "_text", text)
+
+    @staticmethod
+    def parse(text: str) -> TopicName:
+        """Read a complete name, ``tenant/namespace/topic``, or a bare ``topic``.
+
+        Short forms are persistent; a bare one lives in ``public/default``. Raises `InvalidName`.
+        """
+        return _parse(text)
+
+    def __str__(self) -> str:
+        return self._text
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
+    @property
+    def is_persistent(self) -> bool:
+        """Whether messages of this topic are stored before they are acknowledged."""
+        return self.domain == PERSISTENT
+
+    @property
+    def partition_index(self) -> int:
+        """Which partition this is, -1 for a topic that is none.
+
+        As in Pulsar, ``x-partition-01`` and ``x-partition--1`` are ordinary names.
+        """
+        _, mark, index = self.local_name.rpartition(PARTITION_SUFFIX)
+        if not mark or not (index.isascii() and index.isdigit()):
+            return -1
+        number = int(index)
+        return number if str(number) == index and number <= 0x7FFFFFFF else -1
+
+    @property
+    def partitioned_name(self) -> TopicName:
+        """The partitioned topic this is a partition of; itself when it is none."""
+        if self.partition_index < 0:
+            return self
+        return self._with_local_name(self.local_name.rpartition(PARTITION_SUFFIX)[0])
+
+    def partition(self, index: int) -> TopicName:
+        """Partition ``index`` of this topic; the topic itself for -1 or when already one."""
+        if index < 0 or self.local_name.endswith(f"{PARTITION_SUFFIX}{index}"):
+            return self
+        return self._with_local_name(f"{self.local_name}{PARTITION_SUFFIX}{index}")
+
+    @property
+    def encoded_local_name(self) -> str:
+        """The local name as Pulsar writes it into paths (``java.net.URLEncoder``'s rules)."""
+        return quote_plus(self.local_name, safe="*").replace("~", "%7E")
+
+    def _with_local_name(self, local_name: str) -> TopicName:
+        return TopicName(self.domain, self.tenant, self.namespace, local_name)
+
+
+@lru_cache(maxsize=65536)
+def _parse(text: str) -> TopicName:
+    domain, mark, rest = text.partition("://")
+    if not mark:
+        domain, rest = PERSISTENT, text
+    parts = rest.split("/")
+    if not mark and len(parts) == 1:
+        parts = ["public", "default", *parts]
+    if len(parts) != 3:
+        raise InvalidName(
+            text, "expected domain://tenant/namespace/topic, tenant/namespace/topic or topic"
+        )
+    return TopicName(domain, *parts)

@@ -1,0 +1,55 @@
+"""Why a peer is refused: Pulsar's error codes, and the violation that ends a connection."""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+
+class ServerError(IntEnum):
+    """The codes a broker puts in ERROR, SEND_ERROR and failed responses.
+
+    Numbers and names are the protocol's own (``ServerError`` of the 4.0.7 binary protocol), so a
+    client maps each to the exception its documentation names.
+    """
+
+    UnknownError = 0
+    MetadataError = 1
+    PersistenceError = 2
+    AuthenticationError = 3
+    AuthorizationError = 4
+    ConsumerBusy = 5
+    #: Retry after a fresh lookup: the topic is, or is about to be, on another broker.
+    ServiceNotReady = 6
+    ProducerBlockedQuotaExceededError = 7
+    ProducerBlockedQuotaExceededException = 8
+    ChecksumError = 9
+    UnsupportedVersionError = 10
+    TopicNotFound = 11
+    SubscriptionNotFound = 12
+    ConsumerNotFound = 13
+    TooManyRequests = 14
+    TopicTerminatedError = 15
+    ProducerBusy = 16
+    InvalidTopicName = 17
+    IncompatibleSchema = 18
+    ConsumerAssignError = 19
+    TransactionCoordinatorNotFound = 20
+    InvalidTxnStatus = 21
+    NotAllowedError = 22
+    TransactionConflict = 23
+    TransactionNotFound = 24
+    ProducerFenced = 25
+
+
+@dataclass(frozen=True, slots=True)
+class ProtocolError(Exception):
+    """The peer broke the protocol; its connection cannot go on.
+
+    ``what`` says which rule was broken, ``where`` names the frame: its command if it got that
+    far, and the offset of its first byte in the stream since the connection opened.
+    """
+
+    what: str
+    where: str
+
+    def __str__(self) -> str:
+        return f"{self.what} (in {self.where})"

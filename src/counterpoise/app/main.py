@@ -1,0 +1,138 @@
+"""The command line: finds the verb, runs it, turns errors into sentences.
+
+A verb is a module of :mod:`counterpoise.app.verbs` with two functions::
+
+    def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser: ...
+    def run(args: argparse.Namespace) -> int: ...
+
+Only the module of the verb that was asked for is imported, so ``counterpoise decide`` never waits
+for Spark, and ``counterpoise --help`` waits for nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, cast
+
+from counterpoise import __version__
+from counterpoise.app.errors import UserError
+from counterpoise.names.errors import InvalidName
+from counterpoise.names.options import ConfigError
+
+if TYPE_CHECKING:
+    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
+
+EXIT_INTERNAL = 1
+EXIT_USER = 2
+EXIT_INTERRUPTED = 130
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """One word after ``counterpoise``: where it lives, and its line in ``--help``."""
+
+    name: str
+    module: str
+    summary: str
+
+
+VERBS: tuple[Verb, ...] = (
+    Verb("up", "counterpoise.app.verbs.up", "start a local cluster and leave it running"),
+    Verb("demo", "counterpoise.app.verbs.demo", "watch an uneven cluster become even"),
+    Verb("broker", "counterpoise.app.verbs.broker", "run one broker"),
+    Verb("balance", "counterpoise.app.verbs.balance", "watch a cluster and balance it, on Spark"),
+    Verb("decide", "counterpoise.app.verbs.decide", "ask a strategy what it would do, and why"),
+    Verb("doctor", "counterpoise.app.verbs.doctor", "check a broker.conf for traps"),
+)
+
+EPILOG = """\
+examples:
+  counterpoise up --brokers 3                   a local cluster; Ctrl-C stops all of it
+  counterpoise demo                             load, imbalance, decisions, live
+  counterpoise balance --admin-url URL          what would be moved on that cluster, and why
+  counterpoise doctor broker.conf               what that configuration will really do
+
+Each verb has its own --help with examples.
+"""
+
+
+class VerbModule(Protocol):
+    """What the module of a verb offers."""
+
+    def add_parser(self, subparsers: Subparsers) -> argparse.ArgumentParser:
+        """Add this verb's parser, options and examples."""
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Do the verb's work and give the exit status."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run ``counterpoise``; gives the exit status.
+
+    Status 0 is success, 1 a failure of ours, 2 something the person can put right, 130 Ctrl-C.
+    A verb may return other statuses, which its ``--help`` names.
+    """
+    words = list(sys.argv[1:] if argv is None else argv)
+    parser, modules = _parser(words)
+    args = parser.parse_args(words)
+    if args.verb is None:
+        parser.print_help()
+        return EXIT_USER
+    try:
+        return modules[args.verb].run(args)
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output went away (`counterpoise ... | head`). Python would complain
+        # once more when it flushes at exit, so the descriptor is pointed at nothing.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_INTERNAL
+    except (UserError, InvalidName, ConfigError) as error:
+        _complain(str(error))
+        return EXIT_USER
+    except Exception as error:
+        if args.traceback:
+            traceback.print_exc()
+        _complain(
+            f"internal error in '{args.verb}': {type(error).__name__}: {error}"
+            + ("" if args.traceback else " (counterpoise --traceback shows where)")
+        )
+        return EXIT_INTERNAL
+
+
+def _parser(words: Sequence[str]) -> tuple[argparse.ArgumentParser, dict[str, VerbModule]]:
+    parser = argparse.ArgumentParser(
+        prog="counterpoise",
+        description="Apache Pulsar's broker load balancing: a cluster to test with, a balancer.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"counterpoise {__version__}")
+    parser.add_argument(
+        "--traceback", action="store_true", help="show where in the program an error arose"
+    )
+    subparsers = parser.add_subparsers(dest="verb", metavar="VERB", title="verbs")
+    asked = next((word for word in words if not word.startswith("-")), None)
+    modules: dict[str, VerbModule] = {}
+    for verb in VERBS:
+        if verb.name == asked:
+            module = cast("VerbModule", importlib.import_module(verb.module))
+            module.add_parser(subparsers)
+            modules[verb.name] = module
+        else:
+            subparsers.add_parser(verb.name, help=verb.summary)
+    return parser, modules
+
+
+def _complain(sentence: str) -> None:
+    sys.stderr.write(f"counterpoise: {sentence}\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

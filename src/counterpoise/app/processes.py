@@ -1,0 +1,175 @@
+"""Child processes that say when they are ready and never outlive their parent."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import IO
+
+from counterpoise.app.errors import UserError
+
+WRAPPER = Path(__file__).with_name("die_with_parent.py")
+KEPT_LINES = 200
+"""Lines of output kept in memory for the error when a child fails to start."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChildSpec:
+    """What to start and how to know that it is ready."""
+
+    name: str
+    """How messages call it, for example ``broker-1``."""
+    argv: Sequence[str]
+    is_ready: Callable[[str], bool]
+    """Told each line of output; the first line for which it answers True is the ready line."""
+    log: Path
+    """Where its output (both streams) goes."""
+    environment: Mapping[str, str] | None = None
+    """Variables to add to our own environment."""
+    ready_within_s: float = 60.0
+    stop_within_s: float = 10.0
+    """How long it may take to end after SIGTERM before SIGKILL follows."""
+
+
+class ChildFailedError(UserError):
+    """A child ended, or stayed silent too long, before it was ready."""
+
+
+class Child:
+    """A running child process, in a process group of its own.
+
+    A Ctrl-C in the terminal reaches only the parent, which then stops its children in order; a
+    parent that is killed with -9 takes them along (on Linux; see :mod:`.die_with_parent`).
+
+    Start it from a thread that lives as long as the child should: the kernel's "parent" is the
+    thread that forked.
+    """
+
+    def __init__(self, spec: ChildSpec) -> None:
+        self.spec = spec
+        self.ready_line = ""
+        self._ready = threading.Event()
+        self._tail: deque[str] = deque(maxlen=KEPT_LINES)
+        spec.log.parent.mkdir(parents=True, exist_ok=True)
+        self._process = subprocess.Popen(  # noqa: S603  our caller names the program
+            [sys.executable, "-I", "-S", str(WRAPPER), str(os.getpid()), *spec.argv],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **(spec.environment or {})},
+            process_group=0,
+            text=True,
+            errors="replace",
+        )
+        if self._process.stdout is None:
+            raise AssertionError("stdout was asked to be a pipe")
+        self._reader = threading.Thread(
+            target=self._read, args=(self._process.stdout,), name=f"{spec.name}-output", daemon=True
+        )
+        self._reader.start()
+
+    @classmethod
+    def start(cls, spec: ChildSpec) -> Child:
+        """Start it and wait until it is ready; raises :class:`ChildFailedError`."""
+        child = cls(spec)
+        try:
+            child.wait_ready()
+        except BaseException:
+            child.stop()
+            raise
+        return child
+
+    @property
+    def pid(self) -> int:
+        """Its process id, which is also its process group's."""
+        return self._process.pid
+
+    @property
+    def exit_status(self) -> int | None:
+        """Its exit status (negative: the signal that ended it), or None while it runs."""
+        return self._process.poll()
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it is still running."""
+        return self.exit_status is None
+
+    def wait_ready(self) -> str:
+        """Wait for the ready line and give it; raises :class:`ChildFailedError`."""
+        if not self._ready.wait(self.spec.ready_within_s):
+            raise ChildFailedError(
+                f"{self.spec.name} was not ready after {self.spec.ready_within_s:g} s; "
+                f"its output is in {self.spec.log}."
+            )
+        if not self.ready_line:
+            status = self._process.wait()
+            last = next((line for line in reversed(self._tail) if line.strip()), "no output")
+            raise ChildFailedError(
+                f"{self.spec.name} ended with status {status} before it was ready: "
+                f"{last.strip()} (its output is in {self.spec.log})."
+            )
+        return self.ready_line
+
+    def wait(self, timeout_s: float | None = None) -> int:
+        """Wait until it ends and give its exit status; raises TimeoutError."""
+        try:
+            return self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            raise TimeoutError(f"{self.spec.name} still runs after {timeout_s} s") from None
+
+    def terminate(self) -> None:
+        """Ask it (and whatever it started) to end; does not wait."""
+        self._signal_group(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End it at once, as ``kill -9`` does, with its whole process group."""
+        self._signal_group(signal.SIGKILL)
+        self._process.wait()
+
+    def stop(self) -> int:
+        """SIGTERM, then SIGKILL when the time is up; gives the exit status."""
+        if self.is_alive:
+            self.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(self.spec.stop_within_s)
+        # Also when it ended by itself: what it started may still be in its group.
+        self._signal_group(signal.SIGKILL)
+        status = self._process.wait()
+        self._reader.join()
+        return status
+
+    def __enter__(self) -> Child:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def _signal_group(self, number: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, number)
+
+    def _read(self, output: IO[str]) -> None:
+        # After the ready line the reading goes on: a full pipe would stop the child.
+        with output, self.spec.log.open("a", encoding="utf-8") as log:
+            for line in output:
+                log.write(line)
+                log.flush()
+                self._tail.append(line)
+                if not self._ready.is_set() and self.spec.is_ready(line):
+                    self.ready_line = line.rstrip("\n")
+                    self._ready.set()
+        self._ready.set()

@@ -1,0 +1,172 @@
+"""A real ZooKeeper for a local cluster, from the jars that the pyspark package carries."""
+
+from __future__ import annotations
+
+import importlib.util
+import socket
+import tempfile
+from pathlib import Path
+from types import TracebackType
+
+from counterpoise.app.errors import UserError
+from counterpoise.app.java import find_java
+from counterpoise.app.processes import Child, ChildSpec
+
+MAIN_CLASS = "org.apache.zookeeper.server.ZooKeeperServerMain"
+JAR_PATTERNS: tuple[str, ...] = (
+    "zookeeper-*.jar",
+    "netty-*.jar",
+    "slf4j-api-*.jar",
+    "log4j-api-*.jar",
+    "log4j-core-*.jar",
+    "log4j-slf4j2-impl-*.jar",
+    "metrics-core-*.jar",
+    "snappy-java-*.jar",
+)
+HEAP_MB = 64
+READY_MARK = "PrepRequestProcessor"
+"""A server logs this when its port is bound and its request processors run."""
+
+LOGGING = f"""\
+status = error
+appender.console.type = Console
+appender.console.name = console
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d{{ISO8601}} %-5p %c{{1}} %m%n
+rootLogger.level = warn
+rootLogger.appenderRef.console.ref = console
+logger.ready.name = org.apache.zookeeper.server.{READY_MARK}
+logger.ready.level = info
+"""
+
+
+class ZooKeeper:
+    """One standalone ZooKeeper server on the loopback address.
+
+    Use it as a context manager, or call :meth:`stop`. It ends when this process does.
+    """
+
+    def __init__(self, child: Child, port: int, scratch: tempfile.TemporaryDirectory[str] | None):
+        self._child = child
+        self._scratch = scratch
+        self.port = port
+
+    @classmethod
+    def start(cls, directory: Path | None = None, port: int = 0) -> ZooKeeper:
+        """Start a server that keeps its data in ``directory``, and wait until it answers.
+
+        With no directory, a temporary one that :meth:`stop` removes; with port 0, a free one.
+        Raises :class:`UserError` when Java or pyspark is missing, or the server does not start.
+        """
+        java, jars = find_java(), _jars()
+        scratch = None if directory else tempfile.TemporaryDirectory(prefix="counterpoise-zk-")
+        home = directory or Path(scratch.name if scratch else "")
+        home.mkdir(parents=True, exist_ok=True)
+        logging = home / "log4j2.properties"
+        logging.write_text(LOGGING)
+        port = port or _free_port()
+        (home / "zoo.cfg").write_text(_configuration(home / "data", port))
+        spec = ChildSpec(
+            name="ZooKeeper",
+            argv=[
+                str(java),
+                f"-Xmx{HEAP_MB}m",
+                "-XX:+UseSerialGC",
+                "-XX:TieredStopAtLevel=1",
+                "-XX:-UsePerfData",
+                "-Xshare:auto",
+                f"-Dlog4j.configurationFile={logging}",
+                "-Dzookeeper.admin.enableServer=false",
+                "-cp",
+                ":".join(map(str, jars)),
+                MAIN_CLASS,
+                str(home / "zoo.cfg"),
+            ],
+            is_ready=lambda line: READY_MARK in line,
+            log=home / "zookeeper.log",
+        )
+        child = Child.start(spec)
+        try:
+            _require_answer(port)
+        except BaseException:
+            child.stop()
+            raise
+        return cls(child, port, scratch)
+
+    @property
+    def address(self) -> str:
+        """``host:port``, as ZooKeeper clients take it."""
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def metadata_url(self) -> str:
+        """``zk:host:port``, as ``metadataStoreUrl`` takes it."""
+        return f"zk:{self.address}"
+
+    @property
+    def pid(self) -> int:
+        """The server's process id."""
+        return self._child.pid
+
+    def kill(self) -> None:
+        """End it abruptly, as ``kill -9`` does; the data stays."""
+        self._child.kill()
+
+    def stop(self) -> None:
+        """End it, and remove its data if the directory was a temporary one."""
+        self._child.stop()
+        if self._scratch is not None:
+            self._scratch.cleanup()
+
+    def __enter__(self) -> ZooKeeper:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+
+def _jars() -> list[Path]:
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        raise UserError(
+            "starting ZooKeeper needs the jars of the pyspark package: install "
+            "'counterpoise[pipeline]', or name a running ZooKeeper with --metadata zk:host:port."
+        )
+    directory = Path(spec.origin).parent / "jars"
+    jars = sorted(path for pattern in JAR_PATTERNS for path in directory.glob(pattern))
+    if not any(jar.name.startswith("zookeeper-3") for jar in jars):
+        raise UserError(
+            f"the pyspark package at {directory.parent} carries no ZooKeeper: reinstall it, or "
+            "name a running ZooKeeper with --metadata zk:host:port."
+        )
+    return jars
+
+
+def _configuration(data: Path, port: int) -> str:
+    return (
+        f"dataDir={data}\nclientPort={port}\nclientPortAddress=127.0.0.1\n"
+        # Short ticks let sessions of a killed broker end within a second or two.
+        "tickTime=500\nminSessionTimeout=1000\nmaxSessionTimeout=60000\nmaxClientCnxns=0\n"
+        # A local cluster may lose its last moments of metadata when the machine loses power.
+        "forceSync=no\n4lw.commands.whitelist=srvr,ruok,mntr,cons\n"
+    )
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        number: int = probe.getsockname()[1]
+    return number
+
+
+def _require_answer(port: int) -> None:
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+        connection.sendall(b"ruok")
+        answer = connection.recv(16)
+    if answer != b"imok":
+        raise UserError(f"the server on port {port} is not the ZooKeeper just started.")

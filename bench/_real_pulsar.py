@@ -1,0 +1,256 @@
+"""Real Apache Pulsar beside ours: standalone, or a ZooKeeper, a bookie and several brokers.
+
+Started from the jars that the conformance judge fetches; every process is in a group of its own,
+ends with this one, and listens on loopback at ports that were free a moment before.
+"""
+
+import contextlib
+import ctypes
+import os
+import signal
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+OPENS = (
+    "java.base/sun.net java.base/java.lang java.base/java.io java.base/java.util.zip "
+    "java.base/java.nio java.base/jdk.internal.misc java.base/jdk.internal.platform "
+    "java.management/sun.management jdk.management/com.sun.management.internal"
+).split()
+LOG4J = """status=warn
+appender.c.type=Console
+appender.c.name=C
+appender.c.layout.type=PatternLayout
+appender.c.layout.pattern=%d{HH:mm:ss.SSS} %-5p %c{1} %m%n
+rootLogger.level=warn
+rootLogger.appenderRef.c.ref=C
+"""
+ONE_COPY = {
+    "managedLedgerDefaultEnsembleSize": 1,
+    "managedLedgerDefaultWriteQuorum": 1,
+    "managedLedgerDefaultAckQuorum": 1,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RealPulsar:
+    service_url: str
+    admin_url: str
+    start_seconds: float
+
+
+def free_ports(count: int) -> list[int]:
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for s in sockets:
+            s.bind(("127.0.0.1", 0))
+        return [int(s.getsockname()[1]) for s in sockets]
+
+
+@contextlib.contextmanager
+def standalone(lib: Path, folder: Path) -> Iterator[RealPulsar]:
+    """One standalone Pulsar (RocksDB metadata, one bookie inside)."""
+    folder.mkdir(parents=True, exist_ok=True)
+    broker, web, bookie = free_ports(3)
+    settings = {
+        "brokerServicePort": broker,
+        "webServicePort": web,
+        "bookiePort": bookie,
+        "bindAddress": "127.0.0.1",
+        "advertisedAddress": "127.0.0.1",
+        "clusterName": "standalone",
+        "allowLoopback": "true",
+        "nettyMaxFrameSizeBytes": 5253120,
+        "journalDirectory": "data/journal",
+        "ledgerDirectories": "data/ledgers",
+        "dbStorage_writeCacheMaxSizeMb": 64,
+        "dbStorage_readAheadCacheMaxSizeMb": 64,
+        "ledgerStorageClass": "org.apache.bookkeeper.bookie.storage.ldb.DbLedgerStorage",
+        **ONE_COPY,
+    }
+    write_conf(folder / "standalone.conf", settings)
+    started = time.perf_counter()
+    with Children(lib, folder) as children:
+        children.java(
+            "standalone",
+            "-Xmx2g",
+            "-XX:MaxDirectMemorySize=2g",
+            "org.apache.pulsar.PulsarStandaloneStarter",
+            *"--config standalone.conf --no-functions-worker --no-stream-storage".split(),
+            *f"-a 127.0.0.1 --bookkeeper-port {bookie}".split(),
+        )
+        children.wait_for(f"http://127.0.0.1:{web}/admin/v2/namespaces/public/default", 90)
+        yield RealPulsar(
+            f"pulsar://127.0.0.1:{broker}",
+            f"http://127.0.0.1:{web}",
+            time.perf_counter() - started,
+        )
+
+
+@contextlib.contextmanager
+def cluster(lib: Path, folder: Path, brokers: int, **settings: object) -> Iterator[RealPulsar]:
+    """A ZooKeeper, a bookie and ``brokers`` brokers with the given broker.conf settings."""
+    folder.mkdir(parents=True, exist_ok=True)
+    zookeeper, bookie, *ports = free_ports(2 + 2 * brokers)
+    store = f"zk:127.0.0.1:{zookeeper}"
+    started = time.perf_counter()
+    with Children(lib, folder) as children:
+        children.java(
+            "zookeeper",
+            "-Xmx256m",
+            "-Dzookeeper.admin.enableServer=false",
+            "org.apache.zookeeper.server.ZooKeeperServerMain",
+            str(zookeeper),
+            str(folder / "zk"),
+        )
+        children.wait_for_port(zookeeper, 30)
+        children.java_once(
+            "setup",
+            "org.apache.pulsar.PulsarClusterMetadataSetup",
+            *f"--cluster real --metadata-store {store} --configuration-metadata-store {store}".split(),
+            *f"--web-service-url http://127.0.0.1:{ports[0]}".split(),
+            *f"--broker-service-url pulsar://127.0.0.1:{ports[1]}".split(),
+        )
+        write_conf(
+            folder / "bookie.conf",
+            {
+                "bookiePort": bookie,
+                "allowLoopback": "true",
+                "advertisedAddress": "127.0.0.1",
+                "nettyMaxFrameSizeBytes": 5253120,
+                "journalDirectories": folder / "bk/journal",
+                "ledgerDirectories": folder / "bk/ledgers",
+                "metadataServiceUri": f"zk+hierarchical://127.0.0.1:{zookeeper}/ledgers",
+                "ledgerStorageClass": "org.apache.bookkeeper.bookie.storage.ldb.DbLedgerStorage",
+                "dbStorage_writeCacheMaxSizeMb": 64,
+                "dbStorage_readAheadCacheMaxSizeMb": 64,
+                "httpServerEnabled": "false",
+            },
+        )
+        children.java(
+            "bookie",
+            "-Xmx512m",
+            "-XX:MaxDirectMemorySize=1g",
+            "org.apache.bookkeeper.server.Main",
+            "--conf",
+            "bookie.conf",
+        )
+        children.wait_for_port(bookie, 30)
+        webs, services = ports[::2], ports[1::2]
+        for index, (web, service) in enumerate(zip(webs, services, strict=True)):
+            own = {
+                "clusterName": "real",
+                "metadataStoreUrl": store,
+                "configurationMetadataStoreUrl": store,
+                "bindAddress": "127.0.0.1",
+                "advertisedAddress": "127.0.0.1",
+                "brokerServicePort": service,
+                "webServicePort": web,
+                **ONE_COPY,
+                **settings,
+            }
+            write_conf(folder / f"broker{index}.conf", own)
+            children.java(
+                f"broker{index}",
+                "-Xmx512m",
+                "-XX:MaxDirectMemorySize=512m",
+                "org.apache.pulsar.PulsarBrokerStarter",
+                "-c",
+                f"broker{index}.conf",
+            )
+        for web in webs:
+            children.wait_for(f"http://127.0.0.1:{web}/admin/v2/brokers/ready", 120)
+        yield RealPulsar(
+            "pulsar://" + ",".join(f"127.0.0.1:{p}" for p in services),
+            f"http://127.0.0.1:{webs[0]}",
+            time.perf_counter() - started,
+        )
+
+
+def write_conf(path: Path, settings: dict[str, object]) -> None:
+    path.write_text("".join(f"{k}={v}\n" for k, v in settings.items()), encoding="utf-8")
+
+
+class Children:
+    """Java processes that end with this context, and with this process however it ends."""
+
+    def __init__(self, lib: Path, folder: Path) -> None:
+        self._folder = folder
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        (folder / "log4j2.properties").write_text(LOG4J, encoding="utf-8")
+        self._command = [
+            "java",
+            *(word for o in OPENS for word in ("--add-opens", f"{o}=ALL-UNNAMED")),
+            "-Dio.netty.tryReflectionSetAccessible=true",
+            "-Dlog4j.configurationFile=log4j2.properties",
+        ]
+        self._environment = {**os.environ, "CLASSPATH": f"{lib}/*"}
+
+    def __enter__(self) -> "Children":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in reversed(self._processes.values()):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGTERM)
+        for process in self._processes.values():
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+
+    def java(self, name: str, *arguments: str) -> subprocess.Popen[bytes]:
+        with (self._folder / f"{name}.log").open("wb") as log:
+            process = subprocess.Popen(
+                [*self._command, *arguments],
+                cwd=self._folder,
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                preexec_fn=end_with_parent,
+            )
+        self._processes[name] = process
+        return process
+
+    def java_once(self, name: str, *arguments: str) -> None:
+        if self.java(name, *arguments).wait(60):
+            raise SystemExit(f"{name} failed; see {self._folder / name}.log")
+        del self._processes[name]
+
+    def wait_for(self, url: str, seconds: float) -> None:
+        def answers() -> bool:
+            try:
+                with urllib.request.urlopen(url, timeout=2) as response:
+                    return bool(response.status == 200)
+            except (OSError, urllib.error.URLError):
+                return False
+
+        self._wait(answers, url, seconds)
+
+    def wait_for_port(self, port: int, seconds: float) -> None:
+        def accepts() -> bool:
+            with socket.socket() as s:
+                return s.connect_ex(("127.0.0.1", port)) == 0
+
+        self._wait(accepts, f"port {port}", seconds)
+
+    def _wait(self, ready: Callable[[], bool], what: str, seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        while not ready():
+            gone = [n for n, p in self._processes.items() if p.poll() not in {None, 0}]
+            if gone or time.monotonic() > deadline:
+                raise SystemExit(f"{what} did not answer; {gone or 'logs'} in {self._folder}")
+            time.sleep(0.2)
+
+
+def end_with_parent() -> None:
+    """Ask the kernel to end this child when its parent dies (PR_SET_PDEATHSIG)."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)

@@ -1,0 +1,36 @@
+"""The split algorithms by the names that configuration and the admin API give them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from counterpoise.decide.splitting.options import SplitOptions
+from counterpoise.decide.splitting.positions import specified_positions_divide
+from counterpoise.decide.splitting.range_equally import range_equally_divide
+from counterpoise.decide.splitting.request import SplitAlgorithm
+from counterpoise.decide.splitting.topic_count import topic_count_equally_divide
+from counterpoise.decide.splitting.traffic import flow_or_qps_equally_divide
+
+ALGORITHMS: Mapping[str, SplitAlgorithm] = {
+    "range_equally_divide": range_equally_divide,
+    "topic_count_equally_divide": topic_count_equally_divide,
+    "specified_positions_divide": specified_positions_divide,
+    "flow_or_qps_equally_divide": flow_or_qps_equally_divide,
+}
+
+FORCED_POSITIONS: SplitAlgorithm = partial(specified_positions_divide, force=True)
+"""Positions for a bundle that may be empty; ``specified_positions_divide_force`` inside Pulsar."""
+
+
+def algorithm(name: str | None, options: SplitOptions) -> SplitAlgorithm:
+    """The algorithm of this name; the configured default for none or an unknown one.
+
+    As Pulsar resolves it, except that the flow algorithm works whatever the default is, where
+    Pulsar 4.0.7 answers a ClassCastException unless flow is the configured default.
+    """
+    return (
+        ALGORITHMS.get(name or "")
+        or ALGORITHMS.get(options.default_algorithm)
+        or range_equally_divide
+    )

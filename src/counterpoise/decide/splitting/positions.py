@@ -1,0 +1,34 @@
+"""``specified_positions_divide``: cut where a person says."""
+
+from __future__ import annotations
+
+from counterpoise.decide.splitting.options import SplitOptions
+from counterpoise.decide.splitting.request import SplitPoints, SplitRequest, too_few_topics
+
+
+def specified_positions_divide(
+    request: SplitRequest, options: SplitOptions, *, force: bool = False
+) -> SplitPoints:
+    """The positions that lie strictly inside the range, rising.
+
+    Parity: ``SpecifiedPositionsBundleSplitAlgorithm``; no positions at all is its
+    IllegalArgumentException, here the rule ``no_positions``. ``force`` cuts even a bundle with one
+    topic or none, as Pulsar does inside. Quirk kept: a position given twice stays twice, and the
+    split itself is then refused.
+    """
+    del options
+    if not request.positions:
+        return SplitPoints((), "no_positions", "no positions were given; name at least one")
+    if len(request.topics) <= 1 and not force:
+        return too_few_topics(len(request.topics))
+    lower, upper = request.bundle.lower, request.bundle.upper
+    inside = tuple(sorted(point for point in request.positions if lower < point < upper))
+    if not inside:
+        return SplitPoints(
+            (),
+            "positions_outside",
+            f"none of the positions given lies strictly inside {request.bundle}",
+        )
+    left_out = len(request.positions) - len(inside)
+    also = f"; {left_out} outside the range were left out" if left_out else ""
+    return SplitPoints(inside, "specified", f"{len(inside)} of the positions given{also}")

@@ -1,0 +1,20 @@
+"""``range_equally_divide``: cut the range in the middle, whatever lies in it."""
+
+from __future__ import annotations
+
+from counterpoise.decide.splitting.options import SplitOptions
+from counterpoise.decide.splitting.request import SplitPoints, SplitRequest
+from counterpoise.names.bundle import format_boundary
+
+
+def range_equally_divide(request: SplitRequest, options: SplitOptions) -> SplitPoints:
+    """One boundary at lower + (upper - lower) div 2.
+
+    Parity: ``RangeEquallyDivideBundleSplitAlgorithm``. Topics are not looked at.
+    """
+    del options
+    lower, upper = request.bundle.lower, request.bundle.upper
+    middle = lower + (upper - lower) // 2
+    return SplitPoints(
+        (middle,), "middle_of_range", f"{format_boundary(middle)} is the middle of the range"
+    )

@@ -1,0 +1,81 @@
+"""How much each resource counts when a broker's usage becomes one number."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from counterpoise.names.options import option
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceWeights:
+    """Weight of each resource; 0 leaves it out. Usage is the greatest weighted percentage.
+
+    Heap memory counts only under the extensible manager. The two bandwidth weights exist in two
+    spellings; read `inbound` and `outbound`, which settle them as Pulsar does.
+    """
+
+    cpu: float = option(
+        1.0,
+        conf="loadBalancerCPUResourceWeight",
+        low=0.0,
+        dynamic=True,
+        why="how much CPU counts in a broker's usage",
+    )
+    memory: float = option(
+        0.0,
+        conf="loadBalancerMemoryResourceWeight",
+        low=0.0,
+        dynamic=True,
+        deprecated=True,
+        why="how much heap memory counts; garbage collection makes it noise, so 0",
+    )
+    direct_memory: float = option(
+        0.0,
+        conf="loadBalancerDirectMemoryResourceWeight",
+        low=0.0,
+        dynamic=True,
+        why="how much direct memory counts; pooled buffers make it noise, so 0",
+    )
+    bandwidth_in: float = option(
+        1.0,
+        conf="loadBalancerBandwidthInResourceWeight",
+        low=0.0,
+        dynamic=True,
+        why="how much inbound network counts in a broker's usage",
+    )
+    bandwidth_out: float = option(
+        1.0,
+        conf="loadBalancerBandwidthOutResourceWeight",
+        low=0.0,
+        dynamic=True,
+        why="how much outbound network counts in a broker's usage",
+    )
+    legacy_bandwidth_in: float = option(
+        1.0,
+        conf="loadBalancerBandwithInResourceWeight",
+        low=0.0,
+        dynamic=True,
+        why="the old misspelling of the inbound weight; heeded while the right spelling says 1.0",
+    )
+    legacy_bandwidth_out: float = option(
+        1.0,
+        conf="loadBalancerBandwithOutResourceWeight",
+        low=0.0,
+        dynamic=True,
+        why="the old misspelling of the outbound weight; heeded while the right spelling says 1.0",
+    )
+
+    @property
+    def inbound(self) -> float:
+        """The inbound weight in force.
+
+        Quirk kept from ``ServiceConfiguration``: an explicit 1.0 under the right spelling cannot
+        override another value under the wrong one.
+        """
+        return self.bandwidth_in if self.bandwidth_in != 1.0 else self.legacy_bandwidth_in
+
+    @property
+    def outbound(self) -> float:
+        """The outbound weight in force; see `inbound` for the quirk."""
+        return self.bandwidth_out if self.bandwidth_out != 1.0 else self.legacy_bandwidth_out

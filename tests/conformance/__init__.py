@@ -1,0 +1,1 @@
+"""The real Apache Pulsar classes as the judge of every decision."""

@@ -1,0 +1,131 @@
+"""The publish gap that moving a bundle causes, on any Pulsar cluster, with the official client."""
+
+import argparse
+import contextlib
+import json
+import statistics
+import threading
+import time
+import urllib.error
+import urllib.request
+import uuid
+from typing import Any
+
+import pulsar
+
+from bench._client import connect
+
+RATE = 1_000  # publishes a second while bundles move
+SETTLE_SECONDS = 1.5
+
+
+def call(method: str, url: str, body: object = None, redirects: int = 5) -> Any:
+    """One admin call; a redirect is followed with its method and body, as pulsar-admin does."""
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(
+        url, method=method, data=data, headers={"Content-Type": "application/json"}
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=30) as response:
+            text = response.read().decode()
+    except urllib.error.HTTPError as error:
+        if error.code == 307 and redirects:
+            return call(method, error.headers["Location"], body, redirects - 1)
+        raise
+    with contextlib.suppress(ValueError):
+        return json.loads(text)
+    return text or None
+
+
+class Traffic:
+    """One producer at a fixed rate and one consumer, and what became of every message."""
+
+    def __init__(self, url: str, topic: str) -> None:
+        self._client = connect(url)
+        self._producer = self._client.create_producer(
+            topic, batching_enabled=False, send_timeout_millis=0
+        )
+        self._consumer = self._client.subscribe(topic, "gap")
+        self._stop = threading.Event()
+        self.acknowledged_at: list[float] = []
+        self.sent = 0
+        self.received: list[int] = []
+        self._threads = [threading.Thread(target=w) for w in (self._publish, self._receive)]
+        for thread in self._threads:
+            thread.start()
+
+    def _publish(self) -> None:
+        next_at = time.perf_counter()
+        while not self._stop.is_set():
+            self._producer.send_async(b"%d" % self.sent, self._on_ack)
+            self.sent += 1
+            next_at += 1 / RATE
+            if (pause := next_at - time.perf_counter()) > 0:
+                time.sleep(pause)
+
+    def _on_ack(self, result: pulsar.Result, _: pulsar.MessageId) -> None:
+        if result == pulsar.Result.Ok:
+            self.acknowledged_at.append(time.perf_counter())
+
+    def _receive(self) -> None:
+        while True:
+            try:
+                message = self._consumer.receive(3_000)
+            except pulsar.Timeout:
+                if self._stop.is_set():
+                    return
+                continue
+            self.received.append(int(message.data()))
+            self._consumer.acknowledge(message)
+
+    def finish(self) -> dict[str, int]:
+        self._stop.set()
+        self._threads[0].join()
+        self._producer.flush()
+        self._threads[1].join()
+        self._client.close()
+        firsts = list(dict.fromkeys(self.received))
+        return {
+            "sent": self.sent,
+            "acknowledged": len(self.acknowledged_at),
+            "lost": self.sent - len(firsts),
+            "redelivered": len(self.received) - len(firsts),
+            "out_of_order": sum(b < a for a, b in zip(firsts, firsts[1:], strict=False)),
+        }
+
+
+def measure(service_url: str, admin_url: str, rounds: int) -> dict[str, float]:
+    """Unload the topic's bundle ``rounds`` times under load; gaps in milliseconds."""
+    tenant = f"{admin_url}/admin/v2/tenants/gap"
+    with contextlib.suppress(urllib.error.HTTPError):
+        clusters = call("GET", f"{admin_url}/admin/v2/clusters")
+        call("PUT", tenant, {"allowedClusters": clusters, "adminRoles": []})
+    with contextlib.suppress(urllib.error.HTTPError):
+        call("PUT", f"{admin_url}/admin/v2/namespaces/gap/ns", {"bundles": {"numBundles": 4}})
+    name = f"gap-{uuid.uuid4().hex[:8]}"
+    traffic = Traffic(service_url, f"persistent://gap/ns/{name}")
+    bundle = call("GET", f"{admin_url}/lookup/v2/topic/persistent/gap/ns/{name}/bundle")
+    time.sleep(2)
+    gaps = []
+    for _ in range(rounds):
+        started = time.perf_counter()
+        call("PUT", f"{admin_url}/admin/v2/namespaces/gap/ns/{bundle}/unload")
+        time.sleep(SETTLE_SECONDS)
+        times = [t for t in list(traffic.acknowledged_at) if t >= started - 0.5]
+        gaps.append(max((b - a for a, b in zip(times, times[1:], strict=False)), default=9.9) * 1e3)
+    gaps.sort()
+    ends = {"gap_min_ms": gaps[0], "gap_median_ms": statistics.median(gaps), "gap_max_ms": gaps[-1]}
+    return {**ends, **traffic.finish()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--url", required=True)
+    parser.add_argument("--admin-url", required=True)
+    parser.add_argument("--rounds", type=int, default=10)
+    args = parser.parse_args()
+    print(json.dumps(measure(args.url, args.admin_url, args.rounds)))
+
+
+if __name__ == "__main__":
+    main()

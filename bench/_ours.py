@@ -1,0 +1,68 @@
+"""Ours as processes, for benchmarks that stand beside real Pulsar: `counterpoise up` and its URLs."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pulsar
+
+from bench._client import connect
+
+
+@dataclass(frozen=True, slots=True)
+class Ours:
+    service_url: str
+    admin_url: str
+    start_seconds: float
+
+
+@contextlib.contextmanager
+def up(folder: Path, brokers: int) -> Iterator[Ours]:
+    """`counterpoise up` with file storage (fsync before every receipt) and no balancer."""
+    started = time.perf_counter()
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "counterpoise", "up", "--brokers", str(brokers)),
+            *("--data", str(folder), "--no-balance"),
+        ],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        urls: dict[str, str] = {}
+        assert process.stdout is not None
+        for line in process.stdout:
+            for word in line.split():
+                for scheme, key in (("pulsar://", "service"), ("http://", "admin")):
+                    if word.startswith(scheme):
+                        urls.setdefault(key, word.rstrip("/,.'\")"))
+            if len(urls) == 2:
+                break
+        else:
+            raise SystemExit(f"counterpoise up ended with {process.wait()} before it was ready")
+        yield Ours(urls["service"], urls["admin"], time.perf_counter() - started)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGINT)
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def first_acknowledged(url: str) -> float:
+    """Seconds until a fresh client's first message is acknowledged."""
+    started = time.perf_counter()
+    client: pulsar.Client = connect(url)
+    client.create_producer("persistent://public/default/first").send(b"x")
+    seconds = time.perf_counter() - started
+    client.close()
+    return seconds

@@ -1,0 +1,1 @@
+"""Protobuf definitions of the binary protocol and the modules generated from them."""

@@ -1,1 +1,45 @@
-"""Room `metadata`."""
+"""The metadata store."""
+
+from counterpoise.metadata.errors import (
+    BadVersion,
+    EphemeralParent,
+    InvalidPath,
+    MetadataError,
+    NotEmpty,
+    NotFound,
+    StoreUnavailable,
+)
+from counterpoise.metadata.memory import MemoryStore, MemoryTree
+from counterpoise.metadata.open import InvalidMetadataUrl, open_store
+from counterpoise.metadata.port import (
+    Listener,
+    MetadataStore,
+    Notification,
+    NotificationKind,
+    SessionEvent,
+    SessionListener,
+    Stored,
+    Unsubscribe,
+)
+
+__all__ = [
+    "BadVersion",
+    "EphemeralParent",
+    "InvalidMetadataUrl",
+    "InvalidPath",
+    "Listener",
+    "MemoryStore",
+    "MemoryTree",
+    "MetadataError",
+    "MetadataStore",
+    "NotEmpty",
+    "NotFound",
+    "Notification",
+    "NotificationKind",
+    "SessionEvent",
+    "SessionListener",
+    "StoreUnavailable",
+    "Stored",
+    "Unsubscribe",
+    "open_store",
+]

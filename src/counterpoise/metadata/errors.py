@@ -1,0 +1,55 @@
+"""What can go wrong with a metadata store, each with the path it is about."""
+
+
+class MetadataError(Exception):
+    """The root of this room's errors."""
+
+
+class InvalidPath(MetadataError, ValueError):
+    """Not a metadata path."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(
+            f"not a metadata path: {path!r}; a path is /segment/segment, without empty segments"
+        )
+
+
+class NodeError(MetadataError):
+    """An operation that the state of a node does not allow."""
+
+    sentence = "{path}: refused"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(self.sentence.format(path=path))
+        self.path = path
+
+
+class NotFound(NodeError):
+    """There is no such node."""
+
+    sentence = "{path}: no such metadata node"
+
+
+class BadVersion(NodeError):
+    """The node is not at the version the writer expected: somebody else wrote it first."""
+
+    sentence = "{path}: somebody else changed this metadata node in the meantime"
+
+
+class NotEmpty(NodeError):
+    """A node with children cannot be deleted."""
+
+    sentence = "{path}: the metadata node still has children"
+
+
+class EphemeralParent(NodeError):
+    """An ephemeral node cannot have children."""
+
+    sentence = "{path}: an ephemeral metadata node cannot have children"
+
+
+class StoreUnavailable(MetadataError):
+    """The store cannot be reached or the session is gone; a write may or may not have happened."""
+
+    def __init__(self, what: str, why: str) -> None:
+        super().__init__(f"the metadata store did not answer ({what}): {why}")

@@ -1,0 +1,39 @@
+"""A set of callbacks that can be left again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, Generic, TypeVar
+
+from counterpoise.metadata.port import Unsubscribe
+
+E = TypeVar("E")
+
+
+class Listeners(Generic[E]):
+    """Callbacks for one kind of event, called in the order in which they came."""
+
+    def __init__(self) -> None:
+        self._callbacks: Final[dict[object, Callable[[E], None]]] = {}
+
+    def add(self, callback: Callable[[E], None]) -> Unsubscribe:
+        """Call it from now on; the answer ends that, and may be called twice."""
+        key = object()
+        self._callbacks[key] = callback
+
+        def unsubscribe() -> None:
+            self._callbacks.pop(key, None)
+
+        return unsubscribe
+
+    def tell(self, event: E) -> None:
+        """Call all of them."""
+        for callback in list(self._callbacks.values()):
+            callback(event)
+
+    def clear(self) -> None:
+        """Forget all of them."""
+        self._callbacks.clear()
+
+    def __bool__(self) -> bool:
+        return bool(self._callbacks)

@@ -1,0 +1,206 @@
+"""A metadata tree in this process, for the brokers of an embedded cluster and for tests.
+
+`MemoryTree` plays the server; each `MemoryStore` is one session with it. All sessions of a tree
+belong to one event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Final
+
+from counterpoise.metadata.errors import (
+    BadVersion,
+    EphemeralParent,
+    NotEmpty,
+    NotFound,
+    StoreUnavailable,
+)
+from counterpoise.metadata.listeners import Listeners
+from counterpoise.metadata.port import (
+    MUST_NOT_EXIST,
+    Listener,
+    Notification,
+    NotificationKind,
+    SessionEvent,
+    SessionListener,
+    Stored,
+    Unsubscribe,
+    check_path,
+    parent_of,
+    parents_of,
+)
+
+
+@dataclass(slots=True)
+class _Node:
+    value: bytes = b""
+    version: int = 0
+    owner: MemoryStore | None = None
+    children: set[str] = field(default_factory=set)
+
+
+class MemoryTree:
+    """The shared tree: what the sessions have in common."""
+
+    def __init__(self) -> None:
+        self._nodes: Final[dict[str, _Node]] = {"/": _Node()}
+        self._sessions: Final[list[MemoryStore]] = []
+
+    def open(self) -> MemoryStore:
+        """A new session."""
+        session = MemoryStore(self)
+        self._sessions.append(session)
+        return session
+
+    def read(self, path: str) -> _Node | None:
+        """The node at a path."""
+        return self._nodes.get(path)
+
+    def write(
+        self,
+        session: MemoryStore,
+        path: str,
+        value: bytes,
+        expected: int | None,
+        *,
+        ephemeral: bool,
+    ) -> int:
+        """Create or replace a node on behalf of a session; returns its version."""
+        node = self._nodes.get(path)
+        if node is None:
+            if expected is not None and expected != MUST_NOT_EXIST:
+                raise BadVersion(path)
+            self._create(path, _Node(value, owner=session if ephemeral else None))
+            return 0
+        if expected is not None and expected != node.version:
+            raise BadVersion(path)
+        node.value, node.version = value, node.version + 1
+        self._notify(NotificationKind.MODIFIED, path)
+        return node.version
+
+    def remove(self, path: str, expected: int | None) -> None:
+        """Remove a leaf."""
+        node = self._nodes.get(path)
+        if node is None:
+            raise NotFound(path)
+        if expected is not None and expected != node.version:
+            raise BadVersion(path)
+        if node.children:
+            raise NotEmpty(path)
+        del self._nodes[path]
+        self._nodes[parent_of(path)].children.discard(path.rpartition("/")[2])
+        self._notify(NotificationKind.DELETED, path)
+
+    def end(self, session: MemoryStore) -> None:
+        """Forget a session and remove its ephemeral nodes."""
+        self._sessions.remove(session)
+        self.expire(session)
+
+    def expire(self, session: MemoryStore) -> None:
+        """Remove a session's ephemeral nodes."""
+        for path in sorted(path for path, node in self._nodes.items() if node.owner is session):
+            self.remove(path, None)
+
+    def _create(self, path: str, node: _Node) -> None:
+        for parent in [*parents_of(path), path]:
+            if parent in self._nodes:
+                continue
+            above = self._nodes[parent_of(parent)]
+            if above.owner is not None:
+                raise EphemeralParent(parent_of(parent))
+            above.children.add(parent.rpartition("/")[2])
+            self._nodes[parent] = node if parent == path else _Node()
+            self._notify(NotificationKind.CREATED, parent)
+
+    def _notify(self, kind: NotificationKind, path: str) -> None:
+        for session in self._sessions:
+            session.hear(Notification(kind, path))
+
+
+class MemoryStore:
+    """One session with a `MemoryTree`; see `MetadataStore` for what its methods promise."""
+
+    def __init__(self, tree: MemoryTree) -> None:
+        self._tree = tree
+        self._listeners: Final = Listeners[Notification]()
+        self._session_listeners: Final = Listeners[SessionEvent]()
+        self._open = True
+
+    async def get(self, path: str) -> Stored | None:
+        """See `MetadataStore.get`."""
+        node = self._reach("get", path).read(path)
+        if node is None:
+            return None
+        return Stored(node.value, node.version, node.owner is not None, node.owner is self)
+
+    async def put(
+        self,
+        path: str,
+        value: bytes,
+        *,
+        expected_version: int | None = None,
+        ephemeral: bool = False,
+    ) -> int:
+        """See `MetadataStore.put`."""
+        tree = self._reach("put", path)
+        return tree.write(self, path, value, expected_version, ephemeral=ephemeral)
+
+    async def delete(self, path: str, *, expected_version: int | None = None) -> None:
+        """See `MetadataStore.delete`."""
+        self._reach("delete", path).remove(path, expected_version)
+
+    async def children(self, path: str) -> list[str]:
+        """See `MetadataStore.children`."""
+        node = self._reach("children", path).read(path)
+        return [] if node is None else sorted(node.children)
+
+    async def exists(self, path: str) -> bool:
+        """See `MetadataStore.exists`."""
+        return self._reach("exists", path).read(path) is not None
+
+    def subscribe(self, listener: Listener) -> Unsubscribe:
+        """See `MetadataStore.subscribe`."""
+        return self._listeners.add(listener)
+
+    def subscribe_session(self, listener: SessionListener) -> Unsubscribe:
+        """See `MetadataStore.subscribe_session`."""
+        return self._session_listeners.add(listener)
+
+    @property
+    def connected(self) -> bool:
+        """See `MetadataStore.connected`."""
+        return self._open
+
+    async def close(self) -> None:
+        """See `MetadataStore.close`."""
+        self.kill()
+
+    def kill(self) -> None:
+        """See `MetadataStore.kill`; a tree in memory notices at once."""
+        if self._open:
+            self._open = False
+            self._listeners.clear()
+            self._session_listeners.clear()
+            self._tree.end(self)
+
+    def expire(self) -> None:
+        """Lose the session and get a new one at once, as after a long network partition."""
+        self._tree.expire(self)
+        self._tell(SessionEvent.SESSION_LOST)
+        self._tell(SessionEvent.SESSION_REESTABLISHED)
+
+    def hear(self, notification: Notification) -> None:
+        """Take a notification from the tree and pass it on, not before the writer is done."""
+        if self._listeners:
+            asyncio.get_running_loop().call_soon(self._listeners.tell, notification)
+
+    def _tell(self, event: SessionEvent) -> None:
+        asyncio.get_running_loop().call_soon(self._session_listeners.tell, event)
+
+    def _reach(self, what: str, path: str) -> MemoryTree:
+        check_path(path)
+        if not self._open:
+            raise StoreUnavailable(f"{what} {path}", "this session is closed")
+        return self._tree

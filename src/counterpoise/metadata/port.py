@@ -1,0 +1,151 @@
+"""The metadata store port: a small tree of versioned values, with sessions and watches.
+
+Its meaning is ZooKeeper's, seen through the eyes of Pulsar's ``MetadataStore``: writing a node
+creates its parents, an expected version makes the write a compare-and-set, and an ephemeral node
+lives as long as the session that created it.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Protocol, TypeAlias
+
+from counterpoise.metadata.errors import InvalidPath
+
+MUST_NOT_EXIST: Final = -1
+"""The ``expected_version`` of a write that may only create."""
+
+
+class NotificationKind(enum.Enum):
+    """What happened to a node."""
+
+    CREATED = "created"
+    MODIFIED = "modified"
+    DELETED = "deleted"
+
+
+@dataclass(frozen=True, slots=True)
+class Notification:
+    """One change of the tree; it carries no value, because by now there may be a newer one."""
+
+    kind: NotificationKind
+    path: str
+
+
+class SessionEvent(enum.Enum):
+    """What happened to the connection with the store (Pulsar's ``SessionEvent``)."""
+
+    CONNECTION_LOST = "connection lost"
+    """The ephemeral nodes still stand, but notifications may be late."""
+    RECONNECTED = "reconnected"
+    """The same session goes on. Notifications may have been missed: caches must be dropped."""
+    SESSION_LOST = "session lost"
+    """Every ephemeral node of this session is gone."""
+    SESSION_REESTABLISHED = "session re-established"
+    """A new session, without the ephemeral nodes of the lost one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A node's value and what a later compare-and-set needs to know of it."""
+
+    value: bytes
+    version: int
+    """0 when created, one more with every write."""
+    ephemeral: bool
+    mine: bool
+    """Ephemeral, and created by the very session that asks."""
+
+
+Unsubscribe: TypeAlias = Callable[[], None]
+Listener: TypeAlias = Callable[[Notification], None]
+SessionListener: TypeAlias = Callable[[SessionEvent], None]
+
+
+class MetadataStore(Protocol):
+    """One session with a metadata store.
+
+    Listeners run on the event loop, after the change, in the order of the changes; they must not
+    block. All operations raise `StoreUnavailable` when the store cannot be reached: a write may
+    or may not have happened then.
+    """
+
+    async def get(self, path: str) -> Stored | None:
+        """The node, or None when there is none."""
+        ...
+
+    async def put(
+        self,
+        path: str,
+        value: bytes,
+        *,
+        expected_version: int | None = None,
+        ephemeral: bool = False,
+    ) -> int:
+        """Write a node, creating its parents, and return its new version.
+
+        ``expected_version``: None takes any, `MUST_NOT_EXIST` only creates. ``ephemeral``
+        matters when the node is created. Raises `BadVersion`.
+        """
+        ...
+
+    async def delete(self, path: str, *, expected_version: int | None = None) -> None:
+        """Remove a node without children; raises `NotFound`, `BadVersion` or `NotEmpty`."""
+        ...
+
+    async def children(self, path: str) -> list[str]:
+        """The names (not paths) of a node's children, sorted; empty when there is no such node."""
+        ...
+
+    async def exists(self, path: str) -> bool:
+        """Whether there is such a node, with or without a value."""
+        ...
+
+    def subscribe(self, listener: Listener) -> Unsubscribe:
+        """Call the listener at every change below the root of this store."""
+        ...
+
+    def subscribe_session(self, listener: SessionListener) -> Unsubscribe:
+        """Call the listener when the session is interrupted, lost or comes back."""
+        ...
+
+    @property
+    def connected(self) -> bool:
+        """Whether the session is alive and the store was within reach a moment ago."""
+        ...
+
+    async def close(self) -> None:
+        """End the session in order: its ephemeral nodes vanish now. Calling twice is harmless."""
+        ...
+
+    def kill(self) -> None:
+        """Drop the session as a crash would; its ephemeral nodes vanish when the store notices."""
+        ...
+
+
+def check_path(path: str) -> str:
+    """The path itself; raises `InvalidPath` unless it is ``/a/b/c`` with no empty segment."""
+    if path == "/" or (
+        path.startswith("/")
+        and "//" not in path
+        and not path.endswith("/")
+        and "\0" not in path
+        and not any(segment in {".", ".."} for segment in path.split("/"))
+    ):
+        return path
+    raise InvalidPath(path)
+
+
+def parent_of(path: str) -> str:
+    """The path one level up; the root is its own parent."""
+    return path.rpartition("/")[0] or "/"
+
+
+def parents_of(path: str) -> list[str]:
+    """The paths between the root (exclusive) and the node (exclusive), outermost first."""
+    found: list[str] = []
+    while (path := parent_of(path)) != "/":
+        found.append(path)
+    return found[::-1]

@@ -1,0 +1,236 @@
+"""A metadata store on Apache ZooKeeper (3.6 or later), by way of kazoo.
+
+Kazoo runs its own threads. They never touch this object: whatever they have to say is handed to
+the event loop, and every operation is one of kazoo's asynchronous calls awaited here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from typing import Any, Final
+
+from kazoo import exceptions as zk_errors
+from kazoo.client import KazooClient
+
+from counterpoise.metadata.errors import (
+    BadVersion,
+    EphemeralParent,
+    NotEmpty,
+    NotFound,
+    StoreUnavailable,
+)
+from counterpoise.metadata.listeners import Listeners
+from counterpoise.metadata.port import (
+    MUST_NOT_EXIST,
+    Listener,
+    Notification,
+    SessionEvent,
+    SessionListener,
+    Stored,
+    Unsubscribe,
+    check_path,
+)
+from counterpoise.metadata.zk_session import SessionWatch
+from counterpoise.metadata.zk_watch import SubtreeWatch
+
+_WRITE_ROUNDS: Final = 8
+"""How often an unconditional write chases a node that others create and delete meanwhile."""
+
+
+class ZooKeeperStore:
+    """One ZooKeeper session; see `MetadataStore` for what its methods promise.
+
+    Open it with `ZooKeeperStore.connect`.
+    """
+
+    def __init__(self, address: str, *, session_timeout_s: float, operation_timeout_s: float):
+        self._address = address
+        self._operation_timeout_s = operation_timeout_s
+        self._client: Any = KazooClient(hosts=address, timeout=session_timeout_s)
+        self._loop = asyncio.get_running_loop()
+        self._listeners: Final = Listeners[Notification]()
+        self._session_listeners: Final = Listeners[SessionEvent]()
+        self._subtree = SubtreeWatch(self._client, self._from_thread(self._listeners.tell))
+        self._session = SessionWatch(
+            session_timeout_s, rewatch=self._subtree.establish, tell=self._session_listeners.tell
+        )
+        self._closed = False
+
+    @classmethod
+    async def connect(
+        cls, address: str, *, session_timeout_s: float = 30.0, operation_timeout_s: float = 30.0
+    ) -> ZooKeeperStore:
+        """Connect to ``host:port[,host:port…][/chroot]``; raises `StoreUnavailable`."""
+        store = cls(
+            address, session_timeout_s=session_timeout_s, operation_timeout_s=operation_timeout_s
+        )
+        await store._start()
+        return store
+
+    async def get(self, path: str) -> Stored | None:
+        """See `MetadataStore.get`."""
+        try:
+            value, stat = await self._call("get", check_path(path))
+        except zk_errors.NoNodeError:
+            return None
+        owner = stat.ephemeralOwner
+        return Stored(value or b"", stat.version, owner != 0, owner == self._session_id)
+
+    async def put(
+        self,
+        path: str,
+        value: bytes,
+        *,
+        expected_version: int | None = None,
+        ephemeral: bool = False,
+    ) -> int:
+        """See `MetadataStore.put`."""
+        check_path(path)
+        if expected_version == MUST_NOT_EXIST:
+            return await self._create(path, value, ephemeral=ephemeral)
+        if expected_version is not None:
+            return await self._set(path, value, expected_version)
+        for _ in range(_WRITE_ROUNDS):
+            with contextlib.suppress(BadVersion):
+                return await self._set(path, value, -1)
+            with contextlib.suppress(BadVersion):
+                return await self._create(path, value, ephemeral=ephemeral)
+        raise BadVersion(path)
+
+    async def delete(self, path: str, *, expected_version: int | None = None) -> None:
+        """See `MetadataStore.delete`."""
+        version = -1 if expected_version is None else expected_version
+        try:
+            await self._call("delete", check_path(path), version=version)
+        except zk_errors.NoNodeError:
+            raise NotFound(path) from None
+        except zk_errors.BadVersionError:
+            raise BadVersion(path) from None
+        except zk_errors.NotEmptyError:
+            raise NotEmpty(path) from None
+
+    async def children(self, path: str) -> list[str]:
+        """See `MetadataStore.children`."""
+        try:
+            return sorted(await self._call("get_children", check_path(path)))
+        except zk_errors.NoNodeError:
+            return []
+
+    async def exists(self, path: str) -> bool:
+        """See `MetadataStore.exists`."""
+        return await self._call("exists", check_path(path)) is not None
+
+    def subscribe(self, listener: Listener) -> Unsubscribe:
+        """See `MetadataStore.subscribe`."""
+        return self._listeners.add(listener)
+
+    def subscribe_session(self, listener: SessionListener) -> Unsubscribe:
+        """See `MetadataStore.subscribe_session`."""
+        return self._session_listeners.add(listener)
+
+    @property
+    def connected(self) -> bool:
+        """See `MetadataStore.connected`."""
+        return not self._closed and self._session.connected
+
+    async def close(self) -> None:
+        """See `MetadataStore.close`."""
+        if not self._closed:
+            self._silence()
+            await asyncio.to_thread(self._stop)
+
+    def kill(self) -> None:
+        """See `MetadataStore.kill`; the session is closed from a thread that nobody waits for."""
+        if not self._closed:
+            self._silence()
+            self._loop.run_in_executor(None, self._stop)
+
+    @property
+    def _session_id(self) -> int | None:
+        client_id = self._client.client_id
+        return None if client_id is None else int(client_id[0])
+
+    async def _start(self) -> None:
+        self._client.add_listener(self._from_thread(self._session.on_state))
+        what = f"connecting to ZooKeeper at {self._address}"
+        connected = self._client.start_async()
+        try:
+            if not await asyncio.to_thread(connected.wait, self._operation_timeout_s):
+                raise StoreUnavailable(what, f"no answer within {self._operation_timeout_s:g} s")
+            await self._call("ensure_path", "/")
+            await self._subtree.establish()
+        except zk_errors.KazooException as error:
+            await self.close()
+            raise StoreUnavailable(what, type(error).__name__) from error
+        except BaseException:
+            await self.close()
+            raise
+
+    def _silence(self) -> None:
+        self._closed = True
+        self._session.stop()
+        self._listeners.clear()
+        self._session_listeners.clear()
+
+    def _stop(self) -> None:
+        self._client.stop()
+        self._client.close()
+
+    async def _create(self, path: str, value: bytes, *, ephemeral: bool) -> int:
+        try:
+            await self._call("create", path, value, ephemeral=ephemeral, makepath=True)
+        except zk_errors.NodeExistsError:
+            raise BadVersion(path) from None
+        except zk_errors.NoChildrenForEphemeralsError:
+            raise EphemeralParent(path.rpartition("/")[0]) from None
+        return 0
+
+    async def _set(self, path: str, value: bytes, version: int) -> int:
+        try:
+            stat = await self._call("set", path, value, version=version)
+        except (zk_errors.BadVersionError, zk_errors.NoNodeError):
+            raise BadVersion(path) from None
+        return int(stat.version)
+
+    async def _call(self, method: str, path: str, *args: Any, **kwargs: Any) -> Any:
+        what = f"{method} {path}"
+        if self._closed:
+            raise StoreUnavailable(what, "this session is closed")
+        future: asyncio.Future[Any] = self._loop.create_future()
+        settle = self._from_thread(_settler(future))
+        try:
+            getattr(self._client, f"{method}_async")(path, *args, **kwargs).rawlink(settle)
+            async with asyncio.timeout(self._operation_timeout_s):
+                return await future
+        except TimeoutError:
+            raise StoreUnavailable(
+                what, f"no answer within {self._operation_timeout_s:g} s"
+            ) from None
+        except (
+            zk_errors.ConnectionLoss,
+            zk_errors.SessionExpiredError,
+            zk_errors.ConnectionClosedError,
+        ) as error:
+            raise StoreUnavailable(what, type(error).__name__) from None
+
+    def _from_thread(self, function: Callable[..., None]) -> Callable[..., None]:
+        def hand_over(*args: Any) -> None:
+            # The loop may be gone already when a last word of kazoo's threads arrives.
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(function, *args)
+
+        return hand_over
+
+
+def _settler(future: asyncio.Future[Any]) -> Callable[[Any], None]:
+    def settle(result: Any) -> None:
+        if future.done():
+            return
+        if result.exception is None:
+            future.set_result(result.value)
+        else:
+            future.set_exception(result.exception)
+
+    return settle

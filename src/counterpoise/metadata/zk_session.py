@@ -1,0 +1,100 @@
+"""The life of a ZooKeeper session, told as `SessionEvent`.
+
+Kazoo learns that a session expired only when a server tells it so. A broker that is cut off has
+to know earlier: after one session timeout without a server the others may have taken over its
+bundles. So this watch also declares the session lost by its own clock, as Pulsar's
+``ZKSessionWatcher`` does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from kazoo.protocol.states import KazooState
+
+from counterpoise.metadata.port import SessionEvent
+
+log = logging.getLogger(__name__)
+
+
+class SessionWatch:
+    """Turns kazoo's states, in order and on the event loop, into session events."""
+
+    def __init__(
+        self,
+        timeout_s: float,
+        *,
+        rewatch: Callable[[], Awaitable[None]],
+        tell: Callable[[SessionEvent], None],
+    ) -> None:
+        self._timeout_s = timeout_s
+        self._rewatch = rewatch
+        self._tell = tell
+        self._loop = asyncio.get_running_loop()
+        self._connected = False
+        self._ever_connected = False
+        self._lost = False
+        self._deadline: asyncio.TimerHandle | None = None
+        self._return: asyncio.Task[None] | None = None
+
+    @property
+    def connected(self) -> bool:
+        """Whether the session stands and the watch on the tree with it."""
+        return self._connected
+
+    def stop(self) -> None:
+        """Say nothing any more."""
+        self._connected = False
+        self._disarm()
+        if self._return is not None:
+            self._return.cancel()
+
+    def on_state(self, state: Any) -> None:
+        """Take a state from kazoo."""
+        if state == KazooState.CONNECTED:
+            self._on_connected()
+        elif state == KazooState.SUSPENDED:
+            self._on_suspended()
+        elif self._ever_connected:
+            self._on_lost()
+
+    def _on_connected(self) -> None:
+        if not self._ever_connected:
+            self._ever_connected = self._connected = True
+            return
+        if self._return is not None:
+            self._return.cancel()
+        self._return = self._loop.create_task(self._come_back())
+
+    async def _come_back(self) -> None:
+        # Watches belong to a connection: stand them up again before anybody fills a cache.
+        try:
+            await self._rewatch()
+        except Exception as error:
+            log.warning("the metadata store went away again while watches were set up: %s", error)
+            return
+        self._disarm()
+        self._connected = True
+        lost, self._lost = self._lost, False
+        self._tell(SessionEvent.SESSION_REESTABLISHED if lost else SessionEvent.RECONNECTED)
+
+    def _on_suspended(self) -> None:
+        self._connected = False
+        self._tell(SessionEvent.CONNECTION_LOST)
+        self._disarm()
+        self._deadline = self._loop.call_later(self._timeout_s, self._on_lost)
+
+    def _on_lost(self) -> None:
+        self._connected = False
+        self._disarm()
+        if not self._lost:
+            self._lost = True
+            self._tell(SessionEvent.SESSION_LOST)
+
+    def _disarm(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None

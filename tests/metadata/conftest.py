@@ -1,0 +1,52 @@
+"""One parameter per kind of store: every test of the port runs on each of them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+
+import pytest
+
+from counterpoise.app.zookeeper import ZooKeeper
+from counterpoise.metadata import MemoryTree, MetadataStore, open_store
+
+OpenSession = Callable[[], Awaitable[MetadataStore]]
+"""Opens one more session with the tree of the running test."""
+
+
+@pytest.fixture(scope="session")
+def zookeeper() -> Iterator[ZooKeeper]:
+    with ZooKeeper.start() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def fresh_root() -> Callable[[], str]:
+    numbers = itertools.count()
+    return lambda: f"/root-{next(numbers)}"
+
+
+@pytest.fixture(params=["memory", pytest.param("zk", marks=pytest.mark.zookeeper)])
+async def open_session(
+    request: pytest.FixtureRequest, fresh_root: Callable[[], str]
+) -> AsyncIterator[OpenSession]:
+    tree = MemoryTree()
+    url = "memory:"
+    if request.param == "zk":
+        server: ZooKeeper = request.getfixturevalue("zookeeper")
+        url = server.metadata_url + fresh_root()
+    sessions: list[MetadataStore] = []
+
+    async def open_one() -> MetadataStore:
+        session = await open_store(url, memory=tree, session_timeout_s=2, operation_timeout_s=10)
+        sessions.append(session)
+        return session
+
+    yield open_one
+    for session in sessions:
+        await session.close()
+
+
+@pytest.fixture
+async def store(open_session: OpenSession) -> MetadataStore:
+    return await open_session()

@@ -1,0 +1,214 @@
+"""What every metadata store promises (`MetadataStore`), run on each kind of store."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from counterpoise.metadata import (
+    BadVersion,
+    EphemeralParent,
+    InvalidPath,
+    MetadataStore,
+    NotEmpty,
+    NotFound,
+    Notification,
+    NotificationKind,
+    StoreUnavailable,
+)
+from counterpoise.metadata.port import MUST_NOT_EXIST
+from tests.metadata.conftest import OpenSession
+
+
+class Heard:
+    """Notifications of a store, to await."""
+
+    def __init__(self, store: MetadataStore, only: NotificationKind | None = None) -> None:
+        self.only = only
+        self.queue: asyncio.Queue[Notification] = asyncio.Queue()
+        self.unsubscribe = store.subscribe(self.hear)
+
+    def hear(self, notification: Notification) -> None:
+        if self.only in (None, notification.kind):
+            self.queue.put_nowait(notification)
+
+    async def take(self, count: int) -> list[tuple[str, str]]:
+        async with asyncio.timeout(10):
+            heard = [await self.queue.get() for _ in range(count)]
+        return [(each.kind.value, each.path) for each in heard]
+
+
+async def test_a_node_that_is_not_there(store: MetadataStore) -> None:
+    assert await store.get("/nothing") is None
+    assert not await store.exists("/nothing")
+    assert await store.children("/nothing") == []
+
+
+async def test_versions_count_the_writes(store: MetadataStore) -> None:
+    assert await store.put("/a", b"one") == 0
+    assert await store.put("/a", b"two") == 1
+    assert await store.put("/a", b"three", expected_version=1) == 2
+    found = await store.get("/a")
+    assert found is not None
+    assert (found.value, found.version, found.ephemeral, found.mine) == (b"three", 2, False, False)
+
+
+async def test_a_write_at_an_old_version_is_refused_and_changes_nothing(
+    store: MetadataStore,
+) -> None:
+    await store.put("/a", b"one")
+    await store.put("/a", b"two")
+    for expected in (0, 7, MUST_NOT_EXIST):
+        with pytest.raises(BadVersion, match="/a"):
+            await store.put("/a", b"late", expected_version=expected)
+    with pytest.raises(BadVersion):
+        await store.put("/absent", b"", expected_version=0)
+    found = await store.get("/a")
+    assert found is not None
+    assert found.value == b"two"
+
+
+async def test_only_one_creator_wins(open_session: OpenSession) -> None:
+    sessions = [await open_session() for _ in range(3)]
+    results = await asyncio.gather(
+        *(each.put("/lock", b"", expected_version=MUST_NOT_EXIST) for each in sessions),
+        return_exceptions=True,
+    )
+    assert sorted(type(each).__name__ for each in results) == ["BadVersion", "BadVersion", "int"]
+
+
+async def test_parents_are_created_and_listed(store: MetadataStore) -> None:
+    await store.put("/a/b/d", b"")
+    await store.put("/a/b/c", b"")
+    assert await store.children("/a/b") == ["c", "d"]
+    assert await store.children("/") == ["a"]
+    assert await store.exists("/a")
+    parent = await store.get("/a")
+    assert parent is not None
+    assert parent.value == b""
+
+
+async def test_delete(store: MetadataStore) -> None:
+    await store.put("/a/b", b"one")
+    with pytest.raises(NotEmpty, match="/a"):
+        await store.delete("/a")
+    with pytest.raises(BadVersion, match="/a/b"):
+        await store.delete("/a/b", expected_version=4)
+    await store.delete("/a/b", expected_version=0)
+    with pytest.raises(NotFound, match="/a/b"):
+        await store.delete("/a/b")
+    await store.delete("/a")
+    assert await store.children("/") == []
+    assert await store.put("/a", b"again", expected_version=MUST_NOT_EXIST) == 0
+
+
+@pytest.mark.parametrize("path", ["", "a", "/a/", "//a", "/a//b", "/a/../b", "/a/./b", "/a\0b"])
+async def test_what_is_no_path(store: MetadataStore, path: str) -> None:
+    for operation in (store.get, store.children, store.exists, store.delete):
+        with pytest.raises(InvalidPath):
+            await operation(path)
+    with pytest.raises(InvalidPath):
+        await store.put(path, b"")
+
+
+async def test_an_ephemeral_node_is_known_by_its_owner(open_session: OpenSession) -> None:
+    one, two = await open_session(), await open_session()
+    await one.put("/e", b"x", ephemeral=True)
+    seen_by_owner, seen_by_other = await one.get("/e"), await two.get("/e")
+    assert seen_by_owner is not None
+    assert seen_by_other is not None
+    assert (seen_by_owner.ephemeral, seen_by_owner.mine) == (True, True)
+    assert (seen_by_other.ephemeral, seen_by_other.mine) == (True, False)
+    with pytest.raises(EphemeralParent):
+        await one.put("/e/child", b"")
+
+
+async def test_a_write_does_not_change_who_owns_an_ephemeral_node(
+    open_session: OpenSession,
+) -> None:
+    one, two = await open_session(), await open_session()
+    await one.put("/e", b"x", ephemeral=True)
+    await two.put("/e", b"y", ephemeral=True)
+    found = await one.get("/e")
+    assert found is not None
+    assert found.mine
+    assert found.value == b"y"
+
+
+@pytest.mark.parametrize("how", ["close", "kill"])
+async def test_ephemeral_nodes_end_with_the_session(open_session: OpenSession, how: str) -> None:
+    one, two = await open_session(), await open_session()
+    await one.put("/e/1", b"", ephemeral=True)
+    await one.put("/e/2", b"", ephemeral=True)
+    await one.put("/e/stays", b"")
+    heard = Heard(two, only=NotificationKind.DELETED)
+    if how == "close":
+        await one.close()
+    else:
+        one.kill()
+    assert sorted(await heard.take(2)) == [("deleted", "/e/1"), ("deleted", "/e/2")]
+    assert await two.children("/e") == ["stays"]
+
+
+async def test_a_closed_session_says_so(open_session: OpenSession) -> None:
+    store = await open_session()
+    assert store.connected
+    await store.close()
+    await store.close()
+    assert not store.connected
+    with pytest.raises(StoreUnavailable, match="closed"):
+        await store.get("/a")
+
+
+async def test_every_change_is_notified_to_every_session_in_order(
+    open_session: OpenSession,
+) -> None:
+    one, two = await open_session(), await open_session()
+    heard = [Heard(one), Heard(two)]
+    await one.put("/a/b", b"1")
+    await one.put("/a/b", b"2")
+    await two.put("/a/c", b"3", ephemeral=True)
+    await two.delete("/a/b")
+    expected = [
+        ("created", "/a"),
+        ("created", "/a/b"),
+        ("modified", "/a/b"),
+        ("created", "/a/c"),
+        ("deleted", "/a/b"),
+    ]
+    assert [await each.take(5) for each in heard] == [expected, expected]
+
+
+async def test_nothing_is_heard_after_unsubscribing(store: MetadataStore) -> None:
+    first, second = Heard(store), Heard(store)
+    await store.put("/a", b"")
+    await first.take(1)
+    first.unsubscribe()
+    first.unsubscribe()
+    await store.put("/b", b"")
+    assert await second.take(2) == [("created", "/a"), ("created", "/b")]
+    assert first.queue.empty()
+
+
+async def test_names_and_values_are_bytes_and_text_of_any_kind(store: MetadataStore) -> None:
+    value = bytes(range(256)) * 40
+    await store.put("/größe/%2F+x", value)
+    found = await store.get("/größe/%2F+x")
+    assert found is not None
+    assert found.value == value
+    assert await store.children("/größe") == ["%2F+x"]
+
+
+async def test_notification_kinds_are_all_heard_of_one_ephemeral_node(
+    open_session: OpenSession,
+) -> None:
+    one, two = await open_session(), await open_session()
+    heard = Heard(two)
+    await one.put("/e", b"1", ephemeral=True)
+    await one.put("/e", b"2")
+    await one.close()
+    assert [kind for kind, _ in await heard.take(3)] == [
+        kind.value
+        for kind in (NotificationKind.CREATED, NotificationKind.MODIFIED, NotificationKind.DELETED)
+    ]

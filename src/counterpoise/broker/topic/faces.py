@@ -1,0 +1,169 @@
+"""Requests that a connection makes of a topic, and the sinks through which a topic answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Protocol
+
+from counterpoise.broker.errors import BrokerError
+from counterpoise.names.bundle import BundleName
+from counterpoise.names.topic import TopicName
+from counterpoise.storage.port import Position
+
+#: Message ids with which a client says "the beginning" and "the end".
+EARLIEST = Position(-1, -1)
+LATEST = Position(0x7FFFFFFFFFFFFFFF, 0x7FFFFFFFFFFFFFFF)
+
+
+class SubscriptionType(IntEnum):
+    """How a subscription shares its messages (``CommandSubscribe.SubType``)."""
+
+    Exclusive = 0
+    Shared = 1
+    Failover = 2
+    Key_Shared = 3
+
+
+class InitialPosition(IntEnum):
+    """Where a new subscription starts (``CommandSubscribe.InitialPosition``)."""
+
+    Latest = 0
+    Earliest = 1
+
+
+class AccessMode(IntEnum):
+    """Who else may produce (``ProducerAccessMode``, PIP-68)."""
+
+    Shared = 0
+    Exclusive = 1
+    WaitForExclusive = 2
+    ExclusiveWithFencing = 3
+
+
+@dataclass(frozen=True, slots=True)
+class KeySharedMeta:
+    """How a Key_Shared consumer wants its keys (``KeySharedMeta``).
+
+    ``sticky_ranges`` None means AUTO_SPLIT; otherwise STICKY with inclusive slots of 0..65535.
+    """
+
+    sticky_ranges: tuple[tuple[int, int], ...] | None = None
+    allow_out_of_order: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerRequest:
+    """What CommandProducer asks for."""
+
+    producer_id: int
+    name: str | None = None
+    epoch: int = 0
+    user_provided_name: bool = True
+    access_mode: AccessMode = AccessMode.Shared
+    topic_epoch: int | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+    address: str = ""
+    client_version: str = ""
+    initial_subscription: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SubscribeRequest:
+    """What CommandSubscribe asks for."""
+
+    subscription: str
+    type: SubscriptionType
+    consumer_id: int
+    consumer_name: str = ""
+    priority_level: int = 0
+    durable: bool = True
+    initial_position: InitialPosition = InitialPosition.Latest
+    start_message_id: Position | None = None
+    #: With a start inside a batch, the client drops what comes before it in that batch.
+    start_batch_index: int = -1
+    #: Start at messages published this many seconds ago (a reader's rollback); 0 is off.
+    rollback_seconds: int = 0
+    read_compacted: bool = False
+    key_shared: KeySharedMeta = KeySharedMeta()
+    consumer_epoch: int | None = None
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    properties: Mapping[str, str] = field(default_factory=dict)
+    address: str = ""
+    client_version: str = ""
+
+
+#: One message on its way out: ledger id, entry id, redelivery count, the entry's bytes, and the
+#: batch indexes that are still to be acknowledged as 64-bit words (empty: all of them).
+Delivery = tuple[int, int, int, bytes, Sequence[int]]
+
+#: One acknowledged entry: ledger id, entry id, and the words of batch indexes that are still
+#: unacknowledged (empty: the whole entry is acknowledged).
+Acked = tuple[int, int, Sequence[int]]
+
+
+class ProducerSink(Protocol):
+    """A connection, as its producers' topics see it."""
+
+    def receipt(
+        self,
+        producer_id: int,
+        sequence_id: int,
+        highest_sequence_id: int,
+        ledger_id: int,
+        entry_id: int,
+    ) -> None:
+        """The entry is stored; (-1, -1) when a non-persistent topic dropped it."""
+
+    def send_error(self, producer_id: int, sequence_id: int, error: BrokerError) -> None:
+        """The entry was refused and is not stored."""
+
+    def close_producer(self, producer_id: int, assigned_broker_url: str | None) -> None:
+        """The topic leaves: tell the client to reconnect, to the given broker if it is known."""
+
+    def producer_ready(self, producer_id: int, topic_epoch: int | None) -> None:
+        """A producer that waited for exclusive access has it now."""
+
+
+class ConsumerSink(Protocol):
+    """A connection, as its consumers' topics see it."""
+
+    @property
+    def writable(self) -> bool:
+        """False while too much is buffered; then `Consumer.resume` is called once it drained."""
+
+    def deliver(self, consumer_id: int, partition: int, messages: Sequence[Delivery]) -> None:
+        """Send a burst of messages, in this order."""
+
+    def active_change(self, consumer_id: int, is_active: bool) -> None:
+        """A Failover consumer became active or inactive."""
+
+    def close_consumer(self, consumer_id: int, assigned_broker_url: str | None) -> None:
+        """The topic leaves, or the cursor was reset: tell the client to reconnect."""
+
+    def reached_end(self, consumer_id: int) -> None:
+        """The topic was terminated and everything has been acknowledged."""
+
+
+class Ownership(Protocol):
+    """What a topic registry must know about bundles: which are ours."""
+
+    def owns(self, topic: TopicName) -> bool:
+        """Whether this broker may serve the topic now."""
+
+    def bundle_of(self, topic: TopicName) -> BundleName:
+        """The bundle that holds the topic; only asked of topics whose namespace is known."""
+
+
+class TopicCatalog(Protocol):
+    """The metadata of which topics exist. `exists` and `create` are about persistent ones."""
+
+    async def exists(self, topic: TopicName) -> bool:
+        """Whether the topic has been created."""
+
+    async def create(self, topic: TopicName) -> None:
+        """Create it; raise `BrokerError` (TopicNotFound) where policies forbid that."""
+
+    async def delete(self, topic: TopicName) -> None:
+        """Forget it."""

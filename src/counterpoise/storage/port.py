@@ -1,0 +1,183 @@
+"""The port every ledger store implements: append in groups, read, fence, recover, remember acks.
+
+Laws of this room:
+
+* A **log** is one topic's messages: an ordered list of *ledgers*. Opening a log starts a new
+  ledger and fences whoever had it open before; a fenced owner acknowledges nothing more.
+* An entry counts as stored only when its group has been committed: written, synchronised, and
+  the fence seen intact *after* that. Then, and in order, the listener hears of it.
+* Inside this process an entry is addressed by its **index**, a plain integer that is contiguous
+  across ledgers, so that acknowledgement arithmetic is integer arithmetic. The `Position` of the
+  protocol is (ledger id, entry id); the log converts. Indexes live as long as the open log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+
+class StorageError(Exception):
+    """Stored data could not be written or read; the message says which and why."""
+
+
+class LogFencedError(StorageError):
+    """Another owner opened this log; nothing appended since was acknowledged."""
+
+
+class LogClosedError(StorageError):
+    """The log was closed by its own owner."""
+
+
+class CorruptLedgerError(StorageError):
+    """A stored record does not match its checksum."""
+
+
+class Position(NamedTuple):
+    """Where an entry lies, as the protocol names it. Entry -1 lies before the ledger's first."""
+
+    ledger_id: int
+    entry_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class CursorState:
+    """How far one durable subscription has come.
+
+    Everything up to and including ``mark_delete`` is acknowledged, and so is every entry inside
+    the inclusive ``acked`` ranges after it.
+    """
+
+    name: str
+    mark_delete: Position
+    acked: tuple[tuple[Position, Position], ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerInfo:
+    """One ledger of a log: its committed entries and their bytes."""
+
+    ledger_id: int
+    entries: int
+    size: int
+    is_open: bool
+
+
+class Chunk(NamedTuple):
+    """Consecutive entries; ``messages[i]`` is how many messages the batch ``entries[i]`` holds.
+
+    The lists may be shared with a cache: read them, never change them.
+    """
+
+    first: int
+    entries: Sequence[bytes]
+    messages: Sequence[int]
+
+
+C = TypeVar("C")
+C_contra = TypeVar("C_contra", contravariant=True)
+
+
+class Group(Generic[C]):
+    """Entries that are committed together, and the caller's context of each.
+
+    ``first`` (the index of ``entries[0]``) and its position are known once it is committed.
+    """
+
+    __slots__ = ("contexts", "entries", "first", "first_entry", "ledger_id", "messages", "size")
+
+    def __init__(self) -> None:
+        self.entries: list[bytes] = []
+        self.messages: list[int] = []
+        self.contexts: list[C] = []
+        self.first = -1
+        self.ledger_id = -1
+        self.first_entry = -1
+        self.size = 0
+
+
+class LogListener(Protocol[C]):
+    """Who appends to a log; called on the event loop that opened it."""
+
+    def committed(self, group: Group[C]) -> None:
+        """Every entry of ``group`` is stored for good. Groups arrive in order of appending."""
+
+    def failed(self, error: StorageError, contexts: Sequence[C]) -> None:
+        """The log can take no more. Entries of ``contexts`` were appended, never acknowledged."""
+
+
+class Log(Protocol[C_contra]):
+    """One topic's stored messages, open for its only owner."""
+
+    name: str
+
+    @property
+    def begin(self) -> int:
+        """Index of the oldest entry that is still kept."""
+
+    @property
+    def end(self) -> int:
+        """Index after the newest committed entry; equal to `begin` when the log is empty."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of all committed entries that are still kept."""
+
+    @property
+    def ledgers(self) -> tuple[LedgerInfo, ...]:
+        """The ledgers in order; the last one is being written."""
+
+    @property
+    def cursors(self) -> Mapping[str, CursorState]:
+        """Every durable cursor as it was last saved."""
+
+    def append(self, entry: bytes, messages: int, context: C_contra) -> None:
+        """Queue one entry. Raises `LogFencedError` or `LogClosedError`; never blocks."""
+
+    def position(self, index: int) -> Position:
+        """Position of the entry at ``index``; one past the end gives the next to be written."""
+
+    def index(self, position: Position) -> int:
+        """Index of the first kept or future entry at or after ``position``."""
+
+    def cached(self, index: int) -> Chunk | None:
+        """A chunk that contains ``index`` if memory has it, else None (then `read` it)."""
+
+    async def read(self, index: int, max_bytes: int) -> Chunk:
+        """A chunk beginning at ``index``: at least one entry, about ``max_bytes`` at most."""
+
+    def save_cursor(self, state: CursorState) -> None:
+        """Remember a cursor; it is on disk soon, and by the end of `flush` and `close`."""
+
+    def drop_cursor(self, name: str) -> None:
+        """Forget a cursor."""
+
+    def trim(self, before: int) -> None:
+        """Delete every closed ledger whose entries all lie before index ``before``."""
+
+    async def flush(self) -> None:
+        """Wait until all that was appended is committed (or failed) and cursors are saved."""
+
+    async def close(self) -> None:
+        """Flush and let go. A fenced log closes without a word."""
+
+
+class LedgerStore(Protocol):
+    """Where logs are kept, shared by the brokers of a cluster."""
+
+    async def open(self, name: str, owner: str, listener: LogListener[C]) -> Log[C]:
+        """Fence the former owner of log ``name``, recover what it committed, take it over.
+
+        ``owner`` names the new owner for messages to people. Creates the log if need be.
+        """
+
+    async def exists(self, name: str) -> bool:
+        """Whether a log of this name has been created and not deleted."""
+
+    async def delete(self, name: str) -> None:
+        """Fence the owner, then delete the log with its cursors; no-op when there is none."""
+
+    async def close(self) -> None:
+        """Stop the store's own threads. Logs must have been closed."""

@@ -1,0 +1,120 @@
+"""Averages over a bundle's samples: an exact mean at first, then an exponential one.
+
+``TimeAverageMessageData.update`` is an ordered fold: with ``n = min(n + 1, maxSamples)`` each
+value becomes ``((n - 1) * average + sample) / n``. It exists here twice, for one bundle and for
+columns of bundles, and the two agree to the last bit.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from counterpoise.load.fields import from_json, to_json
+from counterpoise.load.report import NamespaceBundleStats
+
+SHORT_TERM_SAMPLES: Final = 10
+LONG_TERM_SAMPLES: Final = 1000
+
+Floats = npt.NDArray[np.float64]
+Counts = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class TimeAverageMessageData:
+    """A capped running average of a bundle's rates (messages/s) and throughputs (bytes/s)."""
+
+    max_samples: int = 0
+    num_samples: int = 0
+    msg_throughput_in: float = 0.0
+    msg_throughput_out: float = 0.0
+    msg_rate_in: float = 0.0
+    msg_rate_out: float = 0.0
+
+    def updated(self, sample: NamespaceBundleStats) -> "TimeAverageMessageData":
+        """The average after one more sample; the first sample replaces whatever stood there."""
+        count = min(self.num_samples + 1, self.max_samples)
+        kept = count - 1
+        return TimeAverageMessageData(
+            self.max_samples,
+            count,
+            (kept * self.msg_throughput_in + sample.msg_throughput_in) / count,
+            (kept * self.msg_throughput_out + sample.msg_throughput_out) / count,
+            (kept * self.msg_rate_in + sample.msg_rate_in) / count,
+            (kept * self.msg_rate_out + sample.msg_rate_out) / count,
+        )
+
+    @property
+    def throughput(self) -> float:
+        """Bytes/s in and out."""
+        return self.msg_throughput_in + self.msg_throughput_out
+
+    @property
+    def rate(self) -> float:
+        """Messages/s in and out."""
+        return self.msg_rate_in + self.msg_rate_out
+
+
+@dataclass(frozen=True, slots=True)
+class BundleData:
+    """What is remembered of one bundle: a short and a long average, and its number of topics."""
+
+    short_term_data: TimeAverageMessageData
+    long_term_data: TimeAverageMessageData
+    topics: int = 0
+
+    @staticmethod
+    def empty() -> "BundleData":
+        """A bundle without samples, with Pulsar's sample limits (10 and 1000)."""
+        return BundleData(
+            TimeAverageMessageData(SHORT_TERM_SAMPLES), TimeAverageMessageData(LONG_TERM_SAMPLES)
+        )
+
+    @staticmethod
+    def unseen() -> "BundleData":
+        """What Pulsar assumes of a bundle never reported: 50 messages/s, 50 kB/s each way.
+
+        It counts no sample, so the first real one replaces it whole.
+        """
+        return BundleData(
+            TimeAverageMessageData(SHORT_TERM_SAMPLES, 0, 50000.0, 50000.0, 50.0, 50.0),
+            TimeAverageMessageData(LONG_TERM_SAMPLES, 0, 50000.0, 50000.0, 50.0, 50.0),
+        )
+
+    def updated(self, sample: NamespaceBundleStats) -> "BundleData":
+        """Both averages and the topic count after one more sample."""
+        return BundleData(
+            self.short_term_data.updated(sample), self.long_term_data.updated(sample), sample.topics
+        )
+
+    @staticmethod
+    def from_json(value: object, path: str = "BundleData") -> "BundleData":
+        """Read Pulsar's JSON form; raises ``LoadDataError`` naming the field."""
+        return from_json(BundleData, value, path)
+
+    def to_json(self) -> dict[str, Any]:
+        """Pulsar's JSON form."""
+        return to_json(self)  # type: ignore[no-any-return]
+
+
+class Folded(NamedTuple):
+    """Columns of averages: how many samples each has, and one value per bundle."""
+
+    num_samples: Counts
+    values: Floats
+
+
+def fold(num_samples: Counts, averages: Floats, sample: Floats, max_samples: int) -> Folded:
+    """One sample folded into a column of averages, or into several (one column per figure).
+
+    ``averages`` and ``sample`` have one row per bundle; ``num_samples`` one entry per bundle. The
+    arithmetic is :meth:`TimeAverageMessageData.updated`'s, bit for bit.
+    """
+    counts = np.minimum(num_samples + 1, max_samples)
+    divisor = counts.astype(np.float64)
+    if averages.ndim > 1:
+        divisor = divisor[:, np.newaxis]
+    with np.errstate(all="ignore"):
+        values = ((divisor - 1.0) * averages + sample) / divisor
+    return Folded(counts, values)

@@ -1,0 +1,190 @@
+"""Read and write Pulsar's load reports as JSON, field by field, with errors that name the field.
+
+A report is a frozen dataclass. Its JSON names are its attribute names in camel case, in the order
+of declaration (:func:`json_name` overrides one); a field that is missing takes the dataclass's
+default, as Jackson does for Pulsar's classes, and an unknown one is ignored. Numbers that JSON
+cannot write travel as Jackson writes them: the strings ``"NaN"``, ``"Infinity"``, ``"-Infinity"``.
+"""
+
+import dataclasses
+import math
+import types
+import typing
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import MISSING
+from functools import cache
+from typing import Any, TypeVar, cast
+
+T = TypeVar("T")
+
+_SPECIAL = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+
+
+class LoadDataError(ValueError):
+    """Load data that cannot be read: which field, and what was expected there.
+
+    ``field`` is a path such as ``brokerData['b1:8080'].localData.cpu.limit``.
+    """
+
+    def __init__(self, field: str, expected: str, got: object = MISSING) -> None:
+        self.field = field
+        self.expected = expected
+        shown = "nothing" if got is MISSING else _shown(got)
+        super().__init__(f"{field}: expected {expected}, got {shown}")
+
+
+def _shown(value: object) -> str:
+    text = f"{type(value).__name__} {value!r}" if not isinstance(value, str) else repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def json_name(name: str, default: Any = MISSING) -> Any:
+    """A dataclass field whose JSON name is not its camel-cased attribute name."""
+    return dataclasses.field(default=default, metadata={"json": name})
+
+
+def read_number(value: object, path: str) -> float:
+    """A finite or non-finite double."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        try:
+            return float(value)
+        except OverflowError:
+            raise LoadDataError(path, "a number that a double can hold", value) from None
+    if isinstance(value, str) and value in _SPECIAL:
+        return _SPECIAL[value]
+    raise LoadDataError(path, "a number", value)
+
+
+def read_integer(value: object, path: str) -> int:
+    """A whole number; ``3.0`` counts as one."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    raise LoadDataError(path, "a whole number", value)
+
+
+def read_text(value: object, path: str) -> str:
+    """A string."""
+    if isinstance(value, str):
+        return value
+    raise LoadDataError(path, "a string", value)
+
+
+def read_boolean(value: object, path: str) -> bool:
+    """``true`` or ``false``."""
+    if isinstance(value, bool):
+        return value
+    raise LoadDataError(path, "true or false", value)
+
+
+def read_object(value: object, path: str) -> Mapping[str, Any]:
+    """A JSON object."""
+    if isinstance(value, dict):
+        return value
+    raise LoadDataError(path, "an object", value)
+
+
+def read_texts(value: object, path: str) -> tuple[str, ...]:
+    """An array of strings."""
+    if not isinstance(value, (list, tuple)):
+        raise LoadDataError(path, "an array of strings", value)
+    return tuple(read_text(item, f"{path}[{i}]") for i, item in enumerate(value))
+
+
+def write_number(value: float) -> float | str:
+    """A double as Jackson writes it: non-finite values become strings."""
+    if math.isfinite(value):
+        return value
+    if math.isnan(value):
+        return "NaN"
+    return "Infinity" if value > 0 else "-Infinity"
+
+
+_Reader = Callable[[object, str], Any]
+_SCALARS: dict[object, _Reader] = {
+    float: read_number,
+    int: read_integer,
+    str: read_text,
+    bool: read_boolean,
+}
+
+
+def _reader(hint: Any) -> _Reader:
+    """The reader of one field, from its type."""
+    if hint in _SCALARS:
+        return _SCALARS[hint]
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is types.UnionType:
+        inner = _reader(next(a for a in arguments if a is not type(None)))
+        return lambda value, path: None if value is None else inner(value, path)
+    if origin is tuple and arguments == (str, ...):
+        return read_texts
+    if origin is tuple:
+        each = _reader(arguments[0])
+        return lambda value, path: _read_list(value, path, each)
+    if origin is Mapping:
+        element = _reader(arguments[1])
+        return lambda value, path: {
+            key: element(item, f"{path}[{key!r}]") for key, item in read_object(value, path).items()
+        }
+    if dataclasses.is_dataclass(hint):
+        return lambda value, path: from_json(hint, value, path)  # type: ignore[arg-type]
+    return lambda value, _path: value
+
+
+def _read_list(value: object, path: str, each: _Reader) -> tuple[Any, ...]:
+    if not isinstance(value, (list, tuple)):
+        raise LoadDataError(path, "an array", value)
+    return tuple(each(item, f"{path}[{i}]") for i, item in enumerate(value))
+
+
+@cache
+def _layout(cls: Hashable) -> tuple[tuple[str, str, _Reader, bool], ...]:
+    """(attribute, JSON name, reader, required) of each field of a report class."""
+    kind = cast("type[Any]", cls)
+    hints = typing.get_type_hints(kind)
+    rows = []
+    for field in dataclasses.fields(kind):
+        name = field.metadata.get("json") or _camel(field.name)
+        required = field.default is MISSING and field.default_factory is MISSING
+        rows.append((field.name, name, _reader(hints[field.name]), required))
+    return tuple(rows)
+
+
+def _camel(name: str) -> str:
+    head, *rest = name.split("_")
+    return head + "".join(word.capitalize() for word in rest)
+
+
+def from_json(cls: type[T], value: object, path: str = "") -> T:
+    """Build the report class ``cls`` from a parsed JSON object.
+
+    Raises :class:`LoadDataError` naming the field and what was expected.
+    """
+    data = read_object(value, path or cls.__name__)
+    prefix = f"{path}." if path else ""
+    arguments = {}
+    for attribute, name, reader, required in _layout(cast(Hashable, cls)):
+        if name in data and (data[name] is not None or required):
+            arguments[attribute] = reader(data[name], prefix + name)
+        elif required:
+            raise LoadDataError(prefix + name, "a value")
+    return cls(**arguments)
+
+
+def to_json(value: Any) -> Any:
+    """The JSON form of a report: Pulsar's names in Pulsar's order, empty optionals left out."""
+    if isinstance(value, float):
+        return write_number(value)
+    if dataclasses.is_dataclass(value):
+        return {
+            name: to_json(item)
+            for attribute, name, _, _ in _layout(cast(Hashable, type(value)))
+            if (item := getattr(value, attribute)) is not None
+        }
+    if isinstance(value, Mapping):
+        return {key: to_json(item) for key, item in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [to_json(item) for item in value]
+    return value

@@ -1,0 +1,73 @@
+"""Four columns that travel together: messages/s and bytes/s, in and out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rates:
+    """Rates (messages/s) and throughputs (bytes/s) of brokers or bundles, one entry each."""
+
+    rate_in: Floats
+    rate_out: Floats
+    throughput_in: Floats
+    throughput_out: Floats
+
+    @staticmethod
+    def of(
+        rate_in: Sequence[float] | Floats,
+        rate_out: Sequence[float] | Floats,
+        throughput_in: Sequence[float] | Floats,
+        throughput_out: Sequence[float] | Floats,
+    ) -> "Rates":
+        """Columns from any sequences of numbers of the same length."""
+        columns = (rate_in, rate_out, throughput_in, throughput_out)
+        return Rates(*(np.asarray(column, dtype=np.float64) for column in columns))
+
+    @staticmethod
+    def zeros(count: int) -> "Rates":
+        """``count`` entries without traffic."""
+        return Rates(*(np.zeros(count) for _ in range(4)))
+
+    def __len__(self) -> int:
+        return len(self.rate_in)
+
+    def rate(self, rows: Indices | slice = slice(None)) -> Floats:
+        """Messages/s in plus out, of all entries or of the chosen ones."""
+        with np.errstate(all="ignore"):
+            return self.rate_in[rows] + self.rate_out[rows]
+
+    def throughput(self, rows: Indices | slice = slice(None)) -> Floats:
+        """Bytes/s in plus out, of all entries or of the chosen ones."""
+        with np.errstate(all="ignore"):
+            return self.throughput_in[rows] + self.throughput_out[rows]
+
+    def take(self, rows: Indices) -> "Rates":
+        """The chosen entries, in the given order."""
+        return Rates(
+            self.rate_in[rows],
+            self.rate_out[rows],
+            self.throughput_in[rows],
+            self.throughput_out[rows],
+        )
+
+
+def sum_in_order(values: Floats) -> float:
+    """The sum from left to right, rounded after each step.
+
+    ``np.sum`` adds pairwise and rounds elsewhere; Java's loops do not, and a threshold may lie
+    between the two.
+    """
+    return float(np.add.accumulate(values)[-1]) if len(values) else 0.0
+
+
+def sequential_sum(values: Sequence[float]) -> float:
+    """:func:`sum_in_order` of plain floats (the builtin ``sum`` compensates since Python 3.12)."""
+    return reduce(lambda total, value: total + value, values, 0.0)

@@ -1,0 +1,142 @@
+"""A broker's load report: ``LocalBrokerData``, as it stands at ``/loadbalance/brokers/<id>``."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from counterpoise.load.fields import from_json, to_json
+from counterpoise.load.rates import sequential_sum
+from counterpoise.load.usage import NO_USAGE, ResourceUsage, max_usage
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceBundleStats:
+    """What a broker counted for one bundle: messages/s, bytes/s, clients, topics, cached bytes."""
+
+    msg_rate_in: float = 0.0
+    msg_throughput_in: float = 0.0
+    msg_rate_out: float = 0.0
+    msg_throughput_out: float = 0.0
+    consumer_count: int = 0
+    producer_count: int = 0
+    topics: int = 0
+    cache_size: int = 0
+
+    @staticmethod
+    def from_json(value: object, path: str = "NamespaceBundleStats") -> "NamespaceBundleStats":
+        """Read Pulsar's JSON form; raises ``LoadDataError`` naming the field."""
+        return from_json(NamespaceBundleStats, value, path)
+
+    def to_json(self) -> dict[str, Any]:
+        """Pulsar's JSON form."""
+        return to_json(self)  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True, slots=True)
+class SystemResourceUsage:
+    """The five resources of a host and its JVM or process."""
+
+    cpu: ResourceUsage = NO_USAGE
+    memory: ResourceUsage = NO_USAGE
+    direct_memory: ResourceUsage = NO_USAGE
+    bandwidth_in: ResourceUsage = NO_USAGE
+    bandwidth_out: ResourceUsage = NO_USAGE
+
+
+@dataclass(frozen=True, slots=True)
+class LocalBrokerData:
+    """Everything one broker says about itself (``LocalBrokerData`` of Pulsar 4.0.7).
+
+    Times are milliseconds since the epoch, rates messages/s, throughputs bytes/s; ``bundles`` are
+    the owned ones, ``last_bundle_gains`` and ``last_bundle_losses`` what changed since the last
+    report that was written.
+    """
+
+    web_service_url: str | None = None
+    web_service_url_tls: str | None = None
+    pulsar_service_url: str | None = None
+    pulsar_service_url_tls: str | None = None
+    persistent_topics_enabled: bool = True
+    non_persistent_topics_enabled: bool = True
+    cpu: ResourceUsage = NO_USAGE
+    memory: ResourceUsage = NO_USAGE
+    direct_memory: ResourceUsage = NO_USAGE
+    bandwidth_in: ResourceUsage = NO_USAGE
+    bandwidth_out: ResourceUsage = NO_USAGE
+    msg_throughput_in: float = 0.0
+    msg_throughput_out: float = 0.0
+    msg_rate_in: float = 0.0
+    msg_rate_out: float = 0.0
+    last_update: int = 0
+    last_stats: Mapping[str, NamespaceBundleStats] = field(default_factory=dict)
+    num_topics: int = 0
+    num_bundles: int = 0
+    num_consumers: int = 0
+    num_producers: int = 0
+    bundles: tuple[str, ...] = ()
+    last_bundle_gains: tuple[str, ...] = ()
+    last_bundle_losses: tuple[str, ...] = ()
+    broker_version_string: str | None = None
+    protocols: Mapping[str, str] = field(default_factory=dict)
+    advertised_listeners: Mapping[str, Any] = field(default_factory=dict)
+    load_manager_class_name: str | None = None
+    start_timestamp: int = 0
+
+    @property
+    def max_resource_usage(self) -> float:
+        """Largest of CPU, direct memory and the two bandwidths, as a 32-bit fraction; no heap."""
+        return max_usage((self.cpu, self.direct_memory, self.bandwidth_in, self.bandwidth_out))
+
+    @staticmethod
+    def from_json(value: object, path: str = "LocalBrokerData") -> "LocalBrokerData":
+        """Read Pulsar's JSON form; raises ``LoadDataError`` naming the field."""
+        return from_json(LocalBrokerData, value, path)
+
+    def to_json(self) -> dict[str, Any]:
+        """Pulsar's JSON form, with the two derived properties that Jackson adds."""
+        written: dict[str, Any] = to_json(self)
+        written["maxResourceUsage"] = self.max_resource_usage
+        written["loadReportType"] = "LocalBrokerData"
+        return written
+
+    def updated(
+        self, usage: SystemResourceUsage, stats: Mapping[str, NamespaceBundleStats], now_ms: int
+    ) -> "LocalBrokerData":
+        """The report after a new measurement: totals summed in the order of ``stats``.
+
+        Gains and losses pile up until :meth:`without_deltas`, as Pulsar's do until a report has
+        been written.
+        """
+        known, present = set(self.bundles), set(stats)
+        gained = [bundle for bundle in stats if bundle not in known]
+        lost = [bundle for bundle in self.bundles if bundle not in present]
+        rows = stats.values()
+        return replace(
+            self,
+            cpu=usage.cpu,
+            memory=usage.memory,
+            direct_memory=usage.direct_memory,
+            bandwidth_in=usage.bandwidth_in,
+            bandwidth_out=usage.bandwidth_out,
+            msg_rate_in=sequential_sum([row.msg_rate_in for row in rows]),
+            msg_rate_out=sequential_sum([row.msg_rate_out for row in rows]),
+            msg_throughput_in=sequential_sum([row.msg_throughput_in for row in rows]),
+            msg_throughput_out=sequential_sum([row.msg_throughput_out for row in rows]),
+            num_topics=sum(row.topics for row in rows),
+            num_consumers=sum(row.consumer_count for row in rows),
+            num_producers=sum(row.producer_count for row in rows),
+            num_bundles=len(stats),
+            last_stats=dict(stats),
+            bundles=tuple(stats),
+            last_bundle_gains=_merged(self.last_bundle_gains, gained),
+            last_bundle_losses=_merged(self.last_bundle_losses, lost),
+            last_update=now_ms,
+        )
+
+    def without_deltas(self) -> "LocalBrokerData":
+        """The report after it has been written: no gains and losses left to tell."""
+        return replace(self, last_bundle_gains=(), last_bundle_losses=())
+
+
+def _merged(first: tuple[str, ...], more: list[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*first, *more)))

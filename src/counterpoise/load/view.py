@@ -1,0 +1,206 @@
+"""The cluster as columns: what every strategy of the modular load manager looks at.
+
+A :class:`ClusterView` is what Pulsar keeps in ``LoadData``: brokers with their reports, bundles
+with their averages, and which bundles were unloaded a moment ago. Brokers and bundles are sorted by
+name, so anything that goes through them in order is deterministic, and equal values are settled by
+name.
+"""
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from counterpoise.load.rates import Floats, Indices, Rates
+from counterpoise.load.usage import Float32s, weighted_max
+from counterpoise.names.namespace import bound_to_broker
+
+Masks = npt.NDArray[np.bool_]
+Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BrokerColumns:
+    """One entry per broker, in the order of ``ClusterView.brokers``."""
+
+    usage: Float32s
+    """Percent used, one row per broker, columns in ``usage.RESOURCES`` order; not clamped."""
+    traffic: Rates
+    """What the broker itself reports."""
+    bundle_count: Integers
+    """How many bundles it reports, known to ``bundleData`` or not, system ones included."""
+    topics: Integers
+    short_average: Rates
+    """``timeAverageData``, short term: the sums over its bundles' averages."""
+    long_average: Rates
+    preallocated_rate: Floats
+    """Long-term messages/s of bundles assigned but not yet reported."""
+
+    @staticmethod
+    def of(
+        usage: Float32s,
+        traffic: Rates,
+        bundle_count: Integers | Sequence[int],
+        **more: Any,
+    ) -> "BrokerColumns":
+        """The columns that must be there; what is not given in ``more`` is zero."""
+        count = len(traffic)
+        return BrokerColumns(
+            usage,
+            traffic,
+            np.asarray(bundle_count, dtype=np.int64),
+            more.get("topics", np.zeros(count, np.int64)),
+            more.get("short_average", Rates.zeros(count)),
+            more.get("long_average", Rates.zeros(count)),
+            more.get("preallocated_rate", np.zeros(count)),
+        )
+
+    def take(self, rows: Indices) -> "BrokerColumns":
+        """The chosen brokers, in the given order."""
+        return BrokerColumns(
+            self.usage[rows],
+            self.traffic.take(rows),
+            self.bundle_count[rows],
+            self.topics[rows],
+            self.short_average.take(rows),
+            self.long_average.take(rows),
+            self.preallocated_rate[rows],
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BundleColumns:
+    """One entry per bundle of ``bundleData``, in the order of ``ClusterView.bundles``."""
+
+    short: Rates
+    long: Rates
+    topics: Integers
+    recently_unloaded: Masks
+    movable: Masks
+    """False for the namespaces bound to one broker (heartbeat, SLA monitor)."""
+
+    def take(self, rows: Indices) -> "BundleColumns":
+        """The chosen bundles, in the given order."""
+        return BundleColumns(
+            self.short.take(rows),
+            self.long.take(rows),
+            self.topics[rows],
+            self.recently_unloaded[rows],
+            self.movable[rows],
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClusterView:
+    """Brokers, bundles, and which broker reports which bundle.
+
+    ``members[offsets[i]:offsets[i + 1]]`` are the bundles that broker ``i`` reports, as rising
+    indices into ``bundles``. Reports may be stale: a bundle can be reported by several brokers, or
+    by none, and a reported bundle without ``bundleData`` is only counted (``bundle_count``).
+    """
+
+    now_ms: int
+    brokers: tuple[str, ...]
+    bundles: tuple[str, ...]
+    broker: BrokerColumns
+    bundle: BundleColumns
+    offsets: Indices
+    members: Indices
+
+    @staticmethod
+    def from_load_data(value: object) -> "ClusterView":
+        """Build the view from a parsed ``LoadData`` JSON object.
+
+        Raises ``LoadDataError`` naming the field and what was expected there.
+        """
+        from counterpoise.load.view_json import view_from_json
+
+        return view_from_json(value)
+
+    @staticmethod
+    def from_columns(
+        *,
+        now_ms: int,
+        brokers: Sequence[str],
+        broker: BrokerColumns,
+        bundles: Sequence[str],
+        bundle: BundleColumns,
+        reported: tuple[Indices, Indices],
+    ) -> "ClusterView":
+        """Build the view from columns in any order.
+
+        ``reported`` holds pairs (broker index, bundle index), each pair once: which broker reports
+        which bundle.
+        """
+        broker_order, broker_rank = _sorted_order(brokers)
+        bundle_order, bundle_rank = _sorted_order(bundles)
+        owner = broker_rank[reported[0]]
+        member = bundle_rank[reported[1]]
+        order = np.lexsort((member, owner))
+        offsets = np.zeros(len(brokers) + 1, dtype=np.intp)
+        np.cumsum(np.bincount(owner, minlength=len(brokers)), out=offsets[1:])
+        return ClusterView(
+            now_ms,
+            tuple(brokers[i] for i in broker_order),
+            tuple(bundles[i] for i in bundle_order),
+            broker.take(broker_order),
+            bundle.take(bundle_order),
+            offsets,
+            member[order],
+        )
+
+    def reported_by(self, broker: int) -> Indices:
+        """The bundles that broker ``broker`` (an index) reports, as rising indices."""
+        found: Indices = self.members[self.offsets[broker] : self.offsets[broker + 1]]
+        return found
+
+    def candidates(self, broker: int) -> Indices:
+        """The bundles of a broker that may be unloaded: movable, and not unloaded recently."""
+        rows = self.reported_by(broker)
+        free: Indices = rows[self.bundle.movable[rows] & ~self.bundle.recently_unloaded[rows]]
+        return free
+
+    def weighted_usage(self, weights: Floats) -> Floats:
+        """Each broker's largest weighted use as a fraction (see ``usage.weighted_max``)."""
+        return weighted_max(self.broker.usage, weights)
+
+    def broker_index(self, name: str) -> int | None:
+        """Where a broker stands, or None."""
+        return _find(self.brokers, name)
+
+    def bundle_index(self, name: str) -> int | None:
+        """Where a bundle stands, or None."""
+        return _find(self.bundles, name)
+
+
+def _find(names: tuple[str, ...], name: str) -> int | None:
+    index = bisect_left(names, name)
+    return index if index < len(names) and names[index] == name else None
+
+
+def _sorted_order(names: Sequence[str]) -> tuple[Indices, Indices]:
+    """Row of each name in sorted order, and the rank of each row."""
+    order = np.array(sorted(range(len(names)), key=names.__getitem__), dtype=np.intp)
+    rank = np.empty(len(names), dtype=np.intp)
+    rank[order] = np.arange(len(names))
+    return order, rank
+
+
+def movable_mask(bundles: Sequence[str]) -> Masks:
+    """Which bundles a shedder may touch: all but those of a namespace bound to one broker."""
+    mask = np.ones(len(bundles), dtype=np.bool_)
+    for index, name in enumerate(bundles):
+        if name.startswith(("pulsar/", "sla-monitor/")):
+            namespace = name.rpartition("/")[0]
+            mask[index] = not bound_to_broker(namespace if "/" in namespace else name)
+    return mask
+
+
+def unloaded_mask(bundles: Sequence[str], recently_unloaded: Mapping[str, Any]) -> Masks:
+    """Which bundles are keys of ``recentlyUnloadedBundles``."""
+    if not recently_unloaded:
+        return np.zeros(len(bundles), dtype=np.bool_)
+    return np.fromiter((name in recently_unloaded for name in bundles), np.bool_, len(bundles))

@@ -7,7 +7,7 @@ from functools import lru_cache
 from urllib.parse import quote_plus
 
 from counterpoise.names.errors import InvalidName
-from counterpoise.names.namespace import NamespaceName
+from counterpoise.names.namespace import NamespaceName, check_entity
 
 PERSISTENT = "persistent"
 NON_PERSISTENT = "non-persistent"
@@ -107,4 +107,6 @@ def _parse(text: str) -> TopicName:
         raise InvalidName(
             text, "expected domain://tenant/namespace/topic, tenant/namespace/topic or topic"
         )
+    check_entity(parts[0], "tenant", text)
+    check_entity(parts[1], "namespace", text)
     return TopicName(domain, *parts)

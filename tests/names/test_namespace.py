@@ -1,0 +1,65 @@
+import pytest
+from hypothesis import given
+
+from counterpoise.names import BrokerId, InvalidName, NamespaceName
+from counterpoise.names.namespace import bound_to_broker
+
+from .strategies import namespaces
+
+
+@given(namespaces)
+def test_a_namespace_reads_back_as_it_was_written(namespace):
+    assert NamespaceName.parse(str(namespace)) == namespace
+
+
+@pytest.mark.parametrize("text", ["", "a", "a/b/c", "/b", "a/", "a b/c", "a/b!"])
+def test_what_is_no_namespace_is_refused(text):
+    with pytest.raises(InvalidName, match=r"expected tenant/namespace|must be letters"):
+        NamespaceName.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "heartbeat", "sla", "system"),
+    [
+        ("pulsar/10.0.0.1:8080", True, False, True),
+        ("pulsar/broker-1:8080", True, False, True),
+        ("sla-monitor/broker-1:8080", False, True, True),
+        ("pulsar/system", False, False, True),
+        ("pulsar/other", False, False, False),
+        ("pulsar/broker-1:", False, False, False),
+        ("public/broker-1:8080", False, False, False),
+    ],
+)
+def test_namespaces_pulsar_keeps_for_itself(text, heartbeat, sla, system):
+    namespace = NamespaceName.parse(text)
+    assert (namespace.is_heartbeat, namespace.is_sla_monitor) == (heartbeat, sla)
+    assert namespace.is_system == system
+    assert namespace.bound_broker == (namespace.local if heartbeat or sla else None)
+
+
+@pytest.mark.parametrize(
+    ("text", "bound"),
+    [
+        ("pulsar/host:8080", True),
+        ("pulsar/standalone/host:8080", True),
+        ("sla-monitor/standalone/host:8080", True),
+        ("sla-monitor/host:8080", False),
+        ("pulsar/system", False),
+        ("pulsar/a/b/host:8080", False),
+        ("pulsar/host:80:80", False),
+        ("bundle-1", False),
+    ],
+)
+def test_what_a_shedder_never_touches(text, bound):
+    assert bound_to_broker(text) is bound
+
+
+@pytest.mark.parametrize("text", ["broker-1:8080", "10.0.0.1:0", "::1:65535"])
+def test_broker_ids_read_back(text):
+    assert str(BrokerId.parse(text)) == text
+
+
+@pytest.mark.parametrize("text", ["", "broker", ":80", "broker:", "broker:x", "broker:70000"])
+def test_what_is_no_broker_id_is_refused(text):
+    with pytest.raises(InvalidName, match=r"host:port|0 to 65535"):
+        BrokerId.parse(text)

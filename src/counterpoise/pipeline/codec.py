@@ -1,0 +1,57 @@
+"""Fold states and report rows as Arrow: the blob that Spark keeps for a shard, the landed file."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from counterpoise.pipeline.fold import AVERAGES, BROKERS, FoldState
+from counterpoise.pipeline.rows import COLUMNS, SAMPLE, TEXT, Column, ReportRows, Table
+
+_ARROW = {"O": pa.string(), "i": pa.int64(), "f": pa.float64(), "b": pa.bool_()}
+
+REPORTS_SCHEMA = pa.schema(
+    [pa.field(name, _ARROW[dtype.kind], nullable=False) for name, dtype in COLUMNS.items()]
+)
+
+
+def rows_to_arrow(rows: ReportRows) -> pa.Table:
+    """Report rows as an Arrow table of `REPORTS_SCHEMA`."""
+    return pa.table([pa.array(rows[name]) for name in COLUMNS], schema=REPORTS_SCHEMA)
+
+
+def rows_from_arrow(table: pa.Table) -> ReportRows:
+    """The reverse of `rows_to_arrow`."""
+    return ReportRows({name: _column(table.column(name)) for name in COLUMNS})
+
+
+def state_to_bytes(state: FoldState) -> bytes:
+    """A fold state as three Arrow streams, one after another."""
+    sink = pa.BufferOutputStream()
+    for table in (state.averages, state.served, state.brokers):
+        batch = _batch(table)
+        with pa.ipc.new_stream(sink, batch.schema) as writer:
+            writer.write_batch(batch)
+    return bytes(sink.getvalue())
+
+
+def state_from_bytes(blob: bytes) -> FoldState:
+    """The reverse of `state_to_bytes`."""
+    source = pa.BufferReader(blob)
+    tables = [_read(source, names) for names in (AVERAGES, SAMPLE, BROKERS)]
+    return FoldState(*tables)
+
+
+def _read(source: pa.BufferReader, names: tuple[str, ...]) -> Table:
+    with pa.ipc.open_stream(source) as reader:
+        table = reader.read_all()
+    return {name: _column(table.column(name)) for name in names}
+
+
+def _batch(table: Table) -> Any:
+    return pa.record_batch([pa.array(column) for column in table.values()], names=list(table))
+
+
+def _column(column: Any) -> Column:
+    values = column.to_numpy()
+    return values.astype(TEXT) if pa.types.is_null(column.type) else np.asarray(values)

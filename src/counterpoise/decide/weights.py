@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
 
 from counterpoise.names.options import option
 
@@ -79,3 +83,13 @@ class ResourceWeights:
     def outbound(self) -> float:
         """The outbound weight in force; see `inbound` for the quirk."""
         return self.bandwidth_out if self.bandwidth_out != 1.0 else self.legacy_bandwidth_out
+
+    @property
+    def modular(self) -> npt.NDArray[np.float64]:
+        """The weights in the order of ``usage.RESOURCES``, heap memory left out."""
+        return np.array([self.cpu, math.nan, self.direct_memory, self.inbound, self.outbound])
+
+    @property
+    def extensible(self) -> npt.NDArray[np.float64]:
+        """The weights in the order of ``usage.RESOURCES``, heap memory with its own."""
+        return np.array([self.cpu, self.memory, self.direct_memory, self.inbound, self.outbound])

@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 _KEY = "counterpoise.option"
+_SECTION = "counterpoise.section"
 
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
@@ -146,11 +147,32 @@ def option(
     return dataclasses.field(default=default, metadata={_KEY: made})
 
 
+def section(cls: Callable[[], T]) -> T:
+    """Declare a field that is a settings dataclass of its own, read from the same file."""
+    made: Any = dataclasses.field(default=cls(), metadata={_SECTION: cls})
+    return made  # type: ignore[no-any-return]
+
+
 def options_of(cls: type) -> Iterator[tuple[str, Option]]:
-    """Field name and `Option` of every setting a dataclass declares."""
+    """Field name and `Option` of every setting a dataclass declares, its sections' left out."""
     for each in dataclasses.fields(cls):
         if found := each.metadata.get(_KEY):
             yield each.name, found
+
+
+def sections_of(cls: type) -> Iterator[tuple[str, type]]:
+    """Field name and dataclass of every section a settings dataclass has."""
+    for each in dataclasses.fields(cls):
+        if found := each.metadata.get(_SECTION):
+            yield each.name, found
+
+
+def all_options(cls: type) -> Iterator[Option]:
+    """Every setting a dataclass declares, its sections' included."""
+    for _, each in options_of(cls):
+        yield each
+    for _, inner in sections_of(cls):
+        yield from all_options(inner)
 
 
 def from_conf(cls: type[T], values: Mapping[str, str], lines: Mapping[str, int] | None = None) -> T:
@@ -165,6 +187,8 @@ def from_conf(cls: type[T], values: Mapping[str, str], lines: Mapping[str, int] 
             if key in values:
                 read[name] = each.parse(values[key], lines.get(key))
                 break
+    for name, inner in sections_of(cls):
+        read[name] = from_conf(inner, values, lines)
     return cls(**read)
 
 
@@ -172,3 +196,5 @@ def check_ranges(settings: object) -> None:
     """Raise `ConfigError` when a settings object made in code holds a value out of range."""
     for name, each in options_of(type(settings)):
         each.check(getattr(settings, name))
+    for name, _ in sections_of(type(settings)):
+        check_ranges(getattr(settings, name))

@@ -1,0 +1,49 @@
+"""Settings that say which broker gets a bundle."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from counterpoise.decide.weights import ResourceWeights
+from counterpoise.names.options import option, section
+
+PLACEMENT_PACKAGE = "org.apache.pulsar.broker.loadbalance.impl."
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementOptions:
+    """Every setting that `counterpoise.decide.placement` reads."""
+
+    strategy: str = option(
+        PLACEMENT_PACKAGE + "LeastLongTermMessageRate",
+        conf="loadBalancerLoadPlacementStrategy",
+        why="which strategy picks a bundle's broker; the extensible manager ignores it",
+    )
+    overloaded_threshold_percentage: int = option(
+        85,
+        conf="loadBalancerBrokerOverloadedThresholdPercentage",
+        unit="% of usage",
+        low=0,
+        high=100,
+        dynamic=True,
+        why="a busier broker is given a bundle only when every other is as busy",
+    )
+    average_difference_percentage: int = option(
+        10,
+        conf="loadBalancerAverageResourceUsageDifferenceThresholdPercentage",
+        unit="percentage points",
+        low=0,
+        high=100,
+        dynamic=True,
+        why="how far below the average a broker must be to be preferred",
+    )
+    history_percentage: float = option(
+        0.9,
+        conf="loadBalancerHistoryResourcePercentage",
+        unit="share",
+        low=0.0,
+        high=1.0,
+        dynamic=True,
+        why="how much of the remembered usage stays when a new one is seen",
+    )
+    weights: ResourceWeights = section(ResourceWeights)  # noqa: RUF009 - it is a field

@@ -1,0 +1,99 @@
+"""``AvgShedder`` as a placement strategy: the broker it planned when it shed the bundle."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from random import Random
+from types import MappingProxyType
+from typing import Any
+
+from counterpoise.decide.placement.options import PlacementOptions
+from counterpoise.decide.placement.strategy import Placement, nobody
+from counterpoise.load.view import ClusterView
+
+PlannedTargets = Mapping[str, str]
+"""Broker by `load_key` of the bundle: what was planned, and what was picked since."""
+
+NO_TARGETS: PlannedTargets = MappingProxyType({})
+
+_UNSEEN = (50.0, 50.0, 50000.0, 50000.0)
+
+
+def load_key(view: ClusterView, bundle: str) -> str:
+    """What a bundle is remembered by: its averages and topic count, not its name.
+
+    Quirk kept from ``AvgShedder`` of 4.0.7, whose map is keyed by the ``BundleData`` itself: a
+    bundle whose averages changed since is not found again, and bundles with the same averages
+    (such as all that no broker has reported yet) share one entry. Pulsar's key also holds the
+    number of samples, which the view does not.
+    """
+    row = view.bundle_index(bundle)
+    if row is None:
+        return repr((_UNSEEN, _UNSEEN, 0))
+    values = [
+        tuple(
+            float(column[row])
+            for column in (rates.rate_in, rates.rate_out, rates.throughput_in, rates.throughput_out)
+        )
+        for rates in (view.bundle.short, view.bundle.long)
+    ]
+    return repr((*values, int(view.bundle.topics[row])))
+
+
+class AvgShedderPlacement:
+    """The planned target while it is a candidate; otherwise any candidate, remembered from then on.
+
+    Shares its memory with the AvgShedder that shed the bundle (PIP-364). Parity: ``AvgShedder`` of
+    4.0.7, but no candidates are an answer here and an ArithmeticException there.
+    """
+
+    name = "AvgShedder"
+
+    def initial_memory(self) -> PlannedTargets:
+        """Nothing planned."""
+        return NO_TARGETS
+
+    def place(
+        self,
+        bundle: str,
+        candidates: Sequence[str],
+        view: ClusterView,
+        memory: PlannedTargets,
+        options: PlacementOptions,
+        rng: Random | None = None,
+    ) -> Placement[PlannedTargets]:
+        """Choose the planned target, or any candidate; without ``rng`` the least used one."""
+        names = tuple(sorted(set(candidates)))
+        if not names:
+            return nobody(memory)
+        key = load_key(view, bundle)
+        planned = memory.get(key)
+        if planned in names:
+            reason = "planned as this bundle's target, or picked for the same load before"
+            return Placement(planned, (planned,), "planned", reason, memory)
+        chosen = rng.choice(names) if rng else _least_used(names, view, options)
+        after = MappingProxyType({**memory, key: chosen})
+        reason = (
+            "no target was planned; any candidate will do"
+            if planned is None
+            else f"the planned target {planned} is no candidate; any candidate will do"
+        )
+        return Placement(chosen, names, "unplanned", reason, after)
+
+    def forget(self, memory: PlannedTargets, active: Collection[str]) -> PlannedTargets:
+        """Nothing: Pulsar keeps every entry."""
+        return memory
+
+    def memory_to_json(self, memory: PlannedTargets) -> Any:
+        """Target by load."""
+        return dict(memory)
+
+    def memory_from_json(self, value: Mapping[str, Any]) -> PlannedTargets:
+        """Target by load."""
+        return MappingProxyType({str(key): str(broker) for key, broker in value.items()})
+
+
+def _least_used(names: Sequence[str], view: ClusterView, options: PlacementOptions) -> str:
+    usage = view.weighted_usage(options.weights.modular)
+    rows = {name: view.broker_index(name) for name in names}
+    return min(names, key=lambda n: (float("inf") if (r := rows[n]) is None else usage[r], n))

@@ -1,0 +1,69 @@
+"""``RoundRobinBrokerSelector``: one after the other, whatever they carry."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from counterpoise.decide.placement.options import PlacementOptions
+from counterpoise.decide.placement.strategy import Placement, nobody
+from counterpoise.load.view import ClusterView
+from counterpoise.names.options import INT32_MAX
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Whose turn it is: a running count, and the brokers it counts through."""
+
+    count: int = 0
+    order: tuple[str, ...] = ()
+
+
+class RoundRobinBrokerSelector:
+    """Candidates in turn, in the order they had when their number last changed.
+
+    Parity: ``RoundRobinBrokerSelector`` of 4.0.7. Quirk kept: the remembered order is renewed only
+    when the number of candidates differs or its turn falls on one that is no candidate.
+    """
+
+    name = "RoundRobinBrokerSelector"
+
+    def initial_memory(self) -> Turn:
+        """The first candidate's turn."""
+        return Turn()
+
+    def place(
+        self,
+        bundle: str,
+        candidates: Sequence[str],
+        view: ClusterView,
+        memory: Turn,
+        options: PlacementOptions,
+        rng: Random | None = None,
+    ) -> Placement[Turn]:
+        """Choose whose turn it is; an empty list costs no turn."""
+        current = tuple(dict.fromkeys(candidates))
+        if not current:
+            return nobody(memory)
+        order = memory.order if len(memory.order) == len(current) else current
+        index = memory.count % len(current)
+        if order[index] not in current:
+            order = current
+        count = 0 if memory.count == INT32_MAX else memory.count + 1
+        chosen = order[index]
+        reason = f"it is its turn, number {index + 1} of {len(current)}"
+        return Placement(chosen, (chosen,), "in_turn", reason, Turn(count, order))
+
+    def forget(self, memory: Turn, active: Collection[str]) -> Turn:
+        """Nothing: a broker that is gone is noticed when its turn comes."""
+        return memory
+
+    def memory_to_json(self, memory: Turn) -> Any:
+        """Count and order."""
+        return {"count": memory.count, "order": list(memory.order)}
+
+    def memory_from_json(self, value: Mapping[str, Any]) -> Turn:
+        """Count and order."""
+        return Turn(int(value["count"]), tuple(value["order"]))

@@ -5,11 +5,10 @@ from counterpoise.load.broker_average import TimeAverageBrokerData
 from counterpoise.load.fields import LoadDataError
 from counterpoise.load.rates import Rates
 from counterpoise.load.report import LocalBrokerData, NamespaceBundleStats, SystemResourceUsage
-from counterpoise.load.usage import RESOURCES, ResourceUsage, percent_of, weighted_max
+from counterpoise.load.usage import ResourceUsage, percent_of, weighted_max
 from counterpoise.load.view import BrokerColumns, BundleColumns, ClusterView
 
 __all__ = [
-    "RESOURCES",
     "BrokerColumns",
     "BundleColumns",
     "BundleData",

@@ -165,7 +165,7 @@ def from_json(cls: type[T], value: object, path: str = "") -> T:
     data = read_object(value, path or cls.__name__)
     prefix = f"{path}." if path else ""
     arguments = {}
-    for attribute, name, reader, required in _layout(cast(Hashable, cls)):
+    for attribute, name, reader, required in _layout(cast("Hashable", cls)):
         if name in data and (data[name] is not None or required):
             arguments[attribute] = reader(data[name], prefix + name)
         elif required:
@@ -180,7 +180,7 @@ def to_json(value: Any) -> Any:
     if dataclasses.is_dataclass(value):
         return {
             name: to_json(item)
-            for attribute, name, _, _ in _layout(cast(Hashable, type(value)))
+            for attribute, name, _, _ in _layout(cast("Hashable", type(value)))
             if (item := getattr(value, attribute)) is not None
         }
     if isinstance(value, Mapping):

@@ -1,0 +1,79 @@
+"""Decisions and rejections that several strategies word alike."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from counterpoise.decide.plan import Decision, Kind, Rejection
+from counterpoise.decide.shedding.candidates import Ranked
+from counterpoise.load.view import ClusterView
+
+GRACE_PERIOD = "loadBalancerSheddingGracePeriodMinutes"
+
+
+def unload(
+    view: ClusterView,
+    broker: int,
+    ranked: Ranked,
+    count: int,
+    reason: str,
+    template: str,
+    figures: Mapping[str, Any],
+) -> list[Decision]:
+    """Unload the first ``count`` of a broker's ranked bundles.
+
+    Each decision has the broker's ``figures`` and its own bundle's ``throughput``.
+    """
+    source = view.brokers[broker]
+    bundles = view.bundles
+    return [
+        Decision(
+            Kind.UNLOAD,
+            bundles[row],
+            source,
+            None,
+            reason,
+            template,
+            {**figures, "throughput": value},
+        )
+        for row, value in zip(
+            ranked.rows[:count].tolist(), ranked.values[:count].tolist(), strict=True
+        )
+    ]
+
+
+def lone_bundle(view: ClusterView, broker: int) -> Rejection:
+    """A broker that would shed but has one bundle or none."""
+    count = int(view.broker.bundle_count[broker])
+    template = (
+        "{subject} would shed, but has only one bundle: moving it would move the problem; split it"
+        if count
+        else "{subject} would shed, but has no bundle: its load is not Pulsar's traffic"
+    )
+    return Rejection(view.brokers[broker], "single-bundle", float(count), 2.0, "", template)
+
+
+def no_candidates(view: ClusterView, broker: int) -> Rejection:
+    """A broker that would shed but whose bundles may not be touched now."""
+    rows = view.reported_by(broker)
+    name = view.brokers[broker]
+    recent = int(view.bundle.recently_unloaded[rows].sum())
+    count = int(view.broker.bundle_count[broker])
+    if recent:
+        return Rejection(
+            name,
+            "recently-unloaded",
+            float(recent),
+            float(count),
+            GRACE_PERIOD,
+            "{subject} would shed, but {value:.0f} of its {limit:.0f} bundles moved a moment ago "
+            "and the rest cannot move; it waits ({setting})",
+        )
+    return Rejection(
+        name,
+        "no-movable-bundle",
+        0.0,
+        float(count),
+        "",
+        "{subject} would shed, but none of its {limit:.0f} bundles can move: no data yet, or "
+        "bound to the broker (heartbeat, SLA monitor)",
+    )

@@ -1,0 +1,107 @@
+"""OverloadShedder: a broker above a fixed limit sheds its busiest bundles."""
+
+from collections.abc import Collection, Iterable
+from functools import partial
+from random import Random
+from typing import Any, Final
+
+import numpy as np
+
+from counterpoise.decide.plan import Decision, Plan, Rejection, Rejections
+from counterpoise.decide.shedding.candidates import by_throughput, how_many
+from counterpoise.decide.shedding.explain import lone_bundle, no_candidates, unload
+from counterpoise.decide.shedding.options import OverloadOptions
+from counterpoise.decide.shedding.strategy import NoMemory
+from counterpoise.decide.shedding.usage import modular_weights, scarcest
+from counterpoise.load.rates import Floats
+from counterpoise.load.view import ClusterView
+
+MARGIN: Final = 0.05
+"""Shed this much more than it takes to reach the limit (a constant in Pulsar)."""
+
+_SETTING = "loadBalancerBrokerOverloadedThresholdPercentage"
+_BECAUSE = (
+    "{source} uses {usage:.1%} of its {resource}, and may use {limit:.0%}: its busiest bundles go "
+    "until {need:,.0f} B/s have left; {bundle} carries {throughput:,.0f} B/s"
+)
+
+
+class OverloadShedder:
+    """Pulsar's ``OverloadShedder``, decision for decision.
+
+    A broker whose weighted use is *at or* above the threshold sheds
+    ``(use - threshold + 0.05)`` of its bytes/s, busiest bundles first, at least one bundle, and
+    only if it reports more than one. Among bundles of equal throughput any is admissible.
+    """
+
+    name = "OverloadShedder"
+    options = OverloadOptions
+    view = ClusterView
+
+    def initial_memory(self) -> NoMemory:
+        """It remembers nothing."""
+        return NoMemory()
+
+    def memory_from_json(self, value: Any) -> NoMemory:
+        """It remembers nothing."""
+        del value
+        return NoMemory()
+
+    def forget(self, memory: NoMemory, active: Collection[str]) -> NoMemory:
+        """It remembers nothing."""
+        del active
+        return memory
+
+    def plan(
+        self,
+        view: ClusterView,
+        memory: NoMemory,
+        options: OverloadOptions,
+        now_ms: int,
+        rng: Random,
+    ) -> Plan[NoMemory]:
+        """Decide what every overloaded broker sheds; ``now_ms`` and ``rng`` are not used."""
+        del now_ms, rng
+        weights = modular_weights(options.weights)
+        usage = view.weighted_usage(weights)
+        limit = options.overloaded_threshold_percentage / 100.0
+        overloaded = np.flatnonzero(~(usage < limit))
+        with np.errstate(all="ignore"):
+            excess = usage[overloaded] - limit + MARGIN
+            need = view.broker.traffic.throughput(overloaded) * excess
+        decisions: list[Decision] = []
+        for broker, target in zip(overloaded.tolist(), need.tolist(), strict=True):
+            if view.broker.bundle_count[broker] > 1:
+                ranked = by_throughput(view, broker)
+                figures = {
+                    "usage": float(usage[broker]),
+                    "limit": limit,
+                    "need": target,
+                    "resource": scarcest(view, broker, weights),
+                }
+                count = how_many(ranked.values, target)
+                decisions += unload(view, broker, ranked, count, "Overloaded", _BECAUSE, figures)
+        chosen = frozenset(decision.source for decision in decisions)
+        return Plan(
+            tuple(decisions), Rejections(partial(_rejections, view, usage, limit, chosen)), memory
+        )
+
+
+def _rejections(
+    view: ClusterView, usage: Floats, limit: float, chosen: frozenset[str]
+) -> Iterable[Rejection]:
+    for index, broker in enumerate(view.brokers):
+        if usage[index] < limit:
+            yield Rejection(
+                broker,
+                "below-threshold",
+                float(usage[index]),
+                limit,
+                _SETTING,
+                "{subject} uses {value:.1%} of its scarcest resource, below {limit:.0%}, where "
+                "shedding begins ({setting})",
+            )
+        elif view.broker.bundle_count[index] <= 1:
+            yield lone_bundle(view, index)
+        elif broker not in chosen:
+            yield no_candidates(view, index)

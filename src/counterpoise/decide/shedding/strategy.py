@@ -1,0 +1,75 @@
+"""The contract of a shedding strategy, and how to write one's own.
+
+A strategy decides which bundles leave which brokers. It is an object without state: what it
+remembers between calls is its *memory*, a frozen value that it is handed and hands back, so a plan
+can be repeated, explained, replayed and carried over to the next leader.
+
+One's own strategy is any object with these members; ``tests/decide/shedding/test_own_strategy.py``
+has a whole one in thirty lines (a deviation shedder, what Pulsar's old abstract
+``DeviationShedder`` was for). Name it as ``module:Class`` wherever a strategy's name is asked for.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from random import Random
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+from counterpoise.decide.plan import Plan
+
+
+class Memory(Protocol):
+    """What a strategy remembers: frozen, and JSON both ways."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The memory as a JSON object."""
+        ...
+
+
+V_contra = TypeVar("V_contra", contravariant=True)
+M = TypeVar("M")
+C = TypeVar("C")
+
+
+@runtime_checkable
+class Shedder(Protocol[V_contra, M, C]):
+    """A shedding strategy over views ``V_contra`` with memory ``M`` and options ``C``."""
+
+    @property
+    def name(self) -> str:
+        """The strategy's short name, such as ``ThresholdShedder``."""
+        ...
+
+    @property
+    def options(self) -> type[C]:
+        """The frozen dataclass of its options; all of them have defaults."""
+        ...
+
+    @property
+    def view(self) -> type[Any]:
+        """The class of view it reads: ``ClusterView``, or ``LoadStoreView`` (PIP-192)."""
+        ...
+
+    def initial_memory(self) -> M:
+        """What it remembers before the first call."""
+        ...
+
+    def memory_from_json(self, value: Any) -> M:
+        """The memory that :meth:`Memory.to_json` wrote."""
+        ...
+
+    def forget(self, memory: M, active: Collection[str]) -> M:
+        """The memory once only the brokers ``active`` are left (``onActiveBrokersChange``)."""
+        ...
+
+    def plan(self, view: V_contra, memory: M, options: C, now_ms: int, rng: Random) -> Plan[M]:
+        """Decide. Same arguments, same plan: no clock, no I/O, no randomness but ``rng``."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class NoMemory:
+    """The memory of a strategy that remembers nothing."""
+
+    def to_json(self) -> dict[str, Any]:
+        """An empty object."""
+        return {}

@@ -1,0 +1,256 @@
+"""ThresholdShedder, Pulsar's default: brokers well above the cluster's average shed."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any, Final
+
+import numpy as np
+
+from counterpoise.decide.plan import Decision, Plan, Rejection, Rejections
+from counterpoise.decide.shedding.candidates import by_throughput, how_many
+from counterpoise.decide.shedding.explain import lone_bundle, no_candidates, unload
+from counterpoise.decide.shedding.options import ThresholdOptions
+from counterpoise.decide.shedding.usage import modular_weights
+from counterpoise.load.fields import read_number, read_object, write_number
+from counterpoise.load.rates import Floats, sum_in_order
+from counterpoise.load.view import ClusterView
+
+MARGIN: Final = 0.05
+"""Shed this much more than it takes to reach the threshold (a constant in Pulsar)."""
+MIB: Final = 1048576.0
+LOWER_BOUNDARY_SHARE: Final = 0.5
+"""Share of the threshold that the lower boundary sheds (a constant in Pulsar)."""
+
+_THRESHOLD = "loadBalancerBrokerThresholdShedderPercentage"
+_MIN_THROUGHPUT = "loadBalancerBundleUnloadMinThroughputThreshold"
+_LOWER = "lowerBoundarySheddingEnabled"
+_ABOVE = (
+    "{source} averages {usage:.1%}, the cluster {average:.1%}, and may be {threshold:.0%} above "
+    "it: its busiest bundles go until {need:,.0f} B/s have left; {bundle} carries "
+    "{throughput:,.0f} B/s"
+)
+_BELOW = (
+    "another broker is {threshold:.0%} below the cluster's {average:.1%}, so the busiest, {source} "
+    "at {usage:.1%}, gives up {need:,.0f} B/s; {bundle} carries {throughput:,.0f} B/s"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ThresholdMemory:
+    """The running usage of each broker ever seen, as a fraction."""
+
+    usage: Mapping[str, float] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """The memory as a JSON object."""
+        return {"usage": {name: write_number(value) for name, value in self.usage.items()}}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Cluster:
+    """One look at the running usages: all that both kinds of shedding and the reasons need."""
+
+    view: ClusterView
+    usage: Floats
+    average: float
+    threshold: float
+    floor: float
+    """Bytes/s below which shedding is not worth it."""
+    need: Floats
+    """Bytes/s that each broker would shed."""
+
+    @property
+    def over(self) -> Any:
+        """Which brokers are at the threshold or above."""
+        return ~(self.usage < self.average + self.threshold)
+
+
+class ThresholdShedder:
+    """Pulsar's ``ThresholdShedder``, decision for decision.
+
+    Each call moves every broker's running usage one step; a broker at or above the average plus
+    the threshold sheds ``(usage - average - threshold + 0.05)`` of its bytes/s, busiest bundles
+    first, unless that is below the minimum throughput or it reports fewer than two bundles.
+
+    Quirks kept: the running usages of brokers that left stay until :meth:`forget`; a broker's
+    first usage is taken as it is; an average of exactly 0 ends the call; with the lower boundary
+    enabled and nothing found above, the running usages move *a second step* in the same call;
+    the broker chosen for the lower boundary may itself be below the average. The average is summed
+    by broker name, where Java sums in a hash table's order: within rounding any sum is admissible,
+    and so is any bundle among equals.
+    """
+
+    name = "ThresholdShedder"
+    options = ThresholdOptions
+    view = ClusterView
+
+    def initial_memory(self) -> ThresholdMemory:
+        """No broker seen yet."""
+        return ThresholdMemory()
+
+    def memory_from_json(self, value: Any) -> ThresholdMemory:
+        """The memory that ``to_json`` wrote."""
+        usage = read_object(read_object(value, "memory").get("usage", {}), "memory.usage")
+        return ThresholdMemory(
+            {name: read_number(each, f"memory.usage[{name!r}]") for name, each in usage.items()}
+        )
+
+    def forget(self, memory: ThresholdMemory, active: Collection[str]) -> ThresholdMemory:
+        """Drop the brokers that left."""
+        return ThresholdMemory({n: value for n, value in memory.usage.items() if n in active})
+
+    def plan(
+        self,
+        view: ClusterView,
+        memory: ThresholdMemory,
+        options: ThresholdOptions,
+        now_ms: int,
+        rng: Random,
+    ) -> Plan[ThresholdMemory]:
+        """Decide what brokers above the average shed; ``now_ms`` and ``rng`` are not used."""
+        del now_ms, rng
+        latest = view.weighted_usage(modular_weights(options.weights))
+        memory, cluster = _step(view, memory, latest, options)
+        if cluster.average == 0:
+            return Plan((), Rejections(lambda: _idle(view)), memory)
+        decisions = _above(cluster)
+        if decisions or not options.lower_boundary:
+            chosen = frozenset(decision.source for decision in decisions)
+            return Plan(tuple(decisions), Rejections(lambda: _rejections(cluster, chosen)), memory)
+        memory, again = _step(view, memory, latest, options)
+        decisions, stopped = _below(again)
+        return Plan(
+            tuple(decisions),
+            Rejections(lambda: (*_rejections(cluster, frozenset()), *stopped)),
+            memory,
+        )
+
+
+def _step(
+    view: ClusterView, memory: ThresholdMemory, latest: Floats, options: ThresholdOptions
+) -> tuple[ThresholdMemory, _Cluster]:
+    """Move the running usages one step, and look at the cluster with them."""
+    past = memory.usage
+    history = options.history_percentage
+    known = np.array([name in past for name in view.brokers], dtype=np.bool_)
+    before = np.array([past.get(name, 0.0) for name in view.brokers], dtype=np.float64)
+    threshold = options.threshold_percentage / 100.0
+    with np.errstate(all="ignore"):
+        usage = np.where(known, before * history + (1 - history) * latest, latest)
+        count = len(view.brokers)
+        average = sum_in_order(usage) / count if count else 0.0
+        need = view.broker.traffic.throughput() * (usage - average - threshold + MARGIN)
+    moved = {**past, **dict(zip(view.brokers, usage.tolist(), strict=True))}
+    floor = options.min_throughput_mib * MIB
+    return ThresholdMemory(moved), _Cluster(view, usage, average, threshold, floor, need)
+
+
+def _above(cluster: _Cluster) -> list[Decision]:
+    """What the brokers above the average shed."""
+    view, decisions = cluster.view, []
+    sheds = cluster.over & ~(cluster.need < cluster.floor) & (view.broker.bundle_count > 1)
+    for broker in np.flatnonzero(sheds).tolist():
+        decisions += _unload(cluster, broker, float(cluster.need[broker]), "AboveAverage", _ABOVE)
+    return decisions
+
+
+def _unload(
+    cluster: _Cluster, broker: int, need: float, reason: str, template: str
+) -> list[Decision]:
+    ranked = by_throughput(cluster.view, broker)
+    figures = {
+        "usage": float(cluster.usage[broker]),
+        "average": cluster.average,
+        "threshold": cluster.threshold,
+        "need": need,
+    }
+    count = how_many(ranked.values, need)
+    return unload(cluster.view, broker, ranked, count, reason, template, figures)
+
+
+def _below(cluster: _Cluster) -> tuple[list[Decision], list[Rejection]]:
+    """What the busiest broker sheds when another is far below the average, or why nothing."""
+    view, bound = cluster.view, cluster.average - cluster.threshold
+    if not (cluster.usage < bound).any():
+        return [], [
+            _lower_stop(
+                cluster,
+                "no-broker-below",
+                float(np.nanmin(cluster.usage)),
+                bound,
+                _THRESHOLD,
+                "no broker is below {limit:.1%}, the average less {setting}: the idlest is at "
+                "{value:.1%}",
+            )
+        ]
+    eligible = (view.broker.bundle_count > 1) & (cluster.usage > bound)
+    if not eligible.any():
+        return [], [
+            _lower_stop(
+                cluster,
+                "no-broker-to-relieve",
+                None,
+                bound,
+                _LOWER,
+                "no broker above {limit:.1%} has more than one bundle to give to the idle ones",
+            )
+        ]
+    broker = int(np.argmax(np.where(eligible, cluster.usage, -np.inf)))
+    throughput = float(view.broker.traffic.throughput()[broker])
+    need = throughput * cluster.threshold * LOWER_BOUNDARY_SHARE
+    if cluster.floor > need:
+        return [], [_too_little(view.brokers[broker], need, cluster.floor)]
+    decisions = _unload(cluster, broker, need, "LowerBoundary", _BELOW)
+    return decisions, [] if decisions else [no_candidates(view, broker)]
+
+
+def _lower_stop(
+    cluster: _Cluster, rule: str, value: float | None, limit: float, setting: str, template: str
+) -> Rejection:
+    del cluster
+    return Rejection("cluster", rule, value, limit, setting, template)
+
+
+def _too_little(broker: str, need: float, floor: float) -> Rejection:
+    return Rejection(
+        broker,
+        "below-minimum-throughput",
+        need,
+        floor,
+        _MIN_THROUGHPUT,
+        "{subject} would shed {value:,.0f} B/s, less than the {limit:,.0f} B/s that are worth an "
+        "unload ({setting}, in MiB/s)",
+    )
+
+
+def _idle(view: ClusterView) -> Iterable[Rejection]:
+    if view.brokers:
+        template = "the cluster's average usage is 0: there is nothing to even out"
+    else:
+        template = "there is no broker"
+    yield Rejection("cluster", "no-usage", 0.0, 0.0, "", template)
+
+
+def _rejections(cluster: _Cluster, chosen: frozenset[str]) -> Iterable[Rejection]:
+    """Why each broker that sheds nothing does not."""
+    view, limit = cluster.view, cluster.average + cluster.threshold
+    for index, broker in enumerate(view.brokers):
+        if broker in chosen:
+            continue
+        if cluster.usage[index] < limit:
+            yield Rejection(
+                broker,
+                "below-threshold",
+                float(cluster.usage[index]),
+                limit,
+                _THRESHOLD,
+                "{subject} averages {value:.1%}, below {limit:.1%}, the cluster's average plus "
+                "{setting}",
+            )
+        elif cluster.need[index] < cluster.floor:
+            yield _too_little(broker, float(cluster.need[index]), cluster.floor)
+        elif view.broker.bundle_count[index] <= 1:
+            yield lone_bundle(view, index)
+        else:
+            yield no_candidates(view, index)

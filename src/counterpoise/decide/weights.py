@@ -93,3 +93,6 @@ class ResourceWeights:
     def extensible(self) -> npt.NDArray[np.float64]:
         """The weights in the order of ``usage.RESOURCES``, heap memory with its own."""
         return np.array([self.cpu, self.memory, self.direct_memory, self.inbound, self.outbound])
+
+
+DEFAULT_WEIGHTS = ResourceWeights()

@@ -22,7 +22,6 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 _KEY = "counterpoise.option"
-_SECTION = "counterpoise.section"
 
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
@@ -147,12 +146,6 @@ def option(
     return dataclasses.field(default=default, metadata={_KEY: made})
 
 
-def section(cls: Callable[[], T]) -> T:
-    """Declare a field that is a settings dataclass of its own, read from the same file."""
-    made: Any = dataclasses.field(default=cls(), metadata={_SECTION: cls})
-    return made  # type: ignore[no-any-return]
-
-
 def options_of(cls: type) -> Iterator[tuple[str, Option]]:
     """Field name and `Option` of every setting a dataclass declares, its sections' left out."""
     for each in dataclasses.fields(cls):
@@ -161,10 +154,10 @@ def options_of(cls: type) -> Iterator[tuple[str, Option]]:
 
 
 def sections_of(cls: type) -> Iterator[tuple[str, type]]:
-    """Field name and dataclass of every section a settings dataclass has."""
+    """Field name and dataclass of every section: a field whose default is a settings object."""
     for each in dataclasses.fields(cls):
-        if found := each.metadata.get(_SECTION):
-            yield each.name, found
+        if dataclasses.is_dataclass(each.default) and not isinstance(each.default, type):
+            yield each.name, type(each.default)
 
 
 def all_options(cls: type) -> Iterator[Option]:

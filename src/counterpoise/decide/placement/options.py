@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from counterpoise.decide.weights import ResourceWeights
-from counterpoise.names.options import option, section
+from counterpoise.decide.weights import DEFAULT_WEIGHTS, ResourceWeights
+from counterpoise.names.options import option
 
 PLACEMENT_PACKAGE = "org.apache.pulsar.broker.loadbalance.impl."
 
@@ -22,9 +22,8 @@ class PlacementOptions:
     overloaded_threshold_percentage: int = option(
         85,
         conf="loadBalancerBrokerOverloadedThresholdPercentage",
-        unit="% of usage",
+        unit="percent",
         low=0,
-        high=100,
         dynamic=True,
         why="a busier broker is given a bundle only when every other is as busy",
     )
@@ -33,17 +32,16 @@ class PlacementOptions:
         conf="loadBalancerAverageResourceUsageDifferenceThresholdPercentage",
         unit="percentage points",
         low=0,
-        high=100,
         dynamic=True,
         why="how far below the average a broker must be to be preferred",
     )
     history_percentage: float = option(
         0.9,
         conf="loadBalancerHistoryResourcePercentage",
-        unit="share",
+        unit="fraction",
         low=0.0,
         high=1.0,
         dynamic=True,
         why="how much of the remembered usage stays when a new one is seen",
     )
-    weights: ResourceWeights = section(ResourceWeights)  # noqa: RUF009 - it is a field
+    weights: ResourceWeights = DEFAULT_WEIGHTS

@@ -1,6 +1,5 @@
 """Why a peer is refused: Pulsar's error codes, and the violation that ends a connection."""
 
-from dataclasses import dataclass
 from enum import IntEnum
 
 
@@ -40,7 +39,6 @@ class ServerError(IntEnum):
     ProducerFenced = 25
 
 
-@dataclass(frozen=True, slots=True)
 class ProtocolError(Exception):
     """The peer broke the protocol; its connection cannot go on.
 
@@ -48,8 +46,10 @@ class ProtocolError(Exception):
     far, and the offset of its first byte in the stream since the connection opened.
     """
 
-    what: str
-    where: str
+    def __init__(self, what: str, where: str) -> None:
+        super().__init__(what, where)
+        self.what = what
+        self.where = where
 
     def __str__(self) -> str:
         return f"{self.what} (in {self.where})"

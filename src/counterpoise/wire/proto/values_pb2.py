@@ -24,23 +24,23 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$counterpoise/wire/proto/values.proto\x12\x11\x63ounterpoise.wire\"&\n\x08KeyValue\x12\x0b\n\x03key\x18\x01 \x02(\t\x12\r\n\x05value\x18\x02 \x02(\t\"*\n\x0cKeyLongValue\x12\x0b\n\x03key\x18\x01 \x02(\t\x12\r\n\x05value\x18\x02 \x02(\x04\"&\n\x08IntRange\x12\r\n\x05start\x18\x01 \x02(\x05\x12\x0b\n\x03\x65nd\x18\x02 \x02(\x05\"\xcb\x01\n\rMessageIdData\x12\x11\n\tledger_id\x18\x01 \x02(\x04\x12\x10\n\x08\x65ntry_id\x18\x02 \x02(\x04\x12\x15\n\tpartition\x18\x03 \x01(\x05:\x02-1\x12\x17\n\x0b\x62\x61tch_index\x18\x04 \x01(\x05:\x02-1\x12\x0f\n\x07\x61\x63k_set\x18\x05 \x03(\x03\x12\x12\n\nbatch_size\x18\x06 \x01(\x05\x12@\n\x16\x66irst_chunk_message_id\x18\x07 \x01(\x0b\x32 .counterpoise.wire.MessageIdData\"\xab\x03\n\x06Schema\x12\x0c\n\x04name\x18\x01 \x02(\t\x12\x13\n\x0bschema_data\x18\x03 \x02(\x0c\x12,\n\x04type\x18\x04 \x02(\x0e\x32\x1e.counterpoise.wire.Schema.Type\x12/\n\nproperties\x18\x05 \x03(\x0b\x32\x1b.counterpoise.wire.KeyValue\"\x9e\x02\n\x04Type\x12\x08\n\x04None\x10\x00\x12\n\n\x06String\x10\x01\x12\x08\n\x04Json\x10\x02\x12\x0c\n\x08Protobuf\x10\x03\x12\x08\n\x04\x41vro\x10\x04\x12\x08\n\x04\x42ool\x10\x05\x12\x08\n\x04Int8\x10\x06\x12\t\n\x05Int16\x10\x07\x12\t\n\x05Int32\x10\x08\x12\t\n\x05Int64\x10\t\x12\t\n\x05\x46loat\x10\n\x12\n\n\x06\x44ouble\x10\x0b\x12\x08\n\x04\x44\x61te\x10\x0c\x12\x08\n\x04Time\x10\r\x12\r\n\tTimestamp\x10\x0e\x12\x0c\n\x08KeyValue\x10\x0f\x12\x0b\n\x07Instant\x10\x10\x12\r\n\tLocalDate\x10\x11\x12\r\n\tLocalTime\x10\x12\x12\x11\n\rLocalDateTime\x10\x13\x12\x12\n\x0eProtobufNative\x10\x14\x12\x0f\n\x0b\x41utoConsume\x10\x15\"\xb0\x02\n\x0c\x46\x65\x61tureFlags\x12$\n\x15supports_auth_refresh\x18\x01 \x01(\x08:\x05\x66\x61lse\x12-\n\x1esupports_broker_entry_metadata\x18\x02 \x01(\x08:\x05\x66\x61lse\x12(\n\x19supports_partial_producer\x18\x03 \x01(\x08:\x05\x66\x61lse\x12&\n\x17supports_topic_watchers\x18\x04 \x01(\x08:\x05\x66\x61lse\x12\x46\n7supports_get_partitioned_metadata_without_auto_creation\x18\x05 \x01(\x08:\x05\x66\x61lse\x12\x31\n\"supports_repl_dedup_by_lid_and_eid\x18\x06 \x01(\x08:\x05\x66\x61lse\"7\n\x08\x41uthData\x12\x18\n\x10\x61uth_method_name\x18\x01 \x01(\t\x12\x11\n\tauth_data\x18\x02 \x01(\x0c\"\xa8\x01\n\rKeySharedMeta\x12\x39\n\x0fkey_shared_mode\x18\x01 \x02(\x0e\x32 .counterpoise.wire.KeySharedMode\x12\x30\n\x0bhash_ranges\x18\x03 \x03(\x0b\x32\x1b.counterpoise.wire.IntRange\x12*\n\x1b\x61llow_out_of_order_delivery\x18\x04 \x01(\x08:\x05\x66\x61lse*K\n\nAuthMethod\x12\x12\n\x0e\x41uthMethodNone\x10\x00\x12\x13\n\x0f\x41uthMethodYcaV1\x10\x01\x12\x14\n\x10\x41uthMethodAthens\x10\x02*+\n\rKeySharedMode\x12\x0e\n\nAUTO_SPLIT\x10\x00\x12\n\n\x06STICKY\x10\x01*_\n\x12ProducerAccessMode\x12\n\n\x06Shared\x10\x00\x12\r\n\tExclusive\x10\x01\x12\x14\n\x10WaitForExclusive\x10\x02\x12\x18\n\x14\x45xclusiveWithFencing\x10\x03*\"\n\tTxnAction\x12\n\n\x06\x43OMMIT\x10\x00\x12\t\n\x05\x41\x42ORT\x10\x01*\x82\x05\n\x0bServerError\x12\x10\n\x0cUnknownError\x10\x00\x12\x11\n\rMetadataError\x10\x01\x12\x14\n\x10PersistenceError\x10\x02\x12\x17\n\x13\x41uthenticationError\x10\x03\x12\x16\n\x12\x41uthorizationError\x10\x04\x12\x10\n\x0c\x43onsumerBusy\x10\x05\x12\x13\n\x0fServiceNotReady\x10\x06\x12%\n!ProducerBlockedQuotaExceededError\x10\x07\x12)\n%ProducerBlockedQuotaExceededException\x10\x08\x12\x11\n\rChecksumError\x10\t\x12\x1b\n\x17UnsupportedVersionError\x10\n\x12\x11\n\rTopicNotFound\x10\x0b\x12\x18\n\x14SubscriptionNotFound\x10\x0c\x12\x14\n\x10\x43onsumerNotFound\x10\r\x12\x13\n\x0fTooManyRequests\x10\x0e\x12\x18\n\x14TopicTerminatedError\x10\x0f\x12\x10\n\x0cProducerBusy\x10\x10\x12\x14\n\x10InvalidTopicName\x10\x11\x12\x16\n\x12IncompatibleSchema\x10\x12\x12\x17\n\x13\x43onsumerAssignError\x10\x13\x12\"\n\x1eTransactionCoordinatorNotFound\x10\x14\x12\x14\n\x10InvalidTxnStatus\x10\x15\x12\x13\n\x0fNotAllowedError\x10\x16\x12\x17\n\x13TransactionConflict\x10\x17\x12\x17\n\x13TransactionNotFound\x10\x18\x12\x12\n\x0eProducerFenced\x10\x19')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$counterpoise/wire/proto/values.proto\x12\x11\x63ounterpoise.wire\"&\n\x08KeyValue\x12\x0b\n\x03key\x18\x01 \x02(\t\x12\r\n\x05value\x18\x02 \x02(\t\"*\n\x0cKeyLongValue\x12\x0b\n\x03key\x18\x01 \x02(\t\x12\r\n\x05value\x18\x02 \x02(\x04\"&\n\x08IntRange\x12\r\n\x05start\x18\x01 \x02(\x05\x12\x0b\n\x03\x65nd\x18\x02 \x02(\x05\"\xcb\x01\n\rMessageIdData\x12\x11\n\tledger_id\x18\x01 \x02(\x04\x12\x10\n\x08\x65ntry_id\x18\x02 \x02(\x04\x12\x15\n\tpartition\x18\x03 \x01(\x05:\x02-1\x12\x17\n\x0b\x62\x61tch_index\x18\x04 \x01(\x05:\x02-1\x12\x0f\n\x07\x61\x63k_set\x18\x05 \x03(\x03\x12\x12\n\nbatch_size\x18\x06 \x01(\x05\x12@\n\x16\x66irst_chunk_message_id\x18\x07 \x01(\x0b\x32 .counterpoise.wire.MessageIdData\"\xaf\x03\n\x06Schema\x12\x0c\n\x04name\x18\x01 \x02(\t\x12\x13\n\x0bschema_data\x18\x03 \x02(\x0c\x12,\n\x04type\x18\x04 \x02(\x0e\x32\x1e.counterpoise.wire.Schema.Type\x12/\n\nproperties\x18\x05 \x03(\x0b\x32\x1b.counterpoise.wire.KeyValue\"\xa2\x02\n\x04Type\x12\x0c\n\x08NoSchema\x10\x00\x12\n\n\x06String\x10\x01\x12\x08\n\x04Json\x10\x02\x12\x0c\n\x08Protobuf\x10\x03\x12\x08\n\x04\x41vro\x10\x04\x12\x08\n\x04\x42ool\x10\x05\x12\x08\n\x04Int8\x10\x06\x12\t\n\x05Int16\x10\x07\x12\t\n\x05Int32\x10\x08\x12\t\n\x05Int64\x10\t\x12\t\n\x05\x46loat\x10\n\x12\n\n\x06\x44ouble\x10\x0b\x12\x08\n\x04\x44\x61te\x10\x0c\x12\x08\n\x04Time\x10\r\x12\r\n\tTimestamp\x10\x0e\x12\x0c\n\x08KeyValue\x10\x0f\x12\x0b\n\x07Instant\x10\x10\x12\r\n\tLocalDate\x10\x11\x12\r\n\tLocalTime\x10\x12\x12\x11\n\rLocalDateTime\x10\x13\x12\x12\n\x0eProtobufNative\x10\x14\x12\x0f\n\x0b\x41utoConsume\x10\x15\"\xb0\x02\n\x0c\x46\x65\x61tureFlags\x12$\n\x15supports_auth_refresh\x18\x01 \x01(\x08:\x05\x66\x61lse\x12-\n\x1esupports_broker_entry_metadata\x18\x02 \x01(\x08:\x05\x66\x61lse\x12(\n\x19supports_partial_producer\x18\x03 \x01(\x08:\x05\x66\x61lse\x12&\n\x17supports_topic_watchers\x18\x04 \x01(\x08:\x05\x66\x61lse\x12\x46\n7supports_get_partitioned_metadata_without_auto_creation\x18\x05 \x01(\x08:\x05\x66\x61lse\x12\x31\n\"supports_repl_dedup_by_lid_and_eid\x18\x06 \x01(\x08:\x05\x66\x61lse\"7\n\x08\x41uthData\x12\x18\n\x10\x61uth_method_name\x18\x01 \x01(\t\x12\x11\n\tauth_data\x18\x02 \x01(\x0c\"\xa8\x01\n\rKeySharedMeta\x12\x39\n\x0fkey_shared_mode\x18\x01 \x02(\x0e\x32 .counterpoise.wire.KeySharedMode\x12\x30\n\x0bhash_ranges\x18\x03 \x03(\x0b\x32\x1b.counterpoise.wire.IntRange\x12*\n\x1b\x61llow_out_of_order_delivery\x18\x04 \x01(\x08:\x05\x66\x61lse*K\n\nAuthMethod\x12\x12\n\x0e\x41uthMethodNone\x10\x00\x12\x13\n\x0f\x41uthMethodYcaV1\x10\x01\x12\x14\n\x10\x41uthMethodAthens\x10\x02*+\n\rKeySharedMode\x12\x0e\n\nAUTO_SPLIT\x10\x00\x12\n\n\x06STICKY\x10\x01*_\n\x12ProducerAccessMode\x12\n\n\x06Shared\x10\x00\x12\r\n\tExclusive\x10\x01\x12\x14\n\x10WaitForExclusive\x10\x02\x12\x18\n\x14\x45xclusiveWithFencing\x10\x03*\"\n\tTxnAction\x12\n\n\x06\x43OMMIT\x10\x00\x12\t\n\x05\x41\x42ORT\x10\x01*\x82\x05\n\x0bServerError\x12\x10\n\x0cUnknownError\x10\x00\x12\x11\n\rMetadataError\x10\x01\x12\x14\n\x10PersistenceError\x10\x02\x12\x17\n\x13\x41uthenticationError\x10\x03\x12\x16\n\x12\x41uthorizationError\x10\x04\x12\x10\n\x0c\x43onsumerBusy\x10\x05\x12\x13\n\x0fServiceNotReady\x10\x06\x12%\n!ProducerBlockedQuotaExceededError\x10\x07\x12)\n%ProducerBlockedQuotaExceededException\x10\x08\x12\x11\n\rChecksumError\x10\t\x12\x1b\n\x17UnsupportedVersionError\x10\n\x12\x11\n\rTopicNotFound\x10\x0b\x12\x18\n\x14SubscriptionNotFound\x10\x0c\x12\x14\n\x10\x43onsumerNotFound\x10\r\x12\x13\n\x0fTooManyRequests\x10\x0e\x12\x18\n\x14TopicTerminatedError\x10\x0f\x12\x10\n\x0cProducerBusy\x10\x10\x12\x14\n\x10InvalidTopicName\x10\x11\x12\x16\n\x12IncompatibleSchema\x10\x12\x12\x17\n\x13\x43onsumerAssignError\x10\x13\x12\"\n\x1eTransactionCoordinatorNotFound\x10\x14\x12\x14\n\x10InvalidTxnStatus\x10\x15\x12\x13\n\x0fNotAllowedError\x10\x16\x12\x17\n\x13TransactionConflict\x10\x17\x12\x17\n\x13TransactionNotFound\x10\x18\x12\x12\n\x0eProducerFenced\x10\x19')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'counterpoise.wire.proto.values_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_AUTHMETHOD']._serialized_start=1354
-  _globals['_AUTHMETHOD']._serialized_end=1429
-  _globals['_KEYSHAREDMODE']._serialized_start=1431
-  _globals['_KEYSHAREDMODE']._serialized_end=1474
-  _globals['_PRODUCERACCESSMODE']._serialized_start=1476
-  _globals['_PRODUCERACCESSMODE']._serialized_end=1571
-  _globals['_TXNACTION']._serialized_start=1573
-  _globals['_TXNACTION']._serialized_end=1607
-  _globals['_SERVERERROR']._serialized_start=1610
-  _globals['_SERVERERROR']._serialized_end=2252
+  _globals['_AUTHMETHOD']._serialized_start=1358
+  _globals['_AUTHMETHOD']._serialized_end=1433
+  _globals['_KEYSHAREDMODE']._serialized_start=1435
+  _globals['_KEYSHAREDMODE']._serialized_end=1478
+  _globals['_PRODUCERACCESSMODE']._serialized_start=1480
+  _globals['_PRODUCERACCESSMODE']._serialized_end=1575
+  _globals['_TXNACTION']._serialized_start=1577
+  _globals['_TXNACTION']._serialized_end=1611
+  _globals['_SERVERERROR']._serialized_start=1614
+  _globals['_SERVERERROR']._serialized_end=2256
   _globals['_KEYVALUE']._serialized_start=59
   _globals['_KEYVALUE']._serialized_end=97
   _globals['_KEYLONGVALUE']._serialized_start=99
@@ -50,13 +50,13 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_MESSAGEIDDATA']._serialized_start=184
   _globals['_MESSAGEIDDATA']._serialized_end=387
   _globals['_SCHEMA']._serialized_start=390
-  _globals['_SCHEMA']._serialized_end=817
+  _globals['_SCHEMA']._serialized_end=821
   _globals['_SCHEMA_TYPE']._serialized_start=531
-  _globals['_SCHEMA_TYPE']._serialized_end=817
-  _globals['_FEATUREFLAGS']._serialized_start=820
-  _globals['_FEATUREFLAGS']._serialized_end=1124
-  _globals['_AUTHDATA']._serialized_start=1126
-  _globals['_AUTHDATA']._serialized_end=1181
-  _globals['_KEYSHAREDMETA']._serialized_start=1184
-  _globals['_KEYSHAREDMETA']._serialized_end=1352
+  _globals['_SCHEMA_TYPE']._serialized_end=821
+  _globals['_FEATUREFLAGS']._serialized_start=824
+  _globals['_FEATUREFLAGS']._serialized_end=1128
+  _globals['_AUTHDATA']._serialized_start=1130
+  _globals['_AUTHDATA']._serialized_end=1185
+  _globals['_KEYSHAREDMETA']._serialized_start=1188
+  _globals['_KEYSHAREDMETA']._serialized_end=1356
 # @@protoc_insertion_point(module_scope)

@@ -1,0 +1,256 @@
+"""Commands to events, one small reader a command.
+
+A reader takes the parsed command and the bytes behind it in the frame (only SEND has any).
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from counterpoise.wire import events
+from counterpoise.wire.errors import ServerError
+from counterpoise.wire.proto import commands_pb2 as commands
+from counterpoise.wire.proto import values_pb2 as raw
+from counterpoise.wire.proto.base_pb2 import BaseCommand
+from counterpoise.wire.values import (
+    AccessMode,
+    InitialPosition,
+    KeyShared,
+    MessageId,
+    Schema,
+    SubscriptionType,
+    TopicsMode,
+)
+from counterpoise.wire.varint import signed
+
+Type = BaseCommand.Type
+Reader = Callable[[Any, bytes], events.Event]
+
+
+def message_id(data: raw.MessageIdData) -> MessageId:
+    """Read a position."""
+    return MessageId(
+        signed(data.ledger_id),
+        signed(data.entry_id),
+        data.partition,
+        data.batch_index,
+        tuple(data.ack_set),
+        data.batch_size,
+        message_id(data.first_chunk_message_id)
+        if data.HasField("first_chunk_message_id")
+        else None,
+    )
+
+
+def _pairs(values: Iterable[raw.KeyValue]) -> tuple[tuple[str, str], ...]:
+    return tuple((pair.key, pair.value) for pair in values)
+
+
+def _schema(data: raw.Schema) -> Schema:
+    return Schema(data.name, data.schema_data, data.type, _pairs(data.properties))
+
+
+def _optional(message: Any, field: str) -> Any:
+    return getattr(message, field) if message.HasField(field) else None
+
+
+def _connect(command: commands.CommandConnect, _: bytes) -> events.Event:
+    flags = command.feature_flags
+    return events.Connect(
+        command.client_version,
+        command.protocol_version,
+        flags.supports_partial_producer,
+        flags.supports_topic_watchers,
+        _optional(command, "proxy_version"),
+    )
+
+
+def _partitioned_metadata(
+    command: commands.CommandPartitionedTopicMetadata, _: bytes
+) -> events.Event:
+    return events.PartitionedMetadata(
+        command.request_id, command.topic, command.metadata_auto_creation_enabled
+    )
+
+
+def _lookup(command: commands.CommandLookupTopic, _: bytes) -> events.Event:
+    listener = _optional(command, "advertised_listener_name")
+    return events.Lookup(command.request_id, command.topic, command.authoritative, listener)
+
+
+def _get_topics(command: commands.CommandGetTopicsOfNamespace, _: bytes) -> events.Event:
+    return events.GetTopics(
+        command.request_id,
+        command.namespace,
+        TopicsMode(command.mode),
+        _optional(command, "topics_pattern"),
+        _optional(command, "topics_hash"),
+    )
+
+
+def _watch_topics(command: commands.CommandWatchTopicList, _: bytes) -> events.Event:
+    return events.WatchTopics(
+        command.request_id,
+        command.watcher_id,
+        command.namespace,
+        command.topics_pattern,
+        _optional(command, "topics_hash"),
+    )
+
+
+def _open_producer(command: commands.CommandProducer, _: bytes) -> events.Event:
+    return events.OpenProducer(
+        command.request_id,
+        command.producer_id,
+        command.topic,
+        command.producer_name or None,
+        command.user_provided_producer_name,
+        command.epoch,
+        AccessMode(command.producer_access_mode),
+        _optional(command, "topic_epoch"),
+        command.encrypted,
+        _pairs(command.metadata),
+        _schema(command.schema) if command.HasField("schema") else None,
+        command.txn_enabled,
+        command.initial_subscription_name or None,
+    )
+
+
+def _send(command: commands.CommandSend, entry: bytes) -> events.Event:
+    return events.Send(
+        command.producer_id,
+        command.sequence_id,
+        command.highest_sequence_id,
+        command.num_messages,
+        command.is_chunk,
+        entry,
+    )
+
+
+def _key_shared(meta: raw.KeySharedMeta) -> KeyShared:
+    return KeyShared(
+        meta.key_shared_mode == raw.STICKY,
+        tuple((item.start, item.end) for item in meta.hash_ranges),
+        meta.allow_out_of_order_delivery,
+    )
+
+
+def _subscribe(command: commands.CommandSubscribe, _: bytes) -> events.Event:
+    has = command.HasField
+    return events.Subscribe(
+        request_id=command.request_id,
+        consumer_id=command.consumer_id,
+        topic=command.topic,
+        subscription=command.subscription,
+        type=SubscriptionType(command.sub_type),
+        consumer_name=command.consumer_name or None,
+        priority_level=command.priority_level,
+        durable=command.durable,
+        start=message_id(command.start_message_id) if has("start_message_id") else None,
+        start_rollback_s=command.start_message_rollback_duration_sec,
+        initial_position=InitialPosition(command.initial_position),
+        read_compacted=command.read_compacted,
+        replicate_state=command.replicate_subscription_state,
+        create_topic=command.force_topic_creation,
+        key_shared=_key_shared(command.key_shared_meta) if has("key_shared_meta") else None,
+        metadata=_pairs(command.metadata),
+        properties=_pairs(command.subscription_properties),
+        schema=_schema(command.schema) if has("schema") else None,
+        epoch=_optional(command, "consumer_epoch"),
+    )
+
+
+def _ack(command: commands.CommandAck, _: bytes) -> events.Event:
+    return events.Ack(
+        command.consumer_id,
+        command.ack_type == commands.CommandAck.Cumulative,
+        tuple(message_id(item) for item in command.message_id),
+        _optional(command, "validation_error"),
+        tuple((pair.key, pair.value) for pair in command.properties),
+        _optional(command, "request_id"),
+        command.HasField("txnid_most_bits"),
+    )
+
+
+def _redeliver(command: commands.CommandRedeliverUnacknowledgedMessages, _: bytes) -> events.Event:
+    return events.Redeliver(
+        command.consumer_id,
+        tuple(message_id(item) for item in command.message_ids),
+        _optional(command, "consumer_epoch"),
+    )
+
+
+def _seek(command: commands.CommandSeek, _: bytes) -> events.Event:
+    return events.Seek(
+        command.request_id,
+        command.consumer_id,
+        message_id(command.message_id) if command.HasField("message_id") else None,
+        _optional(command, "message_publish_time"),
+    )
+
+
+def _get_schema(command: commands.CommandGetSchema, _: bytes) -> events.Event:
+    # Clients that want the latest send no version, or an empty one.
+    return events.GetSchema(command.request_id, command.topic, command.schema_version or None)
+
+
+def _no_transactions(command: Any, _: bytes) -> events.Event:
+    return events.Refused(
+        command.request_id,
+        ServerError.NotAllowedError,
+        "Transactions are not enabled on this broker",
+    )
+
+
+#: By command type: the field that carries it, and its reader.
+READERS: dict[int, tuple[str, Reader]] = {
+    Type.CONNECT: ("connect", _connect),
+    Type.PING: ("ping", lambda _c, _p: events.Ping()),
+    Type.PONG: ("pong", lambda _c, _p: events.Pong()),
+    Type.PARTITIONED_METADATA: ("partition_metadata", _partitioned_metadata),
+    Type.LOOKUP: ("lookup_topic", _lookup),
+    Type.GET_TOPICS_OF_NAMESPACE: ("get_topics_of_namespace", _get_topics),
+    Type.WATCH_TOPIC_LIST: ("watch_topic_list", _watch_topics),
+    Type.WATCH_TOPIC_LIST_CLOSE: (
+        "watch_topic_list_close",
+        lambda c, _: events.CloseWatch(c.request_id, c.watcher_id),
+    ),
+    Type.PRODUCER: ("producer", _open_producer),
+    Type.SEND: ("send", _send),
+    Type.CLOSE_PRODUCER: (
+        "close_producer",
+        lambda c, _: events.CloseProducer(c.request_id, c.producer_id),
+    ),
+    Type.SUBSCRIBE: ("subscribe", _subscribe),
+    Type.FLOW: ("flow", lambda c, _: events.Flow(c.consumer_id, c.message_permits)),
+    Type.ACK: ("ack", _ack),
+    Type.REDELIVER_UNACKNOWLEDGED_MESSAGES: ("redeliver_unacknowledged_messages", _redeliver),
+    Type.SEEK: ("seek", _seek),
+    Type.GET_LAST_MESSAGE_ID: (
+        "get_last_message_id",
+        lambda c, _: events.GetLastMessageId(c.request_id, c.consumer_id),
+    ),
+    Type.CONSUMER_STATS: (
+        "consumer_stats",
+        lambda c, _: events.ConsumerStats(c.request_id, c.consumer_id),
+    ),
+    Type.UNSUBSCRIBE: (
+        "unsubscribe",
+        lambda c, _: events.Unsubscribe(c.request_id, c.consumer_id, c.force),
+    ),
+    Type.CLOSE_CONSUMER: (
+        "close_consumer",
+        lambda c, _: events.CloseConsumer(c.request_id, c.consumer_id),
+    ),
+    Type.GET_SCHEMA: ("get_schema", _get_schema),
+    Type.GET_OR_CREATE_SCHEMA: (
+        "get_or_create_schema",
+        lambda c, _: events.GetOrCreateSchema(c.request_id, c.topic, _schema(c.schema)),
+    ),
+    Type.NEW_TXN: ("new_txn", _no_transactions),
+    Type.ADD_PARTITION_TO_TXN: ("add_partition_to_txn", _no_transactions),
+    Type.ADD_SUBSCRIPTION_TO_TXN: ("add_subscription_to_txn", _no_transactions),
+    Type.END_TXN: ("end_txn", _no_transactions),
+    Type.END_TXN_ON_PARTITION: ("end_txn_on_partition", _no_transactions),
+    Type.END_TXN_ON_SUBSCRIPTION: ("end_txn_on_subscription", _no_transactions),
+    Type.TC_CLIENT_CONNECT_REQUEST: ("tc_client_connect_request", _no_transactions),
+}

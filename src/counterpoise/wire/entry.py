@@ -1,0 +1,89 @@
+"""An entry: the exact bytes after the command of a SEND frame, stored and dispatched untouched.
+
+Layout: magic 0x0e01, CRC32C (4 bytes, of all that follows), metadata size (4 bytes), metadata,
+payload. Clients older than protocol version 6 leave the first two out.
+"""
+
+import base64
+import struct
+
+import crc32c
+from google.protobuf.message import DecodeError
+
+from counterpoise.wire.constants import MAGIC_CRC32C
+from counterpoise.wire.proto.metadata_pb2 import MessageMetadata
+
+_SIZE = struct.Struct(">I")
+_MAGIC_AND_CHECKSUM_SIZE = 6
+
+#: What stands for the key of a message that has neither a key nor a producer (Java ``NONE_KEY``).
+NO_KEY = b"NONE_KEY"
+
+
+class BadEntry(ValueError):
+    """An entry whose bytes do not have the layout above."""
+
+
+def verify_checksum(entry: bytes) -> bool:
+    """Say whether the entry's checksum holds; an entry that carries none is taken as it is."""
+    if entry[:2] != MAGIC_CRC32C:
+        return True
+    stated = int.from_bytes(entry[2:_MAGIC_AND_CHECKSUM_SIZE], "big")
+    return crc32c.crc32c(memoryview(entry)[_MAGIC_AND_CHECKSUM_SIZE:]) == stated
+
+
+def split(entry: bytes) -> tuple[bytes, memoryview]:
+    """Cut an entry into its metadata and its payload; raise `BadEntry` if it cannot be cut."""
+    start = _MAGIC_AND_CHECKSUM_SIZE if entry[:2] == MAGIC_CRC32C else 0
+    if len(entry) < start + _SIZE.size:
+        raise BadEntry(f"{len(entry)} bytes end before the size of the metadata")
+    (size,) = _SIZE.unpack_from(entry, start)
+    begin = start + _SIZE.size
+    if begin + size > len(entry):
+        raise BadEntry(f"metadata of {size} bytes in an entry that has {len(entry) - begin} left")
+    return entry[begin : begin + size], memoryview(entry)[begin + size :]
+
+
+def metadata_of(entry: bytes) -> MessageMetadata:
+    """Parse an entry's metadata; raise `BadEntry` if it is none."""
+    metadata, _ = split(entry)
+    try:
+        return MessageMetadata.FromString(metadata)
+    except DecodeError as error:
+        raise BadEntry(f"the metadata cannot be read: {error}") from None
+
+
+def build(metadata: MessageMetadata, payload: bytes) -> bytes:
+    """Write an entry with its checksum, as a client does."""
+    raw = metadata.SerializeToString()
+    body = _SIZE.pack(len(raw)) + raw + payload
+    return MAGIC_CRC32C + _SIZE.pack(crc32c.crc32c(body)) + body
+
+
+def sticky_key(metadata: MessageMetadata) -> bytes:
+    """Tell which key decides a message's Key_Shared consumer.
+
+    The ordering key, else the partition key (decoded if it was sent in base64), else the producer
+    and the sequence id, so that keyless messages spread (``AbstractBaseDispatcher.peekStickyKey``).
+    """
+    if metadata.HasField("ordering_key"):
+        return metadata.ordering_key
+    if metadata.HasField("partition_key"):
+        key = metadata.partition_key
+        if metadata.partition_key_b64_encoded:
+            return base64.b64decode(key)
+        return key.encode()
+    if metadata.producer_name:
+        return f"{metadata.producer_name}-{metadata.sequence_id}".encode()
+    return NO_KEY
+
+
+__all__ = [
+    "NO_KEY",
+    "BadEntry",
+    "build",
+    "metadata_of",
+    "split",
+    "sticky_key",
+    "verify_checksum",
+]

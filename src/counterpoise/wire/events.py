@@ -1,0 +1,298 @@
+"""What a client's frames mean: one immutable event a command.
+
+The hot ones (`Send`, `Ack`, `Flow`) are named tuples, which cost a fifth of a frozen dataclass to
+make; all compare by value.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from counterpoise.wire.errors import ProtocolError, ServerError
+from counterpoise.wire.values import (
+    AccessMode,
+    InitialPosition,
+    KeyShared,
+    MessageId,
+    Schema,
+    SubscriptionType,
+    TopicsMode,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Connect:
+    """The first command of every connection."""
+
+    client_version: str
+    protocol_version: int
+    supports_partial_producer: bool = False
+    supports_topic_watchers: bool = False
+    proxy_version: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ping:
+    """The client asks for a sign of life."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pong:
+    """The client gives a sign of life."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionedMetadata:
+    """How many partitions does a topic have?"""
+
+    request_id: int
+    topic: str
+    auto_create: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """Which broker serves a topic? ``authoritative``: this one was told to take it."""
+
+    request_id: int
+    topic: str
+    authoritative: bool = False
+    listener: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GetTopics:
+    """List a namespace's topics; ``known_hash`` lets the broker answer "unchanged"."""
+
+    request_id: int
+    namespace: str
+    mode: TopicsMode = TopicsMode.PERSISTENT
+    pattern: str | None = None
+    known_hash: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WatchTopics:
+    """Tell me whenever the namespace's topics that match change (PIP-145)."""
+
+    request_id: int
+    watcher_id: int
+    namespace: str
+    pattern: str
+    known_hash: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CloseWatch:
+    """End a `WatchTopics`."""
+
+    request_id: int
+    watcher_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class OpenProducer:
+    """Open a producer on a topic; ``name`` is None when the broker is to choose one."""
+
+    request_id: int
+    producer_id: int
+    topic: str
+    name: str | None = None
+    user_provided_name: bool = True
+    epoch: int = 0
+    access_mode: AccessMode = AccessMode.Shared
+    topic_epoch: int | None = None
+    encrypted: bool = False
+    metadata: tuple[tuple[str, str], ...] = ()
+    schema: Schema | None = None
+    txn_enabled: bool = False
+    initial_subscription: str | None = None
+
+
+class Send(NamedTuple):
+    """Publish an entry; its checksum was verified. ``highest_sequence_id`` is 0 if not given."""
+
+    producer_id: int
+    sequence_id: int
+    highest_sequence_id: int
+    num_messages: int
+    is_chunk: bool
+    entry: bytes
+
+
+class SendRefused(NamedTuple):
+    """An entry that must not be stored: the client is to be told, the connection goes on."""
+
+    producer_id: int
+    sequence_id: int
+    code: ServerError
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class CloseProducer:
+    """Close a producer."""
+
+    request_id: int
+    producer_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Subscribe:
+    """Attach a consumer to a subscription of a topic, made first if it is new."""
+
+    request_id: int
+    consumer_id: int
+    topic: str
+    subscription: str
+    type: SubscriptionType
+    consumer_name: str | None = None
+    priority_level: int = 0
+    durable: bool = True
+    start: MessageId | None = None
+    start_rollback_s: int = 0
+    initial_position: InitialPosition = InitialPosition.Latest
+    read_compacted: bool = False
+    replicate_state: bool = False
+    create_topic: bool = True
+    key_shared: KeyShared | None = None
+    metadata: tuple[tuple[str, str], ...] = ()
+    properties: tuple[tuple[str, str], ...] = ()
+    schema: Schema | None = None
+    epoch: int | None = None
+
+
+class Flow(NamedTuple):
+    """The consumer can take so many messages more."""
+
+    consumer_id: int
+    permits: int
+
+
+class Ack(NamedTuple):
+    """Acknowledge; a cumulative one covers all up to its only id. Answered if it has a request id.
+
+    ``validation_error`` is a number of CommandAck.ValidationError: the client could not read it.
+    """
+
+    consumer_id: int
+    cumulative: bool
+    message_ids: tuple[MessageId, ...]
+    validation_error: int | None = None
+    properties: tuple[tuple[str, int], ...] = ()
+    request_id: int | None = None
+    in_transaction: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Redeliver:
+    """Deliver these again; with no ids, everything that is not acknowledged."""
+
+    consumer_id: int
+    message_ids: tuple[MessageId, ...] = ()
+    epoch: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Seek:
+    """Move a subscription to a message, or to the first one published at or after a time."""
+
+    request_id: int
+    consumer_id: int
+    message_id: MessageId | None = None
+    publish_time_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GetLastMessageId:
+    """Which is the topic's last message?"""
+
+    request_id: int
+    consumer_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerStats:
+    """The broker's figures of a consumer."""
+
+    request_id: int
+    consumer_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unsubscribe:
+    """Delete the consumer's subscription."""
+
+    request_id: int
+    consumer_id: int
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CloseConsumer:
+    """Close a consumer; its subscription stays."""
+
+    request_id: int
+    consumer_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class GetSchema:
+    """A topic's schema, the latest unless a version is named."""
+
+    request_id: int
+    topic: str
+    version: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GetOrCreateSchema:
+    """Register a schema and tell its version."""
+
+    request_id: int
+    topic: str
+    schema: Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A request that cannot be served in the present state; answer it with this error."""
+
+    request_id: int
+    code: ServerError
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """The peer broke the protocol: always the last event of a connection."""
+
+    error: ProtocolError
+
+
+Event = (
+    Connect
+    | Ping
+    | Pong
+    | PartitionedMetadata
+    | Lookup
+    | GetTopics
+    | WatchTopics
+    | CloseWatch
+    | OpenProducer
+    | Send
+    | SendRefused
+    | CloseProducer
+    | Subscribe
+    | Flow
+    | Ack
+    | Redeliver
+    | Seek
+    | GetLastMessageId
+    | ConsumerStats
+    | Unsubscribe
+    | CloseConsumer
+    | GetSchema
+    | GetOrCreateSchema
+    | Refused
+    | Violation
+)

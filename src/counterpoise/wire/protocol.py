@@ -1,0 +1,194 @@
+"""The server's end of a connection, without any I/O: bytes in, events out.
+
+Laws of this file:
+
+- `ServerProtocol.receive` never raises for what a peer sent. A frame that breaks the protocol
+  becomes a `Violation`, the last event there will ever be; the events before it stand.
+- The events do not depend on how the stream was cut into chunks.
+- Whether a command may come is decided by the tables of `states` alone. What the broker itself
+  does to a producer or a consumer is told with `producer_turn` and `consumer_turn`.
+"""
+
+from typing import Any
+
+from google.protobuf.message import DecodeError
+
+from counterpoise.wire import entry as entries
+from counterpoise.wire.constants import DEFAULT_MAX_MESSAGE_SIZE, FRAME_PADDING
+from counterpoise.wire.decode import READERS
+from counterpoise.wire.errors import ProtocolError, ServerError
+from counterpoise.wire.events import Event, Refused, Send, SendRefused, Violation
+from counterpoise.wire.proto.base_pb2 import BaseCommand
+from counterpoise.wire.publish import take_sends
+from counterpoise.wire.receive_buffer import ReceiveBuffer
+from counterpoise.wire.states import (
+    CONNECTION,
+    CONSUMER,
+    PRODUCER,
+    ConnectionState,
+    PeerState,
+    Turn,
+)
+
+_LENGTH_SIZE = 4
+_Type = BaseCommand.Type
+_PRODUCER_COMMANDS = frozenset(key for _, key in PRODUCER if not isinstance(key, Turn))
+_CONSUMER_COMMANDS = frozenset(key for _, key in CONSUMER if not isinstance(key, Turn))
+
+
+class ServerProtocol:
+    """One connection as its broker sees it. ``max_message_size`` is in bytes."""
+
+    __slots__ = (
+        "_buffer",
+        "_consumers",
+        "_frame_size_max",
+        "_position",
+        "_producers",
+        "_state",
+    )
+
+    def __init__(self, max_message_size: int = DEFAULT_MAX_MESSAGE_SIZE) -> None:
+        self._frame_size_max = max_message_size + FRAME_PADDING
+        self._buffer = ReceiveBuffer()
+        self._state = ConnectionState.AWAITING_CONNECT
+        self._producers: dict[int, PeerState] = {}
+        self._consumers: dict[int, PeerState] = {}
+        #: Offset in the stream of the next byte to read, for error messages.
+        self._position = 0
+
+    @property
+    def state(self) -> ConnectionState:
+        """Where the connection is in its life."""
+        return self._state
+
+    def producer_state(self, producer_id: int) -> PeerState:
+        """Where a producer is in its life."""
+        return self._producers.get(producer_id, PeerState.ABSENT)
+
+    def consumer_state(self, consumer_id: int) -> PeerState:
+        """Where a consumer is in its life."""
+        return self._consumers.get(consumer_id, PeerState.ABSENT)
+
+    def producer_turn(self, producer_id: int, turn: Turn) -> None:
+        """Note what the broker did to a producer; KeyError if it could not have."""
+        step = PRODUCER[self.producer_state(producer_id), turn]
+        _enter(self._producers, producer_id, step.next)
+
+    def consumer_turn(self, consumer_id: int, turn: Turn) -> None:
+        """Note what the broker did to a consumer; KeyError if it could not have."""
+        step = CONSUMER[self.consumer_state(consumer_id), turn]
+        _enter(self._consumers, consumer_id, step.next)
+
+    def receive(self, data: bytes) -> list[Event]:
+        """Take the next bytes of the stream; return what they complete."""
+        events: list[Event] = []
+        if self._state is ConnectionState.FAILED:
+            return events
+        data = self._buffer.take(data)
+        begin, end = 0, len(data)
+        wanted = _LENGTH_SIZE
+        try:
+            while begin < end:
+                if self._state is ConnectionState.OPEN:
+                    begin = take_sends(
+                        data, begin, end, self._frame_size_max, self._producers, events
+                    )
+                wanted = self._frame_size(data, begin, end)
+                if wanted > end - begin:
+                    break
+                self._frame(data[begin + _LENGTH_SIZE : begin + wanted], begin, events)
+                begin += wanted
+        except ProtocolError as error:
+            self._state = ConnectionState.FAILED
+            events.append(Violation(error))
+            return events
+        self._position += begin
+        if begin < end:
+            self._buffer.keep(data[begin:], wanted)
+        return events
+
+    def _frame_size(self, data: bytes, begin: int, end: int) -> int:
+        """Tell how many bytes the frame at ``begin`` takes, its length field included."""
+        if end - begin < _LENGTH_SIZE:
+            return _LENGTH_SIZE
+        total = int.from_bytes(data[begin : begin + _LENGTH_SIZE], "big")
+        if total > self._frame_size_max:
+            raise self._broken(
+                f"a frame of {total} bytes, the limit is {self._frame_size_max}", begin
+            )
+        if total < _LENGTH_SIZE:
+            raise self._broken(f"a frame of {total} bytes has no room for a command", begin)
+        return _LENGTH_SIZE + total
+
+    def _frame(self, frame: bytes, begin: int, events: list[Event]) -> None:
+        size = int.from_bytes(frame[:_LENGTH_SIZE], "big")
+        command_end = _LENGTH_SIZE + size
+        if command_end > len(frame):
+            raise self._broken(f"a command of {size} bytes in a frame of {len(frame)}", begin)
+        try:
+            command = BaseCommand.FromString(frame[_LENGTH_SIZE:command_end])
+        except DecodeError as error:
+            raise self._broken(f"the command cannot be read: {error}", begin) from None
+        kind = command.type
+        following = CONNECTION.get((self._state, kind))
+        if following is None:
+            raise self._broken(f"not allowed while {self._state.name}", begin, kind)
+        field, read = READERS[kind]
+        if not command.HasField(field):
+            raise self._broken(f"its field {field!r} is missing", begin, kind)
+        request = getattr(command, field)
+        event = read(request, frame[command_end:])
+        self._state = following
+        self._admit(event, request, kind, begin, events)
+
+    def _admit(
+        self, event: Event, request: Any, kind: int, begin: int, events: list[Event]
+    ) -> None:
+        """Hand the event on as the table of its producer or consumer says."""
+        if kind in _PRODUCER_COMMANDS:
+            table, peers, peer = PRODUCER, self._producers, request.producer_id
+        elif kind in _CONSUMER_COMMANDS:
+            table, peers, peer = CONSUMER, self._consumers, request.consumer_id
+        else:
+            events.append(event)
+            return
+        state = peers.get(peer, PeerState.ABSENT)
+        step = table.get((state, kind))
+        if step is None:
+            raise self._broken(f"id {peer} is {state.name}", begin, kind)
+        _enter(peers, peer, step.next)
+        if step.discard:
+            return
+        if step.refuse is not None:
+            events.append(Refused(request.request_id, *step.refuse))
+        elif isinstance(event, Send):
+            events.append(self._checked(event, begin))
+        else:
+            events.append(event)
+
+    def _checked(self, send: Send, begin: int) -> Send | SendRefused:
+        try:
+            entries.split(send.entry)
+        except entries.BadEntry as error:
+            raise self._broken(str(error), begin, _Type.SEND) from None
+        if entries.verify_checksum(send.entry):
+            return send
+        return SendRefused(
+            send.producer_id,
+            send.sequence_id,
+            ServerError.ChecksumError,
+            "Checksum failed on the broker",
+        )
+
+    def _broken(self, what: str, begin: int, kind: int | None = None) -> ProtocolError:
+        name = "a frame" if kind is None else f"a {_Type.Name(kind)} frame"
+        return ProtocolError(what, f"{name} at byte {self._position + begin} of the stream")
+
+
+def _enter(peers: dict[int, PeerState], peer: int, state: PeerState) -> None:
+    """Set a peer's state; an absent one takes no room."""
+    if state is PeerState.ABSENT:
+        peers.pop(peer, None)
+    else:
+        peers[peer] = state

@@ -1,0 +1,158 @@
+"""Everything that decides whether a command may come now, and what state it leaves behind.
+
+Three tables, for the connection, for each producer and for each consumer on it. A pair that a
+table does not list is a violation of the protocol; there is no other rule anywhere. Some commands
+arrive late through nobody's fault (the broker closed the producer while a message was under way):
+those have a row that discards or refuses them, as ServerCnx does in Pulsar.
+"""
+
+from enum import Enum, auto
+from typing import NamedTuple
+
+from counterpoise.wire.errors import ServerError
+from counterpoise.wire.proto.base_pb2 import BaseCommand
+
+Type = BaseCommand.Type
+
+
+class ConnectionState(Enum):
+    """Where a connection is in its life."""
+
+    AWAITING_CONNECT = auto()
+    OPEN = auto()
+    FAILED = auto()
+
+
+class PeerState(Enum):
+    """Where a producer or a consumer, known by its id on the connection, is in its life."""
+
+    ABSENT = auto()
+    OPENING = auto()
+    READY = auto()
+    #: The broker closed it; the client may not know yet.
+    DETACHED = auto()
+
+
+class Turn(Enum):
+    """What the broker itself does to a producer or a consumer."""
+
+    OPENED = auto()
+    REFUSED = auto()
+    DETACHED = auto()
+
+
+class Refusal(NamedTuple):
+    """A request answered with an error."""
+
+    code: ServerError
+    message: str
+
+
+class Step(NamedTuple):
+    """What becomes of a command: the next state, and whether anybody hears of it."""
+
+    next: PeerState
+    discard: bool = False
+    refuse: Refusal | None = None
+
+
+_ANY_TIME = (Type.PING, Type.PONG)
+
+#: What a client may send once it is connected.
+_WHEN_OPEN = (
+    Type.PARTITIONED_METADATA,
+    Type.LOOKUP,
+    Type.GET_TOPICS_OF_NAMESPACE,
+    Type.WATCH_TOPIC_LIST,
+    Type.WATCH_TOPIC_LIST_CLOSE,
+    Type.PRODUCER,
+    Type.SEND,
+    Type.CLOSE_PRODUCER,
+    Type.SUBSCRIBE,
+    Type.FLOW,
+    Type.ACK,
+    Type.REDELIVER_UNACKNOWLEDGED_MESSAGES,
+    Type.SEEK,
+    Type.GET_LAST_MESSAGE_ID,
+    Type.CONSUMER_STATS,
+    Type.UNSUBSCRIBE,
+    Type.CLOSE_CONSUMER,
+    Type.GET_SCHEMA,
+    Type.GET_OR_CREATE_SCHEMA,
+    Type.NEW_TXN,
+    Type.ADD_PARTITION_TO_TXN,
+    Type.ADD_SUBSCRIPTION_TO_TXN,
+    Type.END_TXN,
+    Type.END_TXN_ON_PARTITION,
+    Type.END_TXN_ON_SUBSCRIPTION,
+    Type.TC_CLIENT_CONNECT_REQUEST,
+)
+
+CONNECTION: dict[tuple[ConnectionState, int], ConnectionState] = {
+    (ConnectionState.AWAITING_CONNECT, Type.CONNECT): ConnectionState.OPEN,
+    **{
+        (ConnectionState.AWAITING_CONNECT, command): ConnectionState.AWAITING_CONNECT
+        for command in _ANY_TIME
+    },
+    **{
+        (ConnectionState.OPEN, command): ConnectionState.OPEN
+        for command in (*_ANY_TIME, *_WHEN_OPEN)
+    },
+}
+
+_ABSENT, _OPENING, _READY, _DETACHED = PeerState
+_PRODUCER_PRESENT = Refusal(
+    ServerError.ServiceNotReady, "Producer is already present on the connection"
+)
+_NO_PRODUCER = Refusal(ServerError.UnknownError, "Producer was not registered on the connection")
+_CONSUMER_PRESENT = Refusal(
+    ServerError.ServiceNotReady, "Consumer is already present on the connection"
+)
+_NO_CONSUMER = Refusal(ServerError.MetadataError, "Consumer not found")
+
+PRODUCER: dict[tuple[PeerState, int | Turn], Step] = {
+    (_ABSENT, Type.PRODUCER): Step(_OPENING),
+    (_OPENING, Type.PRODUCER): Step(_OPENING, refuse=_PRODUCER_PRESENT),
+    (_READY, Type.PRODUCER): Step(_READY),
+    (_DETACHED, Type.PRODUCER): Step(_OPENING),
+    (_OPENING, Turn.OPENED): Step(_READY),
+    (_OPENING, Turn.REFUSED): Step(_ABSENT),
+    (_OPENING, Turn.DETACHED): Step(_DETACHED),
+    (_READY, Turn.DETACHED): Step(_DETACHED),
+    (_READY, Type.SEND): Step(_READY),
+    (_DETACHED, Type.SEND): Step(_DETACHED, discard=True),
+    (_ABSENT, Type.CLOSE_PRODUCER): Step(_ABSENT, refuse=_NO_PRODUCER),
+    (_OPENING, Type.CLOSE_PRODUCER): Step(_ABSENT),
+    (_READY, Type.CLOSE_PRODUCER): Step(_ABSENT),
+    (_DETACHED, Type.CLOSE_PRODUCER): Step(_ABSENT),
+}
+
+_FIRE_AND_FORGET = (Type.FLOW, Type.ACK, Type.REDELIVER_UNACKNOWLEDGED_MESSAGES)
+_REQUESTS = (Type.SEEK, Type.GET_LAST_MESSAGE_ID, Type.UNSUBSCRIBE)
+
+CONSUMER: dict[tuple[PeerState, int | Turn], Step] = {
+    (_ABSENT, Type.SUBSCRIBE): Step(_OPENING),
+    (_OPENING, Type.SUBSCRIBE): Step(_OPENING, refuse=_CONSUMER_PRESENT),
+    (_READY, Type.SUBSCRIBE): Step(_READY),
+    (_DETACHED, Type.SUBSCRIBE): Step(_OPENING),
+    (_OPENING, Turn.OPENED): Step(_READY),
+    (_OPENING, Turn.REFUSED): Step(_ABSENT),
+    (_OPENING, Turn.DETACHED): Step(_DETACHED),
+    (_READY, Turn.DETACHED): Step(_DETACHED),
+    **{(_READY, command): Step(_READY) for command in (*_FIRE_AND_FORGET, *_REQUESTS)},
+    **{
+        (state, command): Step(state, discard=True)
+        for state in (_ABSENT, _OPENING, _DETACHED)
+        for command in _FIRE_AND_FORGET
+    },
+    **{
+        (state, command): Step(state, refuse=_NO_CONSUMER)
+        for state in (_ABSENT, _OPENING, _DETACHED)
+        for command in _REQUESTS
+    },
+    **{(state, Type.CONSUMER_STATS): Step(state) for state in PeerState},
+    (_ABSENT, Type.CLOSE_CONSUMER): Step(_ABSENT, refuse=_NO_CONSUMER),
+    (_OPENING, Type.CLOSE_CONSUMER): Step(_ABSENT),
+    (_READY, Type.CLOSE_CONSUMER): Step(_ABSENT),
+    (_DETACHED, Type.CLOSE_CONSUMER): Step(_ABSENT),
+}

@@ -1,0 +1,72 @@
+"""Values that several commands carry, as plain immutable Python.
+
+Ledger and entry ids are signed, since -1 and 2**63-1 stand for "earliest" and "latest".
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import NamedTuple
+
+
+class MessageId(NamedTuple):
+    """Where a message is; ``ack_set`` holds the words of a Java BitSet of unacknowledged ones."""
+
+    ledger_id: int
+    entry_id: int
+    partition: int = -1
+    batch_index: int = -1
+    ack_set: tuple[int, ...] = ()
+    batch_size: int = 0
+    first_chunk: "MessageId | None" = None
+
+
+class SubscriptionType(IntEnum):
+    """How a subscription shares messages among its consumers."""
+
+    Exclusive = 0
+    Shared = 1
+    Failover = 2
+    Key_Shared = 3
+
+
+class InitialPosition(IntEnum):
+    """Where a new subscription begins."""
+
+    Latest = 0
+    Earliest = 1
+
+
+class AccessMode(IntEnum):
+    """Whether a producer shares its topic with others (PIP-68)."""
+
+    Shared = 0
+    Exclusive = 1
+    WaitForExclusive = 2
+    ExclusiveWithFencing = 3
+
+
+class TopicsMode(IntEnum):
+    """Which domains a listing of a namespace covers."""
+
+    PERSISTENT = 0
+    NON_PERSISTENT = 1
+    ALL = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """A schema as clients declare it; ``type`` is the number of `values.proto`'s Schema.Type."""
+
+    name: str
+    data: bytes
+    type: int
+    properties: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class KeyShared:
+    """How a Key_Shared consumer takes its part: ranges are inclusive, empty for auto-split."""
+
+    sticky: bool = False
+    hash_ranges: tuple[tuple[int, int], ...] = ()
+    allow_out_of_order: bool = False

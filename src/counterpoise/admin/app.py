@@ -1,0 +1,57 @@
+"""The web application of one broker: every resource, the metrics, the errors."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from counterpoise.admin.errors import answer_errors
+from counterpoise.admin.redirect import peers
+from counterpoise.admin.request import BROKER
+from counterpoise.admin.rest import (
+    broker_stats,
+    brokers,
+    bundles,
+    clusters,
+    health,
+    lookup,
+    metrics,
+    namespace_policies,
+    namespaces,
+    partitioned_topics,
+    schemas,
+    subscriptions,
+    tenants,
+    topics,
+)
+from counterpoise.broker.broker import Broker
+
+RESOURCES = (
+    brokers,
+    clusters,
+    tenants,
+    bundles,
+    namespace_policies,
+    namespaces,
+    partitioned_topics,
+    subscriptions,
+    topics,
+    schemas,
+    lookup,
+    broker_stats,
+    metrics,
+    health,
+)
+"""In the order in which their routes are tried."""
+
+BODY_SIZE_MAX = 1024 * 1024
+"""Bytes of a request's body. The largest known use is a list of bundle boundaries."""
+
+
+def create_app(broker: Broker) -> web.Application:
+    """The application that serves a broker's ``webServicePort``."""
+    app = web.Application(middlewares=[answer_errors], client_max_size=BODY_SIZE_MAX)
+    app[BROKER] = broker
+    app.cleanup_ctx.append(peers)
+    for resource in RESOURCES:
+        app.router.add_routes(resource.routes())
+    return app

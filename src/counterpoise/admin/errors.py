@@ -1,0 +1,88 @@
+"""What the REST API answers when a request cannot be served: ``{"reason": …}`` and a status."""
+
+from __future__ import annotations
+
+import json
+import logging
+from http import HTTPStatus
+
+from aiohttp import web
+
+from counterpoise.broker.errors import BrokerError
+from counterpoise.names.errors import InvalidName
+from counterpoise.names.options import ConfigError
+
+log = logging.getLogger(__name__)
+
+STATUS_OF_CODE: dict[str, HTTPStatus] = {
+    "TopicNotFound": HTTPStatus.NOT_FOUND,
+    "SubscriptionNotFound": HTTPStatus.NOT_FOUND,
+    "ConsumerNotFound": HTTPStatus.NOT_FOUND,
+    "MetadataError": HTTPStatus.INTERNAL_SERVER_ERROR,
+    "PersistenceError": HTTPStatus.INTERNAL_SERVER_ERROR,
+    "AuthenticationError": HTTPStatus.UNAUTHORIZED,
+    "AuthorizationError": HTTPStatus.FORBIDDEN,
+    "ConsumerBusy": HTTPStatus.PRECONDITION_FAILED,
+    "ProducerBusy": HTTPStatus.PRECONDITION_FAILED,
+    "ServiceNotReady": HTTPStatus.SERVICE_UNAVAILABLE,
+    "InvalidTopicName": HTTPStatus.PRECONDITION_FAILED,
+    "TopicTerminatedError": HTTPStatus.PRECONDITION_FAILED,
+    "NotAllowedError": HTTPStatus.METHOD_NOT_ALLOWED,
+    "TooManyRequests": HTTPStatus.TOO_MANY_REQUESTS,
+}
+"""HTTP status for what the binary protocol calls a ``ServerError``."""
+
+
+class RestError(Exception):
+    """A refusal with its status and the reason a person reads (``RestException``)."""
+
+    def __init__(self, status: HTTPStatus, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+        self.reason = reason
+
+
+def not_found(reason: str) -> RestError:
+    """404: the thing that was named does not exist."""
+    return RestError(HTTPStatus.NOT_FOUND, reason)
+
+
+def conflict(reason: str) -> RestError:
+    """409: it exists already, is not empty, or changed in the meantime."""
+    return RestError(HTTPStatus.CONFLICT, reason)
+
+
+def precondition_failed(reason: str) -> RestError:
+    """412: the request names something malformed or a state that does not allow it."""
+    return RestError(HTTPStatus.PRECONDITION_FAILED, reason)
+
+
+def refuse(status: int, reason: str) -> web.Response:
+    """The answer itself, in the JSON that Pulsar's admin clients show to a person."""
+    return web.json_response({"reason": reason}, status=status)
+
+
+@web.middleware
+async def answer_errors(request: web.Request, handler: web.RequestHandler) -> web.StreamResponse:  # type: ignore[type-arg]
+    """Turn what a handler raises into a status and a reason."""
+    try:
+        response: web.StreamResponse = await handler(request)  # type: ignore[operator]
+    except RestError as error:
+        return refuse(error.status, error.reason)
+    except BrokerError as error:
+        status = STATUS_OF_CODE.get(error.code.name, HTTPStatus.INTERNAL_SERVER_ERROR)
+        return refuse(status, error.message)
+    except InvalidName as error:
+        return refuse(HTTPStatus.PRECONDITION_FAILED, str(error))
+    except ConfigError as error:
+        return refuse(HTTPStatus.PRECONDITION_FAILED, str(error))
+    except json.JSONDecodeError as error:
+        return refuse(HTTPStatus.BAD_REQUEST, f"the body is not JSON: {error}")
+    except web.HTTPException as error:
+        if error.status < HTTPStatus.BAD_REQUEST:
+            raise
+        return refuse(error.status, error.reason)
+    except Exception as error:
+        log.exception("%s %s failed", request.method, request.path_qs)
+        return refuse(HTTPStatus.INTERNAL_SERVER_ERROR, f"{type(error).__name__}: {error}")
+    return response

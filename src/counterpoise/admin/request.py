@@ -1,0 +1,90 @@
+"""What every resource needs of a request: the broker, the names in its path, its body, answers."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from aiohttp import web
+
+from counterpoise.admin.errors import RestError, precondition_failed
+from counterpoise.broker.broker import Broker
+from counterpoise.names.bundle import BundleName, BundleRange
+from counterpoise.names.namespace import NamespaceName
+from counterpoise.names.topic import TopicName
+
+BROKER = web.AppKey("broker", Broker)
+Json = Any
+"""A value of ``json``: what Pulsar's JSON holds differs from resource to resource."""
+
+
+def broker_of(request: web.Request) -> Broker:
+    """The broker that serves this request."""
+    return request.app[BROKER]
+
+
+def namespace_of(request: web.Request) -> NamespaceName:
+    """The namespace in the path; raises ``InvalidName``."""
+    return NamespaceName(request.match_info["tenant"], request.match_info["namespace"])
+
+
+def topic_of(request: web.Request) -> TopicName:
+    """The topic in the path; raises ``InvalidName``."""
+    found = request.match_info
+    return TopicName(found["domain"], found["tenant"], found["namespace"], found["topic"])
+
+
+async def bundle_of(request: web.Request) -> BundleName:
+    """The bundle in the path, which must be one of its namespace's now; 412 otherwise."""
+    namespace = namespace_of(request)
+    bundles = await broker_of(request).namespaces.bundles(namespace)
+    return bundles.validate(BundleRange.parse(request.match_info["bundle"]))
+
+
+def flag(request: web.Request, name: str, default: bool = False) -> bool:
+    """A query parameter that is true or false."""
+    text = request.query.get(name)
+    if text is None or text == "":
+        return default
+    if text.lower() not in ("true", "false"):
+        raise precondition_failed(f"query parameter {name}={text}: expected true or false")
+    return text.lower() == "true"
+
+
+def whole_number(text: str, what: str) -> int:
+    """A whole number in a path or a query; 412 when it is none."""
+    try:
+        return int(text)
+    except ValueError:
+        raise precondition_failed(f"{what}: {text!r} is not a whole number") from None
+
+
+async def body(request: web.Request) -> Json:
+    """The body as JSON, None when there is none; 400 when it is malformed."""
+    text = await request.text()
+    return json.loads(text) if text.strip() else None
+
+
+async def json_object(request: web.Request) -> dict[str, Json]:
+    """The body, which must be a JSON object; an empty body is an empty object."""
+    value = await body(request)
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise RestError(web.HTTPBadRequest.status_code, "the body must be a JSON object")  # type: ignore[arg-type]
+    return value
+
+
+def answer(value: Json) -> web.Response:
+    """A JSON answer; None is 204, as Pulsar answers a policy that is not set."""
+    return no_content() if value is None else web.json_response(value)
+
+
+def no_content() -> web.Response:
+    """204: done, nothing to tell."""
+    return web.Response(status=204)
+
+
+def plain(text: str) -> web.Response:
+    """A bare string, which Pulsar does not quote."""
+    return web.Response(text=text, content_type="text/plain")

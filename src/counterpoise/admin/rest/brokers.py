@@ -1,0 +1,103 @@
+"""``/admin/v2/brokers``: who is there, who leads, how they are configured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from aiohttp import web
+
+from counterpoise import __version__
+from counterpoise.admin.errors import not_found
+from counterpoise.admin.redirect import to_broker
+from counterpoise.admin.request import answer, broker_of, no_content, plain
+
+BASE = "/admin/v2/brokers"
+
+
+def routes() -> Iterable[web.AbstractRouteDef]:
+    """The paths of this resource."""
+    return [
+        web.get(BASE, active),
+        web.get(f"{BASE}/leaderBroker", leader),
+        web.get(f"{BASE}/health", health),
+        web.get(f"{BASE}/ready", ready),
+        web.get(f"{BASE}/version", version),
+        web.get(f"{BASE}/backlog-quota-check", backlog_quota_check),
+        web.get(f"{BASE}/internal-configuration", internal_configuration),
+        web.get(f"{BASE}/{{cluster}}", active),
+        web.get(f"{BASE}/{{cluster}}/{{broker}}/ownedNamespaces", owned_bundles),
+    ]
+
+
+async def active(request: web.Request) -> web.Response:
+    """The ids of the brokers that are registered now."""
+    broker = broker_of(request)
+    cluster = request.match_info.get("cluster", broker.config.cluster_name)
+    if cluster != broker.config.cluster_name and await broker.policies.cluster(cluster) is None:
+        raise not_found(f"Cluster {cluster} does not exist.")
+    return answer(sorted(await broker.active_brokers()))
+
+
+async def leader(request: web.Request) -> web.Response:
+    """The elected leader."""
+    found = await broker_of(request).leader()
+    if found is None:
+        raise not_found("Couldn't find leader broker")
+    return answer({"brokerId": found.broker_id, "serviceUrl": found.service_url})
+
+
+async def health(request: web.Request) -> web.Response:
+    """``ok`` when this broker serves and its metadata session is alive."""
+    broker = broker_of(request)
+    if not broker.is_ready:
+        raise web.HTTPServiceUnavailable(reason="the broker is not ready")
+    return plain("ok")
+
+
+async def ready(request: web.Request) -> web.Response:
+    """``ok`` once the broker is registered and serves."""
+    return await health(request)
+
+
+async def version(request: web.Request) -> web.Response:
+    """The version of this broker."""
+    return plain(__version__)
+
+
+async def backlog_quota_check(request: web.Request) -> web.Response:
+    """There are no backlog quotas to check; answers as Pulsar does afterwards."""
+    return no_content()
+
+
+async def internal_configuration(request: web.Request) -> web.Response:
+    """Where the metadata lives."""
+    config = broker_of(request).config
+    return answer(
+        {
+            "metadataStoreUrl": config.metadata_store_url,
+            "configurationMetadataStoreUrl": config.metadata_store_url,
+            "ledgersRootPath": "/ledgers",
+            "bookkeeperMetadataServiceUri": "",
+            "stateStorageServiceUrl": None,
+        }
+    )
+
+
+async def owned_bundles(request: web.Request) -> web.Response:
+    """The bundles that a broker owns, in the form of ``NamespaceOwnershipStatus``."""
+    broker = broker_of(request)
+    wanted = request.match_info["broker"]
+    if wanted not in await broker.active_brokers():
+        raise not_found(f"Broker {wanted} is not active.")
+    if wanted != broker.id:
+        to_broker(request, f"http://{wanted}")
+    return answer(
+        {
+            str(bundle): {
+                "broker_assignment": "shared",
+                "is_controlled": False,
+                "is_active": True,
+            }
+            for bundle in sorted(broker.namespaces.owned)
+        }
+    )

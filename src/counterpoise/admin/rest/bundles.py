@@ -1,0 +1,166 @@
+"""The bundles of a namespace: which they are, unload one, split one, hash positions in one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from http import HTTPStatus
+
+from aiohttp import web
+
+from counterpoise.admin.errors import RestError, not_found, precondition_failed
+from counterpoise.admin.redirect import ask, require_bundle_owner, require_leader, to_broker
+from counterpoise.admin.request import (
+    answer,
+    body,
+    broker_of,
+    bundle_of,
+    flag,
+    namespace_of,
+    no_content,
+)
+from counterpoise.admin.rest.namespaces import NAMESPACE, bundles_json, require_namespace
+from counterpoise.names.bundle import BundleName, BundleRange
+from counterpoise.names.hashing import topic_hash
+from counterpoise.names.topic import TopicName
+
+BUNDLE = f"{NAMESPACE}/{{bundle:0x[0-9a-fA-F]{{8}}_0x[0-9a-fA-F]{{8}}}}"
+SPLITTABLE = f"{NAMESPACE}/{{bundle:0x[0-9a-fA-F]{{8}}_0x[0-9a-fA-F]{{8}}|LARGEST|HOT}}"
+SPLIT_ALGORITHMS = (
+    "range_equally_divide",
+    "topic_count_equally_divide",
+    "specified_positions_divide",
+    "flow_or_qps_equally_divide",
+)
+
+
+def routes() -> Iterable[web.AbstractRouteDef]:
+    """The paths of this resource."""
+    return [
+        web.get(f"{NAMESPACE}/bundles", bundles),
+        web.put(f"{BUNDLE}/unload", unload),
+        web.put(f"{SPLITTABLE}/split", split),
+        web.get(f"{BUNDLE}/topicHashPositions", topic_hash_positions),
+        web.delete(BUNDLE, delete),
+    ]
+
+
+async def bundles(request: web.Request) -> web.Response:
+    """How the namespace is cut now."""
+    namespace = namespace_of(request)
+    await require_namespace(request, namespace)
+    return answer(bundles_json(await broker_of(request).namespaces.bundles(namespace)))
+
+
+async def unload(request: web.Request) -> web.Response:
+    """Let go of a bundle; with ``destinationBroker`` hand it to that broker.
+
+    The leader remembers the destination, then the owner unloads, so the request may be redirected
+    twice (``NamespacesBase.internalUnloadNamespaceBundleAsync``). Unloading a bundle that nobody
+    owns is done at once.
+    """
+    await require_namespace(request, namespace_of(request))
+    bundle = await bundle_of(request)
+    destination = await _destination(request)
+    broker = broker_of(request)
+    owner = await broker.namespaces.owner(bundle)
+    if owner is None:
+        if destination is not None:
+            await require_leader(request)
+            await broker.namespaces.prefer(bundle, destination)
+        return no_content()
+    if owner.http_url != broker.web_url:
+        to_broker(request, owner.http_url)
+    await broker.namespaces.unload(bundle, destination)
+    return no_content()
+
+
+async def split(request: web.Request) -> web.Response:
+    """Cut a bundle in two or more; the body may hold boundaries."""
+    namespace = namespace_of(request)
+    await require_namespace(request, namespace)
+    algorithm = request.query.get("splitAlgorithmName") or None
+    if algorithm is not None and algorithm not in SPLIT_ALGORITHMS:
+        raise precondition_failed(
+            "Unsupported namespace bundle split algorithm, supported algorithms are "
+            f"[{', '.join(SPLIT_ALGORITHMS)}]"
+        )
+    boundaries = await body(request)
+    if algorithm == "specified_positions_divide" and not boundaries:
+        raise precondition_failed(
+            "With specified_positions_divide split algorithm, splitBoundaries must not be empty"
+        )
+    if boundaries is not None and not (
+        isinstance(boundaries, list) and all(isinstance(each, int) for each in boundaries)
+    ):
+        raise RestError(HTTPStatus.BAD_REQUEST, "the body must be a list of hash positions")
+    bundle = await _to_split(request)
+    if not await require_bundle_owner(request, bundle):
+        raise precondition_failed(f"Failed to find ownership for ServiceUnit:{bundle}")
+    await broker_of(request).namespaces.split(
+        bundle, algorithm=algorithm, boundaries=boundaries or None, unload=flag(request, "unload")
+    )
+    return no_content()
+
+
+async def topic_hash_positions(request: web.Request) -> web.Response:
+    """Where the topics of a bundle lie on the ring."""
+    namespace = namespace_of(request)
+    await require_namespace(request, namespace)
+    bundle = await bundle_of(request)
+    wanted = {TopicName.parse(text) for text in request.query.getall("topics", [])}
+    positions = {}
+    for text in await ask(request, "GET", f"/admin/v2/namespaces/{namespace}/topics?mode=ALL"):
+        topic = TopicName.parse(text)
+        chosen = not wanted or topic in wanted or topic.partitioned_name in wanted
+        if topic in bundle and chosen:
+            positions[text] = topic_hash(text)
+    return answer(
+        {
+            "namespace": str(namespace),
+            "bundle": str(bundle.range),
+            "hashPositions": positions,
+        }
+    )
+
+
+async def delete(request: web.Request) -> web.Response:
+    """Let go of a bundle that holds no topics; 409 when it does (``deleteNamespaceBundle``)."""
+    await require_namespace(request, namespace_of(request))
+    bundle = await bundle_of(request)
+    if await require_bundle_owner(request, bundle):
+        broker = broker_of(request)
+        if any(topic in bundle for topic in broker.topics.loaded):
+            raise RestError(HTTPStatus.CONFLICT, "Cannot delete non empty bundle")
+        await broker.namespaces.unload(bundle, None)
+    return no_content()
+
+
+async def _destination(request: web.Request) -> str | None:
+    text = request.query.get("destinationBroker", "").strip()
+    if not text:
+        return None
+    wanted = text.removeprefix("http://").removeprefix("https://").rstrip("/")
+    if wanted not in await broker_of(request).active_brokers():
+        raise RestError(
+            HTTPStatus.METHOD_NOT_ALLOWED,
+            "Not allowed unload namespace bundle to inactive destination broker "
+            f"{wanted}; active are {', '.join(sorted(await broker_of(request).active_brokers()))}",
+        )
+    return wanted
+
+
+async def _to_split(request: web.Request) -> BundleName:
+    text = request.match_info["bundle"]
+    if text not in ("LARGEST", "HOT"):
+        return await bundle_of(request)
+    namespace, broker = namespace_of(request), broker_of(request)
+    bundles = await broker.namespaces.bundles(namespace)
+    # HOT needs the leader's averages; without them Pulsar too falls back to the largest.
+    counts: dict[BundleRange, int] = {}
+    for name in await ask(request, "GET", f"/admin/v2/namespaces/{namespace}/topics"):
+        found = bundles.bundle_of(TopicName.parse(name)).range
+        counts[found] = counts.get(found, 0) + 1
+    if not counts:
+        raise not_found(f"Bundle range {text} not found")
+    largest = max(sorted(counts), key=lambda each: counts[each])
+    return bundles.validate(largest)

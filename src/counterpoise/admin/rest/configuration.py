@@ -1,0 +1,90 @@
+"""``/admin/v2/brokers/configuration``: every setting, and those that change while brokers run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+from aiohttp import web
+
+from counterpoise.admin.errors import precondition_failed
+from counterpoise.admin.request import answer, broker_of, no_content
+from counterpoise.names.options import Option, options_of
+
+BASE = "/admin/v2/brokers/configuration"
+STORED_AT = "/admin/configuration"
+"""Where the cluster keeps the changed settings, as one JSON object."""
+
+
+def routes() -> Iterable[web.AbstractRouteDef]:
+    """The paths of this resource."""
+    return [
+        web.get(BASE, dynamic_names),
+        web.get(f"{BASE}/runtime", runtime),
+        web.get(f"{BASE}/values", values),
+        web.post(f"{BASE}/{{name}}/{{value:.*}}", set_value),
+        web.delete(f"{BASE}/{{name}}", delete_value),
+    ]
+
+
+async def dynamic_names(request: web.Request) -> web.Response:
+    """The names of the settings that can change while brokers run."""
+    return answer(sorted(_dynamic(request)))
+
+
+async def runtime(request: web.Request) -> web.Response:
+    """Every setting of this broker with its value, as text."""
+    config = broker_of(request).config
+    return answer(
+        {
+            each.conf: _text(getattr(config, field))
+            for field, each in sorted(options_of(type(config)), key=lambda pair: pair[1].conf)
+        }
+    )
+
+
+async def values(request: web.Request) -> web.Response:
+    """The settings that were changed while brokers run."""
+    return answer(await _stored(request))
+
+
+async def set_value(request: web.Request) -> web.Response:
+    """Change a setting for every broker of the cluster."""
+    name, value = request.match_info["name"], request.match_info["value"]
+    option = _dynamic(request).get(name)
+    if option is None:
+        raise precondition_failed(f"Can't update non-dynamic configuration: {name}")
+    option.parse(value)
+    await _store(request, {**await _stored(request), name: value})
+    return no_content()
+
+
+async def delete_value(request: web.Request) -> web.Response:
+    """Give a setting back the value that each broker's own configuration has."""
+    name = request.match_info["name"]
+    if name not in _dynamic(request):
+        raise precondition_failed("Can't delete non-dynamic configuration")
+    kept = await _stored(request)
+    kept.pop(name, None)
+    await _store(request, kept)
+    return no_content()
+
+
+def _dynamic(request: web.Request) -> dict[str, Option]:
+    config = broker_of(request).config
+    return {each.conf: each for _, each in options_of(type(config)) if each.dynamic}
+
+
+async def _stored(request: web.Request) -> dict[str, str]:
+    stored = await broker_of(request).metadata.get(STORED_AT)
+    return dict(json.loads(stored.value)) if stored is not None and stored.value else {}
+
+
+async def _store(request: web.Request, kept: dict[str, str]) -> None:
+    await broker_of(request).metadata.put(STORED_AT, json.dumps(kept).encode())
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)

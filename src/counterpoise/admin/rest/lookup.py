@@ -1,0 +1,46 @@
+"""``/lookup/v2``: which broker serves a topic, and in which bundle it lies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from aiohttp import web
+
+from counterpoise.admin.errors import not_found
+from counterpoise.admin.redirect import to_broker
+from counterpoise.admin.request import answer, broker_of, flag, plain, topic_of
+from counterpoise.broker.lookup import Redirect
+
+TOPIC = "/lookup/v2/{kind:topic|destination}/{domain}/{tenant}/{namespace}/{topic}"
+
+
+def routes() -> Iterable[web.AbstractRouteDef]:
+    """The paths of this resource."""
+    return [web.get(TOPIC, lookup), web.get(f"{TOPIC}/bundle", bundle)]
+
+
+async def lookup(request: web.Request) -> web.Response:
+    """The broker to connect to (``LookupData``), or 307 to the broker that decides."""
+    topic, broker = topic_of(request), broker_of(request)
+    if await broker.policies.namespace(topic.namespace_name) is None:
+        raise not_found("Namespace not found")
+    found = await broker.namespaces.lookup(topic, authoritative=flag(request, "authoritative"))
+    if isinstance(found, Redirect):
+        to_broker(request, found.web_url, authoritative=found.authoritative)
+    told = {
+        "brokerUrl": found.service_url,
+        "brokerUrlTls": found.service_url_tls,
+        "httpUrl": found.web_url,
+        "httpUrlTls": found.web_url_tls,
+        "nativeUrl": found.service_url,
+    }
+    return answer({name: value for name, value in told.items() if value is not None})
+
+
+async def bundle(request: web.Request) -> web.Response:
+    """The range of the topic's bundle, as bare text."""
+    topic, broker = topic_of(request), broker_of(request)
+    if await broker.policies.namespace(topic.namespace_name) is None:
+        raise not_found("Namespace not found")
+    bundles = await broker.namespaces.bundles(topic.namespace_name)
+    return plain(str(bundles.bundle_of(topic).range))

@@ -1,0 +1,86 @@
+"""The command line's frame: verbs, exit statuses, sentences instead of tracebacks."""
+
+import argparse
+import subprocess
+import sys
+import types
+
+import pytest
+
+from counterpoise.app import main as frame
+from counterpoise.app.errors import UserError
+from counterpoise.names.errors import InvalidName
+
+
+def run_verb(monkeypatch: pytest.MonkeyPatch, run: object) -> int:
+    """What ``main`` makes of a verb with this ``run``."""
+    module = types.ModuleType("pretend_verb")
+
+    def add_parser(subparsers: argparse._SubParsersAction) -> argparse.ArgumentParser:  # type: ignore[type-arg]
+        return subparsers.add_parser("pretend")
+
+    module.add_parser = add_parser  # type: ignore[attr-defined]
+    module.run = run  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "pretend_verb", module)
+    monkeypatch.setattr(frame, "VERBS", (frame.Verb("pretend", "pretend_verb", "a verb"),))
+    return frame.main(["pretend"])
+
+
+def raising(error: BaseException) -> object:
+    def run(_: argparse.Namespace) -> int:
+        raise error
+
+    return run
+
+
+def test_gives_the_status_of_the_verb(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run_verb(monkeypatch, lambda _: 7) == 7
+
+
+@pytest.mark.parametrize(
+    "error", [UserError("the port 1 is taken: choose another."), InvalidName("x/", "no topic")]
+)
+def test_what_the_person_can_put_right_is_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: Exception
+) -> None:
+    assert run_verb(monkeypatch, raising(error)) == 2
+    assert capsys.readouterr().err == f"counterpoise: {error}\n"
+
+
+def test_a_failure_of_ours_says_how_to_see_more(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_verb(monkeypatch, raising(ZeroDivisionError("oh"))) == 1
+    told = capsys.readouterr().err
+    assert "ZeroDivisionError: oh" in told
+    assert "--traceback" in told
+    assert "File" not in told
+
+
+def test_ctrl_c_is_quiet(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_verb(monkeypatch, raising(KeyboardInterrupt())) == 130
+    assert capsys.readouterr() == ("", "")
+
+
+def test_without_a_verb_it_shows_them_all(capsys: pytest.CaptureFixture[str]) -> None:
+    assert frame.main([]) == 2
+    shown = capsys.readouterr().out
+    for verb in frame.VERBS:
+        assert verb.name in shown
+        assert verb.summary in shown
+
+
+def test_help_imports_no_verb_and_nothing_heavy() -> None:
+    script = (
+        "import sys\n"
+        "from counterpoise.app.main import main\n"
+        "try: main(['--help'])\n"
+        "except SystemExit: pass\n"
+        "heavy = {'pyspark', 'numpy', 'pandas', 'aiohttp', 'pulsar', 'kazoo'} & set(sys.modules)\n"
+        "verbs = [m for m in sys.modules if m.startswith('counterpoise.app.verbs.')]\n"
+        "sys.exit(repr((heavy, verbs)) if heavy or verbs else 0)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,94 @@
+"""Children: ready when they say so, gone when they are told to or when their parent goes."""
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from counterpoise.app.processes import Child, ChildFailedError, ChildSpec
+
+SAYS_READY_THEN_WAITS = "import signal; print('ready now', flush=True); signal.pause()"
+
+
+def spec(tmp_path: Path, script: str, **changes: object) -> ChildSpec:
+    arguments = {
+        "name": "child",
+        "argv": [sys.executable, "-c", script],
+        "is_ready": lambda line: line.startswith("ready"),
+        "log": tmp_path / "child.log",
+        **changes,
+    }
+    return ChildSpec(**arguments)  # type: ignore[arg-type]
+
+
+def wait_gone(pid: int) -> None:
+    """Wait until a process that is not our child has ended."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    try:
+        assert select.select([descriptor], [], [], 20)[0], f"process {pid} still runs"
+    finally:
+        os.close(descriptor)
+
+
+def test_the_ready_line_is_given_and_output_is_kept(tmp_path: Path) -> None:
+    script = "print('starting', flush=True); " + SAYS_READY_THEN_WAITS
+    with Child.start(spec(tmp_path, script)) as child:
+        assert child.ready_line == "ready now"
+        assert child.is_alive
+        assert os.getpgid(child.pid) == child.pid
+    assert not child.is_alive
+    assert (tmp_path / "child.log").read_text() == "starting\nready now\n"
+
+
+def test_one_that_ends_first_tells_why(tmp_path: Path) -> None:
+    with pytest.raises(ChildFailedError, match=r"status 3 before it was ready: no such thing"):
+        Child.start(spec(tmp_path, "import sys; print('no such thing'); sys.exit(3)"))
+
+
+def test_one_that_stays_silent_is_given_up_and_stopped(tmp_path: Path) -> None:
+    script = f"import os, signal; open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid())); "
+    with pytest.raises(ChildFailedError, match=r"not ready after 1 s"):
+        Child.start(spec(tmp_path, script + "signal.pause()", ready_within_s=1))
+    assert not psutil.pid_exists(int((tmp_path / "pid").read_text()))
+
+
+def test_one_that_ignores_the_request_is_killed(tmp_path: Path) -> None:
+    script = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
+    child = Child.start(spec(tmp_path, script + SAYS_READY_THEN_WAITS, stop_within_s=0.2))
+    assert child.stop() == -signal.SIGKILL
+
+
+def test_what_a_child_started_goes_with_it(tmp_path: Path) -> None:
+    script = (
+        "import subprocess, sys, signal\n"
+        "inner = subprocess.Popen([sys.executable, '-c', 'import signal; signal.pause()'])\n"
+        "print('ready', inner.pid, flush=True); signal.pause()"
+    )
+    child = Child.start(spec(tmp_path, script))
+    inner = int(child.ready_line.split()[1])
+    child.stop()
+    wait_gone(inner)
+
+
+def test_children_die_with_a_parent_that_is_killed(tmp_path: Path) -> None:
+    parent = (
+        "import sys, signal\nfrom pathlib import Path\n"
+        "from counterpoise.app.processes import Child, ChildSpec\n"
+        f"child = Child.start(ChildSpec('inner', [sys.executable, '-c', {SAYS_READY_THEN_WAITS!r}],"
+        f" lambda line: 'ready' in line, Path({str(tmp_path / 'inner.log')!r})))\n"
+        "print(child.pid, flush=True); signal.pause()"
+    )
+    with subprocess.Popen([sys.executable, "-c", parent], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        inner = int(process.stdout.readline())
+        assert psutil.pid_exists(inner)
+        process.kill()
+    wait_gone(inner)

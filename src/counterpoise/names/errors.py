@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class InvalidName(ValueError):  # noqa: N818 - reads as the sentence it carries
+class InvalidName(ValueError):
     """A topic, namespace, bundle or broker name that cannot be read.
 
     ``text`` is what was given; the message says what is wrong with it and what was expected.

@@ -1,0 +1,60 @@
+"""``--conf broker.conf`` and ``--set name=value``: the settings a command was given."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from counterpoise.app.errors import UserError
+from counterpoise.names.options import from_conf
+from counterpoise.names.properties import Properties, parse_properties
+
+T = TypeVar("T")
+
+
+def add_conf_arguments(parser: argparse.ArgumentParser) -> None:
+    """Give a verb ``--conf`` and ``--set``."""
+    parser.add_argument(
+        "--conf",
+        metavar="FILE",
+        help="a broker.conf, as Apache Pulsar reads it; names unknown here are left alone",
+    )
+    parser.add_argument(
+        "--set",
+        metavar="NAME=VALUE",
+        dest="settings",
+        action="append",
+        default=[],
+        help="one setting under its broker.conf name; wins over --conf; may be repeated",
+    )
+
+
+def read_conf(path: str | None, settings: Sequence[str] = ()) -> Properties:
+    """Values of a broker.conf with ``name=value`` settings on top.
+
+    Raises `UserError` when the file cannot be read or a setting is no ``name=value``.
+    """
+    properties = parse_properties(_read(path)) if path else Properties()
+    overrides = {}
+    for text in settings:
+        name, mark, value = text.partition("=")
+        if not mark or not name.strip():
+            raise UserError(f"--set {text}: expected NAME=VALUE, such as minUnloadMessage=100")
+        overrides[name.strip()] = value.strip()
+    return properties.overridden(overrides)
+
+
+def settings_from(cls: type[T], properties: Properties) -> T:
+    """One room's settings; raises ``ConfigError`` with the line for a value that is no good."""
+    return from_conf(cls, properties.values, properties.lines)
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise UserError(f"{path} is not a text file in UTF-8") from None

@@ -1,0 +1,91 @@
+"""One line of ``counterpoise decide place``: a bundle and its candidates in, a broker out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from random import Random
+from typing import Any
+
+from counterpoise.decide.placement import (
+    PLACEMENTS,
+    Placement,
+    PlacementOptions,
+    place_by_store_usage,
+    placement_strategy,
+)
+from counterpoise.load.fields import (
+    LoadDataError,
+    read_number,
+    read_object,
+    read_text,
+    read_texts,
+)
+from counterpoise.load.view import ClusterView
+
+EXTENSIBLE = "org.apache.pulsar.broker.loadbalance.extensions.strategy.LeastResourceUsageWithWeight"
+
+
+def known_names() -> list[str]:
+    """Short names and the one Java class whose short name means another strategy."""
+    return [*PLACEMENTS, EXTENSIBLE]
+
+
+def initial_memory(name: str) -> Any:
+    """What the strategy of this name knows before the first line."""
+    return None if name == EXTENSIBLE else placement_strategy(name).initial_memory()
+
+
+def place_line(
+    value: object, name: str, options: PlacementOptions, memory: Any, rng: Random | None = None
+) -> tuple[dict[str, Any], Any]:
+    """Place the bundle of one parsed line; gives the answer, and the memory for the next line.
+
+    The answer is ``{"broker", "admissible", "reason", "sentence", "rejections"}``, the broker null
+    when there is none to choose. ``loadData`` with ``brokers`` is a line of the extensible manager
+    and is answered by its LeastResourceUsageWithWeight. Raises ``LoadDataError`` naming the field.
+    """
+    line = read_object(value, "line")
+    for field, expected in (("bundle", "a bundle's name"), ("loadData", "a LoadData object")):
+        if field not in line:
+            raise LoadDataError(field, expected)
+    bundle = read_text(line["bundle"], "bundle")
+    candidates = read_texts(line.get("candidates"), "candidates")
+    data = read_object(line["loadData"], "loadData")
+    placed: Placement[Any]
+    if name == EXTENSIBLE or (name.endswith("LeastResourceUsageWithWeight") and "brokers" in data):
+        placed = place_by_store_usage(candidates, _read_usage(data), options, rng)
+        return _answer(placed), memory
+    view = _read_view(data)
+    placed = placement_strategy(name).place(bundle, candidates, view, memory, options, rng)
+    return _answer(placed), placed.memory
+
+
+def _read_view(data: Mapping[str, Any]) -> ClusterView:
+    try:
+        return ClusterView.from_load_data(data)
+    except LoadDataError as error:
+        error.args = (f"loadData.{error}",)
+        raise
+
+
+def _read_usage(data: Mapping[str, Any]) -> dict[str, float]:
+    """``weightedMaxEMA`` of each broker that has load data."""
+    usage = {}
+    for name, entry in read_object(data.get("brokers"), "loadData.brokers").items():
+        path = f"loadData.brokers[{name!r}]"
+        load = read_object(entry, path).get("brokerLoadData")
+        if load is not None:
+            fields = read_object(load, f"{path}.brokerLoadData")
+            field = f"{path}.brokerLoadData.weightedMaxEMA"
+            usage[name] = read_number(fields.get("weightedMaxEMA", 1.0), field)
+    return usage
+
+
+def _answer(placed: Placement[Any]) -> dict[str, Any]:
+    return {
+        "broker": placed.broker,
+        "admissible": list(placed.admissible),
+        "reason": placed.rule,
+        "sentence": placed.reason,
+        "rejections": [each.to_json() for each in placed.rejections],
+    }

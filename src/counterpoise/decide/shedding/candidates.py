@@ -16,11 +16,22 @@ def descending(values: Floats) -> Indices:
 
     Values compare as ``Double.compare`` does: NaN is the largest, and 0.0 is larger than -0.0.
     """
+    order: Indices = np.argsort(~_comparable(values), kind="stable")
+    return order
+
+
+def ascending(values: Floats) -> Indices:
+    """Rows from the smallest value to the largest, equal ones in the order given (see above)."""
+    order: Indices = np.argsort(_comparable(values), kind="stable")
+    return order
+
+
+def _comparable(values: Floats) -> npt.NDArray[np.int64]:
+    """Integers that compare as the doubles do under ``Double.compare``."""
     bits = values.view(np.int64)
     ordered = np.where(bits < 0, bits ^ _INT64_MAX, bits)
     ordered[np.isnan(values)] = _INT64_MAX
-    order: Indices = np.argsort(~ordered, kind="stable")
-    return order
+    return ordered
 
 
 class Ranked(NamedTuple):

@@ -4,9 +4,11 @@ import importlib
 from types import MappingProxyType
 from typing import Any, Final
 
+from counterpoise.decide.shedding.avg import AvgShedder
 from counterpoise.decide.shedding.overload import OverloadShedder
 from counterpoise.decide.shedding.strategy import Shedder
 from counterpoise.decide.shedding.threshold import ThresholdShedder
+from counterpoise.decide.shedding.uniform import UniformLoadShedder
 from counterpoise.names.options import ConfigError
 
 AnyShedder = Shedder[Any, Any, Any]
@@ -17,6 +19,8 @@ _MODULAR = "org.apache.pulsar.broker.loadbalance.impl."
 _BUILT_IN: tuple[tuple[str, AnyShedder], ...] = (
     (_MODULAR + "OverloadShedder", OverloadShedder()),
     (_MODULAR + "ThresholdShedder", ThresholdShedder()),
+    (_MODULAR + "UniformLoadShedder", UniformLoadShedder()),
+    (_MODULAR + "AvgShedder", AvgShedder()),
 )
 
 SHEDDERS: Final = MappingProxyType(

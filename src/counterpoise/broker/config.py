@@ -1,0 +1,106 @@
+"""What a broker reads from broker.conf."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from counterpoise.names.options import INT64_MAX, option
+
+MODULAR_LOAD_MANAGER = "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl"
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerConfig:
+    """The settings of one broker, under Pulsar's own names."""
+
+    cluster_name: str = option(
+        "standalone", conf="clusterName", why="the cluster this broker belongs to"
+    )
+    advertised_address: str = option(
+        "localhost",
+        conf="advertisedAddress",
+        why="the host that clients and other brokers reach this broker at",
+    )
+    bind_address: str = option(
+        "127.0.0.1", conf="bindAddress", why="the address that both ports listen on"
+    )
+    broker_service_port: int = option(
+        6650,
+        conf="brokerServicePort",
+        low=0,
+        high=65535,
+        why="the binary protocol's port; 0 takes a free one",
+    )
+    web_service_port: int = option(
+        8080,
+        conf="webServicePort",
+        low=0,
+        high=65535,
+        why="the admin API's port, part of the broker's id; 0 takes a free one",
+    )
+    metadata_store_url: str = option(
+        "memory:", conf="metadataStoreUrl", why="where the cluster keeps its metadata"
+    )
+    metadata_store_session_timeout_ms: int = option(
+        30000,
+        conf="metadataStoreSessionTimeoutMillis",
+        unit="ms",
+        low=100,
+        why="how long a silent broker keeps its bundles before others take them over",
+    )
+    metadata_store_operation_timeout_s: int = option(
+        30,
+        conf="metadataStoreOperationTimeoutSeconds",
+        unit="s",
+        low=1,
+        why="after this long without an answer a metadata operation has failed",
+    )
+    default_number_of_namespace_bundles: int = option(
+        4,
+        conf="defaultNumberOfNamespaceBundles",
+        unit="bundles",
+        low=1,
+        dynamic=True,
+        why="how many bundles a namespace gets that does not ask for a number",
+    )
+    allow_auto_topic_creation: bool = option(
+        True,
+        conf="allowAutoTopicCreation",
+        dynamic=True,
+        why="whether producing or subscribing creates a topic that is not there",
+    )
+    allow_auto_topic_creation_type: str = option(
+        "non-partitioned",
+        conf="allowAutoTopicCreationType",
+        choices=("non-partitioned", "partitioned"),
+        dynamic=True,
+        why="what kind of topic is created automatically",
+    )
+    default_num_partitions: int = option(
+        1,
+        conf="defaultNumPartitions",
+        unit="partitions",
+        low=1,
+        dynamic=True,
+        why="partitions of a partitioned topic that is created automatically",
+    )
+    namespace_bundle_unloading_timeout_ms: int = option(
+        60000,
+        conf="namespaceBundleUnloadingTimeoutMs",
+        unit="ms",
+        low=1,
+        high=INT64_MAX,
+        dynamic=True,
+        why="after this long an unload lets go of the bundle even if a topic would not close",
+    )
+    load_manager_class_name: str = option(
+        MODULAR_LOAD_MANAGER,
+        conf="loadManagerClassName",
+        choices=(MODULAR_LOAD_MANAGER,),
+        why="the protocol by which brokers share out bundles",
+    )
+    load_balancer_enabled: bool = option(
+        True,
+        conf="loadBalancerEnabled",
+        why="whether bundles are placed by load; off, the broker that is asked takes the bundle",
+    )

@@ -1,0 +1,64 @@
+"""Values of the metadata store, parsed once and kept until the store says they changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, Generic, TypeVar
+
+from counterpoise.metadata import MetadataStore, Notification, SessionEvent
+
+T = TypeVar("T")
+
+
+class MetadataCache(Generic[T]):
+    """The nodes below one path, each parsed by one function.
+
+    An absent node is remembered as well. A value read while a notification came in is returned
+    but not kept: it may already be the old one.
+    """
+
+    def __init__(self, store: MetadataStore, below: str, parse: Callable[[bytes], T]) -> None:
+        self._store = store
+        self._below = below
+        self._parse = parse
+        self._values: Final[dict[str, T | None]] = {}
+        self._changes = 0
+        self._unsubscribe = (
+            store.subscribe(self._on_change),
+            store.subscribe_session(self._on_session),
+        )
+
+    async def get(self, path: str) -> T | None:
+        """The value at a path, None when there is no such node."""
+        if path in self._values:
+            return self._values[path]
+        before = self._changes
+        stored = await self._store.get(path)
+        value = None if stored is None else self._parse(stored.value)
+        if before == self._changes:
+            self._values[path] = value
+        return value
+
+    def peek(self, path: str) -> T | None:
+        """The value if it is known without asking."""
+        return self._values.get(path)
+
+    def forget(self, path: str) -> None:
+        """Read this one again next time."""
+        self._changes += 1
+        self._values.pop(path, None)
+
+    def close(self) -> None:
+        """Stop listening."""
+        for unsubscribe in self._unsubscribe:
+            unsubscribe()
+        self._values.clear()
+
+    def _on_change(self, notification: Notification) -> None:
+        if notification.path.startswith(self._below):
+            self.forget(notification.path)
+
+    def _on_session(self, event: SessionEvent) -> None:
+        # Notifications may have been missed, whatever the event.
+        self._changes += 1
+        self._values.clear()

@@ -1,0 +1,80 @@
+"""Where Pulsar keeps what in the metadata store."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from counterpoise.names.bundle import BundleName
+from counterpoise.names.namespace import NamespaceName
+from counterpoise.names.topic import TopicName
+
+BROKERS: Final = "/loadbalance/brokers"
+BUNDLE_DATA: Final = "/loadbalance/bundle-data"
+BROKER_TIME_AVERAGE: Final = "/loadbalance/broker-time-average"
+LEADER: Final = "/loadbalance/leader"
+OWNERSHIP: Final = "/namespace"
+CLUSTERS: Final = "/admin/clusters"
+POLICIES: Final = "/admin/policies"
+LOCAL_POLICIES: Final = "/admin/local-policies"
+PARTITIONED_TOPICS: Final = "/admin/partitioned-topics"
+TOPICS: Final = "/managed-ledgers"
+
+
+def broker(broker_id: str) -> str:
+    """A broker's load report and registration."""
+    return f"{BROKERS}/{broker_id}"
+
+
+def bundle_lock(bundle: BundleName) -> str:
+    """The ownership lock of a bundle."""
+    return f"{OWNERSHIP}/{bundle}"
+
+
+def bundle_data(bundle: str) -> str:
+    """A bundle's averaged load."""
+    return f"{BUNDLE_DATA}/{bundle}"
+
+
+def time_average(broker_id: str) -> str:
+    """A broker's averaged load."""
+    return f"{BROKER_TIME_AVERAGE}/{broker_id}"
+
+
+def cluster(name: str) -> str:
+    """A cluster's data."""
+    return f"{CLUSTERS}/{name}"
+
+
+def tenant(name: str) -> str:
+    """A tenant's data."""
+    return f"{POLICIES}/{name}"
+
+
+def policies(namespace: NamespaceName) -> str:
+    """A namespace's policies, the same in every cluster."""
+    return f"{POLICIES}/{namespace}"
+
+
+def local_policies(namespace: NamespaceName) -> str:
+    """A namespace's policies in this cluster: its bundles above all."""
+    return f"{LOCAL_POLICIES}/{namespace}"
+
+
+def partitioned_topics(namespace: NamespaceName, domain: str) -> str:
+    """The parent of a namespace's partitioned topics."""
+    return f"{PARTITIONED_TOPICS}/{namespace}/{domain}"
+
+
+def partitioned_topic(topic: TopicName) -> str:
+    """How many partitions a topic has."""
+    return f"{partitioned_topics(topic.namespace_name, topic.domain)}/{topic.encoded_local_name}"
+
+
+def topics(namespace: NamespaceName) -> str:
+    """The parent of a namespace's persistent topics."""
+    return f"{TOPICS}/{namespace}/persistent"
+
+
+def topic(name: TopicName) -> str:
+    """The record that a persistent topic exists."""
+    return f"{topics(name.namespace_name)}/{name.encoded_local_name}"

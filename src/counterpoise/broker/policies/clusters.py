@@ -1,0 +1,29 @@
+"""Clusters: ``/admin/clusters/<name>``, ``ClusterData``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from counterpoise.broker import paths
+from counterpoise.broker.policies.records import JsonObject, Records
+
+
+class Clusters(Records):
+    """The clusters that this one knows, itself included."""
+
+    async def clusters(self) -> list[str]:
+        """Their names, sorted."""
+        return await self._store.children(paths.CLUSTERS)
+
+    async def cluster(self, name: str) -> JsonObject | None:
+        """A cluster's ``ClusterData``."""
+        return await self._get(paths.cluster(name))
+
+    async def put_cluster(self, name: str, data: Mapping[str, Any], *, create: bool) -> None:
+        """Create a cluster, or replace the data of one."""
+        await self._put(paths.cluster(name), data, create=create)
+
+    async def delete_cluster(self, name: str) -> None:
+        """Forget a cluster."""
+        await self._delete(paths.cluster(name))

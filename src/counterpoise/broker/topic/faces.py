@@ -155,6 +155,12 @@ class Ownership(Protocol):
     def bundle_of(self, topic: TopicName) -> BundleName:
         """The bundle that holds the topic; only asked of topics whose namespace is known."""
 
+    async def settle(self, topic: TopicName) -> None:
+        """Wait for a hand-over to us that is in progress; return once we own the topic.
+
+        Raises `BrokerError` (ServiceNotReady) when somebody else has it.
+        """
+
 
 class TopicCatalog(Protocol):
     """The metadata of which topics exist. `exists` and `create` are about persistent ones."""

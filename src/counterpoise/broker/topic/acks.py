@@ -1,0 +1,132 @@
+"""Which entries of a subscription are acknowledged: integer arithmetic, no I/O.
+
+Everything up to ``mark`` is acknowledged (Pulsar's mark-delete position); what was acknowledged
+out of order above it is kept as bits, so that a million holes cost kilobytes, not objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+_WIDTH = 512
+_FULL = (1 << _WIDTH) - 1
+
+
+class AckState:
+    """Acknowledged indexes: all up to ``mark``, and ``above`` many single ones after it."""
+
+    __slots__ = ("_bits", "above", "mark")
+
+    def __init__(self, mark: int, acked: Iterable[tuple[int, int]] = ()) -> None:
+        """``acked``: inclusive ranges, all of them after ``mark``."""
+        self.mark = mark
+        self.above = 0
+        self._bits: dict[int, int] = {}
+        for first, last in acked:
+            for index in range(max(first, mark + 1), last + 1):
+                self.ack(index)
+
+    def reset(self, mark: int) -> None:
+        """Start over: everything up to ``mark`` is acknowledged, and nothing after it."""
+        self.mark = mark
+        self.above = 0
+        self._bits.clear()
+
+    def ack(self, index: int) -> bool:
+        """Acknowledge one entry; False when it already was."""
+        mark = self.mark
+        if index == mark + 1:
+            self.mark = index
+            if self.above:
+                self._advance()
+            return True
+        if index <= mark:
+            return False
+        block, at = divmod(index, _WIDTH)
+        bits = self._bits.get(block, 0)
+        bit = 1 << at
+        if bits & bit:
+            return False
+        self._bits[block] = bits | bit
+        self.above += 1
+        return True
+
+    def ack_through(self, index: int) -> int:
+        """Acknowledge everything up to ``index``; how many entries that newly acknowledged."""
+        if index <= self.mark:
+            return 0
+        newly = index - self.mark - self._count_through(index)
+        self.mark = index
+        if self.above:
+            self._forget_through(index)
+            self._advance()
+        return newly
+
+    def is_acked(self, index: int) -> bool:
+        """Whether this entry is acknowledged."""
+        if index <= self.mark:
+            return True
+        block, at = divmod(index, _WIDTH)
+        return bool(self._bits.get(block, 0) >> at & 1)
+
+    def backlog(self, end: int) -> int:
+        """Entries below index ``end`` that are not acknowledged."""
+        return max(end - 1 - self.mark - self.above, 0)
+
+    def ranges(self) -> Iterator[tuple[int, int]]:
+        """The acknowledged stretches above ``mark``, inclusive, ascending, never adjacent."""
+        first = last = -1
+        for block in sorted(self._bits):
+            bits, base = self._bits[block], block * _WIDTH
+            while bits:
+                low = (bits & -bits).bit_length() - 1
+                run = _trailing_ones(bits >> low)
+                if first >= 0 and base + low == last + 1:
+                    last += run
+                else:
+                    if first >= 0:
+                        yield first, last
+                    first, last = base + low, base + low + run - 1
+                bits &= _FULL << (low + run)
+        if first >= 0:
+            yield first, last
+
+    def _count_through(self, index: int) -> int:
+        """How many single acknowledgements lie at or below ``index``."""
+        block, at = divmod(index, _WIDTH)
+        count = 0
+        for key, bits in self._bits.items():
+            if key < block:
+                count += bits.bit_count()
+            elif key == block:
+                count += (bits & ((2 << at) - 1)).bit_count()
+        return count
+
+    def _forget_through(self, index: int) -> None:
+        block, at = divmod(index, _WIDTH)
+        for key in [k for k in self._bits if k <= block]:
+            bits = self._bits.pop(key)
+            kept = bits & ~((2 << at) - 1) if key == block else 0
+            self.above -= bits.bit_count() - kept.bit_count()
+            if kept:
+                self._bits[key] = kept
+
+    def _advance(self) -> None:
+        """Move ``mark`` over the acknowledged entries that follow it."""
+        while self.above:
+            block, at = divmod(self.mark + 1, _WIDTH)
+            bits = self._bits.get(block, 0)
+            run = _trailing_ones(bits >> at)
+            if not run:
+                return
+            self.mark += run
+            self.above -= run
+            bits &= ~((1 << (at + run)) - 1)
+            if bits:
+                self._bits[block] = bits
+            else:
+                del self._bits[block]
+
+
+def _trailing_ones(bits: int) -> int:
+    return (bits ^ (bits + 1)).bit_length() - 1

@@ -1,0 +1,240 @@
+"""Shared subscriptions: entries go round robin to whoever has permits, and back if not acked."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable
+from heapq import heappop, heappush
+from typing import Any
+
+from counterpoise.broker.topic.acks import AckState
+from counterpoise.broker.topic.consumer import Consumer
+from counterpoise.broker.topic.dispatch import BURST_BYTES, Dispatcher
+from counterpoise.broker.topic.faces import Delivery
+from counterpoise.storage.port import Chunk, Log
+from counterpoise.wire.entry import BadEntry, metadata_of
+
+ROUND_ROBIN_MESSAGES = 20
+"""Messages a consumer gets in its turn (``dispatcherMaxRoundRobinBatchSize``)."""
+
+MAX_UNACKED_PER_CONSUMER = 50_000
+MAX_UNACKED_PER_SUBSCRIPTION = 200_000
+
+_DELIVER_AT_TAG = b"\x98\x01"
+"""How field 19 (``deliver_at_time``) of the message metadata begins; rarely there by chance."""
+
+
+class SharedDispatcher(Dispatcher):
+    """Each entry goes to one consumer; what comes back is sent first, counted as redelivered."""
+
+    def __init__(
+        self,
+        log: Log[Any],
+        acks: AckState,
+        *,
+        max_unacked_consumer: int = MAX_UNACKED_PER_CONSUMER,
+        max_unacked_subscription: int = MAX_UNACKED_PER_SUBSCRIPTION,
+    ) -> None:
+        super().__init__(log, acks)
+        self.unacked = 0
+        self.redeliveries: dict[int, int] = {}
+        self._max_unacked_consumer = max_unacked_consumer
+        self._max_unacked = max_unacked_subscription
+        self._replay: list[int] = []
+        self._replay_set: set[int] = set()
+        self._delayed: list[tuple[int, int]] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._turn = 0
+
+    def add(self, consumer: Consumer) -> None:
+        """Attach a consumer behind those of its own or a better priority."""
+        self.consumers.append(consumer)
+        self.consumers.sort(key=lambda c: c.priority)
+
+    def remove(self, consumer: Consumer) -> None:
+        """Detach a consumer; what it held is sent to others, in order."""
+        self.consumers.remove(consumer)
+        held, consumer.pending = consumer.pending, {}
+        for index in held:
+            self.give_back(index)
+        self.unacked -= consumer.unacked
+        consumer.unacked = 0
+        self.dispatch()
+
+    def redeliver(self, consumer: Consumer, indexes: Iterable[int] | None) -> None:
+        """Send entries the consumer holds again, to whoever has permits."""
+        pending = consumer.pending
+        for index in list(pending) if indexes is None else indexes:
+            messages = pending.pop(index, None)
+            if messages is not None:
+                self._forget(consumer, messages)
+                self.give_back(index)
+        self.dispatch()
+
+    def give_back(self, index: int) -> None:
+        """Queue an entry for another delivery."""
+        if self.acks.is_acked(index):
+            return
+        self.redeliveries[index] = self.redeliveries.get(index, 0) + 1
+        self.replay(index)
+
+    def replay(self, index: int) -> None:
+        """Queue an entry without counting a redelivery."""
+        if index not in self._replay_set:
+            self._replay_set.add(index)
+            heappush(self._replay, index)
+
+    def acked(self, consumer: Consumer, index: int) -> int:
+        """Forget an acknowledged entry; the consumer may get more if it was blocked."""
+        self.redeliveries.pop(index, None)
+        messages = consumer.pending.pop(index, None)
+        if messages is None:
+            # Another consumer may hold it by now: after a reconnect clients ack what they got.
+            for other in self.consumers:
+                messages = other.pending.pop(index, None)
+                if messages is not None:
+                    self._forget(other, messages)
+                    return 0
+            return 0
+        self._forget(consumer, messages)
+        return messages
+
+    def acked_through(self, index: int) -> None:
+        """Not asked of individual-ack types except when a cursor is moved by an administrator."""
+        self.read_index = max(self.read_index, index + 1)
+
+    def _forget(self, consumer: Consumer, messages: int) -> None:
+        consumer.unacked -= messages
+        self.unacked -= messages
+        if consumer.blocked and consumer.unacked <= self._max_unacked_consumer // 2:
+            consumer.blocked = False
+
+    def rewind(self, index: int) -> None:
+        """Start again at ``index``: nothing is held or waiting any more."""
+        super().rewind(index)
+        self._replay.clear()
+        self._replay_set.clear()
+        self._delayed.clear()
+        self.redeliveries.clear()
+        self.unacked = 0
+        for consumer in self.consumers:
+            consumer.pending.clear()
+            consumer.unacked = 0
+            consumer.blocked = False
+
+    def close(self) -> None:
+        """Send nothing more."""
+        if self._timer is not None:
+            self._timer.cancel()
+        super().close()
+
+    def ready(self, consumer: Consumer) -> bool:
+        """Whether the consumer can be sent something."""
+        return consumer.permits > 0 and not consumer.blocked and consumer.sink.writable
+
+    def _next(self) -> Consumer | None:
+        """Whose turn it is: round robin inside the best priority that has someone ready."""
+        consumers = self.consumers
+        count = len(consumers)
+        best: Consumer | None = None
+        for step in range(count):
+            consumer = consumers[(self._turn + step) % count]
+            if self.ready(consumer) and (best is None or consumer.priority < best.priority):
+                best, chosen = consumer, (self._turn + step) % count
+                if consumer.priority == consumers[0].priority:
+                    break
+        if best is not None:
+            self._turn = (chosen + 1) % count
+        return best
+
+    def dispatch(self) -> None:
+        """Send what permits allow: what came back first, then what was never sent."""
+        if self.closed:
+            return
+        while (self._replay or self.read_index < self.log.end) and self.unacked < self._max_unacked:
+            consumer = self._next()
+            if consumer is None or not self._serve(consumer):
+                return
+
+    def _serve(self, consumer: Consumer) -> bool:
+        """Give one consumer its turn; False when entries must be read first."""
+        burst: list[Delivery] = []
+        turn = min(consumer.permits, ROUND_ROBIN_MESSAGES)
+        if len(self.consumers) == 1:
+            turn = consumer.permits
+        left, size, have = turn, 0, True
+        while left > 0 and size < BURST_BYTES:
+            index = self._peek()
+            if index >= self.log.end:
+                break
+            chunk = self.feed.at(index)
+            if chunk is None:
+                have = False
+                break
+            self._pop(index)
+            if self.acks.is_acked(index) or self._is_delayed(chunk, index):
+                continue
+            messages = self._take(consumer, chunk, index, burst)
+            left -= messages
+            size += len(chunk.entries[index - chunk.first])
+            if consumer.unacked >= self._max_unacked_consumer:
+                consumer.blocked = True
+                break
+        if burst:
+            consumer.permits -= turn - left
+            consumer.send(burst, turn - left, size)
+        return have
+
+    def _peek(self) -> int:
+        return self._replay[0] if self._replay else self.read_index
+
+    def _pop(self, index: int) -> None:
+        if self._replay:
+            self._replay_set.discard(heappop(self._replay))
+        else:
+            self.read_index = index + 1
+
+    def _take(self, consumer: Consumer, chunk: Chunk, index: int, burst: list[Delivery]) -> int:
+        """Hand the entry over to the consumer; returns its messages."""
+        at = index - chunk.first
+        messages = chunk.messages[at]
+        ledger_id, entry_id = self.log.position(index)
+        count = self.redeliveries.get(index, 0) if self.redeliveries else 0
+        if count:
+            consumer.msgs_redelivered += messages
+        burst.append((ledger_id, entry_id, count, chunk.entries[at], ()))
+        consumer.pending[index] = messages
+        consumer.unacked += messages
+        self.unacked += messages
+        return messages
+
+    def _is_delayed(self, chunk: Chunk, index: int) -> bool:
+        """Whether the entry asks for a later delivery (PIP-26); then it waits for its time."""
+        entry = chunk.entries[index - chunk.first]
+        if _DELIVER_AT_TAG not in entry[:1024]:
+            return False
+        try:
+            due = metadata_of(entry).deliver_at_time
+        except BadEntry:
+            return False
+        if due <= time.time() * 1000:
+            return False
+        heappush(self._delayed, (due, index))
+        self._arm()
+        return True
+
+    def _arm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = None
+        if self._delayed:
+            wait = max(self._delayed[0][0] / 1000 - time.time(), 0)
+            self._timer = asyncio.get_running_loop().call_later(wait, self._due)
+
+    def _due(self) -> None:
+        now = time.time() * 1000
+        while self._delayed and self._delayed[0][0] <= now:
+            self.replay(heappop(self._delayed)[1])
+        self._arm()
+        self.dispatch()

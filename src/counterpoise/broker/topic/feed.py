@@ -1,0 +1,59 @@
+"""Entries for a dispatcher: from memory at once, from the log's file soon."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from counterpoise.storage.port import Chunk, Log, StorageError
+
+_log = logging.getLogger(__name__)
+
+READ_BYTES = 1 << 20
+"""How much is read ahead for a consumer that lags behind the cache."""
+
+_RETRY_SECONDS = 5.0
+
+
+class Feed:
+    """One dispatcher's window on a log: what it read last, and the read that is under way."""
+
+    __slots__ = ("_chunk", "_log", "_reading", "_wake")
+
+    def __init__(self, log: Log[Any], wake: Callable[[], None]) -> None:
+        """``wake`` is called when a chunk that `at` could not give is there."""
+        self._log = log
+        self._wake = wake
+        self._chunk: Chunk | None = None
+        self._reading: asyncio.Task[None] | None = None
+
+    def at(self, index: int) -> Chunk | None:
+        """A chunk that contains ``index``, or None; then ``wake`` follows."""
+        chunk = self._log.cached(index)
+        if chunk is not None:
+            self._chunk = None
+            return chunk
+        chunk = self._chunk
+        if chunk is not None and chunk.first <= index < chunk.first + len(chunk.entries):
+            return chunk
+        if self._reading is None:
+            self._reading = asyncio.get_running_loop().create_task(self._read(index))
+        return None
+
+    async def _read(self, index: int) -> None:
+        try:
+            self._chunk = await self._log.read(index, READ_BYTES)
+        except StorageError:
+            # As with Pulsar's default (autoSkipNonRecoverableData=false) nothing is skipped.
+            _log.exception("%s: entries from %s on", self._log.name, self._log.position(index))
+            await asyncio.sleep(_RETRY_SECONDS)
+        self._reading = None
+        self._wake()
+
+    def close(self) -> None:
+        """Stop reading."""
+        self._chunk = None
+        if self._reading is not None:
+            self._reading.cancel()

@@ -1,0 +1,192 @@
+"""A persistent topic: publish into its log, hand commits to its subscriptions."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.topic.acks import AckState
+from counterpoise.broker.topic.consumer import Consumer
+from counterpoise.broker.topic.faces import (
+    ConsumerSink,
+    InitialPosition,
+    SubscribeRequest,
+)
+from counterpoise.broker.topic.producer import Producer
+from counterpoise.broker.topic.subscription import (
+    Subscription,
+    first_published_at,
+    restored_acks,
+)
+from counterpoise.broker.topic.topic import Topic
+from counterpoise.names.topic import TopicName
+from counterpoise.storage.port import CursorState, Group, Log, Position, StorageError
+from counterpoise.wire.errors import ServerError
+
+_log = logging.getLogger(__name__)
+
+#: Who published an entry, its sequence id and its highest sequence id.
+Published = tuple[Producer, int, int]
+
+
+class PersistentTopic(Topic):
+    """A topic whose messages are stored before they are acknowledged.
+
+    ``on_lost`` is told when the log was fenced or broke: the topic is of no use any more.
+    """
+
+    log: Log[Published]
+
+    def __init__(
+        self,
+        name: TopicName,
+        *,
+        new_producer_name: Callable[[], str],
+        on_lost: Callable[[PersistentTopic, StorageError], None],
+    ) -> None:
+        """The log comes with `start`, because the log needs this topic as its listener."""
+        super().__init__(name, new_producer_name)
+        self._subscriptions: dict[str, Subscription] = {}
+        self._on_lost = on_lost
+
+    def start(self, log: Log[Published]) -> None:
+        """Begin with an open log: its durable subscriptions come back."""
+        self.log = log
+        for state in log.cursors.values():
+            self._add_subscription(state.name, restored_acks(log, state), state=state)
+
+    @property
+    def subscriptions(self) -> Mapping[str, Subscription]:
+        """Subscriptions by name."""
+        return self._subscriptions
+
+    def _publish(
+        self, producer: Producer, sequence_id: int, highest: int, messages: int, entry: bytes
+    ) -> None:
+        try:
+            self.log.append(entry, messages, (producer, sequence_id, highest))
+        except StorageError as failure:
+            self.failed(failure, ())
+
+    def committed(self, group: Group[Published]) -> None:
+        """Send receipts, then deliver (the log calls this)."""
+        ledger_id, entry_id = group.ledger_id, group.first_entry
+        for producer, sequence_id, highest in group.contexts:
+            if not producer.closed:
+                producer.sink.receipt(
+                    producer.producer_id, sequence_id, highest, ledger_id, entry_id
+                )
+            entry_id += 1
+        meter = self.meter_in
+        meter.messages += sum(group.messages)
+        meter.bytes += group.size
+        for subscription in self._subscriptions.values():
+            subscription.wake()
+
+    def failed(self, error: StorageError, contexts: Sequence[Published]) -> None:
+        """The log is lost: no receipt for these, and the topic goes (the log calls this)."""
+        if self.closing:
+            return
+        self.closing = True
+        _log.warning("%s: %s", self.name, error)
+        self._on_lost(self, error)
+
+    async def subscribe(self, request: SubscribeRequest, sink: ConsumerSink) -> Consumer:
+        """Attach a consumer, creating its subscription if need be; raise `BrokerError`."""
+        self.check_open()
+        subscription = self._subscriptions.get(request.subscription)
+        if subscription is None:
+            acks = AckState(await self._start_of(request) - 1)
+            self.check_open()
+            # Somebody may have created it while this waited for a read.
+            subscription = self._subscriptions.get(request.subscription)
+            if subscription is None:
+                subscription = self._add_subscription(request.subscription, acks, request=request)
+        elif subscription.durable is not request.durable:
+            kind = "Durable" if subscription.durable else "NonDurable"
+            raise BrokerError(
+                ServerError.NotAllowedError,
+                f"{kind} subscription with the same name already exists: {subscription.name}",
+            )
+        return subscription.attach(request, sink)
+
+    def create_subscription(
+        self, name: str, initial: InitialPosition | Position = InitialPosition.Latest
+    ) -> Subscription:
+        """Create a durable subscription without a consumer; raise `BrokerError` if it exists."""
+        self.check_open()
+        if name in self._subscriptions:
+            raise BrokerError(ServerError.ConsumerBusy, f"Subscription {name} already exists")
+        if isinstance(initial, InitialPosition):
+            at = self.log.begin if initial is InitialPosition.Earliest else self.log.end
+        else:
+            at = self._index_of(initial)
+        return self._add_subscription(name, AckState(at - 1))
+
+    def _add_subscription(
+        self,
+        name: str,
+        acks: AckState,
+        *,
+        request: SubscribeRequest | None = None,
+        state: CursorState | None = None,
+    ) -> Subscription:
+        properties = request.properties if request else state.properties if state else {}
+        subscription = Subscription(
+            name,
+            self.name,
+            self.log,
+            acks,
+            durable=request is None or request.durable,
+            properties=properties,
+            on_ended=self._subscription_ended,
+        )
+        self._subscriptions[name] = subscription
+        if subscription.durable and state is None:
+            self.log.save_cursor(subscription.cursor_state())
+        return subscription
+
+    def _subscription_ended(self, name: str) -> None:
+        self._subscriptions.pop(name, None)
+
+    async def _start_of(self, request: SubscribeRequest) -> int:
+        """Index of the first entry a new subscription gets."""
+        if request.rollback_seconds > 0:
+            since = int((time.time() - request.rollback_seconds) * 1000)
+            return await first_published_at(self.log, since)
+        if request.start_message_id is not None and not request.durable:
+            index = self._index_of(request.start_message_id)
+            # A reader starts after its message id, unless it is inside a batch that goes on:
+            # then the client drops what it has seen.
+            known = self.log.begin <= index < self.log.end
+            exact = known and self.log.position(index) == request.start_message_id
+            return index + 1 if exact and request.start_batch_index < 0 else index
+        if request.initial_position is InitialPosition.Earliest:
+            return self.log.begin
+        return self.log.end
+
+    def _index_of(self, position: Position) -> int:
+        if position.ledger_id < 0:
+            return self.log.begin
+        return min(self.log.index(position), self.log.end)
+
+    def last_message_id(self) -> Position:
+        """Position of the last entry; entry -1 when the topic has none."""
+        return self.log.position(self.log.end - 1)
+
+    async def quiesce(self) -> None:
+        """Take and deliver nothing more, let receipts out, save every cursor, close the log."""
+        self.closing = True
+        for subscription in self._subscriptions.values():
+            subscription.stop()
+        try:
+            await self.log.flush()
+            # Acknowledgements that arrived meanwhile are in what is saved now.
+            for subscription in self._subscriptions.values():
+                subscription.save()
+                subscription.close()
+            await self.log.close()
+        except StorageError:
+            _log.exception("%s: closing its log", self.name)

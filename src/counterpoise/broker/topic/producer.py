@@ -1,0 +1,168 @@
+"""Producers of a topic: who may be one at the same time (PIP-68), and their publish path."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from typing import TYPE_CHECKING
+
+from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.topic.faces import AccessMode, ProducerRequest, ProducerSink
+from counterpoise.broker.topic.meter import Meter
+from counterpoise.wire.errors import ServerError
+
+if TYPE_CHECKING:
+    from counterpoise.broker.topic.topic import Topic
+
+
+class Producer:
+    """What a connection holds after a successful CommandProducer.
+
+    ``ready`` is False while it waits for exclusive access; then ``topic_epoch`` is None.
+    """
+
+    __slots__ = (
+        "closed",
+        "connected_since",
+        "meter",
+        "name",
+        "producer_id",
+        "ready",
+        "request",
+        "sink",
+        "topic",
+        "topic_epoch",
+    )
+
+    def __init__(
+        self, request: ProducerRequest, name: str, sink: ProducerSink, topic: Topic
+    ) -> None:
+        self.request = request
+        self.producer_id = request.producer_id
+        self.name = name
+        self.sink = sink
+        self.topic = topic
+        self.topic_epoch: int | None = None
+        self.ready = True
+        self.closed = False
+        self.meter = Meter(time.monotonic())
+        self.connected_since = time.time()
+
+    @property
+    def last_sequence_id(self) -> int:
+        """The last sequence id known to be stored; -1: this broker does not deduplicate."""
+        return -1
+
+    def publish(
+        self, sequence_id: int, highest_sequence_id: int, messages: int, entry: bytes
+    ) -> None:
+        """Store one entry of ``messages`` messages; the sink gets its receipt, or its error."""
+        meter = self.meter
+        meter.messages += messages
+        meter.bytes += len(entry)
+        self.topic.publish(self, sequence_id, highest_sequence_id, messages, entry)
+
+    def close(self) -> None:
+        """Detach; entries already published are stored all the same."""
+        if not self.closed:
+            self.closed = True
+            self.topic.remove_producer(self)
+
+    def succeeds(self, other: Producer) -> bool:
+        """Whether this is ``other`` come again on its own connection (``isSuccessorTo``)."""
+        return (
+            self.sink is other.sink
+            and self.producer_id == other.producer_id
+            and self.request.epoch > other.request.epoch
+        )
+
+
+class ProducerSet:
+    """The producers of one topic by name, and the rules of the access modes."""
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, Producer] = {}
+        self.topic_epoch: int | None = None
+        self._exclusive: Producer | None = None
+        self._waiting: deque[Producer] = deque()
+
+    def all(self) -> list[Producer]:
+        """Everyone attached, waiting ones too."""
+        return [*self.by_name.values(), *self._waiting]
+
+    def add(self, producer: Producer) -> list[Producer]:
+        """Admit the producer or raise `BrokerError`; returns those it fenced off."""
+        former = self.by_name.get(producer.name)
+        if former is not None:
+            if not producer.succeeds(former):
+                raise BrokerError(
+                    ServerError.ProducerBusy,
+                    f"Producer with name '{producer.name}' is already connected to topic",
+                )
+            former.closed = True
+            self._forget(former)
+        fenced: list[Producer] = []
+        mode = producer.request.access_mode
+        if mode is AccessMode.Shared:
+            if self._exclusive is not None or self._waiting:
+                raise BrokerError(ServerError.ProducerBusy, self._held_by())
+        else:
+            self._check_epoch(producer)
+            if mode is AccessMode.ExclusiveWithFencing:
+                fenced = self.all()
+                self.by_name.clear()
+                self._waiting.clear()
+                for other in fenced:
+                    other.closed = True
+            elif self.by_name or self._waiting:
+                if mode is AccessMode.Exclusive:
+                    raise BrokerError(ServerError.ProducerFenced, self._held_by())
+                producer.ready = False
+                self._waiting.append(producer)
+                return []
+            self._grant(producer)
+        producer.topic_epoch = self.topic_epoch
+        self.by_name[producer.name] = producer
+        return fenced
+
+    def remove(self, producer: Producer) -> Producer | None:
+        """Detach; returns the producer whose turn for exclusive access has come, if any."""
+        self._forget(producer)
+        if self.by_name or not self._waiting:
+            return None
+        heir = self._waiting.popleft()
+        heir.ready = True
+        self._grant(heir)
+        heir.topic_epoch = self.topic_epoch
+        self.by_name[heir.name] = heir
+        return heir
+
+    def _forget(self, producer: Producer) -> None:
+        if self.by_name.get(producer.name) is producer:
+            del self.by_name[producer.name]
+        if self._exclusive is producer:
+            self._exclusive = None
+        if producer in self._waiting:
+            self._waiting.remove(producer)
+
+    def _grant(self, producer: Producer) -> None:
+        self._exclusive = producer
+        wanted = producer.request.topic_epoch
+        # A producer that reconnects with its own epoch keeps it; a new one begins the next.
+        self.topic_epoch = wanted if wanted is not None else (self.topic_epoch or 0) + 1
+
+    def _check_epoch(self, producer: Producer) -> None:
+        wanted = producer.request.topic_epoch
+        if wanted is not None and self.topic_epoch is not None and wanted < self.topic_epoch:
+            raise BrokerError(
+                ServerError.ProducerFenced,
+                f"Topic epoch has already moved. Current epoch: {self.topic_epoch}, "
+                f"Producer epoch: {wanted}",
+            )
+
+    def _held_by(self) -> str:
+        if self._exclusive is not None:
+            return f"Topic has an existing exclusive producer: {self._exclusive.name}"
+        if self._waiting:
+            return "Topic has producers that wait for exclusive access"
+        return "Topic has existing shared producers"

@@ -1,0 +1,252 @@
+"""One subscription: its cursor, its dispatcher, and the rules for attaching and detaching."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.topic.acks import AckState
+from counterpoise.broker.topic.consumer import Consumer
+from counterpoise.broker.topic.dispatch import Dispatcher, SingleActiveDispatcher
+from counterpoise.broker.topic.dispatch_shared import SharedDispatcher
+from counterpoise.broker.topic.faces import (
+    Acked,
+    ConsumerSink,
+    SubscribeRequest,
+    SubscriptionType,
+)
+from counterpoise.broker.topic.meter import Meter
+from counterpoise.names.topic import TopicName
+from counterpoise.storage.port import CursorState, Log, Position
+from counterpoise.wire.entry import metadata_of
+from counterpoise.wire.errors import ServerError
+
+_CUMULATIVE = frozenset({SubscriptionType.Exclusive, SubscriptionType.Failover})
+
+
+class Subscription:
+    """A cursor over a topic's log and the consumers that share it.
+
+    A durable subscription outlives its consumers and its broker; one that is not durable (a
+    reader's) ends with its last consumer.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        topic: TopicName,
+        log: Log[Any],
+        acks: AckState,
+        *,
+        durable: bool,
+        properties: Mapping[str, str],
+        on_ended: Callable[[str], None],
+    ) -> None:
+        """``on_ended`` is told when the subscription is deleted or a reader has left."""
+        self.name = name
+        self.topic = topic
+        self.partition = topic.partition_index
+        self.log = log
+        self.acks = acks
+        self.durable = durable
+        self.properties = dict(properties)
+        self.type = SubscriptionType.Exclusive
+        self.dispatcher: Dispatcher | None = None
+        self.meter = Meter(time.monotonic())
+        self._on_ended = on_ended
+        self._dirty = False
+        self._closed = False
+
+    @property
+    def consumers(self) -> Sequence[Consumer]:
+        """Attached consumers."""
+        return self.dispatcher.consumers if self.dispatcher is not None else ()
+
+    @property
+    def backlog(self) -> int:
+        """Entries that are stored and not acknowledged."""
+        return self.acks.backlog(self.log.end)
+
+    def attach(self, request: SubscribeRequest, sink: ConsumerSink) -> Consumer:
+        """Add a consumer; raise `BrokerError` where the type forbids it."""
+        dispatcher = self.dispatcher
+        if dispatcher is None or not dispatcher.consumers:
+            if dispatcher is None or self.type is not request.type:
+                dispatcher = self._new_dispatcher(request)
+        elif self.type is not request.type:
+            raise BrokerError(
+                ServerError.ConsumerBusy,
+                f"Subscription is of different type: {self.type.name}, not {request.type.name}",
+            )
+        elif self.type is SubscriptionType.Exclusive:
+            raise BrokerError(ServerError.ConsumerBusy, "Exclusive consumer is already connected")
+        consumer = Consumer(request, sink, self)
+        dispatcher.add(consumer)
+        self.dispatcher, self.type = dispatcher, request.type
+        return consumer
+
+    def _new_dispatcher(self, request: SubscribeRequest) -> Dispatcher:
+        if self.dispatcher is not None:
+            self.dispatcher.close()
+        if request.type in _CUMULATIVE:
+            return SingleActiveDispatcher(self.log, self.acks, request.type, str(self.topic))
+        return SharedDispatcher(self.log, self.acks)
+
+    def remove(self, consumer: Consumer) -> None:
+        """Detach a consumer."""
+        if self.dispatcher is None or consumer not in self.dispatcher.consumers:
+            return
+        self.dispatcher.remove(consumer)
+        if not self.dispatcher.consumers:
+            self.dispatcher.rewind(self.acks.mark + 1)
+            if not self.durable:
+                self._end()
+
+    def wake(self) -> None:
+        """Entries, permits or room have come."""
+        if self.dispatcher is not None:
+            self.dispatcher.dispatch()
+
+    def ack_individual(self, consumer: Consumer, acks: Iterable[Acked]) -> None:
+        """Acknowledge entries; a batch counts once no index of it is left."""
+        state, log, dispatcher = self.acks, self.log, self.dispatcher
+        if dispatcher is None or self._closed:
+            return
+        end, was_held = log.end, 0
+        for ledger_id, entry_id, ack_set in acks:
+            if ack_set and any(ack_set):
+                continue
+            index = log.index(Position(ledger_id, entry_id))
+            if index < end and state.ack(index):
+                was_held += dispatcher.acked(consumer, index)
+        consumer.msgs_acked += was_held
+        self._dirty = True
+        dispatcher.dispatch()
+
+    def ack_cumulative(
+        self, consumer: Consumer, position: Position, ack_set: Sequence[int] = ()
+    ) -> None:
+        """Acknowledge everything up to ``position``, without it while its batch is in use."""
+        if self.type not in _CUMULATIVE or self.dispatcher is None or self._closed:
+            return
+        index = min(self.log.index(position), self.log.end - 1)
+        if ack_set and any(ack_set):
+            index -= 1
+        self.acks.ack_through(index)
+        self.dispatcher.acked_through(index)
+        self._dirty = True
+
+    def redeliver(self, consumer: Consumer, positions: Iterable[tuple[int, int]] | None) -> None:
+        """Send entries again."""
+        if self.dispatcher is not None:
+            index = self.log.index
+            indexes = None if positions is None else [index(Position(*p)) for p in positions]
+            self.dispatcher.redeliver(consumer, indexes)
+
+    def last_message_id(self) -> tuple[Position, Position]:
+        """The last entry's position (entry -1 when there is none), and the mark-delete one."""
+        return self.log.position(self.log.end - 1), self.log.position(self.acks.mark)
+
+    async def seek_to(self, position: Position) -> None:
+        """Make ``position`` the next entry to be sent."""
+        if position.ledger_id < 0:
+            index = self.log.begin
+        else:
+            index = min(self.log.index(position), self.log.end)
+        self._reset(index)
+
+    async def seek_to_time(self, publish_time_ms: int) -> None:
+        """Make the first entry published at or after this time the next to be sent."""
+        self._reset(await first_published_at(self.log, publish_time_ms))
+
+    def _reset(self, index: int) -> None:
+        self.acks.reset(index - 1)
+        self._dirty = True
+        self.save()
+        consumers = list(self.consumers)
+        if self.dispatcher is not None:
+            self.dispatcher.rewind(index)
+            for consumer in consumers:
+                consumer.closed = True
+                self.dispatcher.consumers.remove(consumer)
+            self.dispatcher.close()
+            self.dispatcher = None
+        for consumer in consumers:
+            consumer.sink.close_consumer(consumer.consumer_id, None)
+
+    async def unsubscribe(self, consumer: Consumer | None, *, force: bool = False) -> None:
+        """Delete the subscription; refused while anybody else is attached unless forced."""
+        others = [c for c in self.consumers if c is not consumer]
+        if others and not force:
+            raise BrokerError(
+                ServerError.ConsumerBusy,
+                f"Subscription {self.name} has {len(others)} other consumers attached",
+            )
+        for other in others:
+            other.closed = True
+            other.sink.close_consumer(other.consumer_id, None)
+        if consumer is not None:
+            consumer.closed = True
+        self._end()
+
+    def _end(self) -> None:
+        self.close()
+        if self.durable:
+            self.log.drop_cursor(self.name)
+        self._on_ended(self.name)
+
+    def sample(self, now: float) -> None:
+        """Recompute the rates."""
+        self.meter.sample(now)
+        for consumer in self.consumers:
+            consumer.meter.sample(now)
+
+    def save(self) -> None:
+        """Hand the cursor to the log if it changed."""
+        if self._dirty and self.durable:
+            self._dirty = False
+            self.log.save_cursor(self.cursor_state())
+
+    def cursor_state(self) -> CursorState:
+        """What another owner needs in order to go on here."""
+        position = self.log.position
+        ranges = tuple((position(a), position(b)) for a, b in self.acks.ranges())
+        return CursorState(self.name, position(self.acks.mark), ranges, self.properties)
+
+    def stop(self) -> None:
+        """Send nothing more, but still take acknowledgements."""
+        if self.dispatcher is not None:
+            self.dispatcher.close()
+
+    def close(self) -> None:
+        """Send and take nothing more; the consumers stay attached for whoever tells them."""
+        self._closed = True
+        self.stop()
+
+
+def restored_acks(log: Log[Any], state: CursorState) -> AckState:
+    """The acknowledgements that ``state`` remembers, as indexes of this open log."""
+
+    def after(position: Position) -> int:
+        return log.index(Position(position.ledger_id, position.entry_id + 1))
+
+    ranges = [(log.index(first), after(last) - 1) for first, last in state.acked]
+    return AckState(after(state.mark_delete) - 1, ranges)
+
+
+async def first_published_at(log: Log[Any], publish_time_ms: int) -> int:
+    """Index of the first entry published at or after this time, by binary search.
+
+    As Pulsar's ``PersistentMessageFinder`` it relies on publish times that do not fall.
+    """
+    low, high = log.begin, log.end
+    while low < high:
+        middle = (low + high) // 2
+        chunk = log.cached(middle) or await log.read(middle, 1)
+        if metadata_of(chunk.entries[middle - chunk.first]).publish_time < publish_time_ms:
+            low = middle + 1
+        else:
+            high = middle
+    return low

@@ -1,0 +1,120 @@
+"""What every topic is to a connection, stored or not: its producers and the way it ends."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.topic.faces import (
+    ConsumerSink,
+    ProducerRequest,
+    ProducerSink,
+    SubscribeRequest,
+)
+from counterpoise.broker.topic.meter import Meter
+from counterpoise.broker.topic.producer import Producer, ProducerSet
+from counterpoise.names.topic import TopicName
+from counterpoise.storage.port import Position
+from counterpoise.wire.errors import ServerError
+
+if TYPE_CHECKING:
+    from counterpoise.broker.topic.consumer import Consumer
+    from counterpoise.broker.topic.subscription import Subscription
+
+
+class Topic(ABC):
+    """One topic this broker owns. All of it runs on the broker's event loop."""
+
+    def __init__(self, name: TopicName, new_producer_name: Callable[[], str]) -> None:
+        self.name = name
+        self.producers = ProducerSet()
+        self.meter_in = Meter(time.monotonic())
+        self.created = time.time()
+        self.closing = False
+        self._new_producer_name = new_producer_name
+
+    @property
+    @abstractmethod
+    def subscriptions(self) -> Mapping[str, Subscription]:
+        """Subscriptions by name."""
+
+    def add_producer(self, request: ProducerRequest, sink: ProducerSink) -> Producer:
+        """Attach a producer; raise `BrokerError` (ProducerBusy, ProducerFenced, …)."""
+        self.check_open()
+        producer = Producer(request, request.name or self._new_producer_name(), sink, self)
+        for fenced in self.producers.add(producer):
+            fenced.sink.close_producer(fenced.producer_id, None)
+        return producer
+
+    def remove_producer(self, producer: Producer) -> None:
+        """Detach a producer (`Producer.close` calls this)."""
+        heir = self.producers.remove(producer)
+        if heir is not None:
+            heir.sink.producer_ready(heir.producer_id, heir.topic_epoch)
+
+    def publish(
+        self, producer: Producer, sequence_id: int, highest: int, messages: int, entry: bytes
+    ) -> None:
+        """Take one entry (`Producer.publish` calls this).
+
+        While the topic is being unloaded the entry is dropped without an answer: the client is
+        about to be told to reconnect and sends again all that has no receipt, in order.
+        """
+        if self.closing or producer.closed:
+            return
+        if producer.ready:
+            self._publish(producer, sequence_id, highest, messages, entry)
+            return
+        error = BrokerError(
+            ServerError.ProducerFenced, "Producer waits for exclusive access to the topic"
+        )
+        producer.sink.send_error(producer.producer_id, sequence_id, error)
+
+    @abstractmethod
+    def _publish(
+        self, producer: Producer, sequence_id: int, highest: int, messages: int, entry: bytes
+    ) -> None:
+        """Store or pass on one entry."""
+
+    @abstractmethod
+    async def subscribe(self, request: SubscribeRequest, sink: ConsumerSink) -> Consumer:
+        """Attach a consumer, creating its subscription if need be; raise `BrokerError`."""
+
+    @abstractmethod
+    def last_message_id(self) -> Position:
+        """Position of the last entry; entry -1 when the topic has none."""
+
+    def check_open(self) -> None:
+        """Raise `BrokerError` (ServiceNotReady: look up again) once the topic is closing."""
+        if self.closing:
+            raise BrokerError(ServerError.ServiceNotReady, f"Topic {self.name} is being unloaded")
+
+    def sample(self, now: float) -> None:
+        """Recompute the rates; ``now`` in seconds of the monotonic clock."""
+        self.meter_in.sample(now)
+        for producer in self.producers.all():
+            producer.meter.sample(now)
+        for subscription in self.subscriptions.values():
+            subscription.sample(now)
+
+    @abstractmethod
+    async def quiesce(self) -> None:
+        """Take and deliver nothing more, let receipts out, save every cursor, close the log.
+
+        Clients stay attached: `disconnect` sends them on once the next owner is ready.
+        """
+
+    def disconnect(self, assigned_broker_url: str | None) -> None:
+        """Tell every client to reconnect, to the given broker if it is known."""
+        self.closing = True
+        for producer in self.producers.all():
+            producer.closed = True
+            producer.sink.close_producer(producer.producer_id, assigned_broker_url)
+        for subscription in list(self.subscriptions.values()):
+            subscription.close()
+            for consumer in list(subscription.consumers):
+                consumer.closed = True
+                consumer.sink.close_consumer(consumer.consumer_id, assigned_broker_url)

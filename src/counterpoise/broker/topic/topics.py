@@ -1,0 +1,196 @@
+"""The topics this broker has loaded: load once, unload by bundle, delete."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import secrets
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.topic.faces import Ownership, TopicCatalog
+from counterpoise.broker.topic.persistent import PersistentTopic
+from counterpoise.broker.topic.topic import Topic
+from counterpoise.names.bundle import BundleName
+from counterpoise.names.topic import TopicName
+from counterpoise.storage.port import LedgerStore, StorageError
+from counterpoise.wire.errors import ServerError
+
+
+@dataclass(frozen=True, slots=True)
+class Quiesced:
+    """A bundle's topics after `TopicRegistry.quiesce_bundle`: closed, clients still attached."""
+
+    bundle: BundleName
+    topics: tuple[Topic, ...]
+
+
+class TopicRegistry:
+    """Every loaded topic of one broker."""
+
+    def __init__(
+        self,
+        store: LedgerStore,
+        ownership: Ownership,
+        catalog: TopicCatalog,
+        *,
+        owner: str,
+        cluster: str = "standalone",
+    ) -> None:
+        """``owner`` names this broker in messages about fencing."""
+        self._store = store
+        self._ownership = ownership
+        self._catalog = catalog
+        self._owner = owner
+        self._topics: dict[TopicName, Topic] = {}
+        self._loading: dict[TopicName, asyncio.Task[Topic]] = {}
+        # Producer names are unique in the cluster without asking anybody: the middle part is
+        # drawn anew by every broker process.
+        self._name_prefix = f"{cluster}-{secrets.token_hex(4)}"
+        self._names = itertools.count()
+
+    @property
+    def loaded(self) -> Mapping[TopicName, Topic]:
+        """The topics that are loaded now."""
+        return MappingProxyType(self._topics)
+
+    async def get(self, name: TopicName, *, create: bool = True) -> Topic:
+        """The topic, loaded if it is not yet.
+
+        Raises `BrokerError`: ServiceNotReady when this broker does not own its bundle,
+        TopicNotFound when it does not exist and ``create`` is False or policies forbid it.
+        """
+        topic = self._topics.get(name)
+        if topic is not None and not topic.closing:
+            return topic
+        await self._ownership.settle(name)
+        loading = self._loading.get(name)
+        if loading is None:
+            loading = asyncio.get_running_loop().create_task(self._load(name, create=create))
+            self._loading[name] = loading
+            loading.add_done_callback(lambda _: self._loading.pop(name, None))
+        # One impatient client must not cancel the load for the others.
+        return await asyncio.shield(loading)
+
+    async def _load(self, name: TopicName, *, create: bool) -> Topic:
+        topic = self._topics.get(name)
+        if topic is not None:
+            topic.check_open()
+            return topic
+        self._check_owned(name)
+        if not await self._catalog.exists(name):
+            if not create:
+                raise BrokerError(ServerError.TopicNotFound, f"Topic {name} not found")
+            await self._catalog.create(name)
+        return await self._open(name)
+
+    async def _open(self, name: TopicName) -> Topic:
+        topic = PersistentTopic(name, new_producer_name=self._new_producer_name, on_lost=self._lost)
+        try:
+            topic.start(await self._store.open(log_name(name), self._owner, topic))
+        except StorageError as error:
+            raise BrokerError(ServerError.PersistenceError, str(error)) from error
+        if not self._ownership.owns(name):
+            # The bundle went away while the log was opened. Its next owner has fenced this log,
+            # or is about to.
+            await topic.quiesce()
+            self._check_owned(name)
+        self._topics[name] = topic
+        return topic
+
+    def _check_owned(self, name: TopicName) -> None:
+        if not self._ownership.owns(name):
+            raise BrokerError(
+                ServerError.ServiceNotReady,
+                f"Namespace bundle for topic ({name}) not served by this instance: {self._owner}",
+            )
+
+    def _new_producer_name(self) -> str:
+        return f"{self._name_prefix}-{next(self._names)}"
+
+    def _lost(self, topic: PersistentTopic, error: StorageError) -> None:
+        """A topic's log was fenced or broke: let its clients look for its owner."""
+        if self._topics.get(topic.name) is topic:
+            del self._topics[topic.name]
+        topic.disconnect(None)
+
+    async def quiesce_bundle(self, bundle: BundleName) -> Quiesced:
+        """Stop every topic of the bundle: nothing acknowledged is lost, clients stay attached.
+
+        `Ownership.owns` must already refuse the bundle, so that no topic is loaded meanwhile.
+        """
+        loading = [task for name, task in self._loading.items() if self._in(name, bundle)]
+        await asyncio.gather(*loading, return_exceptions=True)
+        topics = tuple(t for name, t in self._topics.items() if self._in(name, bundle))
+        await asyncio.gather(*(topic.quiesce() for topic in topics))
+        return Quiesced(bundle, topics)
+
+    def disconnect(self, quiesced: Quiesced, assigned_broker_url: str | None) -> int:
+        """Send the clients of a quiesced bundle on; returns how many topics it had."""
+        for topic in quiesced.topics:
+            topic.disconnect(assigned_broker_url)
+            if self._topics.get(topic.name) is topic:
+                del self._topics[topic.name]
+        return len(quiesced.topics)
+
+    async def unload_bundle(self, bundle: BundleName, assigned_broker_url: str | None) -> int:
+        """`quiesce_bundle`, then `disconnect` at once; returns the number of topics."""
+        return self.disconnect(await self.quiesce_bundle(bundle), assigned_broker_url)
+
+    async def unload_topic(self, name: TopicName) -> None:
+        """Close one topic and let its clients come back; the next `get` loads it anew."""
+        topic = self._topics.get(name)
+        if topic is not None:
+            await topic.quiesce()
+            self._topics.pop(name, None)
+            topic.disconnect(None)
+
+    async def delete(self, name: TopicName, *, force: bool = False) -> None:
+        """Delete a topic with all it stores; refused while it is in use unless forced."""
+        topic = self._topics.get(name)
+        if topic is not None:
+            attached = len(topic.producers.all()) + sum(
+                len(s.consumers) for s in topic.subscriptions.values()
+            )
+            if attached and not force:
+                raise BrokerError(
+                    ServerError.NotAllowedError,
+                    f"Topic has {attached} connected producers/consumers",
+                )
+            await topic.quiesce()
+            self._topics.pop(name, None)
+            topic.disconnect(None)
+        await self._catalog.delete(name)
+        if name.is_persistent:
+            await self._store.delete(log_name(name))
+
+    def sample_rates(self) -> None:
+        """Recompute all rates; call it every few seconds."""
+        now = time.monotonic()
+        for topic in self._topics.values():
+            topic.sample(now)
+
+    def _in(self, name: TopicName, bundle: BundleName) -> bool:
+        return name.namespace_name == bundle.namespace and self._ownership.bundle_of(name) == bundle
+
+    async def close(self) -> None:
+        """Unload everything, for a broker that stops."""
+        topics = list(self._topics.values())
+        await asyncio.gather(*(topic.quiesce() for topic in topics))
+        for topic in topics:
+            self._topics.pop(topic.name, None)
+            topic.disconnect(None)
+
+    def abandon(self) -> None:
+        """Forget everything at once, as a process that is killed does (for tests)."""
+        for topic in self._topics.values():
+            topic.closing = True
+        self._topics.clear()
+
+
+def log_name(topic: TopicName) -> str:
+    """Under which name a topic's log is stored: ``tenant/namespace/persistent/topic``."""
+    return "/".join((topic.tenant, topic.namespace, topic.domain, topic.encoded_local_name))

@@ -1,0 +1,212 @@
+"""What all logs share: gathering appends into groups, telling the listener, closing in order."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from typing import Generic, TypeVar
+
+from counterpoise.storage.port import (
+    Chunk,
+    CursorState,
+    Group,
+    LedgerInfo,
+    LogClosedError,
+    LogListener,
+    Position,
+    StorageError,
+)
+from counterpoise.storage.spans import Spans
+
+C = TypeVar("C")
+
+
+class GroupLog(ABC, Generic[C]):
+    """A log that has at most one group in flight; what is appended meanwhile is the next group.
+
+    Everything appended in one turn of the event loop shares a commit, and so does everything
+    appended while the former commit was under way: the slower the disk, the larger the groups.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        listener: LogListener[C],
+        ledgers: Iterable[tuple[int, int, int]],
+        cursors: Mapping[str, CursorState],
+    ) -> None:
+        self.name = name
+        self._listener = listener
+        self._spans = Spans(ledgers)
+        self._cursors = dict(cursors)
+        self._loop = asyncio.get_running_loop()
+        self._gathering: Group[C] = Group()
+        self._submitted: Group[C] | None = None
+        self._scheduled = False
+        self._error: StorageError | None = None
+        self._idle: list[asyncio.Future[None]] = []
+
+    @property
+    def begin(self) -> int:
+        """Index of the oldest entry that is still kept."""
+        return self._spans.begin
+
+    @property
+    def end(self) -> int:
+        """Index after the newest committed entry."""
+        last = self._spans.last
+        return last.base + last.entries
+
+    @property
+    def size(self) -> int:
+        """Bytes of all committed entries that are still kept."""
+        return self._spans.size
+
+    @property
+    def ledgers(self) -> tuple[LedgerInfo, ...]:
+        """The ledgers in order; the last one is being written."""
+        return self._spans.infos()
+
+    @property
+    def cursors(self) -> Mapping[str, CursorState]:
+        """Every durable cursor as it was last saved."""
+        return self._cursors
+
+    def position(self, index: int) -> Position:
+        """Position of the entry at ``index``; one past the end gives the next to be written."""
+        return self._spans.position(index)
+
+    def index(self, position: Position) -> int:
+        """Index of the first kept or future entry at or after ``position``."""
+        return self._spans.index(position)
+
+    def append(self, entry: bytes, messages: int, context: C) -> None:
+        """Queue one entry for the next group."""
+        group = self._gathering
+        group.entries.append(entry)
+        group.messages.append(messages)
+        group.contexts.append(context)
+        if not self._scheduled:
+            if self._error is not None:
+                self._gathering = Group()
+                raise self._error
+            self._scheduled = True
+            self._loop.call_soon(self._submit)
+
+    def _submit(self) -> None:
+        group = self._gathering
+        if not group.entries:
+            self._scheduled = False
+            self._wake_idle()
+            return
+        self._gathering = Group()
+        self._submitted = group
+        group.ledger_id, group.first_entry = self._place(group)
+        self._write(group)
+
+    def _written(self, group: Group[C]) -> None:
+        """A store calls this when ``group`` is durable and the fence was seen intact after."""
+        last = self._spans.last
+        if group.ledger_id != last.ledger_id:
+            last = self._spans.start(group.ledger_id)
+        group.first = last.base + last.entries
+        last.entries += len(group.entries)
+        last.size += group.size
+        self._submitted = None
+        self._remember(group)
+        # Start the next group before the listener's work, so that the disk never waits for it.
+        self._submit()
+        self._listener.committed(group)
+
+    def _fail(self, error: StorageError) -> None:
+        """A store calls this when the log can take no more."""
+        if self._error is not None:
+            return
+        self._error = error
+        lost = list(self._submitted.contexts) if self._submitted is not None else []
+        lost += self._gathering.contexts
+        self._submitted, self._gathering = None, Group()
+        self._scheduled = False
+        self._wake_idle()
+        self._listener.failed(error, lost)
+
+    async def _drained(self) -> None:
+        """Wait until nothing appended is left uncommitted."""
+        if self._scheduled:
+            waiter = self._loop.create_future()
+            self._idle.append(waiter)
+            await waiter
+
+    def _wake_idle(self) -> None:
+        waiters, self._idle = self._idle, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    async def flush(self) -> None:
+        """Wait until all that was appended is committed (or failed) and cursors are saved."""
+        await self._drained()
+        await self._persist()
+
+    async def close(self) -> None:
+        """Flush and let go; appending afterwards raises `LogClosedError`."""
+        if self._error is None:
+            await self._drained()
+        if self._error is None:
+            self._error = LogClosedError(f"{self.name} was closed by this broker")
+            await self._persist()
+        await self._release()
+
+    def save_cursor(self, state: CursorState) -> None:
+        """Remember a cursor."""
+        self._cursors[state.name] = state
+        self._cursors_changed()
+
+    def drop_cursor(self, name: str) -> None:
+        """Forget a cursor."""
+        if self._cursors.pop(name, None) is not None:
+            self._cursors_changed()
+
+    def trim(self, before: int) -> None:
+        """Delete every closed ledger whose entries all lie before index ``before``."""
+        dropped = self._spans.trimmable(before)
+        if dropped and self._error is None:
+            self._spans.drop(len(dropped))
+            self._delete_ledgers([span.ledger_id for span in dropped])
+
+    @abstractmethod
+    def cached(self, index: int) -> Chunk | None:
+        """A chunk that contains ``index`` if memory has it."""
+
+    @abstractmethod
+    async def read(self, index: int, max_bytes: int) -> Chunk:
+        """A chunk beginning at ``index``."""
+
+    @abstractmethod
+    def _place(self, group: Group[C]) -> tuple[int, int]:
+        """Ledger id and first entry id for the next group; rolls over to a new ledger here."""
+
+    @abstractmethod
+    def _write(self, group: Group[C]) -> None:
+        """Begin writing; ends in `_written` or `_fail`. Sets ``group.size``."""
+
+    @abstractmethod
+    def _remember(self, group: Group[C]) -> None:
+        """Keep a committed group for `cached`."""
+
+    @abstractmethod
+    def _cursors_changed(self) -> None:
+        """Cursors differ from what is stored."""
+
+    @abstractmethod
+    def _delete_ledgers(self, ledger_ids: list[int]) -> None:
+        """Delete ledgers that `_spans` no longer lists."""
+
+    @abstractmethod
+    async def _persist(self) -> None:
+        """Save cursors and the list of ledgers."""
+
+    @abstractmethod
+    async def _release(self) -> None:
+        """Give up files and memory."""

@@ -1,0 +1,149 @@
+"""Ledgers in memory, shared by the brokers of one process: for tests and embedded clusters."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from typing import TypeVar
+
+from counterpoise.storage.grouplog import GroupLog
+from counterpoise.storage.port import (
+    Chunk,
+    CursorState,
+    Group,
+    Log,
+    LogFencedError,
+    LogListener,
+)
+
+C = TypeVar("C")
+
+_LEDGER_ENTRIES = 50_000
+"""Entries after which a ledger rolls over (``managedLedgerMaxEntriesPerLedger``)."""
+
+
+class _Stored:
+    """What outlives an owner: the committed entries of each ledger, and the cursors."""
+
+    def __init__(self) -> None:
+        self.epoch = 0
+        self.owner = ""
+        self.next_ledger = 0
+        self.ledgers: dict[int, tuple[list[bytes], list[int]]] = {}
+        self.cursors: dict[str, CursorState] = {}
+        self.lock = threading.Lock()
+
+
+class MemoryLedgerStore:
+    """One object for all brokers of a process; each of them may run its own event loop."""
+
+    def __init__(self, *, ledger_entries: int = _LEDGER_ENTRIES) -> None:
+        self._logs: dict[str, _Stored] = {}
+        self._ledger_entries = ledger_entries
+        self._lock = threading.Lock()
+
+    async def open(self, name: str, owner: str, listener: LogListener[C]) -> Log[C]:
+        """Take log ``name`` over from whoever had it."""
+        with self._lock:
+            stored = self._logs.setdefault(name, _Stored())
+        with stored.lock:
+            stored.epoch += 1
+            stored.owner = owner
+            for ledger_id in [i for i, (entries, _) in stored.ledgers.items() if not entries]:
+                del stored.ledgers[ledger_id]
+            return _MemoryLog(name, stored, listener, self._ledger_entries)
+
+    async def exists(self, name: str) -> bool:
+        """Whether the log was created and not deleted."""
+        return name in self._logs
+
+    async def delete(self, name: str) -> None:
+        """Fence the owner and forget the log."""
+        with self._lock:
+            stored = self._logs.pop(name, None)
+        if stored is not None:
+            with stored.lock:
+                stored.epoch += 1
+                stored.owner = "its deletion"
+
+    async def close(self) -> None:
+        """Nothing to stop: the entries live as long as this object."""
+
+
+class _MemoryLog(GroupLog[C]):
+    def __init__(
+        self, name: str, stored: _Stored, listener: LogListener[C], ledger_entries: int
+    ) -> None:
+        self._stored = stored
+        self._epoch = stored.epoch
+        self._ledger_entries = ledger_entries
+        self._new_ledger()
+        super().__init__(name, listener, _sizes(stored), stored.cursors)
+
+    def _new_ledger(self) -> int:
+        ledger_id = self._stored.next_ledger
+        self._stored.next_ledger += 1
+        self._stored.ledgers[ledger_id] = ([], [])
+        return ledger_id
+
+    def cached(self, index: int) -> Chunk | None:
+        """Everything is in memory: the whole ledger that holds ``index``."""
+        if not self.begin <= index < self.end:
+            return None
+        span = self._spans.holding(index)
+        entries, messages = self._stored.ledgers[span.ledger_id]
+        return Chunk(span.base, entries, messages)
+
+    async def read(self, index: int, max_bytes: int) -> Chunk:
+        """As `cached`; there is nothing else to read from."""
+        chunk = self.cached(index)
+        return chunk if chunk is not None else Chunk(index, (), ())
+
+    def _place(self, group: Group[C]) -> tuple[int, int]:
+        last = self._spans.last
+        if last.entries < self._ledger_entries:
+            return last.ledger_id, last.entries
+        return -1, 0
+
+    def _write(self, group: Group[C]) -> None:
+        stored = self._stored
+        with stored.lock:
+            if stored.epoch != self._epoch:
+                fenced = LogFencedError(f"{self.name} was taken over by {stored.owner}")
+            else:
+                fenced = None
+                if group.ledger_id < 0:
+                    group.ledger_id = self._new_ledger()
+                entries, messages = stored.ledgers[group.ledger_id]
+                entries += group.entries
+                messages += group.messages
+        if fenced is not None:
+            self._fail(fenced)
+            return
+        group.size = sum(map(len, group.entries))
+        self._written(group)
+
+    def _remember(self, group: Group[C]) -> None:
+        pass  # written is remembered
+
+    def _cursors_changed(self) -> None:
+        with self._stored.lock:
+            if self._stored.epoch == self._epoch:
+                self._stored.cursors = dict(self._cursors)
+
+    def _delete_ledgers(self, ledger_ids: list[int]) -> None:
+        with self._stored.lock:
+            if self._stored.epoch == self._epoch:
+                for ledger_id in ledger_ids:
+                    del self._stored.ledgers[ledger_id]
+
+    async def _persist(self) -> None:
+        pass  # cursors are stored as they change
+
+    async def _release(self) -> None:
+        pass
+
+
+def _sizes(stored: _Stored) -> Iterable[tuple[int, int, int]]:
+    for ledger_id, (entries, _) in stored.ledgers.items():
+        yield ledger_id, len(entries), sum(map(len, entries))

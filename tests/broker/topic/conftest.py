@@ -1,0 +1,186 @@
+"""A registry over memory ledgers, and a connection that only writes down what it is told."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.topic.consumer import Consumer
+from counterpoise.broker.topic.faces import (
+    Delivery,
+    InitialPosition,
+    ProducerRequest,
+    SubscribeRequest,
+    SubscriptionType,
+)
+from counterpoise.broker.topic.producer import Producer
+from counterpoise.broker.topic.topic import Topic
+from counterpoise.broker.topic.topics import TopicRegistry
+from counterpoise.names.bundle import BundleName, NamespaceBundles
+from counterpoise.names.topic import TopicName
+from counterpoise.storage.memory import MemoryLedgerStore
+from counterpoise.wire.entry import build
+from counterpoise.wire.errors import ServerError
+from counterpoise.wire.proto.metadata_pb2 import MessageMetadata
+
+
+def entry(payload: object, **metadata: object) -> bytes:
+    """An entry as a client writes it; ``metadata`` overrides fields."""
+    fields = {"producer_name": "p", "sequence_id": 0, "publish_time": 1, **metadata}
+    return build(MessageMetadata(**fields), str(payload).encode())
+
+
+def payload(message: bytes) -> str:
+    size = int.from_bytes(message[6:10], "big")
+    return message[10 + size :].decode()
+
+
+class Wire:
+    """Both sinks of one connection. ``until`` waits for what it is told."""
+
+    def __init__(self) -> None:
+        self.writable = True
+        self.receipts: list[tuple[int, int, int, int, int]] = []
+        self.errors: list[tuple[int, int, BrokerError]] = []
+        self.deliveries: list[tuple[int, Delivery]] = []
+        self.closed_producers: list[tuple[int, str | None]] = []
+        self.closed_consumers: list[tuple[int, str | None]] = []
+        self.ready: list[tuple[int, int | None]] = []
+        self.active: list[tuple[int, bool]] = []
+        self._changed = asyncio.Event()
+
+    def receipt(self, *receipt: int) -> None:
+        self.receipts.append(receipt)  # type: ignore[arg-type]
+        self._changed.set()
+
+    def send_error(self, producer_id: int, sequence_id: int, error: BrokerError) -> None:
+        self.errors.append((producer_id, sequence_id, error))
+        self._changed.set()
+
+    def close_producer(self, producer_id: int, url: str | None) -> None:
+        self.closed_producers.append((producer_id, url))
+        self._changed.set()
+
+    def producer_ready(self, producer_id: int, topic_epoch: int | None) -> None:
+        self.ready.append((producer_id, topic_epoch))
+
+    def deliver(self, consumer_id: int, partition: int, messages: Sequence[Delivery]) -> None:
+        self.deliveries += [(consumer_id, m) for m in messages]
+        self._changed.set()
+
+    def active_change(self, consumer_id: int, is_active: bool) -> None:
+        self.active.append((consumer_id, is_active))
+        self._changed.set()
+
+    def close_consumer(self, consumer_id: int, url: str | None) -> None:
+        self.closed_consumers.append((consumer_id, url))
+        self._changed.set()
+
+    def reached_end(self, consumer_id: int) -> None:
+        raise AssertionError("no topic is terminated here")
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        async with asyncio.timeout(10):
+            while not holds():
+                self._changed.clear()
+                await self._changed.wait()
+
+    def payloads(self, consumer: Consumer | None = None) -> list[str]:
+        return [
+            payload(m[3])
+            for consumer_id, m in self.deliveries
+            if consumer is None or consumer_id == consumer.consumer_id
+        ]
+
+    def ids(self, consumer: Consumer) -> list[tuple[int, int, tuple[int, ...]]]:
+        """What the consumer got, ready to be acknowledged."""
+        return [(m[0], m[1], ()) for c, m in self.deliveries if c == consumer.consumer_id]
+
+
+class Everything:
+    """Owns every bundle it is not told to refuse, and knows every topic."""
+
+    def __init__(self) -> None:
+        self.refused: set[BundleName] = set()
+        self.created: list[TopicName] = []
+
+    def owns(self, topic: TopicName) -> bool:
+        return self.bundle_of(topic) not in self.refused
+
+    def bundle_of(self, topic: TopicName) -> BundleName:
+        return NamespaceBundles.of_count(topic.namespace_name, 4).bundle_of(topic)
+
+    async def settle(self, topic: TopicName) -> None:
+        if not self.owns(topic):
+            raise BrokerError(ServerError.ServiceNotReady, f"{topic} is owned by another broker")
+
+    async def exists(self, topic: TopicName) -> bool:
+        return topic in self.created
+
+    async def create(self, topic: TopicName) -> None:
+        self.created.append(topic)
+
+    async def delete(self, topic: TopicName) -> None:
+        self.created.remove(topic)
+
+
+class World:
+    """One broker's topics with a connection to drive them."""
+
+    def __init__(self, store: MemoryLedgerStore) -> None:
+        self.store = store
+        self.cluster = Everything()
+        self.wire = Wire()
+        self.registry = TopicRegistry(store, self.cluster, self.cluster, owner="broker-1")
+        self.name = TopicName.parse("persistent://t/n/x")
+        self._ids = 0
+
+    def next_id(self) -> int:
+        self._ids += 1
+        return self._ids
+
+    async def topic(self, name: TopicName | None = None) -> Topic:
+        return await self.registry.get(name or self.name)
+
+    async def producer(self, **options: object) -> Producer:
+        request = ProducerRequest(self.next_id(), **options)  # type: ignore[arg-type]
+        return (await self.topic()).add_producer(request, self.wire)
+
+    async def consumer(
+        self,
+        kind: SubscriptionType = SubscriptionType.Exclusive,
+        *,
+        permits: int = 1000,
+        wire: Wire | None = None,
+        **options: object,
+    ) -> Consumer:
+        number = self.next_id()
+        settings: dict[str, object] = {
+            "subscription": "s",
+            "consumer_name": f"c{number}",
+            "initial_position": InitialPosition.Earliest,
+            **options,
+        }
+        request = SubscribeRequest(type=kind, consumer_id=number, **settings)  # type: ignore[arg-type]
+        consumer = await (await self.topic()).subscribe(request, wire or self.wire)
+        if permits:
+            consumer.flow(permits)
+        return consumer
+
+    async def publish(self, producer: Producer, *payloads: object, **metadata: object) -> None:
+        """Publish and wait for the receipts."""
+        wanted = len(self.wire.receipts) + len(payloads)
+        for number, body in enumerate(payloads):
+            producer.publish(number, number, 1, entry(body, **metadata))
+        await self.wire.until(lambda: len(self.wire.receipts) == wanted)
+
+
+@pytest.fixture
+def store() -> MemoryLedgerStore:
+    return MemoryLedgerStore()
+
+
+@pytest.fixture
+async def world(store: MemoryLedgerStore) -> World:
+    return World(store)

@@ -1,0 +1,75 @@
+"""Acknowledgement arithmetic against a twin that keeps a plain set."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from counterpoise.broker.topic.acks import AckState
+
+
+class DumbAcks:
+    """The same promises, kept the slow way."""
+
+    def __init__(self) -> None:
+        self.acked: set[int] = set()
+
+    @property
+    def mark(self) -> int:
+        index = 0
+        while index in self.acked:
+            index += 1
+        return index - 1
+
+    def ranges(self) -> list[tuple[int, int]]:
+        found: list[tuple[int, int]] = []
+        for index in sorted(i for i in self.acked if i > self.mark):
+            if found and found[-1][1] == index - 1:
+                found[-1] = (found[-1][0], index)
+            else:
+                found.append((index, index))
+        return found
+
+
+indexes = st.one_of(st.integers(0, 40), st.integers(500, 530), st.integers(1000, 1600))
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.tuples(st.booleans(), indexes), max_size=40))
+def test_acks_agree_with_a_plain_set(steps: list[tuple[bool, int]]) -> None:
+    state, twin = AckState(-1), DumbAcks()
+    for through, index in steps:
+        before = set(twin.acked)
+        if through:
+            twin.acked |= set(range(index + 1))
+            assert state.ack_through(index) == len(twin.acked - before)
+        else:
+            twin.acked.add(index)
+            assert state.ack(index) is (index not in before)
+        assert state.mark == twin.mark
+        assert state.above == len([i for i in twin.acked if i > twin.mark])
+        assert list(state.ranges()) == twin.ranges()
+        assert state.backlog(2000) == 2000 - len(twin.acked)
+        for probe in (0, index, index + 1, 511, 512, 1024):
+            assert state.is_acked(probe) is (probe in twin.acked)
+
+
+@settings(deadline=None)
+@given(st.sets(st.integers(0, 1500), max_size=200), st.integers(-1, 1600))
+def test_a_saved_state_is_restored(acked: set[int], mark: int) -> None:
+    state = AckState(mark)
+    for index in acked:
+        state.ack(index)
+    again = AckState(state.mark, state.ranges())
+    assert (again.mark, again.above, list(again.ranges())) == (
+        state.mark,
+        state.above,
+        list(state.ranges()),
+    )
+
+
+@pytest.mark.parametrize("order", [range(5000), reversed(range(5000))])
+def test_every_order_ends_with_nothing_left(order: range) -> None:
+    state = AckState(-1)
+    for index in order:
+        state.ack(index)
+    assert (state.mark, state.above, list(state.ranges())) == (4999, 0, [])

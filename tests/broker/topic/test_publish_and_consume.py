@@ -1,0 +1,190 @@
+"""What is published arrives, once, in order, and not again once it is acknowledged."""
+
+import pytest
+
+from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.topic.faces import InitialPosition, SubscriptionType
+from counterpoise.broker.topic.topics import TopicRegistry
+from counterpoise.wire.errors import ServerError
+from tests.broker.topic.conftest import World, entry
+
+EXCLUSIVE, SHARED = SubscriptionType.Exclusive, SubscriptionType.Shared
+
+
+async def test_receipts_come_in_order_with_positions(world: World) -> None:
+    producer = await world.producer()
+    await world.publish(producer, "a", "b", "c")
+    ledger = world.wire.receipts[0][3]
+    assert world.wire.receipts == [(producer.producer_id, n, n, ledger, n) for n in range(3)]
+
+
+@pytest.mark.parametrize("kind", list(SubscriptionType))
+async def test_a_consumer_gets_what_was_and_what_will_be_published(
+    world: World, kind: SubscriptionType
+) -> None:
+    producer = await world.producer()
+    await world.publish(producer, "a", "b")
+    consumer = await world.consumer(kind)
+    await world.publish(producer, "c")
+    await world.wire.until(lambda: world.wire.payloads(consumer) == ["a", "b", "c"])
+
+
+async def test_a_latest_subscription_starts_after_what_was_published(world: World) -> None:
+    producer = await world.producer()
+    await world.publish(producer, "before")
+    consumer = await world.consumer(initial_position=InitialPosition.Latest)
+    await world.publish(producer, "after")
+    assert world.wire.payloads(consumer) == ["after"]
+
+
+@pytest.mark.parametrize("kind", list(SubscriptionType))
+async def test_permits_bound_what_is_sent(world: World, kind: SubscriptionType) -> None:
+    producer = await world.producer()
+    await world.publish(producer, *"abcdef")
+    consumer = await world.consumer(kind, permits=2)
+    assert world.wire.payloads(consumer) == ["a", "b"]
+    consumer.flow(3)
+    assert world.wire.payloads(consumer) == list("abcde")
+
+
+@pytest.mark.parametrize("kind", list(SubscriptionType))
+async def test_a_batch_costs_as_many_permits_as_it_holds_messages(
+    world: World, kind: SubscriptionType
+) -> None:
+    producer = await world.producer()
+    producer.publish(0, 9, 10, entry("batch"))
+    producer.publish(10, 10, 1, entry("single"))
+    await world.wire.until(lambda: len(world.wire.receipts) == 2)
+    consumer = await world.consumer(kind, permits=4)
+    assert world.wire.payloads(consumer) == ["batch"]
+    assert consumer.permits == -6
+    consumer.flow(7)
+    assert world.wire.payloads(consumer) == ["batch", "single"]
+
+
+@pytest.mark.parametrize("kind", list(SubscriptionType))
+async def test_nothing_is_sent_into_a_full_connection(world: World, kind: SubscriptionType) -> None:
+    producer = await world.producer()
+    consumer = await world.consumer(kind)
+    world.wire.writable = False
+    await world.publish(producer, "a")
+    assert world.wire.payloads() == []
+    world.wire.writable = True
+    consumer.resume()
+    assert world.wire.payloads() == ["a"]
+
+
+@pytest.mark.parametrize("kind", list(SubscriptionType))
+async def test_only_what_was_not_acknowledged_comes_again(
+    world: World, kind: SubscriptionType
+) -> None:
+    producer = await world.producer()
+    await world.publish(producer, *"abcd")
+    first = await world.consumer(kind)
+    ids = world.wire.ids(first)
+    first.ack_individual([ids[0], ids[2]])
+    first.close()
+    second = await world.consumer(kind)
+    assert world.wire.payloads(second) == ["b", "d"]
+    assert first.subscription.backlog == 2
+
+
+async def test_a_cumulative_ack_takes_all_before_it(world: World) -> None:
+    producer = await world.producer()
+    await world.publish(producer, *"abcd")
+    consumer = await world.consumer()
+    ledger, entry_id, _ = world.wire.ids(consumer)[2]
+    consumer.ack_cumulative(ledger, entry_id)
+    assert consumer.subscription.backlog == 1
+
+
+async def test_a_batch_is_acknowledged_with_its_last_index(world: World) -> None:
+    producer = await world.producer()
+    producer.publish(0, 2, 3, entry("batch"))
+    await world.wire.until(lambda: len(world.wire.receipts) == 1)
+    consumer = await world.consumer(SHARED)
+    ledger, entry_id, _ = world.wire.ids(consumer)[0]
+    consumer.ack_individual([(ledger, entry_id, (0b101,))])
+    assert consumer.subscription.backlog == 1
+    consumer.ack_individual([(ledger, entry_id, ())])
+    assert consumer.subscription.backlog == 0
+
+
+async def test_redeliver_sends_an_exclusive_consumer_all_it_has_not_acked(world: World) -> None:
+    producer = await world.producer()
+    await world.publish(producer, *"abc")
+    consumer = await world.consumer()
+    consumer.ack_individual([world.wire.ids(consumer)[1]])
+    world.wire.deliveries.clear()
+    consumer.redeliver()
+    assert world.wire.payloads() == ["a", "c"]
+
+
+async def test_redeliver_counts_for_shared_consumers(world: World) -> None:
+    producer = await world.producer()
+    await world.publish(producer, *"abc")
+    consumer = await world.consumer(SHARED)
+    ledger, entry_id, _ = world.wire.ids(consumer)[1]
+    world.wire.deliveries.clear()
+    consumer.redeliver([(ledger, entry_id)])
+    consumer.redeliver([(ledger, entry_id)])
+    assert [m[2] for _, m in world.wire.deliveries] == [1, 2]
+    assert world.wire.payloads() == ["b", "b"]
+
+
+async def test_an_exclusive_subscription_has_one_consumer(world: World) -> None:
+    await world.consumer()
+    with pytest.raises(BrokerError, match="Exclusive consumer is already connected") as refused:
+        await world.consumer()
+    assert refused.value.code is ServerError.ConsumerBusy
+
+
+async def test_types_do_not_mix(world: World) -> None:
+    await world.consumer(SHARED)
+    with pytest.raises(BrokerError, match="different type") as refused:
+        await world.consumer(SubscriptionType.Failover)
+    assert refused.value.code is ServerError.ConsumerBusy
+
+
+async def test_a_producer_name_is_taken_once(world: World) -> None:
+    await world.producer(name="me")
+    with pytest.raises(BrokerError, match="'me' is already connected") as refused:
+        await world.producer(name="me")
+    assert refused.value.code is ServerError.ProducerBusy
+
+
+async def test_given_names_differ(world: World) -> None:
+    assert (await world.producer()).name != (await world.producer()).name
+
+
+async def test_unloading_keeps_everything_that_was_acknowledged(world: World) -> None:
+    producer = await world.producer()
+    consumer = await world.consumer(SHARED)
+    await world.publish(producer, *"abcd")
+    ids = world.wire.ids(consumer)
+    consumer.ack_individual([ids[0], ids[2]])
+    producer.publish(4, 4, 1, entry("e"))
+    bundle = world.cluster.bundle_of(world.name)
+    world.cluster.refused.add(bundle)
+    assert await world.registry.unload_bundle(bundle, "pulsar://next:6650") == 1
+    assert world.wire.receipts[-1][1] == 4
+    assert world.wire.closed_producers == [(producer.producer_id, "pulsar://next:6650")]
+    assert world.wire.closed_consumers == [(consumer.consumer_id, "pulsar://next:6650")]
+    with pytest.raises(BrokerError) as refused:
+        await world.topic()
+    assert refused.value.code is ServerError.ServiceNotReady
+
+    world.cluster.refused.clear()
+    world.registry = TopicRegistry(world.store, world.cluster, world.cluster, owner="broker-2")
+    again = await world.consumer(SHARED)
+    assert world.wire.payloads(again) == ["b", "d", "e"]
+
+
+async def test_a_fenced_owner_gives_no_receipt_and_lets_its_clients_go(world: World) -> None:
+    producer = await world.producer()
+    other = TopicRegistry(world.store, world.cluster, world.cluster, owner="broker-2")
+    await other.get(world.name)
+    producer.publish(0, 0, 1, entry("lost"))
+    await world.wire.until(lambda: bool(world.wire.closed_producers))
+    assert world.wire.receipts == []
+    assert world.name not in world.registry.loaded

@@ -13,6 +13,13 @@ from counterpoise.decide.placement.least_usage import (
 from counterpoise.decide.placement.options import PLACEMENT_PACKAGE, PlacementOptions
 from counterpoise.decide.placement.planned import AvgShedderPlacement
 from counterpoise.decide.placement.round_robin import RoundRobinBrokerSelector
+from counterpoise.decide.placement.selection import (
+    Chooser,
+    Selection,
+    Surroundings,
+    select_extensible,
+    select_modular,
+)
 from counterpoise.decide.placement.strategy import Placement, PlacementStrategy
 
 PLACEMENTS: Mapping[str, PlacementStrategy[Any]] = {
@@ -37,9 +44,14 @@ def placement_strategy(name: str) -> PlacementStrategy[Any]:
 
 __all__ = [
     "PLACEMENTS",
+    "Chooser",
     "Placement",
     "PlacementOptions",
     "PlacementStrategy",
+    "Selection",
+    "Surroundings",
     "place_by_store_usage",
     "placement_strategy",
+    "select_extensible",
+    "select_modular",
 ]

@@ -1,0 +1,134 @@
+"""Anti-affinity groups: namespaces that should not share a broker, nor a failure domain."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from counterpoise.decide.filters.outcome import FilterOutcome, Status, applied, unchanged
+from counterpoise.decide.plan import Rejection
+
+NAME = "anti_affinity"
+DEFAULT_DOMAIN = "default"
+
+
+def same_group(left: str | None, right: str | None) -> bool:
+    """Whether two namespaces are in one group: both named, equal but for case."""
+    if left is None or right is None or not left.strip() or not right.strip():
+        return False
+    return left.lower() == right.lower()
+
+
+def namespaces_in_group(
+    group: str,
+    namespaces_on: Mapping[str, Iterable[str]],
+    group_of: Mapping[str, str],
+) -> dict[str, int]:
+    """How many *namespaces* of a group each broker serves, as the modular manager counts.
+
+    Brokers with none are absent.
+    """
+    counts: Counter[str] = Counter()
+    for broker, namespaces in namespaces_on.items():
+        counts[broker] = sum(same_group(group_of.get(each), group) for each in set(namespaces))
+    return dict(+counts)
+
+
+def bundles_in_group(
+    group: str, owners: Mapping[str, str], group_of: Mapping[str, str]
+) -> dict[str, int]:
+    """How many *bundles* of a group each broker owns, as the extensible manager counts.
+
+    ``owners`` is broker by bundle. A namespace of four bundles counts four.
+    """
+    counts: Counter[str] = Counter()
+    for bundle, broker in owners.items():
+        if same_group(group_of.get(bundle.rpartition("/")[0]), group):
+            counts[broker] += 1
+    return dict(counts)
+
+
+def spread(
+    brokers: Sequence[str],
+    counts: Mapping[str, int] | None,
+    domains: Mapping[str, str] | None = None,
+) -> FilterOutcome:
+    """Keep the brokers that serve the group least; with ``domains``, of the domains that do.
+
+    ``counts`` is None when the namespace is in no group. Parity:
+    ``LoadManagerShared.filterAntiAffinityGroupOwnedBrokers`` of 4.0.7: a domain's count is the sum
+    over the candidates in it, and a broker of no known domain is in "default".
+    """
+    if counts is None:
+        return unchanged(NAME, Status.OFF, brokers, "the namespace is in no anti-affinity group")
+    left = list(brokers)
+    lost: list[Rejection] = []
+    if domains:
+        left, lost = _least_domains(brokers, counts, domains)
+    least = min((counts.get(broker, 0) for broker in left), default=0)
+
+    def judge(broker: str) -> Rejection | None:
+        count = counts.get(broker, 0)
+        if count == least:
+            return None
+        return Rejection(
+            broker,
+            "anti_affinity",
+            count,
+            least,
+            "",
+            "{subject} already serves {value} of the group, others only {limit}",
+        )
+
+    outcome = applied(NAME, left, judge, f"the group is served {least} times where least")
+    return FilterOutcome(
+        NAME, outcome.status, outcome.kept, (*lost, *outcome.dropped), outcome.reason
+    )
+
+
+def _least_domains(
+    brokers: Sequence[str], counts: Mapping[str, int], domains: Mapping[str, str]
+) -> tuple[list[str], list[Rejection]]:
+    sums: Counter[str] = Counter()
+    for broker in brokers:
+        sums[domains.get(broker, DEFAULT_DOMAIN)] += counts.get(broker, 0)
+    least = min(sums.values(), default=0)
+    kept = [each for each in brokers if sums[domains.get(each, DEFAULT_DOMAIN)] == least]
+    lost = [
+        Rejection(
+            each,
+            "failure_domain",
+            sums[domains.get(each, DEFAULT_DOMAIN)],
+            least,
+            "failureDomainsEnabled",
+            "{subject} is in a failure domain that serves the group {value} times, others {limit}",
+        )
+        for each in brokers
+        if sums[domains.get(each, DEFAULT_DOMAIN)] != least
+    ]
+    return kept, lost
+
+
+def may_unload(
+    bundle: str, broker: str, candidates: Sequence[str], counts: Mapping[str, int] | None
+) -> Rejection | None:
+    """Why a bundle of an anti-affinity group should stay where it is; None when it may go.
+
+    Parity: ``LoadManagerShared.shouldAntiAffinityNamespaceUnload`` of 4.0.7: it stays only when its
+    broker serves the group no more than anybody, and every candidate serves it as much.
+    """
+    if not counts:
+        return None
+    served = [counts.get(each, 0) for each in candidates]
+    least = min(served, default=0)
+    current = counts.get(broker, 0)
+    if least == 0 or current > least or any(each != least for each in served):
+        return None
+    return Rejection(
+        bundle,
+        "anti_affinity",
+        current,
+        least,
+        "",
+        "{subject} stays: every candidate serves its anti-affinity group as much, {limit} times",
+    )

@@ -1,0 +1,29 @@
+"""What the filters know of a broker besides its load."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerFacts:
+    """One broker's own words, from its load report or registration, and what it was just given."""
+
+    load_manager_class: str | None = None
+    version: str | None = None
+    persistent_topics: bool = True
+    non_persistent_topics: bool = True
+    topics: int = 0
+    """Topics it serves by its last report."""
+    preallocated_topics: int = 0
+    """Topics of bundles assigned to it since (modular only)."""
+
+
+UNKNOWN = BrokerFacts()
+"""What is taken for granted of a broker that has sent nothing yet."""
+
+
+def broker_host(broker: str) -> str:
+    """The host of a broker id, which isolation policies match: the part before the last colon."""
+    host, mark, _ = broker.rpartition(":")
+    return host if mark else broker

@@ -1,0 +1,164 @@
+"""Namespace isolation policies: which brokers a namespace may use, and which it must share."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from counterpoise.decide.filters.facts import UNKNOWN, BrokerFacts, broker_host
+from counterpoise.decide.filters.outcome import FilterOutcome, applied
+from counterpoise.decide.plan import Rejection
+from counterpoise.load.fields import LoadDataError, read_object, read_text, read_texts
+
+NAME = "isolation_policies"
+
+
+@dataclass(frozen=True, slots=True)
+class IsolationPolicy:
+    """Brokers set aside for namespaces: primaries, and secondaries for when those run short.
+
+    All patterns are regular expressions that must match in full: of the namespace, and of the
+    broker's host. Secondaries join when fewer than ``min_limit`` primaries are candidates.
+    ``usage_threshold`` is read but, as in Pulsar's modular and extensible managers, not heeded.
+    """
+
+    namespaces: tuple[str, ...]
+    primary: tuple[str, ...]
+    secondary: tuple[str, ...] = ()
+    min_limit: int = 1
+    usage_threshold: int = 100
+
+    @staticmethod
+    def from_json(value: object, path: str = "policy") -> IsolationPolicy:
+        """Read ``NamespaceIsolationData``; raises ``LoadDataError`` naming the field."""
+        data = read_object(value, path)
+        namespaces, primary, secondary = (
+            _read_patterns(data.get(name) or [], f"{path}.{name}")
+            for name in ("namespaces", "primary", "secondary")
+        )
+        where = f"{path}.auto_failover_policy"
+        failover = data.get("auto_failover_policy") or data.get("autoFailoverPolicy") or {}
+        numbers = read_object(read_object(failover, where).get("parameters") or {}, where)
+        return IsolationPolicy(
+            namespaces,
+            primary,
+            secondary,
+            _read_count(numbers.get("min_limit", "1"), f"{where}.parameters.min_limit"),
+            _read_count(numbers.get("usage_threshold", "100"), f"{where}.parameters"),
+        )
+
+    def governs(self, namespace: str) -> bool:
+        """Whether this policy is about the namespace."""
+        return matches(self.namespaces, namespace)
+
+
+def matches(patterns: Sequence[str], text: str) -> bool:
+    """Whether any of the regular expressions matches the whole text."""
+    return any(re.fullmatch(pattern, text) for pattern in patterns)
+
+
+def governing_policy(
+    namespace: str, policies: Mapping[str, IsolationPolicy]
+) -> tuple[str, IsolationPolicy] | None:
+    """The first policy about this namespace, by name (in Pulsar: by the order of its hash map)."""
+    for name in sorted(policies):
+        if policies[name].governs(namespace):
+            return name, policies[name]
+    return None
+
+
+def isolate(
+    namespace: str,
+    brokers: Sequence[str],
+    policies: Mapping[str, IsolationPolicy],
+    facts: Mapping[str, BrokerFacts],
+    *,
+    persistent: bool = True,
+) -> FilterOutcome:
+    """Keep the brokers that a namespace's policy allows; without one, those that none reserves.
+
+    Parity: ``LoadManagerShared.applyNamespacePolicies`` of 4.0.7. Quirks kept: under a policy
+    nobody asks whether a broker serves the topic's domain, and being another policy's secondary
+    reserves no broker.
+    """
+    found = governing_policy(namespace, policies)
+    if found is None:
+        return _shared(brokers, policies, facts, persistent=persistent)
+    name, policy = found
+    primaries = [each for each in brokers if matches(policy.primary, broker_host(each))]
+    short = len(primaries) < policy.min_limit
+    limit = f"{len(primaries)} of at least {policy.min_limit} primaries are there"
+
+    def judge(broker: str) -> Rejection | None:
+        if broker in primaries:
+            return None
+        secondary = matches(policy.secondary, broker_host(broker))
+        if secondary and short:
+            return None
+        return Rejection(
+            broker,
+            "secondary_not_needed" if secondary else "not_in_isolation_policy",
+            len(primaries) if secondary else None,
+            policy.min_limit if secondary else None,
+            "",
+            "{subject} is a secondary of policy " + _quoted(name) + f", and {limit}"
+            if secondary
+            else "{subject} is no broker of isolation policy " + _quoted(name),
+        )
+
+    reason = f"policy {name!r} governs {namespace}; {limit}" + (
+        ", so secondaries join" if short and policy.secondary else ""
+    )
+    return applied(NAME, brokers, judge, reason)
+
+
+def _shared(
+    brokers: Sequence[str],
+    policies: Mapping[str, IsolationPolicy],
+    facts: Mapping[str, BrokerFacts],
+    *,
+    persistent: bool,
+) -> FilterOutcome:
+    def judge(broker: str) -> Rejection | None:
+        fact = facts.get(broker, UNKNOWN)
+        if not (fact.persistent_topics if persistent else fact.non_persistent_topics):
+            kind, setting = (
+                ("persistent", "enablePersistentTopics")
+                if persistent
+                else ("non-persistent", "enableNonPersistentTopics")
+            )
+            sentence = f"{{subject}} serves no {kind} topics ({{setting}})"
+            return Rejection(broker, "topic_domain", None, None, setting, sentence)
+        for name in sorted(policies):
+            if matches(policies[name].primary, broker_host(broker)):
+                sentence = "{subject} is reserved by isolation policy " + _quoted(name)
+                return Rejection(broker, "reserved", None, None, "", sentence)
+        return None
+
+    return applied(NAME, brokers, judge, "no isolation policy governs the namespace")
+
+
+def _quoted(name: str) -> str:
+    """A policy's name inside a template, braces kept."""
+    return repr(name).replace("{", "{{").replace("}", "}}")
+
+
+def _read_patterns(value: object, path: str) -> tuple[str, ...]:
+    patterns = read_texts(value, path)
+    for index, pattern in enumerate(patterns):
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            expected = f"a regular expression ({error})"
+            raise LoadDataError(f"{path}[{index}]", expected, pattern) from None
+    return patterns
+
+
+def _read_count(value: Any, path: str) -> int:
+    text = str(value) if isinstance(value, int) else read_text(value, path)
+    try:
+        return int(text)
+    except ValueError:
+        raise LoadDataError(path, "a whole number", value) from None

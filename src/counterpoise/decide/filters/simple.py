@@ -1,0 +1,105 @@
+"""The filters that hold one fact about each broker against one limit."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from counterpoise.decide.filters.facts import UNKNOWN, BrokerFacts
+from counterpoise.decide.filters.outcome import FilterOutcome, Status, applied, unchanged
+from counterpoise.decide.plan import Rejection
+
+_MAX_TOPICS = "loadBalancerBrokerMaxTopics"
+
+
+def below_max_topics(
+    brokers: Sequence[str], facts: Mapping[str, BrokerFacts], limit: int
+) -> FilterOutcome:
+    """Keep brokers with at most ``limit`` topics; heeded only while it leaves somebody (modular).
+
+    Topics of bundles just assigned count too. Parity:
+    ``LoadManagerShared.filterBrokersWithLargeTopicCount`` of 4.0.7.
+    """
+
+    def judge(broker: str) -> Rejection | None:
+        fact = facts.get(broker, UNKNOWN)
+        topics = fact.topics + fact.preallocated_topics
+        return None if topics <= limit else _too_many(broker, topics, limit, "more than")
+
+    outcome = applied("max_topics", brokers, judge, f"at most {limit} topics")
+    if not outcome.kept and brokers:
+        reason = f"every broker has more than {limit} topics ({_MAX_TOPICS}), so none is refused"
+        return unchanged("max_topics", Status.SET_ASIDE, brokers, reason)
+    return outcome
+
+
+def under_max_topics(
+    brokers: Sequence[str], facts: Mapping[str, BrokerFacts], limit: int
+) -> FilterOutcome:
+    """Keep brokers with fewer than ``limit`` topics, even if nobody is left (extensible).
+
+    Parity: ``extensions.filter.BrokerMaxTopicCountFilter`` of 4.0.7: ``limit`` itself is too many.
+    """
+
+    def judge(broker: str) -> Rejection | None:
+        topics = facts.get(broker, UNKNOWN).topics
+        return None if topics < limit else _too_many(broker, topics, limit, "not fewer than")
+
+    return applied("max_topics", brokers, judge, f"fewer than {limit} topics")
+
+
+def _too_many(broker: str, topics: int, limit: int, how: str) -> Rejection:
+    sentence = f"{{subject}} has {{value}} topics, {how} {{limit}} ({{setting}})"
+    return Rejection(broker, "max_topics", topics, limit, _MAX_TOPICS, sentence)
+
+
+def same_load_manager(
+    brokers: Sequence[str], facts: Mapping[str, BrokerFacts], wanted: str
+) -> FilterOutcome:
+    """Keep brokers that run our own load manager; one that has said nothing stays.
+
+    Parity: both managers' ``BrokerLoadManagerClassFilter`` of 4.0.7.
+    """
+
+    def judge(broker: str) -> Rejection | None:
+        if broker not in facts or facts[broker].load_manager_class == wanted:
+            return None
+        sentence = "{subject} runs another load manager than this broker ({setting})"
+        return Rejection(broker, "load_manager", None, None, "loadManagerClassName", sentence)
+
+    return applied("load_manager", brokers, judge, f"runs {wanted.rpartition('.')[2]}")
+
+
+def fewest_of_namespace(
+    brokers: Sequence[str], counts: Mapping[str, int], *, enabled: bool = True
+) -> FilterOutcome:
+    """Keep the brokers with the fewest bundles of this namespace; absent from ``counts`` is none.
+
+    Parity: ``LoadManagerShared.removeMostServicingBrokersForNamespace`` of 4.0.7. On by default,
+    it decides before any load is looked at.
+    """
+    name, setting = "even_distribution", "loadBalancerDistributeBundlesEvenlyEnabled"
+    if not enabled:
+        return unchanged(name, Status.OFF, brokers, f"{setting} is false")
+    least = min((counts.get(broker, 0) for broker in brokers), default=0)
+
+    def judge(broker: str) -> Rejection | None:
+        count = counts.get(broker, 0)
+        if count == least:
+            return None
+        sentence = "{subject} has {value} bundles of the namespace, others {limit} ({setting})"
+        return Rejection(broker, "even_distribution", count, least, setting, sentence)
+
+    return applied(name, brokers, judge, f"{least} bundles of the namespace is the fewest")
+
+
+def not_draining(brokers: Sequence[str], draining: Collection[str]) -> FilterOutcome:
+    """Keep the brokers that are not being emptied."""
+    if not draining:
+        return unchanged("draining", Status.OFF, brokers, "no broker is being emptied")
+
+    def judge(broker: str) -> Rejection | None:
+        if broker not in draining:
+            return None
+        return Rejection(broker, "draining", None, None, "", "{subject} is being emptied")
+
+    return applied("draining", brokers, judge, f"{len(draining)} brokers are being emptied")

@@ -1,0 +1,167 @@
+"""From all brokers to one: the filters in Pulsar's order, then a placement strategy."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from types import MappingProxyType
+from typing import Any, Generic, TypeVar
+
+from counterpoise.decide.filters.anti_affinity import spread
+from counterpoise.decide.filters.facts import BrokerFacts
+from counterpoise.decide.filters.isolation import IsolationPolicy, isolate
+from counterpoise.decide.filters.options import FilterOptions
+from counterpoise.decide.filters.outcome import FilterOutcome, Status
+from counterpoise.decide.filters.simple import (
+    below_max_topics,
+    fewest_of_namespace,
+    not_draining,
+    same_load_manager,
+    under_max_topics,
+)
+from counterpoise.decide.filters.versions import latest_version
+from counterpoise.decide.placement.least_usage import place_by_store_usage
+from counterpoise.decide.placement.options import PlacementOptions
+from counterpoise.decide.placement.strategy import Placement, PlacementStrategy
+from counterpoise.load.view import ClusterView
+from counterpoise.names.namespace import SYSTEM_NAMESPACE_TEXT
+
+M = TypeVar("M")
+
+_EMPTY: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a bundle's placement depends on besides load, as the deciding broker knows it."""
+
+    brokers: Sequence[str]
+    """Every available broker, in any order that is the same each time."""
+    facts: Mapping[str, BrokerFacts] = field(default_factory=lambda: _EMPTY)
+    policies: Mapping[str, IsolationPolicy] = field(default_factory=lambda: _EMPTY)
+    namespace_bundles: Mapping[str, int] = field(default_factory=lambda: _EMPTY)
+    """How many bundles of this namespace each broker has, those just assigned included."""
+    anti_affinity: Mapping[str, int] | None = None
+    """How often each broker serves the namespace's anti-affinity group; None without one."""
+    domains: Mapping[str, str] = field(default_factory=lambda: _EMPTY)
+    """Failure domain by broker."""
+    draining: Collection[str] = ()
+    persistent: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Selection(Generic[M]):
+    """The broker chosen, and every step that led there."""
+
+    placement: Placement[M]
+    outcomes: tuple[FilterOutcome, ...]
+    notes: tuple[str, ...] = ()
+    """Where the ordinary way was left, and why, as sentences."""
+
+    @property
+    def broker(self) -> str | None:
+        """The broker chosen, None when there is none."""
+        return self.placement.broker
+
+
+@dataclass(frozen=True, slots=True)
+class Chooser(Generic[M]):
+    """A placement strategy with all it needs but the bundle and the candidates."""
+
+    strategy: PlacementStrategy[M]
+    view: ClusterView
+    options: PlacementOptions
+    rng: Random | None = None
+
+    def overloaded(self, broker: str | None) -> bool:
+        """Whether a broker is above ``loadBalancerBrokerOverloadedThresholdPercentage``."""
+        row = None if broker is None else self.view.broker_index(broker)
+        if row is None:
+            return False
+        usage = self.view.weighted_usage(self.options.weights.modular)[row]
+        return bool(usage > self.options.overloaded_threshold_percentage / 100.0)
+
+
+def select_modular(
+    bundle: str,
+    around: Surroundings,
+    chooser: Chooser[M],
+    memory: M,
+    options: FilterOptions,
+) -> Selection[M]:
+    """The modular manager's way: policies, topic cap, anti-affinity, evenness, class and version.
+
+    When class and version leave nobody or cannot judge, everybody the policies allow is back. When
+    the strategy's choice is overloaded, it chooses once more, among all the policies allow.
+
+    Parity: ``ModularLoadManagerImpl.selectBroker`` of 4.0.7. Brokers that are being emptied are
+    passed over first, which Pulsar does not know.
+    """
+    namespace = bundle.rpartition("/")[0]
+    staying = not_draining(around.brokers, around.draining)
+    allowed = isolate(
+        namespace, staying.kept, around.policies, around.facts, persistent=around.persistent
+    )
+    outcomes = [staying, allowed]
+
+    def apply(outcome: FilterOutcome) -> tuple[str, ...]:
+        outcomes.append(outcome)
+        return outcome.kept
+
+    left = apply(below_max_topics(allowed.kept, around.facts, options.max_topics))
+    domains = around.domains if options.failure_domains else None
+    left = apply(spread(left, around.anti_affinity, domains))
+    even = options.distribute_evenly or namespace == SYSTEM_NAMESPACE_TEXT
+    left = apply(fewest_of_namespace(left, around.namespace_bundles, enabled=even))
+    left = apply(same_load_manager(left, around.facts, options.load_manager_class))
+    left = apply(latest_version(left, around.facts, enabled=options.prefer_later_versions))
+    notes = []
+    if not left or outcomes[-1].status is Status.FAILED:
+        why = outcomes[-1].reason if left else "no broker passes every filter"
+        notes.append(f"{why}; all that the policies allow are candidates again")
+        left = allowed.kept
+    placed = chooser.strategy.place(
+        bundle, left, chooser.view, memory, chooser.options, chooser.rng
+    )
+    if chooser.overloaded(placed.broker):
+        notes.append(f"{placed.broker} is overloaded; chosen again among all the policies allow")
+        again = chooser.strategy.place(
+            bundle, allowed.kept, chooser.view, placed.memory, chooser.options, chooser.rng
+        )
+        placed = again if again.broker is not None else placed
+    return Selection(placed, tuple(outcomes), tuple(notes))
+
+
+def select_extensible(
+    bundle: str,
+    around: Surroundings,
+    usage_ema: Mapping[str, float],
+    options: FilterOptions,
+    placement: PlacementOptions,
+    rng: Random | None = None,
+) -> Selection[None]:
+    """The extensible manager's way: class, topic cap, version, anti-affinity, policies.
+
+    Nothing brings a broker back that a filter dropped; a filter that cannot judge drops nobody.
+
+    Parity: ``ExtensibleLoadManagerImpl`` of 4.0.7 with its own LeastResourceUsageWithWeight.
+    """
+    namespace = bundle.rpartition("/")[0]
+    outcomes: list[FilterOutcome] = []
+
+    def apply(outcome: FilterOutcome) -> tuple[str, ...]:
+        outcomes.append(outcome)
+        return outcome.kept
+
+    left = apply(not_draining(around.brokers, around.draining))
+    left = apply(same_load_manager(left, around.facts, options.load_manager_class))
+    left = apply(under_max_topics(left, around.facts, options.max_topics))
+    left = apply(latest_version(left, around.facts, enabled=options.prefer_later_versions))
+    domains = around.domains if options.failure_domains else None
+    left = apply(spread(left, around.anti_affinity, domains))
+    left = apply(
+        isolate(namespace, left, around.policies, around.facts, persistent=around.persistent)
+    )
+    placed = place_by_store_usage(left, usage_ema, placement, rng)
+    return Selection(placed, tuple(outcomes))

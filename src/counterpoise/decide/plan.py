@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Generic, TypeVar, overload
 
+from counterpoise.load.fields import to_json
+
 M = TypeVar("M")
 
 
@@ -16,10 +18,6 @@ class Kind(StrEnum):
     TRANSFER = "transfer"
     """Taken from its broker and given to a named one."""
     SPLIT = "split"
-
-
-def _sentence(template: str, figures: Mapping[str, Any], **names: str | None) -> str:
-    return template.format(**figures, **names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +41,8 @@ class Decision:
     @property
     def sentence(self) -> str:
         """Why, for a person."""
-        return _sentence(
-            self.template,
-            self.figures,
+        return self.template.format(
+            **self.figures,
             bundle=self.bundle,
             source=self.source,
             destination=self.destination,
@@ -60,7 +57,7 @@ class Decision:
             "reason": self.reason,
             "kind": self.kind.value,
             "sentence": self.sentence,
-            "figures": dict(self.figures),
+            "figures": to_json(self.figures),
         }
 
 
@@ -78,12 +75,18 @@ class Rejection:
     limit: float | None
     setting: str
     template: str
+    figures: Mapping[str, Any] = field(default_factory=dict)
+    """What else the sentence names."""
 
     @property
     def sentence(self) -> str:
         """Why, for a person."""
         return self.template.format(
-            subject=self.subject, value=self.value, limit=self.limit, setting=self.setting
+            **self.figures,
+            subject=self.subject,
+            value=self.value,
+            limit=self.limit,
+            setting=self.setting,
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -91,8 +94,8 @@ class Rejection:
         return {
             "subject": self.subject,
             "rule": self.rule,
-            "value": self.value,
-            "limit": self.limit,
+            "value": to_json(self.value),
+            "limit": to_json(self.limit),
             "setting": self.setting,
             "sentence": self.sentence,
         }

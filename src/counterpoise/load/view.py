@@ -7,9 +7,9 @@ name.
 """
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -157,10 +157,14 @@ class ClusterView:
         found: Indices = self.members[self.offsets[broker] : self.offsets[broker + 1]]
         return found
 
-    def candidates(self, broker: int) -> Indices:
-        """The bundles of a broker that may be unloaded: movable, and not unloaded recently."""
+    def candidates(self, broker: int, movable: Masks | None = None) -> Indices:
+        """The bundles of a broker that may be unloaded: movable, and not unloaded recently.
+
+        ``movable`` replaces the bundles' own column, for a strategy with another rule.
+        """
         rows = self.reported_by(broker)
-        free: Indices = rows[self.bundle.movable[rows] & ~self.bundle.recently_unloaded[rows]]
+        may_move = (self.bundle.movable if movable is None else movable)[rows]
+        free: Indices = rows[may_move & ~self.bundle.recently_unloaded[rows]]
         return free
 
     def weighted_usage(self, weights: Floats) -> Floats:
@@ -189,14 +193,26 @@ def _sorted_order(names: Sequence[str]) -> tuple[Indices, Indices]:
     return order, rank
 
 
-def movable_mask(bundles: Sequence[str]) -> Masks:
-    """Which bundles a shedder may touch: all but those of a namespace bound to one broker."""
+def movable_mask(bundles: Sequence[str], bound: Callable[[str], bool] = bound_to_broker) -> Masks:
+    """Which bundles a shedder may touch: all but those of a namespace bound to one broker.
+
+    ``bound`` tells such a namespace; by default the rule of 4.0.7.
+    """
     mask = np.ones(len(bundles), dtype=np.bool_)
     for index, name in enumerate(bundles):
-        if name.startswith(("pulsar/", "sla-monitor/")):
-            namespace = name.rpartition("/")[0]
-            mask[index] = not bound_to_broker(namespace if "/" in namespace else name)
+        if name.startswith(BOUND_TENANTS):
+            mask[index] = not bound(bundle_namespace(name))
     return mask
+
+
+BOUND_TENANTS: Final = ("pulsar/", "sla-monitor/")
+"""How the names of all bundles begin that may be bound to a broker."""
+
+
+def bundle_namespace(bundle: str) -> str:
+    """The namespace in a bundle's name; a name without one stands for itself."""
+    namespace = bundle.rpartition("/")[0]
+    return namespace if "/" in namespace else bundle
 
 
 def unloaded_mask(bundles: Sequence[str], recently_unloaded: Mapping[str, Any]) -> Masks:

@@ -1,5 +1,6 @@
 """AvgShedder (PIP-364): pair the busiest broker with the idlest, and move between the two."""
 
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from random import Random
@@ -7,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from counterpoise.decide.placement.planned import load_key
 from counterpoise.decide.plan import Decision, Kind, Plan, Rejection, Rejections
 from counterpoise.decide.shedding.candidates import (
     Ranked,
@@ -16,10 +18,11 @@ from counterpoise.decide.shedding.candidates import (
 )
 from counterpoise.decide.shedding.explain import lone_bundle, no_candidates
 from counterpoise.decide.shedding.options import AvgOptions
-from counterpoise.decide.shedding.usage import modular_weights
 from counterpoise.load.fields import read_integer, read_object, read_text
 from counterpoise.load.rates import Floats
-from counterpoise.load.view import ClusterView
+from counterpoise.load.view import BOUND_TENANTS, ClusterView, Masks, bundle_namespace
+from counterpoise.names.errors import InvalidName
+from counterpoise.names.namespace import NamespaceName
 
 _LOW = "loadBalancerAvgShedderLowThreshold"
 _LOW_HITS = "loadBalancerAvgShedderHitCountLowThreshold"
@@ -37,8 +40,9 @@ class AvgMemory:
     """How often each broker was in an uneven pair, and where bundles were promised to go.
 
     ``destinations`` is what the placement half of the strategy heeds: the broker that a moved
-    bundle was taken away for. Pulsar keys it by the bundle's *statistics* rather than by its name,
-    so there an entry is lost at the next sample, and bundles with equal statistics share one.
+    bundle was taken away for, by :func:`~counterpoise.decide.placement.planned.load_key`. As in
+    Pulsar that is the bundle's *statistics* rather than its name, so an entry is not found again
+    after the next sample, and bundles with equal statistics share one.
     """
 
     low_hits: Mapping[str, int] = field(default_factory=dict)
@@ -77,6 +81,8 @@ class AvgShedder:
 
     Different from 4.0.7 on purpose: its comparator cuts the difference of two scores to an integer,
     which is no order and can throw; 4.2.4 compares the scores themselves, and so does this class.
+    As in 4.2.4 the namespaces that stay with their broker are ``pulsar/<host>:<port>`` and
+    ``sla-monitor/<host>:<port>``; the names of three parts that 4.0.7 knows are not among them.
     Among brokers with equal scores any order is admissible, and any bundle among equals.
     """
 
@@ -117,14 +123,14 @@ class AvgShedder:
         """Decide what moves between uneven pairs; ``now_ms`` and ``rng`` are not used."""
         del now_ms, rng
         with np.errstate(all="ignore"):
-            scores = view.weighted_usage(modular_weights(options.weights)) * 100.0
+            scores = view.weighted_usage(options.weights.modular) * 100.0
         hits = _Hits(dict(memory.low_hits), dict(memory.high_hits))
         pairs = _pairs(view, scores, options, hits)
         names = view.brokers
         ripe = [pair for pair in pairs if hits.ripe((names[pair.low], names[pair.high]), options)]
-        moves = _Moves(view, scores, options)
+        moves = _Moves(view, scores, options, _movable(view) if ripe else view.bundle.movable)
         decisions = [decision for pair in ripe for decision in moves.of(pair)]
-        promised = {decision.bundle: str(decision.destination) for decision in decisions}
+        promised = {load_key(view, move.bundle): str(move.destination) for move in decisions}
         after = AvgMemory(hits.low, hits.high, {**memory.destinations, **promised})
         moved = frozenset(decision.source for decision in decisions)
         return Plan(
@@ -189,6 +195,24 @@ def _pairs(view: ClusterView, scores: Floats, options: AvgOptions, hits: _Hits) 
     return pairs
 
 
+def _movable(view: ClusterView) -> Masks:
+    """Which bundles may move by 4.2.4's rule; the names are sorted, so few need a look."""
+    movable = np.ones(len(view.bundles), dtype=np.bool_)
+    for tenant in BOUND_TENANTS:
+        start = bisect_left(view.bundles, tenant)
+        end = bisect_left(view.bundles, tenant[:-1] + "0")  # "0" follows "/"
+        for row in range(start, end):
+            movable[row] = not _bound(bundle_namespace(view.bundles[row]))
+    return movable
+
+
+def _bound(namespace: str) -> bool:
+    try:
+        return NamespaceName.parse(namespace).bound_broker is not None
+    except InvalidName:
+        return False
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Moves:
     """What a ripe pair moves."""
@@ -196,6 +220,7 @@ class _Moves:
     view: ClusterView
     scores: Floats
     options: AvgOptions
+    movable: Masks
 
     def quota(self, pair: _Pair) -> tuple[float, str]:
         """How much to move, and in which unit; the rate counts unless it is not worth it."""
@@ -217,7 +242,8 @@ class _Moves:
         if not self.worth_it(quota, unit):
             return []
         view = self.view
-        ranked = by_throughput(view, pair.high) if unit == "B/s" else by_rate(view, pair.high)
+        rank = by_throughput if unit == "B/s" else by_rate
+        ranked = rank(view, pair.high, self.movable)
         figures = {
             "high": float(self.scores[pair.high]),
             "low": float(self.scores[pair.low]),
@@ -283,8 +309,9 @@ def _waiting(
         float(max(counts.get(broker, 0), counts.get(partner, 0))),
         float(options.high_hits if high else options.low_hits),
         _HIGH_HITS if high else _LOW_HITS,
-        f"{{subject}} is {pair.gap:.1f} points above {partner} for {{value:.0f}} calls now; "
-        "at {limit:.0f} something moves ({setting})",
+        "{subject} is {gap:.1f} points above {partner} for {value:.0f} calls now; at {limit:.0f} "
+        "something moves ({setting})",
+        {"gap": pair.gap, "partner": partner},
     )
 
 
@@ -303,7 +330,7 @@ def _nothing_fits(moves: _Moves, pair: _Pair) -> Rejection:
         )
     if not moves.view.broker.bundle_count[pair.high]:
         return lone_bundle(moves.view, pair.high)
-    if not len(moves.view.candidates(pair.high)):
+    if not len(moves.view.candidates(pair.high, moves.movable)):
         return no_candidates(moves.view, pair.high)
     return Rejection(
         broker,
@@ -311,6 +338,7 @@ def _nothing_fits(moves: _Moves, pair: _Pair) -> Rejection:
         None,
         quota,
         _MAX,
-        f"no bundle of {{subject}} carries at most the {{limit:,.0f}} {unit} to be moved "
-        "({setting}); split its bundles",
+        "no bundle of {subject} carries at most the {limit:,.0f} {unit} to be moved ({setting}); "
+        "split its bundles",
+        {"unit": unit},
     )

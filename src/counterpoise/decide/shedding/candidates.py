@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from counterpoise.load.rates import Floats, Indices
-from counterpoise.load.view import ClusterView
+from counterpoise.load.view import ClusterView, Masks
 
 _INT64_MAX = np.iinfo(np.int64).max
 
@@ -41,19 +41,19 @@ class Ranked(NamedTuple):
     values: Floats
 
 
-def by_throughput(view: ClusterView, broker: int) -> Ranked:
+def by_throughput(view: ClusterView, broker: int, movable: Masks | None = None) -> Ranked:
     """A broker's candidates by short-term bytes/s in plus out; ties by name.
 
     Java leaves ties in the order of a hash table, so among bundles of equal throughput any is
     admissible.
     """
-    rows = view.candidates(broker)
+    rows = view.candidates(broker, movable)
     return _ranked(rows, view.bundle.short.throughput(rows))
 
 
-def by_rate(view: ClusterView, broker: int) -> Ranked:
+def by_rate(view: ClusterView, broker: int, movable: Masks | None = None) -> Ranked:
     """A broker's candidates by short-term messages/s in plus out; ties by name (see above)."""
-    rows = view.candidates(broker)
+    rows = view.candidates(broker, movable)
     return _ranked(rows, view.bundle.short.rate(rows))
 
 

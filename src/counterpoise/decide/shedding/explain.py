@@ -3,11 +3,22 @@
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from counterpoise.decide.plan import Decision, Kind, Rejection
 from counterpoise.decide.shedding.candidates import Ranked
+from counterpoise.load.rates import Floats
+from counterpoise.load.usage import RESOURCES
 from counterpoise.load.view import ClusterView
 
 GRACE_PERIOD = "loadBalancerSheddingGracePeriodMinutes"
+
+
+def scarcest(view: ClusterView, broker: int, weights: Floats) -> str:
+    """The resource that decides a broker's weighted use, by the load report's name for it."""
+    with np.errstate(all="ignore"):
+        products = view.broker.usage[broker].astype(np.float64) * weights
+    return RESOURCES[int(np.argmax(np.nan_to_num(products, nan=-np.inf)))]
 
 
 def unload(

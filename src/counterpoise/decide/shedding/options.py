@@ -3,10 +3,8 @@
 from dataclasses import dataclass
 from typing import Final
 
-from counterpoise.decide.weights import ResourceWeights
+from counterpoise.decide.weights import DEFAULT_WEIGHTS, ResourceWeights
 from counterpoise.names.options import option
-
-DEFAULT_WEIGHTS: Final = ResourceWeights()
 
 
 @dataclass(frozen=True, slots=True)

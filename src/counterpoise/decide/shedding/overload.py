@@ -9,10 +9,9 @@ import numpy as np
 
 from counterpoise.decide.plan import Decision, Plan, Rejection, Rejections
 from counterpoise.decide.shedding.candidates import by_throughput, how_many
-from counterpoise.decide.shedding.explain import lone_bundle, no_candidates, unload
+from counterpoise.decide.shedding.explain import lone_bundle, no_candidates, scarcest, unload
 from counterpoise.decide.shedding.options import OverloadOptions
 from counterpoise.decide.shedding.strategy import NoMemory
-from counterpoise.decide.shedding.usage import modular_weights, scarcest
 from counterpoise.load.rates import Floats
 from counterpoise.load.view import ClusterView
 
@@ -62,7 +61,7 @@ class OverloadShedder:
     ) -> Plan[NoMemory]:
         """Decide what every overloaded broker sheds; ``now_ms`` and ``rng`` are not used."""
         del now_ms, rng
-        weights = modular_weights(options.weights)
+        weights = options.weights.modular
         usage = view.weighted_usage(weights)
         limit = options.overloaded_threshold_percentage / 100.0
         overloaded = np.flatnonzero(~(usage < limit))

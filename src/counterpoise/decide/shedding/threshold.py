@@ -11,7 +11,6 @@ from counterpoise.decide.plan import Decision, Plan, Rejection, Rejections
 from counterpoise.decide.shedding.candidates import by_throughput, how_many
 from counterpoise.decide.shedding.explain import lone_bundle, no_candidates, unload
 from counterpoise.decide.shedding.options import ThresholdOptions
-from counterpoise.decide.shedding.usage import modular_weights
 from counterpoise.load.fields import read_number, read_object, write_number
 from counterpoise.load.rates import Floats, sum_in_order
 from counterpoise.load.view import ClusterView
@@ -110,7 +109,7 @@ class ThresholdShedder:
     ) -> Plan[ThresholdMemory]:
         """Decide what brokers above the average shed; ``now_ms`` and ``rng`` are not used."""
         del now_ms, rng
-        latest = view.weighted_usage(modular_weights(options.weights))
+        latest = view.weighted_usage(options.weights.modular)
         memory, cluster = _step(view, memory, latest, options)
         if cluster.average == 0:
             return Plan((), Rejections(lambda: _idle(view)), memory)

@@ -1,0 +1,78 @@
+"""``counterpoise decide shed``: which bundles a strategy would take from which brokers."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from counterpoise.app.conf import add_conf_arguments, read_conf, settings_from
+from counterpoise.app.json_lines import answer_lines
+from counterpoise.decide.shedding import SHEDDERS, find_shedder
+from counterpoise.load.fields import read_integer, read_object, read_texts
+
+DEFAULT = "ThresholdShedder"
+_OPTION = "loadBalancerLoadSheddingStrategy"
+
+EPILOG = """\
+one line of standard input, Pulsar's own LoadData as JSON:
+  {"now": MS, "brokerData": {"b1:8080": {"localData": LocalBrokerData,
+     "timeAverageData": TimeAverageBrokerData, "preallocatedBundleData": {}}},
+   "bundleData": {"tenant/ns/0x00000000_0x80000000": BundleData}, "recentlyUnloadedBundles": {}}
+for TransferShedder:
+  {"now": MS, "brokers": {"b1:8080": {"brokerLoadData": BrokerLoadData,
+     "topBundlesLoadData": TopBundlesLoadData}},
+   "recentlyUnloadedBundles": {}, "recentlyUnloadedBrokers": {}}
+and its answer:
+  {"decisions": [{"broker": "b1:8080", "bundle": "...", "destination": null, "reason": "...",
+     "sentence": "...", ...}], "rejections": [{"subject": "b2:8080", "setting": "...", ...}]}
+
+Lines are seen in order by one strategy, which remembers what Pulsar's would.
+"""
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``decide shed``."""
+    parser = subparsers.add_parser(
+        "shed",
+        help="which bundles would be unloaded, and why not others",
+        description="Answers each line of load data with the bundles a strategy would move.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    names = sorted({made.name for made in SHEDDERS.values()})
+    parser.add_argument(
+        "--strategy",
+        metavar="NAME",
+        help=f"{', '.join(names)}, Pulsar's class name, or module:Class of your own; without it, "
+        f"{_OPTION}, else {DEFAULT}",
+    )
+    add_conf_arguments(parser)
+    parser.set_defaults(decide=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Answer standard input line by line."""
+    properties = read_conf(args.conf, args.settings)
+    name = args.strategy or properties.values.get(_OPTION) or DEFAULT
+    if ":" in name:
+        sys.path.insert(0, str(Path.cwd()))  # where somebody's own strategy most likely lies
+    shedder = find_shedder(name)
+    options = settings_from(shedder.options, properties)
+    memory = shedder.initial_memory()
+
+    def answer(value: object) -> dict[str, Any]:
+        nonlocal memory
+        line = read_object(value, "line")
+        view = shedder.view.from_load_data(line)
+        if "activeBrokers" in line:
+            memory = shedder.forget(memory, read_texts(line["activeBrokers"], "activeBrokers"))
+        now = read_integer(line["now"], "now")
+        plan = shedder.plan(view, memory, options, now, Random(0))
+        memory = plan.memory
+        return plan.to_json()
+
+    answer_lines(answer)
+    return 0

@@ -3,9 +3,8 @@
 from random import Random
 from typing import Any
 
-from counterpoise.names.options import from_conf
 from counterpoise.decide.shedding import SHEDDERS
-
+from counterpoise.names.options import from_conf
 from tests.conformance.suite import Answer, Case
 
 

@@ -1,0 +1,1 @@
+"""Random and adversarial inputs, every one a function of a seeded generator alone."""

@@ -1,0 +1,44 @@
+"""A judge: reads batches of cases on stdin, one JSON line each, and answers a line to each."""
+
+import json
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.conformance.jvm import java as jvm
+from tests.conformance.jvm.java import Java, Json
+
+
+def operations(java: Java) -> dict[str, Callable[[Json], Json]]:
+    """What this judge can be asked, by name."""
+    from tests.conformance.jvm.shedding import ModularShedding
+    from tests.conformance.jvm.transfer import Transfer
+
+    return {
+        "shed": ModularShedding(java).answer,
+        "transfer": Transfer(java).answer,
+    }
+
+
+def main(lib: str) -> None:
+    answers = sys.stdout
+    sys.stdout = sys.stderr  # whatever Java or a library prints must not mix with the answers
+    jvm.start(Path(lib))
+    java = Java()
+    known = operations(java)
+    for request in sys.stdin:
+        batch = json.loads(request)
+        replies = []
+        for case in batch:
+            try:
+                replies.append({"answer": known[case["op"]](case)})
+            except BaseException as error:
+                replies.append({"broken": f"{error!r}\n{traceback.format_exc()}"})
+            java.release()
+        answers.write(json.dumps(replies) + "\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

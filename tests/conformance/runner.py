@@ -1,0 +1,123 @@
+"""Run a suite: cases to both sides, answers compared, differences minimised and written down."""
+
+import json
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+from tests.conformance.shrink import minimise
+from tests.conformance.suite import Answer, Case, Suite
+from tests.conformance.worker import Judge
+
+FAILURES_MAX = 3
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What one suite found."""
+
+    suite: str
+    lines: int = 0
+    acted: int = 0
+    asked_in_own_order: int = 0
+    same_in_own_order: int = 0
+    seconds: float = 0.0
+    failures: list[dict[str, object]] = field(default_factory=list)
+    modes: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def sentence(self) -> str:
+        """The outcome for a person."""
+        verdict = "no difference" if not self.failures else f"{len(self.failures)} DIFFERENCES"
+        text = f"{self.suite}: {self.lines} lines, {self.acted} acted, {verdict}"
+        if self.asked_in_own_order:
+            share = 100.0 * self.same_in_own_order / self.asked_in_own_order
+            text += f"; {share:.1f} % the same in Java's own table order, the rest ties"
+        return f"{text} ({self.seconds:.0f} s)"
+
+
+def answer_of(suite: Suite, case: Case) -> Answer:
+    """Our answer; an exception of ours is an answer too, and a difference."""
+    try:
+        return suite.ours(case)
+    except Exception as error:
+        return {"raised": f"{type(error).__name__}: {error}"}
+
+
+def run(
+    suite: Suite,
+    judge: Judge,
+    *,
+    lines: int,
+    seed: int,
+    out: Path,
+    seconds: float | None = None,
+    say: Callable[[str], None] = lambda _: None,
+    own_order_share: float = 0.25,
+) -> Outcome:
+    """Compare until `lines` lines were judged, `seconds` passed, or three cases failed."""
+    outcome = Outcome(suite.name)
+    rng = Random(f"{suite.name}/{seed}")
+    started = time.monotonic()
+    while outcome.lines < lines and len(outcome.failures) < FAILURES_MAX:
+        if seconds is not None and time.monotonic() - started > seconds:
+            break
+        cases = [suite.generate(rng) for _ in range(suite.batch)]
+        twice = [case for case in cases if suite.orders and rng.random() < own_order_share]
+        judge.submit(
+            [{**case, "by_name": True} for case in cases]
+            + [{**case, "by_name": False} for case in twice]
+        )
+        ours = [answer_of(suite, case) for case in cases]
+        theirs = judge.collect()
+        _tally(outcome, suite, cases, theirs)
+        for case, mine, reply in zip(cases, ours, theirs, strict=False):
+            if suite.differ(case, mine, reply) is not None and len(outcome.failures) < FAILURES_MAX:
+                outcome.failures.append(_failure(suite, judge, case, seed, out, say))
+        own = theirs[len(cases) :]
+        for case, reply in zip(twice, own, strict=True):
+            mine = ours[next(i for i, known in enumerate(cases) if known is case)]
+            outcome.asked_in_own_order += suite.lines(case)
+            if suite.differ(case, mine, reply) is None:
+                outcome.same_in_own_order += suite.lines(case)
+    outcome.seconds = time.monotonic() - started
+    return outcome
+
+
+def _tally(outcome: Outcome, suite: Suite, cases: list[Case], theirs: list[Answer]) -> None:
+    for case, reply in zip(cases, theirs, strict=False):
+        outcome.lines += suite.lines(case)
+        outcome.acted += suite.acted(reply)
+        outcome.modes[case.get("mode", "")] += suite.lines(case)
+
+
+def _failure(
+    suite: Suite, judge: Judge, case: Case, seed: int, out: Path, say: Callable[[str], None]
+) -> dict[str, object]:
+    def first_failing(cases: list[Case]) -> int | None:
+        judge.submit([{**each, "by_name": True} for each in cases])
+        ours = [answer_of(suite, each) for each in cases]
+        for index, reply in enumerate(judge.collect()):
+            if suite.differ(cases[index], ours[index], reply) is not None:
+                return index
+        return None
+
+    small = minimise(case, suite.smaller, first_failing)
+    reply = judge.ask([{**small, "by_name": True}])[0]
+    mine = answer_of(suite, small)
+    found = {
+        "suite": suite.name,
+        "seed": seed,
+        "difference": suite.differ(small, mine, reply),
+        "case": small,
+        "ours": mine,
+        "java": reply,
+    }
+    out.mkdir(parents=True, exist_ok=True)
+    path = out / f"{suite.name}-{seed}-{len(list(out.glob(f'{suite.name}-{seed}-*')))}.json"
+    path.write_text(json.dumps(found, indent=1, default=repr), encoding="utf-8")
+    say(f"{suite.name}: {found['difference']}\n  minimised case in {path}")
+    return found

@@ -1,0 +1,189 @@
+"""When a broker under the extensible manager splits one of its bundles."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from counterpoise.decide.plan import Decision, Plan, Rejection, Rejections
+from counterpoise.decide.splitting.limits import (
+    MIN_TOPICS,
+    Limit,
+    first_reasons,
+    limits_of,
+    nearest_to_limits,
+    single_topic,
+)
+from counterpoise.decide.splitting.loads import BundleLoads
+from counterpoise.decide.splitting.modular import at_maximum, split_decision
+from counterpoise.decide.splitting.options import SplitOptions
+from counterpoise.decide.splitting.request import SplitPoints
+from counterpoise.names.bundle import BundleName
+from counterpoise.names.errors import InvalidName
+
+HIT_COUNT = "loadBalancerNamespaceBundleSplitConditionHitCountThreshold"
+
+
+@dataclass(frozen=True, slots=True)
+class SplitMemory:
+    """How many checks in a row each bundle has been above a limit."""
+
+    hits: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+
+    def to_json(self) -> dict[str, Any]:
+        """Hits by bundle."""
+        return dict(self.hits)
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> SplitMemory:
+        """Hits by bundle."""
+        return SplitMemory(MappingProxyType({name: int(count) for name, count in value.items()}))
+
+
+@dataclass(frozen=True, slots=True)
+class Ownership:
+    """What a broker knows of the namespaces whose bundles it may split."""
+
+    owned: Collection[str]
+    """Bundles this broker owns."""
+    splitting: Sequence[str] = ()
+    """Bundles that any broker is splitting now."""
+    bundle_counts: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    """How many bundles each namespace has."""
+
+
+def find_own_bundles_to_split(
+    loads: BundleLoads,
+    ownership: Ownership,
+    memory: SplitMemory,
+    options: SplitOptions,
+    cut: Callable[[BundleName], SplitPoints],
+) -> Plan[SplitMemory]:
+    """The bundles this broker is to split now, each with its one boundary.
+
+    ``loads`` are `BundleLoads.measured`; ``cut`` is the default algorithm over a bundle's topics. A
+    bundle is split when it has been above a limit for more checks in a row than
+    ``loadBalancerNamespaceBundleSplitConditionHitCountThreshold``, which makes it the fourth.
+
+    Parity: ``DefaultNamespaceBundleSplitStrategyImpl`` of 4.0.7. Quirks kept: an algorithm that
+    answers more than one boundary fails (P#22254); a splitting bundle of ``t/ns2`` can hold back
+    one of ``t/ns``; a bundle that is skipped keeps its hits. A boundary on the bundle's own edge
+    throws there and is a rejection here. Which bundles come first follows the order of ``loads``.
+    """
+    limits = limits_of(loads, options)
+    reasons = first_reasons(limits, loads.topics >= MIN_TOPICS)
+    present = set(loads.bundles)
+    hits = {name: count for name, count in memory.hits.items() if name in present}
+    chosen: list[Decision] = []
+    taken: Counter[str] = Counter()
+    refused: list[Rejection] = []
+    for row, bundle in enumerate(loads.bundles):
+        if loads.topics[row] < MIN_TOPICS or bundle not in ownership.owned:
+            continue
+        name = _splittable(bundle)
+        if name is None:
+            refused.append(_failure(bundle, "it is too narrow to be split"))
+            continue
+        limit = reasons.get(row)
+        if limit is None:
+            hits.pop(bundle, None)
+            continue
+        hits[bundle] = hits.get(bundle, 0) + 1
+        if hits[bundle] <= options.hit_count_threshold:
+            refused.append(_too_few_hits(bundle, hits[bundle], options))
+            continue
+        stopped = _stopped(name, ownership, taken, options)
+        points = None if stopped else cut(name)
+        if points is not None:
+            stopped = _unusable(name, points)
+        if stopped or points is None:
+            refused += [stopped] if stopped else []
+            continue
+        chosen.append(split_decision(bundle, loads.brokers[row], limit, row, points.boundaries))
+        taken[str(name.namespace)] += 1
+        del hits[bundle]
+        if len(chosen) == options.max_splits_per_cycle:
+            break
+    explain = _explanation(loads, limits, refused, nothing_above=not reasons)
+    return Plan(tuple(chosen), Rejections(explain), SplitMemory(MappingProxyType(hits)))
+
+
+def _explanation(
+    loads: BundleLoads,
+    limits: tuple[Limit, ...],
+    refused: Sequence[Rejection],
+    *,
+    nothing_above: bool,
+) -> Callable[[], Iterator[Rejection]]:
+    def explain() -> Iterator[Rejection]:
+        yield from refused
+        yield from single_topic(loads, limits)
+        if nothing_above:
+            yield from nearest_to_limits(loads, limits)
+
+    return explain
+
+
+def _splittable(bundle: str) -> BundleName | None:
+    try:
+        name = BundleName.parse(bundle)
+    except InvalidName:
+        return None
+    return name if name.range.upper - name.range.lower > 1 else None
+
+
+def _stopped(
+    bundle: BundleName, ownership: Ownership, taken: Mapping[str, int], options: SplitOptions
+) -> Rejection | None:
+    """Why a bundle above a limit for long enough is still not cut, if anything stops it."""
+    namespace = str(bundle.namespace)
+    count = ownership.bundle_counts.get(namespace)
+    if count is None:
+        return _failure(str(bundle), "its namespace's bundles are not known")
+    if count + taken.get(namespace, 0) >= options.maximum_bundles:
+        return at_maximum(str(bundle), count + taken.get(namespace, 0), options)
+    lower, _, upper = str(bundle.range).partition("_")
+    for other in ownership.splitting:
+        bounds = other.rpartition("/")[2]
+        if other.startswith(namespace) and (bounds.startswith(lower) or bounds.endswith(upper)):
+            return Rejection(
+                str(bundle),
+                "neighbour_splitting",
+                None,
+                None,
+                "",
+                "{subject} waits: " + other.replace("{", "{{").replace("}", "}}") + " is splitting",
+            )
+    return None
+
+
+def _unusable(bundle: BundleName, points: SplitPoints) -> Rejection | None:
+    """Why the boundaries of an algorithm cannot be used, if they cannot."""
+    found = points.boundaries
+    if len(found) != 1:
+        what = (
+            f"{len(found)} boundaries instead of one" if found else f"no boundary: {points.reason}"
+        )
+        return _failure(str(bundle), f"the algorithm answers {what}")
+    if not bundle.range.lower < found[0] < bundle.range.upper:
+        return _failure(str(bundle), "the algorithm's boundary is the bundle's own edge")
+    return None
+
+
+def _failure(bundle: str, why: str) -> Rejection:
+    sentence = "{subject} cannot be split: " + why.replace("{", "{{").replace("}", "}}")
+    return Rejection(bundle, "failure", None, None, "", sentence)
+
+
+def _too_few_hits(bundle: str, hits: int, options: SplitOptions) -> Rejection:
+    return Rejection(
+        bundle,
+        "hit_count",
+        hits,
+        options.hit_count_threshold,
+        HIT_COUNT,
+        "{subject} has been above a limit {value} times in a row, split after {limit} ({setting})",
+    )

@@ -1,0 +1,127 @@
+"""The four limits a bundle may exceed, and the words for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from counterpoise.decide.plan import Rejection
+from counterpoise.decide.splitting.loads import BundleLoads
+from counterpoise.decide.splitting.options import MEBIBYTE, SplitOptions
+
+Masks = npt.NDArray[np.bool_]
+
+MIN_TOPICS = 2
+"""A bundle with fewer topics is never split: a cut could not divide its load."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Limit:
+    """One limit held against every bundle; ``reason`` is Pulsar's label for it."""
+
+    reason: str
+    values: npt.NDArray[np.float64]
+    limit: float
+    setting: str
+    shown: str
+    """How a value and the limit read: ``{value}`` and ``{limit}``."""
+    active: bool = True
+
+    @property
+    def exceeded(self) -> Masks:
+        """Which bundles are above it, strictly."""
+        if not self.active:
+            return np.zeros(len(self.values), dtype=np.bool_)
+        above: Masks = self.values > self.limit
+        return above
+
+    @property
+    def sentence(self) -> str:
+        """Why a bundle is split, as a template of a decision."""
+        return "{bundle} has " + self.shown + " ({setting})"
+
+
+def limits_of(loads: BundleLoads, options: SplitOptions) -> tuple[Limit, ...]:
+    """The limits in the order in which Pulsar looks for a reason."""
+    prefix = "loadBalancerNamespaceBundleMax"
+    return (
+        Limit(
+            "Topics",
+            loads.topics.astype(np.float64),
+            options.max_topics,
+            prefix + "Topics",
+            "{value:.0f} topics, limit {limit:.0f}",
+        ),
+        Limit(
+            "Sessions",
+            loads.sessions.astype(np.float64),
+            options.max_sessions,
+            prefix + "Sessions",
+            "{value:.0f} producers and consumers, limit {limit:.0f}",
+            active=options.max_sessions > 0,
+        ),
+        Limit(
+            "MsgRate",
+            loads.msg_rate,
+            options.max_msg_rate,
+            prefix + "MsgRate",
+            "{value:.6g} msg/s, limit {limit:.0f}",
+        ),
+        Limit(
+            "Bandwidth",
+            loads.msg_throughput,
+            options.max_bandwidth_bytes_int32,
+            prefix + "BandwidthMbytes",
+            "{value:.6g} bytes/s, limit {limit:.0f}" + _overflow(options),
+        ),
+    )
+
+
+def _overflow(options: SplitOptions) -> str:
+    if options.max_bandwidth_bytes_int32 == options.max_bandwidth_bytes:
+        return ""
+    return f" after {options.max_bandwidth_mbytes} * {MEBIBYTE} overflowed 32 bits"
+
+
+def first_reasons(limits: tuple[Limit, ...], splittable: Masks) -> dict[int, Limit]:
+    """The first limit each bundle exceeds, by the bundle's row; rows rise."""
+    first = np.full(len(splittable), -1)
+    for index in reversed(range(len(limits))):
+        first[limits[index].exceeded] = index
+    first[~splittable] = -1
+    return {row: limits[first[row]] for row in np.flatnonzero(first >= 0).tolist()}
+
+
+def nearest_to_limits(loads: BundleLoads, limits: tuple[Limit, ...]) -> Iterator[Rejection]:
+    """Why nothing is split: for each limit, the bundle that comes closest to it."""
+    for each in limits:
+        if not len(each.values) or not each.active or bool(each.exceeded.any()):
+            continue
+        row = int(np.argmax(each.values))
+        yield Rejection(
+            loads.bundles[row],
+            "below_limit",
+            float(each.values[row]),
+            float(each.limit),
+            each.setting,
+            "no bundle is above it; {subject} comes closest with " + each.shown + " ({setting})",
+        )
+
+
+def single_topic(loads: BundleLoads, limits: tuple[Limit, ...]) -> Iterator[Rejection]:
+    """Bundles above a limit that hold one topic or none."""
+    few = loads.topics < MIN_TOPICS
+    above = np.logical_or.reduce([each.exceeded for each in limits]) & few
+    for row in np.flatnonzero(above).tolist():
+        yield Rejection(
+            loads.bundles[row],
+            "too_few_topics",
+            int(loads.topics[row]),
+            MIN_TOPICS,
+            "",
+            "{subject} is above a limit but holds {value} topic; a cut could not divide its load,"
+            " only more partitions can",
+        )

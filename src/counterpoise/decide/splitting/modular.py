@@ -1,0 +1,87 @@
+"""When the modular manager splits a bundle: ``BundleSplitterTask``."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from counterpoise.decide.plan import Decision, Kind, Plan, Rejection, Rejections
+from counterpoise.decide.splitting.limits import (
+    MIN_TOPICS,
+    Limit,
+    first_reasons,
+    limits_of,
+    nearest_to_limits,
+    single_topic,
+)
+from counterpoise.decide.splitting.loads import BundleLoads
+from counterpoise.decide.splitting.options import SplitOptions
+
+MAXIMUM_BUNDLES = "loadBalancerNamespaceMaximumBundles"
+
+
+def find_bundles_to_split(
+    loads: BundleLoads, bundle_counts: Mapping[str, int], options: SplitOptions
+) -> Plan[None]:
+    """The bundles above a limit, as the leader under the modular manager finds them.
+
+    ``loads`` are `BundleLoads.averaged`; ``bundle_counts`` says how many bundles each namespace
+    has, and a namespace it does not know is passed over. Topics, sessions, rate and bandwidth are
+    strict limits; a bundle needs two topics; a namespace stops at
+    ``loadBalancerNamespaceMaximumBundles``.
+
+    Parity: ``BundleSplitterTask`` of 4.0.7. Quirks kept: the bandwidth limit overflows 32 bits from
+    2048 MiB on, and a bundle that two brokers report counts twice towards the maximum. Which
+    bundles of a namespace near its maximum are taken follows the order of ``loads`` (in Java: of
+    hash tables).
+    """
+    limits = limits_of(loads, options)
+    reasons = first_reasons(limits, loads.topics >= MIN_TOPICS)
+    chosen: dict[str, Decision] = {}
+    taken: Counter[str] = Counter()
+    full: list[tuple[str, int]] = []
+    for row, limit in reasons.items():
+        bundle = loads.bundles[row]
+        namespace = bundle.rpartition("/")[0]
+        count = bundle_counts.get(namespace)
+        if count is None:
+            continue
+        if count + taken[namespace] >= options.maximum_bundles:
+            full.append((bundle, count + taken[namespace]))
+            continue
+        taken[namespace] += 1
+        chosen[bundle] = split_decision(bundle, loads.brokers[row], limit, row)
+
+    def explain() -> Iterator[Rejection]:
+        yield from (at_maximum(bundle, count, options) for bundle, count in full)
+        yield from single_topic(loads, limits)
+        if not chosen:
+            yield from nearest_to_limits(loads, limits)
+
+    return Plan(tuple(chosen.values()), Rejections(explain), None)
+
+
+def split_decision(
+    bundle: str, broker: str, limit: Limit, row: int, boundaries: tuple[int, ...] = ()
+) -> Decision:
+    """A decision to split, with the limit it exceeds."""
+    figures = {
+        "value": float(limit.values[row]),
+        "limit": float(limit.limit),
+        "setting": limit.setting,
+    }
+    return Decision(
+        Kind.SPLIT, bundle, broker, None, limit.reason, limit.sentence, figures, boundaries
+    )
+
+
+def at_maximum(bundle: str, count: int, options: SplitOptions) -> Rejection:
+    """Why a bundle of a namespace with enough bundles is not split."""
+    return Rejection(
+        bundle,
+        "maximum_bundles",
+        count,
+        options.maximum_bundles,
+        MAXIMUM_BUNDLES,
+        "{subject} is above a limit, but its namespace has {value} bundles of {limit} ({setting})",
+    )

@@ -5,6 +5,7 @@ lookups and one ``join``.
 """
 
 import struct
+from collections.abc import Sequence
 
 from counterpoise.wire.varint import varint
 
@@ -55,7 +56,7 @@ def message(
     entry_id: int,
     partition: int,
     redelivery_count: int,
-    ack_set: tuple[int, ...],
+    ack_set: Sequence[int],
     entry_size: int,
 ) -> bytes:
     """Write what precedes an entry of ``entry_size`` bytes in its MESSAGE frame."""

@@ -1,0 +1,250 @@
+"""A connection's consumers: subscribing, delivery, acknowledgement, and moving about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from counterpoise.broker.connection.faces import Consumer, Services
+from counterpoise.broker.connection.link import Link, log, topic_name
+from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.topic.faces import (
+    Delivery,
+    InitialPosition,
+    KeySharedMeta,
+    SubscribeRequest,
+    SubscriptionType,
+)
+from counterpoise.storage.port import Position
+from counterpoise.wire import encode, encode_peers, events
+from counterpoise.wire.dispatch import message
+from counterpoise.wire.errors import ServerError
+from counterpoise.wire.states import Turn
+from counterpoise.wire.values import MessageId
+
+
+class Consuming:
+    """Serves SUBSCRIBE and what consumers send; the `ConsumerSink` of this connection's topics."""
+
+    def __init__(self, link: Link, services: Services) -> None:
+        self._link = link
+        self._services = services
+        self._consumers: dict[int, Consumer] = {}
+        #: Requests under way: by consumer id, so that a close can overtake them.
+        self._opening: dict[int, events.Subscribe] = {}
+
+    def subscribe(self, event: events.Subscribe) -> None:
+        """SUBSCRIBE: attach a consumer; asked again for one that is there, say so again."""
+        if event.consumer_id in self._consumers:
+            self._link.outbox.write(encode.success(event.request_id))
+            return
+        self._opening[event.consumer_id] = event
+        self._link.answer(self._subscribe(event), partial(encode.error, event.request_id))
+
+    async def _subscribe(self, event: events.Subscribe) -> bytes | None:
+        consumer_id = event.consumer_id
+        try:
+            name = topic_name(event.topic)
+            topic = await self._services.topics.get(name, create=event.create_topic)
+            if event.schema is not None:
+                await self._services.schemas.put(name, event.schema)
+            consumer = await topic.subscribe(self._request(event), self)
+        except BaseException:
+            if self._opening.get(consumer_id) is event:
+                del self._opening[consumer_id]
+                self._link.protocol.consumer_turn(consumer_id, Turn.REFUSED)
+            raise
+        if self._opening.get(consumer_id) is not event:
+            # Closed by the client, or the connection is gone, while the topic was at work.
+            consumer.close()
+            return None
+        del self._opening[consumer_id]
+        self._consumers[consumer_id] = consumer
+        self._link.protocol.consumer_turn(consumer_id, Turn.OPENED)
+        return encode.success(event.request_id)
+
+    def _request(self, event: events.Subscribe) -> SubscribeRequest:
+        start = event.start
+        shared = event.key_shared
+        return SubscribeRequest(
+            subscription=event.subscription,
+            type=SubscriptionType(event.type),
+            consumer_id=event.consumer_id,
+            consumer_name=event.consumer_name or "",
+            priority_level=event.priority_level,
+            durable=event.durable,
+            initial_position=InitialPosition(event.initial_position),
+            start_message_id=None if start is None else Position(start.ledger_id, start.entry_id),
+            start_batch_index=-1 if start is None else start.batch_index,
+            rollback_seconds=event.start_rollback_s,
+            read_compacted=event.read_compacted,
+            key_shared=KeySharedMeta()
+            if shared is None
+            else KeySharedMeta(
+                shared.hash_ranges if shared.sticky else None, shared.allow_out_of_order
+            ),
+            consumer_epoch=event.epoch,
+            metadata=dict(event.metadata),
+            properties=dict(event.properties),
+            address=self._link.address,
+            client_version=self._link.client_version,
+        )
+
+    def flow(self, event: events.Flow) -> None:
+        """FLOW: the client has room for more."""
+        self._consumers[event.consumer_id].flow(event.permits)
+
+    def ack(self, event: events.Ack) -> None:
+        """ACK: entries are done with."""
+        consumer = self._consumers[event.consumer_id]
+        if event.validation_error is not None:
+            log.warning(
+                "%s: consumer %d discards messages it cannot read (validation error %d): %s",
+                self._link.address,
+                event.consumer_id,
+                event.validation_error,
+                event.message_ids,
+            )
+        if event.in_transaction:
+            self._answer_ack(event, "Transactions are not enabled on this broker")
+            return
+        if event.cumulative:
+            for item in event.message_ids[:1]:
+                consumer.ack_cumulative(item.ledger_id, item.entry_id, item.ack_set)
+        else:
+            consumer.ack_individual([(item[0], item[1], item[4]) for item in event.message_ids])
+        self._answer_ack(event)
+
+    def _answer_ack(self, event: events.Ack, refusal: str = "") -> None:
+        if event.request_id is not None:
+            code = ServerError.NotAllowedError if refusal else None
+            self._link.outbox.write(
+                encode_peers.ack_response(event.consumer_id, event.request_id, code, refusal)
+            )
+
+    def redeliver(self, event: events.Redeliver) -> None:
+        """REDELIVER_UNACKNOWLEDGED_MESSAGES: deliver again."""
+        positions = [(item.ledger_id, item.entry_id) for item in event.message_ids]
+        self._consumers[event.consumer_id].redeliver(positions or None)
+
+    def seek(self, event: events.Seek) -> None:
+        """SEEK: move the subscription."""
+        consumer = self._consumers[event.consumer_id]
+        self._link.answer(self._seek(consumer, event), partial(encode.error, event.request_id))
+
+    async def _seek(self, consumer: Consumer, event: events.Seek) -> bytes:
+        if event.message_id is not None:
+            await consumer.seek_to(Position(event.message_id.ledger_id, event.message_id.entry_id))
+        elif event.publish_time_ms is not None:
+            await consumer.seek_to_time(event.publish_time_ms)
+        else:
+            raise BrokerError(
+                ServerError.MetadataError, "A seek names a message id or a publish time"
+            )
+        return encode.success(event.request_id)
+
+    def last_message_id(self, event: events.GetLastMessageId) -> None:
+        """GET_LAST_MESSAGE_ID: where the topic ends."""
+        consumer = self._consumers[event.consumer_id]
+        last, mark_delete = consumer.last_message_id()
+        self._link.outbox.write(
+            encode_peers.last_message_id(
+                event.request_id,
+                MessageId(last.ledger_id, last.entry_id, consumer.partition),
+                MessageId(mark_delete.ledger_id, mark_delete.entry_id),
+            )
+        )
+
+    def stats(self, event: events.ConsumerStats) -> None:
+        """CONSUMER_STATS: the figures of a consumer."""
+        consumer = self._consumers.get(event.consumer_id)
+        figures = None if consumer is None else self._services.figures(consumer)
+        self._link.outbox.write(
+            encode_peers.consumer_stats_failed(
+                event.request_id,
+                ServerError.ConsumerNotFound,
+                f"consumer {event.consumer_id} not found",
+            )
+            if figures is None
+            else encode_peers.consumer_stats(event.request_id, figures)
+        )
+
+    def unsubscribe(self, event: events.Unsubscribe) -> None:
+        """UNSUBSCRIBE: delete the subscription."""
+        consumer = self._consumers[event.consumer_id]
+        self._link.answer(
+            self._unsubscribe(consumer, event), partial(encode.error, event.request_id)
+        )
+
+    async def _unsubscribe(self, consumer: Consumer, event: events.Unsubscribe) -> bytes:
+        await consumer.unsubscribe(force=event.force)
+        return encode.success(event.request_id)
+
+    def close(self, event: events.CloseConsumer) -> None:
+        """CLOSE_CONSUMER: detach."""
+        self._opening.pop(event.consumer_id, None)
+        consumer = self._consumers.pop(event.consumer_id, None)
+        if consumer is not None:
+            consumer.close()
+        self._link.outbox.write(encode.success(event.request_id))
+
+    @property
+    def writable(self) -> bool:
+        """Whether messages may be delivered now."""
+        return self._link.outbox.writable
+
+    def deliver(self, consumer_id: int, partition: int, messages: Sequence[Delivery]) -> None:
+        """Send a burst of messages."""
+        frames: list[bytes] = []
+        size = 0
+        for ledger_id, entry_id, redelivery_count, entry, ack_set in messages:
+            frames.append(
+                message(
+                    consumer_id,
+                    ledger_id,
+                    entry_id,
+                    partition,
+                    redelivery_count,
+                    ack_set,
+                    len(entry),
+                )
+            )
+            frames.append(entry)
+            size += len(entry)
+        self._link.outbox.write_burst(frames, size)
+
+    def active_change(self, consumer_id: int, is_active: bool) -> None:
+        """A Failover consumer became active or inactive."""
+        self._link.outbox.write(encode_peers.active_consumer(consumer_id, is_active=is_active))
+
+    def close_consumer(self, consumer_id: int, assigned_broker_url: str | None) -> None:
+        """The topic leaves, or the cursor was reset: tell the client to reconnect."""
+        opening = self._opening.pop(consumer_id, None)
+        if opening is not None:
+            # Its subscribe is still under way: refused, so that the client looks up again.
+            self._link.protocol.consumer_turn(consumer_id, Turn.REFUSED)
+            self._link.outbox.write(
+                encode.error(
+                    opening.request_id, ServerError.ServiceNotReady, "The topic is being unloaded"
+                )
+            )
+        elif self._consumers.pop(consumer_id, None) is not None:
+            self._link.protocol.consumer_turn(consumer_id, Turn.DETACHED)
+            self._link.outbox.write(encode_peers.close_consumer(consumer_id, assigned_broker_url))
+
+    def reached_end(self, consumer_id: int) -> None:
+        """The topic was terminated and everything has been acknowledged."""
+        self._link.outbox.write(encode_peers.reached_end(consumer_id))
+
+    def resume_all(self) -> None:
+        """The connection can be written to again."""
+        for consumer in list(self._consumers.values()):
+            consumer.resume()
+
+    def detach_all(self) -> None:
+        """The connection is gone."""
+        consumers = list(self._consumers.values())
+        self._consumers.clear()
+        self._opening.clear()
+        for consumer in consumers:
+            consumer.close()

@@ -1,0 +1,100 @@
+"""A connection's questions about where topics are, which there are, and their schemas."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from counterpoise.broker.catalog import matching
+from counterpoise.broker.connection.faces import ConnectionConfig, Services
+from counterpoise.broker.connection.link import Link, topic_name
+from counterpoise.broker.connection.topics_hash import topics_hash
+from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.lookup import Connect
+from counterpoise.names.namespace import NamespaceName
+from counterpoise.wire import encode, encode_peers, events
+from counterpoise.wire.errors import ServerError
+
+
+class Finding:
+    """Serves PARTITIONED_METADATA, LOOKUP, GET_TOPICS_OF_NAMESPACE and the schema requests."""
+
+    def __init__(self, link: Link, services: Services, config: ConnectionConfig) -> None:
+        self._link = link
+        self._services = services
+        self._config = config
+
+    def partitions(self, event: events.PartitionedMetadata) -> None:
+        """PARTITIONED_METADATA: how many partitions?"""
+        self._link.answer(
+            self._partitions(event), partial(encode.partitions_failed, event.request_id)
+        )
+
+    async def _partitions(self, event: events.PartitionedMetadata) -> bytes:
+        count = await self._services.catalog.partitions(
+            topic_name(event.topic), auto_create=event.auto_create
+        )
+        return encode.partitions(event.request_id, count)
+
+    def lookup(self, event: events.Lookup) -> None:
+        """LOOKUP: which broker?"""
+        self._link.answer(self._lookup(event), partial(encode.lookup_failed, event.request_id))
+
+    async def _lookup(self, event: events.Lookup) -> bytes:
+        answer = await self._services.namespaces.lookup(
+            topic_name(event.topic), authoritative=event.authoritative
+        )
+        if isinstance(answer, Connect):
+            return encode.lookup_connect(
+                event.request_id, answer.service_url, answer.service_url_tls
+            )
+        return encode.lookup_redirect(
+            event.request_id,
+            answer.service_url,
+            answer.service_url_tls,
+            authoritative=answer.authoritative,
+        )
+
+    def topics(self, event: events.GetTopics) -> None:
+        """GET_TOPICS_OF_NAMESPACE: which topics?"""
+        self._link.answer(self._topics(event), partial(encode.error, event.request_id))
+
+    async def _topics(self, event: events.GetTopics) -> bytes:
+        namespace = NamespaceName.parse(event.namespace)
+        found = await self._services.catalog.topics_of(namespace, event.mode.name)
+        filtered = (
+            event.pattern is not None
+            and self._config.pattern_evaluation
+            and len(event.pattern) <= self._config.pattern_length_max
+        )
+        names = [str(topic) for topic in (matching(found, event.pattern) if filtered else found)]
+        digest = topics_hash(names)
+        changed = event.known_hash != digest
+        return encode.topics(
+            event.request_id,
+            names if changed else (),
+            digest,
+            filtered=filtered,
+            changed=changed,
+        )
+
+    def get_schema(self, event: events.GetSchema) -> None:
+        """GET_SCHEMA: a topic's schema."""
+        self._link.answer(
+            self._get_schema(event), partial(encode_peers.schema_failed, event.request_id)
+        )
+
+    async def _get_schema(self, event: events.GetSchema) -> bytes:
+        found = await self._services.schemas.get(topic_name(event.topic), event.version)
+        if found is None:
+            raise BrokerError(ServerError.TopicNotFound, "Topic not found or no-schema")
+        return encode_peers.schema(event.request_id, *found)
+
+    def put_schema(self, event: events.GetOrCreateSchema) -> None:
+        """GET_OR_CREATE_SCHEMA: register a schema."""
+        self._link.answer(
+            self._put_schema(event), partial(encode_peers.schema_not_created, event.request_id)
+        )
+
+    async def _put_schema(self, event: events.GetOrCreateSchema) -> bytes:
+        version = await self._services.schemas.put(topic_name(event.topic), event.schema)
+        return encode_peers.schema_created(event.request_id, version)

@@ -1,0 +1,48 @@
+"""Who has gone silent: a ping each interval, and an end for a client that answers nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+
+class KeepAlive:
+    """Pings each interval; ends the connection on silence or on a handshake that never came.
+
+    A connection whose reading is paused cannot be heard, so it is not held against it.
+    """
+
+    __slots__ = ("_end", "_handle", "_interval_s", "_loop", "_ping", "_status", "silent")
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        interval_s: float,
+        status: Callable[[], tuple[bool, bool]],
+        ping: Callable[[], None],
+        end: Callable[[str], None],
+    ) -> None:
+        """``status`` tells whether the handshake is done and whether reading is going on."""
+        self._loop = loop
+        self._interval_s = interval_s
+        self._status = status
+        self._ping = ping
+        self._end = end
+        #: Whether nothing has been heard since the last ping; the connection clears it.
+        self.silent = False
+        self._handle = loop.call_later(interval_s, self._tick)
+
+    def _tick(self) -> None:
+        connected, reading = self._status()
+        if not connected:
+            self._end(f"no CONNECT within {self._interval_s:g} s")
+        elif self.silent and reading:
+            self._end(f"silent for {self._interval_s:g} s after a ping")
+        else:
+            self.silent = True
+            self._ping()
+            self._handle = self._loop.call_later(self._interval_s, self._tick)
+
+    def stop(self) -> None:
+        """No more pings."""
+        self._handle.cancel()

@@ -1,0 +1,226 @@
+"""A connection's producers: opening, publishing, receipts, and the limit on what is pending."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from counterpoise.broker.connection.faces import Producer, Services
+from counterpoise.broker.connection.link import Link, topic_name
+from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.topic.faces import AccessMode, ProducerRequest
+from counterpoise.wire import encode, encode_peers
+from counterpoise.wire.dispatch import send_receipt
+from counterpoise.wire.errors import ServerError
+from counterpoise.wire.events import CloseProducer, OpenProducer, Send, SendRefused
+from counterpoise.wire.states import Turn
+
+
+@dataclass(slots=True)
+class _Attached:
+    """A producer, and how many of its publishes have not been answered."""
+
+    producer: Producer
+    pending: int = 0
+    #: Set by CLOSE_PRODUCER: the request to answer once nothing is pending.
+    close_request: int | None = None
+    #: While it waits for exclusive access: the request to answer a second time.
+    ready_request: int | None = None
+
+
+class Producing:
+    """Serves PRODUCER, SEND and CLOSE_PRODUCER; the `ProducerSink` of this connection's topics.
+
+    ``throttle`` is told True when too many publishes are pending, False when half are answered.
+    """
+
+    def __init__(
+        self, link: Link, services: Services, pending_max: int, throttle: Callable[[bool], None]
+    ) -> None:
+        self._link = link
+        self._services = services
+        self._attached: dict[int, _Attached] = {}
+        #: Requests under way: by producer id, so that a close can overtake them.
+        self._opening: dict[int, OpenProducer] = {}
+        self._pending = 0
+        self._pending_max = pending_max
+        self._throttled = False
+        self._throttle = throttle
+
+    def open(self, event: OpenProducer) -> None:
+        """PRODUCER: attach one; asked again for one that is there, say so again."""
+        present = self._attached.get(event.producer_id)
+        if present is None:
+            self._opening[event.producer_id] = event
+            self._link.answer(self._open(event), partial(encode.error, event.request_id))
+        elif present.close_request is None:
+            self._link.outbox.write(self._success(event.request_id, present.producer, b""))
+        else:
+            self._opening[event.producer_id] = event
+            self._refuse_while_closing(event)
+
+    def _refuse_while_closing(self, event: OpenProducer) -> None:
+        del self._opening[event.producer_id]
+        self._link.protocol.producer_turn(event.producer_id, Turn.REFUSED)
+        self._link.outbox.write(
+            encode.error(
+                event.request_id, ServerError.ServiceNotReady, "The producer is being closed"
+            )
+        )
+
+    async def _open(self, event: OpenProducer) -> bytes | None:
+        producer_id = event.producer_id
+        try:
+            name = topic_name(event.topic)
+            topic = await self._services.topics.get(name)
+            version = b""
+            if event.schema is not None:
+                version = await self._services.schemas.put(name, event.schema)
+            if self._opening.get(producer_id) is not event:
+                return None
+            producer = topic.add_producer(self._request(event), self)
+        except BaseException:
+            if self._opening.pop(producer_id, None) is event:
+                self._link.protocol.producer_turn(producer_id, Turn.REFUSED)
+            raise
+        del self._opening[producer_id]
+        attached = self._attached[producer_id] = _Attached(producer)
+        if not producer.ready:
+            attached.ready_request = event.request_id
+        self._link.protocol.producer_turn(producer_id, Turn.OPENED)
+        return self._success(event.request_id, producer, version)
+
+    def _success(self, request_id: int, producer: Producer, version: bytes) -> bytes:
+        return encode_peers.producer_success(
+            request_id,
+            producer.name,
+            last_sequence_id=producer.last_sequence_id,
+            schema_version=version,
+            topic_epoch=producer.topic_epoch,
+            ready=producer.ready,
+        )
+
+    def _request(self, event: OpenProducer) -> ProducerRequest:
+        return ProducerRequest(
+            producer_id=event.producer_id,
+            name=event.name,
+            epoch=event.epoch,
+            user_provided_name=event.user_provided_name,
+            access_mode=AccessMode(event.access_mode),
+            topic_epoch=event.topic_epoch,
+            properties=dict(event.metadata),
+            address=self._link.address,
+            client_version=self._link.client_version,
+            initial_subscription=event.initial_subscription,
+        )
+
+    def send(self, event: Send) -> None:
+        """SEND: store an entry."""
+        producer_id, sequence_id, highest_sequence_id, messages, _, entry = event
+        attached = self._attached[producer_id]
+        attached.pending += 1
+        self._pending += 1
+        attached.producer.publish(sequence_id, highest_sequence_id, messages, entry)
+
+    def after_reading(self) -> None:
+        """A chunk has been served: stop reading if too much is pending."""
+        if self._pending >= self._pending_max and not self._throttled:
+            self._throttled = True
+            self._throttle(True)
+
+    def refused(self, event: SendRefused) -> None:
+        """A SEND whose entry is damaged."""
+        self._link.outbox.write(
+            encode_peers.send_error(event.producer_id, event.sequence_id, event.code, event.message)
+        )
+
+    def close(self, event: CloseProducer) -> None:
+        """CLOSE_PRODUCER: detach, once everything published has been answered."""
+        self._opening.pop(event.producer_id, None)
+        attached = self._attached.get(event.producer_id)
+        if attached is None:
+            self._link.outbox.write(encode.success(event.request_id))
+            return
+        attached.close_request = event.request_id
+        if not attached.pending:
+            self._end(event.producer_id, attached)
+
+    def _end(self, producer_id: int, attached: _Attached) -> None:
+        """Finish a close that waited for the last receipt."""
+        del self._attached[producer_id]
+        attached.producer.close()
+        if attached.close_request is not None:
+            self._link.outbox.write(encode.success(attached.close_request))
+
+    def receipt(
+        self,
+        producer_id: int,
+        sequence_id: int,
+        highest_sequence_id: int,
+        ledger_id: int,
+        entry_id: int,
+    ) -> None:
+        """An entry is stored."""
+        self._link.outbox.write(
+            send_receipt(producer_id, sequence_id, highest_sequence_id, ledger_id, entry_id)
+        )
+        self._answered(producer_id)
+
+    def send_error(self, producer_id: int, sequence_id: int, error: BrokerError) -> None:
+        """An entry was refused."""
+        self._link.outbox.write(
+            encode_peers.send_error(producer_id, sequence_id, error.code, error.message)
+        )
+        self._answered(producer_id)
+
+    def _answered(self, producer_id: int) -> None:
+        attached = self._attached.get(producer_id)
+        if attached is None:
+            return
+        attached.pending -= 1
+        self._release(1)
+        if attached.close_request is not None and not attached.pending:
+            self._end(producer_id, attached)
+
+    def _release(self, count: int) -> None:
+        self._pending -= count
+        if self._throttled and self._pending <= self._pending_max // 2:
+            self._throttled = False
+            self._throttle(False)
+
+    def producer_ready(self, producer_id: int, topic_epoch: int | None) -> None:
+        """A producer that waited for exclusive access has it now."""
+        attached = self._attached.get(producer_id)
+        if attached is None or attached.ready_request is None:
+            return
+        request_id, attached.ready_request = attached.ready_request, None
+        self._link.outbox.write(
+            encode_peers.producer_success(
+                request_id, attached.producer.name, topic_epoch=topic_epoch
+            )
+        )
+
+    def close_producer(self, producer_id: int, assigned_broker_url: str | None) -> None:
+        """The topic leaves: tell the client to reconnect.
+
+        What is pending is not answered any more: the client sends it again where it reconnects.
+        """
+        attached = self._attached.get(producer_id)
+        if attached is None:
+            return
+        self._release(attached.pending)
+        if attached.close_request is not None:
+            self._end(producer_id, attached)
+            return
+        del self._attached[producer_id]
+        self._link.protocol.producer_turn(producer_id, Turn.DETACHED)
+        self._link.outbox.write(encode_peers.close_producer(producer_id, assigned_broker_url))
+
+    def detach_all(self) -> None:
+        """The connection is gone."""
+        attached = list(self._attached.values())
+        self._attached.clear()
+        self._opening.clear()
+        for each in attached:
+            each.producer.close()

@@ -12,13 +12,13 @@ from counterpoise.admin.rest import (
     brokers,
     bundles,
     clusters,
+    configuration,
     health,
     lookup,
     metrics,
     namespace_policies,
     namespaces,
     partitioned_topics,
-    schemas,
     subscriptions,
     tenants,
     topics,
@@ -26,6 +26,7 @@ from counterpoise.admin.rest import (
 from counterpoise.broker.broker import Broker
 
 RESOURCES = (
+    configuration,
     brokers,
     clusters,
     tenants,
@@ -35,7 +36,6 @@ RESOURCES = (
     partitioned_topics,
     subscriptions,
     topics,
-    schemas,
     lookup,
     broker_stats,
     metrics,

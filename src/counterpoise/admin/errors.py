@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 
 from aiohttp import web
@@ -11,6 +12,8 @@ from aiohttp import web
 from counterpoise.broker.errors import BrokerError
 from counterpoise.names.errors import InvalidName
 from counterpoise.names.options import ConfigError
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +39,7 @@ STATUS_OF_CODE: dict[str, HTTPStatus] = {
 class RestError(Exception):
     """A refusal with its status and the reason a person reads (``RestException``)."""
 
-    def __init__(self, status: HTTPStatus, reason: str) -> None:
+    def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)
         self.status = status
         self.reason = reason
@@ -63,10 +66,10 @@ def refuse(status: int, reason: str) -> web.Response:
 
 
 @web.middleware
-async def answer_errors(request: web.Request, handler: web.RequestHandler) -> web.StreamResponse:  # type: ignore[type-arg]
+async def answer_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Turn what a handler raises into a status and a reason."""
     try:
-        response: web.StreamResponse = await handler(request)  # type: ignore[operator]
+        return await handler(request)
     except RestError as error:
         return refuse(error.status, error.reason)
     except BrokerError as error:
@@ -85,4 +88,3 @@ async def answer_errors(request: web.Request, handler: web.RequestHandler) -> we
     except Exception as error:
         log.exception("%s %s failed", request.method, request.path_qs)
         return refuse(HTTPStatus.INTERNAL_SERVER_ERROR, f"{type(error).__name__}: {error}")
-    return response

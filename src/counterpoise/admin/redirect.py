@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from http import HTTPStatus
 from typing import NoReturn
 
 import aiohttp
@@ -56,29 +57,35 @@ async def require_bundle_owner(request: web.Request, bundle: BundleName) -> bool
     return True
 
 
-async def require_leader(request: web.Request) -> None:
+def require_leader(request: web.Request) -> None:
     """Return on the leader, 307 to it elsewhere; 412 when there is none now."""
     broker = broker_of(request)
     if broker.is_leader:
         return
-    leader = await broker.leader()
+    leader = broker.leader()
     if leader is None:
         raise precondition_failed("The current leader is empty.")
     to_broker(request, leader.service_url)
 
 
 async def ask(
-    request: web.Request, method: str, path: str, *, broker_url: str | None = None
+    request: web.Request,
+    method: str,
+    path: str,
+    *,
+    told: Json = None,
+    broker_url: str | None = None,
 ) -> Json:
     """Ask this cluster's API, following redirects to whichever broker can answer.
 
     A refusal is passed on as it is.
     """
     url = (broker_url or broker_of(request).web_url).rstrip("/") + path
-    async with request.app[PEERS].request(method, URL(url, encoded=True)) as response:
-        if response.status >= web.HTTPBadRequest.status_code:
-            raise RestError(response.status, await _reason(response))  # type: ignore[arg-type]
-        if response.status == web.HTTPNoContent.status_code:
+    session = request.app[PEERS]
+    async with session.request(method, URL(url, encoded=True), json=told) as response:
+        if response.status >= HTTPStatus.BAD_REQUEST:
+            raise RestError(response.status, await _reason(response))
+        if response.status == HTTPStatus.NO_CONTENT:
             return None
         return await response.json(content_type=None)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from http import HTTPStatus
 from typing import Any
 
 from aiohttp import web
@@ -71,7 +72,7 @@ async def json_object(request: web.Request) -> dict[str, Json]:
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise RestError(web.HTTPBadRequest.status_code, "the body must be a JSON object")  # type: ignore[arg-type]
+        raise RestError(HTTPStatus.BAD_REQUEST, "the body must be a JSON object")
     return value
 
 

@@ -1,6 +1,8 @@
-"""The HTTP listener of one broker."""
+"""The HTTP server of one broker."""
 
 from __future__ import annotations
+
+import socket
 
 from aiohttp import web
 
@@ -12,33 +14,20 @@ SHUTDOWN_WITHIN_S = 1.0
 
 
 class WebServer:
-    """Serves the REST API of a broker; the port is bound by :meth:`start`, before registration."""
+    """Serves the REST API of a broker on the socket that the broker bound."""
 
-    def __init__(self, broker: Broker, *, host: str, port: int) -> None:
+    def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._host = host
-        self._wanted_port = port
         self._runner: web.AppRunner | None = None
-        self.port = port
 
-    async def start(self) -> int:
-        """Bind and serve; gives the port, which is a free one if 0 was asked for.
-
-        Raises OSError when the port is taken.
-        """
+    async def start(self, listening: socket.socket) -> None:
+        """Serve on a bound socket, which is closed by :meth:`stop`."""
         runner = web.AppRunner(
             create_app(self._broker), access_log=None, shutdown_timeout=SHUTDOWN_WITHIN_S
         )
         await runner.setup()
-        site = web.TCPSite(runner, self._host, self._wanted_port)
-        try:
-            await site.start()
-        except BaseException:
-            await runner.cleanup()
-            raise
         self._runner = runner
-        self.port = runner.addresses[0][1]
-        return self.port
+        await web.SockSite(runner, listening).start()
 
     async def stop(self) -> None:
         """Stop listening and end the connections."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from http import HTTPStatus
 
 from aiohttp import web
 
 from counterpoise import __version__
-from counterpoise.admin.errors import not_found
+from counterpoise.admin.errors import RestError, not_found
 from counterpoise.admin.redirect import to_broker
 from counterpoise.admin.request import answer, broker_of, no_content, plain
 
@@ -40,17 +41,17 @@ async def active(request: web.Request) -> web.Response:
 
 async def leader(request: web.Request) -> web.Response:
     """The elected leader."""
-    found = await broker_of(request).leader()
+    found = broker_of(request).leader()
     if found is None:
         raise not_found("Couldn't find leader broker")
     return answer({"brokerId": found.broker_id, "serviceUrl": found.service_url})
 
 
 async def health(request: web.Request) -> web.Response:
-    """``ok`` when this broker serves and its metadata session is alive."""
+    """``ok`` when this broker is registered and its metadata session is alive."""
     broker = broker_of(request)
-    if not broker.is_ready:
-        raise web.HTTPServiceUnavailable(reason="the broker is not ready")
+    if not broker.metadata.connected or broker.id not in await broker.active_brokers():
+        raise RestError(HTTPStatus.SERVICE_UNAVAILABLE, "the broker is not registered")
     return plain("ok")
 
 
@@ -98,6 +99,6 @@ async def owned_bundles(request: web.Request) -> web.Response:
                 "is_controlled": False,
                 "is_active": True,
             }
-            for bundle in sorted(broker.namespaces.owned)
+            for bundle in broker.namespaces.owned()
         }
     )

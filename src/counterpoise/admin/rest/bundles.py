@@ -8,7 +8,7 @@ from http import HTTPStatus
 from aiohttp import web
 
 from counterpoise.admin.errors import RestError, not_found, precondition_failed
-from counterpoise.admin.redirect import ask, require_bundle_owner, require_leader, to_broker
+from counterpoise.admin.redirect import ask, require_bundle_owner, require_leader
 from counterpoise.admin.request import (
     answer,
     body,
@@ -18,7 +18,8 @@ from counterpoise.admin.request import (
     namespace_of,
     no_content,
 )
-from counterpoise.admin.rest.namespaces import NAMESPACE, bundles_json, require_namespace
+from counterpoise.admin.rest.namespaces import NAMESPACE, require_namespace
+from counterpoise.broker.policies.namespaces import bundles_json
 from counterpoise.names.bundle import BundleName, BundleRange
 from counterpoise.names.hashing import topic_hash
 from counterpoise.names.topic import TopicName
@@ -54,23 +55,18 @@ async def bundles(request: web.Request) -> web.Response:
 async def unload(request: web.Request) -> web.Response:
     """Let go of a bundle; with ``destinationBroker`` hand it to that broker.
 
-    The leader remembers the destination, then the owner unloads, so the request may be redirected
-    twice (``NamespacesBase.internalUnloadNamespaceBundleAsync``). Unloading a bundle that nobody
-    owns is done at once.
+    The owner does it, so the request may be redirected. A bundle that nobody owns goes to its
+    destination at its next lookup, which is the leader's to remember.
     """
     await require_namespace(request, namespace_of(request))
     bundle = await bundle_of(request)
     destination = await _destination(request)
-    broker = broker_of(request)
-    owner = await broker.namespaces.owner(bundle)
-    if owner is None:
-        if destination is not None:
-            await require_leader(request)
-            await broker.namespaces.prefer(bundle, destination)
-        return no_content()
-    if owner.http_url != broker.web_url:
-        to_broker(request, owner.http_url)
-    await broker.namespaces.unload(bundle, destination)
+    namespaces = broker_of(request).namespaces
+    if await require_bundle_owner(request, bundle):
+        await namespaces.unload(bundle, destination)
+    elif destination is not None:
+        require_leader(request)
+        namespaces.set_affinity(bundle, destination)
     return no_content()
 
 
@@ -97,7 +93,7 @@ async def split(request: web.Request) -> web.Response:
     if not await require_bundle_owner(request, bundle):
         raise precondition_failed(f"Failed to find ownership for ServiceUnit:{bundle}")
     await broker_of(request).namespaces.split(
-        bundle, algorithm=algorithm, boundaries=boundaries or None, unload=flag(request, "unload")
+        bundle, algorithm=algorithm, boundaries=boundaries or (), unload=flag(request, "unload")
     )
     return no_content()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from http import HTTPStatus
 
 from aiohttp import web
 
@@ -106,7 +107,7 @@ async def put_isolation_policy(request: web.Request) -> web.Response:
     for required in ("namespaces", "primary", "auto_failover_policy"):
         if not policy.get(required):
             raise RestError(
-                web.HTTPBadRequest.status_code,  # type: ignore[arg-type]
+                HTTPStatus.BAD_REQUEST,
                 f"Invalid json of isolation policy: {required} is missing",
             )
     found = await _read(request, "namespaceIsolationPolicies") or {}

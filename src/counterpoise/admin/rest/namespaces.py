@@ -20,6 +20,8 @@ from counterpoise.admin.request import (
     no_content,
     whole_number,
 )
+from counterpoise.broker.catalog import DOMAINS_OF_MODE
+from counterpoise.broker.policies.namespaces import bundles_json
 from counterpoise.names.bundle import NamespaceBundles
 from counterpoise.names.errors import InvalidName
 from counterpoise.names.namespace import NamespaceName
@@ -131,9 +133,11 @@ async def topics(request: web.Request) -> web.Response:
     namespace = namespace_of(request)
     await require_namespace(request, namespace)
     mode = request.query.get("mode", "PERSISTENT").upper()
-    if mode not in ("PERSISTENT", "NON_PERSISTENT", "ALL"):
+    if mode not in DOMAINS_OF_MODE:
         raise RestError(HTTPStatus.BAD_REQUEST, f"mode={mode}: no such kind of topic")
-    found = [str(each) for each in await broker_of(request).namespaces.topics_of(namespace, mode)]
+    found: set[str] = set()
+    for domain in DOMAINS_OF_MODE[mode]:
+        found.update(await ask(request, "GET", f"/admin/v2/{domain}/{namespace}"))
     return answer(sorted(found))
 
 
@@ -157,11 +161,6 @@ async def all_topics(request: web.Request, namespace: NamespaceName) -> list[str
     """The names of all topics of a namespace, partitions each by itself."""
     found: list[str] = await ask(request, "GET", f"{BASE}/{namespace}/topics?mode=ALL")
     return found
-
-
-def bundles_json(bundles: NamespaceBundles) -> dict[str, Json]:
-    """``BundlesData``: how a namespace is cut."""
-    return {"boundaries": bundles.boundary_texts, "numBundles": len(bundles.bundles)}
 
 
 def wanted_bundles(namespace: NamespaceName, wanted: Json, default: int) -> NamespaceBundles:

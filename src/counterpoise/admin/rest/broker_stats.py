@@ -1,0 +1,65 @@
+"""``/admin/v2/broker-stats``: what this broker measures about itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from aiohttp import web
+
+from counterpoise.admin.request import Json, answer, broker_of
+from counterpoise.admin.rest.metrics import figures
+from counterpoise.admin.topic_json import broker_topic_json
+
+BASE = "/admin/v2/broker-stats"
+
+
+def routes() -> Iterable[web.AbstractRouteDef]:
+    """The paths of this resource."""
+    return [
+        web.get(f"{BASE}/load-report", load_report),
+        web.get(f"{BASE}/load-report/", load_report),
+        web.get(f"{BASE}/topics", topics),
+        web.get(f"{BASE}/destinations", topics),
+        web.get(f"{BASE}/metrics", metrics),
+        web.get(f"{BASE}/mbeans", mbeans),
+        web.get(f"{BASE}/bookieops", bookie_ops),
+    ]
+
+
+async def load_report(request: web.Request) -> web.Response:
+    """``LocalBrokerData``: the load by bundle and resource, as it was measured last."""
+    return answer(broker_of(request).load_report().to_json())
+
+
+async def topics(request: web.Request) -> web.Response:
+    """Every loaded topic's figures: namespace, then bundle, then domain, then topic."""
+    broker = broker_of(request)
+    told: dict[str, dict[str, dict[str, dict[str, Json]]]] = {}
+    for name, topic in sorted(broker.topics.loaded.items()):
+        bundle = broker.namespaces.bundle_of(name)
+        bundles = told.setdefault(str(bundle.namespace), {})
+        domains = bundles.setdefault(str(bundle.range), {})
+        domains.setdefault(name.domain, {})[str(name)] = broker_topic_json(topic)
+    return answer(told)
+
+
+async def metrics(request: web.Request) -> web.Response:
+    """The figures of ``/metrics`` as JSON: a list of dimensions and values."""
+    grouped: dict[tuple[tuple[str, str], ...], dict[str, float]] = {}
+    for figure in figures(broker_of(request)):
+        grouped.setdefault(figure.labels, {})[figure.name.replace("pulsar_", "brk_", 1)] = (
+            figure.value
+        )
+    return answer(
+        [{"dimensions": dict(labels), "metrics": found} for labels, found in grouped.items()]
+    )
+
+
+async def mbeans(request: web.Request) -> web.Response:
+    """There is no JVM, so there are no beans."""
+    return answer([])
+
+
+async def bookie_ops(request: web.Request) -> web.Response:
+    """There are no bookies, so nothing is pending at them."""
+    return answer({})

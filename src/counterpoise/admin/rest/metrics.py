@@ -1,0 +1,112 @@
+"""``/metrics``: figures for Prometheus under Pulsar's names, all of type gauge as Pulsar has them.
+
+Source: ``PrometheusMetricsGenerator`` and ``ModularLoadManagerImpl`` of 4.0.7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from aiohttp import web
+
+from counterpoise.admin.request import broker_of
+from counterpoise.broker.broker import Broker
+
+CONTENT_TYPE = "text/plain"
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One sample: a metric's name, its labels in order, its value."""
+
+    name: str
+    labels: tuple[tuple[str, str], ...]
+    value: float
+
+    def __str__(self) -> str:
+        labels = ", ".join(f'{name}="{_escaped(value)}"' for name, value in self.labels)
+        return f"{self.name}{{{labels}}} {self.value:g}" if labels else f"{self.name} {self.value}"
+
+
+def routes() -> Iterable[web.AbstractRouteDef]:
+    """The paths of this resource; Prometheus is usually told the one with the slash."""
+    return [web.get("/metrics", metrics), web.get("/metrics/", metrics)]
+
+
+async def metrics(request: web.Request) -> web.Response:
+    """Every figure of this broker, grouped by name."""
+    by_name: dict[str, list[Figure]] = {}
+    for figure in figures(broker_of(request)):
+        by_name.setdefault(figure.name, []).append(figure)
+    lines: list[str] = []
+    for name, found in by_name.items():
+        lines.append(f"# TYPE {name} gauge")
+        lines.extend(map(str, found))
+    return web.Response(text="\n".join(lines) + "\n", content_type=CONTENT_TYPE)
+
+
+def figures(broker: Broker) -> Iterator[Figure]:
+    """Everything this broker can tell, most general first."""
+    report = broker.load_report()
+    cluster = ("cluster", broker.config.cluster_name)
+    for name, value in (
+        ("pulsar_topics_count", report.num_topics),
+        ("pulsar_subscriptions_count", _subscriptions(broker)),
+        ("pulsar_producers_count", report.num_producers),
+        ("pulsar_consumers_count", report.num_consumers),
+        ("pulsar_rate_in", report.msg_rate_in),
+        ("pulsar_rate_out", report.msg_rate_out),
+        ("pulsar_throughput_in", report.msg_throughput_in),
+        ("pulsar_throughput_out", report.msg_throughput_out),
+    ):
+        yield Figure(f"{name.replace('pulsar_', 'pulsar_broker_', 1)}", (cluster,), float(value))
+    host = ("broker", broker.config.advertised_address)
+    load = (cluster, host, ("metric", "loadBalancing"))
+    for name, usage in (
+        ("cpu", report.cpu),
+        ("memory", report.memory),
+        ("directMemory", report.direct_memory),
+        ("bandwidth_in", report.bandwidth_in),
+        ("bandwidth_out", report.bandwidth_out),
+    ):
+        yield Figure(f"pulsar_lb_{name}_usage", load, float(usage.percent))
+    for bundle, stats in sorted(report.last_stats.items()):
+        labels = (cluster, host, ("bundle", bundle), ("metric", "bundle"))
+        for name, value in (
+            ("msg_rate_in", stats.msg_rate_in),
+            ("msg_rate_out", stats.msg_rate_out),
+            ("topics_count", stats.topics),
+            ("consumer_count", stats.consumer_count),
+            ("producer_count", stats.producer_count),
+            ("msg_throughput_in", stats.msg_throughput_in),
+            ("msg_throughput_out", stats.msg_throughput_out),
+        ):
+            yield Figure(f"pulsar_bundle_{name}", labels, float(value))
+    yield from _topic_figures(broker, cluster)
+
+
+def _topic_figures(broker: Broker, cluster: tuple[str, str]) -> Iterator[Figure]:
+    for name, topic in sorted(broker.topics.loaded.items()):
+        labels = (cluster, ("namespace", str(name.namespace_name)), ("topic", str(name)))
+        out = [each.meter for each in topic.subscriptions.values()]
+        for what, value in (
+            ("pulsar_rate_in", topic.meter_in.rate),
+            ("pulsar_rate_out", sum(each.rate for each in out)),
+            ("pulsar_throughput_in", topic.meter_in.byte_rate),
+            ("pulsar_throughput_out", sum(each.byte_rate for each in out)),
+            ("pulsar_in_messages_total", topic.meter_in.messages),
+            ("pulsar_in_bytes_total", topic.meter_in.bytes),
+            ("pulsar_producers_count", len(topic.producers.all())),
+            ("pulsar_subscriptions_count", len(topic.subscriptions)),
+            ("pulsar_msg_backlog", sum(each.backlog for each in topic.subscriptions.values())),
+        ):
+            yield Figure(what, labels, float(value))
+
+
+def _subscriptions(broker: Broker) -> int:
+    return sum(len(topic.subscriptions) for topic in broker.topics.loaded.values())
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")

@@ -1,0 +1,194 @@
+"""The subscriptions of a topic: list, create, delete, skip and move."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Iterable
+from http import HTTPStatus
+
+from aiohttp import web
+
+from counterpoise.admin.errors import RestError, conflict, not_found
+from counterpoise.admin.redirect import ask, require_topic_owner
+from counterpoise.admin.request import (
+    Json,
+    answer,
+    body,
+    broker_of,
+    flag,
+    no_content,
+    topic_of,
+    whole_number,
+)
+from counterpoise.admin.rest.namespaces import require_namespace
+from counterpoise.admin.rest.topics import TOPIC, path_of, require_loaded
+from counterpoise.broker.topic.faces import EARLIEST, InitialPosition
+from counterpoise.broker.topic.persistent import PersistentTopic
+from counterpoise.broker.topic.subscription import Subscription
+from counterpoise.names.topic import TopicName
+
+SUBSCRIPTION = f"{TOPIC}/subscription/{{subscription}}"
+LONG_MAX = 2**63 - 1
+
+
+def routes() -> Iterable[web.AbstractRouteDef]:
+    """The paths of this resource."""
+    return [
+        web.get(f"{TOPIC}/subscriptions", names),
+        web.put(SUBSCRIPTION, create),
+        web.delete(SUBSCRIPTION, delete),
+        web.post(f"{SUBSCRIPTION}/skip/{{count}}", skip),
+        web.post(f"{SUBSCRIPTION}/skip_all", skip_all),
+        web.post(f"{SUBSCRIPTION}/resetcursor/{{timestamp}}", reset_to_time),
+        web.post(f"{SUBSCRIPTION}/resetcursor", reset_to_position),
+    ]
+
+
+async def names(request: web.Request) -> web.Response:
+    """The names of the durable subscriptions; of all partitions for a partitioned topic."""
+    topic = await _topic(request)
+    partitions = await _partitions(request, topic)
+    if partitions:
+        told = await asyncio.gather(
+            *(ask(request, "GET", f"{path_of(each)}/subscriptions") for each in partitions)
+        )
+        return answer(sorted({name for each in told for name in each}))
+    await require_topic_owner(request, topic)
+    loaded = await require_loaded(request, topic)
+    return answer(sorted(name for name, each in loaded.subscriptions.items() if each.durable))
+
+
+async def create(request: web.Request) -> web.Response:
+    """Make a subscription; the body may hold the message id where it starts (default: the end)."""
+    topic, name = await _topic(request), request.match_info["subscription"]
+    start = await body(request)
+    if await _on_partitions(request, topic, start):
+        return no_content()
+    await require_topic_owner(request, topic)
+    loaded = await require_loaded(request, topic)
+    if name in loaded.subscriptions:
+        raise conflict("Subscription already exists for topic")
+    initial = _start_of(start)
+    if initial is None:
+        at = EARLIEST._replace(
+            ledger_id=int(start["ledgerId"]), entry_id=int(start.get("entryId", -1))
+        )
+        _persistent(loaded).create_subscription(name, at)
+    else:
+        _persistent(loaded).create_subscription(name, initial)
+    return no_content()
+
+
+async def delete(request: web.Request) -> web.Response:
+    """Remove a subscription; 412 while consumers are attached, unless ``force=true``."""
+    topic = await _topic(request)
+    if await _on_partitions(request, topic, None):
+        return no_content()
+    found = await _subscription(request, topic)
+    if found.consumers and not flag(request, "force"):
+        raise RestError(
+            HTTPStatus.PRECONDITION_FAILED, "Subscription has active connected consumers"
+        )
+    await found.unsubscribe(None, force=True)
+    return no_content()
+
+
+async def skip(request: web.Request) -> web.Response:
+    """Acknowledge the next ``count`` entries of the backlog."""
+    topic = await _topic(request)
+    count = whole_number(request.match_info["count"], "numMessages")
+    if await _partitions(request, topic):
+        raise RestError(
+            HTTPStatus.METHOD_NOT_ALLOWED,
+            "Skip messages on a partitioned topic is not allowed",
+        )
+    await (await _subscription(request, topic)).skip(count)
+    return no_content()
+
+
+async def skip_all(request: web.Request) -> web.Response:
+    """Acknowledge the whole backlog."""
+    topic = await _topic(request)
+    if await _on_partitions(request, topic, None):
+        return no_content()
+    await (await _subscription(request, topic)).skip(None)
+    return no_content()
+
+
+async def reset_to_time(request: web.Request) -> web.Response:
+    """Go on with the first message published at or after a time (milliseconds)."""
+    topic = await _topic(request)
+    at = whole_number(request.match_info["timestamp"], "timestamp")
+    if await _on_partitions(request, topic, None):
+        return no_content()
+    await (await _subscription(request, topic)).seek_to_time(at)
+    return no_content()
+
+
+async def reset_to_position(request: web.Request) -> web.Response:
+    """Go on with a message id; ``isExcluded`` starts after it."""
+    topic, wanted = await _topic(request), await body(request)
+    if not isinstance(wanted, dict) or "ledgerId" not in wanted or "entryId" not in wanted:
+        raise RestError(HTTPStatus.BAD_REQUEST, "the body must hold ledgerId and entryId")
+    if await _partitions(request, topic):
+        raise RestError(
+            HTTPStatus.METHOD_NOT_ALLOWED,
+            "Reset-cursor at position is not allowed for partitioned-topic",
+        )
+    entry = int(wanted["entryId"]) + bool(wanted.get("isExcluded"))
+    position = EARLIEST._replace(ledger_id=int(wanted["ledgerId"]), entry_id=entry)
+    await (await _subscription(request, topic)).seek_to(position)
+    return no_content()
+
+
+async def _topic(request: web.Request) -> TopicName:
+    topic = topic_of(request)
+    await require_namespace(request, topic.namespace_name)
+    return topic
+
+
+async def _subscription(request: web.Request, topic: TopicName) -> Subscription:
+    await require_topic_owner(request, topic)
+    name = request.match_info["subscription"]
+    found = (await require_loaded(request, topic)).subscriptions.get(name)
+    if found is None:
+        raise not_found(f"Subscription {name} not found for topic {topic}")
+    return found
+
+
+def _persistent(topic: object) -> PersistentTopic:
+    if not isinstance(topic, PersistentTopic):
+        raise RestError(
+            HTTPStatus.METHOD_NOT_ALLOWED, "a non-persistent topic keeps no subscriptions"
+        )
+    return topic
+
+
+def _start_of(wanted: Json) -> InitialPosition | None:
+    """Where a new subscription starts; None when the body names a message."""
+    if wanted is None or wanted == "latest":
+        return InitialPosition.Latest
+    if wanted == "earliest":
+        return InitialPosition.Earliest
+    if not isinstance(wanted, dict) or "ledgerId" not in wanted:
+        raise RestError(HTTPStatus.BAD_REQUEST, "the body must be a message id")
+    if int(wanted["ledgerId"]) == LONG_MAX:
+        return InitialPosition.Latest
+    return InitialPosition.Earliest if int(wanted["ledgerId"]) < 0 else None
+
+
+async def _partitions(request: web.Request, topic: TopicName) -> list[TopicName]:
+    found = await broker_of(request).policies.partitioned_topic(topic)
+    return [topic.partition(index) for index in range(int(found["partitions"]))] if found else []
+
+
+async def _on_partitions(request: web.Request, topic: TopicName, told: Json) -> bool:
+    """Repeat the request on every partition of a partitioned topic; False when it is none."""
+    partitions = await _partitions(request, topic)
+    tail = request.rel_url.raw_path_qs.partition("/subscription/")[2]
+    calls: Iterable[Awaitable[Json]] = (
+        ask(request, request.method, f"{path_of(each)}/subscription/{tail}", told=told)
+        for each in partitions
+    )
+    await asyncio.gather(*calls)
+    return bool(partitions)

@@ -1,0 +1,199 @@
+"""``/admin/v2/{persistent|non-persistent}``: topics, one by one and as lists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from http import HTTPStatus
+
+from aiohttp import web
+
+from counterpoise.admin.errors import RestError, conflict, not_found, precondition_failed
+from counterpoise.admin.redirect import ask, require_topic_owner
+from counterpoise.admin.request import (
+    Json,
+    answer,
+    broker_of,
+    flag,
+    json_object,
+    namespace_of,
+    no_content,
+    topic_of,
+)
+from counterpoise.admin.rest.namespaces import require_namespace
+from counterpoise.admin.topic_json import internal_stats_json, topic_stats_json
+from counterpoise.broker.topic.topic import Topic
+from counterpoise.names.bundle import BundleRange
+from counterpoise.names.topic import NON_PERSISTENT, PERSISTENT, TopicName
+
+DOMAIN = f"/admin/v2/{{domain:{PERSISTENT}|{NON_PERSISTENT}}}"
+IN_NAMESPACE = f"{DOMAIN}/{{tenant}}/{{namespace}}"
+TOPIC = f"{IN_NAMESPACE}/{{topic}}"
+
+
+def routes() -> Iterable[web.AbstractRouteDef]:
+    """The paths of this resource."""
+    return [
+        web.get(IN_NAMESPACE, names),
+        web.put(TOPIC, create),
+        web.delete(TOPIC, delete),
+        web.put(f"{TOPIC}/unload", unload),
+        web.get(f"{TOPIC}/stats", stats),
+        web.get(f"{TOPIC}/internalStats", internal_stats),
+        web.get(f"{TOPIC}/internal-info", internal_stats),
+        web.get(f"{TOPIC}/lastMessageId", last_message_id),
+        web.get(f"{TOPIC}/properties", properties),
+        web.get(f"{TOPIC}/permissions", permissions),
+    ]
+
+
+async def names(request: web.Request) -> web.Response:
+    """The topics of a namespace, or with ``bundle=0x…_0x…`` of one bundle; partitions by name."""
+    namespace, domain = namespace_of(request), request.match_info["domain"]
+    await require_namespace(request, namespace)
+    broker = broker_of(request)
+    if domain == PERSISTENT:
+        found = await broker.policies.topics(namespace, domain)
+    else:
+        found = await _non_persistent(request)
+    text = request.query.get("bundle")
+    if text:
+        bundles = await broker.namespaces.bundles(namespace)
+        bundle = bundles.validate(BundleRange.parse(text))
+        found = [each for each in found if each in bundle]
+    return answer([str(each) for each in found])
+
+
+async def create(request: web.Request) -> web.Response:
+    """Make a topic without partitions."""
+    topic, broker = topic_of(request), broker_of(request)
+    await require_namespace(request, topic.namespace_name)
+    await json_object(request)
+    if topic.partition_index >= 0 and not await _is_known_partition(request, topic):
+        raise precondition_failed(
+            "Can't create topic as a partition of a topic that does not have it: "
+            f"{topic.partitioned_name}"
+        )
+    exists = topic.is_persistent and await broker.policies.topic_exists(topic)
+    if exists or await broker.policies.partitioned_topic(topic) is not None:
+        raise conflict("This topic already exists")
+    await require_topic_owner(request, topic)
+    if topic.is_persistent:
+        await broker.policies.create_topic(topic)
+    await broker.topics.get(topic, create=True)
+    return no_content()
+
+
+async def delete(request: web.Request) -> web.Response:
+    """Remove a topic; clients and subscriptions refuse it unless ``force=true``."""
+    topic, broker = topic_of(request), broker_of(request)
+    await require_namespace(request, topic.namespace_name)
+    if await broker.policies.partitioned_topic(topic) is not None:
+        raise precondition_failed(f"Partitioned topic: {topic} must be deleted as one")
+    await require_topic_owner(request, topic)
+    await require_loaded(request, topic)
+    await broker.topics.delete(topic, force=flag(request, "force"))
+    return no_content()
+
+
+async def unload(request: web.Request) -> web.Response:
+    """Close a topic here; its clients reconnect and open it again."""
+    topic, broker = topic_of(request), broker_of(request)
+    await require_namespace(request, topic.namespace_name)
+    partitioned = await broker.policies.partitioned_topic(topic)
+    if partitioned is not None:
+        for index in range(int(partitioned["partitions"])):
+            await ask(request, "PUT", f"{path_of(topic.partition(index))}/unload")
+        return no_content()
+    await require_topic_owner(request, topic)
+    await require_loaded(request, topic)
+    await broker.topics.unload_topic(topic)
+    return no_content()
+
+
+async def stats(request: web.Request) -> web.Response:
+    """What passes through a topic, its producers, subscriptions and consumers."""
+    topic = topic_of(request)
+    await require_namespace(request, topic.namespace_name)
+    await require_topic_owner(request, topic)
+    return answer(topic_stats_json(await require_loaded(request, topic)))
+
+
+async def internal_stats(request: web.Request) -> web.Response:
+    """The ledgers and cursors of a topic."""
+    topic = topic_of(request)
+    await require_namespace(request, topic.namespace_name)
+    await require_topic_owner(request, topic)
+    return answer(internal_stats_json(await require_loaded(request, topic)))
+
+
+async def last_message_id(request: web.Request) -> web.Response:
+    """The id of the last stored message; entry -1 when there is none."""
+    topic = topic_of(request)
+    await require_namespace(request, topic.namespace_name)
+    if not topic.is_persistent:
+        raise RestError(
+            HTTPStatus.METHOD_NOT_ALLOWED,
+            f"GetLastMessageId on a non-persistent topic is not allowed: {topic}",
+        )
+    await require_topic_owner(request, topic)
+    position = (await require_loaded(request, topic)).last_message_id()
+    return answer(
+        {
+            "ledgerId": position.ledger_id,
+            "entryId": position.entry_id,
+            "partitionIndex": topic.partition_index,
+        }
+    )
+
+
+async def properties(request: web.Request) -> web.Response:
+    """A partitioned topic's properties; other topics have none here."""
+    topic = topic_of(request)
+    found = await broker_of(request).policies.partitioned_topic(topic)
+    return answer((found or {}).get("properties") or {})
+
+
+async def permissions(request: web.Request) -> web.Response:
+    """Who may use the topic: nothing is restricted."""
+    await require_namespace(request, topic_of(request).namespace_name)
+    return answer({})
+
+
+async def require_loaded(request: web.Request, topic: TopicName) -> Topic:
+    """The topic, opened if it exists; 404 otherwise. Only on its owner."""
+    broker = broker_of(request)
+    if topic not in broker.topics.loaded:
+        known = topic.is_persistent and await broker.policies.topic_exists(topic)
+        if not known and not await _is_known_partition(request, topic):
+            raise not_found(f"Topic {topic} not found")
+    return await broker.topics.get(topic, create=False)
+
+
+def path_of(topic: TopicName) -> str:
+    """The path of a topic's resource, encoded."""
+    return f"/admin/v2/{topic.domain}/{topic.namespace_name}/{topic.encoded_local_name}"
+
+
+async def _is_known_partition(request: web.Request, topic: TopicName) -> bool:
+    if topic.partition_index < 0:
+        return False
+    found = await broker_of(request).policies.partitioned_topic(topic.partitioned_name)
+    return found is not None and topic.partition_index < int(found["partitions"])
+
+
+async def _non_persistent(request: web.Request) -> list[TopicName]:
+    """Non-persistent topics are known to their owners only, so every broker is asked."""
+    namespace, broker = namespace_of(request), broker_of(request)
+    found: set[TopicName] = set()
+    if flag(request, "local"):
+        brokers: list[str] = []
+    else:
+        brokers = [each for each in await broker.active_brokers() if each != broker.id]
+    path = f"/admin/v2/{NON_PERSISTENT}/{namespace}?local=true"
+    for each in brokers:
+        told: Json = await ask(request, "GET", path, broker_url=f"http://{each}")
+        found.update(map(TopicName.parse, told))
+    for topic in broker.topics.loaded:
+        if topic.namespace_name == namespace and not topic.is_persistent:
+            found.add(topic)
+    return sorted(found)

@@ -1,0 +1,89 @@
+"""Keeps one program running while this broker leads, and only then."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+
+from counterpoise.app.processes import Child, ChildSpec
+
+log = logging.getLogger(__name__)
+
+BACK_OFF_FIRST_S = 1.0
+BACK_OFF_MOST_S = 60.0
+STEADY_AFTER_S = 60.0
+"""A program that ran this long had started well: its next failure waits the first back-off."""
+
+
+class LeaderProgram:
+    """Runs a child process as long as this broker is the leader.
+
+    When the child ends by itself it is started again, after a pause that doubles from one second
+    to a minute. Call :meth:`on_leadership` on the event loop's thread; that thread is the child's
+    parent, so the child dies with it.
+    """
+
+    def __init__(self, spec: Callable[[], ChildSpec]) -> None:
+        """``spec`` is asked at each start, because ports may be known only then."""
+        self._spec = spec
+        self._leads = asyncio.Event()
+        self._resigned = asyncio.Event()
+        self._resigned.set()
+        self._task: asyncio.Task[None] | None = None
+        self.child: Child | None = None
+        """The running child, None while there is none."""
+
+    def start(self) -> None:
+        """Begin to watch; nothing runs before the first :meth:`on_leadership`."""
+        self._task = asyncio.get_running_loop().create_task(self._run(), name="leader program")
+
+    def on_leadership(self, leads: bool) -> None:
+        """The election told whether this broker leads now."""
+        if leads:
+            self._resigned.clear()
+            self._leads.set()
+        else:
+            self._leads.clear()
+            self._resigned.set()
+
+    async def stop(self) -> None:
+        """Stop the child, if one runs, and watch no longer."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        clock = asyncio.get_running_loop().time
+        back_off_s = BACK_OFF_FIRST_S
+        while True:
+            await self._leads.wait()
+            began = clock()
+            status = await self._run_once()
+            if status is None:
+                back_off_s = BACK_OFF_FIRST_S
+                continue
+            if clock() - began > STEADY_AFTER_S:
+                back_off_s = BACK_OFF_FIRST_S
+            log.warning("the balancer ended with status %d; again in %g s", status, back_off_s)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._resigned.wait(), back_off_s)
+            back_off_s = min(2 * back_off_s, BACK_OFF_MOST_S)
+
+    async def _run_once(self) -> int | None:
+        """Run the child until it ends (its status) or leadership does (None)."""
+        child = self.child = Child(self._spec())
+        log.info("this broker leads: started %s, process %d", child.spec.name, child.pid)
+        ended = asyncio.ensure_future(asyncio.to_thread(child.wait))
+        resigned = asyncio.ensure_future(self._resigned.wait())
+        try:
+            await asyncio.wait({ended, resigned}, return_when=asyncio.FIRST_COMPLETED)
+            return ended.result() if ended.done() else None
+        finally:
+            resigned.cancel()
+            self.child = None
+            # Shielded, so that a broker that stops does not leave before its child has.
+            await asyncio.shield(asyncio.to_thread(child.stop))
+            await ended

@@ -1,0 +1,124 @@
+"""The smallest broker there is: the listener and the topics, memory ledgers, no metadata store."""
+
+import asyncio
+import socket
+import threading
+from concurrent.futures import Future
+from types import TracebackType
+from typing import Self
+
+import uvloop
+
+from counterpoise.broker.connection import ConnectionConfig, Services
+from counterpoise.broker.listener import Listener
+from counterpoise.broker.lookup import Connect
+from counterpoise.broker.topic.topics import TopicRegistry
+from counterpoise.names.bundle import BundleName, NamespaceBundles
+from counterpoise.names.namespace import NamespaceName
+from counterpoise.names.topic import TopicName
+from counterpoise.storage.memory import MemoryLedgerStore
+from counterpoise.storage.port import LedgerStore
+from counterpoise.wire.values import Schema
+
+
+class Everything:
+    """Namespaces, catalog, schemas and ownership of a broker that owns all there is."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.partitioned: dict[TopicName, int] = {}
+        self.topics: set[TopicName] = set()
+        self.schemas: dict[TopicName, list[Schema]] = {}
+
+    def owns(self, topic: TopicName) -> bool:
+        return True
+
+    def bundle_of(self, topic: TopicName) -> BundleName:
+        return NamespaceBundles.of_count(topic.namespace_name, 1).bundle_of(topic)
+
+    async def settle(self, topic: TopicName) -> None:
+        return
+
+    async def exists(self, topic: TopicName) -> bool:
+        return topic in self.topics
+
+    async def create(self, topic: TopicName) -> None:
+        self.topics.add(topic)
+
+    async def delete(self, topic: TopicName) -> None:
+        self.topics.discard(topic)
+
+    async def lookup(self, topic: TopicName, *, authoritative: bool = False) -> Connect:
+        return Connect("localhost:0", self.url, "http://localhost:0")
+
+    async def partitions(self, topic: TopicName, *, auto_create: bool = True) -> int:
+        return self.partitioned.get(topic, 0)
+
+    async def topics_of(
+        self, namespace: NamespaceName, mode: str = "PERSISTENT"
+    ) -> list[TopicName]:
+        return sorted(topic for topic in self.topics if topic.namespace_name == namespace)
+
+    async def get(self, topic: TopicName, version: bytes | None) -> tuple[Schema, bytes] | None:
+        found = self.schemas.get(topic, [])
+        index = len(found) - 1 if version is None else int.from_bytes(version, "big")
+        return (found[index], index.to_bytes(8, "big")) if 0 <= index < len(found) else None
+
+    async def put(self, topic: TopicName, schema: Schema) -> bytes:
+        found = self.schemas.setdefault(topic, [])
+        if schema not in found:
+            found.append(schema)
+        return found.index(schema).to_bytes(8, "big")
+
+
+class OneBroker:
+    """Runs on a thread of its own, so that synchronous clients can use it: ``with OneBroker()``."""
+
+    def __init__(
+        self, store: LedgerStore | None = None, config: ConnectionConfig | None = None
+    ) -> None:
+        self.everything = Everything()
+        self._store = store or MemoryLedgerStore()
+        self._config = config or ConnectionConfig()
+        self._ready: Future[str] = Future()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    @property
+    def service_url(self) -> str:
+        return self.everything.url
+
+    def _run(self) -> None:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(self._serve())
+
+    async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._stop = asyncio.Event()
+        world = self.everything
+        self.topics = TopicRegistry(self._store, world, world, owner="localhost:0")
+        services = Services(self.topics, world, world, world)
+        self.listener = Listener(services, self._config)
+        sock = socket.create_server(("127.0.0.1", 0))
+        world.url = f"pulsar://127.0.0.1:{await self.listener.start(sock)}"
+        self._ready.set_result(world.url)
+        await self._stop.wait()
+        await self.topics.close()
+        await self.listener.stop()
+
+    def run(self, coroutine):  # type: ignore[no-untyped-def]
+        """Run a coroutine on the broker's loop and wait for it."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(20)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        self._ready.result(10)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join(20)

@@ -2,15 +2,15 @@
 
 The same fold runs in the leader's process, one shard, and inside Spark, one shard for each hash of
 the bundles' names; its result does not depend on how the polls are cut into batches, nor on the
-number of shards. It is Pulsar's `ModularLoadManagerImpl.updateBundleData` with two differences, both
-about samples that never were: a report is one sample however often it is read (Pulsar samples every
-report again whenever any broker publishes), and a bundle that is in no report for a moment, because
-it is moving, keeps its averages until `forget_after_ms` (Pulsar drops them at once).
+number of shards. It is Pulsar's `ModularLoadManagerImpl.updateBundleData` with two differences,
+both about samples that never were: a report is one sample however often it is read (Pulsar samples
+every report again whenever any broker publishes), and a bundle that is in no report for a moment,
+because it is moving, keeps its averages until `forget_after_ms` (Pulsar drops them at once).
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -149,11 +149,11 @@ def _fold_brokers(brokers: Table, reports: Table) -> Table:
     latest: dict[str, tuple[Table, int, int]] = {}
     for row, name in enumerate(brokers["broker"]):
         latest[name] = (brokers, row, int(brokers["report_poll"][row]))
-    for row in np.flatnonzero(reports["kind"] == BROKER):
+    for row in np.flatnonzero(reports["kind"] == BROKER).tolist():
         name = reports["broker"][row]
         poll = int(reports["poll_id"][row])
         fresh = bool(reports["fresh"][row]) or name not in latest
-        latest[name] = (reports, int(row), poll if fresh else latest[name][2])
+        latest[name] = (reports, row, poll if fresh else latest[name][2])
     if len(listing):
         newest = reports["poll_id"] == listing.max()
         listed = set(reports["broker"][newest & (reports["kind"] != POLL)])
@@ -182,9 +182,7 @@ def _fold_served(served: Table, samples: Table, brokers: Table) -> Table:
         np.bool_,
         len(samples["broker"]),
     )
-    return {
-        name: np.concatenate([served[name][old], samples[name][new]]) for name in SAMPLE
-    }
+    return {name: np.concatenate([served[name][old], samples[name][new]]) for name in SAMPLE}
 
 
 def merged(shards: Sequence[FoldState]) -> FoldState:
@@ -208,7 +206,7 @@ def select(table: Table, names: tuple[str, ...], rows: Column) -> dict[str, Colu
     return {name: table[name][rows] for name in names}
 
 
-def _dtype(name: str) -> "np.dtype[object]":
+def _dtype(name: str) -> "np.dtype[Any]":
     if name in COLUMNS:
         return COLUMNS[name]
     return np.dtype(np.int64 if name.endswith(("samples", "poll", "_ms")) else np.float64)

@@ -1,4 +1,4 @@
-"""One row of what a poll of a cluster saw, as columns: the type that is landed, streamed and folded.
+"""What polls of a cluster saw, as columns: the type that is landed, streamed and folded.
 
 The landing table is the history, so its rows keep what was seen and how old it was, and nothing
 derived. Four kinds of rows, in the order of `(poll_id, seq)`:

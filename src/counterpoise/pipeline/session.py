@@ -1,12 +1,20 @@
-"""A Spark session for the balancer: small, quiet, on the loopback interface unless told otherwise."""
+"""A Spark session for the balancer: small, quiet, on the loopback interface by default."""
 
+import contextlib
+import logging
 import os
+import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+FINISH_WITHIN_S = 5.0
+STOP_WITHIN_S = 15.0
 
 # The driver's threads recurse deeply while planning: without -Xss4m a plan of this width overflows.
 _SETTINGS: Mapping[str, str] = {
@@ -40,3 +48,40 @@ def start_session(master: str, *, partitions: int) -> "SparkSession":
         if master.startswith("local") or not name.startswith("spark.driver.bind"):
             builder = builder.config(name, value)
     return builder.config("spark.sql.shuffle.partitions", str(partitions)).getOrCreate()
+
+
+def stop_query(query: "StreamingQuery") -> None:
+    """Stop a query, after the micro-batch it is at if that does not take long.
+
+    On the way out nothing that goes wrong matters: a signal to the process group reaches the JVM at
+    the same time as us, and a query that is cut off anywhere is taken up again from its checkpoint.
+    """
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    deadline = time.monotonic() + FINISH_WITHIN_S
+    with contextlib.suppress(Exception):
+        while query.status["isTriggerActive"] and time.monotonic() < deadline:
+            query.awaitTermination(1)
+    with contextlib.suppress(Exception):
+        query.stop()
+
+
+def stop_session(spark: "SparkSession") -> None:
+    """Stop Spark and its JVM, and wait until the JVM is gone."""
+    from pyspark import SparkContext
+
+    gateway = SparkContext._gateway
+    with contextlib.suppress(Exception):
+        spark.stop()
+    process = getattr(gateway, "proc", None)
+    if gateway is None or process is None:
+        return
+    with contextlib.suppress(Exception):
+        gateway.shutdown()
+    # The JVM ends when its standard input does.
+    process.stdin.close()
+    try:
+        process.wait(STOP_WITHIN_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    SparkContext._gateway = SparkContext._jvm = None

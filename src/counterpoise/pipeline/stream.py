@@ -2,8 +2,8 @@
 
 State is kept by shard, not by bundle: a keyed Python state costs half a millisecond a key, while a
 shard's thousands of bundles are one columnar blob that NumPy folds at once. A batch's result is the
-new blobs themselves, a row for each shard; the rows of brokers go to every shard, so that each shard
-tells its state after each poll.
+new blobs themselves, a row for each shard; the rows of brokers go to every shard, so that each
+shard tells its state after each poll.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -24,7 +24,7 @@ from counterpoise.pipeline.rows import (
 if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.state import GroupState
 
 _PLAIN = tuple(dict.fromkeys((*SAMPLE, *REPORT[: -len(BROKER_TEXTS) - len(BROKER_NUMBERS)])))
@@ -50,8 +50,10 @@ def fold_stream(spark: "SparkSession", reports: Path, *, shards: int, files: int
     rows = landed.select(
         f.explode(f.when(of_bundle, f.array(shard)).otherwise(everywhere)).alias("shard"),
         *_PLAIN,
-        # What only brokers have travels packed: one empty value in a bundle's row instead of twenty.
-        f.when(~of_bundle, f.array(*[f.col(n).cast("double") for n in BROKER_NUMBERS])).alias("numbers"),
+        # What only brokers have travels packed: one empty value in a bundle's row, not twenty.
+        f.when(~of_bundle, f.array(*[f.col(n).cast("double") for n in BROKER_NUMBERS])).alias(
+            "numbers"
+        ),
         f.when(~of_bundle, f.array(*[f.col(n) for n in BROKER_TEXTS])).alias("texts"),
     )
     return rows.groupBy("shard").applyInPandasWithState(

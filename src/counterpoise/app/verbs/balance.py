@@ -1,0 +1,184 @@
+"""``counterpoise balance``: watch a cluster, decide what should move, and move it if told to."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from counterpoise.app.conf import add_conf_arguments, read_conf
+from counterpoise.app.errors import UserError
+from counterpoise.app.strategies import strategy_from
+
+if TYPE_CHECKING:
+    from counterpoise.app.main import Subparsers
+    from counterpoise.pipeline.runner import RunSettings, SparkBalancer
+
+EXIT_STREAM_FAILED = 3
+
+EPILOG = """\
+examples:
+  counterpoise balance --admin-url http://localhost:8080 --history ./history
+      a dry run: what would be moved, where to, and why; nothing is touched
+  counterpoise balance --admin-url http://localhost:8080 --history ./history --execute
+      the same, and the bundles are moved; each new owner is checked
+  counterpoise balance --admin-url http://localhost:8080 --history ./history --once
+      one look, one answer
+
+The history is a directory of Parquet tables (reports, rounds, decisions, rejections, outcomes,
+memory); a balancer that is started again on it goes on where the last one stopped.
+Exit status: 0 when stopped, 2 for something to put right, 3 when the stream failed.
+"""
+
+
+def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
+    """Add ``balance`` and its options."""
+    parser = subparsers.add_parser(
+        "balance",
+        help="watch a cluster and balance it, on Spark",
+        description="Watch a Pulsar cluster through its admin API and balance its brokers.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--admin-url",
+        required=True,
+        metavar="URL",
+        help="admin address of any broker; several, separated by commas, are tried in turn",
+    )
+    parser.add_argument("--history", required=True, type=Path, metavar="DIR")
+    parser.add_argument(
+        "--strategy",
+        metavar="NAME",
+        help="a shedder: short name, Java class or module:Class (default: what --conf says)",
+    )
+    parser.add_argument(
+        "--placement",
+        default="LeastUsage",
+        metavar="NAME",
+        help="where bundles go (default: LeastUsage, one of our own)",
+    )
+    add_conf_arguments(parser)
+    parser.add_argument("--master", default="local[*]", metavar="URL", help="Spark's master")
+    parser.add_argument(
+        "--interval",
+        type=seconds,
+        default=5.0,
+        metavar="TIME",
+        help="time between two looks at the cluster, such as 5s or 500ms (default 5s)",
+    )
+    parser.add_argument(
+        "--decide-every",
+        type=seconds,
+        metavar="TIME",
+        help="time between two rounds (default: loadBalancerSheddingIntervalMinutes)",
+    )
+    parser.add_argument(
+        "--grace-period",
+        type=seconds,
+        metavar="TIME",
+        help="how long a moved bundle stays (default: loadBalancerSheddingGracePeriodMinutes)",
+    )
+    mode = parser.add_mutually_exclusive_group()
+    mode.add_argument("--execute", action="store_true", help="carry the decisions out")
+    mode.add_argument("--dry-run", action="store_true", help="only say them (the default)")
+    parser.add_argument("--once", action="store_true", help="one look, one round, and the end")
+    parser.add_argument(
+        "--wait-for-history",
+        type=seconds,
+        default=0.0,
+        metavar="TIME",
+        help="how long to wait for another balancer to let go of the history (default 0)",
+    )
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Balance until SIGTERM or Ctrl-C."""
+    settings, strategy = (
+        _settings(args),
+        strategy_from(
+            read_conf(args.conf, args.settings),
+            shedder=args.strategy,
+            placement=args.placement,
+            decide_every_s=args.decide_every,
+            grace_s=args.grace_period,
+        ),
+    )
+    try:
+        from counterpoise.pipeline.runner import (
+            HistoryInUseError,
+            SparkBalancer,
+            StreamFailedError,
+        )
+    except ImportError as error:
+        raise UserError(
+            f"the balancer needs Spark ({error.name} is missing): "
+            "pip install 'counterpoise[pipeline]'"
+        ) from None
+
+    mode = "moves bundles" if settings.executor.execute else "dry run, nothing is touched"
+    tell(f"balancing {args.admin_url} by {strategy.shedder.name} ({mode})")
+    tell(f"history in {settings.history}")
+    try:
+        asyncio.run(_until_told(SparkBalancer(settings, strategy, tell)))
+    except HistoryInUseError as error:
+        raise UserError(str(error)) from None
+    except StreamFailedError as error:
+        sys.stderr.write(f"counterpoise: {error}\n")
+        return EXIT_STREAM_FAILED
+    tell("stopped")
+    return 0
+
+
+async def _until_told(balancer: SparkBalancer) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    await balancer.run(stop)
+
+
+def _settings(args: argparse.Namespace) -> RunSettings:
+    from counterpoise.pipeline.executor import ExecutorOptions
+    from counterpoise.pipeline.runner import RunSettings
+
+    addresses = tuple(url.strip() for url in args.admin_url.split(",") if url.strip())
+    for url in addresses:
+        if not url.startswith(("http://", "https://")):
+            raise UserError(f"--admin-url {url}: expected http://host:port")
+    args.history.mkdir(parents=True, exist_ok=True)
+    return RunSettings(
+        addresses=addresses,
+        history=args.history.absolute(),
+        master=args.master,
+        poll_every_s=args.interval,
+        executor=ExecutorOptions(execute=args.execute),
+        once=args.once,
+        wait_for_history_s=args.wait_for_history,
+    )
+
+
+def seconds(text: str) -> float:
+    """A time such as ``5s``, ``500ms``, ``2m`` or ``5`` (seconds)."""
+    units = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "": 1.0}
+    number = text.rstrip("hms")
+    try:
+        value = float(number) * units[text[len(number) :]]
+    except (ValueError, KeyError):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a time such as 5s, 500ms or 2m"
+        ) from None
+    if not value >= 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is less than no time")
+    return value
+
+
+def tell(sentence: str) -> None:
+    """One line for a person, with the time of day."""
+    sys.stdout.write(f"{time.strftime('%H:%M:%S')} {sentence}\n")
+    sys.stdout.flush()

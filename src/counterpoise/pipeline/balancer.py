@@ -1,0 +1,92 @@
+"""One step of balancing, the same inside Spark and in a process of its own.
+
+Decide, keep the decisions, carry them out, keep each outcome, keep the memory: in this order, and
+each step checks what is kept already, so that a step that was cut off anywhere can be repeated.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from counterpoise.pipeline.decide import Strategy, decide, is_due, newest_poll
+from counterpoise.pipeline.executor import Executor
+from counterpoise.pipeline.fold import FoldState
+from counterpoise.pipeline.history import History
+from counterpoise.pipeline.moves import Outcome, Round
+
+
+class Balancer:
+    """Turns fold states into rounds of decisions and sees them through.
+
+    `tell` gets a sentence for a person whenever something was decided or done.
+    """
+
+    def __init__(
+        self,
+        strategy: Strategy,
+        history: History,
+        executor: Executor,
+        tell: Callable[[str], None],
+    ) -> None:
+        self._strategy = strategy
+        self._history = history
+        self._executor = executor
+        self._tell = tell
+
+    async def step(self, state: FoldState) -> Round | None:
+        """Decide on this state if it is time to, and carry it out; None when it was not."""
+        poll_id = newest_poll(state)
+        memory = self._history.memory_before(poll_id)
+        if self._history.is_complete(poll_id):
+            return None
+        if not is_due(state, memory, self._strategy.balance):
+            return None
+        made = self._history.round(poll_id)
+        if made is None:
+            made = decide(state, memory, self._strategy)
+            self._history.record_round(made)
+            self._explain(made)
+        outcomes = await self._see_through(made, tuple(state.brokers["broker"]))
+        unloaded = dict(made.memory.recently_unloaded)
+        # By the poll's time, not the clock's: a replay has to remember the same.
+        unloaded.update({one.bundle: poll_id for one in outcomes if one.settles})
+        settled = max(
+            (one.ended_at_ms for one in outcomes if one.carried_out),
+            default=memory.settled_at_ms,
+        )
+        self._history.record_memory(
+            poll_id, replace(made.memory, recently_unloaded=unloaded, settled_at_ms=settled)
+        )
+        return made
+
+    async def _see_through(self, made: Round, brokers: tuple[str, ...]) -> list[Outcome]:
+        known = [self._history.outcome(move.id) for move in made.moves]
+        outcomes = [outcome for outcome in known if outcome]
+        tried = {outcome.id for outcome in outcomes}
+
+        def done(outcome: Outcome) -> None:
+            self._history.record_outcome(outcome)
+            outcomes.append(outcome)
+            self._tell(told(outcome))
+
+        left = [move for move in made.moves if move.id not in tried]
+        await self._executor.carry_out(left, brokers, done)
+        return outcomes
+
+    def _explain(self, made: Round) -> None:
+        for move in made.moves:
+            self._tell(
+                f"decided {move.bundle}: {move.source} -> {move.destination or 'any broker'}: "
+                f"{move.decision.sentence}; {move.placement}"
+            )
+        if not made.moves:
+            reasons = "; ".join(rejection.sentence for rejection in made.rejections[:3])
+            more = f" (and {len(made.rejections) - 3} more)" if len(made.rejections) > 3 else ""
+            self._tell(f"nothing to move, imbalance {made.imbalance:.2f}: {reasons}{more}")
+
+
+def told(outcome: Outcome) -> str:
+    """An outcome as a sentence."""
+    took = f"after {(outcome.ended_at_ms - outcome.started_at_ms) / 1000:.1f} s"
+    owner = f", owner {outcome.owner}" if outcome.owner else ""
+    error = f": {outcome.error}" if outcome.error else ""
+    return f"{outcome.status.value} {outcome.bundle} {took}{owner}{error}"

@@ -1,0 +1,145 @@
+"""One round of decisions: a pure function of what was seen, what is remembered and the settings."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import Any
+
+from counterpoise.decide.placement.options import PlacementOptions
+from counterpoise.decide.placement.strategy import PlacementStrategy
+from counterpoise.decide.plan import Decision, Rejection
+from counterpoise.decide.shedding import Shedder
+from counterpoise.load.view import ClusterView
+from counterpoise.pipeline.destination import LeastUsage, Projection
+from counterpoise.pipeline.fold import FoldState
+from counterpoise.pipeline.moves import Move, Round, RoundMemory, move_id
+from counterpoise.pipeline.options import BalanceOptions
+from counterpoise.pipeline.view import cluster_view
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """Who decides, by which settings."""
+
+    shedder: Shedder[Any, Any, Any]
+    options: Any
+    """The shedder's own settings."""
+    placement: PlacementStrategy[Any] = field(default_factory=LeastUsage)
+    placement_options: PlacementOptions = field(default_factory=PlacementOptions)
+    balance: BalanceOptions = field(default_factory=BalanceOptions)
+
+
+def newest_poll(state: FoldState) -> int:
+    """The poll that the state goes up to; 0 when no broker was ever read."""
+    polls = state.brokers["poll_id"]
+    return int(polls.max()) if len(polls) else 0
+
+
+def is_due(state: FoldState, memory: RoundMemory, options: BalanceOptions) -> bool:
+    """Whether this state calls for a round."""
+    poll_id = newest_poll(state)
+    if poll_id < memory.settled_at_ms:
+        return False
+    waited = poll_id - memory.decided_at_ms
+    return (
+        options.enabled and options.shedding_enabled and poll_id > 0 and waited > 0
+        and (memory.decided_at_ms == 0 or waited >= options.decide_every_ms)
+    )  # fmt: skip
+
+
+def decide(state: FoldState, memory: RoundMemory, strategy: Strategy) -> Round:
+    """Ask the strategy; the time is that of the newest poll, so that a replay decides the same."""
+    now_ms = newest_poll(state)
+    oldest = now_ms - strategy.balance.leave_alone_ms
+    recent = {b: at for b, at in memory.recently_unloaded.items() if at >= oldest}
+    view = cluster_view(state, now_ms, recent)
+    shedder, rng = strategy.shedder, Random(now_ms)
+    remembered = (
+        shedder.initial_memory()
+        if memory.shedder is None
+        else shedder.memory_from_json(memory.shedder)
+    )
+    remembered = shedder.forget(remembered, view.brokers)
+    rejections: list[Rejection] = []
+    decisions: tuple[Decision, ...] = ()
+    if len(view.brokers) > 1:
+        plan = shedder.plan(view, remembered, strategy.options, now_ms, rng)
+        decisions, remembered = plan.decisions, plan.memory
+        rejections += plan.rejections
+    else:
+        rejections.append(_alone(len(view.brokers)))
+    answering = _answering(state)
+    moves, placement, refused = _place(decisions, view, answering, memory, strategy, rng)
+    return Round(
+        poll_id=now_ms,
+        strategy=shedder.name,
+        imbalance=imbalance(view.broker.traffic.throughput().tolist()),
+        brokers=len(view.brokers),
+        bundles=len(view.bundles),
+        moves=moves,
+        rejections=(*rejections, *refused),
+        memory=RoundMemory(remembered.to_json(), placement, recent, now_ms, memory.settled_at_ms),
+    )
+
+
+def imbalance(loads: Collection[float]) -> float:
+    """The largest ÷ the mean - 1: 0 when all are equal, or when there is no load at all."""
+    mean = sum(loads) / len(loads) if loads else 0.0
+    return max(loads) / mean - 1 if mean > 0 else 0.0
+
+
+def _answering(state: FoldState) -> frozenset[str]:
+    """The brokers whose report could be read at the newest poll: only they are given anything."""
+    brokers = state.brokers
+    current = brokers["poll_id"] == newest_poll(state)
+    return frozenset(brokers["broker"][current])
+
+
+def _alone(count: int) -> Rejection:
+    template = (
+        "there is only one broker: nowhere to move anything"
+        if count
+        else "the cluster lists no broker"
+    )
+    return Rejection("cluster", "too-few-brokers", float(count), 2.0, "", template)
+
+
+def _place(
+    decisions: Collection[Decision],
+    view: ClusterView,
+    answering: Collection[str],
+    memory: RoundMemory,
+    strategy: Strategy,
+    rng: Random,
+) -> tuple[tuple[Move, ...], Any, list[Rejection]]:
+    """Give each decision a destination, entering each move before the next is placed."""
+    placement, now_ms = strategy.placement, view.now_ms
+    remembered = (
+        placement.initial_memory()
+        if memory.placement is None
+        else placement.memory_from_json(memory.placement)
+    )
+    remembered = placement.forget(remembered, view.brokers)
+    projection = Projection(view)
+    moves: list[Move] = []
+    refused: list[Rejection] = []
+    for asked in decisions:
+        decision, reason = asked, "the strategy chose it"
+        if decision.destination is None:
+            candidates = [b for b in view.brokers if b in answering and b != decision.source]
+            placed = placement.place(
+                decision.bundle,
+                candidates,
+                projection.view,
+                remembered,
+                strategy.placement_options,
+                rng,
+            )
+            remembered = placed.memory
+            refused += placed.rejections
+            if placed.broker is None:
+                continue
+            decision, reason = replace(asked, destination=placed.broker), placed.reason
+        moves.append(Move(move_id(now_ms, decision.bundle), now_ms, decision, reason))
+        projection = projection.after(decision)
+    return tuple(moves), placement.memory_to_json(remembered), refused

@@ -1,0 +1,149 @@
+"""Where a bundle goes, when several move in one round.
+
+Pulsar asks its placement strategy about each bundle against the same, unchanged picture, so a round
+of several bundles can pile them onto one broker. Here each move is entered into the picture before
+the next is placed.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from counterpoise.decide.placement.options import PlacementOptions
+from counterpoise.decide.placement.strategy import Placement, known_candidates, nobody
+from counterpoise.decide.plan import Decision, Rejection
+from counterpoise.load.rates import Rates
+from counterpoise.load.view import ClusterView
+from counterpoise.pipeline.rows import Column
+
+
+class LeastUsage:
+    """The broker with the least weighted usage, as long as the move makes the hottest cooler.
+
+    One of our own. Ties go by bytes/s, then by name. A bundle that would make its destination
+    as hot as its source is stays where it is: moving it would only move the problem.
+    """
+
+    name = "LeastUsage"
+
+    def initial_memory(self) -> None:
+        """Nothing to remember."""
+
+    def place(
+        self,
+        bundle: str,
+        candidates: Sequence[str],
+        view: ClusterView,
+        memory: None,
+        options: PlacementOptions,
+        rng: Random | None = None,
+    ) -> Placement[None]:
+        """Choose among `candidates`; the bundle's present broker is the one that reports it."""
+        names, rows, unknown = known_candidates(candidates, view)
+        if not names:
+            return nobody(None, unknown)
+        usage = view.weighted_usage(options.weights.modular)
+        throughput = view.broker.traffic.throughput()
+        best = min(range(len(rows)), key=lambda i: (usage[rows[i]], throughput[rows[i]], names[i]))
+        there, source = rows[best], _reporter(view, bundle)
+        if source is not None:
+            after = usage[there] + _share(view, source, bundle, usage[source])
+            if not after < usage[source]:
+                return nobody(
+                    None, [*unknown, _no_gain(bundle, float(after), float(usage[source]))]
+                )
+        reason = f"{names[best]} is the least used, at {usage[there]:.1%}"
+        return Placement(names[best], (names[best],), "least-usage", reason, None, unknown)
+
+    def forget(self, memory: None, active: Collection[str]) -> None:
+        """Nothing to forget."""
+
+    def memory_to_json(self, memory: None) -> Any:
+        """Nothing to write."""
+
+    def memory_from_json(self, value: Mapping[str, Any]) -> None:
+        """Nothing to read."""
+
+
+def _no_gain(bundle: str, after: float, before: float) -> Rejection:
+    return Rejection(
+        bundle,
+        "no-gain",
+        after,
+        before,
+        "",
+        "{subject} stays: wherever it went, that broker would be used {value:.1%}, no less than "
+        "the {limit:.1%} of the one it is on; split it",
+    )
+
+
+def _reporter(view: ClusterView, bundle: str) -> int | None:
+    row = view.bundle_index(bundle)
+    where = np.flatnonzero(view.members == row) if row is not None else np.zeros(0, np.intp)
+    if not len(where):
+        return None
+    return int(np.searchsorted(view.offsets, where[0], side="right")) - 1
+
+
+def _share(view: ClusterView, broker: int, bundle: str, usage: float) -> float:
+    """How much of its broker's usage a bundle causes, by its part of the bytes/s."""
+    row = view.bundle_index(bundle)
+    total = float(view.broker.traffic.throughput()[broker])
+    if row is None or total <= 0:
+        return 0.0
+    return float(usage * min(1.0, view.bundle.short.throughput()[row] / total))
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """The picture as it will be once the moves so far have happened."""
+
+    view: ClusterView
+
+    def after(self, decision: Decision) -> "Projection":
+        """The picture with one more move in it."""
+        view = self.view
+        source = view.broker_index(decision.source)
+        target = view.broker_index(decision.destination or "")
+        bundle = view.bundle_index(decision.bundle)
+        if source is None or target is None or bundle is None:
+            return self
+        broker, averages = view.broker, view.bundle
+        total = float(broker.traffic.throughput()[source])
+        moved = float(averages.short.throughput()[bundle])
+        part = min(1.0, moved / total) if total > 0 else 0.0
+        usage = broker.usage.copy()
+        # What the bundle costs its source it will cost its destination, whose limits are the same.
+        usage[target] += usage[source] * np.float32(part)
+        usage[source] -= usage[source] * np.float32(part)
+        count = broker.bundle_count.copy()
+        count[source] -= 1
+        count[target] += 1
+        topics = broker.topics.copy()
+        topics[source] -= averages.topics[bundle]
+        topics[target] += averages.topics[bundle]
+        moved_columns = replace(
+            broker,
+            usage=usage,
+            bundle_count=count,
+            topics=topics,
+            traffic=_shifted(broker.traffic, averages.short, source, target, bundle),
+            short_average=_shifted(broker.short_average, averages.short, source, target, bundle),
+            long_average=_shifted(broker.long_average, averages.long, source, target, bundle),
+        )
+        return Projection(replace(view, broker=moved_columns))
+
+
+def _shifted(brokers: Rates, bundles: Rates, source: int, target: int, bundle: int) -> Rates:
+    def shift(column: Column, of_bundle: Column) -> Column:
+        column = column.copy()
+        amount = min(column[source], of_bundle[bundle])
+        column[source] -= amount
+        column[target] += amount
+        return column
+
+    names = ("rate_in", "rate_out", "throughput_in", "throughput_out")
+    return Rates(*(shift(getattr(brokers, name), getattr(bundles, name)) for name in names))

@@ -1,0 +1,75 @@
+"""The landing table: each poll a Parquet file that appears whole, or not at all.
+
+`HISTORY/reports/<poll id>.parquet` has the columns of `rows.COLUMNS`; the poll's id is its time in
+milliseconds, so files sort by name as by time. Spark streams this directory.
+"""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from counterpoise.pipeline.codec import rows_from_arrow, rows_to_arrow
+from counterpoise.pipeline.rows import ReportRows
+
+
+def landed_path(reports: Path, poll_id: int) -> Path:
+    """Where a poll's rows are."""
+    return reports / f"{poll_id:015d}.parquet"
+
+
+def land(reports: Path, rows: ReportRows) -> Path:
+    """Write one poll's rows; raises `FileExistsError` when that poll is already there."""
+    poll_id = int(rows["poll_id"][0])
+    path = landed_path(reports, poll_id)
+    if path.exists():
+        raise FileExistsError(f"poll {poll_id} has already been landed in {path}")
+    # Spark takes files in the order of their modification times, so these must be the polls' own.
+    write_whole(path, rows_to_arrow(rows), before=lambda file: _set_time(file, poll_id))
+    return path
+
+
+def read_landed(path: Path) -> ReportRows:
+    """The rows of a landed file."""
+    return rows_from_arrow(pq.read_table(path))
+
+
+def landed_polls(reports: Path) -> list[int]:
+    """The ids of all landed polls, oldest first."""
+    return sorted(int(file.stem) for file in reports.glob("[0-9]*.parquet"))
+
+
+def write_whole(
+    path: Path, table: pa.Table, *, before: Callable[[Path], None] | None = None
+) -> None:
+    """Write a Parquet file under a hidden name and rename it when it is safely on the disk.
+
+    `before` is called with the hidden file, right before the rename.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    hidden = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with hidden.open("wb") as file:
+            pq.write_table(table, file, compression="zstd")
+            file.flush()
+            os.fsync(file.fileno())
+        if before:
+            before(hidden)
+        hidden.replace(path)
+    finally:
+        hidden.unlink(missing_ok=True)
+    _sync_directory(path.parent)
+
+
+def _set_time(file: Path, milliseconds: int) -> None:
+    os.utime(file, ns=(milliseconds * 1_000_000, milliseconds * 1_000_000))
+
+
+def _sync_directory(directory: Path) -> None:
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

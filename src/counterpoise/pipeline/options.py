@@ -1,0 +1,53 @@
+"""When the balancer decides, and what it leaves alone, under Pulsar's names."""
+
+from dataclasses import dataclass
+
+from counterpoise.names.options import option
+
+
+@dataclass(frozen=True, slots=True)
+class BalanceOptions:
+    """The settings around the strategy (`ModularLoadManagerImpl.doLoadShedding`)."""
+
+    enabled: bool = option(
+        True,
+        conf="loadBalancerEnabled",
+        dynamic=True,
+        why="off, nothing is balanced at all",
+    )
+    shedding_enabled: bool = option(
+        True,
+        conf="loadBalancerSheddingEnabled",
+        dynamic=True,
+        why="off, load is watched and averaged but no bundle is moved",
+    )
+    interval_minutes: int = option(
+        1,
+        conf="loadBalancerSheddingIntervalMinutes",
+        unit="minutes",
+        low=1,
+        dynamic=True,
+        why="how often the strategy is asked",
+    )
+    grace_minutes: int = option(
+        30,
+        conf="loadBalancerSheddingGracePeriodMinutes",
+        unit="minutes",
+        low=0,
+        dynamic=True,
+        why="how long a bundle that was moved is left alone",
+    )
+    interval_ms: int | None = None
+    """Overrides `interval_minutes`, for clusters that live for minutes only."""
+    grace_ms: int | None = None
+    """Overrides `grace_minutes`."""
+
+    @property
+    def decide_every_ms(self) -> int:
+        """Milliseconds between two rounds."""
+        return self.interval_minutes * 60_000 if self.interval_ms is None else self.interval_ms
+
+    @property
+    def leave_alone_ms(self) -> int:
+        """Milliseconds for which a moved bundle is left alone."""
+        return self.grace_minutes * 60_000 if self.grace_ms is None else self.grace_ms

@@ -1,0 +1,199 @@
+"""The balancer as a Spark application: collect, land, stream, decide, carry out."""
+
+import asyncio
+import contextlib
+import fcntl
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import aiohttp
+
+from counterpoise.pipeline.balancer import Balancer
+from counterpoise.pipeline.collect import Collector
+from counterpoise.pipeline.compaction import KEYED_BY_POLL, compact
+from counterpoise.pipeline.decide import Strategy, newest_poll
+from counterpoise.pipeline.executor import Executor, ExecutorOptions
+from counterpoise.pipeline.fold import FoldState, merged
+from counterpoise.pipeline.inline import HTTP_TIMEOUT_S, wall_clock_ms
+from counterpoise.pipeline.landing import land, landed_polls
+from counterpoise.pipeline.rows import GAP, POLL, ReportRows
+from counterpoise.pipeline.session import start_session, stop_query, stop_session
+from counterpoise.pipeline.stream import fold_stream, start_query
+from counterpoise.pipeline.tables import HistoryTables
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+
+class HistoryInUseError(RuntimeError):
+    """Another balancer writes this history."""
+
+
+class StreamFailedError(RuntimeError):
+    """The streaming query ended by itself; the message is Spark's."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunSettings:
+    """What a run of the balancer needs to know besides its strategy."""
+
+    addresses: tuple[str, ...]
+    """Admin URLs of the cluster."""
+    history: Path
+    master: str = "local[*]"
+    poll_every_s: float = 5.0
+    executor: ExecutorOptions = field(default_factory=ExecutorOptions)
+    shards: int = 8
+    partitions: int = 2
+    """How many shards are folded side by side."""
+    files_per_batch: int = 100
+    """Polls in a micro-batch at most; only the newest of them can lead to decisions."""
+    once: bool = False
+    """One poll, one round, and the end."""
+    compact_from: int = 720
+    """How many small files of a table are made one."""
+    wait_for_history_s: float = 0.0
+    """How long to wait for another balancer to let go of the history."""
+
+
+class SparkBalancer:
+    """Runs one history's balancer.
+
+    `tell` gets a sentence for a person whenever something happens. Without `spark` a session is
+    started, and stopped together with its JVM; a session that is given is left running.
+    """
+
+    def __init__(
+        self,
+        settings: RunSettings,
+        strategy: Strategy,
+        tell: Callable[[str], None],
+        *,
+        spark: "SparkSession | None" = None,
+    ) -> None:
+        self._spark = spark
+        self._settings = settings
+        self._strategy = strategy
+        self._tell = tell
+        self._reports = settings.history / "reports"
+        self._gaps: dict[str, str] = {}
+        self._taken_in = 0
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Balance until `stop` is set.
+
+        Raises `HistoryInUseError` when another balancer has the history, and `StreamFailedError`.
+        """
+        self._loop = asyncio.get_running_loop()
+        self._reports.mkdir(parents=True, exist_ok=True)
+        async with contextlib.AsyncExitStack() as stack:
+            await stack.enter_async_context(exclusive(self._settings))
+            timeout = aiohttp.ClientTimeout(total=HTTP_TIMEOUT_S)
+            session = await stack.enter_async_context(aiohttp.ClientSession(timeout=timeout))
+            history = HistoryTables(self._settings.history)
+            executor = Executor(session, wall_clock_ms, self._settings.executor)
+            balancer = Balancer(self._strategy, history, executor, self._tell)
+            last = max(landed_polls(self._reports), default=0)
+            collector = Collector(session, self._settings.addresses, wall_clock_ms, after_poll=last)
+            # Spark takes seconds to start; the first polls land meanwhile.
+            starting = asyncio.create_task(asyncio.to_thread(self._start, balancer))
+            try:
+                await self._collect(collector, starting, stop)
+            finally:
+                spark, query = await starting
+                await asyncio.to_thread(self._stop, spark, query)
+
+    def _start(self, balancer: Balancer) -> "tuple[SparkSession, StreamingQuery]":
+        settings, loop = self._settings, self._loop
+        spark = self._spark or start_session(settings.master, partitions=settings.partitions)
+
+        def each(number: int, shards: list[FoldState]) -> None:
+            del number
+            state = merged(shards)
+            asyncio.run_coroutine_threadsafe(balancer.step(state), loop).result()
+            self._compact(self._taken_in)
+            self._taken_in = newest_poll(state)
+
+        folded = fold_stream(
+            spark, self._reports, shards=settings.shards, files=settings.files_per_batch
+        )
+        query = start_query(folded, settings.history / "checkpoint", each)
+        self._tell(f"Spark {spark.version} is up on {settings.master}")
+        return spark, query
+
+    def _stop(self, spark: "SparkSession", query: "StreamingQuery") -> None:
+        stop_query(query)
+        if not self._spark:
+            stop_session(spark)
+
+    async def _collect(
+        self,
+        collector: Collector,
+        starting: "asyncio.Task[tuple[SparkSession, StreamingQuery]]",
+        stop: asyncio.Event,
+    ) -> None:
+        """Poll and land until told to stop, or until the stream ends by itself."""
+        while not stop.is_set():
+            rows = await collector.poll()
+            await asyncio.to_thread(land, self._reports, rows)
+            self._tell_gaps(rows)
+            if self._settings.once:
+                _, query = await starting
+                await asyncio.to_thread(query.processAllAvailable)
+                return
+            if starting.done():
+                _raise_if_ended(starting.result()[1])
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(stop.wait(), self._settings.poll_every_s)
+
+    def _tell_gaps(self, rows: ReportRows) -> None:
+        """Say when something stops answering, and when it answers again; not at every poll."""
+        silent = (rows["kind"] == GAP) | ((rows["kind"] == POLL) & (rows["note"] != ""))
+        gaps = {
+            str(broker) or "the cluster": str(note)
+            for broker, note in zip(rows["broker"][silent], rows["note"][silent], strict=True)
+        }
+        for name in gaps.keys() - self._gaps.keys():
+            self._tell(f"no load report from {name}: {gaps[name]}")
+        for name in self._gaps.keys() - gaps.keys():
+            self._tell(f"{name} answers again, or has left")
+        self._gaps = gaps
+
+    def _compact(self, up_to_poll: int) -> None:
+        """Archive what the stream has committed; the last rounds stay at hand for a replay."""
+        for table in KEYED_BY_POLL:
+            compact(
+                self._settings.history,
+                table,
+                up_to_poll=up_to_poll,
+                at_least=self._settings.compact_from,
+                keep_newest=0 if table == "reports" else 20,
+            )
+
+
+def _raise_if_ended(query: "StreamingQuery") -> None:
+    if not query.isActive:
+        raise StreamFailedError(f"the stream ended by itself: {query.exception()}")
+
+
+@contextlib.asynccontextmanager
+async def exclusive(settings: RunSettings) -> AsyncIterator[None]:
+    """Hold the history for ourselves; a process that ends, however it ends, lets go of it."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + settings.wait_for_history_s
+    with (settings.history / "lock").open("w") as file:
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if loop.time() >= deadline:
+                    raise HistoryInUseError(
+                        f"another balancer writes {settings.history}: stop it, or name another "
+                        "directory"
+                    ) from None
+                await asyncio.sleep(0.1)
+        yield

@@ -1,0 +1,94 @@
+"""From the fold's tables to the view that strategies decide on."""
+
+from collections.abc import Collection
+
+import numpy as np
+
+from counterpoise.load.rates import Rates
+from counterpoise.load.usage import percent_of
+from counterpoise.load.view import (
+    BrokerColumns,
+    BundleColumns,
+    ClusterView,
+    movable_mask,
+    unloaded_mask,
+)
+from counterpoise.pipeline.fold import FoldState
+from counterpoise.pipeline.rows import RATES, RESOURCES, Column, Table
+
+
+def cluster_view(
+    state: FoldState, now_ms: int, recently_unloaded: Collection[str] = ()
+) -> ClusterView:
+    """What is known of the cluster: its listed brokers, and the bundles they report.
+
+    `state` is of one shard or `merged`. A bundle that no broker reports at this moment has no
+    place in the view, though its averages are still remembered.
+    """
+    served, brokers = state.served, state.brokers
+    averages = _averages_of(state.averages, served["bundle"])
+    names = averages["bundle"].tolist()
+    place = {name: row for row, name in enumerate(names)}
+    member = np.fromiter((place[name] for name in served["bundle"]), np.intp, len(served["bundle"]))
+    rank = {name: row for row, name in enumerate(brokers["broker"])}
+    owner = np.fromiter((rank[name] for name in served["broker"]), np.intp, len(served["broker"]))
+    topics = np.zeros(len(names), np.int64)
+    latest = np.argsort(served["poll_id"], kind="stable")
+    topics[member[latest]] = served["topics"][latest]
+    recent = dict.fromkeys(recently_unloaded)
+    return ClusterView.from_columns(
+        now_ms=now_ms,
+        brokers=brokers["broker"].tolist(),
+        broker=_broker_columns(brokers, averages, owner, member),
+        bundles=names,
+        bundle=BundleColumns(
+            _rates(averages, "short_"),
+            _rates(averages, "long_"),
+            topics,
+            unloaded_mask(names, recent),
+            movable_mask(names),
+        ),
+        reported=(owner, member),
+    )
+
+
+def _averages_of(averages: Table, reported: Column) -> Table:
+    """The averages of bundles that some broker reports."""
+    present = set(reported)
+    if len(present) == len(averages["bundle"]):
+        return averages
+    kept = np.fromiter((b in present for b in averages["bundle"]), np.bool_)
+    return {name: column[kept] for name, column in averages.items()}
+
+
+def _rates(table: Table, prefix: str = "") -> Rates:
+    return Rates.of(*(table[prefix + name] for name in RATES))
+
+
+def _broker_columns(
+    brokers: Table, averages: Table, owner: Column, member: Column
+) -> BrokerColumns:
+    count = len(brokers["broker"])
+    usage, limit = (
+        np.stack([brokers[f"{name}_{part}"] for name in RESOURCES], axis=1)
+        for part in ("usage", "limit")
+    )
+
+    def summed(prefix: str) -> Rates:
+        # bincount adds from the first row to the last, which is the order of the reports: the sums
+        # are those of `TimeAverageBrokerData`, bit for bit.
+        return Rates(
+            *(
+                np.bincount(owner, averages[prefix + name][member], minlength=count).astype(float)
+                for name in RATES
+            )
+        )
+
+    return BrokerColumns.of(
+        percent_of(usage, limit),
+        _rates(brokers),
+        np.bincount(owner, minlength=count),
+        topics=brokers["topics"].astype(np.int64),
+        short_average=summed("short_"),
+        long_average=summed("long_"),
+    )

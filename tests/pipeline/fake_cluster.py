@@ -1,0 +1,158 @@
+"""A cluster that is only its admin API: brokers that report what a test says they carry.
+
+Each broker is a real HTTP server on a port of its own. A bundle carries a given load; the broker
+that owns it reports it, from the next report on.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any
+
+from aiohttp import web
+
+from counterpoise.load.report import LocalBrokerData, NamespaceBundleStats
+from counterpoise.load.report import SystemResourceUsage
+from counterpoise.load.usage import ResourceUsage
+
+CLUSTER = "fake"
+
+
+@dataclass
+class FakeBroker:
+    """One broker's web server."""
+
+    cluster: "FakeCluster"
+    runner: web.AppRunner
+    name: str = ""
+    silent: bool = False
+    updates: int = 0
+
+    def report(self) -> LocalBrokerData:
+        stats = {b: self.cluster.loads[b] for b, o in self.cluster.owners.items() if o == self.name}
+        kbit = sum(s.msg_throughput_in for s in stats.values()) * 8 / 1000
+        usage = SystemResourceUsage(
+            cpu=ResourceUsage(5.0, 100.0), bandwidth_in=ResourceUsage(kbit, self.cluster.nic_kbit)
+        )
+        return LocalBrokerData(
+            web_service_url=f"http://{self.name}", pulsar_service_url="pulsar://127.0.0.1:1"
+        ).updated(usage, stats, self.cluster.report_time)
+
+
+@dataclass
+class FakeCluster:
+    """Brokers, who owns which bundle, and what each bundle carries."""
+
+    loads: dict[str, NamespaceBundleStats] = field(default_factory=dict)
+    owners: dict[str, str] = field(default_factory=dict)
+    brokers: list[FakeBroker] = field(default_factory=list)
+    nic_kbit: float = 1000.0
+    report_time: int = 1
+    unloads: list[tuple[str, str]] = field(default_factory=list)
+    refuse_unload: int = 0
+    lose_destination: bool = False
+    """Grant the unload, but to another broker than was asked for."""
+
+    @property
+    def names(self) -> list[str]:
+        return [broker.name for broker in self.brokers]
+
+    @property
+    def admin_url(self) -> str:
+        return f"http://{self.brokers[0].name}"
+
+    async def add_broker(self) -> FakeBroker:
+        app = web.Application()
+        runner = web.AppRunner(app)
+        broker = FakeBroker(self, runner)
+        app.add_routes(
+            [
+                web.get("/admin/v2/brokers", self._brokers),
+                web.get("/admin/v2/clusters", self._clusters),
+                web.get("/admin/v2/broker-stats/load-report", _bound(self._load_report, broker)),
+                web.get(
+                    f"/admin/v2/brokers/{CLUSTER}/{{broker}}/ownedNamespaces",
+                    _bound(self._owned, broker),
+                ),
+                web.put(
+                    "/admin/v2/namespaces/{tenant}/{namespace}/{range}/unload",
+                    _bound(self._unload, broker),
+                ),
+                web.get("/admin/v2/persistent/{tenant}/{namespace}", self._topics),
+            ]
+        )
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        assert site._server is not None
+        port = site._server.sockets[0].getsockname()[1]  # type: ignore[attr-defined]
+        broker.name = f"127.0.0.1:{port}"
+        self.brokers.append(broker)
+        return broker
+
+    async def __aenter__(self) -> "FakeCluster":
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for broker in self.brokers:
+            await broker.runner.cleanup()
+
+    async def remove_broker(self, broker: FakeBroker) -> None:
+        self.brokers.remove(broker)
+        await broker.runner.cleanup()
+
+    def carry(self, owner: FakeBroker, bundle: str, bytes_per_s: float) -> None:
+        self.owners[bundle] = owner.name
+        self.loads[bundle] = NamespaceBundleStats(
+            msg_rate_in=bytes_per_s / 100, msg_throughput_in=bytes_per_s, topics=1
+        )
+
+    def throughputs(self) -> Mapping[str, float]:
+        return {b.name: b.report().msg_throughput_in for b in self.brokers}
+
+    async def _brokers(self, request: web.Request) -> web.Response:
+        return web.json_response(self.names)
+
+    async def _clusters(self, request: web.Request) -> web.Response:
+        return web.json_response([CLUSTER])
+
+    async def _topics(self, request: web.Request) -> web.Response:
+        return web.json_response([])
+
+    async def _load_report(self, broker: FakeBroker, request: web.Request) -> web.Response:
+        if broker.silent:
+            return web.Response(status=503, text="not now")
+        return web.json_response(broker.report().to_json())
+
+    async def _owned(self, broker: FakeBroker, request: web.Request) -> web.Response:
+        owned: dict[str, Any] = {b: {} for b, o in self.owners.items() if o == broker.name}
+        return web.json_response(owned)
+
+    async def _unload(self, broker: FakeBroker, request: web.Request) -> web.Response:
+        parts = request.match_info
+        bundle = f"{parts['tenant']}/{parts['namespace']}/{parts['range']}"
+        if self.refuse_unload:
+            return web.json_response({"reason": "no"}, status=self.refuse_unload)
+        destination = request.query["destinationBroker"]
+        self.unloads.append((bundle, destination))
+        if self.lose_destination:
+            destination = next(n for n in self.names if n not in (destination, broker.name))
+        self.owners[bundle] = destination
+        return web.Response(status=204)
+
+
+def _bound(handler: Any, broker: FakeBroker) -> Any:
+    async def handle(request: web.Request) -> web.StreamResponse:
+        response: web.StreamResponse = await handler(broker, request)
+        return response
+
+    return handle
+
+
+def bundle_name(index: int, namespace: str = "public/default") -> str:
+    return f"{namespace}/0x{index:08x}_0x{index + 1:08x}"

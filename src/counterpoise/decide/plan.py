@@ -148,6 +148,8 @@ class Plan(Generic[M]):
     decisions: tuple[Decision, ...]
     rejections: Sequence[Rejection]
     memory: M
+    figures: Mapping[str, float] = field(default_factory=dict)
+    """What the strategy found about the cluster as a whole, for metrics."""
 
     def to_json(self) -> dict[str, Any]:
         """Decisions and rejections as the command line writes them; the memory is not in it."""

@@ -8,6 +8,7 @@ from counterpoise.decide.shedding.avg import AvgShedder
 from counterpoise.decide.shedding.overload import OverloadShedder
 from counterpoise.decide.shedding.strategy import Shedder
 from counterpoise.decide.shedding.threshold import ThresholdShedder
+from counterpoise.decide.shedding.transfer import TransferShedder
 from counterpoise.decide.shedding.uniform import UniformLoadShedder
 from counterpoise.names.options import ConfigError
 
@@ -15,12 +16,14 @@ AnyShedder = Shedder[Any, Any, Any]
 
 _SETTING = "loadBalancerLoadSheddingStrategy"
 _MODULAR = "org.apache.pulsar.broker.loadbalance.impl."
+_EXTENSIBLE = "org.apache.pulsar.broker.loadbalance.extensions.scheduler."
 
 _BUILT_IN: tuple[tuple[str, AnyShedder], ...] = (
     (_MODULAR + "OverloadShedder", OverloadShedder()),
     (_MODULAR + "ThresholdShedder", ThresholdShedder()),
     (_MODULAR + "UniformLoadShedder", UniformLoadShedder()),
     (_MODULAR + "AvgShedder", AvgShedder()),
+    (_EXTENSIBLE + "TransferShedder", TransferShedder()),
 )
 
 SHEDDERS: Final = MappingProxyType(

@@ -1,0 +1,188 @@
+"""TransferShedder (PIP-192): even out the most and the least loaded broker, pair by pair."""
+
+import math
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from counterpoise.decide.plan import Decision, Kind, Plan, Rejection, Rejections
+from counterpoise.decide.shedding.transfer_explain import (
+    BECAUSE_MOVED,
+    BECAUSE_RETURNED,
+    Uneven,
+    why_stopped,
+    why_uneven,
+)
+from counterpoise.decide.shedding.transfer_options import TransferOptions
+from counterpoise.decide.shedding.transfer_pair import Outcome, Pair
+from counterpoise.decide.shedding.transfer_spread import Spread, Stop, measure
+from counterpoise.load.fields import read_integer, read_object
+from counterpoise.load.store_view import LoadStoreView
+
+
+@dataclass(frozen=True, slots=True)
+class TransferMemory:
+    """How many calls in a row found the cluster uneven, and what the last call noticed.
+
+    ``cooled`` are the brokers whose cool-down the last call found to be over: whoever keeps
+    ``recentlyUnloadedBrokers`` drops them, as Pulsar's class does itself.
+    """
+
+    hits: int = 0
+    cooled: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """The memory as a JSON object."""
+        return {"hits": self.hits}
+
+
+class TransferShedder:
+    """Pulsar's ``TransferShedder``, decision for decision.
+
+    When the loads' standard deviation is above the target (or a broker is far below the average,
+    or overloaded) for more calls in a row than the hit count, the most loaded broker gives half of
+    its lead over the least loaded one, in bytes/s, out of the busiest bundles it published, then
+    the next two, up to a number of pairs.
+
+    Quirks kept: what comes back in a swap counts only in debug mode; brokers with stale load data
+    are left out of the sums, and still paired; a broker without bundles uses up its turn; a call
+    that finds nothing to move keeps its hits; the deviation may be NaN, which is never above the
+    target. Among brokers of equal load any pairing is admissible; here the first by name.
+    """
+
+    name = "TransferShedder"
+    options = TransferOptions
+    view = LoadStoreView
+
+    def initial_memory(self) -> TransferMemory:
+        """No hits."""
+        return TransferMemory()
+
+    def memory_from_json(self, value: Any) -> TransferMemory:
+        """The memory that ``to_json`` wrote."""
+        return TransferMemory(
+            read_integer(read_object(value, "memory").get("hits", 0), "memory.hits")
+        )
+
+    def forget(self, memory: TransferMemory, active: Collection[str]) -> TransferMemory:
+        """Nothing: it keeps nothing by broker."""
+        del active
+        return memory
+
+    def plan(
+        self,
+        view: LoadStoreView,
+        memory: TransferMemory,
+        options: TransferOptions,
+        now_ms: int,
+        rng: Random,
+    ) -> Plan[TransferMemory]:
+        """Decide what moves; the time is the view's, ``now_ms`` and ``rng`` are not used."""
+        del now_ms, rng
+        measured = measure(view, options)
+        if measured.stop is not None:
+            stop = measured.stop
+            after = TransferMemory(memory.hits, measured.cooled)
+            return Plan((), Rejections(lambda: (why_stopped(stop),)), after)
+        spread = Spread.of(view, options, measured)
+        figures = {"average": spread.average, "std": spread.std}
+        hits = memory.hits + 1 if spread.reason() else 0
+        if hits <= options.hit_count_threshold:
+            uneven = Uneven(spread.average, spread.std, hits)
+            return Plan(
+                (),
+                Rejections(lambda: (why_uneven(uneven, options),)),
+                TransferMemory(hits, measured.cooled),
+                figures,
+            )
+        decisions, notes = _even_out(spread)
+        after = TransferMemory(0 if decisions else hits, measured.cooled)
+        figures = {"average": spread.average, "std": spread.std}
+        return Plan(tuple(decisions), Rejections(lambda: _reasons(notes)), after, figures)
+
+
+@dataclass(frozen=True, slots=True)
+class _Note:
+    """What became of one turn."""
+
+    broker: str
+    listed: int | None
+    """How many bundles the broker published; None for nothing at all."""
+    outcome: Outcome | None
+    target: float
+
+
+def _even_out(spread: Spread) -> tuple[list[Decision], list[_Note]]:
+    """Pair after pair until the spread is fine, the limit is reached or the brokers run out."""
+    view, options = spread.view, spread.options
+    decisions: dict[tuple[str, str, str | None, str], Decision] = {}
+    notes: list[_Note] = []
+    sheds = 0
+    while sheds < options.max_brokers_per_cycle and spread.least < spread.most:
+        reason = spread.reason()
+        if reason is None:
+            break
+        most, least = spread.order[spread.most], spread.order[spread.least]
+        spread.most -= 1
+        target = _target(view, most, least)
+        top = view.top[most]
+        if top is None or len(top) <= 1:
+            notes.append(_Note(view.brokers[most], None if not top else 1, None, target))
+            continue
+        outcome = Pair(view, options, most, least, target).even_out()
+        notes.append(_Note(view.brokers[most], len(top), outcome, target))
+        for decision in _decisions(spread, outcome, reason, target):
+            key = (decision.source, decision.bundle, decision.destination, decision.reason)
+            decisions.setdefault(key, decision)
+        if outcome.marked > 0:
+            with np.errstate(all="ignore"):
+                load = (outcome.marked - outcome.gained) * view.load[most] / view.throughput[most]
+            sheds += 1
+            spread.moved(least, most, float(load))
+    return list(decisions.values()), notes
+
+
+def _target(view: LoadStoreView, most: int, least: int) -> float:
+    """Bytes/s to move so that the two brokers meet halfway; NaN without load."""
+    with np.errstate(all="ignore"):
+        half = (view.load[most] - view.load[least]) / 2
+        return float(view.throughput[most] * half / view.load[most])
+
+
+def _decisions(spread: Spread, outcome: Outcome, reason: str, target: float) -> Iterable[Decision]:
+    view, names = spread.view, spread.view.brokers
+    transfer = spread.options.transfer_enabled
+    figures = {"std": spread.std, "limit": spread.options.target_std, "target": target}
+    leaving = outcome.moves[-1].source if outcome.moves else -1
+    for move in outcome.moves:
+        yield Decision(
+            Kind.TRANSFER if transfer else Kind.UNLOAD,
+            move.bundle,
+            names[move.source],
+            names[move.destination] if transfer else None,
+            reason,
+            BECAUSE_MOVED if move.source == leaving else BECAUSE_RETURNED,
+            {
+                **figures,
+                "throughput": move.throughput,
+                "load": float(view.load[move.source]),
+                "other": names[move.destination],
+                "otherLoad": float(view.load[move.destination]),
+            },
+        )
+
+
+def _reasons(notes: list[_Note]) -> Iterable[Rejection]:
+    """Why each broker whose turn it was moved nothing."""
+    for note in notes:
+        if note.listed is None:
+            yield why_stopped(Stop("NoLoadData", note.broker, 0.0, 2.0))
+        elif note.outcome is None:
+            yield why_stopped(Stop("NoBundles", note.broker, 1.0, 2.0))
+        elif not note.outcome.moves:
+            held = ", ".join(f"{count} {why}" for why, count in note.outcome.skipped.items())
+            limit = None if math.isnan(note.target) else note.target
+            yield why_stopped(Stop("NoBundles", note.broker, None, limit), held)

@@ -1,0 +1,136 @@
+"""How unevenly the brokers are loaded, while TransferShedder evens them out pair by pair."""
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from counterpoise.decide.shedding.candidates import ascending
+from counterpoise.decide.shedding.transfer_options import TransferOptions
+from counterpoise.load.rates import sum_in_order
+from counterpoise.load.store_view import LoadStoreView
+
+OVERLOADED: Final = "Overloaded"
+UNDERLOADED: Final = "Underloaded"
+
+_HALF: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Why a call ends before it looks at brokers: Pulsar's name for it, and what it rests on."""
+
+    reason: str
+    subject: str = "cluster"
+    value: float | None = None
+    limit: float | None = None
+
+
+@dataclass(slots=True)
+class Measured:
+    """Sums over the brokers with fresh load data, and brokers whose cool-down is over."""
+
+    total: float = 0.0
+    squares: float = 0.0
+    count: int = 0
+    cooled: tuple[str, ...] = ()
+    stop: Stop | None = None
+
+
+def measure(view: LoadStoreView, options: TransferOptions) -> Measured:
+    """Add up the fresh loads in order of name, or say why the call must end.
+
+    Java goes in the order of the store's hash table: the sums may differ in rounding, and when a
+    broker cools down, which of the others are found to have cooled before the call ends.
+    """
+    ttl, delay = options.load_data_ttl_s * 1000, options.shedding_delay_s * 1000
+    fresh = view.now_ms - view.updated_at <= ttl
+    cooled: list[str] = []
+    for index, broker in enumerate(view.brokers) if view.unloaded_brokers else ():
+        if not fresh[index] or broker not in view.unloaded_brokers:
+            continue
+        elapsed = int(view.updated_at[index]) - view.unloaded_brokers[broker]
+        if elapsed < delay:
+            stop = Stop("CoolDown", broker, elapsed / 1000, float(options.shedding_delay_s))
+            return Measured(cooled=tuple(cooled), stop=stop)
+        cooled.append(broker)
+    loads = view.load[fresh]
+    made = Measured(0.0, 0.0, len(loads), tuple(cooled))
+    missing = view.available.difference(view.brokers)
+    if not len(loads) and len(view.brokers):
+        age = float((view.now_ms - view.updated_at).min()) / 1000
+        made.stop = Stop("OutDatedData", "cluster", age, float(options.load_data_ttl_s))
+    elif not len(loads):
+        made.stop = Stop("NoBrokers", "cluster", 0.0, 1.0)
+    elif missing:
+        made.stop = Stop("NoLoadData", min(missing), float(len(missing)), 0.0)
+    else:
+        with np.errstate(all="ignore"):
+            made.total = sum_in_order(loads)
+            made.squares = sum_in_order(loads * loads)
+    return made
+
+
+@dataclass(slots=True)
+class Spread:
+    """The brokers from the least to the most loaded, and the deviation, which falls with each move.
+
+    ``least`` and ``most`` are where the next pair stands in ``order``.
+    """
+
+    view: LoadStoreView
+    options: TransferOptions
+    order: list[int]
+    average: float
+    squares: float
+    count: int
+    std: float
+    least: int
+    most: int
+
+    @staticmethod
+    def of(view: LoadStoreView, options: TransferOptions, measured: Measured) -> "Spread":
+        """The spread before anything moves. Brokers with stale data stand in the order as well."""
+        average = measured.total / measured.count
+        variance = measured.squares / measured.count - average * average
+        std = math.sqrt(variance) if variance >= 0 else math.nan
+        order = ascending(view.load).tolist()
+        return Spread(
+            view, options, order, average, measured.squares, measured.count, std, 0, len(order) - 1
+        )
+
+    @property
+    def margin(self) -> float:
+        """Share of the average (or of the busiest broker's traffic) that makes a broker idle."""
+        return min(_HALF, max(0.0, self.options.target_std / 2.0))
+
+    def underloaded(self) -> bool:
+        """Whether the least loaded broker is far below the average, in load or in traffic."""
+        least, most = self.order[self.least], self.order[self.most]
+        idle_load = self.view.load[least] < self.average * self.margin
+        averages = self.view.throughput_average
+        return bool(idle_load or averages[least] < averages[most] * self.margin)
+
+    def overloaded(self) -> bool:
+        """Whether the most loaded broker is above the limit and far above the average."""
+        load = self.view.load[self.order[self.most]]
+        limit = self.options.overloaded_threshold_percentage / 100.0
+        return bool(load > limit and load > self.average + self.options.target_std)
+
+    def reason(self) -> str | None:
+        """Why the next pair should be evened out, or None."""
+        if self.std > self.options.target_std:
+            return OVERLOADED
+        if self.underloaded():
+            return UNDERLOADED
+        return OVERLOADED if self.overloaded() else None
+
+    def moved(self, least: int, most: int, load: float) -> None:
+        """Take ``load`` from broker ``most`` and give it to ``least``; the average stays."""
+        low, high = float(self.view.load[least]), float(self.view.load[most])
+        self.squares -= high * high + low * low
+        high, low = max(0.0, high - load), low + load
+        self.squares += high * high + low * low
+        self.std = math.sqrt(abs(self.squares / self.count - self.average * self.average))
+        self.least += 1

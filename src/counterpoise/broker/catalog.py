@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from counterpoise.broker.config import BrokerConfig
+from counterpoise.broker.auto_creation import AutoTopicCreation
 from counterpoise.broker.errors import BrokerError
 from counterpoise.broker.policies import Policies
 from counterpoise.broker.unavailable import store_errors_as_not_ready
@@ -26,9 +26,9 @@ DOMAINS_OF_MODE: Final = {
 class TopicCatalog:
     """The topics of the cluster, for the topic registry and for the protocol's questions."""
 
-    def __init__(self, policies: Policies, config: BrokerConfig) -> None:
+    def __init__(self, policies: Policies, default: AutoTopicCreation) -> None:
         self._policies = policies
-        self._config = config
+        self._default = default
 
     async def exists(self, topic: TopicName) -> bool:
         """Whether a persistent topic has been created."""
@@ -94,42 +94,37 @@ class TopicCatalog:
         return (topic.partition(index) for index in range(int(value.get("partitions") or 0)))
 
     async def _partitions_of_new(self, topic: TopicName, *, auto_create: bool) -> int:
-        allowed, kind, count = await self._rule(topic.namespace_name)
-        if not (auto_create and allowed):
+        rule = await self._rule(topic.namespace_name)
+        if not (auto_create and rule.allowed):
             if topic.is_persistent:
                 raise BrokerError(ServerError.TopicNotFound, f"Topic {topic} does not exist")
             return 0
-        if kind != "partitioned":
+        if rule.kind != "partitioned":
             return 0
         try:
-            await self._policies.create_partitioned_topic(topic, count)
+            await self._policies.create_partitioned_topic(topic, rule.partitions)
         except BadVersion:
             found = await self._policies.partitioned_topic(topic) or {}
             return int(found.get("partitions") or 0)
-        return count
+        return rule.partitions
 
     async def _may_create(self, topic: TopicName) -> bool:
         if topic.partition_index >= 0:
             found = await self._policies.partitioned_topic(topic.partitioned_name)
             if found is not None:
                 return topic.partition_index < int(found.get("partitions") or 0)
-        return (await self._rule(topic.namespace_name))[0]
+        return (await self._rule(topic.namespace_name)).allowed
 
-    async def _rule(self, namespace: NamespaceName) -> tuple[bool, str, int]:
-        """Whether topics are created automatically, of which kind, with how many partitions."""
-        config = self._config
+    async def _rule(self, namespace: NamespaceName) -> AutoTopicCreation:
+        """What the namespace says (``autoTopicCreationOverride``), or else the cluster."""
         policies = await self._policies.namespace(namespace) or {}
         override = policies.get("autoTopicCreationOverride")
         if not override:
-            return (
-                config.allow_auto_topic_creation,
-                config.allow_auto_topic_creation_type,
-                config.default_num_partitions,
-            )
-        return (
-            bool(override.get("allowAutoTopicCreation")),
-            str(override.get("topicType") or "non-partitioned"),
-            int(override.get("defaultNumPartitions") or 1),
+            return self._default
+        return AutoTopicCreation(
+            allowed=bool(override.get("allowAutoTopicCreation")),
+            kind=str(override.get("topicType") or "non-partitioned"),
+            partitions=int(override.get("defaultNumPartitions") or 1),
         )
 
 

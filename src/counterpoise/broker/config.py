@@ -4,9 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from counterpoise.broker.auto_creation import AutoTopicCreation
+from counterpoise.broker.connection.faces import ConnectionConfig
+from counterpoise.broker.load_report.config import LoadReportConfig
+from counterpoise.decide.placement.options import PlacementOptions
+from counterpoise.decide.splitting.options import SplitOptions
 from counterpoise.names.options import INT64_MAX, option
 
 MODULAR_LOAD_MANAGER = "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl"
+
+
+_AUTO_TOPIC_CREATION = AutoTopicCreation()
+_LOAD_REPORT = LoadReportConfig()
+_CONNECTION = ConnectionConfig()
+_PLACEMENT = PlacementOptions()
+_SPLITTING = SplitOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,27 +75,6 @@ class BrokerConfig:
         dynamic=True,
         why="how many bundles a namespace gets that does not ask for a number",
     )
-    allow_auto_topic_creation: bool = option(
-        True,
-        conf="allowAutoTopicCreation",
-        dynamic=True,
-        why="whether producing or subscribing creates a topic that is not there",
-    )
-    allow_auto_topic_creation_type: str = option(
-        "non-partitioned",
-        conf="allowAutoTopicCreationType",
-        choices=("non-partitioned", "partitioned"),
-        dynamic=True,
-        why="what kind of topic is created automatically",
-    )
-    default_num_partitions: int = option(
-        1,
-        conf="defaultNumPartitions",
-        unit="partitions",
-        low=1,
-        dynamic=True,
-        why="partitions of a partitioned topic that is created automatically",
-    )
     namespace_bundle_unloading_timeout_ms: int = option(
         60000,
         conf="namespaceBundleUnloadingTimeoutMs",
@@ -104,3 +95,8 @@ class BrokerConfig:
         conf="loadBalancerEnabled",
         why="whether bundles are placed by load; off, the broker that is asked takes the bundle",
     )
+    auto_topic_creation: AutoTopicCreation = _AUTO_TOPIC_CREATION
+    load_report: LoadReportConfig = _LOAD_REPORT
+    connection: ConnectionConfig = _CONNECTION
+    placement: PlacementOptions = _PLACEMENT
+    splitting: SplitOptions = _SPLITTING

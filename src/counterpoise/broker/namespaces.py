@@ -245,6 +245,16 @@ class NamespaceService:
             await self._ownership.release(bundle, heir)
             return heir
 
+    async def leave(self) -> None:
+        """Hand every bundle to another broker, if there is one; all of them at once."""
+        others = set(await self._registry.active()) - {self._registry.my_id}
+
+        async def hand_over(bundle: BundleName) -> None:
+            heir = await self._placer.choose(bundle, without={self._registry.my_id})
+            await self._ownership.release(bundle, heir if heir in others else None)
+
+        await asyncio.gather(*map(hand_over, self._ownership.owned()))
+
     async def split(
         self,
         bundle: BundleName,

@@ -18,6 +18,7 @@ POLICIES: Final = "/admin/policies"
 LOCAL_POLICIES: Final = "/admin/local-policies"
 PARTITIONED_TOPICS: Final = "/admin/partitioned-topics"
 TOPICS: Final = "/managed-ledgers"
+SCHEMAS: Final = "/schemas"
 
 
 def broker(broker_id: str) -> str:
@@ -78,3 +79,9 @@ def topics(namespace: NamespaceName) -> str:
 def topic(name: TopicName) -> str:
     """The record that a persistent topic exists."""
     return f"{topics(name.namespace_name)}/{name.encoded_local_name}"
+
+
+def schemas(name: TopicName) -> str:
+    """The schemas of a topic, shared by its partitions."""
+    whole = name.partitioned_name
+    return f"{SCHEMAS}/{whole.namespace_name}/{whole.encoded_local_name}"

@@ -1,0 +1,295 @@
+"""One broker: what it is made of, how it starts, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+import time
+from collections.abc import Callable, Iterable
+from typing import Final, Protocol
+
+from counterpoise.broker.bootstrap import bootstrap
+from counterpoise.broker.bundles import NamespaceBundleCache
+from counterpoise.broker.catalog import TopicCatalog
+from counterpoise.broker.config import BrokerConfig
+from counterpoise.broker.connection import Services
+from counterpoise.broker.election import LeaderElection
+from counterpoise.broker.listener import Listener
+from counterpoise.broker.load_report import (
+    LoadReporter,
+    ProcessUsage,
+    SharedProcess,
+    TopicCount,
+    Traffic,
+)
+from counterpoise.broker.namespaces import NamespaceService
+from counterpoise.broker.ownership import BundleOwnership
+from counterpoise.broker.placement import LeastBundles
+from counterpoise.broker.policies import Policies
+from counterpoise.broker.registry import BrokerRegistry
+from counterpoise.broker.schemas import SchemaRegistry
+from counterpoise.broker.split_points import SplitPointFinder
+from counterpoise.broker.topic.topic import Topic
+from counterpoise.broker.topic.topics import TopicRegistry
+from counterpoise.decide.splitting import TopicLoad
+from counterpoise.load.report import LocalBrokerData
+from counterpoise.metadata import MetadataStore, StoreUnavailable
+from counterpoise.names.broker import BrokerId
+from counterpoise.names.bundle import BundleName
+from counterpoise.ownership.records import LeaderBroker, NamespaceEphemeralData
+from counterpoise.storage.port import LedgerStore
+
+log = logging.getLogger(__name__)
+
+STOP_WITHIN_S: Final = 15.0
+"""How long a broker that stops hands its bundles over, before it just leaves."""
+
+VERSION = "4.0.7"
+"""The version of Pulsar whose behaviour brokers announce (``brokerVersionString``)."""
+
+
+class WebServer(Protocol):
+    """The admin API's server, which the broker starts and stops."""
+
+    async def start(self, listening: socket.socket) -> None:
+        """Serve on a bound socket."""
+        ...
+
+    async def stop(self) -> None:
+        """Close it and every connection."""
+        ...
+
+
+class Broker:
+    """One broker of a cluster.
+
+    Needs a session of its own with the cluster's metadata, which it ends when it ends, and the
+    ledgers that all brokers share, which it leaves open. Everything else it makes itself, when it
+    starts; its parts can be used from then on.
+    """
+
+    id: str
+    """``host:webPort``."""
+    service_url: str
+    web_url: str
+    policies: Policies
+    bundles: NamespaceBundleCache
+    registry: BrokerRegistry
+    election: LeaderElection
+    ownership: BundleOwnership
+    namespaces: NamespaceService
+    catalog: TopicCatalog
+    topics: TopicRegistry
+    schemas: SchemaRegistry
+    listener: Listener
+    reporter: LoadReporter
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        *,
+        metadata: MetadataStore,
+        ledgers: LedgerStore,
+        web: Callable[[Broker], WebServer] | None = None,
+        on_leadership: Callable[[bool], None] | None = None,
+        process: SharedProcess | None = None,
+    ) -> None:
+        self.config: Final = config
+        self.metadata: Final = metadata
+        self._ledgers = ledgers
+        self._web = web(self) if web is not None else None
+        self._on_leadership = on_leadership or (lambda _: None)
+        self._process = process or SharedProcess()
+        self._running = False
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether clients may come."""
+        return self._running and self.metadata.connected
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this broker leads the cluster."""
+        return self.election.is_leader
+
+    def leader(self) -> LeaderBroker | None:
+        """Who leads the cluster, None while nobody does."""
+        return self.election.leader
+
+    async def active_brokers(self) -> list[str]:
+        """The ids of the brokers that are alive, sorted."""
+        return await self.registry.active()
+
+    def load_report(self) -> LocalBrokerData:
+        """What this broker measured last."""
+        return self.reporter.report
+
+    async def start(self) -> None:
+        """Bind the ports, join the cluster and serve; returns when clients may come.
+
+        Raises OSError when a port is taken and `StoreUnavailable` when the metadata is.
+        """
+        with contextlib.ExitStack() as undo:
+            config = self.config
+            service = undo.enter_context(_bind(config.bind_address, config.broker_service_port))
+            web = undo.enter_context(_bind(config.bind_address, config.web_service_port))
+            self._assemble(service.getsockname()[1], web.getsockname()[1])
+            undo.pop_all()
+        self._running = True
+        try:
+            await bootstrap(
+                self.policies, config, web_url=self.web_url, service_url=self.service_url
+            )
+            await self.listener.start(service)
+            if self._web is not None:
+                await self._web.start(web)
+            else:
+                web.close()
+            self._process.join(self._traffic)
+            await self.reporter.start()
+            await self.election.start()
+        except BaseException:
+            await self.kill()
+            raise
+        log.info("broker %s serves %s", self.id, self.service_url)
+
+    async def stop(self) -> None:
+        """Leave in order: bundles go to the other brokers, then connections close."""
+        if not self._running:
+            return
+        self._running = False
+        await self.reporter.stop()
+        try:
+            async with asyncio.timeout(STOP_WITHIN_S):
+                await self.registry.unregister()
+                await self.namespaces.leave()
+        except (TimeoutError, StoreUnavailable) as error:
+            log.warning("%s leaves without handing everything over: %s", self.id, error)
+        await self.election.stop()
+        await self.topics.close()
+        await self._close()
+        await self.metadata.close()
+
+    async def kill(self) -> None:
+        """End as a crash would: no bundle handed over, nothing flushed, sessions dropped."""
+        self._running = False
+        self.metadata.kill()
+        self.reporter.kill()
+        self.election.kill()
+        self.topics.abandon()
+        self.listener.kill()
+        await self._close()
+
+    async def _close(self) -> None:
+        self._process.leave(self._traffic)
+        self.ownership.close()
+        await self.listener.stop()
+        if self._web is not None:
+            await self._web.stop()
+        self.registry.close()
+        self.bundles.close()
+
+    def _assemble(self, service_port: int, web_port: int) -> None:
+        config, store = self.config, self.metadata
+        host = config.advertised_address
+        self.id = str(BrokerId(host, web_port))
+        self.service_url = f"pulsar://{host}:{service_port}"
+        self.web_url = f"http://{host}:{web_port}"
+        self.policies = Policies(store, Policies.cache_of(store))
+        self.bundles = NamespaceBundleCache(store, self.policies)
+        self.registry = BrokerRegistry(store, self.id)
+        self.election = LeaderElection(
+            store, LeaderBroker(self.id, self.web_url), self._on_leadership
+        )
+        self.ownership = BundleOwnership(
+            store,
+            NamespaceEphemeralData(native_url=self.service_url, http_url=self.web_url),
+            self._drain,
+            expect_s=config.namespace_bundle_unloading_timeout_ms / 1000,
+        )
+        self.catalog = TopicCatalog(self.policies, config.auto_topic_creation)
+        self.namespaces = NamespaceService(
+            self.registry,
+            self.election,
+            self.bundles,
+            self.ownership,
+            LeastBundles(self.registry),
+            split_points=SplitPointFinder(self.catalog, self._topic_loads, config.splitting).points,
+        )
+        self.topics = TopicRegistry(
+            self._ledgers,
+            self.namespaces,
+            self.catalog,
+            owner=self.id,
+            cluster=config.cluster_name,
+        )
+        self.schemas = SchemaRegistry(store)
+        services = Services(
+            topics=self.topics,
+            namespaces=self.namespaces,
+            catalog=self.catalog,
+            schemas=self.schemas,
+        )
+        self.listener = Listener(services, config.connection)
+        self.reporter = LoadReporter(
+            self._blank_report(),
+            counts=self._counts,
+            bundles=lambda: [str(bundle) for bundle in self.namespaces.owned()],
+            host=ProcessUsage(
+                self._traffic,
+                self._process,
+                nic_gbps=config.load_report.override_nic_speed_gbps,
+            ),
+            publish=self.registry.register,
+            config=config.load_report,
+        )
+
+    def _blank_report(self) -> LocalBrokerData:
+        return LocalBrokerData(
+            web_service_url=self.web_url,
+            pulsar_service_url=self.service_url,
+            broker_version_string=VERSION,
+            load_manager_class_name=self.config.load_manager_class_name,
+            start_timestamp=int(time.time() * 1000),
+        )
+
+    async def _drain(self, bundle: BundleName, destination: str | None) -> None:
+        timeout_s = self.config.namespace_bundle_unloading_timeout_ms / 1000
+        report = await self.registry.report(destination) if destination is not None else None
+        try:
+            async with asyncio.timeout(timeout_s):
+                quiesced = await self.topics.quiesce_bundle(bundle)
+        except TimeoutError:
+            # The next owner fences the logs: letting go is safe even so.
+            log.warning("topics of %s did not close within %g s", bundle, timeout_s)
+            return
+        self.topics.disconnect(quiesced, report.pulsar_service_url if report else None)
+
+    def _traffic(self) -> Traffic:
+        return Traffic(self.listener.bytes_in, self.listener.bytes_out)
+
+    def _counts(self) -> Iterable[TopicCount]:
+        return map(self._count, self.topics.loaded.values())
+
+    def _topic_loads(self) -> Iterable[tuple[str, TopicLoad]]:
+        return self.reporter.topic_loads()
+
+    def _count(self, topic: Topic) -> TopicCount:
+        subscriptions = topic.subscriptions.values()
+        return TopicCount(
+            topic=str(topic.name),
+            bundle=str(self.namespaces.bundle_of(topic.name)),
+            opened=id(topic),
+            msg_in=topic.meter_in.messages,
+            bytes_in=topic.meter_in.bytes,
+            msg_out=sum(each.meter.messages for each in subscriptions),
+            bytes_out=sum(each.meter.bytes for each in subscriptions),
+            producers=len(topic.producers.all()),
+            consumers=sum(len(each.consumers) for each in subscriptions),
+        )
+
+
+def _bind(address: str, port: int) -> socket.socket:
+    return socket.create_server((address, port))

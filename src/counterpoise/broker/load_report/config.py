@@ -1,0 +1,47 @@
+"""Settings of the load report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from counterpoise.decide.weights import DEFAULT_WEIGHTS, ResourceWeights
+from counterpoise.names.options import option
+
+
+@dataclass(frozen=True, slots=True)
+class LoadReportConfig:
+    """When a broker measures itself, and what makes it tell the others."""
+
+    min_interval_ms: int = option(
+        5000,
+        conf="loadBalancerReportUpdateMinIntervalMillis",
+        unit="ms",
+        low=10,
+        dynamic=True,
+        why="how often a broker measures its load; rates are averages over this time",
+    )
+    max_interval_minutes: int = option(
+        15,
+        conf="loadBalancerReportUpdateMaxIntervalMinutes",
+        unit="minutes",
+        low=1,
+        dynamic=True,
+        why="a report this old is written again even if nothing changed",
+    )
+    threshold_percentage: int = option(
+        10,
+        conf="loadBalancerReportUpdateThresholdPercentage",
+        unit="%",
+        low=0,
+        dynamic=True,
+        why="a report that changed by more is written at once",
+    )
+    override_nic_speed_gbps: float | None = option(
+        None,
+        conf="loadBalancerOverrideBrokerNicSpeedGbps",
+        unit="Gbit/s",
+        low=0.0,
+        kind=float,
+        why="the network's speed, where the operating system does not know it",
+    )
+    weights: ResourceWeights = DEFAULT_WEIGHTS

@@ -8,4 +8,22 @@ Two faces over one library:
   and carries out what it plans (``counterpoise balance``).
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from counterpoise.app.embedded import Cluster, EmbeddedBroker
+
+__all__ = ["Cluster", "EmbeddedBroker", "__version__"]
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    # Imported when first used: importing the package, and its pytest plugin with every test run,
+    # must cost nothing.
+    if name in ("Cluster", "EmbeddedBroker"):
+        from counterpoise.app import embedded
+
+        return getattr(embedded, name)
+    raise AttributeError(f"module 'counterpoise' has no attribute {name!r}")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from aiohttp import web
 
 from counterpoise.admin.errors import precondition_failed
 from counterpoise.admin.request import answer, broker_of, no_content
-from counterpoise.names.options import Option, options_of
+from counterpoise.names.options import Option, all_options, options_of, sections_of
 
 BASE = "/admin/v2/brokers/configuration"
 STORED_AT = "/admin/configuration"
@@ -34,13 +34,7 @@ async def dynamic_names(request: web.Request) -> web.Response:
 
 async def runtime(request: web.Request) -> web.Response:
     """Every setting of this broker with its value, as text."""
-    config = broker_of(request).config
-    return answer(
-        {
-            each.conf: _text(getattr(config, field))
-            for field, each in sorted(options_of(type(config)), key=lambda pair: pair[1].conf)
-        }
-    )
+    return answer({name: _text(value) for name, value in sorted(_all(broker_of(request).config))})
 
 
 async def values(request: web.Request) -> web.Response:
@@ -71,8 +65,16 @@ async def delete_value(request: web.Request) -> web.Response:
 
 
 def _dynamic(request: web.Request) -> dict[str, Option]:
-    config = broker_of(request).config
-    return {each.conf: each for _, each in options_of(type(config)) if each.dynamic}
+    kind = type(broker_of(request).config)
+    return {each.conf: each for each in all_options(kind) if each.dynamic}
+
+
+def _all(settings: object) -> Iterator[tuple[str, object]]:
+    """Name and value of every setting, its sections' included."""
+    for field, each in options_of(type(settings)):
+        yield each.conf, getattr(settings, field)
+    for field, _ in sections_of(type(settings)):
+        yield from _all(getattr(settings, field))
 
 
 async def _stored(request: web.Request) -> dict[str, str]:

@@ -1,0 +1,278 @@
+"""A cluster inside this process: several brokers, real sockets, up in a fraction of a second."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+from counterpoise.app.loop_thread import LoopThread
+from counterpoise.app.wiring import config_of, make_broker, open_ledgers
+from counterpoise.broker.broker import Broker
+from counterpoise.broker.load_report import SharedProcess
+from counterpoise.metadata.memory import MemoryTree
+from counterpoise.names.bundle import BundleName
+from counterpoise.names.topic import TopicName
+
+T = TypeVar("T")
+
+DEFAULTS: Mapping[str, object] = {
+    "advertisedAddress": "127.0.0.1",
+    "bindAddress": "127.0.0.1",
+    "brokerServicePort": 0,
+    "webServicePort": 0,
+}
+"""Where an embedded broker differs from Pulsar's defaults: loopback, free ports."""
+
+CALL_TIMEOUT_S = 60.0
+
+
+class EmbeddedBroker:
+    """One broker of an embedded cluster; what it says stays true while it lives."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self.id: str = broker.id
+        """``host:webPort``, as Pulsar names brokers."""
+        self.service_url: str = broker.service_url
+        """``pulsar://host:port`` of this broker alone."""
+        self.admin_url: str = broker.web_url
+        """``http://host:port`` of its admin API."""
+        self.alive = True
+        """False once it was stopped or killed."""
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether it leads the cluster."""
+        return self.alive and self._broker.is_leader
+
+    @property
+    def bundles(self) -> list[str]:
+        """The bundles it owns, ``tenant/namespace/0x…_0x…``, sorted."""
+        return [str(each) for each in self._broker.namespaces.owned()] if self.alive else []
+
+    def __repr__(self) -> str:
+        state = "" if self.alive else ", gone"
+        return f"<broker {self.id}{state}>"
+
+
+class Cluster:
+    """A Pulsar cluster of several brokers in this process, for tests and experiments.
+
+    Use it as a context manager::
+
+        with counterpoise.Cluster(brokers=3) as cluster:
+            client = pulsar.Client(cluster.service_url)
+
+    When ``with`` is entered, every broker serves and the namespace ``public/default`` is there.
+    The brokers run on an event loop in a thread of their own; all methods may be called from any
+    other thread, and wait until what they ask for has happened.
+
+    ``brokers``: how many to start with.
+    ``config``: settings for all of them under broker.conf's names, such as
+    ``{"defaultNumberOfNamespaceBundles": 16}``; an unknown name raises ``ConfigError``.
+    ``storage``: a directory for messages; without one they live in memory.
+    """
+
+    def __init__(
+        self,
+        brokers: int = 3,
+        *,
+        config: Mapping[str, object] | None = None,
+        storage: str | Path | None = None,
+    ) -> None:
+        if brokers < 1:
+            raise ValueError(f"brokers={brokers}: a cluster needs at least one broker")
+        self._wanted = brokers
+        self._config = config_of(config or {}, DEFAULTS)
+        self._storage = Path(storage) if storage is not None else None
+        self._brokers: list[EmbeddedBroker] = []
+        self._thread: LoopThread | None = None
+        self._tree = MemoryTree()
+        self._process = SharedProcess()
+
+    # Life.
+
+    def start(self) -> Cluster:
+        """Start every broker; returns when clients may connect."""
+        if self._thread is not None:
+            raise RuntimeError("the cluster runs already")
+        self._thread = LoopThread("counterpoise-cluster")
+        try:
+            self._do(self._start())
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def stop(self) -> None:
+        """Stop every broker and forget the messages in memory; harmless when it is stopped."""
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            try:
+                thread.run(self._stop(), CALL_TIMEOUT_S)
+            finally:
+                thread.stop()
+
+    def __enter__(self) -> Cluster:
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    async def __aenter__(self) -> Cluster:
+        return await asyncio.to_thread(self.start)
+
+    async def __aexit__(self, *_: object) -> None:
+        await asyncio.to_thread(self.stop)
+
+    # What there is.
+
+    @property
+    def brokers(self) -> list[EmbeddedBroker]:
+        """Every broker in the order of starting, those that are gone included."""
+        return list(self._brokers)
+
+    @property
+    def service_url(self) -> str:
+        """What a client connects to: ``pulsar://`` and all brokers that are alive."""
+        hosts = (each.service_url.removeprefix("pulsar://") for each in self._alive())
+        return "pulsar://" + ",".join(hosts)
+
+    @property
+    def admin_url(self) -> str:
+        """``http://host:port`` of the admin API of the first broker that is alive."""
+        return next(self._alive()).admin_url
+
+    @property
+    def leader(self) -> EmbeddedBroker | None:
+        """The broker that leads, None while nobody does."""
+        return next((each for each in self._brokers if each.is_leader), None)
+
+    def owner(self, topic: str) -> EmbeddedBroker | None:
+        """The broker that serves a topic now; None while nobody does (nobody asked for it yet)."""
+        return self._do(self._owner(topic))
+
+    def bundle(self, topic: str) -> str:
+        """The bundle that holds a topic, ``tenant/namespace/0x…_0x…``."""
+        return str(self._do(self._bundle(topic)))
+
+    # What can be made to happen.
+
+    def unload(self, topic: str, destination: EmbeddedBroker | str | None = None) -> EmbeddedBroker:
+        """Move the bundle of a topic to another broker, or to wherever placement wants it.
+
+        ``topic`` may also name the bundle itself. Clients are sent on without losing a message.
+        Gives the new owner.
+        """
+        return self._do(self._unload(topic, self._id(destination)))
+
+    def split(self, topic: str, *, unload: bool = False) -> list[str]:
+        """Cut the bundle of a topic in two; gives the new bundles."""
+        return self._do(self._split(topic, unload))
+
+    def kill(self, broker: EmbeddedBroker | str) -> None:
+        """End a broker as ``kill -9`` does: nothing handed over, connections dropped."""
+        self._do(self._end(self._find(broker), kill=True))
+
+    def stop_broker(self, broker: EmbeddedBroker | str) -> None:
+        """Stop a broker in order: its bundles go to the others first."""
+        self._do(self._end(self._find(broker), kill=False))
+
+    def add_broker(self) -> EmbeddedBroker:
+        """Start one more broker."""
+        return self._do(self._add())
+
+    # On the loop.
+
+    async def _start(self) -> None:
+        self._ledgers = open_ledgers(self._storage)
+        # The first one alone, so that the leader is always the same.
+        await self._add()
+        await asyncio.gather(*(self._add() for _ in range(self._wanted - 1)))
+
+    async def _add(self) -> EmbeddedBroker:
+        broker = await make_broker(
+            self._config, ledgers=self._ledgers, memory=self._tree, process=self._process
+        )
+        await broker.start()
+        added = EmbeddedBroker(broker)
+        self._brokers.append(added)
+        return added
+
+    async def _stop(self) -> None:
+        # All at once and without handing bundles from one to the next: nobody will be left. What
+        # was acknowledged is in the files already, if there are files.
+        await asyncio.gather(*(self._end(each, kill=True) for each in list(self._alive())))
+        close = getattr(self._ledgers, "close", None)
+        if close is not None:
+            await close()
+
+    async def _end(self, broker: EmbeddedBroker, *, kill: bool) -> None:
+        if not broker.alive:
+            return
+        broker.alive = False
+        if kill:
+            await broker._broker.kill()
+        else:
+            await broker._broker.stop()
+
+    async def _bundle(self, name: str) -> BundleName:
+        if "_0x" in name.rpartition("/")[2]:
+            return BundleName.parse(name)
+        topic = TopicName.parse(name)
+        bundles = await next(self._alive())._broker.namespaces.bundles(topic.namespace_name)
+        return bundles.bundle_of(topic)
+
+    async def _owner(self, topic: str) -> EmbeddedBroker | None:
+        bundle = await self._bundle(topic)
+        found = await next(self._alive())._broker.namespaces.owner(bundle)
+        return None if found is None else self._find(found.broker_id)
+
+    async def _unload(self, topic: str, destination: str | None) -> EmbeddedBroker:
+        bundle = await self._bundle(topic)
+        owner = await self._owner(topic)
+        if owner is None:
+            raise LookupError(f"nobody owns {bundle}: nothing has been looked up in it yet")
+        heir = await owner._broker.namespaces.unload(bundle, destination)
+        if heir is None:
+            raise LookupError(f"{bundle} was unloaded, but no broker is there to take it")
+        return self._find(heir)
+
+    async def _split(self, topic: str, unload: bool) -> list[str]:
+        bundle = await self._bundle(topic)
+        owner = await self._owner(topic)
+        if owner is None:
+            raise LookupError(f"nobody owns {bundle}: nothing has been looked up in it yet")
+        parts = await owner._broker.namespaces.split(
+            bundle, algorithm="range_equally_divide", unload=unload
+        )
+        return [str(each) for each in parts]
+
+    # Helpers.
+
+    def _do(self, work: Coroutine[Any, Any, T]) -> T:
+        if self._thread is None:
+            work.close()
+            raise RuntimeError("the cluster does not run: use it in a with statement")
+        return self._thread.run(work, CALL_TIMEOUT_S)
+
+    def _alive(self) -> Iterator[EmbeddedBroker]:
+        return (each for each in self._brokers if each.alive)
+
+    def _find(self, broker: EmbeddedBroker | str) -> EmbeddedBroker:
+        wanted = broker if isinstance(broker, str) else broker.id
+        for each in self._brokers:
+            if each.id == wanted:
+                return each
+        raise LookupError(f"no broker {wanted!r} in this cluster: there are {self._brokers}")
+
+    def _id(self, broker: EmbeddedBroker | str | None) -> str | None:
+        return None if broker is None else self._find(broker).id

@@ -1,0 +1,68 @@
+"""An event loop in a thread of its own, for synchronous callers."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import threading
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class LoopThread:
+    """A running loop (uvloop where there is one) that any thread may give work to."""
+
+    def __init__(self, name: str) -> None:
+        self._runner = asyncio.Runner(loop_factory=_loop_factory())
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._started = threading.Event()
+        self._ended: asyncio.Event | None = None
+        # A daemon, so that a program that forgets to stop it can still end.
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+        self._started.wait()
+
+    def run(self, work: Coroutine[Any, Any, T], timeout_s: float | None = None) -> T:
+        """Do it on the loop and give its result, or raise what it raised.
+
+        Raises TimeoutError when it takes longer, and RuntimeError on the loop's own thread, where
+        waiting would never end.
+        """
+        if self._loop is None or threading.current_thread() is self._thread:
+            work.close()
+            raise RuntimeError("call this from another thread, while the loop runs")
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result(timeout_s)
+        except concurrent.futures.TimeoutError:
+            if not future.done():
+                future.cancel()
+                raise TimeoutError(f"not done after {timeout_s} s") from None
+            raise
+
+    def stop(self) -> None:
+        """End the loop and the thread; calling it twice is harmless."""
+        loop, self._loop = self._loop, None
+        if loop is not None and self._ended is not None:
+            loop.call_soon_threadsafe(self._ended.set)
+            self._thread.join()
+
+    def _run(self) -> None:
+        with self._runner:
+            self._runner.run(self._until_ended())
+
+    async def _until_ended(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        ended = self._ended = asyncio.Event()
+        self._started.set()
+        await ended.wait()
+
+
+def _loop_factory() -> Any:
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop

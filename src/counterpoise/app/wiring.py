@@ -1,0 +1,81 @@
+"""Puts a broker together: its configuration, metadata session, ledgers and admin API."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from counterpoise.admin.server import WebServer
+from counterpoise.broker.broker import Broker
+from counterpoise.broker.config import BrokerConfig
+from counterpoise.broker.load_report import SharedProcess
+from counterpoise.metadata.memory import MemoryTree
+from counterpoise.metadata.open import open_store
+from counterpoise.names.options import ConfigError, all_options, from_conf
+from counterpoise.storage.files.store import FileLedgerStore
+from counterpoise.storage.memory import MemoryLedgerStore
+from counterpoise.storage.port import LedgerStore
+
+
+async def make_broker(
+    config: BrokerConfig,
+    *,
+    ledgers: LedgerStore,
+    memory: MemoryTree | None = None,
+    on_leadership: Callable[[bool], None] | None = None,
+    process: SharedProcess | None = None,
+) -> Broker:
+    """A broker with a metadata session of its own, ready to be started.
+
+    ``memory`` is the tree that brokers of one process share when their metadata is ``memory:``;
+    ``process`` is theirs when they share a process, so that each reports its part of it.
+    """
+    metadata = await open_store(
+        config.metadata_store_url,
+        memory=memory,
+        session_timeout_s=config.metadata_store_session_timeout_ms / 1000,
+        operation_timeout_s=config.metadata_store_operation_timeout_s,
+    )
+    return Broker(
+        config,
+        metadata=metadata,
+        ledgers=ledgers,
+        web=WebServer,
+        on_leadership=on_leadership,
+        process=process,
+    )
+
+
+def open_ledgers(directory: Path | None) -> LedgerStore:
+    """Ledgers in files below ``directory``, or in memory without one."""
+    return MemoryLedgerStore() if directory is None else FileLedgerStore(directory)
+
+
+def config_of(
+    settings: Mapping[str, object], defaults: Mapping[str, object] | None = None
+) -> BrokerConfig:
+    """A broker's configuration from Pulsar's names and Python's values.
+
+    Raises :class:`ConfigError` for a name that no broker reads, or a value that is no good.
+    """
+    known = {name for each in all_options(BrokerConfig) for name in (each.conf, *each.aliases)}
+    for name in settings:
+        if name not in known:
+            raise ConfigError(name, f"no such setting; {_nearest(name, known)}")
+    values = {**(defaults or {}), **settings}
+    return from_conf(BrokerConfig, {name: _text(value) for name, value in values.items()})
+
+
+def _nearest(name: str, known: set[str]) -> str:
+    import difflib
+
+    found = difflib.get_close_matches(name, sorted(known), n=1)
+    return f"did you mean {found[0]}?" if found else "broker.conf's names are expected"
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list | tuple | set | frozenset):
+        return ",".join(map(str, value))
+    return str(value)

@@ -1,0 +1,67 @@
+"""A few threads that write groups and wait for the disk, so that the event loop never does."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from queue import SimpleQueue
+from typing import Protocol
+
+
+class Job(Protocol):
+    """Work for a committer thread."""
+
+    def run(self) -> None:
+        """Do the blocking part, in a thread; errors are kept for `finish`, never raised."""
+
+    def finish(self) -> None:
+        """Do the rest, on the event loop."""
+
+
+class Committer:
+    """Runs jobs in ``threads`` threads and finishes them on one event loop.
+
+    Jobs that end close together share one wake-up of the loop.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, threads: int = 2) -> None:
+        self._loop = loop
+        self._queue: SimpleQueue[Job | None] = SimpleQueue()
+        self._done: deque[Job] = deque()
+        self._notified = False
+        self._threads = [
+            threading.Thread(target=self._work, name=f"ledger-committer-{n}", daemon=True)
+            for n in range(threads)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def submit(self, job: Job) -> None:
+        """Queue a job; its `finish` follows on the loop."""
+        self._queue.put(job)
+
+    def _work(self) -> None:
+        while (job := self._queue.get()) is not None:
+            job.run()
+            self._done.append(job)
+            # The loop clears the flag before it empties the deque, so no job is left behind.
+            if not self._notified:
+                self._notified = True
+                try:
+                    self._loop.call_soon_threadsafe(self._finish)
+                except RuntimeError:  # the loop was closed without closing its logs: a kill
+                    return
+
+    def _finish(self) -> None:
+        self._notified = False
+        done = self._done
+        while done:
+            done.popleft().finish()
+
+    def close(self) -> None:
+        """End the threads once all queued jobs have run."""
+        for _ in self._threads:
+            self._queue.put(None)
+        for thread in self._threads:
+            thread.join()

@@ -1,0 +1,104 @@
+"""The ledger store on a directory that all brokers share."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+from counterpoise.storage.cache import EntryCache
+from counterpoise.storage.files import fence
+from counterpoise.storage.files.committer import Committer
+from counterpoise.storage.files.ledger import Descriptors
+from counterpoise.storage.files.log import FileLog
+from counterpoise.storage.files.recovery import take_over
+from counterpoise.storage.port import Log, LogListener, StorageError
+
+C = TypeVar("C")
+P = ParamSpec("P")
+R = TypeVar("R")
+
+LEDGER_BYTES = 64 << 20
+CACHE_BYTES = 64 << 20
+MAX_OPEN_FILES = 512
+
+
+class FileLedgerStore:
+    """One broker's access to the shared directory ``root``; it lives on one event loop.
+
+    ``ledger_bytes``: a ledger rolls over once it holds this much; only whole ledgers are deleted.
+    ``cache_bytes``: how much of what was written last stays in memory for tailing consumers.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        ledger_bytes: int = LEDGER_BYTES,
+        cache_bytes: int = CACHE_BYTES,
+        max_open_files: int = MAX_OPEN_FILES,
+    ) -> None:
+        self._root = root
+        self.ledger_bytes = ledger_bytes
+        self.descriptors = Descriptors(max_open_files)
+        self.cache = EntryCache(cache_bytes)
+        self._committer: Committer | None = None
+        self._executor = ThreadPoolExecutor(4, thread_name_prefix="ledger-reader")
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def committer(self) -> Committer:
+        """The threads that write; started with the first log."""
+        if self._committer is None:
+            self._committer = Committer(asyncio.get_running_loop())
+        return self._committer
+
+    async def open(self, name: str, owner: str, listener: LogListener[C]) -> Log[C]:
+        """Fence the former owner, recover, take over."""
+        directory = self._directory(name)
+        try:
+            recovered = await self.in_thread(take_over, directory, owner)
+        except OSError as error:
+            raise StorageError(f"log {name} in {directory} cannot be opened: {error}") from error
+        return FileLog(name, listener, self, directory, recovered)
+
+    async def exists(self, name: str) -> bool:
+        """Whether the log's directory has a fence."""
+        return await self.in_thread(fence.exists, self._directory(name))
+
+    async def delete(self, name: str) -> None:
+        """Fence the owner and remove the directory."""
+        await self.in_thread(_delete, self._directory(name))
+
+    async def close(self) -> None:
+        """End the threads."""
+        if self._tasks:
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._committer is not None:
+            await self.in_thread(self._committer.close)
+        self._executor.shutdown(wait=True)
+
+    async def in_thread(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run blocking work beside the event loop."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._executor, lambda: work(*args, **kwargs))
+
+    def keep(self, task: asyncio.Task[None]) -> None:
+        """Keep a background task alive until it ends."""
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _directory(self, name: str) -> Path:
+        directory = self._root / name
+        if ".." in Path(name).parts or not directory.is_relative_to(self._root):
+            raise StorageError(f"{name!r} is no name for a log")
+        return directory
+
+
+def _delete(directory: Path) -> None:
+    if fence.exists(directory):
+        fence.claim(directory, "its deletion")
+        shutil.rmtree(directory)

@@ -1,0 +1,227 @@
+"""What every ledger store promises."""
+
+import pytest
+
+from counterpoise.storage.port import (
+    CursorState,
+    LogClosedError,
+    LogFencedError,
+    Position,
+    StorageError,
+)
+from tests.storage.conftest import Brokers, Heard, everything, write
+
+NAME = "tenant/ns/persistent/topic"
+
+
+def bodies(count: int, start: int = 0) -> list[bytes]:
+    return [b"entry-%04d" % n for n in range(start, start + count)]
+
+
+async def test_groups_are_heard_in_order_with_their_contexts(brokers: Brokers) -> None:
+    heard = Heard()
+    log = await brokers().open(NAME, "a", heard)
+    await write(log, heard, *bodies(3))
+    await write(log, heard, *bodies(20, 3))
+    assert heard.entries == heard.contexts == bodies(23)
+    assert heard.positions == sorted(set(heard.positions))
+    assert (log.begin, log.end) == (0, 23)
+    assert log.size == sum(map(len, bodies(23)))
+    await log.close()
+
+
+async def test_positions_and_indexes_are_inverse_across_ledgers(brokers: Brokers) -> None:
+    heard = Heard()
+    log = await brokers().open(NAME, "a", heard)
+    for body in bodies(11):
+        await write(log, heard, body)
+    assert len(log.ledgers) > 1
+    assert [log.position(i) for i in range(11)] == heard.positions
+    assert [log.index(Position(*p)) for p in heard.positions] == list(range(11))
+    first = log.ledgers[0]
+    assert log.index(Position(first.ledger_id, first.entries)) == first.entries
+    assert log.index(Position(first.ledger_id, 10**9)) == first.entries
+    assert log.index(Position(first.ledger_id, -1)) == 0
+    assert log.index(Position(-1, -1)) == 0
+    assert log.index(Position(10**9, 0)) == log.end
+    assert log.position(-1) == (first.ledger_id, -1)
+    await log.close()
+
+
+async def test_what_is_committed_can_be_read(brokers: Brokers) -> None:
+    heard = Heard()
+    log = await brokers().open(NAME, "a", heard)
+    for n in range(40):
+        await write(log, heard, *bodies(n % 7 + 1, 10 * n))
+    assert await everything(log) == heard.entries
+    await log.close()
+
+
+@pytest.mark.parametrize("graceful", [True, False])
+async def test_the_next_owner_finds_everything(brokers: Brokers, graceful: bool) -> None:
+    entries: list[bytes] = []
+    left = []
+    for owner in "abcd":
+        heard = Heard()
+        log = await brokers().open(NAME, owner, heard)
+        assert (log.begin, log.end) == (0, len(entries))
+        assert await everything(log) == entries
+        await write(log, heard, *bodies(5, len(entries)))
+        await write(log, heard, *bodies(2, len(entries) + 5))
+        entries += heard.entries
+        if graceful:
+            await log.close()
+        else:
+            left.append(log)
+    assert entries == bodies(28)
+    for log in left:
+        await log.close()
+
+
+async def test_message_counts_are_kept(brokers: Brokers) -> None:
+    heard = Heard()
+    log = await brokers().open(NAME, "a", heard)
+    log.append(b"batch", 17, None)
+    log.append(b"single", 1, None)
+    await heard.until(lambda: len(heard.entries) == 2)
+    await log.close()
+    log = await brokers().open(NAME, "b", Heard())
+    assert list((await log.read(0, 100)).messages)[:2] == [17, 1]
+    await log.close()
+
+
+async def test_a_successor_fences_the_former_owner(brokers: Brokers) -> None:
+    old, new = Heard(), Heard()
+    former = await brokers().open(NAME, "old", old)
+    await write(former, old, b"kept")
+    successor = await brokers().open(NAME, "new", new)
+    former.append(b"never acknowledged", 1, "lost")
+    await old.until(lambda: old.error is not None)
+    assert isinstance(old.error, LogFencedError)
+    assert "new" in str(old.error)
+    assert (old.entries, old.lost) == ([b"kept"], ["lost"])
+    with pytest.raises(LogFencedError):
+        former.append(b"again", 1, None)
+    await write(successor, new, b"after")
+    assert await everything(successor) == [b"kept", b"after"]
+    await former.close()
+    await successor.close()
+    # What the fenced owner wrote is not found by anybody later either.
+    third = await brokers().open(NAME, "third", Heard())
+    assert await everything(third) == [b"kept", b"after"]
+    await third.close()
+
+
+async def test_a_closed_log_takes_no_more(brokers: Brokers) -> None:
+    log = await brokers().open(NAME, "a", Heard())
+    await log.close()
+    with pytest.raises(LogClosedError):
+        log.append(b"late", 1, None)
+
+
+async def test_closing_commits_what_was_appended(brokers: Brokers) -> None:
+    heard = Heard()
+    log = await brokers().open(NAME, "a", heard)
+    for body in bodies(9):
+        log.append(body, 1, None)
+    await log.close()
+    assert heard.entries == bodies(9)
+
+
+async def test_flush_waits_for_the_commit(brokers: Brokers) -> None:
+    heard = Heard()
+    log = await brokers().open(NAME, "a", heard)
+    log.append(b"x", 1, None)
+    await log.flush()
+    assert heard.entries == [b"x"]
+    await log.close()
+
+
+async def test_cursors_are_there_for_the_next_owner(brokers: Brokers) -> None:
+    heard = Heard()
+    log = await brokers().open(NAME, "a", heard)
+    await write(log, heard, *bodies(9))
+    state = CursorState("s/1 ü", log.position(2), ((log.position(4), log.position(5)),), {"k": "v"})
+    log.save_cursor(CursorState("gone", log.position(0)))
+    log.save_cursor(state)
+    log.drop_cursor("gone")
+    await log.close()
+    log = await brokers().open(NAME, "b", Heard())
+    assert log.cursors == {"s/1 ü": state}
+    await log.close()
+
+
+async def test_flush_saves_cursors_though_the_owner_dies(brokers: Brokers) -> None:
+    heard = Heard()
+    former = await brokers().open(NAME, "a", heard)
+    await write(former, heard, *bodies(3))
+    former.save_cursor(CursorState("s", former.position(1)))
+    await former.flush()
+    log = await brokers().open(NAME, "b", Heard())
+    assert log.cursors["s"].mark_delete == former.position(1)
+    await former.close()
+    await log.close()
+
+
+async def test_trim_deletes_whole_closed_ledgers_only(brokers: Brokers) -> None:
+    heard = Heard()
+    log = await brokers().open(NAME, "a", heard)
+    for body in bodies(11):
+        await write(log, heard, body)
+    kept = log.ledgers[1].entries + log.ledgers[0].entries
+    log.trim(kept + 1)
+    assert log.begin == kept
+    assert log.position(kept - 1).entry_id == -1
+    log.trim(log.end)
+    assert len(log.ledgers) == 1
+    assert log.ledgers[0].is_open
+    begin = log.begin
+    expected = heard.entries[begin:]
+    assert await everything(log) == expected
+    await log.close()
+    log = await brokers().open(NAME, "b", Heard())
+    assert await everything(log) == expected
+    await log.close()
+
+
+async def test_delete_removes_entries_and_cursors_and_fences(brokers: Brokers) -> None:
+    heard = Heard()
+    store = brokers()
+    log = await store.open(NAME, "a", heard)
+    await write(log, heard, b"x")
+    log.save_cursor(CursorState("s", log.position(0)))
+    assert await store.exists(NAME)
+    await store.delete(NAME)
+    await store.delete(NAME)
+    assert not await store.exists(NAME)
+    log.append(b"y", 1, "lost")
+    await heard.until(lambda: heard.error is not None)
+    assert heard.lost == ["lost"]
+    await log.close()
+    log = await store.open(NAME, "a", Heard())
+    assert (log.begin, log.end, dict(log.cursors)) == (0, 0, {})
+    await log.close()
+
+
+async def test_an_unused_log_leaves_no_empty_ledgers(brokers: Brokers) -> None:
+    for owner in "abc":
+        log = await brokers().open(NAME, owner, Heard())
+        assert len(log.ledgers) == 1
+        await log.close()
+
+
+async def test_logs_do_not_see_each_other(brokers: Brokers) -> None:
+    store, one, two = brokers(), Heard(), Heard()
+    first = await store.open("t/n/persistent/x", "a", one)
+    second = await store.open("t/n/persistent/xy", "a", two)
+    await write(first, one, b"1")
+    await write(second, two, b"2")
+    assert await everything(first) == [b"1"]
+    assert await everything(second) == [b"2"]
+    await first.close()
+    await second.close()
+
+
+async def test_errors_are_storage_errors() -> None:
+    assert issubclass(LogFencedError, StorageError)
+    assert issubclass(LogClosedError, StorageError)

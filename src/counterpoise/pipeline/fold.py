@@ -10,7 +10,7 @@ because it is moving, keeps its averages until `forget_after_ms` (Pulsar drops t
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -21,7 +21,6 @@ from counterpoise.pipeline.rows import (
     BUNDLE,
     COLUMNS,
     GAP,
-    POLL,
     RATES,
     REPORT,
     SAMPLE,
@@ -30,9 +29,7 @@ from counterpoise.pipeline.rows import (
     Table,
 )
 
-FORGET_AFTER_MS: Final = 10 * 60 * 1000
-
-TERMS: Final[Mapping[str, int]] = {"short": SHORT_TERM_SAMPLES, "long": LONG_TERM_SAMPLES}
+TERMS: Final = ("short", "long")
 
 AVERAGES: Final = (
     "bundle",
@@ -41,6 +38,23 @@ AVERAGES: Final = (
 )
 # A listed broker's latest report; `report_poll` is the poll that first read it.
 BROKERS: Final = (*REPORT, "report_poll")
+
+
+@dataclass(frozen=True, slots=True)
+class FoldOptions:
+    """How samples are averaged, and how long those of a bundle that nobody reports are kept."""
+
+    short_samples: int = SHORT_TERM_SAMPLES
+    long_samples: int = LONG_TERM_SAMPLES
+    forget_after_ms: int = 10 * 60 * 1000
+
+    @property
+    def limits(self) -> Mapping[str, int]:
+        """The sample limit of each of `TERMS`."""
+        return dict(zip(TERMS, (self.short_samples, self.long_samples), strict=True))
+
+
+DEFAULT_OPTIONS: Final = FoldOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,34 +92,34 @@ class FoldState:
         return FoldState(_empty(AVERAGES), _empty(SAMPLE), _empty(BROKERS))
 
 
-def fold(state: FoldState, batch: Batch, forget_after_ms: int = FORGET_AFTER_MS) -> FoldState:
+def fold(state: FoldState, batch: Batch, options: FoldOptions = DEFAULT_OPTIONS) -> FoldState:
     """The state after these polls."""
     brokers = _fold_brokers(state.brokers, batch.reports)
     return FoldState(
-        _fold_averages(state.averages, batch, forget_after_ms),
+        _fold_averages(state.averages, batch, options),
         _fold_served(state.served, batch.samples, brokers),
         brokers,
     )
 
 
-def _fold_averages(averages: Table, batch: Batch, forget_after_ms: int) -> Table:
+def _fold_averages(averages: Table, batch: Batch, options: FoldOptions) -> Table:
     samples = batch.samples
     if len(samples["bundle"]) == 0:
         return averages
     rows, table = _rows_of(averages, samples["bundle"])
     for turn in _turns(rows):
-        _take_samples(table, rows[turn], select(samples, SAMPLE, turn), forget_after_ms)
+        _take_samples(table, rows[turn], select(samples, SAMPLE, turn), options)
     newest = int(samples["fetched_at_ms"].max())
-    kept = newest - table["seen_at_ms"] <= forget_after_ms
+    kept = newest - table["seen_at_ms"] <= options.forget_after_ms
     return table if kept.all() else select(table, AVERAGES, kept)
 
 
 def _take_samples(
-    table: dict[str, Column], rows: Column, samples: Table, forget_after_ms: int
+    table: dict[str, Column], rows: Column, samples: Table, options: FoldOptions
 ) -> None:
     """Fold one sample for each of these (different) rows of the averages."""
-    lapsed = samples["fetched_at_ms"] - table["seen_at_ms"][rows] > forget_after_ms
-    for term, limit in TERMS.items():
+    lapsed = samples["fetched_at_ms"] - table["seen_at_ms"][rows] > options.forget_after_ms
+    for term, limit in options.limits.items():
         counts = np.where(lapsed, 0, table[f"{term}_samples"][rows])
         for name in RATES:
             average = table[f"{term}_{name}"]
@@ -142,31 +156,42 @@ def _turns(rows: Column) -> list[Column]:
 
 
 def _fold_brokers(brokers: Table, reports: Table) -> Table:
-    """Each broker's latest report; who is listed is what the latest poll that worked says."""
-    if len(reports["poll_id"]) == 0:
-        return brokers
-    listing = reports["poll_id"][np.isin(reports["kind"], (BROKER, GAP))]
-    latest: dict[str, tuple[Table, int, int]] = {}
-    for row, name in enumerate(brokers["broker"]):
-        latest[name] = (brokers, row, int(brokers["report_poll"][row]))
-    for row in np.flatnonzero(reports["kind"] == BROKER).tolist():
-        name = reports["broker"][row]
-        poll = int(reports["poll_id"][row])
-        fresh = bool(reports["fresh"][row]) or name not in latest
-        latest[name] = (reports, row, poll if fresh else latest[name][2])
-    if len(listing):
-        newest = reports["poll_id"] == listing.max()
-        listed = set(reports["broker"][newest & (reports["kind"] != POLL)])
-    else:
-        listed = set(brokers["broker"])
-    # A broker that left the cluster is forgotten; one that does not answer is not.
-    chosen = [entry for name, entry in sorted(latest.items()) if name in listed]
+    """The latest report of each broker that the latest poll that worked lists.
+
+    A broker that leaves is forgotten at once; one that does not answer is not.
+    """
+    latest = {
+        name: _Latest(brokers, row, int(brokers["report_poll"][row]))
+        for row, name in enumerate(brokers["broker"])
+    }
+    listing = np.flatnonzero(np.isin(reports["kind"], (BROKER, GAP)))
+    polls = reports["poll_id"][listing]
+    for poll in np.unique(polls).tolist():
+        rows = listing[polls == poll].tolist()
+        listed = {reports["broker"][row] for row in rows}
+        latest = {name: known for name, known in latest.items() if name in listed}
+        for row in rows:
+            name = reports["broker"][row]
+            if reports["kind"][row] == BROKER:
+                known = latest.get(name)
+                again = known is not None and not reports["fresh"][row]
+                first = known.report_poll if known is not None and again else poll
+                latest[name] = _Latest(reports, row, first)
+    chosen = [latest[name] for name in sorted(latest)]
     table = {
-        name: np.array([source[name][row] for source, row, _ in chosen], _dtype(name))
+        name: np.array([one.table[name][one.row] for one in chosen], _dtype(name))
         for name in REPORT
     }
-    table["report_poll"] = np.array([poll for _, _, poll in chosen], np.int64)
+    table["report_poll"] = np.array([one.report_poll for one in chosen], np.int64)
     return table
+
+
+class _Latest(NamedTuple):
+    """Where a broker's latest report stands, and at which poll it was first read."""
+
+    table: Table
+    row: int
+    report_poll: int
 
 
 def _fold_served(served: Table, samples: Table, brokers: Table) -> Table:

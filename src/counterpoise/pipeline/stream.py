@@ -7,11 +7,12 @@ shard tells its state after each poll.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from counterpoise.pipeline.codec import REPORTS_SCHEMA, state_from_bytes, state_to_bytes
-from counterpoise.pipeline.fold import Batch, FoldState, fold
+from counterpoise.pipeline.fold import DEFAULT_OPTIONS, Batch, FoldOptions, FoldState, fold
 from counterpoise.pipeline.rows import (
     BROKER_NUMBERS,
     BROKER_TEXTS,
@@ -30,7 +31,14 @@ if TYPE_CHECKING:
 _PLAIN = tuple(dict.fromkeys((*SAMPLE, *REPORT[: -len(BROKER_TEXTS) - len(BROKER_NUMBERS)])))
 
 
-def fold_stream(spark: "SparkSession", reports: Path, *, shards: int, files: int) -> "DataFrame":
+def fold_stream(
+    spark: "SparkSession",
+    reports: Path,
+    *,
+    shards: int,
+    files: int,
+    options: FoldOptions = DEFAULT_OPTIONS,
+) -> "DataFrame":
     """A streaming table of `(shard, state)`: the blob of `codec` after each micro-batch.
 
     `reports` is the directory of landed files; at most `files` of them make a micro-batch.
@@ -57,18 +65,25 @@ def fold_stream(spark: "SparkSession", reports: Path, *, shards: int, files: int
         f.when(~of_bundle, f.array(*[f.col(n) for n in BROKER_TEXTS])).alias("texts"),
     )
     return rows.groupBy("shard").applyInPandasWithState(
-        fold_shard, "shard int, state binary", "state binary", "update", "NoTimeout"
+        partial(fold_shard, options=options),
+        "shard int, state binary",
+        "state binary",
+        "update",
+        "NoTimeout",
     )
 
 
 def fold_shard(
-    key: tuple[Any, ...], frames: Iterable["pd.DataFrame"], state: "GroupState"
+    key: tuple[Any, ...],
+    frames: Iterable["pd.DataFrame"],
+    state: "GroupState",
+    options: FoldOptions = DEFAULT_OPTIONS,
 ) -> Iterator["pd.DataFrame"]:
     """Fold one shard's rows of a micro-batch into its state."""
     import pandas as pd
 
     before = state_from_bytes(state.get[0]) if state.exists else FoldState.empty()
-    blob = state_to_bytes(fold(before, _batch(pd.concat(frames))))
+    blob = state_to_bytes(fold(before, _batch(pd.concat(frames)), options))
     state.update((blob,))
     yield pd.DataFrame({"shard": [int(key[0])], "state": [blob]})
 

@@ -1,0 +1,64 @@
+"""Stories of load reports: what polls of a small cluster would have seen."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from counterpoise.load.report import LocalBrokerData, NamespaceBundleStats, SystemResourceUsage
+from counterpoise.load.usage import ResourceUsage
+from counterpoise.pipeline.collect import gap_row, report_digest, report_rows
+from counterpoise.pipeline.rows import POLL, ReportRows
+
+Loads = Mapping[str, float]
+START = 1_700_000_000_000
+
+
+def stats(bytes_per_s: float, rate: float | None = None) -> NamespaceBundleStats:
+    return NamespaceBundleStats(
+        msg_rate_in=bytes_per_s / 100 if rate is None else rate,
+        msg_throughput_in=bytes_per_s,
+        msg_rate_out=bytes_per_s / 50,
+        msg_throughput_out=bytes_per_s * 2,
+        topics=3,
+        producer_count=2,
+        consumer_count=1,
+    )
+
+
+def report(loads: Loads, at_ms: int, nic_kbit: float = 1000.0) -> LocalBrokerData:
+    bundles = {name: stats(load) for name, load in loads.items()}
+    kbit = sum(loads.values()) * 8 / 1000
+    usage = SystemResourceUsage(
+        cpu=ResourceUsage(7.0, 200.0), bandwidth_in=ResourceUsage(kbit, nic_kbit)
+    )
+    return LocalBrokerData(web_service_url="http://x").updated(usage, bundles, at_ms)
+
+
+def poll(
+    number: int,
+    brokers: Mapping[str, Loads | None],
+    *,
+    every_ms: int = 5000,
+    repeated: Iterable[str] = (),
+) -> ReportRows:
+    """One poll's rows; a broker with None is a gap, one of `repeated` has nothing new to say."""
+    poll_id = START + number * every_ms
+    rows: list[dict[str, Any]] = [{"kind": POLL, "fetched_at_ms": poll_id}]
+    for name, loads in brokers.items():
+        if loads is None:
+            rows.append(gap_row(name, poll_id + 1, "no answer"))
+            continue
+        said = report(loads, poll_id - 7)
+        fresh = name not in repeated
+        rows += report_rows(name, poll_id + 1, said, digest=report_digest(said), fresh=fresh)
+    for seq, row in enumerate(rows):
+        row |= {"poll_id": poll_id, "seq": seq}
+    return ReportRows.of(rows)
+
+
+def joined(polls: Sequence[ReportRows]) -> ReportRows:
+    """Several polls as the rows of one batch."""
+    import numpy as np
+
+    return ReportRows(
+        {name: np.concatenate([p[name] for p in polls]) for name in polls[0].columns}
+    )

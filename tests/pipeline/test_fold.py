@@ -1,0 +1,154 @@
+"""The fold of reports: Pulsar's averages, whatever the batches and the shards."""
+
+import zlib
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from counterpoise.load.average import BundleData
+from counterpoise.pipeline.codec import state_from_bytes, state_to_bytes
+from counterpoise.pipeline.fold import Batch, FoldOptions, FoldState, fold, merged
+from counterpoise.pipeline.rows import RATES, ReportRows
+from tests.pipeline.fake_cluster import bundle_name
+from tests.pipeline.story import joined, poll, stats
+
+FEW = settings(max_examples=40, deadline=None)
+BUNDLES = [bundle_name(i) for i in range(5)]
+BROKERS = ["b1:80", "b2:80", "b3:80"]
+
+loads = st.dictionaries(st.sampled_from(BUNDLES), st.floats(0, 1e9), max_size=5)
+brokers = st.dictionaries(st.sampled_from(BROKERS), st.one_of(st.none(), loads), max_size=3)
+stories = st.lists(brokers, min_size=1, max_size=8).map(
+    lambda polls: [poll(number, seen) for number, seen in enumerate(polls)]
+)
+
+
+def folded(polls: list[ReportRows], options: FoldOptions | None = None) -> FoldState:
+    state = FoldState.empty()
+    for rows in polls:
+        state = fold(state, Batch.of(rows), options or FoldOptions())
+    return state
+
+
+def shard_of(rows: ReportRows, shard: int, shards: int) -> ReportRows:
+    mine = [
+        not bundle or zlib.crc32(bundle.encode()) % shards == shard for bundle in rows["bundle"]
+    ]
+    return rows.take(np.array(mine, np.bool_))
+
+
+def assert_same(left: FoldState, right: FoldState) -> None:
+    for name in ("averages", "served", "brokers"):
+        one, other = getattr(left, name), getattr(right, name)
+        assert one.keys() == other.keys()
+        for column in one:
+            np.testing.assert_array_equal(one[column], other[column], err_msg=f"{name}.{column}")
+
+
+def average(state: FoldState, bundle: str, column: str) -> float:
+    [row] = np.flatnonzero(state.averages["bundle"] == bundle)
+    return float(state.averages[column][row])
+
+
+def test_the_worked_example_with_three_samples_at_most() -> None:
+    """Rates 1 to 5 with at most 3 samples: 1, 3/2, 2, 8/3, 31/9."""
+    expected = [Fraction(1), Fraction(3, 2), Fraction(2), Fraction(8, 3), Fraction(31, 9)]
+    polls = [poll(n, {"b1:80": {BUNDLES[0]: 100.0 * n}}) for n in range(1, 6)]
+    for seen in range(1, 6):
+        state = folded(polls[:seen], FoldOptions(short_samples=3))
+        rate = average(state, BUNDLES[0], "short_msg_rate_in")
+        assert rate == pytest.approx(float(expected[seen - 1]), rel=1e-15)
+
+
+@given(stories)
+@FEW
+def test_averages_are_those_of_the_scalar_fold_bit_for_bit(polls: list[ReportRows]) -> None:
+    expected: dict[str, BundleData] = {}
+    for rows in polls:
+        for kind, bundle, throughput in zip(
+            rows["kind"], rows["bundle"], rows["msg_throughput_in"], strict=True
+        ):
+            if kind == "bundle":
+                before = expected.get(bundle, BundleData.unseen())
+                expected[bundle] = before.updated(stats(float(throughput)))
+    state = folded(polls)
+    assert set(state.averages["bundle"]) == set(expected)
+    for bundle, data in expected.items():
+        for term, wanted in (("short", data.short_term_data), ("long", data.long_term_data)):
+            assert average(state, bundle, f"{term}_samples") == wanted.num_samples
+            for name in RATES:
+                assert average(state, bundle, f"{term}_{name}") == getattr(wanted, name)
+
+
+@given(stories, st.data())
+@FEW
+def test_it_does_not_matter_how_polls_are_cut_into_batches(
+    polls: list[ReportRows], data: st.DataObject
+) -> None:
+    cuts = sorted(data.draw(st.sets(st.integers(1, len(polls)), max_size=len(polls))))
+    edges = [0, *cuts, len(polls)]
+    batches = [joined(polls[a:b]) for a, b in zip(edges, edges[1:], strict=False) if a < b]
+    assert_same(merged([folded(polls)]), merged([folded(batches)]))
+
+
+@given(stories, st.integers(1, 4))
+@FEW
+def test_it_does_not_matter_how_many_shards_there_are(
+    polls: list[ReportRows], shards: int
+) -> None:
+    parts = [folded([shard_of(rows, s, shards) for rows in polls]) for s in range(shards)]
+    assert_same(merged([folded(polls)]), merged(parts))
+
+
+@given(stories)
+@FEW
+def test_a_state_survives_its_blob(polls: list[ReportRows]) -> None:
+    state = folded(polls)
+    assert_same(state_from_bytes(state_to_bytes(state)), state)
+
+
+def test_a_report_that_is_read_twice_is_one_sample() -> None:
+    seen = {"b1:80": {BUNDLES[0]: 100.0}}
+    state = folded([poll(1, seen), poll(2, seen, repeated=["b1:80"]), poll(3, seen)])
+    assert average(state, BUNDLES[0], "short_samples") == 2
+    assert list(state.served["bundle"]) == [BUNDLES[0]]
+
+
+def test_a_bundle_that_two_brokers_report_has_two_samples_and_two_places() -> None:
+    state = folded([poll(1, {"b1:80": {BUNDLES[0]: 100.0}, "b2:80": {BUNDLES[0]: 300.0}})])
+    assert average(state, BUNDLES[0], "short_samples") == 2
+    assert average(state, BUNDLES[0], "short_msg_throughput_in") == 200.0
+    assert list(state.served["broker"]) == ["b1:80", "b2:80"]
+
+
+def test_a_silent_broker_keeps_its_last_report_and_one_that_left_does_not() -> None:
+    both = {"b1:80": {BUNDLES[0]: 1.0}, "b2:80": {BUNDLES[1]: 2.0}}
+    silent = folded([poll(1, both), poll(2, {"b1:80": {BUNDLES[0]: 1.0}, "b2:80": None})])
+    assert list(silent.brokers["broker"]) == ["b1:80", "b2:80"]
+    assert sorted(silent.served["bundle"]) == BUNDLES[:2]
+    left = folded([poll(1, both), poll(2, {"b1:80": {BUNDLES[0]: 1.0}})])
+    assert list(left.brokers["broker"]) == ["b1:80"]
+    assert list(left.served["bundle"]) == [BUNDLES[0]]
+
+
+def test_a_poll_that_reached_nobody_changes_nothing() -> None:
+    before = folded([poll(1, {"b1:80": {BUNDLES[0]: 1.0}})])
+    assert_same(fold(before, Batch.of(poll(2, {}))), before)
+
+
+def test_a_bundle_on_the_move_keeps_its_averages_for_a_while_and_then_begins_anew() -> None:
+    def seen(second: int) -> ReportRows:
+        rows = poll(second, {"b1:80": {BUNDLES[0]: 100.0 + second}}, every_ms=1000)
+        return rows
+
+    options = FoldOptions(forget_after_ms=10_000)
+    soon = folded([seen(0), seen(10)], options)
+    assert average(soon, BUNDLES[0], "short_samples") == 2
+    late = folded([seen(0), seen(11)], options)
+    assert average(late, BUNDLES[0], "short_samples") == 1
+    assert average(late, BUNDLES[0], "short_msg_throughput_in") == 111.0
+    others = poll(20, {"b1:80": {BUNDLES[1]: 1.0}}, every_ms=1000)
+    assert list(folded([seen(0), others], options).averages["bundle"]) == [BUNDLES[1]]

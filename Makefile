@@ -2,7 +2,6 @@
 SHELL := /bin/bash
 PYTHON := .venv/bin/python
 export SPARK_LOCAL_IP := 127.0.0.1
-export PYTHONDONTWRITEBYTECODE := 1
 
 .PHONY: help setup demo test check format bench conformance clean
 

@@ -8,15 +8,18 @@ import logging
 import socket
 import time
 from collections.abc import Callable, Iterable
+from random import Random
 from typing import Final, Protocol
 
 from counterpoise.broker.bootstrap import bootstrap
 from counterpoise.broker.bundles import NamespaceBundleCache
 from counterpoise.broker.catalog import TopicCatalog
+from counterpoise.broker.cluster_load import ClusterLoad
 from counterpoise.broker.config import BrokerConfig
 from counterpoise.broker.connection import Services
 from counterpoise.broker.election import LeaderElection
 from counterpoise.broker.listener import Listener
+from counterpoise.broker.load_keeper import LoadKeeper
 from counterpoise.broker.load_report import (
     LoadReporter,
     ProcessUsage,
@@ -26,7 +29,7 @@ from counterpoise.broker.load_report import (
 )
 from counterpoise.broker.namespaces import NamespaceService
 from counterpoise.broker.ownership import BundleOwnership
-from counterpoise.broker.placement import LeastBundles
+from counterpoise.broker.placement import LoadPlacer
 from counterpoise.broker.policies import Policies
 from counterpoise.broker.registry import BrokerRegistry
 from counterpoise.broker.schemas import SchemaRegistry
@@ -35,7 +38,7 @@ from counterpoise.broker.topic.topic import Topic
 from counterpoise.broker.topic.topics import TopicRegistry
 from counterpoise.decide.splitting import TopicLoad
 from counterpoise.load.report import LocalBrokerData
-from counterpoise.metadata import MetadataStore, StoreUnavailable
+from counterpoise.metadata import MetadataStore, SessionEvent, StoreUnavailable
 from counterpoise.names.broker import BrokerId
 from counterpoise.names.bundle import BundleName
 from counterpoise.ownership.records import LeaderBroker, NamespaceEphemeralData
@@ -65,8 +68,8 @@ class WebServer(Protocol):
 class Broker:
     """One broker of a cluster.
 
-    Needs a session of its own with the cluster's metadata, which it ends when it ends, and the
-    ledgers that all brokers share, which it leaves open. Everything else it makes itself, when it
+    Needs a session of its own with the cluster's metadata, and access of its own to the ledgers
+    that all brokers share; it ends both when it ends. Everything else it makes itself, when it
     starts; its parts can be used from then on.
     """
 
@@ -85,6 +88,8 @@ class Broker:
     schemas: SchemaRegistry
     listener: Listener
     reporter: LoadReporter
+    load: ClusterLoad
+    load_keeper: LoadKeeper
 
     def __init__(
         self,
@@ -103,6 +108,7 @@ class Broker:
         self._on_leadership = on_leadership or (lambda _: None)
         self._process = process or SharedProcess()
         self._running = False
+        self._leave_session: Callable[[], None] = lambda: None
 
     @property
     def is_ready(self) -> bool:
@@ -149,7 +155,9 @@ class Broker:
                 web.close()
             self._process.join(self._traffic)
             await self.reporter.start()
+            self.load_keeper.start()
             await self.election.start()
+            self._leave_session = self.metadata.subscribe_session(self._on_session)
         except BaseException:
             await self.kill()
             raise
@@ -183,13 +191,16 @@ class Broker:
         await self._close()
 
     async def _close(self) -> None:
+        self._leave_session()
         self._process.leave(self._traffic)
+        await asyncio.gather(*self.load_keeper.stop(), return_exceptions=True)
         self.ownership.close()
         await self.listener.stop()
         if self._web is not None:
             await self._web.stop()
         self.registry.close()
         self.bundles.close()
+        await self._ledgers.close()
 
     def _assemble(self, service_port: int, web_port: int) -> None:
         config, store = self.config, self.metadata
@@ -209,13 +220,21 @@ class Broker:
             self._drain,
             expect_s=config.namespace_bundle_unloading_timeout_ms / 1000,
         )
+        self.load = ClusterLoad(self.registry, store)
+        self.load_keeper = LoadKeeper(
+            store,
+            self.load,
+            is_leader=lambda: self.election.is_leader,
+            write_every_minutes=config.load_report.averages_interval_minutes,
+            bundles_a_broker=config.load_report.bundles_in_report,
+        )
         self.catalog = TopicCatalog(self.policies, config.auto_topic_creation)
         self.namespaces = NamespaceService(
             self.registry,
             self.election,
             self.bundles,
             self.ownership,
-            LeastBundles(self.registry),
+            self._placer(),
             split_points=SplitPointFinder(self.catalog, self._topic_loads, config.splitting).points,
         )
         self.topics = TopicRegistry(
@@ -246,12 +265,24 @@ class Broker:
             config=config.load_report,
         )
 
+    def _placer(self) -> LoadPlacer:
+        return LoadPlacer(
+            self.load,
+            self.policies,
+            cluster=self.config.cluster_name,
+            filters=self.config.filters,
+            placement=self.config.placement,
+            rng=Random(),
+        )
+
     def _blank_report(self) -> LocalBrokerData:
         return LocalBrokerData(
             web_service_url=self.web_url,
             pulsar_service_url=self.service_url,
+            persistent_topics_enabled=self.config.filters.persistent_topics,
+            non_persistent_topics_enabled=self.config.filters.non_persistent_topics,
             broker_version_string=VERSION,
-            load_manager_class_name=self.config.load_manager_class_name,
+            load_manager_class_name=self.config.filters.load_manager_class,
             start_timestamp=int(time.time() * 1000),
         )
 
@@ -266,6 +297,12 @@ class Broker:
             log.warning("topics of %s did not close within %g s", bundle, timeout_s)
             return
         self.topics.disconnect(quiesced, report.pulsar_service_url if report else None)
+
+    def _on_session(self, event: SessionEvent) -> None:
+        log.warning("%s: %s with the metadata store", self.id, event.value)
+        if event in (SessionEvent.RECONNECTED, SessionEvent.SESSION_REESTABLISHED):
+            # Our registration may be gone; the others must see us before they place anything.
+            self.reporter.write_soon()
 
     def _traffic(self) -> Traffic:
         return Traffic(self.listener.bytes_in, self.listener.bytes_out)

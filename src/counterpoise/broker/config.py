@@ -7,16 +7,15 @@ from dataclasses import dataclass
 from counterpoise.broker.auto_creation import AutoTopicCreation
 from counterpoise.broker.connection.faces import ConnectionConfig
 from counterpoise.broker.load_report.config import LoadReportConfig
+from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.decide.splitting.options import SplitOptions
 from counterpoise.names.options import INT64_MAX, option
 
-MODULAR_LOAD_MANAGER = "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl"
-
-
 _AUTO_TOPIC_CREATION = AutoTopicCreation()
 _LOAD_REPORT = LoadReportConfig()
 _CONNECTION = ConnectionConfig()
+_FILTERS = FilterOptions()
 _PLACEMENT = PlacementOptions()
 _SPLITTING = SplitOptions()
 
@@ -84,12 +83,6 @@ class BrokerConfig:
         dynamic=True,
         why="after this long an unload lets go of the bundle even if a topic would not close",
     )
-    load_manager_class_name: str = option(
-        MODULAR_LOAD_MANAGER,
-        conf="loadManagerClassName",
-        choices=(MODULAR_LOAD_MANAGER,),
-        why="the protocol by which brokers share out bundles",
-    )
     load_balancer_enabled: bool = option(
         True,
         conf="loadBalancerEnabled",
@@ -98,5 +91,6 @@ class BrokerConfig:
     auto_topic_creation: AutoTopicCreation = _AUTO_TOPIC_CREATION
     load_report: LoadReportConfig = _LOAD_REPORT
     connection: ConnectionConfig = _CONNECTION
+    filters: FilterOptions = _FILTERS
     placement: PlacementOptions = _PLACEMENT
     splitting: SplitOptions = _SPLITTING

@@ -241,7 +241,7 @@ class NamespaceService:
                     ServerError.NotAllowedError,
                     f"{destination} is not an active broker; unload {bundle} to one that is",
                 )
-            heir = destination or await self._choose(bundle)
+            heir = destination or await self._choose_other(bundle)
             await self._ownership.release(bundle, heir)
             return heir
 
@@ -254,6 +254,18 @@ class NamespaceService:
             await self._ownership.release(bundle, heir if heir in others else None)
 
         await asyncio.gather(*map(hand_over, self._ownership.owned()))
+
+    async def _choose_other(self, bundle: BundleName) -> str | None:
+        """Another broker if the policies allow one, else this one again.
+
+        In Pulsar the broker that unloaded a bundle competes for it as well and often gets it back.
+        """
+        me = self._registry.my_id
+        if set(await self._registry.active()) - {me}:
+            other = await self._placer.choose(bundle, without={me})
+            if other is not None:
+                return other
+        return await self._choose(bundle)
 
     async def split(
         self,

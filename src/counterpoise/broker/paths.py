@@ -46,6 +46,16 @@ def cluster(name: str) -> str:
     return f"{CLUSTERS}/{name}"
 
 
+def isolation_policies(cluster_name: str) -> str:
+    """Which namespaces may live on which brokers."""
+    return f"{CLUSTERS}/{cluster_name}/namespaceIsolationPolicies"
+
+
+def failure_domains(cluster_name: str) -> str:
+    """The parent of a cluster's failure domains."""
+    return f"{CLUSTERS}/{cluster_name}/failureDomain"
+
+
 def tenant(name: str) -> str:
     """A tenant's data."""
     return f"{POLICIES}/{name}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -48,7 +49,9 @@ class ZooKeeperStore:
     def __init__(self, address: str, *, session_timeout_s: float, operation_timeout_s: float):
         self._address = address
         self._operation_timeout_s = operation_timeout_s
-        self._client: Any = KazooClient(hosts=address, timeout=session_timeout_s)
+        self._client: Any = KazooClient(
+            hosts=address, timeout=session_timeout_s, logger=_quiet_logger()
+        )
         self._loop = asyncio.get_running_loop()
         self._listeners: Final = Listeners[Notification]()
         self._session_listeners: Final = Listeners[SessionEvent]()
@@ -222,6 +225,13 @@ class ZooKeeperStore:
                 self._loop.call_soon_threadsafe(function, *args)
 
         return hand_over
+
+
+def _quiet_logger() -> logging.Logger:
+    """Kazoo warns of every dropped connection; what follows from it is told as session events."""
+    logger = logging.getLogger(f"{__name__}.kazoo")
+    logger.setLevel(logging.ERROR)
+    return logger
 
 
 def _settler(future: asyncio.Future[Any]) -> Callable[[Any], None]:

@@ -36,6 +36,21 @@ class LoadReportConfig:
         dynamic=True,
         why="a report that changed by more is written at once",
     )
+    averages_interval_minutes: int = option(
+        15,
+        conf="loadBalancerResourceQuotaUpdateIntervalMinutes",
+        unit="minutes",
+        low=1,
+        why="how often the leader writes the averages of bundles and brokers down",
+    )
+    bundles_in_report: int = option(
+        10,
+        conf="loadBalancerMaxNumberOfBundlesInBundleLoadReport",
+        unit="bundles of a broker",
+        low=0,
+        dynamic=True,
+        why="how many bundles' averages are written for each broker; 0 means all",
+    )
     override_nic_speed_gbps: float | None = option(
         None,
         conf="loadBalancerOverrideBrokerNicSpeedGbps",

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable
+from typing import Final
 
 from counterpoise.broker.load_report.change import needs_update
 from counterpoise.broker.load_report.config import LoadReportConfig
@@ -16,6 +18,9 @@ from counterpoise.load.report import LocalBrokerData
 from counterpoise.metadata import MetadataError
 
 log = logging.getLogger(__name__)
+
+RETRY_S: Final = 0.5
+"""Pause after a report that could not be written."""
 
 
 class LoadReporter:
@@ -39,6 +44,7 @@ class LoadReporter:
         self._config = config
         self._rates = BundleRates()
         self._written: LocalBrokerData | None = None
+        self._wanted = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self.report = blank
 
@@ -87,13 +93,22 @@ class LoadReporter:
         if force or written is None or needs_update(written, report, _now_ms(), self._config):
             await self.publish()
 
+    def write_soon(self) -> None:
+        """Write the report at once whatever it says: its node may be gone."""
+        self._wanted.set()
+
     async def _run(self) -> None:
         while True:
-            await asyncio.sleep(self._config.min_interval_ms / 1000)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._config.min_interval_ms / 1000):
+                    await self._wanted.wait()
             try:
-                await self.refresh()
+                await self.refresh(force=self._wanted.is_set())
             except MetadataError as error:
                 log.warning("the load report was not written: %s", error)
+                await asyncio.sleep(RETRY_S)
+            else:
+                self._wanted.clear()
 
 
 def _now_ms() -> int:

@@ -27,3 +27,20 @@ class Clusters(Records):
     async def delete_cluster(self, name: str) -> None:
         """Forget a cluster."""
         await self._delete(paths.cluster(name))
+
+    async def isolation_policies(self, cluster: str) -> JsonObject:
+        """A cluster's namespace isolation policies by name (``NamespaceIsolationDataImpl``)."""
+        return await self._get(paths.isolation_policies(cluster)) or {}
+
+    async def put_isolation_policies(self, cluster: str, policies: Mapping[str, Any]) -> None:
+        """Replace a cluster's namespace isolation policies."""
+        path = paths.isolation_policies(cluster)
+        await self._put(path, policies, create=not await self._store.exists(path))
+
+    async def failure_domains(self, cluster: str) -> dict[str, str]:
+        """Which failure domain each broker is in; a broker in none is absent."""
+        found: dict[str, str] = {}
+        for name in await self._store.children(paths.failure_domains(cluster)):
+            domain = await self._get(f"{paths.failure_domains(cluster)}/{name}") or {}
+            found.update(dict.fromkeys(domain.get("brokers") or (), name))
+        return found

@@ -35,6 +35,11 @@ class Namespaces(Records):
         """What this cluster alone knows of a namespace (``LocalPolicies``)."""
         return await self._get(paths.local_policies(name))
 
+    async def anti_affinity_group(self, name: NamespaceName) -> str | None:
+        """The group of namespaces that a namespace should not share brokers with."""
+        local = await self._get(paths.local_policies(name)) or {}
+        return str(local.get("namespaceAntiAffinityGroup") or "").strip() or None
+
     async def create_namespace(self, name: NamespaceName, policies: Mapping[str, Any]) -> None:
         """Create a namespace; raises `BadVersion` if there is one."""
         await self._put(paths.policies(name), policies, create=True)

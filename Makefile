@@ -2,6 +2,8 @@
 SHELL := /bin/bash
 PYTHON := .venv/bin/python
 export SPARK_LOCAL_IP := 127.0.0.1
+# Compiled modules are kept whatever the caller says: brokers start in half the time.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup demo test check format bench conformance clean
 

@@ -1,0 +1,175 @@
+"""Checks of how namespaces are cut into bundles, and when bundles are split."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from counterpoise.app.doctor.finding import Finding, Severity, Shown
+from counterpoise.app.doctor.setup import MANAGER, Setup
+
+_BUNDLES = "defaultNumberOfNamespaceBundles"
+_MAXIMUM = "loadBalancerNamespaceMaximumBundles"
+_AUTO = "loadBalancerAutoBundleSplitEnabled"
+_UNLOAD = "loadBalancerAutoUnloadSplitBundlesEnabled"
+_MBYTES = "loadBalancerNamespaceBundleMaxBandwidthMbytes"
+_ALGORITHM = "defaultNamespaceBundleSplitAlgorithm"
+_SUPPORTED = "supportedNamespaceBundleSplitAlgorithms"
+_DIFFERENCE = "flowOrQpsDifferenceThresholdPercentage"
+
+_FLOW = "flow_or_qps_equally_divide"
+_POSITIONS = "specified_positions_divide"
+_RANGE = "range_equally_divide"
+
+BUNDLES_PER_BROKER = 4
+"""Fewer than this leaves a strategy little to choose from."""
+
+OVERFLOW_MBYTES = 2048
+"""From here on the bandwidth limit leaves 32 bits."""
+
+
+def fewer_than_brokers(setup: Setup) -> Iterator[Finding]:
+    """A namespace with too few bundles for the cluster."""
+    brokers = setup.brokers
+    bundles = setup.get(_BUNDLES) if setup.bundles is None else setup.bundles
+    if not brokers or brokers == 1 or bundles >= brokers * BUNDLES_PER_BROKER:
+        return
+    short = bundles < brokers
+    settings = setup.show(_BUNDLES) if setup.bundles is None else {}
+    settings["brokers"] = Shown(str(brokers))
+    if setup.bundles is not None:
+        settings["bundles"] = Shown(str(bundles))
+    if short:
+        why = f"{brokers - bundles} of {brokers} brokers can get nothing of such a namespace."
+    else:
+        most = -(-bundles // brokers)
+        why = (
+            f"{bundles} bundles over {brokers} brokers are {most} for one and "
+            f"{bundles // brokers} for another at best; one hot bundle is a broker's whole share."
+        )
+    yield Finding(
+        "fewer-bundles-than-brokers" if short else "few-bundles",
+        Severity.PROBLEM if short else Severity.ADVICE,
+        "fewer bundles than brokers" if short else "few bundles for so many brokers",
+        why + " A namespace keeps the number it began with, and bundles are never merged.",
+        settings,
+        {_BUNDLES: str(max(32, brokers * BUNDLES_PER_BROKER))},
+        issues=(17722, 10143, 26610) if short else (12137, 26610),
+    )
+
+
+def bandwidth_overflow(setup: Setup) -> Iterator[Finding]:
+    """A bandwidth limit that leaves 32 bits."""
+    mbytes = setup.get(_MBYTES)
+    if mbytes < OVERFLOW_MBYTES:
+        return
+    limit = (mbytes * 1048576 + 2**31) % 2**32 - 2**31
+    yield Finding(
+        "bandwidth-overflow",
+        Severity.PROBLEM,
+        "the bandwidth limit overflows",
+        f"{mbytes} MiB/s become {limit} bytes/s in 32 bits: "
+        + (
+            "every busy bundle with two topics is above it, and is split until the namespace is full."
+            if limit <= 0
+            else "bundles are split at that instead."
+        ),
+        setup.show(_MBYTES),
+        {_MBYTES: str(OVERFLOW_MBYTES - 1)},
+    )
+
+
+def algorithm(setup: Setup) -> Iterator[Finding]:
+    """A default algorithm that cannot split by itself."""
+    name = setup.get(_ALGORITHM)
+    if name not in setup.get(_SUPPORTED):
+        yield Finding(
+            "algorithm-not-supported",
+            Severity.PROBLEM,
+            "the default split algorithm is not among the supported ones",
+            "A split that names it is refused, while splits that name none use it.",
+            setup.show(_ALGORITHM, _SUPPORTED),
+            {_SUPPORTED: ",".join((*setup.get(_SUPPORTED), name))},
+        )
+    if name == _POSITIONS and setup.get(_AUTO):
+        yield Finding(
+            "automatic-split-needs-positions",
+            Severity.PROBLEM,
+            "automatic splits always fail",
+            f"{_POSITIONS} needs somebody to say where, and nobody does.",
+            setup.show(_ALGORITHM, _AUTO),
+            {_ALGORITHM: _RANGE},
+        )
+    if name == _FLOW and setup.manager == "extensible" and setup.get(_AUTO):
+        yield Finding(
+            "extensible-refuses-flow",
+            Severity.PROBLEM,
+            "the extensible load manager refuses most splits by flow",
+            f"It accepts exactly one boundary; {_FLOW} answers as many as it takes to get every "
+            "part below the limits, so the hotter a bundle, the surer it is not split.",
+            setup.show(MANAGER, _ALGORITHM),
+            {_ALGORITHM: "topic_count_equally_divide"},
+            issues=(22254,),
+        )
+
+
+def flow_not_default(setup: Setup) -> Iterator[Finding]:
+    """Splits by flow that can only fail."""
+    if setup.get(_ALGORITHM) == _FLOW or not setup.given(_DIFFERENCE):
+        return
+    yield Finding(
+        "flow-works-only-as-default",
+        Severity.PROBLEM,
+        f"{_FLOW} works only as the default algorithm",
+        f"{_DIFFERENCE} is read by that algorithm alone, and a split that asks for it by name ends "
+        "in a ClassCastException: Pulsar collects topic loads only for the configured default.",
+        setup.show(_ALGORITHM, _DIFFERENCE),
+        {_ALGORITHM: _FLOW},
+    )
+
+
+def maximum(setup: Setup) -> Iterator[Finding]:
+    """A maximum of bundles that is reached from the start."""
+    start = setup.get(_BUNDLES) if setup.bundles is None else setup.bundles
+    limit = setup.get(_MAXIMUM)
+    if setup.get(_AUTO) and start >= limit:
+        yield Finding(
+            "never-splits",
+            Severity.PROBLEM,
+            "no bundle is ever split automatically",
+            f"A namespace with {limit} bundles is split no further, and this one begins with "
+            f"{start}; the log says so on every round.",
+            setup.show(_BUNDLES, _MAXIMUM),
+            {_MAXIMUM: str(start * 4)},
+            issues=(9484,),
+        )
+
+
+def split_without_unload(setup: Setup) -> Iterator[Finding]:
+    """Parts of a split bundle that stay where they are."""
+    if setup.get(_AUTO) and not setup.get(_UNLOAD) and setup.manager == "modular":
+        yield Finding(
+            "split-stays",
+            Severity.ADVICE,
+            "a split relieves nobody by itself",
+            "All parts of a split bundle stay with its broker until they are shed.",
+            setup.show(_AUTO, _UNLOAD),
+            {_UNLOAD: "true"},
+        )
+    if setup.get(_AUTO) and setup.brokers == 1 and setup.manager == "modular":
+        yield Finding(
+            "one-broker-never-splits",
+            Severity.ADVICE,
+            "a cluster of one broker never splits a bundle",
+            "The modular manager looks for bundles to split only when it knows two brokers.",
+            {**setup.show(_AUTO), "brokers": Shown("1")},
+        )
+
+
+CHECKS = (
+    fewer_than_brokers,
+    bandwidth_overflow,
+    algorithm,
+    flow_not_default,
+    maximum,
+    split_without_unload,
+)

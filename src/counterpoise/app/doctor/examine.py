@@ -1,0 +1,22 @@
+"""All checks together."""
+
+from __future__ import annotations
+
+from counterpoise.app.doctor import bundles, floors, general, managers, timing, weights
+from counterpoise.app.doctor.finding import Finding, Severity
+from counterpoise.app.doctor.setup import Setup
+
+CHECKS = (
+    *general.CHECKS,
+    *managers.CHECKS,
+    *floors.CHECKS,
+    *weights.CHECKS,
+    *bundles.CHECKS,
+    *timing.CHECKS,
+)
+
+
+def examine(setup: Setup) -> list[Finding]:
+    """Everything that a person should know about a configuration, problems first."""
+    found = [finding for check in CHECKS for finding in check(setup)]
+    return sorted(found, key=lambda finding: finding.severity is not Severity.PROBLEM)

@@ -1,0 +1,72 @@
+"""What the doctor says: one trap, the settings that make it, why it hurts, and what to change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+ISSUE_URL = "https://github.com/apache/pulsar/issues/"
+
+
+class Severity(StrEnum):
+    """How sure it is to hurt."""
+
+    PROBLEM = "problem"
+    """It does not do what it says, or works against another setting."""
+    ADVICE = "advice"
+    """It works, and surprises people."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing about a configuration that a person should know.
+
+    ``rule`` is a short label. ``settings`` are the values that make it, by name; ``change`` is what
+    to set instead, by name. ``issues`` are Apache Pulsar's public issue or pull-request numbers.
+    """
+
+    rule: str
+    severity: Severity
+    title: str
+    why: str
+    settings: Mapping[str, Shown] = field(default_factory=dict)
+    change: Mapping[str, str] = field(default_factory=dict)
+    advice: str = ""
+    issues: tuple[int, ...] = ()
+
+    @property
+    def links(self) -> list[str]:
+        """Where it was reported."""
+        return [f"{ISSUE_URL}{number}" for number in self.issues]
+
+    def to_json(self) -> dict[str, Any]:
+        """The finding as ``--json`` writes it."""
+        return {
+            "rule": self.rule,
+            "severity": self.severity.value,
+            "title": self.title,
+            "settings": {
+                name: {"value": shown.value, "line": shown.line, "default": shown.is_default}
+                for name, shown in self.settings.items()
+            },
+            "why": self.why,
+            "change": dict(self.change),
+            "advice": self.advice,
+            "issues": self.links,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A setting's value as text, and where it comes from: a line, ``--set``, or the default."""
+
+    value: str
+    line: int | None = None
+    is_default: bool = False
+
+    def __str__(self) -> str:
+        if self.is_default:
+            return f"{self.value} (default)"
+        return self.value if self.line is None else f"{self.value} (line {self.line})"

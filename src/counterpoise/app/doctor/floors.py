@@ -1,0 +1,199 @@
+"""Checks of thresholds and floors below which a shedder never moves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from counterpoise.app.doctor.finding import Finding, Severity
+from counterpoise.app.doctor.setup import SHEDDER, Setup
+
+SMALL_CLUSTER = 5
+"""Up to this many brokers, floors made for large clusters are a problem, not advice."""
+
+_THRESHOLD = "loadBalancerBrokerThresholdShedderPercentage"
+_FLOOR = "loadBalancerBundleUnloadMinThroughputThreshold"
+_LOWER = "lowerBoundarySheddingEnabled"
+_HISTORY = "loadBalancerHistoryResourcePercentage"
+_SHARE = "maxUnloadPercentage"
+_RATE_FLOOR = "minUnloadMessage"
+_BYTE_FLOOR = "minUnloadMessageThroughput"
+_MAX_BUNDLES = "maxUnloadBundleNumPerShedding"
+_RATE_THRESHOLD = "loadBalancerMsgRateDifferenceShedderThreshold"
+_BYTE_THRESHOLD = "loadBalancerMsgThroughputMultiplierDifferenceShedderThreshold"
+_OVERLOADED = "loadBalancerBrokerOverloadedThresholdPercentage"
+
+_SLACK = 0.05
+"""What OverloadShedder and ThresholdShedder move beyond the threshold, as a share."""
+
+
+def _small(setup: Setup) -> bool:
+    return setup.brokers is not None and setup.brokers <= SMALL_CLUSTER
+
+
+def throughput_floor(setup: Setup) -> Iterator[Finding]:
+    """ThresholdShedder's floor on what is worth moving."""
+    floor = setup.number(_FLOOR)
+    if setup.shedder != "ThresholdShedder" or not setup.sheds or floor <= 0:
+        return
+    raised = setup.given(_FLOOR) and floor > 10.0
+    yield Finding(
+        "floor-silences-shedder",
+        Severity.PROBLEM if _small(setup) or raised else Severity.ADVICE,
+        "ThresholdShedder keeps still below a floor of traffic",
+        f"It moves nothing when that would be less than {floor:g} MiB/s. A broker just above the "
+        f"threshold must carry {floor / _SLACK:g} MiB/s before any of it is moved, one that is "
+        f"40 points above it {floor / (0.4 + _SLACK):.3g} MiB/s; small messages never get there.",
+        setup.show(SHEDDER, _FLOOR),
+        {_FLOOR: "0"},
+        issues=(21299,),
+    )
+
+
+def message_floor(setup: Setup) -> Iterator[Finding]:
+    """UniformLoadShedder's and AvgShedder's floors."""
+    if setup.shedder not in ("UniformLoadShedder", "AvgShedder") or not setup.sheds:
+        return
+    share = setup.number(_SHARE)
+    if share <= 0:
+        yield Finding(
+            "moves-nothing",
+            Severity.PROBLEM,
+            f"{setup.shedder} is told to move nothing",
+            "It moves this share of the difference between two brokers, and the share is none.",
+            setup.show(SHEDDER, _SHARE),
+            {_SHARE: "0.2"},
+        )
+        return
+    rate, size = setup.number(_RATE_FLOOR) / share, setup.number(_BYTE_FLOOR) / share
+    if rate <= 0 or size <= 0:
+        return
+    raised = any(
+        setup.given(name) and setup.number(name) > limit
+        for name, limit in ((_RATE_FLOOR, 1000), (_BYTE_FLOOR, 1048576))
+    )
+    yield Finding(
+        "floor-silences-shedder",
+        Severity.PROBLEM if _small(setup) or raised else Severity.ADVICE,
+        f"{setup.shedder} keeps still below a floor of traffic",
+        f"Two brokers must differ by more than {rate:,.0f} msg/s or {size / 1048576:.3g} MiB/s "
+        "before a bundle is moved; below that one broker may well carry everything.",
+        setup.show(SHEDDER, _RATE_FLOOR, _BYTE_FLOOR, _SHARE),
+        {_RATE_FLOOR: "10", _BYTE_FLOOR: "10240"},
+        issues=(21299, 21905),
+    )
+
+
+def swing(setup: Setup) -> Iterator[Finding]:
+    """More than half of a difference moved at once."""
+    if setup.shedder in ("UniformLoadShedder", "AvgShedder") and setup.number(_SHARE) > 0.5:
+        yield Finding(
+            "moves-more-than-half",
+            Severity.PROBLEM,
+            "so much is moved at once that the brokers change places",
+            f"After {setup.number(_SHARE):.0%} of the difference has moved, the idler broker is "
+            "the busier one, and the next round moves it back.",
+            setup.show(SHEDDER, _SHARE),
+            {_SHARE: "0.2"},
+            issues=(13915, 17456),
+        )
+
+
+def uniform_off(setup: Setup) -> Iterator[Finding]:
+    """A UniformLoadShedder that can never act."""
+    if setup.shedder != "UniformLoadShedder":
+        return
+    if setup.number(_RATE_THRESHOLD) <= 0 and setup.number(_BYTE_THRESHOLD) <= 0:
+        yield Finding(
+            "uniform-thresholds-off",
+            Severity.PROBLEM,
+            "both of UniformLoadShedder's thresholds are switched off",
+            "0 switches a threshold off; with both off it never acts.",
+            setup.show(_RATE_THRESHOLD, _BYTE_THRESHOLD),
+            {_RATE_THRESHOLD: "50", _BYTE_THRESHOLD: "4"},
+        )
+    if setup.get(_MAX_BUNDLES) == 0:
+        yield Finding(
+            "moves-nothing",
+            Severity.PROBLEM,
+            "UniformLoadShedder may move no bundle at all",
+            '0 bundles a round is not "no limit"; that is -1.',
+            setup.show(_MAX_BUNDLES),
+            {_MAX_BUNDLES: "-1"},
+        )
+
+
+def lower_boundary(setup: Setup) -> Iterator[Finding]:
+    """An idle broker that never gets anything."""
+    if setup.shedder != "ThresholdShedder" or not setup.sheds or setup.get(_LOWER):
+        return
+    threshold = setup.number(_THRESHOLD)
+    brokers = setup.brokers
+    sure = brokers is not None and brokers > 1 and 80.0 / brokers < threshold
+    shown = brokers if sure else 10
+    average = 80.0 * (shown - 1) / shown if shown else 0.0
+    yield Finding(
+        "idle-broker-stays-idle",
+        Severity.PROBLEM if sure else Severity.ADVICE,
+        "an idle broker gets no load, however idle it is",
+        f"With {shown} brokers, one of them at 0 % and the others at 80 %, the average is "
+        f"{average:.3g} % and nobody is {threshold:g} points above it: nothing is moved. That is "
+        "how a cluster looks after every rolling restart.",
+        setup.show(SHEDDER, _LOWER, _THRESHOLD),
+        {_LOWER: "true"},
+        issues=(17456, 18215, 12160),
+    )
+
+
+def overload_only(setup: Setup) -> Iterator[Finding]:
+    """OverloadShedder's fixed limit."""
+    if setup.shedder == "OverloadShedder" and setup.sheds:
+        limit = setup.get(_OVERLOADED)
+        yield Finding(
+            "overload-shedder-waits",
+            Severity.PROBLEM if limit > 100 else Severity.ADVICE,
+            "nothing is balanced below the overload threshold",
+            f"OverloadShedder looks at no average: a broker at {limit - 1} % beside idle ones is "
+            "left alone, and when all are above it each sheds to the others without end.",
+            setup.show(SHEDDER, _OVERLOADED),
+            {SHEDDER: "org.apache.pulsar.broker.loadbalance.impl.AvgShedder"},
+            issues=(12160,),
+        )
+
+
+def history(setup: Setup) -> Iterator[Finding]:
+    """A moving average that lags, or never moves."""
+    uses = setup.shedder == "ThresholdShedder" or setup.placement == "LeastResourceUsageWithWeight"
+    share = setup.number(_HISTORY)
+    if not uses or setup.manager == "simple":
+        return
+    if share >= 1.0:
+        yield Finding(
+            "history-never-changes",
+            Severity.PROBLEM,
+            "remembered usage never changes",
+            "All of the past is kept and nothing of the present: the first report counts forever.",
+            setup.show(_HISTORY),
+            {_HISTORY: "0.9"},
+        )
+    elif share > 0.9 and setup.shedder == "ThresholdShedder":
+        yield Finding(
+            "history-lags",
+            Severity.PROBLEM,
+            "remembered usage lags far behind the present",
+            "Decisions rest on how things were: brokers that are cool by now still shed, and all "
+            "move to one that is hot by now.",
+            setup.show(SHEDDER, _HISTORY),
+            {_HISTORY: "0.9"},
+            issues=(18173, 26609),
+        )
+
+
+CHECKS = (
+    throughput_floor,
+    message_floor,
+    swing,
+    uniform_off,
+    lower_boundary,
+    overload_only,
+    history,
+)

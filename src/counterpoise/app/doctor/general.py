@@ -1,0 +1,99 @@
+"""Checks of the file itself: bad values, misspelled, repeated, deprecated and ignored names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from difflib import get_close_matches
+
+from counterpoise.app.doctor.finding import Finding, Severity, Shown
+from counterpoise.app.doctor.setup import Setup
+from counterpoise.app.settings.table import broker_conf_names, table
+
+_IGNORED = ("topicPublisherThrottlingTickTimeMillis", "brokerPublisherThrottlingTickTimeMillis")
+_ALIKE = 0.88
+
+
+def bad_values(setup: Setup) -> Iterator[Finding]:
+    """Values that cannot be read or are out of range."""
+    for error in setup.errors:
+        default = table()[error.name].option.default
+        shown = str(default).lower() if isinstance(default, bool) else str(default)
+        yield Finding(
+            "bad-value",
+            Severity.PROBLEM,
+            f"{error.name}: {error.problem}",
+            "The checks below go on with the default.",
+            {
+                error.name: Shown(
+                    setup.properties.values[error.name], setup.properties.lines.get(error.name)
+                )
+            },
+            {error.name: shown},
+        )
+
+
+def misspelled(setup: Setup) -> Iterator[Finding]:
+    """Names that Pulsar does not know but that look like one it does."""
+    for name, value in setup.properties.values.items():
+        if name in table() or name in broker_conf_names():
+            continue
+        alike = get_close_matches(name, sorted(broker_conf_names()), n=1, cutoff=_ALIKE)
+        if alike:
+            yield Finding(
+                "misspelled-name",
+                Severity.PROBLEM,
+                f"{name} is no setting of Pulsar's",
+                f"Pulsar ignores it without a word. It looks like {alike[0]}.",
+                {name: Shown(value, setup.properties.lines.get(name))},
+                {alike[0]: value},
+                advice=f"delete {name}",
+            )
+
+
+def repeated(setup: Setup) -> Iterator[Finding]:
+    """Names that stand twice."""
+    for name, lines in setup.properties.repeated.items():
+        where = ", ".join(map(str, lines))
+        yield Finding(
+            "repeated-name",
+            Severity.PROBLEM if name in table() else Severity.ADVICE,
+            f"{name} stands on lines {where}",
+            "Only the last one counts.",
+            {name: Shown(setup.properties.values[name], lines[-1])},
+            {name: setup.properties.values[name]},
+        )
+
+
+def deprecated(setup: Setup) -> Iterator[Finding]:
+    """Names that do nothing any more."""
+    for name, entry in table().items():
+        if not setup.given(name):
+            continue
+        if entry.option.deprecated and not name.endswith("ResourceWeight"):
+            why = entry.option.why[:1].upper() + entry.option.why[1:] + "."
+            yield Finding(
+                "deprecated-name",
+                Severity.ADVICE,
+                f"{name} does nothing any more",
+                why,
+                setup.show(name),
+                advice=f"delete {name}",
+            )
+        elif name in _IGNORED:
+            yield Finding(
+                "ignored-name",
+                Severity.ADVICE,
+                f"{name} is accepted and ignored",
+                "Since PIP-322 a limit is a token bucket, which needs no ticks.",
+                setup.show(name),
+                advice=f"delete {name}",
+            )
+
+
+def unknown_names(setup: Setup) -> list[str]:
+    """Names that neither Pulsar nor this program knows, misspelled ones included."""
+    known = broker_conf_names() | table().keys()
+    return sorted(name for name in setup.properties.values if name not in known)
+
+
+CHECKS = (bad_values, misspelled, repeated, deprecated)

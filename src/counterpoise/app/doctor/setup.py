@@ -1,0 +1,130 @@
+"""A configuration as the checks look at it: typed values, where each comes from, cluster size."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from counterpoise.app.doctor.finding import Shown
+from counterpoise.app.settings.table import table
+from counterpoise.decide.filters.options import EXTENSIBLE, MODULAR
+from counterpoise.names.options import ConfigError
+from counterpoise.names.properties import Properties
+
+SIMPLE = "org.apache.pulsar.broker.loadbalance.impl.SimpleLoadManagerImpl"
+IMPL = "org.apache.pulsar.broker.loadbalance.impl."
+TRANSFER_SHEDDER = "org.apache.pulsar.broker.loadbalance.extensions.scheduler.TransferShedder"
+AVG_SHEDDER = IMPL + "AvgShedder"
+SHEDDERS = (
+    IMPL + "OverloadShedder",
+    IMPL + "ThresholdShedder",
+    IMPL + "UniformLoadShedder",
+    AVG_SHEDDER,
+)
+"""The shedding strategies of the modular manager in Pulsar 4.0."""
+PLACEMENTS = (
+    IMPL + "LeastLongTermMessageRate",
+    IMPL + "LeastResourceUsageWithWeight",
+    IMPL + "RoundRobinBrokerSelector",
+    AVG_SHEDDER,
+)
+
+SHEDDER = "loadBalancerLoadSheddingStrategy"
+PLACEMENT = "loadBalancerLoadPlacementStrategy"
+MANAGER = "loadManagerClassName"
+
+
+@dataclass(frozen=True)
+class Setup:
+    """One broker.conf (with ``--set`` on top), and how big the cluster is where that is known."""
+
+    properties: Properties
+    brokers: int | None = None
+    bundles: int | None = None
+    """Bundles of the cluster, or of its one large namespace; without it, of a new namespace."""
+
+    @cached_property
+    def _read(self) -> tuple[Mapping[str, Any], tuple[ConfigError, ...]]:
+        values: dict[str, Any] = {}
+        errors: list[ConfigError] = []
+        for name, entry in table().items():
+            values[name] = entry.option.default
+            if name in self.properties.values:
+                line = self.properties.lines.get(name)
+                try:
+                    values[name] = entry.option.parse(self.properties.values[name], line)
+                except ConfigError as error:
+                    errors.append(error)
+        return values, tuple(errors)
+
+    @property
+    def errors(self) -> tuple[ConfigError, ...]:
+        """Values that cannot be used; the checks see the default in their place."""
+        return self._read[1]
+
+    def get(self, name: str) -> Any:
+        """The value in force, typed."""
+        return self._read[0][name]
+
+    def number(self, name: str) -> float:
+        """The value in force of a numeric setting."""
+        value: float = self.get(name)
+        return value
+
+    def given(self, name: str) -> bool:
+        """Whether somebody set it, to whatever."""
+        return bool(self.properties.values.get(name, "").strip())
+
+    def show(self, *names: str) -> dict[str, Shown]:
+        """Values with where they come from, for a finding."""
+        return {name: self._shown(name) for name in names}
+
+    def _shown(self, name: str) -> Shown:
+        if self.given(name):
+            text = self.properties.values[name].strip()
+            return Shown(text, self.properties.lines.get(name))
+        value = self.get(name)
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        return Shown(",".join(value) if isinstance(value, tuple) else text, None, True)
+
+    @property
+    def manager(self) -> str:
+        """Which load manager 4.0.7 really starts: ``modular``, ``extensible`` or ``simple``."""
+        # A name with a blank value reads as the simple manager in Pulsar.
+        if MANAGER in self.properties.values and not self.given(MANAGER):
+            return "simple"
+        name = self.get(MANAGER)
+        if name == EXTENSIBLE:
+            return "extensible"
+        if name != MODULAR or self.modular_failure:
+            return "simple"
+        return "modular"
+
+    @property
+    def modular_failure(self) -> bool:
+        """Whether the modular manager fails to start over its strategies."""
+        shedder, placement = self.get(SHEDDER), self.get(PLACEMENT)
+        if placement == AVG_SHEDDER and shedder != AVG_SHEDDER:
+            return True
+        return bool(shedder == TRANSFER_SHEDDER)
+
+    @property
+    def shedder(self) -> str:
+        """Short name of the shedder in force."""
+        if self.manager == "extensible":
+            return "TransferShedder"
+        return str(self.get(SHEDDER)).rpartition(".")[2]
+
+    @property
+    def placement(self) -> str:
+        """Short name of the placement strategy in force."""
+        if self.manager == "extensible":
+            return "LeastResourceUsageWithWeight"
+        return str(self.get(PLACEMENT)).rpartition(".")[2]
+
+    @property
+    def sheds(self) -> bool:
+        """Whether bundles are moved at all."""
+        return bool(self.get("loadBalancerEnabled") and self.get("loadBalancerSheddingEnabled"))

@@ -1,0 +1,83 @@
+"""Checks of how resources count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from counterpoise.app.doctor.finding import Finding, Severity
+from counterpoise.app.doctor.setup import Setup
+
+_CPU = "loadBalancerCPUResourceWeight"
+_MEMORY = "loadBalancerMemoryResourceWeight"
+_DIRECT = "loadBalancerDirectMemoryResourceWeight"
+_PAIRS = (
+    ("loadBalancerBandwidthInResourceWeight", "loadBalancerBandwithInResourceWeight"),
+    ("loadBalancerBandwidthOutResourceWeight", "loadBalancerBandwithOutResourceWeight"),
+)
+
+
+def memory(setup: Setup) -> Iterator[Finding]:
+    """Memory counted as load."""
+    for name in (_DIRECT, _MEMORY):
+        if setup.number(name) <= 0:
+            continue
+        heeded = name == _DIRECT or setup.manager == "extensible"
+        yield Finding(
+            "memory-weight",
+            Severity.PROBLEM,
+            "memory counts as load" if heeded else "this weight does nothing",
+            "Memory that a broker's pools and the JVM keep is no load: it never falls when a "
+            "bundle leaves, so bundles are shed without end."
+            if heeded
+            else "The modular manager does not look at heap memory at all.",
+            setup.show(name),
+            {name: "0"},
+            issues=(22820, 22889, 21168),
+        )
+
+
+def spelling(setup: Setup) -> Iterator[Finding]:
+    """The two spellings of the bandwidth weights."""
+    for right, wrong in _PAIRS:
+        if not setup.given(wrong):
+            continue
+        fixed = setup.number(right)
+        legacy = setup.number(wrong)
+        contradicts = setup.given(right) and fixed != legacy
+        wins = legacy if fixed == 1.0 else fixed
+        yield Finding(
+            "legacy-weight-spelling",
+            Severity.PROBLEM if contradicts else Severity.ADVICE,
+            "one weight under two spellings" if contradicts else "an old misspelling",
+            f"Pulsar heeds the misspelled name while the right one says 1.0; {wins:g} is in force."
+            + (" An explicit 1.0 cannot win." if contradicts and fixed == 1.0 else ""),
+            setup.show(right, wrong),
+            {right: f"{wins:g}"},
+            advice=f"delete {wrong}",
+        )
+
+
+def nothing_counts(setup: Setup) -> Iterator[Finding]:
+    """All weights zero."""
+    names = [_CPU, _DIRECT, *(right for right, _ in _PAIRS)]
+    if setup.manager == "extensible":
+        names.append(_MEMORY)
+    inforce = [
+        *(setup.number(name) for name in names if "Bandwidth" not in name),
+        *(
+            setup.number(right) if setup.number(right) != 1.0 else setup.number(wrong)
+            for right, wrong in _PAIRS
+        ),
+    ]
+    if not any(value > 0 for value in inforce):
+        yield Finding(
+            "no-resource-counts",
+            Severity.PROBLEM,
+            "no resource counts, so every broker is idle for ever",
+            "Usage is the greatest weighted percentage, and every weight is 0.",
+            setup.show(*names),
+            {_CPU: "1.0"},
+        )
+
+
+CHECKS = (memory, spelling, nothing_counts)

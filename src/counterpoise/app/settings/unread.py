@@ -1,0 +1,247 @@
+"""Pulsar's balancing and rate settings that no room reads yet: known, checked, explained."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from counterpoise.names.options import INT32_MAX, INT64_MAX, Option
+
+THRESHOLD_SHEDDER = "org.apache.pulsar.broker.loadbalance.impl.ThresholdShedder"
+_TABLE_VIEW = (
+    "org.apache.pulsar.broker.loadbalance.extensions.channel.ServiceUnitStateTableViewImpl"
+)
+_ASSIGNER = "org.apache.pulsar.common.naming.ConsistentHashingTopicBundleAssigner"
+
+
+def _known(
+    conf: str,
+    default: Any,
+    why: str,
+    *,
+    unit: str = "",
+    low: float | None = None,
+    dynamic: bool = False,
+    deprecated: bool = False,
+    choices: tuple[str, ...] = (),
+    long: bool = False,
+) -> Option:
+    kind = type(default)
+    high = (INT64_MAX if long else INT32_MAX) if kind is int else None
+    return Option(conf, default, kind, unit, why, low, high, choices, dynamic, (), deprecated)
+
+
+BALANCING: tuple[Option, ...] = (
+    _known(
+        "loadBalancerLoadSheddingStrategy",
+        THRESHOLD_SHEDDER,
+        "which strategy takes bundles from busy brokers",
+        dynamic=True,
+    ),
+    _known(
+        "loadBalancerPlacementStrategy",
+        "leastLoadedServer",
+        "read by the simple manager of Pulsar 1 only",
+        deprecated=True,
+    ),
+    _known(
+        "loadBalancerBrokerUnderloadedThresholdPercentage",
+        50,
+        "read by the simple manager of Pulsar 1 only",
+        unit="percent",
+        deprecated=True,
+    ),
+    _known(
+        "loadBalancerBrokerComfortLoadLevelPercentage",
+        65,
+        "read by the simple manager of Pulsar 1 only",
+        unit="percent",
+        deprecated=True,
+    ),
+    _known(
+        "loadBalancerHostUsageCheckIntervalMinutes",
+        1,
+        "how often a broker measures CPU, memory and network",
+        unit="minutes",
+        low=1,
+        dynamic=True,
+    ),
+    _known(
+        "loadBalancerResourceQuotaUpdateIntervalMinutes",
+        15,
+        "how often the leader writes bundle averages to the metadata store",
+        unit="minutes",
+        low=1,
+    ),
+    _known(
+        "loadBalancerMaxNumberOfBundlesInBundleLoadReport",
+        10,
+        "how many of its busiest bundles a broker reports (extensible); 0 or less means all",
+        unit="bundles",
+        dynamic=True,
+    ),
+    _known(
+        "loadBalancerMultiPhaseBundleUnload",
+        True,
+        "an unload tells clients the new owner before the old one lets go (extensible)",
+    ),
+    _known(
+        "loadBalancerInFlightServiceUnitStateWaitingTimeInMillis",
+        30000,
+        "how long a bundle may be between two owners before it is given to another (extensible)",
+        unit="ms",
+        low=1,
+        long=True,
+    ),
+    _known(
+        "loadBalancerServiceUnitStateMonitorIntervalInSeconds",
+        60,
+        "how often the leader looks for bundles stuck between owners (extensible)",
+        unit="s",
+        low=1,
+        long=True,
+    ),
+    _known(
+        "loadBalancerServiceUnitStateTombstoneDelayTimeInSeconds",
+        3600,
+        "how long the record of a bundle that is gone stays (extensible)",
+        unit="s",
+        low=0,
+        long=True,
+    ),
+    _known(
+        "loadBalancerServiceUnitStateMaxConcurrentOverrides",
+        64,
+        "how many stuck bundles are given to others at once (extensible)",
+        unit="bundles",
+        low=1,
+        dynamic=True,
+    ),
+    _known(
+        "loadManagerServiceUnitStateTableViewClassName",
+        _TABLE_VIEW,
+        "where bundle ownership is kept: a system topic or the metadata store (extensible)",
+    ),
+    _known(
+        "loadBalancerServiceUnitTableViewSyncer",
+        "None",
+        "copies ownership between the two places while a cluster migrates (extensible)",
+        dynamic=True,
+        choices=("None", "SystemTopicToMetadataStoreSyncer", "MetadataStoreToSystemTopicSyncer"),
+    ),
+    _known(
+        "topicBundleAssignmentStrategy", _ASSIGNER, "how a topic's bundle is found: by its hash"
+    ),
+    _known(
+        "exposeBundlesMetricsInPrometheus",
+        False,
+        "whether each bundle has metrics of its own",
+        dynamic=True,
+    ),
+    _known("statsUpdateFrequencyInSecs", 60, "how often rates are measured anew", unit="s", low=1),
+    _known("statsUpdateInitialDelayInSecs", 60, "when rates are first measured", unit="s", low=0),
+    _known(
+        "zooKeeperSessionTimeoutMillis",
+        -1,
+        "replaced by metadataStoreSessionTimeoutMillis",
+        unit="ms",
+        deprecated=True,
+        long=True,
+    ),
+    _known(
+        "zookeeperSessionExpiredPolicy",
+        "reconnect",
+        "what a broker does whose metadata session expired",
+        choices=("reconnect", "shutdown"),
+    ),
+)
+"""What `load-balancer` settings of Pulsar 4.0.7 nothing here reads."""
+
+_NO_LIMIT = "0 means no limit"
+
+RATES: tuple[Option, ...] = (
+    _known(
+        "topicPublisherThrottlingTickTimeMillis",
+        10,
+        "accepted and ignored since PIP-322",
+        unit="ms",
+        dynamic=True,
+    ),
+    _known(
+        "brokerPublisherThrottlingTickTimeMillis",
+        50,
+        "accepted and ignored since PIP-322",
+        unit="ms",
+        dynamic=True,
+    ),
+    *(
+        _known(name, 0, f"{what}; {_NO_LIMIT}", unit=unit, dynamic=True, long=unit == "bytes/s")
+        for name, what, unit in (
+            ("brokerPublisherThrottlingMaxMessageRate", "published to one broker", "messages/s"),
+            ("brokerPublisherThrottlingMaxByteRate", "published to one broker", "bytes/s"),
+            ("maxPublishRatePerTopicInMessages", "published to one topic", "messages/s"),
+            ("maxPublishRatePerTopicInBytes", "published to one topic", "bytes/s"),
+            ("dispatchThrottlingRateInMsg", "dispatched by one broker", "messages/s"),
+            ("dispatchThrottlingRateInByte", "dispatched by one broker", "bytes/s"),
+            ("dispatchThrottlingRatePerTopicInMsg", "dispatched of one topic", "messages/s"),
+            ("dispatchThrottlingRatePerTopicInByte", "dispatched of one topic", "bytes/s"),
+            (
+                "dispatchThrottlingRatePerSubscriptionInMsg",
+                "dispatched to one subscription",
+                "messages/s",
+            ),
+            (
+                "dispatchThrottlingRatePerSubscriptionInByte",
+                "dispatched to one subscription",
+                "bytes/s",
+            ),
+            ("dispatchThrottlingRatePerReplicatorInMsg", "replicated of a topic", "messages/s"),
+            ("dispatchThrottlingRatePerReplicatorInByte", "replicated of a topic", "bytes/s"),
+            ("subscribeThrottlingRatePerConsumer", "subscribes of one consumer", "per period"),
+        )
+    ),
+    _known(
+        "subscribeRatePeriodPerConsumerInSecond",
+        30,
+        "the period of subscribeThrottlingRatePerConsumer",
+        unit="s",
+        low=1,
+        dynamic=True,
+    ),
+    _known(
+        "dispatchThrottlingOnBatchMessageEnabled",
+        False,
+        "a batch counts as one message towards dispatch limits",
+        dynamic=True,
+    ),
+    _known(
+        "dispatchThrottlingRateRelativeToPublishRate",
+        False,
+        "dispatch limits are added to the publish rate",
+        dynamic=True,
+    ),
+    _known(
+        "dispatchThrottlingOnNonBacklogConsumerEnabled",
+        True,
+        "dispatch limits hold for subscriptions without a backlog too",
+        dynamic=True,
+    ),
+    _known(
+        "resourceUsageTransportClassName", "", "how brokers share resource-group usage; empty: not"
+    ),
+    _known(
+        "resourceUsageTransportPublishIntervalInSecs",
+        60,
+        "how often resource-group usage is shared",
+        unit="s",
+        low=1,
+        dynamic=True,
+    ),
+    _known(
+        "maxMessagePublishBufferSizeInMB",
+        3014,
+        "published bytes waiting for storage before connections are paused; -1 for no limit",
+        unit="MiB",
+        dynamic=True,
+    ),
+)
+"""What publish and dispatch limits of Pulsar 4.0.7 nothing here reads."""

@@ -1,0 +1,114 @@
+"""``counterpoise doctor``: what a broker.conf will really do."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from textwrap import fill
+
+from counterpoise.app.conf import add_conf_arguments, read_conf
+from counterpoise.app.doctor.examine import examine
+from counterpoise.app.doctor.finding import Finding, Severity
+from counterpoise.app.doctor.general import unknown_names
+from counterpoise.app.doctor.setup import Setup
+from counterpoise.app.errors import UserError
+
+EPILOG = """\
+examples:
+  counterpoise doctor --conf broker.conf --brokers 6 --bundles 32
+  counterpoise doctor --set loadBalancerLoadSheddingStrategy=... --json
+
+Exit status: 0 when there is nothing but advice, 1 when there are problems, 2 when the file cannot
+be read. Pulsar 4.0.7 is the measure; each finding names the settings, why they hurt, what to set
+instead, and the public issue where people ran into it.
+"""
+
+EXIT_PROBLEMS = 1
+_WIDTH = 96
+
+
+def add_parser(
+    subparsers: argparse._SubParsersAction[argparse.ArgumentParser],
+) -> argparse.ArgumentParser:
+    """Add ``doctor``."""
+    parser = subparsers.add_parser(
+        "doctor",
+        help="check a broker.conf for contradictions and silent traps",
+        description="Checks the balancing settings of a broker.conf for contradictions and traps.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("file", nargs="?", help="the broker.conf; the same as --conf")
+    add_conf_arguments(parser)
+    parser.add_argument(
+        "--brokers", type=_count, metavar="N", help="how many brokers the cluster has"
+    )
+    parser.add_argument(
+        "--bundles", type=_count, metavar="N", help="how many bundles its busiest namespace has"
+    )
+    parser.add_argument("--json", action="store_true", help="the findings as one JSON object")
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Examine, report, and tell by the status whether there are problems."""
+    if args.file and args.conf and args.file != args.conf:
+        raise UserError(f"two files are named, {args.file} and {args.conf}: name one")
+    path = args.file or args.conf
+    if not path and not args.settings:
+        raise UserError("name a broker.conf with --conf, or settings with --set NAME=VALUE")
+    setup = Setup(read_conf(path, args.settings), args.brokers, args.bundles)
+    findings = examine(setup)
+    problems = sum(finding.severity is Severity.PROBLEM for finding in findings)
+    unknown = unknown_names(setup)
+    if args.json:
+        answer = {
+            "problems": problems,
+            "findings": [finding.to_json() for finding in findings],
+            "unknown": unknown,
+        }
+        sys.stdout.write(json.dumps(answer, indent=2) + "\n")
+    else:
+        sys.stdout.write(_report(path or "these settings", findings, unknown))
+    return EXIT_PROBLEMS if problems else 0
+
+
+def _count(text: str) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
+    return number
+
+
+def _report(what: str, findings: Sequence[Finding], unknown: Sequence[str]) -> str:
+    problems = sum(finding.severity is Severity.PROBLEM for finding in findings)
+    advice = len(findings) - problems
+    head = f"{what}: {_amount(problems, 'problem')}, {_amount(advice, 'piece')} of advice\n"
+    parts = [head, *(_paragraph(finding) for finding in findings)]
+    if unknown:
+        names = fill(", ".join(unknown), _WIDTH, initial_indent="  ", subsequent_indent="  ")
+        parts.append(f"Not Pulsar's, and left alone:\n{names}\n")
+    return "\n".join(parts)
+
+
+def _amount(number: int, noun: str) -> str:
+    return f"{number or 'no'} {noun}{'' if number == 1 else 's'}"
+
+
+def _paragraph(finding: Finding) -> str:
+    lines = [f"{finding.severity.value.upper()}: {finding.title}  [{finding.rule}]"]
+    lines += [f"  {name} = {shown}" for name, shown in finding.settings.items()]
+    lines.append(fill(finding.why, _WIDTH, initial_indent="  ", subsequent_indent="  "))
+    changes = ", ".join(f"{name}={value}" for name, value in finding.change.items())
+    if changes:
+        lines.append(f"  set: {changes}")
+    if finding.advice:
+        lines.append(f"  do:  {finding.advice}")
+    if finding.links:
+        lines.append("  see: " + " ".join(finding.links))
+    return "\n".join(lines) + "\n"

@@ -67,11 +67,12 @@ def run(
             break
         cases = [suite.generate(rng) for _ in range(suite.batch)]
         twice = [case for case in cases if suite.orders and rng.random() < own_order_share]
+        early = [answer_of(suite, case) for case in cases] if suite.ours_first else None
         judge.submit(
             [{**case, "by_name": True} for case in cases]
             + [{**case, "by_name": False} for case in twice]
         )
-        ours = [answer_of(suite, case) for case in cases]
+        ours = early or [answer_of(suite, case) for case in cases]
         theirs = judge.collect()
         _tally(outcome, suite, cases, theirs)
         for case, mine, reply in zip(cases, ours, theirs, strict=False):
@@ -98,16 +99,16 @@ def _failure(
     suite: Suite, judge: Judge, case: Case, seed: int, out: Path, say: Callable[[str], None]
 ) -> dict[str, object]:
     def first_failing(cases: list[Case]) -> int | None:
-        judge.submit([{**each, "by_name": True} for each in cases])
         ours = [answer_of(suite, each) for each in cases]
+        judge.submit([{**each, "by_name": True} for each in cases])
         for index, reply in enumerate(judge.collect()):
             if suite.differ(cases[index], ours[index], reply) is not None:
                 return index
         return None
 
     small = minimise(case, suite.smaller, first_failing)
-    reply = judge.ask([{**small, "by_name": True}])[0]
     mine = answer_of(suite, small)
+    reply = judge.ask([{**small, "by_name": True}])[0]
     found = {
         "suite": suite.name,
         "seed": seed,
@@ -117,7 +118,8 @@ def _failure(
         "java": reply,
     }
     out.mkdir(parents=True, exist_ok=True)
-    path = out / f"{suite.name}-{seed}-{len(list(out.glob(f'{suite.name}-{seed}-*')))}.json"
+    stem = f"{suite.name.replace('/', '-')}-{seed}"
+    path = out / f"{stem}-{len(list(out.glob(f'{stem}-*')))}.json"
     path.write_text(json.dumps(found, indent=1, default=repr), encoding="utf-8")
     say(f"{suite.name}: {found['difference']}\n  minimised case in {path}")
     return found

@@ -88,9 +88,29 @@ def smaller_transfer(case: Case) -> Iterator[Case]:
     yield from rounder_numbers(case)
 
 
+def smaller_placement(case: Case) -> Iterator[Case]:
+    """Simpler variants of a case whose requests each hold a `loadData`."""
+    requests = case["requests"]
+    for chunk in _chunks(list(range(len(requests)))):
+        kept = [request for i, request in enumerate(requests) if i not in chunk]
+        if kept:
+            yield {**case, "requests": kept}
+    yield from _without_settings(case)
+    names = sorted({name for request in requests for name in request["candidates"]})
+    for chunk in _chunks(names):
+        yield {
+            **case,
+            "requests": [
+                {**request, "candidates": [b for b in request["candidates"] if b not in chunk]}
+                for request in requests
+            ],
+        }
+    yield from rounder_numbers(case)
+
+
 def rounder_numbers(case: Case) -> Iterator[Case]:
     """The same case with one number at a time made zero, else rounded."""
-    for key in ("lines", "conf"):
+    for key in ("lines", "requests", "conf"):
         for path, value in _numbers(case.get(key), (key,)):
             if path[-1] in {"now", "limit", "updatedAt"} or not math.isfinite(value):
                 continue

@@ -37,12 +37,15 @@ class Suite:
     ours: Callable[[Case], Answer]
     differ: Callable[[Case, Answer, Answer], str | None] = equal
     smaller: Callable[[Case], Iterator[Case]] = no_smaller
-    lines: Callable[[Case], int] = lambda case: len(case.get("lines", ())) or 1
+    lines: Callable[[Case], int] = lambda case: (
+        len(case.get("lines") or case.get("requests") or ()) or 1
+    )
     acted: Callable[[Answer], int] = lambda answer: 1
     """How many of a case's lines led to anything: a suite that never acts proves nothing."""
     version: str = MAIN_VERSION
     orders: bool = False
     """Whether Java's hash tables can change the answer: then the judge is asked twice, with tables
     in the order of names (which must match exactly) and with its own (which is counted)."""
-    sorted_tables: bool = True
+    ours_first: bool = False
+    """Whether the judge needs our answer: it goes on from our pick where Java's is random."""
     batch: int = 20

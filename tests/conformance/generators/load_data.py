@@ -17,7 +17,7 @@ def shedding_case(rng: Random, strategy: str) -> dict[str, Any]:
     mode = rng.choice(MODES)
     conf = settings(rng, strategy)
     length = rng.choice((1, 1, 2, 3, 5, 9)) if strategy != "OverloadShedder" else 1
-    world = _World(rng, Numbers(rng, mode))
+    world = LoadDataWorld(rng, Numbers(rng, mode))
     lines = []
     for step in range(length):
         if step:
@@ -26,13 +26,14 @@ def shedding_case(rng: Random, strategy: str) -> dict[str, Any]:
     return {"op": "shed", "strategy": strategy, "mode": mode, "conf": conf, "lines": lines}
 
 
-class _World:
+class LoadDataWorld:
     """Brokers and bundles that change from line to line."""
 
-    def __init__(self, rng: Random, numbers: Numbers) -> None:
+    def __init__(self, rng: Random, numbers: Numbers, *, placement: bool = False) -> None:
         self._rng = rng
         self._numbers = numbers
         self._names = Names(rng)
+        self._placement = placement
         roll = rng.random()
         count = rng.choice((1, 2, 2, 3, 3, 4, 5, 6, 8, 10, 13))
         if roll < 0.02:
@@ -81,16 +82,27 @@ class _World:
         return {
             "now": now,
             "brokerData": {
-                name: {
-                    "localData": self._loads[name],
-                    "timeAverageData": {},
-                    "preallocatedBundleData": {},
-                }
-                for name in order
+                name: {"localData": self._loads[name], **self._leader_knows()} for name in order
             },
             "bundleData": dict(self._averages),
             "recentlyUnloadedBundles": recent,
         }
+
+    def _leader_knows(self) -> dict[str, Any]:
+        """What the leader adds to a broker's own report; only placement reads it."""
+        rng, amount = self._rng, self._numbers.amount
+        averages = {}
+        preallocated = {}
+        if self._placement or rng.random() < 0.05:
+            averages = {
+                f"{term}Msg{kind}{way}": amount(self._rate * 10)
+                for term in ("shortTerm", "longTerm")
+                for kind in ("Throughput", "Rate")
+                for way in ("In", "Out")
+            }
+            count = rng.choice((0, 0, 1, 3))
+            preallocated = {self._names.bundle(): self._bundle_data() for _ in range(count)}
+        return {"timeAverageData": averages, "preallocatedBundleData": preallocated}
 
     def _recent_share(self) -> float:
         return self._rng.choice((0.0, 0.0, 0.1, 0.5))

@@ -12,12 +12,24 @@ from tests.conformance.jvm.java import Java, Json
 
 def operations(java: Java) -> dict[str, Callable[[Json], Json]]:
     """What this judge can be asked, by name."""
+    from tests.conformance.jvm.names import Names
+    from tests.conformance.jvm.placement import ExtensiblePlacement, ModularPlacement
+    from tests.conformance.jvm.services import BundleFactory
     from tests.conformance.jvm.shedding import ModularShedding
+    from tests.conformance.jvm.splitting import Algorithms, ExtensibleStrategy, ModularTask
     from tests.conformance.jvm.transfer import Transfer
+
+    factory = BundleFactory(java)
 
     return {
         "shed": ModularShedding(java).answer,
         "transfer": Transfer(java).answer,
+        "place": ModularPlacement(java).answer,
+        "place-extensible": ExtensiblePlacement(java).answer,
+        "split-algorithm": Algorithms(java, factory).answer,
+        "split-modular": ModularTask(java, factory).answer,
+        "split-extensible": ExtensibleStrategy(java, factory).answer,
+        "names": Names(java, factory).answer,
     }
 
 

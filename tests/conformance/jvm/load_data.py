@@ -33,29 +33,25 @@ class LoadDataReader:
         for entry in reports.entrySet():
             name = str(entry.getKey())
             data = self._broker_data(entry.getValue())
-            self._fill(data, brokers[name])
+            self._fill(data, brokers[name], by_name=by_name)
             plain.getBrokerData().put(entry.getKey(), data)
         return self._ordered(plain) if by_name else plain
 
-    def _fill(self, data: Any, source: Json) -> None:
+    def _fill(self, data: Any, source: Json, *, by_name: bool) -> None:
         average = source.get("timeAverageData")
         if average is not None:
             data.setTimeAverageData(self._java.read(average, f"{POLICIES}.TimeAverageBrokerData"))
         preallocated = source.get("preallocatedBundleData")
         if preallocated:
             parsed = self._java.read_map(preallocated, f"{POLICIES}.BundleData")
-            data.getPreallocatedBundleData().putAll(parsed)
+            if by_name:  # their rates are summed in the order of this table: that of the JSON
+                self._java.put(data, "preallocatedBundleData", parsed)
+            else:
+                data.getPreallocatedBundleData().putAll(parsed)
 
     def _ordered(self, plain: Any) -> Any:
         java = self._java
         brokers = java.tree_map(plain.getBrokerData())
-        for data in brokers.values():
-            if not data.getPreallocatedBundleData().isEmpty():
-                java.put(
-                    data,
-                    "preallocatedBundleData",
-                    java.tree_map(data.getPreallocatedBundleData()),
-                )
         bundles = java.tree_map(plain.getBundleData())
         candidates = java.tree_map(plain.getBundleDataForLoadShedding())
         recent = java.tree_map(plain.getRecentlyUnloadedBundles())

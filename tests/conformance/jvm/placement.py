@@ -1,0 +1,96 @@
+"""Which brokers Pulsar's placement strategies find equally good, request by request."""
+
+from typing import Any
+
+from jpype import JClass, JException
+
+from tests.conformance.jvm.java import LOADBALANCE, POLICIES, Java, Json
+from tests.conformance.jvm.load_data import LoadDataReader
+from tests.conformance.jvm.transfer import EXTENSIONS, Contexts
+
+
+class ModularPlacement:
+    """The modular manager's strategies: one fresh instance per case, requests in order.
+
+    Pulsar picks at random among the brokers it finds equally good, so those are the answer.
+    """
+
+    def __init__(self, java: Java) -> None:
+        self._java = java
+        self._reader = LoadDataReader(java)
+
+    def answer(self, case: Json) -> Json:
+        strategy = JClass(f"{LOADBALANCE}.impl.{case['strategy']}")()
+        conf = self._java.conf(case["conf"])
+        if "count" in case:
+            self._java.peek(strategy, "count").set(case["count"])
+        picks = case.get("picks") or [None] * len(case["requests"])
+        return [
+            self._request(strategy, conf, request, pick, bool(case["by_name"]))
+            for request, pick in zip(case["requests"], picks, strict=True)
+        ]
+
+    def _request(
+        self, strategy: Any, conf: Any, request: Json, pick: str | None, by_name: bool
+    ) -> Json:
+        java = self._java
+        data = self._reader.read(request["loadData"], by_name=by_name)
+        candidates = java.strings(request["candidates"])
+        bundle = data.getBundleData().get(request["bundle"])
+        if bundle is None:
+            bundle = self._never_seen()
+        remembered = self._remembered(strategy, bundle)
+        try:
+            chosen = strategy.selectBroker(candidates, bundle, data, conf)
+        except JException as error:
+            return {"throws": str(error.getClass().getName())}
+        if not chosen.isPresent():
+            return {"admissible": []}
+        if type(strategy).__name__.endswith("AvgShedder"):
+            if remembered in request["candidates"]:
+                return {"admissible": [remembered]}
+            if pick in request["candidates"]:  # Java's pick was random: go on from ours
+                java.peek(strategy, "bundleBrokerMap").put(bundle, java.string(pick))
+            return {"admissible": sorted(request["candidates"])}
+        if type(strategy).__name__.endswith("RoundRobinBrokerSelector"):
+            return {"admissible": [str(chosen.get())]}
+        best = java.peek(strategy, "bestBrokers")
+        return {"admissible": sorted(str(broker) for broker in best)}
+
+    def _remembered(self, strategy: Any, bundle: Any) -> str | None:
+        if not type(strategy).__name__.endswith("AvgShedder"):
+            return None
+        found = self._java.peek(strategy, "bundleBrokerMap").get(bundle)
+        return None if found is None else str(found)
+
+    def _never_seen(self) -> Any:
+        """What the load manager makes up for a bundle nobody has reported."""
+        average = {"msgThroughputIn": 50000, "msgThroughputOut": 50000}
+        average |= {"msgRateIn": 50, "msgRateOut": 50, "numSamples": 0}
+        data = {
+            "shortTermData": {**average, "maxSamples": 10},
+            "longTermData": {**average, "maxSamples": 1000},
+            "topics": 0,
+        }
+        return self._java.read(data, f"{POLICIES}.BundleData")
+
+
+class ExtensiblePlacement:
+    """The extensible manager's only strategy; it remembers nothing."""
+
+    def __init__(self, java: Java) -> None:
+        self._java = java
+        self._contexts = Contexts(java)
+
+    def answer(self, case: Json) -> Json:
+        java = self._java
+        strategy = JClass(f"{EXTENSIONS}.strategy.LeastResourceUsageWithWeight")()
+        conf = java.conf(case["conf"])
+        answers = []
+        for request in case["requests"]:
+            context = self._contexts.of(request["loadData"], conf, 0, by_name=True)
+            candidates = java.strings(request["candidates"])
+            chosen = strategy.select(candidates, None, context)
+            best = java.peek(strategy, "bestBrokers").get() if chosen.isPresent() else ()
+            answers.append({"admissible": sorted(str(broker) for broker in best)})
+        return answers

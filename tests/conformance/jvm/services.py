@@ -1,0 +1,140 @@
+"""Stand-ins for the broker that some of Pulsar's classes expect around them."""
+
+from collections.abc import Callable
+from typing import Any
+
+from jpype import JClass, JProxy
+
+from tests.conformance.jvm.java import LOADBALANCE, NAMING, Java, Json
+
+NAMESPACE_SERVICE = "org.apache.pulsar.broker.namespace.NamespaceService"
+PULSAR_SERVICE = "org.apache.pulsar.broker.PulsarService"
+TOPIC_STATS = "org.apache.pulsar.common.policies.data.stats.TopicStatsImpl"
+
+
+class BundleFactory:
+    """Pulsar's NamespaceBundleFactory over a store that holds nothing; bundles are handed to it."""
+
+    def __init__(self, java: Java) -> None:
+        self._java = java
+        store = JProxy(
+            "org.apache.pulsar.metadata.api.extended.MetadataStoreExtended",
+            dict={"registerListener": lambda _: None},
+        )
+        self._conf = java.configuration()
+        pulsar = java.double(
+            JClass(PULSAR_SERVICE),
+            {"getLocalMetadataStore": lambda: store, "getConfiguration": lambda: self._conf},
+        )
+        hashing = JClass("com.google.common.hash.Hashing")
+        factory = JClass(f"{NAMING}.NamespaceBundleFactory")
+        self.factory = factory.createFactory(pulsar, hashing.crc32())
+        self._cache = java.peek(self.factory, "bundlesCache")
+
+    def bundles(self, namespace: str, boundaries: list[str]) -> Any:
+        """NamespaceBundles with these boundaries, also what the factory finds from now on."""
+        java = self._java
+        name = JClass(f"{NAMING}.NamespaceName").get(namespace)
+        data = JClass("org.apache.pulsar.common.policies.data.BundlesData").builder()
+        listed = java.array_list()
+        for boundary in boundaries:
+            listed.add(java.string(boundary))
+        data = data.boundaries(listed).numBundles(len(boundaries) - 1).build()
+        made = self.factory.getBundles(name, data)
+        self._cache.put(name, java.future.completedFuture(made))
+        return made
+
+    def bundle(self, text: str) -> Any:
+        """The NamespaceBundle of this full name."""
+        namespace, _, bounds = text.rpartition("/")
+        return self.factory.getBundle(namespace, bounds)
+
+
+def topic_stats(java: Java, topics: Json) -> Any:
+    """TopicStats by topic, without those whose stats are null."""
+    table = java.linked_map()
+    for name, load in topics.items():
+        if load is not None:
+            stats = JClass(TOPIC_STATS)()
+            for field, value in load.items():
+                setattr(stats, field, value)
+            table.put(name, stats)
+    return table
+
+
+def namespace_service(
+    java: Java,
+    factory: Any,
+    conf: Any,
+    topics_of: Callable[[Any], Json],
+    count_of: Callable[[Any], int],
+) -> tuple[Any, Any]:
+    """A PulsarService and its NamespaceService over given topics and bundle counts."""
+
+    def owned_topics(bundle: Any) -> Any:
+        names = java.array_list()
+        for name in topics_of(bundle):
+            names.add(java.string(name))
+        return java.future.completedFuture(names)
+
+    service = java.double(
+        JClass(NAMESPACE_SERVICE),
+        {
+            "getOwnedTopicListForNamespaceBundle": owned_topics,
+            "getBundleCount": lambda namespace: java.integer(count_of(namespace)),
+            "getNamespaceBundleFactory": lambda: factory,
+        },
+    )
+    brokers = java.double(
+        JClass("org.apache.pulsar.broker.service.BrokerService"),
+        {"getTopicStats": lambda bundle: topic_stats(java, topics_of(bundle))},
+    )
+    pulsar = java.double(
+        JClass(PULSAR_SERVICE),
+        {
+            "getConfiguration": lambda: conf,
+            "getConfig": lambda: conf,
+            "getNamespaceService": lambda: service,
+            "getBrokerService": lambda: brokers,
+        },
+    )
+    java.put(service, "config", conf)
+    java.put(service, "pulsar", pulsar)
+    return pulsar, service
+
+
+def extensible_pulsar(
+    java: Java, conf: Any, service: Any, stats: Any, owned: set[str], splitting: list[str]
+) -> Any:
+    """A PulsarService under the extensible manager whose broker owns `owned`."""
+    extensions = f"{LOADBALANCE}.extensions"
+    state = JClass(f"{extensions}.channel.ServiceUnitState").Splitting
+    data = JClass(f"{extensions}.channel.ServiceUnitStateData")
+    entries = java.linked_map()
+    for bundle in splitting:
+        entries.put(bundle, data(state, "other:8080", "other:8080", 1))
+    channel = JProxy(
+        f"{extensions}.channel.ServiceUnitStateChannel",
+        dict={
+            "getOwnershipEntrySet": entries.entrySet,
+            "isOwner": lambda bundle: str(bundle) in owned,
+        },
+    )
+    manager = java.double(
+        JClass(f"{extensions}.ExtensibleLoadManagerImpl"),
+        {"getServiceUnitStateChannel": lambda: channel},
+    )
+    wrapper = JClass(f"{extensions}.ExtensibleLoadManagerWrapper")(manager)
+    reference = JClass("java.util.concurrent.atomic.AtomicReference")(wrapper)
+    brokers = java.double(
+        JClass("org.apache.pulsar.broker.service.BrokerService"), {"getBundleStats": lambda: stats}
+    )
+    return java.double(
+        JClass(PULSAR_SERVICE),
+        {
+            "getConfiguration": lambda: conf,
+            "getLoadManager": lambda: reference,
+            "getNamespaceService": lambda: service,
+            "getBrokerService": lambda: brokers,
+        },
+    )

@@ -150,18 +150,3 @@ def test_topics_by_pattern(client: pulsar.Client) -> None:
     for producer, name in zip(producers, names, strict=True):
         producer.send(name.encode())
     assert set(receive_all(consumer, 3)) == {name.encode() for name in names}
-
-
-def test_a_new_topic_is_discovered(client: pulsar.Client) -> None:
-    mark = uuid.uuid4().hex[:8]
-    first = client.create_producer(f"persistent://public/default/{mark}-a")
-    consumer = client.subscribe(
-        re.compile(f"persistent://public/default/{mark}-.*"),
-        "s",
-        pattern_auto_discovery_period=1,
-        initial_position=pulsar.InitialPosition.Earliest,
-    )
-    first.send(b"a")
-    assert receive_all(consumer, 1) == [b"a"]
-    client.create_producer(f"persistent://public/default/{mark}-b").send(b"b")
-    assert receive_all(consumer, 1) == [b"b"]

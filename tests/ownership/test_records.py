@@ -1,0 +1,82 @@
+"""Records as Pulsar writes them into the metadata store."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from counterpoise.ownership.records import InvalidRecord, LeaderBroker, NamespaceEphemeralData
+
+TEXT = st.text(max_size=20)
+
+
+def test_leader_broker_has_the_fields_of_pulsars_class() -> None:
+    leader = LeaderBroker("b1:8080", "http://b1:8080")
+    assert json.loads(leader.to_json()) == {"brokerId": "b1:8080", "serviceUrl": "http://b1:8080"}
+
+
+def test_ownership_has_the_fields_of_pulsars_class_and_omits_nulls() -> None:
+    owner = NamespaceEphemeralData("pulsar://b1:6650", "http://b1:8080")
+    assert json.loads(owner.to_json()) == {
+        "nativeUrl": "pulsar://b1:6650",
+        "httpUrl": "http://b1:8080",
+        "disabled": False,
+        "advertisedListeners": {},
+    }
+
+
+def test_a_lock_written_by_pulsar_is_read() -> None:
+    owner = NamespaceEphemeralData.from_json(
+        b'{"nativeUrl":"pulsar://b1:6650","nativeUrlTls":"pulsar+ssl://b1:6651",'
+        b'"httpUrl":"http://b1:8080","httpUrlTls":null,"disabled":true,'
+        b'"advertisedListeners":{"internal":{"brokerServiceUrl":"pulsar://b1:6650"}},"new":1}'
+    )
+    assert owner.native_url_tls == "pulsar+ssl://b1:6651"
+    assert owner.disabled
+    assert owner.broker_id == "b1:8080"
+    assert owner.destination is None
+
+
+@given(
+    native=TEXT,
+    http=TEXT,
+    tls=st.none() | TEXT,
+    disabled=st.booleans(),
+    destination=st.none() | TEXT,
+)
+def test_ownership_survives_the_round_trip(
+    native: str, http: str, tls: str | None, disabled: bool, destination: str | None
+) -> None:
+    owner = NamespaceEphemeralData(
+        native, http, tls, tls, disabled, {"x": {"brokerServiceUrl": native}}, destination
+    )
+    assert NamespaceEphemeralData.from_json(owner.to_json()) == owner
+
+
+@given(broker_id=TEXT, url=TEXT)
+def test_leader_survives_the_round_trip(broker_id: str, url: str) -> None:
+    leader = LeaderBroker(broker_id, url)
+    assert LeaderBroker.from_json(leader.to_json()) == leader
+
+
+@pytest.mark.parametrize("value", [b"", b"{", b"[]", b"1", b'"x"', b"\xff"])
+def test_what_is_no_record_is_named(value: bytes) -> None:
+    with pytest.raises(InvalidRecord, match="LeaderBroker"):
+        LeaderBroker.from_json(value)
+    with pytest.raises(InvalidRecord, match="NamespaceEphemeralData"):
+        NamespaceEphemeralData.from_json(value)
+
+
+def test_a_leader_without_an_id_is_no_leader() -> None:
+    with pytest.raises(InvalidRecord):
+        LeaderBroker.from_json(b'{"serviceUrl":"http://b1:8080"}')
+
+
+def test_draining_keeps_the_owner_and_names_the_successor() -> None:
+    owner = NamespaceEphemeralData("pulsar://b1:6650", "http://b1:8080")
+    draining = owner.draining("b2:8080")
+    assert (draining.disabled, draining.destination) == (True, "b2:8080")
+    assert draining.broker_id == owner.broker_id

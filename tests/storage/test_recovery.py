@@ -3,8 +3,6 @@
 import asyncio
 import os
 import shutil
-import signal
-import subprocess
 import sys
 import textwrap
 from pathlib import Path
@@ -221,18 +219,16 @@ async def test_a_killed_writer_loses_nothing_it_acknowledged(tmp_path: Path) -> 
     script.write_text(textwrap.dedent(WRITER))
     root = tmp_path / "ledgers"
     for _ in range(3):
-        writer = subprocess.Popen(
-            [sys.executable, str(script), str(root)], stdout=subprocess.PIPE, text=True
+        writer = await asyncio.create_subprocess_exec(
+            sys.executable, str(script), str(root), stdout=asyncio.subprocess.PIPE
         )
         assert writer.stdout is not None
-        acknowledged = -1
         for _ in range(40):
-            acknowledged = int(await asyncio.to_thread(writer.stdout.readline))
-        writer.send_signal(signal.SIGKILL)
-        for line in writer.stdout.read().split("\n")[:-1]:
+            acknowledged = int(await writer.stdout.readline())
+        writer.kill()
+        for line in (await writer.stdout.read()).split(b"\n")[:-1]:
             acknowledged = int(line)
-        writer.stdout.close()
-        writer.wait()
+        await writer.wait()
 
         store = FileLedgerStore(root)
         log = await store.open(NAME, "next", Heard())

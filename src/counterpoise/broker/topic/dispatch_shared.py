@@ -54,13 +54,17 @@ class SharedDispatcher(Dispatcher):
 
     def remove(self, consumer: Consumer) -> None:
         """Detach a consumer; what it held is sent to others, in order."""
+        self._detach(consumer)
+        self.dispatch()
+
+    def _detach(self, consumer: Consumer) -> None:
         self.consumers.remove(consumer)
         held, consumer.pending = consumer.pending, {}
-        for index in held:
-            self.give_back(index)
         self.unacked -= consumer.unacked
         consumer.unacked = 0
-        self.dispatch()
+        for index in held:
+            self._released(index)
+            self.give_back(index)
 
     def redeliver(self, consumer: Consumer, indexes: Iterable[int] | None) -> None:
         """Send entries the consumer holds again, to whoever has permits."""
@@ -68,7 +72,7 @@ class SharedDispatcher(Dispatcher):
         for index in list(pending) if indexes is None else indexes:
             messages = pending.pop(index, None)
             if messages is not None:
-                self._forget(consumer, messages)
+                self._forget(consumer, index, messages)
                 self.give_back(index)
         self.dispatch()
 
@@ -94,17 +98,21 @@ class SharedDispatcher(Dispatcher):
             for other in self.consumers:
                 messages = other.pending.pop(index, None)
                 if messages is not None:
-                    self._forget(other, messages)
+                    self._forget(other, index, messages)
                     return 0
             return 0
-        self._forget(consumer, messages)
+        self._forget(consumer, index, messages)
         return messages
 
     def acked_through(self, index: int) -> None:
         """Not asked of individual-ack types except when a cursor is moved by an administrator."""
         self.read_index = max(self.read_index, index + 1)
 
-    def _forget(self, consumer: Consumer, messages: int) -> None:
+    def _released(self, index: int) -> None:
+        """Nobody holds this entry any more."""
+
+    def _forget(self, consumer: Consumer, index: int, messages: int) -> None:
+        self._released(index)
         consumer.unacked -= messages
         self.unacked -= messages
         if consumer.blocked and consumer.unacked <= self._max_unacked_consumer // 2:

@@ -142,6 +142,7 @@ class PersistentTopic(Topic):
             durable=request is None or request.durable,
             properties=properties,
             on_ended=self._subscription_ended,
+            on_advanced=self._trim,
         )
         self._subscriptions[name] = subscription
         if subscription.durable and state is None:
@@ -150,6 +151,15 @@ class PersistentTopic(Topic):
 
     def _subscription_ended(self, name: str) -> None:
         self._subscriptions.pop(name, None)
+
+    def _trim(self) -> None:
+        """Delete ledgers that every durable subscription is done with.
+
+        As in Pulsar without retention; while there is no durable subscription nothing is deleted.
+        """
+        marks = [s.acks.mark for s in self._subscriptions.values() if s.durable]
+        if marks and not self.closing:
+            self.log.trim(min(marks) + 1)
 
     async def _start_of(self, request: SubscribeRequest) -> int:
         """Index of the first entry a new subscription gets."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -10,6 +11,7 @@ from counterpoise.broker.errors import BrokerError
 from counterpoise.broker.topic.acks import AckState
 from counterpoise.broker.topic.consumer import Consumer
 from counterpoise.broker.topic.dispatch import Dispatcher, SingleActiveDispatcher
+from counterpoise.broker.topic.dispatch_keyed import KeySharedDispatcher
 from counterpoise.broker.topic.dispatch_shared import SharedDispatcher
 from counterpoise.broker.topic.faces import (
     Acked,
@@ -23,7 +25,11 @@ from counterpoise.storage.port import CursorState, Log, Position
 from counterpoise.wire.entry import metadata_of
 from counterpoise.wire.errors import ServerError
 
-_CUMULATIVE = frozenset({SubscriptionType.Exclusive, SubscriptionType.Failover})
+CUMULATIVE = frozenset({SubscriptionType.Exclusive, SubscriptionType.Failover})
+"""The types that may acknowledge everything up to an entry at once."""
+
+SAVE_SECONDS = 1.0
+"""How long an acknowledgement may stay unsaved: what a crash makes consumers see again."""
 
 
 class Subscription:
@@ -43,8 +49,12 @@ class Subscription:
         durable: bool,
         properties: Mapping[str, str],
         on_ended: Callable[[str], None],
+        on_advanced: Callable[[], None],
     ) -> None:
-        """``on_ended`` is told when the subscription is deleted or a reader has left."""
+        """``on_ended`` is told when the subscription is deleted or a reader has left.
+
+        ``on_advanced`` hears, now and then, that entries were acknowledged.
+        """
         self.name = name
         self.topic = topic
         self.partition = topic.partition_index
@@ -56,6 +66,7 @@ class Subscription:
         self.dispatcher: Dispatcher | None = None
         self.meter = Meter(time.monotonic())
         self._on_ended = on_ended
+        self._on_advanced = on_advanced
         self._dirty = False
         self._closed = False
 
@@ -73,7 +84,7 @@ class Subscription:
         """Add a consumer; raise `BrokerError` where the type forbids it."""
         dispatcher = self.dispatcher
         if dispatcher is None or not dispatcher.consumers:
-            if dispatcher is None or self.type is not request.type:
+            if dispatcher is None or not self._suits(dispatcher, request):
                 dispatcher = self._new_dispatcher(request)
         elif self.type is not request.type:
             raise BrokerError(
@@ -87,12 +98,16 @@ class Subscription:
         self.dispatcher, self.type = dispatcher, request.type
         return consumer
 
+    def _suits(self, dispatcher: Dispatcher, request: SubscribeRequest) -> bool:
+        """Whether a dispatcher nobody is attached to can serve this consumer."""
+        if isinstance(dispatcher, KeySharedDispatcher):
+            return request.type is self.type and dispatcher.serves(request.key_shared)
+        return request.type is self.type
+
     def _new_dispatcher(self, request: SubscribeRequest) -> Dispatcher:
         if self.dispatcher is not None:
             self.dispatcher.close()
-        if request.type in _CUMULATIVE:
-            return SingleActiveDispatcher(self.log, self.acks, request.type, str(self.topic))
-        return SharedDispatcher(self.log, self.acks)
+        return new_dispatcher(self.log, self.acks, request, self.topic)
 
     def remove(self, consumer: Consumer) -> None:
         """Detach a consumer."""
@@ -122,21 +137,23 @@ class Subscription:
             if index < end and state.ack(index):
                 was_held += dispatcher.acked(consumer, index)
         consumer.msgs_acked += was_held
-        self._dirty = True
+        if not self._dirty:
+            self._touch()
         dispatcher.dispatch()
 
     def ack_cumulative(
         self, consumer: Consumer, position: Position, ack_set: Sequence[int] = ()
     ) -> None:
         """Acknowledge everything up to ``position``, without it while its batch is in use."""
-        if self.type not in _CUMULATIVE or self.dispatcher is None or self._closed:
+        if self.type not in CUMULATIVE or self.dispatcher is None or self._closed:
             return
         index = min(self.log.index(position), self.log.end - 1)
         if ack_set and any(ack_set):
             index -= 1
         self.acks.ack_through(index)
         self.dispatcher.acked_through(index)
-        self._dirty = True
+        if not self._dirty:
+            self._touch()
 
     def redeliver(self, consumer: Consumer, positions: Iterable[tuple[int, int]] | None) -> None:
         """Send entries again."""
@@ -163,7 +180,7 @@ class Subscription:
 
     def _reset(self, index: int) -> None:
         self.acks.reset(index - 1)
-        self._dirty = True
+        self._touch()
         self.save()
         consumers = list(self.consumers)
         if self.dispatcher is not None:
@@ -203,11 +220,19 @@ class Subscription:
         for consumer in self.consumers:
             consumer.meter.sample(now)
 
+    def _touch(self) -> None:
+        """The cursor has moved: save it before long."""
+        self._dirty = True
+        asyncio.get_running_loop().call_later(SAVE_SECONDS, self.save)
+
     def save(self) -> None:
         """Hand the cursor to the log if it changed."""
-        if self._dirty and self.durable:
-            self._dirty = False
+        if not self._dirty or self._closed:
+            return
+        self._dirty = False
+        if self.durable:
             self.log.save_cursor(self.cursor_state())
+        self._on_advanced()
 
     def cursor_state(self) -> CursorState:
         """What another owner needs in order to go on here."""
@@ -224,6 +249,17 @@ class Subscription:
         """Send and take nothing more; the consumers stay attached for whoever tells them."""
         self._closed = True
         self.stop()
+
+
+def new_dispatcher(
+    log: Log[Any], acks: AckState, request: SubscribeRequest, topic: TopicName
+) -> Dispatcher:
+    """The dispatcher of a subscription type over stored entries."""
+    if request.type in CUMULATIVE:
+        return SingleActiveDispatcher(log, acks, request.type, str(topic))
+    if request.type is SubscriptionType.Key_Shared:
+        return KeySharedDispatcher(log, acks, request.key_shared)
+    return SharedDispatcher(log, acks)
 
 
 def restored_acks(log: Log[Any], state: CursorState) -> AckState:

@@ -1,0 +1,194 @@
+"""Key_Shared keeps the order of every key, whoever comes, goes or is slow."""
+
+import asyncio
+from collections import defaultdict
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.topic.consumer import Consumer
+from counterpoise.broker.topic.faces import KeySharedMeta, SubscriptionType
+from counterpoise.storage.memory import MemoryLedgerStore
+from counterpoise.wire.errors import ServerError
+from tests.broker.topic.conftest import Wire, World, entry
+
+KEYED = SubscriptionType.Key_Shared
+
+
+async def publish_keys(world: World, producer: object, keys: str) -> None:
+    wanted = len(world.wire.receipts) + len(keys)
+    for number, key in enumerate(keys):
+        body = entry(f"{key}{wanted - len(keys) + number}", partition_key=key)
+        producer.publish(number, number, 1, body)  # type: ignore[attr-defined]
+    await world.wire.until(lambda: len(world.wire.receipts) == wanted)
+
+
+async def test_a_key_has_one_consumer(world: World) -> None:
+    consumers = [await world.consumer(KEYED) for _ in range(3)]
+    await publish_keys(world, await world.producer(), "abcdefgh" * 5)
+    keys = [{p[0] for p in world.wire.payloads(c)} for c in consumers]
+    assert sum(map(len, keys)) == len(set.union(*keys)) == 8
+
+
+async def test_a_key_moves_only_when_it_is_drained(world: World) -> None:
+    producer = await world.producer()
+    first = await world.consumer(KEYED)
+    await publish_keys(world, producer, "abcdefghij")
+    second = await world.consumer(KEYED)
+    await publish_keys(world, producer, "abcdefghij")
+    # Keys that now belong to the second consumer wait for the first one's acknowledgements.
+    assert world.wire.payloads(second) == []
+    got = world.wire.ids(first)
+    assert 10 < len(got) < 20
+    first.ack_individual(got)
+    assert len(world.wire.payloads(first)) + len(world.wire.payloads(second)) == 20
+    assert world.wire.payloads(second)
+
+
+async def test_a_slow_consumer_does_not_stop_other_keys(world: World) -> None:
+    producer = await world.producer()
+    slow = await world.consumer(KEYED, permits=1)
+    quick = await world.consumer(KEYED)
+    await publish_keys(world, producer, "abcdefghij" * 3)
+    assert len(world.wire.payloads(slow)) == 1
+    assert len(world.wire.payloads(quick)) >= 3
+    slow.flow(100)
+    assert len(world.wire.payloads()) == 30
+    assert world.wire.payloads(slow) == sorted(world.wire.payloads(slow), key=lambda p: int(p[1:]))
+
+
+async def test_sticky_ranges_decide(world: World) -> None:
+    low = await world.consumer(KEYED, key_shared=KeySharedMeta(((0, 30_000),)))
+    await publish_keys(world, await world.producer(), "abcdefghijklmnop")
+    seen = len(world.wire.payloads(low))
+    assert 0 < seen < 16
+    with pytest.raises(BrokerError, match="conflicts") as refused:
+        await world.consumer(KEYED, key_shared=KeySharedMeta(((30_000, 65_535),)))
+    assert refused.value.code is ServerError.ConsumerAssignError
+    high = await world.consumer(KEYED, key_shared=KeySharedMeta(((30_001, 65_535),)))
+    assert len(world.wire.payloads(high)) == 16 - seen
+
+
+async def test_modes_do_not_mix(world: World) -> None:
+    await world.consumer(KEYED)
+    with pytest.raises(BrokerError, match="share one mode"):
+        await world.consumer(KEYED, key_shared=KeySharedMeta(((0, 9),)))
+
+
+class Story:
+    """A random story with the promises checked after every step."""
+
+    def __init__(self) -> None:
+        self.world = World(MemoryLedgerStore())
+        self.consumers: list[Consumer] = []
+        self.held: dict[Consumer, list[tuple[int, int]]] = {}
+        self.key_of: dict[tuple[int, int], str] = {}
+        self.first_seen: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        self.acked: set[tuple[int, int]] = set()
+        self.published = 0
+        self.heard = 0
+
+    def listen(self) -> None:
+        deliveries = self.world.wire.deliveries
+        by_id = {c.consumer_id: c for c in self.consumers}
+        for consumer_id, message in deliveries[self.heard :]:
+            place = (message[0], message[1])
+            body = message[3][-12:].decode()
+            key = self.key_of.setdefault(place, body[0])
+            if place not in self.first_seen[key]:
+                self.first_seen[key].append(place)
+            holder = by_id[consumer_id]
+            self.held[holder].append(place)
+            for other, places in self.held.items():
+                if other is not holder:
+                    assert all(self.key_of[p] != key for p in places), "two hold one key"
+        self.heard = len(deliveries)
+        for places in self.first_seen.values():
+            assert places == sorted(places), "a key's messages came out of order"
+
+    def drop(self, consumer: Consumer) -> None:
+        self.consumers.remove(consumer)
+        # What it held counts as free before the others are sent it.
+        self.held.pop(consumer)
+        consumer.close()
+        self.listen()
+
+    def ack(self, consumer: Consumer, count: int) -> None:
+        places, self.held[consumer] = self.held[consumer][:count], self.held[consumer][count:]
+        self.acked |= set(places)
+        consumer.ack_individual([(*place, ()) for place in places])
+        self.listen()
+
+    def nack(self, consumer: Consumer) -> None:
+        places = self.held[consumer][-1:]
+        self.held[consumer] = self.held[consumer][:-1]
+        consumer.redeliver(places)
+        self.listen()
+
+
+steps = st.lists(
+    st.tuples(
+        st.sampled_from(["publish", "publish", "join", "leave", "ack", "ack", "flow", "nack"]),
+        st.integers(0, 11),
+    ),
+    max_size=50,
+)
+
+
+async def tell(script: list[tuple[str, int]]) -> None:
+    story = Story()
+    world = story.world
+    producer = await world.producer()
+    for what, n in script:
+        if what == "join" and len(story.consumers) < 5:
+            consumer = await world.consumer(KEYED, permits=0)
+            story.consumers.append(consumer)
+            story.held[consumer] = []
+            consumer.flow(n)
+        elif what == "publish":
+            key = "abcdef"[n % 6]
+            body = entry(f"{key}{story.published:011d}", partition_key=key)
+            producer.publish(story.published, story.published, 1, body)
+            story.published += 1
+            await world.wire.until(lambda: len(world.wire.receipts) == story.published)
+        elif story.consumers:
+            consumer = story.consumers[n % len(story.consumers)]
+            if what == "leave":
+                story.drop(consumer)
+            elif what == "ack":
+                story.ack(consumer, n)
+            elif what == "flow":
+                consumer.flow(n)
+            elif what == "nack":
+                story.nack(consumer)
+        story.listen()
+    # In the end one patient consumer gets the rest: nothing was lost on the way.
+    for consumer in list(story.consumers):
+        story.drop(consumer)
+    last = await world.consumer(KEYED, permits=0)
+    story.consumers.append(last)
+    story.held[last] = []
+    last.flow(10_000)
+    story.listen()
+    story.ack(last, 10_000)
+    assert len(story.acked) == story.published
+    assert last.subscription.backlog == 0
+
+
+@settings(deadline=None, max_examples=150, suppress_health_check=list(HealthCheck))
+@given(steps)
+def test_any_story_keeps_the_promises(script: list[tuple[str, int]]) -> None:
+    asyncio.run(tell(script))
+
+
+async def test_a_full_connection_is_passed_by(world: World) -> None:
+    stuck = Wire()
+    stuck.writable = False
+    producer = await world.producer()
+    await world.consumer(KEYED, wire=stuck)
+    free = await world.consumer(KEYED)
+    await publish_keys(world, producer, "abcdefghij")
+    assert stuck.deliveries == []
+    assert world.wire.payloads(free)

@@ -1,0 +1,128 @@
+"""Key_Shared's selectors and Failover's choice, against slow twins and known answers."""
+
+from bisect import bisect_left
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from counterpoise.broker.topic.active import active_index
+from counterpoise.broker.topic.selectors import (
+    LAST_SLOT,
+    HashRing,
+    RangesRefusedError,
+    StickyRanges,
+)
+from counterpoise.names.hashing import murmur3_32
+
+SLOTS = [1, 2, 77, 20_000, 30_001, 65_534, 65_535]
+names = st.sampled_from(["a", "b", "consumer", ""])
+
+
+def ring_twin(members: list[tuple[int, str, int]], slot: int) -> int | None:
+    """(member, name, number) in order of joining; the owner found by looking at every point."""
+    best: tuple[int, int] | None = None
+    for order, (_, name, number) in enumerate(members):
+        for n in range(100):
+            point = murmur3_32(f"{name}\0{number}\0{n}".encode()) % 65535 + 1
+            distance = (point - slot) % 65535
+            if best is None or (distance, order) < best:
+                best = (distance, order)
+    return None if best is None else members[best[1]][0]
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.lists(st.one_of(names, st.integers(0, 5)), max_size=8))
+def test_the_ring_agrees_with_looking_at_every_point(steps: list[str | int]) -> None:
+    ring: HashRing[int] = HashRing()
+    members: list[tuple[int, str, int]] = []
+    for serial, step in enumerate(steps):
+        if isinstance(step, str):
+            used = {number for _, name, number in members if name == step}
+            number = min(set(range(len(members) + 1)) - used)
+            members.append((serial, step, number))
+            ring.add(serial, step)
+        elif members:
+            gone = members.pop(step % len(members))
+            ring.remove(gone[0])
+        assert [ring.select(slot) for slot in SLOTS] == [ring_twin(members, s) for s in SLOTS]
+
+
+def test_a_newcomer_only_takes_keys_for_itself() -> None:
+    ring: HashRing[str] = HashRing()
+    for name in "abc":
+        ring.add(name, name)
+    before = {slot: ring.select(slot) for slot in range(1, 65536, 13)}
+    ring.add("d", "d")
+    after = {slot: ring.select(slot) for slot in before}
+    moved = {slot for slot in before if before[slot] != after[slot]}
+    assert all(after[slot] == "d" for slot in moved)
+    assert 0.1 < len(moved) / len(before) < 0.4
+    ring.remove("d")
+    assert {slot: ring.select(slot) for slot in before} == before
+
+
+def test_slots_stay_in_their_ranges() -> None:
+    keys = [str(n).encode() for n in range(20_000)]
+    assert {1 <= HashRing.slot(k) <= LAST_SLOT for k in keys} == {True}
+    assert {1 <= StickyRanges.slot(k) <= LAST_SLOT for k in keys} == {True}
+
+
+def test_sticky_ranges_are_inclusive_and_leave_gaps() -> None:
+    sticky: StickyRanges[str] = StickyRanges()
+    sticky.add("low", "low", [(0, 99), (200, 299)])
+    sticky.add("mid", "mid", [(100, 150)])
+    found = {slot: sticky.select(slot) for slot in (0, 99, 100, 150, 151, 199, 200, 299, 300)}
+    assert found == {
+        0: "low", 99: "low", 100: "mid", 150: "mid", 151: None,
+        199: None, 200: "low", 299: "low", 300: None,
+    }  # fmt: skip
+    sticky.remove("low")
+    assert sticky.select(50) is None
+    assert sticky.select(120) == "mid"
+
+
+@pytest.mark.parametrize(
+    ("ranges", "why"),
+    [
+        ([], "must not be empty"),
+        (None, "must not be empty"),
+        ([(5, 4)], "ascending"),
+        ([(-1, 4)], "inside"),
+        ([(0, 65536)], "inside"),
+        ([(10, 20), (20, 30)], "overlap"),
+        ([(99, 100)], "conflicts"),
+        ([(0, 1000)], "conflicts"),
+    ],
+)
+def test_ranges_that_are_refused(ranges: list[tuple[int, int]] | None, why: str) -> None:
+    sticky: StickyRanges[str] = StickyRanges()
+    sticky.add("first", "first", [(100, 200)])
+    with pytest.raises(RangesRefusedError, match=why):
+        sticky.add("second", "second", ranges)
+    assert sticky.select(150) == "first"
+    assert sticky.select(15) is None
+
+
+def test_a_partition_takes_its_turn_among_the_best_priority() -> None:
+    consumers = [(1, "a"), (0, "c"), (0, "b")]
+    chosen = [active_index(consumers, "t", partition) for partition in range(4)]
+    assert [consumers[i][1] for i in chosen] == ["b", "c", "b", "c"]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.text("abc", min_size=1, max_size=3)), min_size=1),
+    st.text(min_size=1),
+)
+@settings(deadline=None, max_examples=40)
+def test_an_unpartitioned_topic_falls_on_the_ring(
+    consumers: list[tuple[int, str]], topic: str
+) -> None:
+    best = min(priority for priority, _ in consumers)
+    group = sorted((c for c in consumers if c[0] == best), key=lambda c: c[1])
+    ring: dict[int, tuple[int, str]] = {}
+    for consumer in group:
+        ring |= {murmur3_32(f"{consumer[1]}{n}".encode()): consumer for n in range(100)}
+    points = sorted(ring)
+    at = bisect_left(points, murmur3_32(topic.encode()))
+    assert consumers[active_index(consumers, topic, -1)] == ring[points[at % len(points)]]

@@ -1,0 +1,269 @@
+"""Cursors that are moved, restored and trimmed; who is active; what blocks."""
+
+import asyncio
+import time
+
+import pytest
+
+from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.topic.dispatch import SingleActiveDispatcher
+from counterpoise.broker.topic.dispatch_shared import SharedDispatcher
+from counterpoise.broker.topic.faces import EARLIEST, LATEST, InitialPosition, SubscriptionType
+from counterpoise.broker.topic.persistent import PersistentTopic
+from counterpoise.storage.memory import MemoryLedgerStore
+from counterpoise.storage.port import Position
+from counterpoise.wire.errors import ServerError
+from tests.broker.topic.conftest import Wire, World
+
+EXCLUSIVE, SHARED = SubscriptionType.Exclusive, SubscriptionType.Shared
+FAILOVER = SubscriptionType.Failover
+
+
+async def test_seek_to_a_message_makes_it_the_next(world: World) -> None:
+    producer = await world.producer()
+    await world.publish(producer, *"abcde")
+    consumer = await world.consumer(SHARED)
+    ids = world.wire.ids(consumer)
+    consumer.ack_individual(ids)
+    await consumer.seek_to(Position(*ids[2][:2]))
+    assert world.wire.closed_consumers == [(consumer.consumer_id, None)]
+    again = await world.consumer(SHARED)
+    assert world.wire.payloads(again) == ["c", "d", "e"]
+
+
+@pytest.mark.parametrize(("where", "left"), [(EARLIEST, "abc"), (LATEST, "")])
+async def test_seek_to_an_end(world: World, where: Position, left: str) -> None:
+    await world.publish(await world.producer(), *"abc")
+    consumer = await world.consumer()
+    await consumer.seek_to(where)
+    assert world.wire.payloads(await world.consumer()) == list(left)
+
+
+@pytest.mark.parametrize(("when", "left"), [(0, "abcd"), (15, "bcd"), (20, "bcd"), (99, "")])
+async def test_seek_to_a_time(world: World, when: int, left: str) -> None:
+    producer = await world.producer()
+    for n, body in enumerate("abcd"):
+        await world.publish(producer, body, publish_time=10 * (n + 1))
+    consumer = await world.consumer()
+    await consumer.seek_to_time(when)
+    assert world.wire.payloads(await world.consumer()) == list(left)
+
+
+async def test_a_reader_starts_after_its_message_and_leaves_nothing(world: World) -> None:
+    await world.publish(await world.producer(), *"abcd")
+    ledger = world.wire.receipts[0][3]
+    reader = await world.consumer(durable=False, start_message_id=Position(ledger, 1))
+    assert world.wire.payloads(reader) == ["c", "d"]
+    topic = await world.topic()
+    assert list(topic.subscriptions) == ["s"]
+    reader.close()
+    assert list(topic.subscriptions) == []
+
+
+async def test_a_reader_inside_a_batch_gets_the_batch_again(world: World) -> None:
+    await world.publish(await world.producer(), *"ab")
+    ledger = world.wire.receipts[0][3]
+    start = {"start_message_id": Position(ledger, 0), "start_batch_index": 3}
+    assert world.wire.payloads(await world.consumer(durable=False, **start)) == ["a", "b"]
+
+
+@pytest.mark.parametrize(("start", "got"), [(EARLIEST, ["a", "b"]), (LATEST, [])])
+async def test_a_reader_starts_at_an_end(world: World, start: Position, got: list[str]) -> None:
+    await world.publish(await world.producer(), *"ab")
+    reader = await world.consumer(durable=False, start_message_id=start)
+    assert world.wire.payloads(reader) == got
+
+
+async def test_durable_and_not_durable_do_not_share_a_name(world: World) -> None:
+    await world.consumer()
+    with pytest.raises(BrokerError, match="already exists") as refused:
+        await world.consumer(durable=False)
+    assert refused.value.code is ServerError.NotAllowedError
+
+
+async def test_unsubscribing_is_refused_while_others_are_attached(world: World) -> None:
+    first, second = await world.consumer(SHARED), await world.consumer(SHARED)
+    with pytest.raises(BrokerError, match="1 other") as refused:
+        await first.unsubscribe()
+    assert refused.value.code is ServerError.ConsumerBusy
+    second.close()
+    await first.unsubscribe()
+    topic = await world.topic()
+    assert isinstance(topic, PersistentTopic)
+    assert (dict(topic.subscriptions), dict(topic.log.cursors)) == ({}, {})
+
+
+async def test_the_last_message_id(world: World) -> None:
+    consumer = await world.consumer()
+    assert consumer.last_message_id()[0].entry_id == -1
+    await world.publish(await world.producer(), *"abc")
+    last, mark = consumer.last_message_id()
+    assert last == world.wire.receipts[-1][3:]
+    consumer.ack_cumulative(*world.wire.ids(consumer)[1][:2])
+    assert consumer.last_message_id()[1].entry_id == 1
+    assert mark.entry_id == -1
+
+
+async def test_failover_serves_one_and_tells_both(world: World) -> None:
+    producer = await world.producer()
+    first = await world.consumer(FAILOVER, consumer_name="a")
+    second = await world.consumer(FAILOVER, consumer_name="b", priority_level=1)
+    await world.publish(producer, *"ab")
+    assert (world.wire.payloads(first), world.wire.payloads(second)) == (["a", "b"], [])
+    assert world.wire.active == [(first.consumer_id, True), (second.consumer_id, False)]
+    first.ack_individual(world.wire.ids(first)[:1])
+    first.close()
+    assert world.wire.active[-1] == (second.consumer_id, True)
+    assert world.wire.payloads(second) == ["b"]
+
+
+async def test_a_failover_switch_lets_acknowledgements_arrive_first(world: World) -> None:
+    producer = await world.producer()
+    old = await world.consumer(FAILOVER, consumer_name="old", priority_level=1)
+    dispatcher = old.subscription.dispatcher
+    assert isinstance(dispatcher, SingleActiveDispatcher)
+    dispatcher._switch_delay = 0.02
+    await world.publish(producer, *"ab")
+    new = await world.consumer(FAILOVER, consumer_name="new")
+    assert world.wire.payloads(new) == []
+    old.ack_individual(world.wire.ids(old))
+    await world.publish(producer, "c")
+    await world.wire.until(lambda: world.wire.payloads(new) == ["c"])
+    assert world.wire.payloads(old) == ["a", "b"]
+
+
+async def test_a_shared_consumer_is_blocked_by_what_it_does_not_acknowledge(
+    world: World,
+) -> None:
+    producer = await world.producer()
+    consumer = await world.consumer(SHARED, permits=0)
+    subscription = consumer.subscription
+    limited = SharedDispatcher(subscription.log, subscription.acks, max_unacked_consumer=4)
+    limited.consumers = list(subscription.consumers)
+    subscription.dispatcher = limited
+    await world.publish(producer, *range(10))
+    consumer.flow(100)
+    assert world.wire.payloads() == ["0", "1", "2", "3"]
+    assert consumer.blocked
+    consumer.ack_individual(world.wire.ids(consumer)[:1])
+    assert consumer.blocked
+    consumer.ack_individual(world.wire.ids(consumer)[1:2])
+    assert len(world.wire.payloads()) == 6
+
+
+async def test_a_shared_subscription_goes_round(world: World) -> None:
+    producer = await world.producer()
+    consumers = [await world.consumer(SHARED) for _ in range(3)]
+    for n in range(9):
+        await world.publish(producer, n)
+    assert [len(world.wire.payloads(c)) for c in consumers] == [3, 3, 3]
+
+
+async def test_a_better_priority_is_served_first(world: World) -> None:
+    producer = await world.producer()
+    low = await world.consumer(SHARED, priority_level=1)
+    high = await world.consumer(SHARED, permits=2)
+    await world.publish(producer, *"abcd")
+    assert world.wire.payloads(high) == ["a", "b"]
+    assert world.wire.payloads(low) == ["c", "d"]
+
+
+async def test_a_message_waits_for_its_time(world: World) -> None:
+    producer = await world.producer()
+    consumer = await world.consumer(SHARED)
+    due = int(time.time() * 1000) + 60
+    await world.publish(producer, "later", deliver_at_time=due)
+    await world.publish(producer, "now")
+    assert world.wire.payloads(consumer) == ["now"]
+    await world.wire.until(lambda: world.wire.payloads(consumer) == ["now", "later"])
+    assert time.time() * 1000 >= due - 1
+
+
+async def test_ledgers_go_once_every_subscription_is_done_with_them() -> None:
+    world = World(MemoryLedgerStore(ledger_entries=3))
+    producer = await world.producer()
+    fast = await world.consumer(subscription="fast")
+    slow = await world.consumer(subscription="slow")
+    for n in range(10):
+        await world.publish(producer, n)
+    topic = await world.topic()
+    assert isinstance(topic, PersistentTopic)
+    fast.ack_individual(world.wire.ids(fast))
+    fast.subscription.save()
+    assert topic.log.begin == 0
+    slow.ack_individual(world.wire.ids(slow)[:7])
+    slow.subscription.save()
+    assert topic.log.begin == 6
+    late = await world.consumer(subscription="late")
+    assert world.wire.payloads(late) == ["6", "7", "8", "9"]
+
+
+async def test_acknowledged_ranges_come_back_with_the_next_owner(world: World) -> None:
+    producer = await world.producer()
+    consumer = await world.consumer(SHARED)
+    await world.publish(producer, *range(10))
+    ids = world.wire.ids(consumer)
+    consumer.ack_individual([ids[n] for n in (0, 3, 4, 5, 8)])
+    await world.registry.unload_topic(world.name)
+    again = await world.consumer(SHARED)
+    assert world.wire.payloads(again) == ["1", "2", "6", "7", "9"]
+    again.ack_individual(world.wire.ids(again))
+    assert again.subscription.backlog == 0
+
+
+async def test_an_acknowledgement_from_before_the_unload_still_counts(world: World) -> None:
+    producer = await world.producer()
+    first, second = await world.consumer(SHARED), await world.consumer(SHARED)
+    await world.publish(producer, *range(4))
+    first.ack_individual([i for c in (first, second) for i in world.wire.ids(c)])
+    assert first.subscription.backlog == 0
+    assert (first.unacked, second.unacked) == (0, 0)
+
+
+async def test_create_subscription_without_a_consumer(world: World) -> None:
+    producer = await world.producer()
+    topic = await world.topic()
+    assert isinstance(topic, PersistentTopic)
+    await world.publish(producer, "a")
+    topic.create_subscription("early", InitialPosition.Earliest)
+    topic.create_subscription("late")
+    assert (topic.subscriptions["early"].backlog, topic.subscriptions["late"].backlog) == (1, 0)
+    with pytest.raises(BrokerError, match="already exists"):
+        topic.create_subscription("late")
+
+
+async def test_two_first_consumers_at_once_make_one_subscription(world: World) -> None:
+    await world.publish(await world.producer(), "a")
+    made = await asyncio.gather(*(world.consumer(SHARED, rollback_seconds=10**6) for _ in range(3)))
+    assert len({id(c.subscription) for c in made}) == 1
+
+
+async def test_a_topic_loads_once_for_all_who_ask(world: World) -> None:
+    topics = await asyncio.gather(*(world.topic() for _ in range(10)))
+    assert len(set(map(id, topics))) == 1
+    assert world.cluster.created == [world.name]
+
+
+async def test_a_topic_that_does_not_exist(world: World) -> None:
+    with pytest.raises(BrokerError, match="not found") as refused:
+        await world.registry.get(world.name, create=False)
+    assert refused.value.code is ServerError.TopicNotFound
+
+
+async def test_delete_is_refused_while_the_topic_is_in_use(world: World) -> None:
+    producer = await world.producer()
+    await world.publish(producer, "a")
+    with pytest.raises(BrokerError, match="1 connected"):
+        await world.registry.delete(world.name)
+    await world.registry.delete(world.name, force=True)
+    assert world.wire.closed_producers == [(producer.producer_id, None)]
+    assert world.cluster.created == []
+    assert world.wire.payloads(await world.consumer()) == []
+
+
+async def test_a_consumer_of_a_dead_connection_is_not_sent_anything(world: World) -> None:
+    gone = Wire()
+    consumer = await world.consumer(wire=gone)
+    consumer.close()
+    await world.publish(await world.producer(), "a")
+    assert gone.deliveries == []

@@ -26,7 +26,8 @@ class FakeBroker:
     runner: web.AppRunner
     name: str = ""
     silent: bool = False
-    updates: int = 0
+    says: Any = None
+    """Answered in place of the load report, when set."""
 
     def report(self) -> LocalBrokerData:
         stats = {b: self.cluster.loads[b] for b, o in self.cluster.owners.items() if o == self.name}
@@ -52,6 +53,10 @@ class FakeCluster:
     refuse_unload: int = 0
     lose_destination: bool = False
     """Grant the unload, but to another broker than was asked for."""
+    forget_unload: bool = False
+    """Accept the unload and do nothing."""
+    nobody_asks: bool = False
+    """Unload, and no client looks the bundle up."""
 
     @property
     def names(self) -> list[str]:
@@ -127,7 +132,7 @@ class FakeCluster:
     async def _load_report(self, broker: FakeBroker, request: web.Request) -> web.Response:
         if broker.silent:
             return web.Response(status=503, text="not now")
-        return web.json_response(broker.report().to_json())
+        return web.json_response(broker.says or broker.report().to_json())
 
     async def _owned(self, broker: FakeBroker, request: web.Request) -> web.Response:
         owned: dict[str, Any] = {b: {} for b, o in self.owners.items() if o == broker.name}
@@ -140,6 +145,10 @@ class FakeCluster:
             return web.json_response({"reason": "no"}, status=self.refuse_unload)
         destination = request.query["destinationBroker"]
         self.unloads.append((bundle, destination))
+        if self.forget_unload:
+            return web.Response(status=204)
+        if self.nobody_asks:
+            destination = ""
         if self.lose_destination:
             destination = next(n for n in self.names if n not in (destination, broker.name))
         self.owners[bundle] = destination

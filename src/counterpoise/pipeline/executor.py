@@ -64,7 +64,14 @@ class Executor:
             async with gate:
                 done(await self._carry_out(move, brokers))
 
-        await asyncio.gather(*(one(move) for move in moves))
+        tasks = [asyncio.create_task(one(move)) for move in moves]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            # When keeping an outcome fails, nothing more may happen that nobody would write down.
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _carry_out(self, move: Move, brokers: Sequence[str]) -> Outcome:
         started = self._clock_ms()

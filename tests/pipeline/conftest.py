@@ -1,0 +1,35 @@
+"""What the tests of the pipeline share: one Spark for the whole run, a cluster that is its API."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from typing import TYPE_CHECKING
+
+import aiohttp
+import pytest
+
+from counterpoise.pipeline.session import start_session, stop_session
+from tests.pipeline.fake_cluster import FakeCluster
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="session")
+def spark() -> "Iterator[SparkSession]":
+    session = start_session("local[2]", partitions=2)
+    yield session
+    stop_session(session)
+
+
+@pytest.fixture
+async def cluster() -> AsyncIterator[FakeCluster]:
+    async with FakeCluster() as made:
+        yield made
+
+
+@pytest.fixture
+async def http() -> AsyncIterator[aiohttp.ClientSession]:
+    timeout = aiohttp.ClientTimeout(total=10)
+    async with aiohttp.ClientSession(timeout=timeout) as session:
+        yield session
+    await asyncio.sleep(0)

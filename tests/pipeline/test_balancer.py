@@ -1,0 +1,266 @@
+"""Rounds seen through: verified, explained, and never done twice."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from counterpoise.pipeline.balancer import Balancer
+from counterpoise.pipeline.decide import Strategy
+from counterpoise.pipeline.executor import Executor, ExecutorOptions
+from counterpoise.pipeline.fold import Batch, FoldState, fold
+from counterpoise.pipeline.history import History, ShortHistory
+from counterpoise.pipeline.moves import Outcome, Round, Status
+from counterpoise.pipeline.tables import HistoryTables, read_table
+from tests.pipeline.fake_cluster import FakeCluster, bundle_name
+from tests.pipeline.story import START, poll
+from tests.pipeline.test_decide import strategy
+
+DO_IT = ExecutorOptions(execute=True, verify_within_s=0.3)
+KINDS_OF_HISTORY: list[Callable[[Path], History]] = [HistoryTables, lambda path: ShortHistory()]
+
+
+@pytest.fixture(params=KINDS_OF_HISTORY, ids=["tables", "short"])
+def history(request: pytest.FixtureRequest, tmp_path: Path) -> History:
+    made: History = request.param(tmp_path)
+    return made
+
+
+@pytest.fixture
+async def uneven(cluster: FakeCluster) -> FakeCluster:
+    """Three brokers, and all that there is on the first."""
+    first, _, _ = [await cluster.add_broker() for _ in range(3)]
+    for index in range(10):
+        cluster.carry(first, bundle_name(index), 9000.0 + index)
+    return cluster
+
+
+def seen(cluster: FakeCluster, number: int = 0) -> FoldState:
+    loads = {
+        broker.name: {b: s.msg_throughput_in for b, s in broker.report().last_stats.items()}
+        for broker in cluster.brokers
+    }
+    return fold(FoldState.empty(), Batch.of(poll(number, loads)))
+
+
+class Told(list[str]):
+    def __contains__(self, part: object) -> bool:
+        return any(str(part) in sentence for sentence in self)
+
+
+def balancer(
+    http: aiohttp.ClientSession,
+    history: History,
+    told: Told | None = None,
+    options: ExecutorOptions = DO_IT,
+    clock: Callable[[], int] = lambda: START + 1000,
+    by: Strategy | None = None,
+) -> Balancer:
+    executor = Executor(http, clock, options)
+    return Balancer(by or strategy(), history, executor, (Told() if told is None else told).append)
+
+
+def outcomes(history: History, made: Round) -> list[Outcome]:
+    found = [history.outcome(move.id) for move in made.moves]
+    assert None not in found
+    return [outcome for outcome in found if outcome]
+
+
+async def test_a_round_is_carried_out_verified_and_kept(
+    uneven: FakeCluster, http: aiohttp.ClientSession, history: History
+) -> None:
+    told = Told()
+    made = await balancer(http, history, told).step(seen(uneven))
+    assert made is not None
+    assert len(made.moves) > 1
+    assert sorted(uneven.unloads) == sorted((m.bundle, m.destination) for m in made.moves)
+    for outcome in outcomes(history, made):
+        assert outcome.status is Status.MOVED
+        assert outcome.owner == outcome.destination == uneven.owners[outcome.bundle]
+    assert history.round(made.poll_id) == made
+    memory = history.memory_before(made.poll_id + 1)
+    assert set(memory.recently_unloaded) == {move.bundle for move in made.moves}
+    assert memory.shedder == made.memory.shedder
+    assert f"decided {made.moves[0].bundle}" in told
+    assert f"moved {made.moves[0].bundle}" in told
+
+
+async def test_a_replay_does_nothing_twice(
+    uneven: FakeCluster, http: aiohttp.ClientSession, history: History
+) -> None:
+    state = seen(uneven)
+    await balancer(http, history).step(state)
+    unloads = list(uneven.unloads)
+    assert await balancer(http, history).step(state) is None
+    assert uneven.unloads == unloads
+
+
+class CutOffError(Exception):
+    """The process ends here."""
+
+
+@pytest.mark.parametrize("cut", ["before any move", "after one outcome", "before the memory"])
+async def test_a_round_that_was_cut_off_is_finished_and_not_repeated(
+    uneven: FakeCluster,
+    http: aiohttp.ClientSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    cut: str,
+) -> None:
+    state = seen(uneven)
+    with monkeypatch.context() as patch, pytest.raises(CutOffError):
+        first = HistoryTables(tmp_path)
+        cut_off(first, cut, patch)
+        await balancer(http, first, options=replace(DO_IT, at_once=1)).step(state)
+    left = len(uneven.unloads)
+    # The next leader has the files, and nothing else.
+    history = HistoryTables(tmp_path)
+    made = await balancer(http, history).step(state)
+    assert made is not None
+    assert len(uneven.unloads) == len(made.moves)
+    assert len({bundle for bundle, _ in uneven.unloads}) == len(made.moves)
+    assert left < len(made.moves) or cut == "before the memory"
+    assert {o.status for o in outcomes(history, made)} <= {Status.MOVED, Status.ALREADY_THERE}
+    assert history.is_complete(made.poll_id)
+
+
+def cut_off(history: HistoryTables, where: str, patch: pytest.MonkeyPatch) -> None:
+    """Let the history fail at that point."""
+    if where == "before any move":
+        keep_round = history.record_round
+
+        def after_round(made: Round) -> None:
+            keep_round(made)
+            raise CutOffError
+
+        patch.setattr(history, "record_round", after_round)
+    elif where == "after one outcome":
+        keep_outcome, kept = history.record_outcome, []
+
+        def after_outcome(outcome: Outcome) -> None:
+            if kept:
+                raise CutOffError  # carried out, but nobody wrote it down
+            kept.append(outcome)
+            keep_outcome(outcome)
+
+        patch.setattr(history, "record_outcome", after_outcome)
+    else:
+
+        def no_memory(poll_id: int, memory: object) -> None:
+            raise CutOffError
+
+        patch.setattr(history, "record_memory", no_memory)
+
+
+async def test_a_dry_run_touches_nothing_and_does_not_repeat_itself(
+    uneven: FakeCluster, http: aiohttp.ClientSession, history: History
+) -> None:
+    dry = replace(DO_IT, execute=False)
+    every_poll = strategy(interval_ms=1)
+    made = await balancer(http, history, options=dry, by=every_poll).step(seen(uneven))
+    assert made is not None
+    assert {o.status for o in outcomes(history, made)} == {Status.DRY_RUN}
+    assert uneven.unloads == []
+    again = await balancer(http, history, options=dry, by=every_poll).step(seen(uneven, 1))
+    assert again is not None
+    assert not {m.bundle for m in made.moves} & {m.bundle for m in again.moves}
+
+
+async def test_a_bundle_that_is_gone_or_there_already_is_not_unloaded(
+    uneven: FakeCluster, http: aiohttp.ClientSession, history: History
+) -> None:
+    state = seen(uneven)
+    second, third = uneven.names[1:]
+    hot = {bundle_name(9): second, bundle_name(8): third}
+    uneven.owners |= hot
+    made = await balancer(http, history).step(state)
+    assert made is not None
+    by_bundle = {o.bundle: o for o in outcomes(history, made)}
+    for bundle, owner in hot.items():
+        there = by_bundle[bundle].destination == owner
+        assert by_bundle[bundle].status is (Status.ALREADY_THERE if there else Status.GONE)
+        assert by_bundle[bundle].owner == owner
+        assert bundle not in dict(uneven.unloads)
+
+
+async def test_a_destination_that_was_lost_is_seen(
+    uneven: FakeCluster, http: aiohttp.ClientSession, history: History
+) -> None:
+    uneven.lose_destination = True
+    made = await balancer(http, history).step(seen(uneven))
+    assert made is not None
+    for outcome in outcomes(history, made):
+        assert outcome.status is Status.ELSEWHERE
+        assert outcome.owner == uneven.owners[outcome.bundle] != outcome.destination
+
+
+async def test_a_refusal_is_a_failure_with_the_clusters_words_and_may_be_tried_again(
+    uneven: FakeCluster, http: aiohttp.ClientSession, history: History
+) -> None:
+    uneven.refuse_unload = 412
+    told = Told()
+    made = await balancer(http, history, told).step(seen(uneven))
+    assert made is not None
+    assert {o.status for o in outcomes(history, made)} == {Status.FAILED}
+    assert "412" in told
+    assert "no" in outcomes(history, made)[0].error
+    assert history.memory_before(made.poll_id + 1).recently_unloaded == {}
+
+
+async def test_an_unload_that_changes_nothing_is_a_failure(
+    uneven: FakeCluster, http: aiohttp.ClientSession, history: History
+) -> None:
+    uneven.forget_unload = True
+    made = await balancer(http, history).step(seen(uneven))
+    assert made is not None
+    assert {o.status for o in outcomes(history, made)} == {Status.FAILED}
+    assert "still owns it" in outcomes(history, made)[0].error
+
+
+async def test_an_unloaded_bundle_that_nobody_asks_for_has_no_owner(
+    uneven: FakeCluster, http: aiohttp.ClientSession, history: History
+) -> None:
+    uneven.nobody_asks = True
+    made = await balancer(http, history).step(seen(uneven))
+    assert made is not None
+    assert {(o.status, o.owner) for o in outcomes(history, made)} == {(Status.UNOWNED, "")}
+
+
+async def test_a_decision_on_old_news_is_not_carried_out(
+    uneven: FakeCluster, http: aiohttp.ClientSession, history: History
+) -> None:
+    late = balancer(http, history, clock=lambda: START + 121_000)
+    made = await late.step(seen(uneven))
+    assert made is not None
+    assert {o.status for o in outcomes(history, made)} == {Status.STALE}
+    assert uneven.unloads == []
+
+
+async def test_no_round_is_made_on_polls_from_before_the_last_moves_ended(
+    uneven: FakeCluster, http: aiohttp.ClientSession, history: History
+) -> None:
+    every_poll = strategy(interval_ms=1)
+    clock = lambda: START + 9_000  # noqa: E731
+    await balancer(http, history, clock=clock, by=every_poll).step(seen(uneven))
+    assert await balancer(http, history, clock=clock, by=every_poll).step(seen(uneven, 1)) is None
+    assert await balancer(http, history, clock=clock, by=every_poll).step(seen(uneven, 2))
+
+
+async def test_the_tables_say_who_what_when_and_why(
+    uneven: FakeCluster, http: aiohttp.ClientSession, tmp_path: Path
+) -> None:
+    made = await balancer(http, HistoryTables(tmp_path)).step(seen(uneven))
+    assert made is not None
+    decisions = read_table(tmp_path, "decisions")
+    assert [row["id"] for row in decisions] == [move.id for move in made.moves]
+    assert decisions[0]["sentence"] == made.moves[0].decision.sentence
+    assert '"usage"' in decisions[0]["figures"]
+    rejections = read_table(tmp_path, "rejections")
+    assert {row["subject"] for row in rejections} >= set(uneven.names[1:])
+    assert all(row["carried_out"] for row in read_table(tmp_path, "outcomes"))
+    [row] = read_table(tmp_path, "rounds")
+    assert row["decisions"] == len(made.moves)
+    assert row["imbalance"] == pytest.approx(2.0)
+    assert read_table(tmp_path, "nothing") == []

@@ -1,0 +1,187 @@
+"""A round of decisions: when it is due, what it may choose, and that it can be repeated."""
+
+from dataclasses import replace
+
+from counterpoise.decide.placement import LeastLongTermMessageRate
+from counterpoise.decide.shedding import find_shedder
+from counterpoise.load.view import ClusterView
+from counterpoise.names.options import from_conf
+from counterpoise.pipeline.decide import Strategy, decide, imbalance, is_due
+from counterpoise.pipeline.fold import Batch, FoldState, fold
+from counterpoise.pipeline.moves import Round, RoundMemory
+from counterpoise.pipeline.options import BalanceOptions
+from counterpoise.pipeline.view import cluster_view
+from tests.pipeline.fake_cluster import bundle_name
+from tests.pipeline.story import START, Loads, poll, report
+
+HOT = {bundle_name(i): 9000.0 + i for i in range(10)}
+UNEVEN: dict[str, Loads | None] = {"b1:80": HOT, "b2:80": {bundle_name(20): 9000.0}, "b3:80": {}}
+CONF = {
+    "loadBalancerBundleUnloadMinThroughputThreshold": "0.001",
+    "loadBalancerHistoryResourcePercentage": "0.5",
+}
+
+
+def strategy(name: str = "ThresholdShedder", **balance: int) -> Strategy:
+    shedder = find_shedder(name)
+    return Strategy(
+        shedder=shedder,
+        options=from_conf(shedder.options, CONF),
+        balance=BalanceOptions(**balance),  # type: ignore[arg-type]
+    )
+
+
+def seen(*polls: dict[str, Loads | None]) -> FoldState:
+    state = FoldState.empty()
+    for number, brokers in enumerate(polls):
+        state = fold(state, Batch.of(poll(number, brokers)))
+    return state
+
+
+def sentences(made: Round) -> str:
+    return "\n".join(rejection.sentence for rejection in made.rejections)
+
+
+def test_the_view_is_the_one_that_pulsars_own_load_data_gives() -> None:
+    state = seen(UNEVEN, {**UNEVEN, "b2:80": {bundle_name(20): 100.0}})
+    ours = cluster_view(state, START, [bundle_name(3)])
+    row = {bundle: i for i, bundle in enumerate(state.averages["bundle"])}
+
+    def term(bundle: str, prefix: str) -> dict[str, float]:
+        column = lambda name: float(state.averages[f"{prefix}_{name}"][row[bundle]])  # noqa: E731
+        return {
+            "msgRateIn": column("msg_rate_in"),
+            "msgRateOut": column("msg_rate_out"),
+            "msgThroughputIn": column("msg_throughput_in"),
+            "msgThroughputOut": column("msg_throughput_out"),
+        }
+
+    def summed(loads: Loads) -> dict[str, float]:
+        sums: dict[str, float] = {}
+        for prefix in ("short", "long"):
+            for bundle in loads:
+                for name, value in term(bundle, prefix).items():
+                    key = f"{prefix}TermM{name[1:]}"
+                    sums[key] = sums.get(key, 0.0) + value
+        return sums
+
+    latest: dict[str, Loads] = {**UNEVEN, "b2:80": {bundle_name(20): 100.0}}  # type: ignore[dict-item]
+    theirs = ClusterView.from_load_data(
+        {
+            "now": START,
+            "brokerData": {
+                name: {
+                    "localData": report(loads, START + 5000 - 7).to_json(),
+                    "timeAverageData": summed(loads),
+                    "preallocatedBundleData": {},
+                }
+                for name, loads in latest.items()
+            },
+            "bundleData": {
+                bundle: {
+                    "shortTermData": term(bundle, "short"),
+                    "longTermData": term(bundle, "long"),
+                    "topics": 3,
+                }
+                for bundle in row
+            },
+            "recentlyUnloadedBundles": {bundle_name(3): START},
+        }
+    )
+    assert (ours.brokers, ours.bundles) == (theirs.brokers, theirs.bundles)
+    assert ours.members.tolist() == theirs.members.tolist()
+    assert ours.offsets.tolist() == theirs.offsets.tolist()
+    for part in ("usage", "bundle_count", "topics"):
+        assert getattr(ours.broker, part).tolist() == getattr(theirs.broker, part).tolist(), part
+    for part in ("traffic", "short_average", "long_average"):
+        mine, other = getattr(ours.broker, part), getattr(theirs.broker, part)
+        assert mine.rate().tolist() == other.rate().tolist(), part
+        assert mine.throughput().tolist() == other.throughput().tolist(), part
+    for part in ("short", "long"):
+        mine, other = getattr(ours.bundle, part), getattr(theirs.bundle, part)
+        assert mine.throughput().tolist() == other.throughput().tolist(), part
+    assert ours.bundle.recently_unloaded.tolist() == theirs.bundle.recently_unloaded.tolist()
+    assert ours.bundle.topics.tolist() == theirs.bundle.topics.tolist()
+
+
+def test_the_same_state_and_memory_give_the_same_round() -> None:
+    assert decide(seen(UNEVEN), RoundMemory(), strategy()) == decide(
+        seen(UNEVEN), RoundMemory(), strategy()
+    )
+
+
+def test_the_hot_broker_gives_bundles_to_the_others_and_the_round_does_not_pile_them_up() -> None:
+    made = decide(seen(UNEVEN), RoundMemory(), strategy())
+    assert {move.source for move in made.moves} == {"b1:80"}
+    assert {move.destination for move in made.moves} == {"b2:80", "b3:80"}
+    after = {"b1:80": sum(HOT.values()), "b2:80": 9000.0, "b3:80": 0.0}
+    for move in made.moves:
+        after[move.source] -= HOT[move.bundle]
+        after[move.destination] += HOT[move.bundle]
+    assert imbalance(after.values()) < made.imbalance / 2
+    assert all("averages" in move.decision.sentence for move in made.moves)
+
+
+def test_ids_tell_polls_and_bundles_apart() -> None:
+    first = decide(seen(UNEVEN), RoundMemory(), strategy())
+    second = decide(seen(UNEVEN, UNEVEN), RoundMemory(), strategy())
+    ids = [move.id for made in (first, second) for move in made.moves]
+    assert len(set(ids)) == len(ids)
+
+
+def test_a_silent_broker_is_given_nothing() -> None:
+    made = decide(seen(UNEVEN, {**UNEVEN, "b3:80": None}), RoundMemory(), strategy())
+    assert {move.destination for move in made.moves} == {"b2:80"}
+
+
+def test_a_bundle_that_moved_a_moment_ago_is_left_alone_for_the_grace_period() -> None:
+    state = seen(UNEVEN)
+    moved = {bundle: START - 60_000 for bundle in HOT}
+    resting = decide(state, RoundMemory(recently_unloaded=moved), strategy(grace_minutes=1))
+    assert not resting.moves
+    assert "loadBalancerSheddingGracePeriodMinutes" in sentences(resting)
+    assert resting.memory.recently_unloaded == moved
+    rested = decide(state, RoundMemory(recently_unloaded=moved), strategy(grace_ms=59_999))
+    assert rested.moves
+    assert rested.memory.recently_unloaded == {}
+
+
+def test_one_broker_alone_has_nowhere_to_move_anything() -> None:
+    made = decide(seen({"b1:80": HOT}), RoundMemory(), strategy())
+    assert not made.moves
+    assert "only one broker" in sentences(made)
+
+
+def test_a_bundle_that_would_only_move_the_problem_stays_and_says_so() -> None:
+    big = {"b1:80": {bundle_name(0): 90_000.0, bundle_name(1): 1.0}, "b2:80": {}}
+    made = decide(seen(big), RoundMemory(), strategy())
+    assert not made.moves
+    assert "split it" in sentences(made)
+    pulsars = replace(strategy(), placement=LeastLongTermMessageRate())
+    assert [m.bundle for m in decide(seen(big), RoundMemory(), pulsars).moves] == [bundle_name(0)]
+
+
+def test_the_memory_of_the_shedder_goes_through_json_and_forgets_who_left() -> None:
+    first = decide(seen(UNEVEN), RoundMemory(), strategy())
+    memory = RoundMemory.from_json(first.memory.to_json())
+    second = decide(seen(UNEVEN, {"b1:80": HOT, "b2:80": {}}), memory, strategy())
+    assert set(second.memory.shedder["usage"]) == {"b1:80", "b2:80"}
+
+
+def test_a_round_is_due_when_the_interval_is_over_and_the_last_moves_can_be_seen() -> None:
+    state, options = seen(UNEVEN), BalanceOptions(interval_minutes=1)
+    assert is_due(state, RoundMemory(), options)
+    assert not is_due(state, RoundMemory(decided_at_ms=START - 59_999), options)
+    assert is_due(state, RoundMemory(decided_at_ms=START - 60_000), options)
+    assert not is_due(state, RoundMemory(settled_at_ms=START + 1), options)
+    assert not is_due(state, RoundMemory(decided_at_ms=START), BalanceOptions(interval_ms=0))
+    assert not is_due(state, RoundMemory(), BalanceOptions(enabled=False))
+    assert not is_due(state, RoundMemory(), BalanceOptions(shedding_enabled=False))
+    assert not is_due(FoldState.empty(), RoundMemory(), options)
+
+
+def test_imbalance_is_the_largest_over_the_mean_less_one() -> None:
+    assert imbalance([3.0, 0.0, 0.0]) == 2.0
+    assert imbalance([2.0, 2.0]) == 0.0
+    assert imbalance([0.0, 0.0]) == 0.0
+    assert imbalance([]) == 0.0

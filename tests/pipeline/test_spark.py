@@ -1,0 +1,217 @@
+"""The same on Spark: number for number, decision for decision, and again after a restart."""
+
+import asyncio
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import aiohttp
+import numpy as np
+import pytest
+
+from counterpoise.pipeline.balancer import Balancer
+from counterpoise.pipeline.executor import Executor, ExecutorOptions
+from counterpoise.pipeline.fold import Batch, FoldOptions, FoldState, fold, merged
+from counterpoise.pipeline.history import ShortHistory
+from counterpoise.pipeline.landing import land
+from counterpoise.pipeline.moves import Round, Status
+from counterpoise.pipeline.rows import ReportRows
+from counterpoise.pipeline.runner import HistoryInUseError, RunSettings, SparkBalancer
+from counterpoise.pipeline.stream import fold_stream, start_query
+from counterpoise.pipeline.tables import HistoryTables, read_table
+from tests.pipeline.fake_cluster import FakeCluster, bundle_name
+from tests.pipeline.story import START, Loads, poll
+from tests.pipeline.test_decide import strategy
+from tests.pipeline.test_fold import assert_same, average
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+
+Folded = tuple[int, list[FoldState]]
+
+
+def story(polls: int = 6) -> list[ReportRows]:
+    """Three brokers: one hot, one silent for a while, one that joins late; bundles come and go."""
+    rng = np.random.default_rng(7)
+    told = []
+    for number in range(polls):
+        noise = rng.random(12).tolist()
+        hot = {bundle_name(i): 8000.0 + 900 * noise[i] for i in range(10) if i != number}
+        brokers: dict[str, Loads | None] = {
+            "b1:80": hot,
+            "b2:80": None if number == 2 else {bundle_name(20): 5000.0 * noise[10]},
+        }
+        if number > 0:
+            brokers["b3:80"] = {bundle_name(number): 3000.0} if number > 2 else {}
+        told.append(poll(number, brokers))
+    return told
+
+
+def stream(
+    spark: "SparkSession",
+    home: Path,
+    *,
+    files: int = 1,
+    shards: int = 3,
+    options: FoldOptions | None = None,
+) -> list[Folded]:
+    """Run everything that was landed through the stream, and give each batch's states."""
+    folded: list[Folded] = []
+    query = start_query(
+        fold_stream(
+            spark, home / "reports", shards=shards, files=files, options=options or FoldOptions()
+        ),
+        home / "checkpoint",
+        lambda number, states: folded.append((number, states)),
+    )
+    try:
+        query.processAllAvailable()
+    finally:
+        query.stop()
+    return folded
+
+
+def in_process(polls: Sequence[ReportRows], options: FoldOptions | None = None) -> list[FoldState]:
+    states, state = [], FoldState.empty()
+    for rows in polls:
+        state = fold(state, Batch.of(rows), options or FoldOptions())
+        states.append(merged([state]))
+    return states
+
+
+def landed(home: Path, polls: Sequence[ReportRows]) -> None:
+    for rows in polls:
+        land(home / "reports", rows)
+
+
+@pytest.fixture(scope="module")
+def streamed(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> list[Folded]:
+    """The story through Spark, a poll to a micro-batch."""
+    home = tmp_path_factory.mktemp("streamed")
+    landed(home, story())
+    return stream(spark, home)
+
+
+def test_spark_folds_number_for_number_what_the_process_folds(streamed: list[Folded]) -> None:
+    assert [number for number, _ in streamed] == list(range(6))
+    for (_, shards), expected in zip(streamed, in_process(story()), strict=True):
+        assert len(shards) == 3
+        assert_same(merged(shards), expected)
+
+
+def test_a_stream_that_is_started_again_goes_on_from_its_checkpoint(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    polls = story()
+    landed(tmp_path, polls[:3])
+    stream(spark, tmp_path, files=2)
+    landed(tmp_path, polls[3:])
+    batches = stream(spark, tmp_path, files=100)
+    assert len(batches) == 1, "the first three polls are not taken in again"
+    assert_same(merged(batches[-1][1]), in_process(polls)[-1])
+
+
+def test_the_worked_example_on_spark(spark: "SparkSession", tmp_path: Path) -> None:
+    """Rates 1 to 5 with at most 3 samples: 1, 3/2, 2, 8/3, 31/9."""
+    bundle, options = bundle_name(0), FoldOptions(short_samples=3)
+    landed(tmp_path, [poll(n, {"b1:80": {bundle: 100.0 * n}}) for n in range(1, 6)])
+    batches = stream(spark, tmp_path, files=3, options=options)
+    rates = [average(merged(shards), bundle, "short_msg_rate_in") for _, shards in batches]
+    assert rates == pytest.approx([2, 31 / 9], rel=1e-15)
+
+
+async def test_keystone_one_story_gives_the_same_decisions_inline_and_on_spark(
+    streamed: list[Folded], tmp_path: Path, http: aiohttp.ClientSession
+) -> None:
+    dry, by = ExecutorOptions(execute=False), strategy(interval_ms=5000, grace_ms=12_000)
+
+    def balancer(history: HistoryTables | ShortHistory) -> Balancer:
+        return Balancer(by, history, Executor(http, lambda: START, dry), lambda sentence: None)
+
+    inline, on_spark = ShortHistory(), HistoryTables(tmp_path)
+    rounds: list[Round | None] = [await balancer(inline).step(s) for s in in_process(story())]
+    same = [await balancer(on_spark).step(merged(shards)) for _, shards in streamed]
+    assert same == rounds
+    moves = [move for made in rounds if made for move in made.moves]
+    assert len(moves) >= 4, "the story must decide something, or this test says nothing"
+    assert len({move.poll_id for move in moves}) >= 2
+    # What is read back from the tables is what was decided, and so is the memory.
+    assert [on_spark.round(made.poll_id) for made in rounds if made] == [m for m in rounds if m]
+    assert on_spark.memory_before(START * 2) == inline.memory_before(START * 2)
+
+
+async def test_the_balancer_evens_a_cluster_out_and_lets_go(
+    spark: "SparkSession", cluster: FakeCluster, tmp_path: Path
+) -> None:
+    first, _, _ = [await cluster.add_broker() for _ in range(3)]
+    for index in range(12):
+        cluster.carry(first, bundle_name(index), 7000.0 + index)
+    told: list[str] = []
+    stop, enough = asyncio.Event(), asyncio.Event()
+
+    def tell(sentence: str) -> None:
+        told.append(sentence)
+        cluster.report_time += 1
+        if sentence.startswith("nothing to move"):
+            enough.set()
+
+    settings = RunSettings(
+        addresses=(cluster.admin_url,),
+        history=tmp_path,
+        poll_every_s=0.3,
+        executor=ExecutorOptions(execute=True),
+        shards=2,
+        compact_from=3,
+    )
+    running = asyncio.create_task(
+        SparkBalancer(settings, strategy(interval_ms=1), tell, spark=spark).run(stop)
+    )
+    done, _ = await asyncio.wait(
+        [running, asyncio.create_task(enough.wait())], return_when=asyncio.FIRST_COMPLETED
+    )
+    if running in done:
+        await running
+    with pytest.raises(HistoryInUseError, match="another balancer"):
+        await SparkBalancer(settings, strategy(), tell, spark=spark).run(stop)
+    stop.set()
+    await running
+    loads = cluster.throughputs().values()
+    assert max(loads) / (sum(loads) / 3) - 1 < 0.4
+    outcomes = read_table(tmp_path, "outcomes")
+    assert {row["status"] for row in outcomes} == {Status.MOVED.value}
+    assert len(cluster.unloads) == len({row["id"] for row in outcomes})
+
+
+async def test_the_command_balances_once_and_leaves_no_process(
+    cluster: FakeCluster, tmp_path: Path
+) -> None:
+    import sys
+
+    import psutil
+
+    first, _ = [await cluster.add_broker() for _ in range(2)]
+    for index in range(4):
+        cluster.carry(first, bundle_name(index), 20_000.0)
+    words = f"balance --admin-url {cluster.admin_url} --history {tmp_path} --interval 1s"
+    setting = "loadBalancerBundleUnloadMinThroughputThreshold=0.001"
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "counterpoise.app.main", *words.split(), "--set", setting),
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    said = []
+    while line := (await process.stdout.readline()).decode():
+        said.append(line)
+        if "dry run public" in line:
+            break
+    children = psutil.Process(process.pid).children(recursive=True)
+    assert any("java" in child.name() for child in children), said
+    process.send_signal(signal.SIGTERM)
+    rest = (await process.stdout.read()).decode()
+    assert await process.wait() == 0, "".join(said) + rest
+    assert "stopped" in rest
+    assert [c for c in children if c.is_running() and c.status() != "zombie"] == []
+    assert cluster.unloads == []

@@ -114,7 +114,7 @@ def extensible_case(rng: Random) -> dict[str, Any]:
                 "owned": [b for b in bundles if rng.random() < 0.97],
                 "splitting": splitting,
                 "counts": counts,
-                "topics": {b: _topics(rng, numbers) for b in bundles},
+                "topics": {b: _topics(rng, numbers, b) for b in bundles},
             }
         )
     return {"op": "split-extensible", "mode": mode, "conf": settings(rng, "split"), "lines": lines}
@@ -150,10 +150,15 @@ def _topic(rng: Random, numbers: Numbers, rate: float, throughput: float) -> Any
     }
 
 
-def _topics(rng: Random, numbers: Numbers) -> dict[str, Any]:
-    count = rng.choice((0, 2, 3, 10))
-    names = (f"persistent://t/ns/x-{rng.randrange(10**6)}" for _ in range(count))
-    return {name: _topic(rng, numbers, 3000.0, 1e7) for name in names}
+def _topics(rng: Random, numbers: Numbers, bundle: str) -> dict[str, Any]:
+    """Topics of a bundle: a cut outside it would end in an exception in Pulsar."""
+    low, high = (int(bound, 16) for bound in bundle.rpartition("/")[2].split("_"))
+    names = (f"persistent://t/ns/x-{rng.randrange(10**6)}" for _ in range(rng.choice((0, 4, 20))))
+    return {
+        name: _topic(rng, numbers, 3000.0, 1e7)
+        for name in names
+        if low < crc32(name.encode()) < high
+    }
 
 
 def _stats(rng: Random, numbers: Numbers) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from counterpoise.decide.splitting.modular import find_bundles_to_split
 from counterpoise.decide.splitting.request import SplitPoints, TopicLoad
 from counterpoise.load.average import BundleData
 from counterpoise.load.report import LocalBrokerData, NamespaceBundleStats
-from counterpoise.names.bundle import BundleName
+from counterpoise.names.bundle import BundleName, BundleRange
 from counterpoise.names.options import from_conf
 from tests.conformance.ours.shedding import conf_text
 from tests.conformance.suite import Answer, Case

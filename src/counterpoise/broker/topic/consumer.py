@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from counterpoise.broker.topic.faces import Acked, ConsumerSink, Delivery, SubscribeRequest
+from counterpoise.broker.topic.lookback import last_batch_index
 from counterpoise.broker.topic.meter import Meter
 from counterpoise.storage.port import Position
 
@@ -23,6 +24,7 @@ class Consumer:
     """
 
     __slots__ = (
+        "_totals",
         "blocked",
         "closed",
         "connected_since",
@@ -57,6 +59,7 @@ class Consumer:
         self.blocked = False
         self.closed = False
         self.meter = Meter(time.monotonic())
+        self._totals = (self.meter, subscription.meter, subscription.topic_meter)
         self.msgs_redelivered = 0
         self.msgs_acked = 0
         self.connected_since = time.time()
@@ -94,6 +97,10 @@ class Consumer:
         """Delete the subscription; refused while other consumers are attached."""
         await self.subscription.unsubscribe(self, force=force)
 
+    async def last_batch_index(self) -> int:
+        """Index of the last message inside the topic's last entry; -1 if that is no batch."""
+        return await last_batch_index(self.subscription.log)
+
     def last_message_id(self) -> tuple[Position, Position]:
         """The topic's last entry, and this subscription's mark-delete position."""
         return self.subscription.last_message_id()
@@ -106,9 +113,7 @@ class Consumer:
 
     def send(self, deliveries: Sequence[Delivery], messages: int, size: int) -> None:
         """Hand a burst to the connection (for dispatchers)."""
-        self.meter.messages += messages
-        self.meter.bytes += size
-        total = self.subscription.meter
-        total.messages += messages
-        total.bytes += size
+        for total in self._totals:
+            total.messages += messages
+            total.bytes += size
         self.sink.deliver(self.consumer_id, self.partition, deliveries)

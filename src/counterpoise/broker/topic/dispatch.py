@@ -98,6 +98,11 @@ class SingleActiveDispatcher(Dispatcher):
         self._serving: Consumer | None = None
         self._switch: asyncio.TimerHandle | None = None
 
+    @property
+    def active(self) -> Consumer | None:
+        """Who is sent messages now."""
+        return self._serving
+
     def is_active(self, consumer: Consumer) -> bool:
         """Whether the consumer is the one served (or about to be)."""
         return consumer is self._active

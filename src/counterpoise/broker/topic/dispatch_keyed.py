@@ -150,7 +150,7 @@ class KeySharedDispatcher(SharedDispatcher):
             self.read_index = index + 1
             if self.acks.is_acked(index):
                 continue
-            slot = self.selector.slot(_key_of(chunk.entries[index - chunk.first]))
+            slot = self.selector.slot(key_of(chunk.entries[index - chunk.first]))
             self._slots[index] = slot
             if self._is_delayed(chunk, index):
                 continue
@@ -242,7 +242,8 @@ class _Burst:
             self.deliveries, self.messages, self.size = [], 0, 0
 
 
-def _key_of(entry: bytes) -> bytes:
+def key_of(entry: bytes) -> bytes:
+    """The key that decides the consumer of an entry."""
     try:
         return sticky_key(metadata_of(entry))
     except (BadEntry, ValueError):

@@ -141,7 +141,7 @@ class SharedDispatcher(Dispatcher):
         """Whether the consumer can be sent something."""
         return consumer.permits > 0 and not consumer.blocked and consumer.sink.writable
 
-    def _next(self) -> Consumer | None:
+    def next_ready(self) -> Consumer | None:
         """Whose turn it is: round robin inside the best priority that has someone ready."""
         consumers = self.consumers
         count = len(consumers)
@@ -161,7 +161,7 @@ class SharedDispatcher(Dispatcher):
         if self.closed:
             return
         while (self._replay or self.read_index < self.log.end) and self.unacked < self._max_unacked:
-            consumer = self._next()
+            consumer = self.next_ready()
             if consumer is None or not self._serve(consumer):
                 return
 

@@ -14,10 +14,10 @@ from counterpoise.broker.topic.faces import (
     InitialPosition,
     SubscribeRequest,
 )
+from counterpoise.broker.topic.lookback import first_published_at
 from counterpoise.broker.topic.producer import Producer
 from counterpoise.broker.topic.subscription import (
     Subscription,
-    first_published_at,
     restored_acks,
 )
 from counterpoise.broker.topic.topic import Topic
@@ -141,6 +141,7 @@ class PersistentTopic(Topic):
             acks,
             durable=request is None or request.durable,
             properties=properties,
+            meter_out=self.meter_out,
             on_ended=self._subscription_ended,
             on_advanced=self._trim,
         )
@@ -167,12 +168,9 @@ class PersistentTopic(Topic):
             since = int((time.time() - request.rollback_seconds) * 1000)
             return await first_published_at(self.log, since)
         if request.start_message_id is not None and not request.durable:
-            index = self._index_of(request.start_message_id)
-            # A reader starts after its message id, unless it is inside a batch that goes on:
-            # then the client drops what it has seen.
-            known = self.log.begin <= index < self.log.end
-            exact = known and self.log.position(index) == request.start_message_id
-            return index + 1 if exact and request.start_batch_index < 0 else index
+            # At the message itself, not after it: the client drops what it has seen, which may be
+            # a part of a batch only.
+            return self._index_of(request.start_message_id)
         if request.initial_position is InitialPosition.Earliest:
             return self.log.begin
         return self.log.end

@@ -19,11 +19,14 @@ from counterpoise.broker.topic.faces import (
     SubscribeRequest,
     SubscriptionType,
 )
+from counterpoise.broker.topic.lookback import first_published_at
 from counterpoise.broker.topic.meter import Meter
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.port import CursorState, Log, Position
-from counterpoise.wire.entry import metadata_of
 from counterpoise.wire.errors import ServerError
+
+NewDispatcher = Callable[[Log[Any], AckState, SubscribeRequest, TopicName], Dispatcher]
+"""Makes the dispatcher that a request's subscription type needs."""
 
 CUMULATIVE = frozenset({SubscriptionType.Exclusive, SubscriptionType.Failover})
 """The types that may acknowledge everything up to an entry at once."""
@@ -48,8 +51,10 @@ class Subscription:
         *,
         durable: bool,
         properties: Mapping[str, str],
+        meter_out: Meter,
         on_ended: Callable[[str], None],
         on_advanced: Callable[[], None],
+        new_dispatcher: NewDispatcher | None = None,
     ) -> None:
         """``on_ended`` is told when the subscription is deleted or a reader has left.
 
@@ -65,8 +70,10 @@ class Subscription:
         self.type = SubscriptionType.Exclusive
         self.dispatcher: Dispatcher | None = None
         self.meter = Meter(time.monotonic())
+        self.topic_meter = meter_out
         self._on_ended = on_ended
         self._on_advanced = on_advanced
+        self._dispatcher_for = new_dispatcher or _stored_dispatcher
         self._dirty = False
         self._closed = False
 
@@ -107,7 +114,7 @@ class Subscription:
     def _new_dispatcher(self, request: SubscribeRequest) -> Dispatcher:
         if self.dispatcher is not None:
             self.dispatcher.close()
-        return new_dispatcher(self.log, self.acks, request, self.topic)
+        return self._dispatcher_for(self.log, self.acks, request, self.topic)
 
     def remove(self, consumer: Consumer) -> None:
         """Detach a consumer."""
@@ -168,6 +175,7 @@ class Subscription:
 
     async def seek_to(self, position: Position) -> None:
         """Make ``position`` the next entry to be sent."""
+        self._check_stored()
         if position.ledger_id < 0:
             index = self.log.begin
         else:
@@ -176,7 +184,14 @@ class Subscription:
 
     async def seek_to_time(self, publish_time_ms: int) -> None:
         """Make the first entry published at or after this time the next to be sent."""
+        self._check_stored()
         self._reset(await first_published_at(self.log, publish_time_ms))
+
+    def _check_stored(self) -> None:
+        if not self.topic.is_persistent:
+            raise BrokerError(
+                ServerError.NotAllowedError, f"{self.topic} stores nothing: it cannot be sought"
+            )
 
     def _reset(self, index: int) -> None:
         self.acks.reset(index - 1)
@@ -251,7 +266,7 @@ class Subscription:
         self.stop()
 
 
-def new_dispatcher(
+def _stored_dispatcher(
     log: Log[Any], acks: AckState, request: SubscribeRequest, topic: TopicName
 ) -> Dispatcher:
     """The dispatcher of a subscription type over stored entries."""
@@ -270,19 +285,3 @@ def restored_acks(log: Log[Any], state: CursorState) -> AckState:
 
     ranges = [(log.index(first), after(last) - 1) for first, last in state.acked]
     return AckState(after(state.mark_delete) - 1, ranges)
-
-
-async def first_published_at(log: Log[Any], publish_time_ms: int) -> int:
-    """Index of the first entry published at or after this time, by binary search.
-
-    As Pulsar's ``PersistentMessageFinder`` it relies on publish times that do not fall.
-    """
-    low, high = log.begin, log.end
-    while low < high:
-        middle = (low + high) // 2
-        chunk = log.cached(middle) or await log.read(middle, 1)
-        if metadata_of(chunk.entries[middle - chunk.first]).publish_time < publish_time_ms:
-            low = middle + 1
-        else:
-            high = middle
-    return low

@@ -32,6 +32,7 @@ class Topic(ABC):
         self.name = name
         self.producers = ProducerSet()
         self.meter_in = Meter(time.monotonic())
+        self.meter_out = Meter(time.monotonic())
         self.created = time.time()
         self.closing = False
         self._new_producer_name = new_producer_name
@@ -95,6 +96,7 @@ class Topic(ABC):
     def sample(self, now: float) -> None:
         """Recompute the rates; ``now`` in seconds of the monotonic clock."""
         self.meter_in.sample(now)
+        self.meter_out.sample(now)
         for producer in self.producers.all():
             producer.meter.sample(now)
         for subscription in self.subscriptions.values():

@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 from counterpoise.broker.errors import BrokerError
 from counterpoise.broker.topic.faces import Ownership, TopicCatalog
+from counterpoise.broker.topic.nonpersistent import NonPersistentTopic
 from counterpoise.broker.topic.persistent import PersistentTopic
 from counterpoise.broker.topic.topic import Topic
 from counterpoise.names.bundle import BundleName
@@ -81,11 +82,21 @@ class TopicRegistry:
             topic.check_open()
             return topic
         self._check_owned(name)
+        if not name.is_persistent:
+            if not create:
+                raise _not_found(name)
+            return self._begin(name)
         if not await self._catalog.exists(name):
             if not create:
-                raise BrokerError(ServerError.TopicNotFound, f"Topic {name} not found")
+                raise _not_found(name)
             await self._catalog.create(name)
         return await self._open(name)
+
+    def _begin(self, name: TopicName) -> Topic:
+        topic = NonPersistentTopic(name, self._new_producer_name)
+        topic.start()
+        self._topics[name] = topic
+        return topic
 
     async def _open(self, name: TopicName) -> Topic:
         topic = PersistentTopic(name, new_producer_name=self._new_producer_name, on_lost=self._lost)
@@ -163,8 +174,8 @@ class TopicRegistry:
             await topic.quiesce()
             self._topics.pop(name, None)
             topic.disconnect(None)
-        await self._catalog.delete(name)
         if name.is_persistent:
+            await self._catalog.delete(name)
             await self._store.delete(log_name(name))
 
     def sample_rates(self) -> None:
@@ -189,6 +200,10 @@ class TopicRegistry:
         for topic in self._topics.values():
             topic.closing = True
         self._topics.clear()
+
+
+def _not_found(name: TopicName) -> BrokerError:
+    return BrokerError(ServerError.TopicNotFound, f"Topic {name} not found")
 
 
 def log_name(topic: TopicName) -> str:

@@ -1,0 +1,58 @@
+"""Non-persistent topics: straight to who has permits, or dropped."""
+
+import pytest
+
+from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.topic.faces import EARLIEST, SubscriptionType
+from counterpoise.broker.topic.nonpersistent import NonPersistentTopic
+from counterpoise.names.topic import TopicName
+from counterpoise.wire.errors import ServerError
+from tests.broker.topic.conftest import World
+
+NAME = TopicName.parse("non-persistent://t/n/x")
+
+
+@pytest.fixture
+async def volatile(world: World) -> World:
+    world.name = NAME
+    return world
+
+
+@pytest.mark.parametrize("kind", list(SubscriptionType))
+async def test_only_what_is_published_now_and_fits(volatile: World, kind: SubscriptionType) -> None:
+    producer = await volatile.producer()
+    await volatile.publish(producer, "before")
+    consumer = await volatile.consumer(kind, permits=2)
+    await volatile.publish(producer, *"abc")
+    assert volatile.wire.payloads() == ["a", "b"]
+    consumer.flow(1)
+    await volatile.publish(producer, "d")
+    assert volatile.wire.payloads() == ["a", "b", "d"]
+    topic = await volatile.topic()
+    assert isinstance(topic, NonPersistentTopic)
+    assert topic.dropped == 1
+    assert (topic.meter_in.messages, topic.meter_out.messages) == (5, 3)
+    assert consumer.subscription.backlog == 0
+    consumer.ack_individual(volatile.wire.ids(consumer))
+    consumer.redeliver()
+
+
+async def test_every_subscription_gets_it(volatile: World) -> None:
+    one = await volatile.consumer(subscription="one")
+    two = await volatile.consumer(subscription="two")
+    await volatile.publish(await volatile.producer(), "a")
+    assert volatile.wire.payloads(one) == volatile.wire.payloads(two) == ["a"]
+
+
+async def test_nothing_is_kept(volatile: World) -> None:
+    consumer = await volatile.consumer()
+    with pytest.raises(BrokerError, match="cannot be sought"):
+        await consumer.seek_to(EARLIEST)
+    assert await consumer.last_batch_index() == -1
+    consumer.close()
+    assert dict((await volatile.topic()).subscriptions) == {}
+    assert not await volatile.store.exists("t/n/non-persistent/x")
+    await volatile.registry.delete(NAME)
+    with pytest.raises(BrokerError) as refused:
+        await volatile.registry.get(NAME, create=False)
+    assert refused.value.code is ServerError.TopicNotFound

@@ -1,0 +1,79 @@
+"""Who may produce at the same time (PIP-68)."""
+
+import pytest
+
+from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.topic.faces import AccessMode, ProducerRequest
+from counterpoise.wire.errors import ServerError
+from tests.broker.topic.conftest import Wire, World, entry
+
+
+async def test_an_exclusive_producer_keeps_others_out(world: World) -> None:
+    first = await world.producer(access_mode=AccessMode.Exclusive)
+    assert first.topic_epoch == 1
+    with pytest.raises(BrokerError, match="existing exclusive producer") as busy:
+        await world.producer()
+    assert busy.value.code is ServerError.ProducerBusy
+    with pytest.raises(BrokerError) as fenced:
+        await world.producer(access_mode=AccessMode.Exclusive)
+    assert fenced.value.code is ServerError.ProducerFenced
+    first.close()
+    assert (await world.producer(access_mode=AccessMode.Exclusive)).topic_epoch == 2
+
+
+async def test_exclusive_access_is_refused_to_whom_others_are_before(world: World) -> None:
+    await world.producer()
+    with pytest.raises(BrokerError, match="existing shared producers") as fenced:
+        await world.producer(access_mode=AccessMode.Exclusive)
+    assert fenced.value.code is ServerError.ProducerFenced
+
+
+async def test_who_waits_is_told_when_it_is_its_turn(world: World) -> None:
+    first = await world.producer(access_mode=AccessMode.WaitForExclusive)
+    second = await world.producer(access_mode=AccessMode.WaitForExclusive)
+    assert (first.ready, second.ready) == (True, False)
+    second.publish(0, 0, 1, entry("too early"))
+    assert world.wire.errors[0][2].code is ServerError.ProducerFenced
+    first.close()
+    assert world.wire.ready == [(second.producer_id, 2)]
+    await world.publish(second, "now")
+
+
+async def test_who_leaves_while_waiting_is_forgotten(world: World) -> None:
+    first = await world.producer(access_mode=AccessMode.Exclusive)
+    waiting = await world.producer(access_mode=AccessMode.WaitForExclusive)
+    waiting.close()
+    first.close()
+    assert world.wire.ready == []
+    await world.producer()
+
+
+async def test_fencing_throws_the_others_out(world: World) -> None:
+    shared = await world.producer()
+    usurper = await world.producer(access_mode=AccessMode.ExclusiveWithFencing)
+    assert world.wire.closed_producers == [(shared.producer_id, None)]
+    shared.publish(0, 0, 1, entry("ignored"))
+    await world.publish(usurper, "taken")
+    assert [r[0] for r in world.wire.receipts] == [usurper.producer_id]
+    shared.close()
+
+
+async def test_an_old_epoch_is_refused(world: World) -> None:
+    first = await world.producer(access_mode=AccessMode.Exclusive)
+    first.close()
+    (await world.producer(access_mode=AccessMode.Exclusive)).close()
+    with pytest.raises(BrokerError, match="Current epoch: 2, Producer epoch: 1"):
+        await world.producer(access_mode=AccessMode.Exclusive, topic_epoch=1)
+    again = await world.producer(access_mode=AccessMode.Exclusive, topic_epoch=2)
+    assert again.topic_epoch == 2
+
+
+async def test_a_producer_comes_again_on_its_own_connection(world: World) -> None:
+    topic = await world.topic()
+    first = topic.add_producer(ProducerRequest(7, name="me", epoch=0), world.wire)
+    second = topic.add_producer(ProducerRequest(7, name="me", epoch=1), world.wire)
+    assert first.closed
+    first.close()
+    await world.publish(second, "a")
+    with pytest.raises(BrokerError, match="'me' is already connected"):
+        topic.add_producer(ProducerRequest(7, name="me", epoch=2), Wire())

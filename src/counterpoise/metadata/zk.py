@@ -36,6 +36,9 @@ from counterpoise.metadata.port import (
 from counterpoise.metadata.zk_session import SessionWatch
 from counterpoise.metadata.zk_watch import SubtreeWatch
 
+_RECONNECT_MAX_S: Final = 1.0
+"""Longest pause between two tries to reach a server again; kazoo's own grows to a minute."""
+
 _WRITE_ROUNDS: Final = 8
 """How often an unconditional write chases a node that others create and delete meanwhile."""
 
@@ -50,7 +53,10 @@ class ZooKeeperStore:
         self._address = address
         self._operation_timeout_s = operation_timeout_s
         self._client: Any = KazooClient(
-            hosts=address, timeout=session_timeout_s, logger=_quiet_logger()
+            hosts=address,
+            timeout=session_timeout_s,
+            connection_retry={"max_tries": -1, "delay": 0.05, "max_delay": _RECONNECT_MAX_S},
+            logger=_quiet_logger(),
         )
         self._loop = asyncio.get_running_loop()
         self._listeners: Final = Listeners[Notification]()

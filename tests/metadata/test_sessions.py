@@ -1,0 +1,160 @@
+"""What a lost connection and a lost session look like, on the real ZooKeeper and in memory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from kazoo.client import KazooClient
+
+from counterpoise.app.zookeeper import ZooKeeper
+from counterpoise.metadata import (
+    InvalidMetadataUrl,
+    MemoryTree,
+    MetadataStore,
+    Notification,
+    SessionEvent,
+    StoreUnavailable,
+    open_store,
+)
+from counterpoise.metadata.zk import ZooKeeperStore
+
+LOST_AND_BACK = [SessionEvent.SESSION_LOST, SessionEvent.SESSION_REESTABLISHED]
+
+
+class Events:
+    def __init__(self, store: MetadataStore) -> None:
+        self.queue: asyncio.Queue[SessionEvent] = asyncio.Queue()
+        store.subscribe_session(self.queue.put_nowait)
+
+    async def until(self, last: SessionEvent) -> list[SessionEvent]:
+        seen: list[SessionEvent] = []
+        async with asyncio.timeout(20):
+            while last not in seen:
+                seen.append(await self.queue.get())
+        return seen
+
+
+async def test_a_session_that_expires_in_memory() -> None:
+    store = MemoryTree().open()
+    await store.put("/e", b"", ephemeral=True)
+    events = Events(store)
+    store.expire()
+    assert await events.until(SessionEvent.SESSION_REESTABLISHED) == LOST_AND_BACK
+    assert await store.get("/e") is None
+    await store.put("/e", b"", ephemeral=True)
+    found = await store.get("/e")
+    assert found is not None
+    assert found.mine
+
+
+@pytest.fixture
+async def own_zookeeper(tmp_path: Path) -> AsyncIterator[ZooKeeper]:
+    """A server that a test may kill; it keeps its port and data."""
+    server = await asyncio.to_thread(ZooKeeper.start, tmp_path)
+    yield server
+    await asyncio.to_thread(server.stop)
+
+
+@pytest.mark.zookeeper
+async def test_an_expired_session_is_told_and_replaced(zookeeper: ZooKeeper) -> None:
+    url = f"{zookeeper.metadata_url}/expiry"
+    store = await open_store(url, session_timeout_s=4)
+    watcher = await open_store(url)
+    assert isinstance(store, ZooKeeperStore)
+    await store.put("/e", b"", ephemeral=True)
+    events = Events(store)
+    vanished = asyncio.Event()
+    watcher.subscribe(lambda change: vanished.set() if change.kind.value == "deleted" else None)
+    # Closing a second connection of the same session ends the session on the server.
+    twin = KazooClient(hosts=zookeeper.address, client_id=store._client.client_id)
+    await asyncio.to_thread(twin.start)
+    await asyncio.to_thread(twin.stop)
+    async with asyncio.timeout(20):
+        await vanished.wait()
+    seen = await events.until(SessionEvent.SESSION_REESTABLISHED)
+    assert [each for each in seen if each in LOST_AND_BACK] == LOST_AND_BACK
+    heard: asyncio.Queue[Notification] = asyncio.Queue()
+    store.subscribe(heard.put_nowait)
+    await store.put("/e", b"again", ephemeral=True)
+    found = await store.get("/e")
+    assert found is not None
+    assert found.mine
+    async with asyncio.timeout(10):
+        assert (await heard.get()).path == "/e", "the new session has no watch"
+    await store.close()
+    await watcher.close()
+    await asyncio.to_thread(twin.close)
+
+
+@pytest.mark.zookeeper
+async def test_a_server_that_comes_back_in_time_keeps_the_session(
+    own_zookeeper: ZooKeeper, tmp_path: Path
+) -> None:
+    store = await open_store(own_zookeeper.metadata_url, session_timeout_s=20)
+    await store.put("/e", b"", ephemeral=True)
+    events = Events(store)
+    await asyncio.to_thread(own_zookeeper.kill)
+    assert await events.until(SessionEvent.CONNECTION_LOST) == [SessionEvent.CONNECTION_LOST]
+    assert not store.connected
+    again = await asyncio.to_thread(ZooKeeper.start, tmp_path, own_zookeeper.port)
+    try:
+        assert await events.until(SessionEvent.RECONNECTED) == [SessionEvent.RECONNECTED]
+        found = await store.get("/e")
+        assert found is not None
+        assert found.mine
+        heard: asyncio.Queue[Notification] = asyncio.Queue()
+        store.subscribe(heard.put_nowait)
+        await store.put("/after", b"")
+        async with asyncio.timeout(10):
+            assert (await heard.get()).path == "/after", "the watch was not set up again"
+    finally:
+        await store.close()
+        await asyncio.to_thread(again.stop)
+
+
+@pytest.mark.zookeeper
+async def test_a_session_cut_off_for_too_long_counts_as_lost(own_zookeeper: ZooKeeper) -> None:
+    store = await open_store(own_zookeeper.metadata_url, session_timeout_s=1, operation_timeout_s=2)
+    events = Events(store)
+    await asyncio.to_thread(own_zookeeper.kill)
+    assert await events.until(SessionEvent.SESSION_LOST) == [
+        SessionEvent.CONNECTION_LOST,
+        SessionEvent.SESSION_LOST,
+    ]
+    with pytest.raises(StoreUnavailable, match="/a"):
+        await store.put("/a", b"")
+    await store.close()
+
+
+@pytest.mark.zookeeper
+async def test_two_chroots_do_not_see_each_other(zookeeper: ZooKeeper) -> None:
+    one = await open_store(f"{zookeeper.metadata_url}/one")
+    two = await open_store(f"{zookeeper.metadata_url}/two")
+    whole = await open_store(zookeeper.metadata_url)
+    heard: asyncio.Queue[Notification] = asyncio.Queue()
+    two.subscribe(heard.put_nowait)
+    await one.put("/x", b"1")
+    assert await two.get("/x") is None
+    found = await whole.get("/one/x")
+    assert found is not None
+    assert found.value == b"1"
+    await two.put("/y", b"")
+    await two.put("/z", b"")
+    async with asyncio.timeout(10):
+        assert [(await heard.get()).path for _ in range(2)] == ["/y", "/z"]
+    for store in (one, two, whole):
+        await store.close()
+
+
+async def test_nobody_answers_at_the_address() -> None:
+    with pytest.raises(StoreUnavailable, match=r"127\.0\.0\.1:1"):
+        await open_store("zk:127.0.0.1:1", operation_timeout_s=0.5)
+
+
+@pytest.mark.parametrize("url", ["", "zk", "zk:", "etcd:host:1", "memory", "127.0.0.1:2181"])
+async def test_what_is_no_metadata_url(url: str) -> None:
+    with pytest.raises(InvalidMetadataUrl, match="zk:host:port"):
+        await open_store(url)

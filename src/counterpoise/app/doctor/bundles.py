@@ -69,7 +69,7 @@ def bandwidth_overflow(setup: Setup) -> Iterator[Finding]:
         "the bandwidth limit overflows",
         f"{mbytes} MiB/s become {limit} bytes/s in 32 bits: "
         + (
-            "every busy bundle with two topics is above it, and is split until the namespace is full."
+            "every busy bundle of two topics is above it, and split until the namespace is full."
             if limit <= 0
             else "bundles are split at that instead."
         ),

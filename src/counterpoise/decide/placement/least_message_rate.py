@@ -45,7 +45,8 @@ class LeastLongTermMessageRate:
             return nobody(None, rejections)
         limit = options.overloaded_threshold_percentage / 100.0
         usage = view.weighted_usage(options.weights.modular)[rows]
-        rate = view.broker.preallocated_rate[rows] + view.broker.long_average.rate(rows)
+        with np.errstate(all="ignore"):
+            rate = view.broker.preallocated_rate[rows] + view.broker.long_average.rate(rows)
         score = np.where(usage > limit, np.inf, rate)
         least = float(np.fmin.reduce(score, initial=np.inf))
         admissible = tuple(names[i] for i in np.flatnonzero(score == least).tolist()) or tuple(

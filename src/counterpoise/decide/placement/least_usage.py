@@ -108,7 +108,8 @@ def _smooth(
 ) -> Floats:
     old = np.array([memory.get(name, np.nan) for name in names])
     forgets = fresh | np.array([name not in memory for name in names], dtype=np.bool_)
-    smoothed: Floats = np.where(forgets, usage, old * history + (1 - history) * usage)
+    with np.errstate(all="ignore"):
+        smoothed: Floats = np.where(forgets, usage, old * history + (1 - history) * usage)
     return smoothed
 
 
@@ -119,9 +120,10 @@ def _below_average(
     options: PlacementOptions,
     rng: Random | None,
 ) -> Placement[None]:
-    average = sum_in_order(usage) / len(names) if names else 0.0
     margin = options.average_difference_percentage
-    below = usage + margin / 100.0 <= average
+    with np.errstate(all="ignore"):
+        average = sum_in_order(usage) / len(names) if names else 0.0
+        below = usage + margin / 100.0 <= average
     best = np.flatnonzero(below).tolist()
     percent = average * 100
     setting = "loadBalancerAverageResourceUsageDifferenceThresholdPercentage"

@@ -1,0 +1,262 @@
+"""The scenarios of Pulsar's ``ModularLoadManagerStrategyTest``, and what they leave out."""
+
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from counterpoise.decide.placement import (
+    PLACEMENTS,
+    PlacementOptions,
+    place_by_store_usage,
+    placement_strategy,
+)
+from counterpoise.decide.placement.round_robin import Turn
+from counterpoise.decide.weights import ResourceWeights
+from counterpoise.names.options import INT32_MAX
+
+from .views import view_of
+
+BUNDLE = "t/n/0x00000000_0xffffffff"
+DEFAULTS = PlacementOptions()
+RATE, USAGE, TURNS, AVG = PLACEMENTS.values()
+
+
+def choose(strategy, view, candidates, memory=None, options=DEFAULTS, rng=None):
+    memory = strategy.initial_memory() if memory is None else memory
+    return strategy.place(BUNDLE, candidates, view, memory, options, rng)
+
+
+@pytest.mark.parametrize(
+    ("brokers", "weights", "chosen"),
+    [
+        ({"1": {"long_rate": 100}, "2": {"long_rate": 200}, "3": {"long_rate": 300}}, {}, "1"),
+        ({"1": {"long_rate": 400}, "2": {"long_rate": 200}, "3": {"long_rate": 300}}, {}, "2"),
+        (
+            {
+                "1": {"long_rate": 400},
+                "2": {"long_rate": 200, "cpu": 90},
+                "3": {"long_rate": 300},
+            },
+            {},
+            "3",
+        ),
+        (
+            {
+                "1": {"long_rate": 400},
+                "2": {"long_rate": 200, "cpu": 90},
+                "3": {"long_rate": 300},
+            },
+            {"cpu": 0.0},
+            "2",
+        ),
+    ],
+)
+def test_least_long_term_message_rate(brokers, weights, chosen):
+    options = PlacementOptions(weights=ResourceWeights(**weights))
+    placed = choose(RATE, view_of(brokers), list(brokers), options=options)
+    assert (placed.broker, placed.admissible) == (chosen, (chosen,))
+
+
+def test_bundles_just_given_count_towards_the_rate():
+    view = view_of({"1": {"long_rate": 100, "preallocated": 150}, "2": {"long_rate": 200}})
+    assert choose(RATE, view, ["1", "2"]).broker == "2"
+
+
+def test_the_overload_threshold_is_strict_and_explained():
+    view = view_of({"1": {"long_rate": 1, "cpu": 85}, "2": {"long_rate": 2, "cpu": 86}})
+    placed = choose(RATE, view, ["1", "2"])
+    assert placed.admissible == ("1",)
+    [rejection] = placed.rejections
+    assert rejection.subject == "2"
+    assert rejection.setting == "loadBalancerBrokerOverloadedThresholdPercentage"
+    assert "2 uses 86 %, above 85 %" in rejection.sentence
+
+
+def test_when_all_are_overloaded_any_will_do():
+    view = view_of({"1": {"cpu": 90}, "2": {"cpu": 99}})
+    placed = choose(RATE, view, ["2", "1"])
+    assert (placed.admissible, placed.broker) == (("2", "1"), "1")
+    assert placed.rule == "all_overloaded"
+
+
+def usage_view(usages, **more):
+    return view_of({name: {"all": usage, **more} for name, usage in usages.items()})
+
+
+def test_least_resource_usage_with_weight():
+    weights = ResourceWeights(bandwidth_in=1.0, direct_memory=1.0)
+    options = PlacementOptions(
+        history_percentage=0.5, average_difference_percentage=5, weights=weights
+    )
+    memory = USAGE.initial_memory()
+    # Remembered usage after each round is what decides, so the rounds build on each other.
+    rounds = [
+        ({"1": 10, "2": 30, "3": 60, "4": 5}, ["1", "2", "3", "4"], {"1", "4"}),
+        ({"1": 10, "2": 30, "3": 60}, ["1", "2", "3"], {"1"}),
+        ({"1": 20, "2": 30, "3": 50}, ["1", "2", "3"], {"1"}),
+        ({"1": 30, "2": 30, "3": 40}, ["1", "2", "3"], {"1"}),
+        ({"1": 30, "2": 30, "3": 40}, ["1", "2", "3"], {"1"}),
+        ({"1": 35, "2": 20, "3": 45}, ["1", "2", "3"], {"2"}),
+    ]
+    for usages, candidates, best in rounds:
+        placed = choose(USAGE, usage_view(usages), candidates, memory, options)
+        memory = placed.memory
+        assert set(placed.admissible) == best
+    idle = view_of({"1": {"all": 35}, "2": {"all": 20}, "3": {"all": 0, "bundles": 0}})
+    assert choose(USAGE, idle, ["1", "2", "3"], memory, options).broker == "3"
+
+
+@pytest.mark.parametrize("idle", [{"bundles": 0}, {"rate": 0.0}])
+def test_a_broker_without_bundles_or_messages_is_seen_as_it_is_now(idle):
+    first = choose(USAGE, usage_view({"1": 80, "2": 80}), ["1", "2"])
+    now = view_of({"1": {"all": 0, **idle}, "2": {"all": 80}})
+    placed = choose(USAGE, now, ["1", "2"], first.memory)
+    assert placed.memory["1"] == 0.0
+    assert placed.memory["2"] == pytest.approx(0.8)
+    assert placed.broker == "1"
+
+
+def test_every_candidate_is_smoothed_and_nobody_else():
+    first = choose(USAGE, usage_view({"1": 50, "2": 50, "3": 50}), ["1", "2", "3"])
+    placed = choose(USAGE, usage_view({"1": 90, "2": 90, "3": 90}), ["1", "2"], first.memory)
+    assert placed.memory == pytest.approx({"1": 0.54, "2": 0.54, "3": 0.5})
+
+
+def test_none_below_the_average_means_any():
+    placed = choose(USAGE, usage_view({"b": 42, "a": 43}), ["a", "b"])
+    assert set(placed.admissible) == {"a", "b"}
+    assert placed.broker == "b"
+    assert placed.rule == "none_below_average"
+
+
+def test_gone_brokers_are_forgotten():
+    placed = choose(USAGE, usage_view({"1": 10, "2": 20}), ["1", "2"])
+    assert set(USAGE.forget(placed.memory, ["2", "9"])) == {"2"}
+    assert USAGE.memory_from_json(USAGE.memory_to_json(placed.memory)) == placed.memory
+
+
+@pytest.mark.parametrize(
+    ("usage", "admissible"),
+    [
+        ({"1": 0.1, "2": 0.3, "3": 0.6}, {"1"}),
+        ({"1": 0.35, "2": 0.2, "3": 0.45}, {"2"}),
+        ({"1": 0.35, "2": 0.2}, {"2"}),
+        ({"1": 0.2, "2": 0.2}, {"1", "2", "3"}),
+        ({}, {"1", "2", "3"}),
+    ],
+)
+def test_the_extensible_managers_own_rule(usage, admissible):
+    options = PlacementOptions(average_difference_percentage=5)
+    placed = place_by_store_usage(["1", "2", "3"], usage, options)
+    assert set(placed.admissible) == admissible
+    assert placed.broker in admissible
+
+
+def test_round_robin():
+    view = view_of({})
+    memory = TURNS.initial_memory()
+
+    def turn(candidates):
+        nonlocal memory
+        placed = choose(TURNS, view, candidates, memory)
+        memory = placed.memory
+        return placed.broker
+
+    assert [turn(["1", "2", "3"]) for _ in range(10)] == list("1231231231")
+    assert [turn(["2", "3", "1"]) for _ in range(2)] == ["2", "3"]  # the order first seen stays
+    assert [turn(["1", "2", "4"]) for _ in range(3)] == ["1", "2", "4"]
+    assert turn(["2", "4"]) == "4"
+    assert turn([]) is None
+    assert turn(["2", "4"]) == "2"
+    memory = Turn(INT32_MAX, memory.order)
+    assert turn(["2", "4"]) == "4"
+    assert memory.count == 0
+    assert TURNS.memory_from_json(TURNS.memory_to_json(memory)) == memory
+
+
+def test_avg_shedder_keeps_what_it_planned():
+    view = view_of({"1": {}, "2": {"cpu": 10}, "3": {"cpu": 90}}, {BUNDLE: 5.0, "t/n/other": 7.0})
+    first = choose(AVG, view, ["3", "1"], rng=Random(1))
+    again = choose(AVG, view, ["1", "2", "3"], first.memory)
+    assert again.admissible == (first.broker,)
+    assert again.rule == "planned"
+
+
+def test_avg_shedder_without_a_plan_takes_any_candidate():
+    view = view_of({"1": {"cpu": 50}, "2": {"cpu": 10}, "3": {}}, {BUNDLE: 5.0})
+    placed = choose(AVG, view, ["2", "1"])
+    assert placed.admissible == ("1", "2")
+    assert placed.broker == "2"
+    picks = {choose(AVG, view, ["1", "2"], rng=Random(seed)).broker for seed in range(20)}
+    assert picks == {"1", "2"}
+
+
+def test_avg_shedder_replaces_a_target_that_is_no_candidate():
+    view = view_of({"1": {}, "2": {}}, {BUNDLE: 5.0})
+    first = choose(AVG, view, ["1"])
+    second = choose(AVG, view, ["2"], first.memory)
+    assert second.broker == "2"
+    assert choose(AVG, view, ["1", "2"], second.memory).broker == "2"
+
+
+def test_avg_shedder_quirk_same_averages_are_one_bundle():
+    view = view_of({"1": {}, "2": {}}, {BUNDLE: 5.0, "t/n/twin": 5.0})
+    first = choose(AVG, view, ["1"])
+    twin = AVG.place("t/n/twin", ["1", "2"], view, first.memory, DEFAULTS, None)
+    assert twin.admissible == ("1",)
+    changed = view_of({"1": {}, "2": {}}, {BUNDLE: 6.0})
+    assert choose(AVG, changed, ["1", "2"], first.memory).rule == "unplanned"
+
+
+@pytest.mark.parametrize("strategy", PLACEMENTS.values(), ids=list(PLACEMENTS))
+def test_no_candidates_is_an_answer(strategy):
+    placed = choose(strategy, view_of({"1": {}}), [])
+    assert (placed.broker, placed.admissible, placed.rule) == (None, (), "no_candidates")
+
+
+@pytest.mark.parametrize("strategy", [RATE, USAGE], ids=lambda each: each.name)
+def test_a_candidate_nobody_knows_is_left_out_and_named(strategy):
+    placed = choose(strategy, view_of({"1": {}}), ["9", "1"])
+    assert placed.admissible == ("1",)
+    assert [each.subject for each in placed.rejections] == ["9"]
+    alone = choose(strategy, view_of({"1": {}}), ["9"])
+    assert alone.broker is None
+    assert "load report" in alone.reason
+
+
+usages = st.dictionaries(
+    st.sampled_from("abcdefgh"), st.floats(0, 200, width=32), min_size=1, max_size=8
+)
+
+
+@pytest.mark.parametrize("strategy", PLACEMENTS.values(), ids=list(PLACEMENTS))
+@given(usages=usages, seed=st.integers(0, 9))
+def test_same_question_same_answer_and_always_admissible(strategy, usages, seed):
+    view = usage_view(usages)
+    names = sorted(usages)
+    placed = choose(strategy, view, names, rng=Random(seed))
+    assert placed.broker in placed.admissible
+    assert set(placed.admissible) <= set(names)
+    again = choose(strategy, view, names, rng=Random(seed))
+    assert again.broker == placed.broker
+    assert again.memory == placed.memory
+    assert choose(strategy, view, names).broker in placed.admissible
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "LeastLongTermMessageRate",
+        "org.apache.pulsar.broker.loadbalance.impl.LeastLongTermMessageRate",
+    ],
+)
+def test_strategies_are_found_by_both_names(name):
+    assert placement_strategy(name) is RATE
+
+
+@pytest.mark.parametrize("name", ["", "Nobody", "com.acme.LeastLongTermMessageRate"])
+def test_an_unknown_strategy_is_no_strategy(name):
+    with pytest.raises(KeyError):
+        placement_strategy(name)

@@ -157,15 +157,25 @@ class ClusterView:
         found: Indices = self.members[self.offsets[broker] : self.offsets[broker + 1]]
         return found
 
-    def candidates(self, broker: int, movable: Masks | None = None) -> Indices:
-        """The bundles of a broker that may be unloaded: movable, and not unloaded recently.
+    def candidates(self, brokers: Indices, movable: Masks | None = None) -> tuple[Indices, Indices]:
+        """The bundles of some brokers that may be unloaded: movable, and not unloaded recently.
 
-        ``movable`` replaces the bundles' own column, for a strategy with another rule.
+        Answers their rows, broker after broker and rising within each, and the bounds of each
+        broker's part. ``movable`` replaces the bundles' own column, for a strategy with another
+        rule.
         """
-        rows = self.reported_by(broker)
+        starts = self.offsets[brokers]
+        lengths = self.offsets[brokers + 1] - starts
+        ends = lengths.cumsum()
+        places = np.arange(ends[-1] if len(ends) else 0) + (starts - ends + lengths).repeat(lengths)
+        rows = self.members[places]
         may_move = (self.bundle.movable if movable is None else movable)[rows]
-        free: Indices = rows[may_move & ~self.bundle.recently_unloaded[rows]]
-        return free
+        free = may_move & ~self.bundle.recently_unloaded[rows]
+        before = np.zeros(len(rows) + 1, dtype=np.intp)
+        free.cumsum(out=before[1:])
+        bounds = np.zeros(len(brokers) + 1, dtype=np.intp)
+        bounds[1:] = before[ends]
+        return rows[free], bounds
 
     def weighted_usage(self, weights: Floats) -> Floats:
         """Each broker's largest weighted use as a fraction (see ``usage.weighted_max``)."""

@@ -11,17 +11,11 @@ from counterpoise.load.view import ClusterView, Masks
 _INT64_MAX = np.iinfo(np.int64).max
 
 
-def descending(values: Floats) -> Indices:
-    """Rows from the largest value to the smallest, equal ones in the order given.
+def ascending(values: Floats) -> Indices:
+    """Rows from the smallest value to the largest, equal ones in the order given.
 
     Values compare as ``Double.compare`` does: NaN is the largest, and 0.0 is larger than -0.0.
     """
-    order: Indices = np.argsort(~_comparable(values), kind="stable")
-    return order
-
-
-def ascending(values: Floats) -> Indices:
-    """Rows from the smallest value to the largest, equal ones in the order given (see above)."""
     order: Indices = np.argsort(_comparable(values), kind="stable")
     return order
 
@@ -41,34 +35,51 @@ class Ranked(NamedTuple):
     values: Floats
 
 
-def by_throughput(view: ClusterView, broker: int, movable: Masks | None = None) -> Ranked:
-    """A broker's candidates by short-term bytes/s in plus out; ties by name.
+def by_throughput(view: ClusterView, brokers: Indices, movable: Masks | None = None) -> "Ranking":
+    """Each broker's candidates by short-term bytes/s in plus out; ties by name.
 
     Java leaves ties in the order of a hash table, so among bundles of equal throughput any is
     admissible.
     """
-    rows = view.candidates(broker, movable)
-    return _ranked(rows, view.bundle.short.throughput(rows))
+    rows, bounds = view.candidates(brokers, movable)
+    return Ranking(rows, view.bundle.short.throughput(rows), bounds)
 
 
-def by_rate(view: ClusterView, broker: int, movable: Masks | None = None) -> Ranked:
-    """A broker's candidates by short-term messages/s in plus out; ties by name (see above)."""
-    rows = view.candidates(broker, movable)
-    return _ranked(rows, view.bundle.short.rate(rows))
+def by_rate(view: ClusterView, brokers: Indices, movable: Masks | None = None) -> "Ranking":
+    """Each broker's candidates by short-term messages/s in plus out; ties by name (see above)."""
+    rows, bounds = view.candidates(brokers, movable)
+    return Ranking(rows, view.bundle.short.rate(rows), bounds)
 
 
-def _ranked(rows: Indices, values: Floats) -> Ranked:
-    order = descending(values)
-    return Ranked(rows[order], values[order])
+class Ranking:
+    """The candidates of several brokers, ranked broker by broker when asked for.
+
+    What does not need sorting is worked out for all of them at once.
+    """
+
+    __slots__ = ("_bounds", "_keys", "_rows", "_values")
+
+    def __init__(self, rows: Indices, values: Floats, bounds: Indices) -> None:
+        self._rows = rows
+        self._values = values
+        self._keys = ~_comparable(values)
+        self._bounds: list[int] = bounds.tolist()
+
+    def __getitem__(self, place: int) -> Ranked:
+        """The candidates of the broker that stands at ``place`` among those asked for."""
+        part = slice(self._bounds[place], self._bounds[place + 1])
+        order = self._keys[part].argsort(kind="stable")
+        return Ranked(self._rows[part][order], self._values[part][order])
 
 
 def how_many(values: npt.NDArray[np.float64], need: float) -> int:
     """How many of the leading ``values`` it takes to reach ``need``; the first always counts.
 
-    Sums run left to right as Java's do. A NaN, in the values or in the need, ends the walk.
+    Sums run left to right as Java's do. A NaN, in the values or in the need, ends the walk. The
+    caller sees to it that numpy is quiet about overflow (``np.errstate``).
     """
     if len(values) == 0:
         return 0
-    with np.errstate(all="ignore"):
-        short = np.add.accumulate(values) < need
-    return len(values) if short.all() else int(np.argmin(short)) + 1
+    short = np.add.accumulate(values) < need
+    reached = int(short.argmin())
+    return len(values) if short[reached] else reached + 1

@@ -7,18 +7,18 @@ import numpy as np
 
 from counterpoise.decide.plan import Decision, Kind, Rejection
 from counterpoise.decide.shedding.candidates import Ranked
-from counterpoise.load.rates import Floats
+from counterpoise.load.rates import Floats, Indices
 from counterpoise.load.usage import RESOURCES
 from counterpoise.load.view import ClusterView
 
 GRACE_PERIOD = "loadBalancerSheddingGracePeriodMinutes"
 
 
-def scarcest(view: ClusterView, broker: int, weights: Floats) -> str:
-    """The resource that decides a broker's weighted use, by the load report's name for it."""
-    with np.errstate(all="ignore"):
-        products = view.broker.usage[broker].astype(np.float64) * weights
-    return RESOURCES[int(np.argmax(np.nan_to_num(products, nan=-np.inf)))]
+def scarcest(view: ClusterView, brokers: Indices, weights: Floats) -> list[str]:
+    """The resource that decides each broker's weighted use, by the load report's name for it."""
+    products = view.broker.usage[brokers].astype(np.float64) * weights
+    products[np.isnan(products)] = -np.inf
+    return [RESOURCES[column] for column in products.argmax(axis=1).tolist()]
 
 
 def unload(

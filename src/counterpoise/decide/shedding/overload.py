@@ -64,26 +64,34 @@ class OverloadShedder:
         weights = options.weights.modular
         usage = view.weighted_usage(weights)
         limit = options.overloaded_threshold_percentage / 100.0
-        overloaded = np.flatnonzero(~(usage < limit))
         with np.errstate(all="ignore"):
-            excess = usage[overloaded] - limit + MARGIN
-            need = view.broker.traffic.throughput(overloaded) * excess
-        decisions: list[Decision] = []
-        for broker, target in zip(overloaded.tolist(), need.tolist(), strict=True):
-            if view.broker.bundle_count[broker] > 1:
-                ranked = by_throughput(view, broker)
-                figures = {
-                    "usage": float(usage[broker]),
-                    "limit": limit,
-                    "need": target,
-                    "resource": scarcest(view, broker, weights),
-                }
-                count = how_many(ranked.values, target)
-                decisions += unload(view, broker, ranked, count, "Overloaded", _BECAUSE, figures)
+            excess = usage - limit + MARGIN
+            need = (view.broker.traffic.throughput() * excess).tolist()
+            decisions = _decide(view, usage, limit, need, weights)
         chosen = frozenset(decision.source for decision in decisions)
         return Plan(
             tuple(decisions), Rejections(partial(_rejections, view, usage, limit, chosen)), memory
         )
+
+
+def _decide(
+    view: ClusterView, usage: Floats, limit: float, need: list[float], weights: Floats
+) -> list[Decision]:
+    sheds = np.flatnonzero(~(usage < limit) & (view.broker.bundle_count > 1))
+    ranking = by_throughput(view, sheds)
+    resources = scarcest(view, sheds, weights)
+    decisions: list[Decision] = []
+    for place, broker in enumerate(sheds.tolist()):
+        ranked = ranking[place]
+        figures = {
+            "usage": float(usage[broker]),
+            "limit": limit,
+            "need": need[broker],
+            "resource": resources[place],
+        }
+        count = how_many(ranked.values, need[broker])
+        decisions += unload(view, broker, ranked, count, "Overloaded", _BECAUSE, figures)
+    return decisions
 
 
 def _rejections(

@@ -1,6 +1,6 @@
 """ThresholdShedder, Pulsar's default: brokers well above the cluster's average shed."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Final
@@ -12,7 +12,7 @@ from counterpoise.decide.shedding.candidates import by_throughput, how_many
 from counterpoise.decide.shedding.explain import lone_bundle, no_candidates, unload
 from counterpoise.decide.shedding.options import ThresholdOptions
 from counterpoise.load.fields import read_number, read_object, write_number
-from counterpoise.load.rates import Floats, sum_in_order
+from counterpoise.load.rates import Floats, Indices, sum_in_order
 from counterpoise.load.view import ClusterView
 
 MARGIN: Final = 0.05
@@ -109,6 +109,12 @@ class ThresholdShedder:
     ) -> Plan[ThresholdMemory]:
         """Decide what brokers above the average shed; ``now_ms`` and ``rng`` are not used."""
         del now_ms, rng
+        with np.errstate(all="ignore"):
+            return self._plan(view, memory, options)
+
+    def _plan(
+        self, view: ClusterView, memory: ThresholdMemory, options: ThresholdOptions
+    ) -> Plan[ThresholdMemory]:
         latest = view.weighted_usage(options.weights.modular)
         memory, cluster = _step(view, memory, latest, options)
         if cluster.average == 0:
@@ -135,11 +141,10 @@ def _step(
     known = np.array([name in past for name in view.brokers], dtype=np.bool_)
     before = np.array([past.get(name, 0.0) for name in view.brokers], dtype=np.float64)
     threshold = options.threshold_percentage / 100.0
-    with np.errstate(all="ignore"):
-        usage = np.where(known, before * history + (1 - history) * latest, latest)
-        count = len(view.brokers)
-        average = sum_in_order(usage) / count if count else 0.0
-        need = view.broker.traffic.throughput() * (usage - average - threshold + MARGIN)
+    usage = np.where(known, before * history + (1 - history) * latest, latest)
+    count = len(view.brokers)
+    average = sum_in_order(usage) / count if count else 0.0
+    need = view.broker.traffic.throughput() * (usage - average - threshold + MARGIN)
     moved = {**past, **dict(zip(view.brokers, usage.tolist(), strict=True))}
     floor = options.min_throughput_mib * MIB
     return ThresholdMemory(moved), _Cluster(view, usage, average, threshold, floor, need)
@@ -147,25 +152,27 @@ def _step(
 
 def _above(cluster: _Cluster) -> list[Decision]:
     """What the brokers above the average shed."""
-    view, decisions = cluster.view, []
-    sheds = cluster.over & ~(cluster.need < cluster.floor) & (view.broker.bundle_count > 1)
-    for broker in np.flatnonzero(sheds).tolist():
-        decisions += _unload(cluster, broker, float(cluster.need[broker]), "AboveAverage", _ABOVE)
-    return decisions
+    bundles = cluster.view.broker.bundle_count
+    sheds = cluster.over & ~(cluster.need < cluster.floor) & (bundles > 1)
+    return _unload(cluster, np.flatnonzero(sheds), cluster.need.tolist(), "AboveAverage", _ABOVE)
 
 
 def _unload(
-    cluster: _Cluster, broker: int, need: float, reason: str, template: str
+    cluster: _Cluster, brokers: Indices, need: Sequence[float], reason: str, template: str
 ) -> list[Decision]:
-    ranked = by_throughput(cluster.view, broker)
-    figures = {
-        "usage": float(cluster.usage[broker]),
-        "average": cluster.average,
-        "threshold": cluster.threshold,
-        "need": need,
-    }
-    count = how_many(ranked.values, need)
-    return unload(cluster.view, broker, ranked, count, reason, template, figures)
+    view, decisions = cluster.view, []
+    ranking = by_throughput(view, brokers)
+    for place, broker in enumerate(brokers.tolist()):
+        ranked = ranking[place]
+        figures = {
+            "usage": float(cluster.usage[broker]),
+            "average": cluster.average,
+            "threshold": cluster.threshold,
+            "need": need[broker],
+        }
+        count = how_many(ranked.values, need[broker])
+        decisions += unload(view, broker, ranked, count, reason, template, figures)
+    return decisions
 
 
 def _below(cluster: _Cluster) -> tuple[list[Decision], list[Rejection]]:
@@ -196,11 +203,11 @@ def _below(cluster: _Cluster) -> tuple[list[Decision], list[Rejection]]:
             )
         ]
     broker = int(np.argmax(np.where(eligible, cluster.usage, -np.inf)))
-    throughput = float(view.broker.traffic.throughput()[broker])
-    need = throughput * cluster.threshold * LOWER_BOUNDARY_SHARE
-    if cluster.floor > need:
-        return [], [_too_little(view.brokers[broker], need, cluster.floor)]
-    decisions = _unload(cluster, broker, need, "LowerBoundary", _BELOW)
+    needs = view.broker.traffic.throughput() * cluster.threshold * LOWER_BOUNDARY_SHARE
+    if cluster.floor > needs[broker]:
+        return [], [_too_little(view.brokers[broker], float(needs[broker]), cluster.floor)]
+    chosen = np.array([broker], dtype=np.intp)
+    decisions = _unload(cluster, chosen, needs.tolist(), "LowerBoundary", _BELOW)
     return decisions, [] if decisions else [no_candidates(view, broker)]
 
 

@@ -102,7 +102,8 @@ class UniformLoadShedder:
         stops = _stops(view, gap, rate, throughput)
         if stops or gap.source is None:
             return Plan((), stops, memory)
-        ranked = (by_rate if gap is rate else by_throughput)(view, gap.source)
+        rank = by_rate if gap is rate else by_throughput
+        ranked = rank(view, np.array([gap.source], dtype=np.intp))[0]
         picked = _take(ranked, gap.need, options.max_bundles)
         decisions = _decisions(view, gap, gap is rate, picked)
         source = gap.source

@@ -1,0 +1,87 @@
+"""Which brokers AvgShedder pairs, and for how many calls each has been in an uneven pair."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from counterpoise.decide.shedding.candidates import ascending
+from counterpoise.decide.shedding.options import AvgOptions
+from counterpoise.load.rates import Floats
+
+
+class Pair(NamedTuple):
+    """Two brokers whose scores are apart: indices into the view, and by how many points."""
+
+    low: int
+    high: int
+    gap: float
+
+
+@dataclass(slots=True)
+class Hits:
+    """The two counters of each broker, while one call works on them."""
+
+    low: dict[str, int]
+    high: dict[str, int]
+
+    def count(self, names: tuple[str, ...], scores: Floats, options: AvgOptions) -> list[Pair]:
+        """The uneven pairs from the outside in, each counted for both of its brokers.
+
+        An odd broker in the middle is paired with itself: no points apart, which drops its counts
+        (unless the low threshold is 0; then it is counted twice).
+        """
+        order = ascending(scores)
+        half = (len(order) + 1) // 2
+        lows, highs = order[:half], order[::-1][:half]
+        with np.errstate(all="ignore"):
+            gaps = scores[highs] - scores[lows]
+        uneven = ~(gaps < options.low_threshold)
+        pairs = list(
+            map(Pair, lows[uneven].tolist(), highs[uneven].tolist(), gaps[uneven].tolist())
+        )
+        if not pairs:
+            self.low.clear()
+            self.high.clear()
+            return pairs
+        if self.low or self.high:
+            self._drop_even(names, lows[~uneven].tolist(), highs[~uneven].tolist())
+        low, high, far = self.low, self.high, options.high_threshold
+        for first, second, gap in pairs:
+            one, other = names[first], names[second]
+            low[one] = low.get(one, 0) + 1
+            low[other] = low.get(other, 0) + 1
+            if gap < far:
+                high.pop(one, None)
+                high.pop(other, None)
+            else:
+                high[one] = high.get(one, 0) + 1
+                high[other] = high.get(other, 0) + 1
+        return pairs
+
+    def _drop_even(self, names: tuple[str, ...], lows: list[int], highs: list[int]) -> None:
+        for index in (*lows, *highs):
+            self.drop(names[index])
+
+    def drop(self, name: str) -> None:
+        """Forget a broker's counts."""
+        self.low.pop(name, None)
+        self.high.pop(name, None)
+
+    def ripe(self, names: tuple[str, ...], pairs: list[Pair], options: AvgOptions) -> list[Pair]:
+        """The pairs of which either broker has its hits; both then lose them, whatever moves."""
+        low, high = self.low.get, self.high.get
+        few, many = options.high_hits, options.low_hits
+        found = []
+        for pair in pairs:
+            one, other = names[pair.low], names[pair.high]
+            if (
+                high(one, 0) >= few
+                or high(other, 0) >= few
+                or low(one, 0) >= many
+                or low(other, 0) >= many
+            ):
+                found.append(pair)
+                self.drop(one)
+                self.drop(other)
+        return found

@@ -1,0 +1,142 @@
+"""Brokers in this process, on one metadata store and one set of ledgers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import pulsar
+import pytest
+
+from counterpoise.app.zookeeper import ZooKeeper
+from counterpoise.broker.broker import Broker
+from counterpoise.broker.config import BrokerConfig
+from counterpoise.broker.load_report import LoadReportConfig, SharedProcess
+from counterpoise.metadata import MemoryTree, MetadataStore, open_store
+from counterpoise.names.bundle import BundleName
+from counterpoise.names.namespace import NamespaceName
+from counterpoise.names.topic import TopicName
+from counterpoise.storage.memory import MemoryLedgerStore
+
+T = TypeVar("T")
+
+CONFIG = BrokerConfig(
+    advertised_address="127.0.0.1",
+    broker_service_port=0,
+    web_service_port=0,
+    load_report=LoadReportConfig(min_interval_ms=50),
+)
+
+
+class BrokersOfTest:
+    """Starts brokers; stops what is left of them at the end of the test."""
+
+    def __init__(self, metadata_url: str) -> None:
+        self.tree = MemoryTree()
+        self.ledgers = MemoryLedgerStore()
+        self.process = SharedProcess()
+        self.metadata_url = metadata_url
+        self.all: list[Broker] = []
+        self.leadership: list[tuple[str, bool]] = []
+
+    async def session(self) -> MetadataStore:
+        return await open_store(self.metadata_url, memory=self.tree, session_timeout_s=4)
+
+    async def start(self, **changes: Any) -> Broker:
+        broker = Broker(
+            replace(CONFIG, **changes),
+            metadata=await self.session(),
+            ledgers=self.ledgers,
+            on_leadership=lambda leads: self.leadership.append((broker.id, leads)),
+            process=self.process,
+        )
+        await broker.start()
+        self.all.append(broker)
+        return broker
+
+    async def start_many(self, count: int, **changes: Any) -> list[Broker]:
+        return [await self.start(**changes) for _ in range(count)]
+
+    async def stop(self, broker: Broker) -> None:
+        self.all.remove(broker)
+        await broker.stop()
+
+    async def kill(self, broker: Broker) -> None:
+        self.all.remove(broker)
+        await broker.kill()
+
+    def owner(self, bundle: BundleName) -> Broker:
+        owners = [each for each in self.all if each.ownership.serves(bundle)]
+        assert len(owners) == 1, f"{bundle} is served by {[each.id for each in owners]}"
+        return owners[0]
+
+    def get(self, broker_id: str) -> Broker:
+        return next(each for each in self.all if each.id == broker_id)
+
+
+@pytest.fixture(scope="session")
+def zookeeper() -> Iterator[ZooKeeper]:
+    with ZooKeeper.start() as server:
+        yield server
+
+
+@pytest.fixture
+async def brokers() -> AsyncIterator[BrokersOfTest]:
+    """Brokers on a metadata tree in memory."""
+    made = BrokersOfTest("memory:")
+    yield made
+    for broker in list(made.all):
+        await made.stop(broker)
+
+
+@pytest.fixture(params=["memory", pytest.param("zk", marks=pytest.mark.zookeeper)])
+async def any_brokers(
+    request: pytest.FixtureRequest,
+) -> AsyncIterator[BrokersOfTest]:
+    """Brokers on each kind of metadata store."""
+    url = "memory:"
+    if request.param == "zk":
+        server: ZooKeeper = request.getfixturevalue("zookeeper")
+        url = f"{server.metadata_url}/{abs(hash(request.node.nodeid))}"
+    made = BrokersOfTest(url)
+    yield made
+    for broker in list(made.all):
+        await made.stop(broker)
+
+
+NAMESPACE = NamespaceName("public", "default")
+
+
+def topic_in(bundle: BundleName, stem: str = "t") -> TopicName:
+    """A topic that hashes into a bundle."""
+    numbers = iter(range(100_000))
+    return next(
+        topic
+        for topic in (TopicName.parse(f"{bundle.namespace}/{stem}-{n}") for n in numbers)
+        if topic in bundle
+    )
+
+
+async def eventually(condition: Callable[[], bool], what: str) -> None:
+    """Let the loop run until something is so."""
+    try:
+        async with asyncio.timeout(20):
+            while not condition():  # noqa: ASYNC110 - it may be anything, without an event
+                await asyncio.sleep(0.005)
+    except TimeoutError:
+        pytest.fail(f"never happened: {what}")
+
+
+async def in_thread(work: Callable[[], T]) -> T:
+    """Run the official, blocking client beside the brokers' event loop."""
+    return await asyncio.to_thread(work)
+
+
+def client_of(broker: Broker) -> pulsar.Client:
+    return pulsar.Client(
+        broker.service_url,
+        operation_timeout_seconds=20,
+        logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error),
+    )

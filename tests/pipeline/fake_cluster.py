@@ -11,8 +11,7 @@ from typing import Any
 
 from aiohttp import web
 
-from counterpoise.load.report import LocalBrokerData, NamespaceBundleStats
-from counterpoise.load.report import SystemResourceUsage
+from counterpoise.load.report import LocalBrokerData, NamespaceBundleStats, SystemResourceUsage
 from counterpoise.load.usage import ResourceUsage
 
 CLUSTER = "fake"

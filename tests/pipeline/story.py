@@ -59,6 +59,4 @@ def joined(polls: Sequence[ReportRows]) -> ReportRows:
     """Several polls as the rows of one batch."""
     import numpy as np
 
-    return ReportRows(
-        {name: np.concatenate([p[name] for p in polls]) for name in polls[0].columns}
-    )
+    return ReportRows({name: np.concatenate([p[name] for p in polls]) for name in polls[0].columns})

@@ -110,9 +110,9 @@ async def test_a_round_that_was_cut_off_is_finished_and_not_repeated(
     cut: str,
 ) -> None:
     state = seen(uneven)
-    with monkeypatch.context() as patch, pytest.raises(CutOffError):
-        first = HistoryTables(tmp_path)
-        cut_off(first, cut, patch)
+    first = HistoryTables(tmp_path)
+    cut_off(first, cut, monkeypatch)
+    with pytest.raises(CutOffError):
         await balancer(http, first, options=replace(DO_IT, at_once=1)).step(state)
     left = len(uneven.unloads)
     # The next leader has the files, and nothing else.

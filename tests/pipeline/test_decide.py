@@ -136,7 +136,7 @@ def test_a_silent_broker_is_given_nothing() -> None:
 
 def test_a_bundle_that_moved_a_moment_ago_is_left_alone_for_the_grace_period() -> None:
     state = seen(UNEVEN)
-    moved = {bundle: START - 60_000 for bundle in HOT}
+    moved = dict.fromkeys(HOT, START - 60000)
     resting = decide(state, RoundMemory(recently_unloaded=moved), strategy(grace_minutes=1))
     assert not resting.moves
     assert "loadBalancerSheddingGracePeriodMinutes" in sentences(resting)

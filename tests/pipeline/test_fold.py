@@ -2,6 +2,7 @@
 
 import zlib
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -90,15 +91,13 @@ def test_it_does_not_matter_how_polls_are_cut_into_batches(
 ) -> None:
     cuts = sorted(data.draw(st.sets(st.integers(1, len(polls)), max_size=len(polls))))
     edges = [0, *cuts, len(polls)]
-    batches = [joined(polls[a:b]) for a, b in zip(edges, edges[1:], strict=False) if a < b]
+    batches = [joined(polls[a:b]) for a, b in pairwise(edges) if a < b]
     assert_same(merged([folded(polls)]), merged([folded(batches)]))
 
 
 @given(stories, st.integers(1, 4))
 @FEW
-def test_it_does_not_matter_how_many_shards_there_are(
-    polls: list[ReportRows], shards: int
-) -> None:
+def test_it_does_not_matter_how_many_shards_there_are(polls: list[ReportRows], shards: int) -> None:
     parts = [folded([shard_of(rows, s, shards) for rows in polls]) for s in range(shards)]
     assert_same(merged([folded(polls)]), merged(parts))
 
@@ -141,8 +140,7 @@ def test_a_poll_that_reached_nobody_changes_nothing() -> None:
 
 def test_a_bundle_on_the_move_keeps_its_averages_for_a_while_and_then_begins_anew() -> None:
     def seen(second: int) -> ReportRows:
-        rows = poll(second, {"b1:80": {BUNDLES[0]: 100.0 + second}}, every_ms=1000)
-        return rows
+        return poll(second, {"b1:80": {BUNDLES[0]: 100.0 + second}}, every_ms=1000)
 
     options = FoldOptions(forget_after_ms=10_000)
     soon = folded([seen(0), seen(10)], options)

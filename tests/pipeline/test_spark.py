@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from counterpoise.pipeline.balancer import Balancer
+from counterpoise.pipeline.codec import state_from_bytes
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
 from counterpoise.pipeline.fold import Batch, FoldOptions, FoldState, fold, merged
 from counterpoise.pipeline.history import ShortHistory
@@ -65,7 +66,7 @@ def stream(
             spark, home / "reports", shards=shards, files=files, options=options or FoldOptions()
         ),
         home / "checkpoint",
-        lambda number, states: folded.append((number, states)),
+        lambda number, blobs: folded.append((number, [state_from_bytes(b) for b in blobs])),
     )
     try:
         query.processAllAvailable()

@@ -32,14 +32,19 @@ class Balancer:
         self._executor = executor
         self._tell = tell
 
+    def is_due(self, state: FoldState) -> bool:
+        """Whether this state, or that of any shard, calls for a round or the rest of one."""
+        poll_id = newest_poll(state)
+        if self._history.is_complete(poll_id):
+            return False
+        return is_due(state, self._history.memory_before(poll_id), self._strategy.balance)
+
     async def step(self, state: FoldState) -> Round | None:
         """Decide on this state if it is time to, and carry it out; None when it was not."""
+        if not self.is_due(state):
+            return None
         poll_id = newest_poll(state)
         memory = self._history.memory_before(poll_id)
-        if self._history.is_complete(poll_id):
-            return None
-        if not is_due(state, memory, self._strategy.balance):
-            return None
         made = self._history.round(poll_id)
         if made is None:
             made = decide(state, memory, self._strategy)

@@ -131,10 +131,11 @@ def _take_samples(
 
 def _rows_of(averages: Table, bundles: Column) -> tuple[Column, dict[str, Column]]:
     """The row of each of these bundles in a copy of the averages that has them all."""
-    known = dict(zip(averages["bundle"], range(len(averages["bundle"])), strict=True))
-    rows = np.fromiter(
-        (known.setdefault(bundle, len(known)) for bundle in bundles), np.int64, len(bundles)
-    )
+    known = dict(zip(averages["bundle"].tolist(), range(len(averages["bundle"])), strict=True))
+    names = bundles.tolist()
+    for name in dict.fromkeys(names).keys() - known.keys():
+        known[name] = len(known)
+    rows = np.array([known[name] for name in names], np.int64)
     added = len(known) - len(averages["bundle"])
     table = {
         name: np.concatenate([column, np.zeros(added, column.dtype)])
@@ -196,17 +197,14 @@ class _Latest(NamedTuple):
 
 def _fold_served(served: Table, samples: Table, brokers: Table) -> Table:
     """The bundles of each broker's latest report, broker by broker."""
-    polls = dict(zip(brokers["broker"], brokers["report_poll"], strict=True))
-    old = np.fromiter(
-        (polls.get(b) == p for b, p in zip(served["broker"], served["poll_id"], strict=True)),
-        np.bool_,
-        len(served["broker"]),
-    )
-    new = np.fromiter(
-        (polls.get(b) == p for b, p in zip(samples["broker"], samples["poll_id"], strict=True)),
-        np.bool_,
-        len(samples["broker"]),
-    )
+    polls = dict(zip(brokers["broker"].tolist(), brokers["report_poll"].tolist(), strict=True))
+
+    def current(table: Table) -> Column:
+        wanted = [polls.get(name, -1) for name in table["broker"].tolist()]
+        matches: Column = np.equal(np.array(wanted, np.int64), table["poll_id"])
+        return matches
+
+    old, new = current(served), current(samples)
     return {name: np.concatenate([served[name][old], samples[name][new]]) for name in SAMPLE}
 
 

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 import aiohttp
 
 from counterpoise.pipeline.balancer import Balancer
+from counterpoise.pipeline.codec import state_from_bytes
 from counterpoise.pipeline.collect import Collector
 from counterpoise.pipeline.compaction import KEYED_BY_POLL, compact
 from counterpoise.pipeline.decide import Strategy, newest_poll
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
-from counterpoise.pipeline.fold import FoldState, merged
+from counterpoise.pipeline.fold import merged
 from counterpoise.pipeline.inline import HTTP_TIMEOUT_S, wall_clock_ms
 from counterpoise.pipeline.landing import land, landed_polls
 from counterpoise.pipeline.rows import GAP, POLL, ReportRows
@@ -110,12 +111,15 @@ class SparkBalancer:
         settings, loop = self._settings, self._loop
         spark = self._spark or start_session(settings.master, partitions=settings.partitions)
 
-        def each(number: int, shards: list[FoldState]) -> None:
+        def each(number: int, shards: list[bytes]) -> None:
             del number
-            state = merged(shards)
-            asyncio.run_coroutine_threadsafe(balancer.step(state), loop).result()
+            # Every shard knows the brokers; the bundles are put together only for a round.
+            newest = state_from_bytes(shards[0])
+            if balancer.is_due(newest):
+                state = merged([newest, *map(state_from_bytes, shards[1:])])
+                asyncio.run_coroutine_threadsafe(balancer.step(state), loop).result()
             self._compact(self._taken_in)
-            self._taken_in = newest_poll(state)
+            self._taken_in = newest_poll(newest)
 
         folded = fold_stream(
             spark, self._reports, shards=settings.shards, files=settings.files_per_batch

@@ -89,13 +89,13 @@ def fold_shard(
 
 
 def start_query(
-    folded: "DataFrame", checkpoint: Path, each: Callable[[int, list[FoldState]], None]
+    folded: "DataFrame", checkpoint: Path, each: Callable[[int, list[bytes]], None]
 ) -> "StreamingQuery":
-    """Run the fold until stopped; `each` gets every micro-batch's number and its shards' states."""
+    """Run the fold until stopped; `each` gets every micro-batch's number and its shards' blobs."""
 
     def on_batch(states: "DataFrame", number: int) -> None:
         rows = sorted(states.collect())
-        each(number, [state_from_bytes(bytes(row["state"])) for row in rows])
+        each(number, [bytes(row["state"]) for row in rows])
 
     return (
         folded.writeStream.outputMode("update")

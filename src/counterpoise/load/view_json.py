@@ -132,7 +132,12 @@ def _broker_columns(
 
 def _preallocated_rate(entry: Mapping[str, Any]) -> float:
     long_terms = [data["longTermData"] for data in entry["preallocatedBundleData"].values()]
-    return sequential_sum([data["msgRateIn"] + data["msgRateOut"] for data in long_terms])
+    return sequential_sum(
+        [
+            read_number(data["msgRateIn"], "") + read_number(data["msgRateOut"], "")
+            for data in long_terms
+        ]
+    )
 
 
 def _bundle_columns(

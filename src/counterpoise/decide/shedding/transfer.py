@@ -100,7 +100,7 @@ class TransferShedder:
             )
         decisions, notes = _even_out(spread)
         after = TransferMemory(0 if decisions else hits, measured.cooled)
-        figures = {"average": spread.average, "std": spread.std}
+        figures["stdAfter"] = spread.std
         return Plan(tuple(decisions), Rejections(lambda: _reasons(notes)), after, figures)
 
 

@@ -1,0 +1,65 @@
+"""How Pulsar orders bundles by load: in coarse steps, so that small differences are none.
+
+Each key sorts as the ``compareTo`` of the class it is named after; a larger key is a busier bundle.
+"""
+
+import math
+from typing import Final
+
+from counterpoise.load.average import BundleData, TimeAverageMessageData
+from counterpoise.load.report import NamespaceBundleStats
+
+THROUGHPUT_STEP: Final = 1e5
+"""Bytes/s in one step."""
+RATE_STEP: Final = 100.0
+"""Messages/s in one step."""
+CLIENTS_STEP: Final = 500
+"""Topics, consumers and producers in one step."""
+CACHE_STEP: Final = 100_000
+"""Cached bytes in one step."""
+
+_LONG_MAX: Final = 2**63 - 1
+_LONG_MIN: Final = -(2**63)
+
+Key = tuple[int, ...]
+
+
+def stats_key(stats: NamespaceBundleStats) -> Key:
+    """``NamespaceBundleStats.compareTo``: steps rounded half up, so that it stays an order."""
+    clients = stats.topics + stats.consumer_count + stats.producer_count
+    return (
+        _round(stats.msg_throughput_in / THROUGHPUT_STEP),
+        _round(stats.msg_throughput_out / THROUGHPUT_STEP),
+        _round((stats.msg_rate_in + stats.msg_rate_out) / RATE_STEP),
+        clients // CLIENTS_STEP,
+        stats.cache_size // CACHE_STEP,
+    )
+
+
+def average_key(average: TimeAverageMessageData) -> Key:
+    """``TimeAverageMessageData.compareTo``: steps cut off."""
+    return (
+        _cut(average.msg_throughput_in / THROUGHPUT_STEP),
+        _cut(average.msg_throughput_out / THROUGHPUT_STEP),
+        _cut((average.msg_rate_in + average.msg_rate_out) / RATE_STEP),
+    )
+
+
+def bundle_key(bundle: BundleData) -> Key:
+    """``BundleData.compareTo``: the short term first, then the long one."""
+    return average_key(bundle.short_term_data) + average_key(bundle.long_term_data)
+
+
+def _cut(value: float) -> int:
+    """``(long) value``."""
+    if math.isnan(value):
+        return 0
+    return int(min(max(value, _LONG_MIN), _LONG_MAX))
+
+
+def _round(value: float) -> int:
+    """``Math.round(value)``."""
+    if not math.isfinite(value):
+        return _cut(value)
+    floor = math.floor(value)
+    return min(max(floor + (value - floor >= 0.5), _LONG_MIN), _LONG_MAX)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -15,7 +15,7 @@ class LoopThread:
     """A running loop (uvloop where there is one) that any thread may give work to."""
 
     def __init__(self, name: str) -> None:
-        self._runner = asyncio.Runner(loop_factory=_loop_factory())
+        self._runner = asyncio.Runner(loop_factory=loop_factory())
         self._loop: asyncio.AbstractEventLoop | None = None
         self._started = threading.Event()
         self._ended: asyncio.Event | None = None
@@ -60,9 +60,11 @@ class LoopThread:
         await ended.wait()
 
 
-def _loop_factory() -> Any:
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """What makes event loops: uvloop's where it is installed, else None for asyncio's own."""
     try:
         import uvloop
     except ImportError:
         return None
-    return uvloop.new_event_loop
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory

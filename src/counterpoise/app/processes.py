@@ -38,6 +38,9 @@ class ChildSpec:
     ready_within_s: float = 60.0
     stop_within_s: float = 10.0
     """How long it may take to end after SIGTERM before SIGKILL follows."""
+    on_ended: Callable[[int], None] | None = None
+    """Hears the exit status of a child that ends after it was ready and before it was told to;
+    called on a thread of its own."""
 
 
 class ChildFailedError(UserError):
@@ -58,6 +61,7 @@ class Child:
         self.spec = spec
         self.ready_line = ""
         self._ready = threading.Event()
+        self._told_to_end = False
         self._tail: deque[str] = deque(maxlen=KEPT_LINES)
         spec.log.parent.mkdir(parents=True, exist_ok=True)
         self._process = subprocess.Popen(  # noqa: S603  our caller names the program
@@ -128,15 +132,18 @@ class Child:
 
     def terminate(self) -> None:
         """Ask it (and whatever it started) to end; does not wait."""
+        self._told_to_end = True
         self._signal_group(signal.SIGTERM)
 
     def kill(self) -> None:
         """End it at once, as ``kill -9`` does, with its whole process group."""
+        self._told_to_end = True
         self._signal_group(signal.SIGKILL)
         self._process.wait()
 
     def stop(self) -> int:
         """SIGTERM, then SIGKILL when the time is up; gives the exit status."""
+        self._told_to_end = True
         if self.is_alive:
             self.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -173,3 +180,7 @@ class Child:
                     self.ready_line = line.rstrip("\n")
                     self._ready.set()
         self._ready.set()
+        if self.ready_line and self.spec.on_ended is not None:
+            status = self._process.wait()
+            if not self._told_to_end:
+                self.spec.on_ended(status)

@@ -1,1 +1,53 @@
-"""Pytest fixtures for tests that need a Pulsar cluster."""
+"""Pytest fixtures for tests that need a Pulsar cluster; installed with the package.
+
+``pulsar_cluster``
+    A running :class:`counterpoise.Cluster` of three brokers, fresh for every test::
+
+        def test_my_application(pulsar_cluster):
+            client = pulsar.Client(pulsar_cluster.service_url)
+
+``pulsar_cluster_module``
+    The same, shared by the tests of one module.
+
+``pulsar_cluster_options``
+    What the clusters are made with: override it (in a ``conftest.py``, a module or a class) to
+    return other keyword arguments of :class:`counterpoise.Cluster`, for example
+    ``{"brokers": 5, "config": {"defaultNumberOfNamespaceBundles": 16}}``.
+
+Nothing is imported before a test asks for one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from counterpoise.app.embedded import Cluster
+
+
+@pytest.fixture(scope="session")
+def pulsar_cluster_options() -> dict[str, Any]:
+    """Keyword arguments of the clusters that the other fixtures start."""
+    return {"brokers": 3}
+
+
+@pytest.fixture
+def pulsar_cluster(pulsar_cluster_options: dict[str, Any]) -> Iterator[Cluster]:
+    """A Pulsar cluster of this test alone."""
+    yield from _running(pulsar_cluster_options)
+
+
+@pytest.fixture(scope="module")
+def pulsar_cluster_module(pulsar_cluster_options: dict[str, Any]) -> Iterator[Cluster]:
+    """A Pulsar cluster that the tests of a module share."""
+    yield from _running(pulsar_cluster_options)
+
+
+def _running(options: dict[str, Any]) -> Iterator[Cluster]:
+    import counterpoise
+
+    with counterpoise.Cluster(**options) as cluster:
+        yield cluster

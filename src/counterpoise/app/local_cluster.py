@@ -1,0 +1,194 @@
+"""A cluster of real processes on this machine: ZooKeeper and brokers, stopped as one."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+
+from counterpoise.app.processes import Child, ChildFailedError, ChildSpec
+from counterpoise.app.verbs.broker import READY
+from counterpoise.app.zookeeper import ZooKeeper
+
+BROKER_DEFAULTS: Mapping[str, str] = {
+    "advertisedAddress": "127.0.0.1",
+    "bindAddress": "127.0.0.1",
+    "brokerServicePort": "0",
+    "webServicePort": "0",
+    # On one machine a silent broker is a dead one; Pulsar's 30 s are for networks.
+    "metadataStoreSessionTimeoutMillis": "5000",
+}
+"""Where a local broker differs from Pulsar's defaults."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerProcess:
+    """One broker of a local cluster."""
+
+    name: str
+    """``broker-1``, ``broker-2``, …"""
+    id: str
+    """``host:webPort``."""
+    service_url: str
+    admin_url: str
+    child: Child
+
+    @property
+    def alive(self) -> bool:
+        """Whether its process runs."""
+        return self.child.is_alive
+
+
+@dataclass(frozen=True, slots=True)
+class LocalClusterOptions:
+    """What a local cluster is made of."""
+
+    brokers: int = 3
+    data: Path | None = None
+    """Directory for messages, metadata, history and logs; None: a temporary one."""
+    metadata_url: str | None = None
+    """Metadata store to use; None: a ZooKeeper of its own."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Settings of the brokers under broker.conf's names."""
+    balance: bool = False
+    """Whether the leader runs the balancer on Spark."""
+    balance_options: Sequence[str] = ()
+    """Options for the balancer, as ``counterpoise balance`` takes them."""
+    first_port: int = 0
+    """The first broker's binary port, the next ones follow; 0: free ports."""
+    first_web_port: int = 0
+    """The first broker's admin port, the next ones follow; 0: free ports."""
+    log_level: str = "warning"
+
+
+class LocalCluster:
+    """Starts the processes, knows their addresses, stops them all.
+
+    Use it as a context manager. Whatever happens to this process, even ``kill -9``, its children
+    do not stay behind. Start it on a thread that lives as long as the cluster shall.
+    """
+
+    def __init__(
+        self, options: LocalClusterOptions, *, on_ended: Callable[[str, int], None] | None = None
+    ) -> None:
+        """``on_ended`` hears the name and exit status of a broker that ends unasked."""
+        self.options = options
+        self.brokers: list[BrokerProcess] = []
+        self.data = Path()
+        self.metadata_url = ""
+        self._on_ended = on_ended
+        self._stack = contextlib.ExitStack()
+
+    @property
+    def history(self) -> Path:
+        """Where the balancer keeps its history."""
+        return self.data / "history"
+
+    @property
+    def service_url(self) -> str:
+        """What a client connects to: every broker that is alive."""
+        hosts = (each.service_url.removeprefix("pulsar://") for each in self._alive())
+        return "pulsar://" + ",".join(hosts)
+
+    @property
+    def admin_url(self) -> str:
+        """The admin API of the first broker that is alive."""
+        return self._alive()[0].admin_url
+
+    def start(self) -> None:
+        """Start everything and wait until it serves; raises ``UserError``, leaving nothing."""
+        with contextlib.ExitStack() as undo:
+            self.data = self._directory(undo)
+            self.metadata_url = self.options.metadata_url or self._zookeeper(undo)
+            # All at once: each spends its first second importing.
+            children = [self._launch(number, undo) for number in range(self.options.brokers)]
+            self.brokers = [_described(child) for child in children]
+            self._stack = undo.pop_all()
+
+    def add_broker(self) -> BrokerProcess:
+        """Start one more broker."""
+        child = self._launch(len(self.brokers), self._stack)
+        added = _described(child)
+        self.brokers.append(added)
+        return added
+
+    def kill(self, broker: BrokerProcess) -> None:
+        """End a broker with SIGKILL."""
+        broker.child.kill()
+
+    def stop(self) -> None:
+        """Stop the brokers together, then ZooKeeper; remove what was temporary."""
+        for each in self.brokers:
+            each.child.terminate()
+        self._stack.close()
+
+    def __enter__(self) -> LocalCluster:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def _alive(self) -> list[BrokerProcess]:
+        alive = [each for each in self.brokers if each.alive]
+        if not alive:
+            raise ChildFailedError(f"no broker is left; their output is in {self.data / 'logs'}.")
+        return alive
+
+    def _directory(self, undo: contextlib.ExitStack) -> Path:
+        if self.options.data is not None:
+            self.options.data.mkdir(parents=True, exist_ok=True)
+            return self.options.data.resolve()
+        return Path(undo.enter_context(tempfile.TemporaryDirectory(prefix="counterpoise-")))
+
+    def _zookeeper(self, undo: contextlib.ExitStack) -> str:
+        return undo.enter_context(ZooKeeper.start(self.data / "zookeeper")).metadata_url
+
+    def _launch(self, number: int, undo: contextlib.ExitStack) -> Child:
+        options = self.options
+        settings = {
+            **BROKER_DEFAULTS,
+            "metadataStoreUrl": self.metadata_url,
+            "brokerServicePort": str(options.first_port and options.first_port + number),
+            "webServicePort": str(options.first_web_port and options.first_web_port + number),
+            **options.settings,
+        }
+        argv = [sys.executable, "-m", "counterpoise.app.main", "broker"]
+        argv += ["--data", str(self.data / "messages"), "--log-level", options.log_level]
+        for name, value in settings.items():
+            argv += ["--set", f"{name}={value}"]
+        if options.balance:
+            argv += ["--balance", str(self.history)]
+            argv += [f"--balance-option={each}" for each in options.balance_options]
+        name = f"broker-{number + 1}"
+        child = Child(
+            ChildSpec(
+                name=name,
+                argv=argv,
+                is_ready=lambda line: line.startswith(READY + " "),
+                log=self.data / "logs" / f"{name}.log",
+                stop_within_s=20.0,
+                on_ended=None if self._on_ended is None else _naming(name, self._on_ended),
+            )
+        )
+        undo.callback(child.stop)
+        return child
+
+
+def _naming(name: str, hear: Callable[[str, int], None]) -> Callable[[int], None]:
+    return lambda status: hear(name, status)
+
+
+def _described(child: Child) -> BrokerProcess:
+    told = json.loads(child.wait_ready().partition(" ")[2])
+    return BrokerProcess(child.spec.name, told["id"], told["service_url"], told["admin_url"], child)

@@ -1,0 +1,146 @@
+"""``counterpoise broker``: one broker process."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import logging
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from counterpoise.app.conf import add_conf_arguments, read_conf, settings_from
+from counterpoise.app.errors import UserError
+
+if TYPE_CHECKING:
+    from counterpoise.app.main import Subparsers
+    from counterpoise.app.processes import ChildSpec
+    from counterpoise.broker.broker import Broker
+    from counterpoise.broker.config import BrokerConfig
+
+READY = "ready"
+"""The first word of the line on standard output that says a broker serves."""
+
+EPILOG = """\
+examples:
+  counterpoise broker --set metadataStoreUrl=zk:127.0.0.1:2181 --data /var/lib/counterpoise
+      joins (or founds) the cluster on that ZooKeeper
+  counterpoise broker --conf broker.conf --set webServicePort=0 --set brokerServicePort=0
+      reads Apache Pulsar's broker.conf; port 0 takes a free one
+
+When clients may connect, one line is printed: the word ready and a JSON object with id,
+service_url and admin_url. Messages go to files below --data, which all brokers of a cluster
+share; without it they live in memory and are gone with the broker.
+SIGTERM and Ctrl-C hand every bundle to another broker first.
+"""
+
+
+def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
+    """Add ``broker`` and its options."""
+    parser = subparsers.add_parser(
+        "broker",
+        help="run one broker",
+        description="Run one broker of a Pulsar cluster until it is told to stop.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_conf_arguments(parser)
+    parser.add_argument(
+        "--data", type=Path, metavar="DIR", help="where the cluster's messages are stored"
+    )
+    parser.add_argument(
+        "--balance",
+        type=Path,
+        metavar="DIR",
+        help="while it leads, run 'counterpoise balance --execute' with its history in DIR",
+    )
+    parser.add_argument(
+        "--balance-option",
+        action="append",
+        default=[],
+        metavar="OPTION",
+        help="an option for that balancer, such as --balance-option=--interval=1s; repeatable",
+    )
+    parser.add_argument(
+        "--log-level",
+        default="warning",
+        choices=("debug", "info", "warning", "error"),
+        help="how much to tell on standard error (default warning)",
+    )
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve until SIGTERM or Ctrl-C."""
+    from counterpoise.app.loop_thread import loop_factory
+    from counterpoise.broker.config import BrokerConfig
+
+    logging.basicConfig(
+        level=args.log_level.upper(), format="%(asctime)s %(levelname)-7s %(name)s %(message)s"
+    )
+    config = settings_from(BrokerConfig, read_conf(args.conf, args.settings))
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        runner.run(_serve(args, config))
+    return 0
+
+
+async def _serve(args: argparse.Namespace, config: BrokerConfig) -> None:
+    from counterpoise.app.supervisor import LeaderProgram
+    from counterpoise.app.wiring import make_broker, open_ledgers
+    from counterpoise.metadata import MetadataError
+
+    told = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, told.set)
+    balancer = LeaderProgram(lambda: _balancer(args, broker)) if args.balance else None
+    ledgers = open_ledgers(args.data)
+    try:
+        broker = await make_broker(
+            config,
+            ledgers=ledgers,
+            on_leadership=balancer.on_leadership if balancer is not None else None,
+        )
+        await broker.start()
+    except MetadataError as error:
+        raise UserError(f"metadataStoreUrl={config.metadata_store_url}: {error}") from None
+    except OSError as error:
+        raise UserError(_why_not_bound(config, error)) from None
+    if balancer is not None:
+        balancer.start()
+    addresses = {"id": broker.id, "service_url": broker.service_url, "admin_url": broker.web_url}
+    sys.stdout.write(f"{READY} {json.dumps(addresses)}\n")
+    sys.stdout.flush()
+    await told.wait()
+    if balancer is not None:
+        await balancer.stop()
+    await broker.stop()
+    await ledgers.close()
+
+
+def _balancer(args: argparse.Namespace, broker: Broker) -> ChildSpec:
+    from counterpoise.app.processes import ChildSpec
+
+    history: Path = args.balance
+    return ChildSpec(
+        name="balancer",
+        argv=[
+            *(sys.executable, "-m", "counterpoise.app.main", "balance", "--execute"),
+            *("--admin-url", broker.web_url, "--history", str(history)),
+            # The former leader's balancer may take a moment to let go of the history.
+            *("--wait-for-history", "60s"),
+            *args.balance_option,
+        ],
+        is_ready=lambda _: True,
+        log=history / "balancer.log",
+    )
+
+
+def _why_not_bound(config: BrokerConfig, error: OSError) -> str:
+    return (
+        f"cannot serve on {config.bind_address}: {error.strerror or error}; choose other ports "
+        f"with --set brokerServicePort=… (now {config.broker_service_port}) and "
+        f"--set webServicePort=… (now {config.web_service_port}), 0 for free ones."
+    )

@@ -11,21 +11,21 @@ import grpc_tools
 from grpc_tools import protoc
 
 ROOT = Path(__file__).resolve().parent.parent
-SOURCE = ROOT / "src"
-DEFINITIONS = SOURCE / "counterpoise" / "wire" / "proto"
+DEFINITIONS = Path("counterpoise", "wire", "proto")
 
 
-def main() -> int:
+def main(source: Path) -> int:
+    """Compile the definitions below ``source``; the modules are written beside them."""
     builtin = Path(grpc_tools.__file__).parent / "_proto"
-    definitions = sorted(str(path) for path in DEFINITIONS.glob("*.proto"))
+    definitions = sorted(str(path) for path in (source / DEFINITIONS).glob("*.proto"))
     return int(
         protoc.main(
             [
                 "protoc",
-                f"--proto_path={SOURCE}",
+                f"--proto_path={source}",
                 f"--proto_path={builtin}",
-                f"--python_out={SOURCE}",
-                f"--pyi_out={SOURCE}",
+                f"--python_out={source}",
+                f"--pyi_out={source}",
                 *definitions,
             ]
         )
@@ -33,4 +33,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "src"))

@@ -130,6 +130,10 @@ class ServerProtocol:
             command = BaseCommand.FromString(frame[_LENGTH_SIZE:command_end])
         except DecodeError as error:
             raise self._broken(f"the command cannot be read: {error}", begin) from None
+        # The parser lets missing fields pass; an unknown type of command counts as missing.
+        if not command.IsInitialized():
+            missing = ", ".join(command.FindInitializationErrors())
+            raise self._broken(f"the command lacks {missing}", begin)
         kind = command.type
         following = CONNECTION.get((self._state, kind))
         if following is None:

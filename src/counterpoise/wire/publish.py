@@ -50,11 +50,11 @@ def take_sends(
         total, size, kind, length, tag, producer_id, tag2, a, b, c, d = unpack(data, begin)
         if kind != _SEND or tag != _PRODUCER_ID_TAG or tag2 != _SEQUENCE_ID_TAG:
             break
-        if length == 6 and a & b > 127 > c:
+        if length == 6 and a & b >= 128 > c:
             sequence_id = a & 127 | (b & 127) << 7 | c << 14
-        elif length == 5 and a > 127 > b:
+        elif length == 5 and a >= 128 > b:
             sequence_id = a & 127 | b << 7
-        elif length == 7 and a & b & c > 127 > d:
+        elif length == 7 and a & b & c >= 128 > d:
             sequence_id = a & 127 | (b & 127) << 7 | (c & 127) << 14 | d << 21
         elif length == 4 and a < 128:
             sequence_id = a

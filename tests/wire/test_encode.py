@@ -1,0 +1,314 @@
+"""Every answer is one frame that protobuf reads back, field by field."""
+
+import pytest
+from google.protobuf import json_format
+from hypothesis import given
+from hypothesis import strategies as st
+
+from counterpoise.wire import dispatch, encode, encode_peers
+from counterpoise.wire.encode_peers import ConsumerFigures
+from counterpoise.wire.errors import ServerError
+from counterpoise.wire.proto.base_pb2 import BaseCommand
+from counterpoise.wire.values import MessageId, Schema
+from tests.wire import frames
+from tests.wire.strategies import uint64
+
+SCHEMA = Schema("n", b"data", 2, (("k", "v"),))
+SCHEMA_FIELDS = {
+    "name": "n",
+    "schema_data": b"data",
+    "type": 2,
+    "properties": [{"key": "k", "value": "v"}],
+}
+FIGURES = ConsumerFigures(1.5, 2.5, 0.5, "c", 7, 8, True, "/1:2", "now", "Shared", 0.25, 9, 3.5)
+UNASKED = (1 << 64) - 1
+
+CASES: list[tuple[bytes, int, str, dict[str, object]]] = [
+    (
+        encode.connected("Pulsar Server4.0.7", 21, 5242880, topic_watchers=True),
+        frames.Type.CONNECTED,
+        "connected",
+        {
+            "server_version": "Pulsar Server4.0.7",
+            "protocol_version": 21,
+            "max_message_size": 5242880,
+            "feature_flags": {
+                "supports_topic_watchers": True,
+                "supports_get_partitioned_metadata_without_auto_creation": True,
+                "supports_repl_dedup_by_lid_and_eid": True,
+            },
+        },
+    ),
+    (encode.PING, frames.Type.PING, "ping", {}),
+    (encode.PONG, frames.Type.PONG, "pong", {}),
+    (encode.success(5), frames.Type.SUCCESS, "success", {"request_id": 5}),
+    (
+        encode.error(5, ServerError.TopicNotFound, "no"),
+        frames.Type.ERROR,
+        "error",
+        {"request_id": 5, "error": 11, "message": "no"},
+    ),
+    (
+        encode.partitions(5, 0),
+        frames.Type.PARTITIONED_METADATA_RESPONSE,
+        "partition_metadata_response",
+        {"request_id": 5, "partitions": 0, "response": 0},
+    ),
+    (
+        encode.partitions_failed(5, ServerError.MetadataError, "no"),
+        frames.Type.PARTITIONED_METADATA_RESPONSE,
+        "partition_metadata_response",
+        {"request_id": 5, "response": 1, "error": 1, "message": "no"},
+    ),
+    (
+        encode.lookup_connect(5, "pulsar://a:1"),
+        frames.Type.LOOKUP_RESPONSE,
+        "lookup_topic_response",
+        {
+            "request_id": 5,
+            "broker_service_url": "pulsar://a:1",
+            "response": 1,
+            "authoritative": True,
+        },
+    ),
+    (
+        encode.lookup_redirect(5, "pulsar://a:1", "pulsar+ssl://a:2", authoritative=False),
+        frames.Type.LOOKUP_RESPONSE,
+        "lookup_topic_response",
+        {
+            "request_id": 5,
+            "broker_service_url": "pulsar://a:1",
+            "broker_service_url_tls": "pulsar+ssl://a:2",
+            "response": 0,
+            "authoritative": False,
+        },
+    ),
+    (
+        encode.lookup_failed(5, ServerError.ServiceNotReady, "no"),
+        frames.Type.LOOKUP_RESPONSE,
+        "lookup_topic_response",
+        {"request_id": 5, "response": 2, "error": 6, "message": "no"},
+    ),
+    (
+        encode.topics(5, ["a", "b"], "hash", filtered=True, changed=False),
+        frames.Type.GET_TOPICS_OF_NAMESPACE_RESPONSE,
+        "get_topics_of_namespace_response",
+        {
+            "request_id": 5,
+            "topics": ["a", "b"],
+            "topics_hash": "hash",
+            "filtered": True,
+            "changed": False,
+        },
+    ),
+    (
+        encode.watch_started(5, 6, ["a"], "hash"),
+        frames.Type.WATCH_TOPIC_LIST_SUCCESS,
+        "watch_topic_list_success",
+        {"request_id": 5, "watcher_id": 6, "topic": ["a"], "topics_hash": "hash"},
+    ),
+    (
+        encode.watch_update(6, ["a"], ["b"], "hash"),
+        frames.Type.WATCH_TOPIC_UPDATE,
+        "watch_topic_update",
+        {"watcher_id": 6, "new_topics": ["a"], "deleted_topics": ["b"], "topics_hash": "hash"},
+    ),
+    (
+        encode_peers.producer_success(5, "p"),
+        frames.Type.PRODUCER_SUCCESS,
+        "producer_success",
+        {
+            "request_id": 5,
+            "producer_name": "p",
+            "last_sequence_id": -1,
+            "schema_version": b"",
+            "producer_ready": True,
+        },
+    ),
+    (
+        encode_peers.producer_success(
+            5, "p", last_sequence_id=9, schema_version=b"v", topic_epoch=3, ready=False
+        ),
+        frames.Type.PRODUCER_SUCCESS,
+        "producer_success",
+        {
+            "request_id": 5,
+            "producer_name": "p",
+            "last_sequence_id": 9,
+            "schema_version": b"v",
+            "topic_epoch": 3,
+            "producer_ready": False,
+        },
+    ),
+    (
+        encode_peers.send_error(1, 2, ServerError.ChecksumError, "no"),
+        frames.Type.SEND_ERROR,
+        "send_error",
+        {"producer_id": 1, "sequence_id": 2, "error": 9, "message": "no"},
+    ),
+    (
+        encode_peers.close_producer(1, "pulsar://a:1"),
+        frames.Type.CLOSE_PRODUCER,
+        "close_producer",
+        {
+            "producer_id": 1,
+            "request_id": UNASKED,
+            "assigned_broker_service_url": "pulsar://a:1",
+        },
+    ),
+    (
+        encode_peers.close_consumer(1),
+        frames.Type.CLOSE_CONSUMER,
+        "close_consumer",
+        {"consumer_id": 1, "request_id": UNASKED},
+    ),
+    (
+        encode_peers.ack_response(1, 2),
+        frames.Type.ACK_RESPONSE,
+        "ack_response",
+        {"consumer_id": 1, "request_id": 2},
+    ),
+    (
+        encode_peers.ack_response(1, 2, ServerError.NotAllowedError, "no"),
+        frames.Type.ACK_RESPONSE,
+        "ack_response",
+        {"consumer_id": 1, "request_id": 2, "error": 22, "message": "no"},
+    ),
+    (
+        encode_peers.last_message_id(5, MessageId(1, 2, 3, 4), MessageId(-1, -1)),
+        frames.Type.GET_LAST_MESSAGE_ID_RESPONSE,
+        "get_last_message_id_response",
+        {
+            "request_id": 5,
+            "last_message_id": {"ledger_id": 1, "entry_id": 2, "partition": 3, "batch_index": 4},
+            "consumer_mark_delete_position": {"ledger_id": UNASKED, "entry_id": UNASKED},
+        },
+    ),
+    (
+        encode_peers.active_consumer(1, is_active=True),
+        frames.Type.ACTIVE_CONSUMER_CHANGE,
+        "active_consumer_change",
+        {"consumer_id": 1, "is_active": True},
+    ),
+    (
+        encode_peers.reached_end(1),
+        frames.Type.REACHED_END_OF_TOPIC,
+        "reached_end_of_topic",
+        {"consumer_id": 1},
+    ),
+    (
+        encode_peers.consumer_stats(5, FIGURES),
+        frames.Type.CONSUMER_STATS_RESPONSE,
+        "consumer_stats_response",
+        {
+            "request_id": 5,
+            "msg_rate_out": 1.5,
+            "msg_throughput_out": 2.5,
+            "msg_rate_redeliver": 0.5,
+            "consumer_name": "c",
+            "available_permits": 7,
+            "unacked_messages": 8,
+            "blocked_consumer_on_unacked_msgs": True,
+            "address": "/1:2",
+            "connected_since": "now",
+            "type": "Shared",
+            "msg_rate_expired": 0.25,
+            "msg_backlog": 9,
+            "message_ack_rate": 3.5,
+        },
+    ),
+    (
+        encode_peers.consumer_stats_failed(5, ServerError.ConsumerNotFound, "no"),
+        frames.Type.CONSUMER_STATS_RESPONSE,
+        "consumer_stats_response",
+        {"request_id": 5, "error_code": 13, "error_message": "no"},
+    ),
+    (
+        encode_peers.schema(5, SCHEMA, b"v"),
+        frames.Type.GET_SCHEMA_RESPONSE,
+        "get_schema_response",
+        {"request_id": 5, "schema": SCHEMA_FIELDS, "schema_version": b"v"},
+    ),
+    (
+        encode_peers.schema_failed(5, ServerError.TopicNotFound, "no"),
+        frames.Type.GET_SCHEMA_RESPONSE,
+        "get_schema_response",
+        {"request_id": 5, "error_code": 11, "error_message": "no"},
+    ),
+    (
+        encode_peers.schema_created(5, b"v"),
+        frames.Type.GET_OR_CREATE_SCHEMA_RESPONSE,
+        "get_or_create_schema_response",
+        {"request_id": 5, "schema_version": b"v"},
+    ),
+    (
+        encode_peers.schema_not_created(5, ServerError.IncompatibleSchema, "no"),
+        frames.Type.GET_OR_CREATE_SCHEMA_RESPONSE,
+        "get_or_create_schema_response",
+        {"request_id": 5, "error_code": 18, "error_message": "no"},
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("frame", "kind", "field", "values"), CASES, ids=[str(c[2]) for c in CASES]
+)
+def test_answers(frame: bytes, kind: int, field: str, values: dict[str, object]) -> None:
+    command, rest = frames.parse(frame)
+    assert rest == b""
+    assert command == BaseCommand(type=kind, **{field: values})
+    assert command.HasField(field)
+    # Every field of the case is really there, defaults too.
+    assert set(json_format.MessageToDict(command)) == set(
+        json_format.MessageToDict(BaseCommand(type=kind, **{field: values}))
+    )
+
+
+@given(uint64, uint64, uint64, uint64, uint64)
+def test_receipts_are_what_protobuf_writes(
+    producer: int, sequence: int, highest: int, ledger: int, entry: int
+) -> None:
+    receipt = {
+        "producer_id": producer,
+        "sequence_id": sequence,
+        "message_id": {"ledger_id": ledger, "entry_id": entry},
+    }
+    if highest:
+        receipt["highest_sequence_id"] = highest
+    written = dispatch.send_receipt(producer, sequence, highest, ledger, entry)
+    assert written == encode.frame(BaseCommand(type=frames.Type.SEND_RECEIPT, send_receipt=receipt))
+
+
+def test_a_dropped_entry_is_confirmed_as_minus_one() -> None:
+    command, _ = frames.parse(dispatch.send_receipt(1, 2, 0, -1, -1))
+    assert command.send_receipt.message_id.ledger_id == UNASKED
+    assert command.send_receipt.message_id.entry_id == UNASKED
+
+
+@given(
+    uint64,
+    uint64,
+    uint64,
+    st.integers(-1, 10_000),
+    st.integers(0, (1 << 32) - 1),
+    st.lists(st.integers(-(1 << 63), (1 << 63) - 1), max_size=20),
+    st.binary(max_size=300),
+)
+def test_messages_are_what_protobuf_writes(
+    consumer: int,
+    ledger: int,
+    entry: int,
+    partition: int,
+    redeliveries: int,
+    ack_set: list[int],
+    body: bytes,
+) -> None:
+    position = {"ledger_id": ledger, "entry_id": entry}
+    if partition >= 0:
+        position["partition"] = partition
+    message = {"consumer_id": consumer, "message_id": position, "ack_set": ack_set}
+    if redeliveries:
+        message["redelivery_count"] = redeliveries
+    written = dispatch.message(consumer, ledger, entry, partition, redeliveries, ack_set, len(body))
+    expected = frames.frame(BaseCommand(type=frames.Type.MESSAGE, message=message), body)
+    assert written + body == expected

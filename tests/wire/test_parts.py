@@ -1,0 +1,127 @@
+"""The small parts: variable-length integers, entries, the receive buffer, the definitions."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from google.protobuf.internal.encoder import _VarintBytes
+from hypothesis import given
+from hypothesis import strategies as st
+
+from counterpoise.wire import entry as entries
+from counterpoise.wire import proto
+from counterpoise.wire.errors import ServerError
+from counterpoise.wire.proto import values_pb2
+from counterpoise.wire.proto.metadata_pb2 import MessageMetadata
+from counterpoise.wire.receive_buffer import ReceiveBuffer
+from counterpoise.wire.varint import signed, varint
+from tests.wire.strategies import uint64
+
+
+@given(st.integers(0, (1 << 64) - 1))
+def test_varints_are_protobufs(value: int) -> None:
+    assert varint(value) == _VarintBytes(value)
+
+
+@pytest.mark.parametrize("shift", range(65))
+def test_varints_at_every_boundary(shift: int) -> None:
+    for value in {(1 << shift) - 1, min(1 << shift, (1 << 64) - 1)}:
+        assert varint(value) == _VarintBytes(value)
+
+
+@given(st.integers(-(1 << 63), (1 << 63) - 1))
+def test_signed_values_survive(value: int) -> None:
+    assert varint(value) == _VarintBytes(value & ((1 << 64) - 1))
+    assert signed(value & ((1 << 64) - 1)) == value
+
+
+@given(st.binary(max_size=300), uint64, st.text(max_size=20))
+def test_entries_round_trip(payload: bytes, sequence_id: int, key: str) -> None:
+    metadata = MessageMetadata(
+        producer_name="p", sequence_id=sequence_id, publish_time=1, partition_key=key
+    )
+    entry = entries.build(metadata, payload)
+    assert entries.verify_checksum(entry)
+    assert entries.metadata_of(entry) == metadata
+    assert bytes(entries.split(entry)[1]) == payload
+
+
+@given(st.binary(max_size=100), st.data())
+def test_any_flipped_bit_breaks_the_checksum(payload: bytes, data: st.DataObject) -> None:
+    metadata = MessageMetadata(producer_name="p", sequence_id=1, publish_time=1)
+    entry = bytearray(entries.build(metadata, payload))
+    bit = data.draw(st.integers(16, len(entry) * 8 - 1))  # not in the magic
+    entry[bit // 8] ^= 1 << bit % 8
+    assert not entries.verify_checksum(bytes(entry))
+
+
+@given(st.binary(max_size=40))
+def test_noise_is_no_entry_or_is_cut_in_two(noise: bytes) -> None:
+    try:
+        metadata, payload = entries.split(noise)
+    except entries.BadEntry:
+        return
+    assert noise.endswith(metadata + bytes(payload))
+
+
+def test_metadata_that_cannot_be_read() -> None:
+    with pytest.raises(entries.BadEntry, match="the metadata cannot be read"):
+        entries.metadata_of(b"\x00\x00\x00\x01\xff")
+
+
+@pytest.mark.parametrize(
+    ("fields", "key"),
+    [
+        ({"ordering_key": b"o", "partition_key": "k"}, b"o"),
+        ({"partition_key": "kü"}, "kü".encode()),
+        ({"partition_key": "AAE=", "partition_key_b64_encoded": True}, b"\x00\x01"),
+        ({}, b"p-7"),
+        ({"producer_name": ""}, entries.NO_KEY),
+    ],
+)
+def test_sticky_keys(fields: dict[str, object], key: bytes) -> None:
+    base = {"producer_name": "p", "sequence_id": 7, "publish_time": 1}
+    assert entries.sticky_key(MessageMetadata(**{**base, **fields})) == key
+
+
+@given(st.lists(st.binary(min_size=1, max_size=9), max_size=9), st.integers(1, 40))
+def test_a_buffer_gives_back_what_it_took(chunks: list[bytes], wanted: int) -> None:
+    buffer = ReceiveBuffer()
+    buffer.keep(b"first", wanted)
+    out = b""
+    for chunk in chunks:
+        taken = buffer.take(chunk)
+        if taken and not out:
+            assert len(taken) >= wanted or len(taken) == len(b"first" + b"".join(chunks))
+        out += taken
+    assert (b"first" + b"".join(chunks))[: len(out)] == out
+    assert len(out) + buffer.held == len(b"first" + b"".join(chunks))
+
+
+def test_a_buffer_joins_a_large_frame_once() -> None:
+    buffer = ReceiveBuffer()
+    buffer.keep(b"", 1000)
+    for _ in range(99):
+        assert buffer.take(b"0123456789") == b""
+    assert buffer.take(b"0123456789") == b"0123456789" * 100
+    assert buffer.held == 0
+
+
+def test_error_codes_are_the_protocols() -> None:
+    assert {code.name: code.value for code in ServerError} == dict(values_pb2.ServerError.items())
+
+
+def test_generated_modules_are_what_the_definitions_say(tmp_path: Path) -> None:
+    """Run the generator on a copy: a definition that was changed alone is noticed."""
+    definitions = Path(proto.__path__[0])
+    source = definitions.parents[2]
+    copy = tmp_path / definitions.relative_to(source)
+    copy.mkdir(parents=True)
+    for path in definitions.glob("*.proto"):
+        (copy / path.name).write_bytes(path.read_bytes())
+    script = source.parent / "scripts" / "generate_wire.py"
+    subprocess.run([sys.executable, str(script), str(tmp_path)], check=True, timeout=60)
+    made = {path.name: path.read_text() for path in copy.glob("*_pb2.py*")}
+    assert made
+    assert made == {path.name: path.read_text() for path in definitions.glob("*_pb2.py*")}

@@ -12,7 +12,6 @@ class BalanceOptions:
     enabled: bool = option(
         True,
         conf="loadBalancerEnabled",
-        dynamic=True,
         why="off, nothing is balanced at all",
     )
     shedding_enabled: bool = option(

@@ -91,6 +91,7 @@ class Cluster:
         self._brokers: list[EmbeddedBroker] = []
         self._thread: LoopThread | None = None
         self._tree = MemoryTree()
+        self._memory = open_ledgers(None)
         self._process = SharedProcess()
 
     # Life.
@@ -193,14 +194,15 @@ class Cluster:
     # On the loop.
 
     async def _start(self) -> None:
-        self._ledgers = open_ledgers(self._storage)
         # The first one alone, so that the leader is always the same.
         await self._add()
         await asyncio.gather(*(self._add() for _ in range(self._wanted - 1)))
 
     async def _add(self) -> EmbeddedBroker:
+        # In files each broker opens the directory for itself, in memory they share one store.
+        ledgers = self._memory if self._storage is None else open_ledgers(self._storage)
         broker = await make_broker(
-            self._config, ledgers=self._ledgers, memory=self._tree, process=self._process
+            self._config, ledgers=ledgers, memory=self._tree, process=self._process
         )
         await broker.start()
         added = EmbeddedBroker(broker)
@@ -211,9 +213,6 @@ class Cluster:
         # All at once and without handing bundles from one to the next: nobody will be left. What
         # was acknowledged is in the files already, if there are files.
         await asyncio.gather(*(self._end(each, kill=True) for each in list(self._alive())))
-        close = getattr(self._ledgers, "close", None)
-        if close is not None:
-            await close()
 
     async def _end(self, broker: EmbeddedBroker, *, kill: bool) -> None:
         if not broker.alive:

@@ -96,11 +96,10 @@ async def _serve(args: argparse.Namespace, config: BrokerConfig) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, told.set)
     balancer = LeaderProgram(lambda: _balancer(args, broker)) if args.balance else None
-    ledgers = open_ledgers(args.data)
     try:
         broker = await make_broker(
             config,
-            ledgers=ledgers,
+            ledgers=open_ledgers(args.data),
             on_leadership=balancer.on_leadership if balancer is not None else None,
         )
         await broker.start()
@@ -117,7 +116,6 @@ async def _serve(args: argparse.Namespace, config: BrokerConfig) -> None:
     if balancer is not None:
         await balancer.stop()
     await broker.stop()
-    await ledgers.close()
 
 
 def _balancer(args: argparse.Namespace, broker: Broker) -> ChildSpec:

@@ -1,0 +1,278 @@
+"""The traps people really fell into, and configurations without any."""
+
+import json
+
+import pytest
+
+from counterpoise.app.doctor.examine import examine
+from counterpoise.app.doctor.finding import Severity
+from counterpoise.app.doctor.general import unknown_names
+from counterpoise.app.doctor.setup import Setup
+from counterpoise.app.main import main
+from counterpoise.app.settings.table import table
+from counterpoise.names.properties import parse_properties
+
+IMPL = "org.apache.pulsar.broker.loadbalance.impl."
+EXTENSIBLE = "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl"
+TRANSFER = "org.apache.pulsar.broker.loadbalance.extensions.scheduler.TransferShedder"
+SHEDDER = "loadBalancerLoadSheddingStrategy"
+PLACEMENT = "loadBalancerLoadPlacementStrategy"
+
+AVG_PAIR = f"""\
+{SHEDDER}={IMPL}AvgShedder
+{PLACEMENT}={IMPL}AvgShedder
+loadBalancerDistributeBundlesEvenlyEnabled=false
+defaultNumberOfNamespaceBundles=64
+"""
+TRANSFERS = f"""\
+loadManagerClassName={EXTENSIBLE}
+{SHEDDER}={TRANSFER}
+defaultNumberOfNamespaceBundles=64
+"""
+
+
+def look(text, brokers=None, bundles=None):
+    return examine(Setup(parse_properties(text), brokers, bundles))
+
+
+def problems(text, brokers=None, bundles=None):
+    found = look(text, brokers, bundles)
+    return {each.rule for each in found if each.severity is Severity.PROBLEM}
+
+
+@pytest.mark.parametrize("text", [AVG_PAIR, TRANSFERS], ids=["AvgShedder", "TransferShedder"])
+@pytest.mark.parametrize("brokers", [None, 8])
+def test_a_sound_configuration_has_no_problem(text, brokers):
+    assert problems(text, brokers) == set()
+
+
+def test_pulsars_defaults_have_the_trap_that_changed_them():
+    assert problems("") == {"placement-undoes-shedder"}
+    assert "even-distribution-decides" in {each.rule for each in look("")}
+
+
+TRAPS = [
+    ("loadManagerClassName=com.acme.Nothing", "load-manager-falls-back"),
+    ("loadManagerClassName=", "load-manager-falls-back"),
+    (f"{TRANSFERS}{SHEDDER}={IMPL}ThresholdShedder", "extensible-ignores-shedder"),
+    (f"{TRANSFERS}{PLACEMENT}={IMPL}LeastLongTermMessageRate", "extensible-ignores-placement"),
+    (f"{SHEDDER}={TRANSFER}", "shedder-of-other-manager"),
+    (f"{SHEDDER}={IMPL}DeviationShedder", "unknown-shedder"),
+    (f"{SHEDDER}=ThresholdShedder", "unknown-shedder"),
+    (f"{PLACEMENT}={IMPL}LeastLoaded", "unknown-placement"),
+    (f"{SHEDDER}={IMPL}AvgShedder", "avg-shedder-pair"),
+    (f"{PLACEMENT}={IMPL}AvgShedder", "avg-shedder-pair"),
+    (
+        f"{SHEDDER}={IMPL}OverloadShedder\n{PLACEMENT}={IMPL}RoundRobinBrokerSelector",
+        "placement-undoes-shedder",
+    ),
+    (f"{AVG_PAIR}loadBalancerDistributeBundlesEvenlyEnabled=true", "even-distribution-decides"),
+    ("loadBalancerBundleUnloadMinThroughputThreshold=50", "floor-silences-shedder"),
+    (f"{AVG_PAIR}minUnloadMessage=5000", "floor-silences-shedder"),
+    (f"{AVG_PAIR}maxUnloadPercentage=0", "moves-nothing"),
+    (f"{AVG_PAIR}maxUnloadPercentage=0.8", "moves-more-than-half"),
+    (
+        f"{SHEDDER}={IMPL}UniformLoadShedder\nloadBalancerMsgRateDifferenceShedderThreshold=0\n"
+        "loadBalancerMsgThroughputMultiplierDifferenceShedderThreshold=0",
+        "uniform-thresholds-off",
+    ),
+    (f"{SHEDDER}={IMPL}UniformLoadShedder\nmaxUnloadBundleNumPerShedding=0", "moves-nothing"),
+    (
+        f"{SHEDDER}={IMPL}OverloadShedder\nloadBalancerBrokerOverloadedThresholdPercentage=101",
+        "overload-shedder-waits",
+    ),
+    ("loadBalancerHistoryResourcePercentage=1", "history-never-changes"),
+    ("loadBalancerHistoryResourcePercentage=0.99", "history-lags"),
+    ("loadBalancerDirectMemoryResourceWeight=1", "memory-weight"),
+    ("loadBalancerMemoryResourceWeight=1", "memory-weight"),
+    (
+        "loadBalancerBandwidthInResourceWeight=1.0\nloadBalancerBandwithInResourceWeight=0.2",
+        "legacy-weight-spelling",
+    ),
+    (
+        "loadBalancerCPUResourceWeight=0\nloadBalancerBandwidthInResourceWeight=0\n"
+        "loadBalancerBandwidthOutResourceWeight=0",
+        "no-resource-counts",
+    ),
+    ("loadBalancerNamespaceBundleMaxBandwidthMbytes=2048", "bandwidth-overflow"),
+    ("supportedNamespaceBundleSplitAlgorithms=topic_count_equally_divide", "algorithm-not-supported"),
+    (
+        "defaultNamespaceBundleSplitAlgorithm=specified_positions_divide",
+        "automatic-split-needs-positions",
+    ),
+    (
+        f"{TRANSFERS}defaultNamespaceBundleSplitAlgorithm=flow_or_qps_equally_divide",
+        "extensible-refuses-flow",
+    ),
+    ("flowOrQpsDifferenceThresholdPercentage=20", "flow-works-only-as-default"),
+    ("defaultNumberOfNamespaceBundles=128", "never-splits"),
+    ("loadBalancerEnabled=false\nloadBalancerSheddingEnabled=true", "balancing-off"),
+    (f"loadBalancerSheddingEnabled=false\n{SHEDDER}={IMPL}OverloadShedder", "shedding-off"),
+    ("loadBalancerSheddingGracePeriodMinutes=0", "no-grace"),
+    ("loadBalancerHostUsageCheckIntervalMinutes=5", "rounds-outrun-reports"),
+    ("statsUpdateFrequencyInSecs=120", "rounds-outrun-reports"),
+    (f"{TRANSFERS}loadBalancerBrokerLoadDataTTLInSeconds=60", "reports-expire-too-soon"),
+    (f"{AVG_PAIR}loadBalancerAvgShedderLowThreshold=50", "avg-thresholds-crossed"),
+    (f"{AVG_PAIR}loadBalancerAvgShedderLowThreshold=0", "avg-threshold-none"),
+    (f"{AVG_PAIR}loadBalancerAvgShedderHitCountHighThreshold=9", "avg-hits-crossed"),
+    (f"{TRANSFERS}loadBalancerBrokerLoadTargetStd=0.5", "target-deviation-unreachable"),
+    (f"{TRANSFERS}loadBalancerMaxNumberOfBrokerSheddingPerCycle=0", "moves-nothing"),
+    ("minUnloadMessage=many", "bad-value"),
+    ("maxUnloadPercentage=-1", "bad-value"),
+    ("loadBalancerSheddingEnable=true", "misspelled-name"),
+    ("minUnloadMessage=1\nminUnloadMessage=2", "repeated-name"),
+]
+
+
+@pytest.mark.parametrize(("text", "rule"), TRAPS, ids=[rule for _, rule in TRAPS])
+def test_a_trap_is_a_problem(text, rule):
+    assert rule in problems(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("loadBalancerBandwithInResourceWeight=0.5", "legacy-weight-spelling"),
+        ("loadBalancerPlacementStrategy=leastLoadedServer", "deprecated-name"),
+        ("brokerPublisherThrottlingTickTimeMillis=1", "ignored-name"),
+        ("loadBalancerAutoUnloadSplitBundlesEnabled=false", "split-stays"),
+        ("preferLaterVersions=true", "later-versions-take-all"),
+        ("someTool=1\nsomeTool=2", "repeated-name"),
+        (f"{SHEDDER}=com.acme.OwnShedder", "unknown-shedder"),
+        ("loadBalancerEnabled=false", "balancing-off"),
+    ],
+)
+def test_what_only_surprises_is_advice(text, rule):
+    found = {each.rule: each.severity for each in look(text)}
+    assert found[rule] is Severity.ADVICE
+
+
+@pytest.mark.parametrize(
+    ("brokers", "bundles", "rule", "severity"),
+    [
+        (6, None, "fewer-bundles-than-brokers", Severity.PROBLEM),
+        (20, 16, "fewer-bundles-than-brokers", Severity.PROBLEM),
+        (4, None, "few-bundles", Severity.ADVICE),
+        (3, 8, "few-bundles", Severity.ADVICE),
+    ],
+)
+def test_bundles_are_held_against_brokers(brokers, bundles, rule, severity):
+    found = {each.rule: each for each in look("", brokers, bundles)}
+    assert found[rule].severity is severity
+    assert found[rule].settings["brokers"].value == str(brokers)
+
+
+@pytest.mark.parametrize(("brokers", "bundles"), [(1, 1), (4, 16), (None, 1), (2, 64)])
+def test_enough_bundles_are_not_mentioned(brokers, bundles):
+    assert not {"fewer-bundles-than-brokers", "few-bundles"} & {
+        each.rule for each in look("", brokers, bundles)
+    }
+
+
+def test_a_floor_is_a_problem_for_a_small_cluster():
+    assert "floor-silences-shedder" in problems(AVG_PAIR, brokers=3)
+    assert "floor-silences-shedder" not in problems(AVG_PAIR, brokers=30)
+    assert "floor-silences-shedder" not in problems(
+        f"{AVG_PAIR}minUnloadMessage=0\nminUnloadMessageThroughput=0", brokers=3
+    )
+
+
+@pytest.mark.parametrize(("brokers", "sure"), [(5, False), (8, False), (9, True), (50, True)])
+def test_an_idle_broker_is_lost_in_a_large_cluster(brokers, sure):
+    assert ("idle-broker-stays-idle" in problems("", brokers)) is sure
+    assert "idle-broker-stays-idle" not in problems("lowerBoundarySheddingEnabled=true", brokers)
+
+
+def test_every_finding_says_which_values_why_and_what_to_do():
+    for text, _ in TRAPS:
+        for finding in look(text, brokers=10):
+            assert finding.settings
+            assert finding.why.endswith((".", "!"))
+            assert finding.change or finding.advice or finding.rule == "one-broker-never-splits"
+            assert set(finding.change) <= set(table())
+            for name, value in finding.change.items():
+                table()[name].option.parse(value)
+
+
+@pytest.mark.parametrize("rule", sorted({rule for _, rule in TRAPS} - {"repeated-name"}))
+def test_the_change_takes_the_problem_away(rule):
+    """Do what the doctor says, again and again: it runs out of problems."""
+    text = next(text for text, each in TRAPS if each == rule)
+    for _ in range(6):
+        wrong = [each for each in look(text) if each.severity is Severity.PROBLEM]
+        if not wrong:
+            return
+        dropped = {
+            each.advice.split()[1].rstrip(",") for each in wrong if each.advice.startswith("delete")
+        }
+        values = dict(parse_properties(text).values)
+        for each in wrong:
+            values |= each.change
+        text = "".join(f"{name}={value}\n" for name, value in values.items() if name not in dropped)
+    pytest.fail(f"still: {[each.title for each in wrong]}")
+
+
+def test_lines_and_defaults_are_shown():
+    [finding] = [
+        each for each in look(f"\n\n{PLACEMENT}={IMPL}AvgShedder") if each.rule == "avg-shedder-pair"
+    ]
+    shown = {name: (each.line, each.is_default) for name, each in finding.settings.items()}
+    assert shown == {SHEDDER: (None, True), PLACEMENT: (3, False)}
+    assert finding.links == [
+        "https://github.com/apache/pulsar/issues/26031",
+        "https://github.com/apache/pulsar/issues/23156",
+    ]
+
+
+def test_names_of_others_are_only_listed():
+    text = "managedLedgerDefaultEnsembleSize=2\nacme.tool=1\nbrokerServicePort=6650"
+    assert unknown_names(Setup(parse_properties(text))) == ["acme.tool"]
+    assert problems(text) == problems("")
+
+
+@pytest.fixture
+def conf(tmp_path):
+    def write(text):
+        path = tmp_path / "broker.conf"
+        path.write_text(text)
+        return str(path)
+
+    return write
+
+
+def test_the_command_tells_by_its_status(conf, capsys):
+    assert main(["doctor", "--conf", conf(AVG_PAIR)]) == 0
+    assert "no problems" in capsys.readouterr().out
+    assert main(["doctor", conf("minUnloadMessage=x")]) == 1
+    assert "PROBLEM: minUnloadMessage: 'x' is not a whole number" in capsys.readouterr().out
+
+
+def test_the_command_answers_json(conf, capsys):
+    status = main(["doctor", "--conf", conf("acme=1"), "--brokers", "6", "--json"])
+    answer = json.loads(capsys.readouterr().out)
+    assert status == 1
+    assert answer["unknown"] == ["acme"]
+    assert answer["problems"] == sum(e["severity"] == "problem" for e in answer["findings"])
+    assert {"rule", "settings", "why", "change", "issues"} <= answer["findings"][0].keys()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["doctor"],
+        ["doctor", "--conf", "/nowhere/broker.conf"],
+        ["doctor", "--set", "nonsense"],
+        ["doctor", "a.conf", "--conf", "b.conf"],
+    ],
+)
+def test_what_cannot_be_examined_is_said_in_a_sentence(arguments, capsys):
+    assert main(arguments) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("counterpoise: ")
+    assert "Traceback" not in error
+
+
+def test_settings_win_over_the_file(conf, capsys):
+    path = conf("minUnloadMessage=x")
+    main(["doctor", path, "--set", "minUnloadMessage=5"])
+    assert "bad-value" not in capsys.readouterr().out

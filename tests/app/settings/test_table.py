@@ -1,0 +1,63 @@
+"""Our table of settings against the defaults of Pulsar 4.0.7's own ``ServiceConfiguration``."""
+
+from pathlib import Path
+
+import pytest
+
+from counterpoise.app.settings.table import ROOMS, broker_conf_names, table
+from counterpoise.names.options import all_options, check_ranges
+
+HERE = Path(__file__).parent
+KINDS = {"boolean": bool, "int": int, "long": int, "double": float, "String": str, "List": tuple}
+OURS = {"clusterName", "loadBalancerOverrideBrokerNicSpeedGbps"}
+"""Defaults that are not Pulsar's: it has none."""
+
+
+def pulsar_defaults():
+    for name in ("load_balancer_defaults.tsv", "rate_defaults.tsv"):
+        for line in (HERE / name).read_text().splitlines():
+            conf, kind, default, dynamic, deprecated = (line.split("\t") + [""] * 5)[:5]
+            yield pytest.param(conf, kind, default, dynamic, deprecated, id=conf)
+
+
+@pytest.mark.parametrize(("conf", "kind", "default", "dynamic", "deprecated"), list(pulsar_defaults()))
+def test_every_setting_has_pulsars_default(conf, kind, default, dynamic, deprecated):
+    option = table()[conf].option
+    assert option.why
+    assert option.deprecated == (deprecated == "deprecated")
+    assert option.dynamic == (dynamic == "dynamic")
+    if conf in OURS:
+        return
+    assert option.kind is KINDS.get(kind, str)
+    if kind in ("int", "long", "double"):
+        assert option.default == float(default)
+    elif kind == "boolean":
+        assert option.default is (default == "true")
+    elif kind == "List":
+        assert list(option.default) == default.strip("[]").split(", ")
+    else:
+        assert option.default == default
+
+
+@pytest.mark.parametrize(("room", "settings"), ROOMS, ids=[cls.__name__ for _, cls in ROOMS])
+def test_defaults_are_in_range(room, settings):
+    check_ranges(settings())
+    for option in all_options(settings):
+        assert room in table()[option.conf].rooms
+
+
+def test_rooms_that_read_one_setting_agree_about_it():
+    for room, settings in ROOMS:
+        for option in all_options(settings):
+            known = table()[option.conf].option
+            assert (option.default, option.kind, option.low, option.high) == (
+                known.default,
+                known.kind,
+                known.low,
+                known.high,
+            ), f"{room} reads {option.conf} otherwise"
+
+
+def test_names_are_pulsars_own():
+    renamed = {"loadBalancerBandwithInResourceWeight", "loadBalancerBandwithOutResourceWeight"}
+    assert set(table()) - broker_conf_names() <= renamed

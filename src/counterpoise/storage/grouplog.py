@@ -77,8 +77,11 @@ class GroupLog(ABC, Generic[C]):
         """Position of the entry at ``index``; one past the end gives the next to be written."""
         return self._spans.position(index)
 
-    def index(self, position: Position) -> int:
+    def index(self, position: tuple[int, int]) -> int:
         """Index of the first kept or future entry at or after ``position``."""
+        last = self._spans.last
+        if position[0] == last.ledger_id and position[1] >= 0:
+            return last.base + position[1]
         return self._spans.index(position)
 
     def append(self, entry: bytes, messages: int, context: C) -> None:

@@ -139,7 +139,7 @@ class Log(Protocol[C_contra]):
     def position(self, index: int) -> Position:
         """Position of the entry at ``index``; one past the end gives the next to be written."""
 
-    def index(self, position: Position) -> int:
+    def index(self, position: tuple[int, int]) -> int:
         """Index of the first kept or future entry at or after ``position``."""
 
     def cached(self, index: int) -> Chunk | None:

@@ -76,7 +76,7 @@ class Spans:
         span = self.holding(index)
         return Position(span.ledger_id, index - span.base)
 
-    def index(self, position: Position) -> int:
+    def index(self, position: tuple[int, int]) -> int:
         """Index of the first kept or future entry at or after ``position``."""
         ledger_id, entry_id = position
         last = self.last

@@ -108,13 +108,13 @@ class KeySharedDispatcher(SharedDispatcher):
             if self.ready(consumer) and self._lanes.get(consumer):
                 self._serve_lane(consumer)
         if self.read_index < self.log.end:
-            self._serve_new()
+            self._serve_keys()
 
     def _serve_lane(self, consumer: Consumer) -> None:
         """Send a consumer what waits for it, in the order of the log."""
         lane = self._lanes[consumer]
         burst = _Burst()
-        while lane and burst.size < BURST_BYTES and self.ready(consumer):
+        while lane and burst.size < BURST_BYTES and consumer.permits > 0 and not consumer.blocked:
             index, slot = lane[0]
             waiting = self._waiting.get(slot)
             if not waiting or waiting[0] != index:
@@ -127,55 +127,73 @@ class KeySharedDispatcher(SharedDispatcher):
             self._pop_waiting(slot, waiting)
             if self.acks.is_acked(index):
                 self._slots.pop(index, None)
-            elif not self._is_delayed(chunk, index):
-                self._hand_over(consumer, chunk, index, slot, burst)
+            elif not self._is_delayed(chunk.entries[index - chunk.first], index):
+                messages = self._take(consumer, chunk, index, burst.deliveries)
+                self._hand_over(consumer, index, slot, messages)
+                burst.messages += messages
+                burst.size += len(chunk.entries[index - chunk.first])
             if slot in self._waiting:
                 self._enter_lane(slot)
         burst.send(consumer)
 
-    def _serve_new(self) -> None:
+    def _serve_keys(self) -> None:
         """Read on: send each entry to its key's consumer, or let it wait."""
+        open_to = {c for c in self.consumers if self.ready(c)}
         bursts: dict[Consumer, _Burst] = {}
         end = self.log.end
-        while (
-            self.read_index < end
-            and self._waiting_count < LOOK_AHEAD
-            and self.unacked < self._max_unacked
-            and any(map(self.ready, self.consumers))
-        ):
-            index = self.read_index
-            chunk = self.feed.at(index)
+        while open_to and self.read_index < end and self._waiting_count < LOOK_AHEAD:
+            chunk = self.feed.at(self.read_index)
             if chunk is None:
                 break
+            self._serve_chunk(chunk, end, open_to, bursts)
+            for consumer, burst in bursts.items():
+                burst.send(consumer)
+            open_to = {c for c in open_to if self.ready(c)}
+            if self.unacked >= self._max_unacked:
+                break
+
+    def _serve_chunk(
+        self, chunk: Chunk, end: int, open_to: set[Consumer], bursts: dict[Consumer, _Burst]
+    ) -> None:
+        """Deal one chunk's entries out, until nobody in ``open_to`` can take more."""
+        first, entries, counts = chunk.first, chunk.entries, chunk.messages
+        ledger_id, entry_id = self.log.position(self.read_index)
+        shift = entry_id - self.read_index
+        slot_of, waiting, most = self.selector.slot, self._waiting, self._max_unacked
+        check = self.acks.above or self.read_index <= self.acks.mark
+        for index in range(self.read_index, min(first + len(entries), end)):
+            if not open_to or self._waiting_count >= LOOK_AHEAD or self.unacked >= most:
+                return
             self.read_index = index + 1
-            if self.acks.is_acked(index):
+            if check and self.acks.is_acked(index):
                 continue
-            slot = self.selector.slot(key_of(chunk.entries[index - chunk.first]))
-            self._slots[index] = slot
-            if self._is_delayed(chunk, index):
+            entry = entries[index - first]
+            self._slots[index] = slot = slot_of(key_of(entry))
+            if self._is_delayed(entry, index):
                 continue
             consumer = self._consumer_of(slot)
-            if consumer is None or slot in self._waiting or not self.ready(consumer):
+            if consumer is None or slot in waiting or consumer not in open_to:
                 self._wait(index, slot)
                 continue
             burst = bursts.get(consumer)
             if burst is None:
                 burst = bursts[consumer] = _Burst()
-            self._hand_over(consumer, chunk, index, slot, burst)
+            consumer.pending[index] = messages = counts[index - first]
+            burst.deliveries.append((ledger_id, index + shift, 0, entry, ()))
+            burst.messages += messages
+            burst.size += len(entry)
+            self._hand_over(consumer, index, slot, messages)
             if burst.size >= BURST_BYTES:
                 burst.send(consumer)
-        for consumer, burst in bursts.items():
-            burst.send(consumer)
+            if not self.ready(consumer):
+                open_to.discard(consumer)
 
-    def _hand_over(
-        self, consumer: Consumer, chunk: Chunk, index: int, slot: int, burst: _Burst
-    ) -> None:
+    def _hand_over(self, consumer: Consumer, index: int, slot: int, messages: int) -> None:
         held = self._holders.get(slot)
         self._holders[slot] = (consumer, 1 if held is None else held[1] + 1)
-        messages = self._take(consumer, chunk, index, burst.deliveries)
         consumer.permits -= messages
-        burst.messages += messages
-        burst.size += len(chunk.entries[index - chunk.first])
+        consumer.unacked += messages
+        self.unacked += messages
         if consumer.unacked >= self._max_unacked_consumer:
             consumer.blocked = True
 

@@ -24,6 +24,9 @@ MAX_UNACKED_PER_SUBSCRIPTION = 200_000
 _DELIVER_AT_TAG = b"\x98\x01"
 """How field 19 (``deliver_at_time``) of the message metadata begins; rarely there by chance."""
 
+_METADATA_BYTES = 4096
+"""Where to look for it: a larger metadata would have to have enormous properties."""
+
 
 class SharedDispatcher(Dispatcher):
     """Each entry goes to one consumer; what comes back is sent first, counted as redelivered."""
@@ -91,18 +94,19 @@ class SharedDispatcher(Dispatcher):
 
     def acked(self, consumer: Consumer, index: int) -> int:
         """Forget an acknowledged entry; the consumer may get more if it was blocked."""
-        self.redeliveries.pop(index, None)
+        if self.redeliveries:
+            self.redeliveries.pop(index, None)
         messages = consumer.pending.pop(index, None)
-        if messages is None:
-            # Another consumer may hold it by now: after a reconnect clients ack what they got.
-            for other in self.consumers:
-                messages = other.pending.pop(index, None)
-                if messages is not None:
-                    self._forget(other, index, messages)
-                    return 0
-            return 0
-        self._forget(consumer, index, messages)
-        return messages
+        if messages is not None:
+            self._forget(consumer, index, messages)
+            return messages
+        # Another consumer may hold it by now: after a reconnect clients ack what they got.
+        for other in self.consumers:
+            messages = other.pending.pop(index, None)
+            if messages is not None:
+                self._forget(other, index, messages)
+                break
+        return 0
 
     def acked_through(self, index: int) -> None:
         """Not asked of individual-ack types except when a cursor is moved by an administrator."""
@@ -167,41 +171,71 @@ class SharedDispatcher(Dispatcher):
 
     def _serve(self, consumer: Consumer) -> bool:
         """Give one consumer its turn; False when entries must be read first."""
+        turn = min(consumer.permits, self._max_unacked_consumer - consumer.unacked)
+        if len(self.consumers) > 1:
+            turn = min(turn, ROUND_ROBIN_MESSAGES)
         burst: list[Delivery] = []
-        turn = min(consumer.permits, ROUND_ROBIN_MESSAGES)
-        if len(self.consumers) == 1:
-            turn = consumer.permits
-        left, size, have = turn, 0, True
-        while left > 0 and size < BURST_BYTES:
-            index = self._peek()
-            if index >= self.log.end:
-                break
-            chunk = self.feed.at(index)
-            if chunk is None:
-                have = False
-                break
-            self._pop(index)
-            if self.acks.is_acked(index) or self._is_delayed(chunk, index):
-                continue
-            messages = self._take(consumer, chunk, index, burst)
-            left -= messages
-            size += len(chunk.entries[index - chunk.first])
-            if consumer.unacked >= self._max_unacked_consumer:
-                consumer.blocked = True
-                break
+        left = turn
+        if self._replay:
+            left, size, have = self._serve_again(consumer, left, burst)
+        else:
+            left, size, have = self._serve_new(consumer, left, burst)
         if burst:
-            consumer.permits -= turn - left
-            consumer.send(burst, turn - left, size)
+            sent = turn - left
+            consumer.permits -= sent
+            consumer.unacked += sent
+            self.unacked += sent
+            consumer.blocked = consumer.unacked >= self._max_unacked_consumer
+            consumer.send(burst, sent, size)
         return have
 
-    def _peek(self) -> int:
-        return self._replay[0] if self._replay else self.read_index
+    def _serve_new(
+        self, consumer: Consumer, left: int, burst: list[Delivery]
+    ) -> tuple[int, int, bool]:
+        """Fill ``burst`` with entries nobody was sent: (messages left, bytes, whether read)."""
+        index, size = self.read_index, 0
+        chunk = self.feed.at(index)
+        if chunk is None:
+            return left, 0, False
+        first, entries, counts = chunk.first, chunk.entries, chunk.messages
+        ledger_id, entry_id = self.log.position(index)
+        shift = entry_id - index
+        stop = min(first + len(entries), self.log.end)
+        check = self.acks.above or index <= self.acks.mark
+        pending = consumer.pending
+        while index < stop and left > 0 and size < BURST_BYTES:
+            entry = entries[index - first]
+            if (check and self.acks.is_acked(index)) or (
+                entry.find(_DELIVER_AT_TAG, 0, _METADATA_BYTES) >= 0
+                and self._is_delayed(entry, index)
+            ):
+                index += 1
+                continue
+            pending[index] = messages = counts[index - first]
+            burst.append((ledger_id, index + shift, 0, entry, ()))
+            left -= messages
+            size += len(entry)
+            index += 1
+        self.read_index = index
+        return left, size, True
 
-    def _pop(self, index: int) -> None:
-        if self._replay:
+    def _serve_again(
+        self, consumer: Consumer, left: int, burst: list[Delivery]
+    ) -> tuple[int, int, bool]:
+        """Fill ``burst`` with entries that came back, as `_serve_new` does."""
+        size = 0
+        while self._replay and left > 0 and size < BURST_BYTES:
+            index = self._replay[0]
+            chunk = self.feed.at(index)
+            if chunk is None:
+                return left, size, False
             self._replay_set.discard(heappop(self._replay))
-        else:
-            self.read_index = index + 1
+            entry = chunk.entries[index - chunk.first]
+            if self.acks.is_acked(index) or self._is_delayed(entry, index):
+                continue
+            left -= self._take(consumer, chunk, index, burst)
+            size += len(entry)
+        return left, size, True
 
     def _take(self, consumer: Consumer, chunk: Chunk, index: int, burst: list[Delivery]) -> int:
         """Hand the entry over to the consumer; returns its messages."""
@@ -213,14 +247,11 @@ class SharedDispatcher(Dispatcher):
             consumer.msgs_redelivered += messages
         burst.append((ledger_id, entry_id, count, chunk.entries[at], ()))
         consumer.pending[index] = messages
-        consumer.unacked += messages
-        self.unacked += messages
         return messages
 
-    def _is_delayed(self, chunk: Chunk, index: int) -> bool:
+    def _is_delayed(self, entry: bytes, index: int) -> bool:
         """Whether the entry asks for a later delivery (PIP-26); then it waits for its time."""
-        entry = chunk.entries[index - chunk.first]
-        if _DELIVER_AT_TAG not in entry[:1024]:
+        if entry.find(_DELIVER_AT_TAG, 0, _METADATA_BYTES) < 0:
             return False
         try:
             due = metadata_of(entry).deliver_at_time

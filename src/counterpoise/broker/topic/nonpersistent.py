@@ -119,7 +119,7 @@ class _Nothing:
     def position(self, index: int) -> Position:
         return Position(-1, -1)
 
-    def index(self, position: Position) -> int:
+    def index(self, position: tuple[int, int]) -> int:
         return 0
 
     def cached(self, index: int) -> Chunk | None:

@@ -140,7 +140,7 @@ class Subscription:
         for ledger_id, entry_id, ack_set in acks:
             if ack_set and any(ack_set):
                 continue
-            index = log.index(Position(ledger_id, entry_id))
+            index = log.index((ledger_id, entry_id))
             if index < end and state.ack(index):
                 was_held += dispatcher.acked(consumer, index)
         consumer.msgs_acked += was_held
@@ -166,7 +166,7 @@ class Subscription:
         """Send entries again."""
         if self.dispatcher is not None:
             index = self.log.index
-            indexes = None if positions is None else [index(Position(*p)) for p in positions]
+            indexes = None if positions is None else [index(p) for p in positions]
             self.dispatcher.redeliver(consumer, indexes)
 
     def last_message_id(self) -> tuple[Position, Position]:

@@ -57,6 +57,18 @@ SETTINGS: Mapping[str, Mapping[str, Draw]] = {
         "loadBalancerAvgShedderHitCountLowThreshold": one_of(8, 1, 2, 4),
         "loadBalancerAvgShedderHitCountHighThreshold": one_of(2, 1, 3),
     },
+    "load": {
+        **_WEIGHTS,
+        "loadBalancerMemoryResourceWeight": one_of(0.0, 0.5),
+        "loadBalancerHistoryResourcePercentage": one_of(0.9, 0.0, 0.5, 1.0),
+    },
+    "select": {
+        "loadBalancerBrokerMaxTopics": one_of(50000, 50000, 9, 1),
+        "loadBalancerDistributeBundlesEvenlyEnabled": _FLAG,
+        "preferLaterVersions": _FLAG,
+        "failureDomainsEnabled": _FLAG,
+        "loadBalancerBrokerOverloadedThresholdPercentage": one_of(85, 50, 95),
+    },
     "split": {
         "loadBalancerNamespaceBundleMaxTopics": one_of(1000, 2, 100),
         "loadBalancerNamespaceBundleMaxSessions": one_of(1000, 0, 100),

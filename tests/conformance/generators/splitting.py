@@ -72,12 +72,12 @@ def modular_case(rng: Random) -> dict[str, Any]:
     names = Names(rng)
     brokers, data = {}, {}
     for index in range(rng.randint(0, 6)):
-        stats = {names.bundle(): _stats(rng, numbers) for _ in range(rng.randint(0, 8))}
+        stats = {names.bundle(): bundle_stats(rng, numbers) for _ in range(rng.randint(0, 8))}
         stats = {name: each for name, each in stats.items() if 2 <= name.count("/") <= 3}
         brokers[f"b{index}:8080"] = {"localData": {"lastStats": stats, "bundles": list(stats)}}
         for bundle in stats:
             if rng.random() < 0.8:
-                data[bundle] = _bundle_data(rng, numbers)
+                data[bundle] = bundle_data(rng, numbers)
     namespaces = {
         bundle.rpartition("/")[0] for b in brokers.values() for bundle in b["localData"]["bundles"]
     }
@@ -98,12 +98,12 @@ def extensible_case(rng: Random) -> dict[str, Any]:
     namespaces = sorted({bundle.rpartition("/")[0] for bundle in bundles})
     counts = {ns: rng.choice((1, 4, 126, 127, 128)) for ns in namespaces}
     calm = rng.random() < 0.3
-    stats = {bundle: _stats(rng, numbers) for bundle in bundles}
+    stats = {bundle: bundle_stats(rng, numbers) for bundle in bundles}
     lines = []
     for _ in range(rng.choice((1, 4, 5, 6, 9))):
         for bundle in bundles:
             if rng.random() < (0.5 if calm else 0.1):
-                stats[bundle] = _stats(rng, numbers)
+                stats[bundle] = bundle_stats(rng, numbers)
         present = {b: s for b, s in stats.items() if rng.random() < 0.97}
         splitting = [b for b in bundles if rng.random() < 0.03]
         if rng.random() < 0.1:
@@ -161,7 +161,7 @@ def _topics(rng: Random, numbers: Numbers, bundle: str) -> dict[str, Any]:
     }
 
 
-def _stats(rng: Random, numbers: Numbers) -> dict[str, Any]:
+def bundle_stats(rng: Random, numbers: Numbers) -> dict[str, Any]:
     busy = rng.random() < 0.5
     return {
         "msgRateIn": numbers.amount(8000.0 if busy else 10.0),
@@ -175,10 +175,10 @@ def _stats(rng: Random, numbers: Numbers) -> dict[str, Any]:
     }
 
 
-def _bundle_data(rng: Random, numbers: Numbers) -> dict[str, Any]:
+def bundle_data(rng: Random, numbers: Numbers) -> dict[str, Any]:
     made = {}
     for name, samples in (("shortTermData", 10), ("longTermData", 1000)):
-        stats = _stats(rng, numbers)
+        stats = bundle_stats(rng, numbers)
         made[name] = {
             field: stats[field]
             for field in ("msgRateIn", "msgRateOut", "msgThroughputIn", "msgThroughputOut")

@@ -12,8 +12,10 @@ from tests.conformance.jvm.java import Java, Json
 
 def operations(java: Java) -> dict[str, Callable[[Json], Json]]:
     """What this judge can be asked, by name."""
+    from tests.conformance.jvm.load import Load
     from tests.conformance.jvm.names import Names
     from tests.conformance.jvm.placement import ExtensiblePlacement, ModularPlacement
+    from tests.conformance.jvm.selection import Selection
     from tests.conformance.jvm.services import BundleFactory
     from tests.conformance.jvm.shedding import ModularShedding
     from tests.conformance.jvm.splitting import Algorithms, ExtensibleStrategy, ModularTask
@@ -29,6 +31,8 @@ def operations(java: Java) -> dict[str, Callable[[Json], Json]]:
         "split-algorithm": Algorithms(java, factory).answer,
         "split-modular": ModularTask(java, factory).answer,
         "split-extensible": ExtensibleStrategy(java, factory).answer,
+        "load": Load(java).answer,
+        "select": Selection(java, factory).answer,
         "names": Names(java, factory).answer,
     }
 

@@ -98,7 +98,10 @@ def test_nobody_to_choose_is_an_answer(run):
         ({"bundle": 5, "loadData": {}}, "bundle: expected a string"),
         (place({"a:1": 1}) | {"candidates": None}, "candidates: expected an array"),
         (place({"a:1": 1}) | {"candidates": ["a:1", 7]}, "candidates[1]: expected a string"),
-        (place({"a:1": "hot"}), "loadData.brokerData['a:1'].localData.cpu.usage: expected a number"),
+        (
+            place({"a:1": "hot"}),
+            "loadData.brokerData['a:1'].localData.cpu.usage: expected a number",
+        ),
         (place({}) | {"loadData": {"brokerData": {}, "bundleData": {}}}, "loadData.now: expected"),
     ],
 )
@@ -146,7 +149,11 @@ RING = "t/n/0x00000000_0xffffffff"
     ("algorithm", "more", "boundaries"),
     [
         ("range_equally_divide", {}, ["0x40000000"]),
-        ("specified_positions_divide", {"boundaries": ["0x10", 32, -1]}, ["0x00000010", "0x00000020"]),
+        (
+            "specified_positions_divide",
+            {"boundaries": ["0x10", 32, -1]},
+            ["0x00000010", "0x00000020"],
+        ),
         ("specified_positions_divide", {"boundaries": []}, []),
         ("topic_count_equally_divide", {"topics": {}}, []),
         ("flow_or_qps_equally_divide", {}, []),

@@ -95,7 +95,10 @@ TRAPS = [
         "no-resource-counts",
     ),
     ("loadBalancerNamespaceBundleMaxBandwidthMbytes=2048", "bandwidth-overflow"),
-    ("supportedNamespaceBundleSplitAlgorithms=topic_count_equally_divide", "algorithm-not-supported"),
+    (
+        "supportedNamespaceBundleSplitAlgorithms=topic_count_equally_divide",
+        "algorithm-not-supported",
+    ),
     (
         "defaultNamespaceBundleSplitAlgorithm=specified_positions_divide",
         "automatic-split-needs-positions",
@@ -214,7 +217,9 @@ def test_the_change_takes_the_problem_away(rule):
 
 def test_lines_and_defaults_are_shown():
     [finding] = [
-        each for each in look(f"\n\n{PLACEMENT}={IMPL}AvgShedder") if each.rule == "avg-shedder-pair"
+        each
+        for each in look(f"\n\n{PLACEMENT}={IMPL}AvgShedder")
+        if each.rule == "avg-shedder-pair"
     ]
     shown = {name: (each.line, each.is_default) for name, each in finding.settings.items()}
     assert shown == {SHEDDER: (None, True), PLACEMENT: (3, False)}

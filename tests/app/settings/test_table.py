@@ -20,7 +20,9 @@ def pulsar_defaults():
             yield pytest.param(conf, kind, default, dynamic, deprecated, id=conf)
 
 
-@pytest.mark.parametrize(("conf", "kind", "default", "dynamic", "deprecated"), list(pulsar_defaults()))
+@pytest.mark.parametrize(
+    ("conf", "kind", "default", "dynamic", "deprecated"), list(pulsar_defaults())
+)
 def test_every_setting_has_pulsars_default(conf, kind, default, dynamic, deprecated):
     option = table()[conf].option
     assert option.why

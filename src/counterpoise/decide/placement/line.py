@@ -41,7 +41,8 @@ def place_line(
     """Place the bundle of one parsed line; gives the answer, and the memory for the next line.
 
     The answer is ``{"broker", "admissible", "reason", "sentence", "rejections"}``, the broker null
-    when there is none to choose. ``loadData`` with ``brokers`` is a line of the extensible manager
+    when there is none to choose. A line may name ``activeBrokers``: others are forgotten first
+    (``onActiveBrokersChange``). ``loadData`` with ``brokers`` is a line of the extensible manager
     and is answered by its LeastResourceUsageWithWeight. Raises ``LoadDataError`` naming the field.
     """
     line = read_object(value, "line")
@@ -56,7 +57,10 @@ def place_line(
         placed = place_by_store_usage(candidates, _read_usage(data), options, rng)
         return _answer(placed), memory
     view = _read_view(data)
-    placed = placement_strategy(name).place(bundle, candidates, view, memory, options, rng)
+    strategy = placement_strategy(name)
+    if "activeBrokers" in line:
+        memory = strategy.forget(memory, read_texts(line["activeBrokers"], "activeBrokers"))
+    placed = strategy.place(bundle, candidates, view, memory, options, rng)
     return _answer(placed), placed.memory
 
 

@@ -1,0 +1,100 @@
+from dataclasses import dataclass
+
+import pytest
+
+from counterpoise.names.options import (
+    INT32_MAX,
+    INT64_MAX,
+    ConfigError,
+    all_options,
+    check_ranges,
+    from_conf,
+    option,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Inner:
+    share: float = option(0.5, conf="innerShare", low=0.0, high=1.0, why="a share")
+
+
+_INNER = Inner()
+
+
+@dataclass(frozen=True, slots=True)
+class Outer:
+    flag: bool = option(True, conf="aFlag", why="a switch")
+    count: int = option(3, conf="aCount", low=0, why="a count", aliases=("oldCount",))
+    big: int = option(1, conf="aLong", high=INT64_MAX, why="a long")
+    speed: float | None = option(None, conf="aSpeed", low=0.0, kind=float, why="maybe a number")
+    names: tuple[str, ...] = option(("x",), conf="someNames", why="a list")
+    mode: str = option("on", conf="aMode", choices=("on", "off"), why="a choice")
+    inner: Inner = _INNER
+    ours: int = 7
+
+
+def test_defaults_stay_when_nothing_is_said():
+    assert from_conf(Outer, {}) == Outer()
+    assert from_conf(Outer, {"aCount": "  ", "unknown": "1"}) == Outer()
+
+
+def test_values_of_every_kind():
+    read = from_conf(
+        Outer,
+        {
+            "aFlag": "False",
+            "aCount": " 12 ",
+            "aLong": str(INT64_MAX),
+            "aSpeed": "1e3",
+            "someNames": "a, b,,c",
+            "aMode": "off",
+            "innerShare": "1",
+        },
+    )
+    assert read == Outer(False, 12, INT64_MAX, 1000.0, ("a", "b", "c"), "off", Inner(1.0))
+
+
+def test_an_older_name_counts_while_the_name_itself_is_absent():
+    assert from_conf(Outer, {"oldCount": "5"}).count == 5
+    assert from_conf(Outer, {"oldCount": "5", "aCount": "6"}).count == 6
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("aFlag", "yes", "true or false"),
+        ("aCount", "-1", "from 0 to"),
+        ("aCount", "1.5", "a whole number"),
+        ("aCount", str(INT32_MAX + 1), str(INT32_MAX)),
+        ("aLong", str(INT64_MAX + 1), str(INT64_MAX)),
+        ("aSpeed", "fast", "a number, at least 0"),
+        ("aSpeed", "-0.5", "at least 0"),
+        ("aMode", "maybe", "one of on, off"),
+        ("innerShare", "1.5", "from 0 to 1"),
+        ("innerShare", "nan", "from 0 to 1"),
+    ],
+)
+def test_what_is_no_good_is_named_with_its_line(name, value, expected):
+    with pytest.raises(ConfigError) as failure:
+        from_conf(Outer, {name: value}, {name: 42})
+    assert str(failure.value).startswith(f"line 42: {name}: ")
+    assert value in str(failure.value)
+    assert expected in str(failure.value)
+
+
+def test_settings_made_in_code_are_checked_too():
+    check_ranges(Outer())
+    with pytest.raises(ConfigError, match="innerShare"):
+        check_ranges(Outer(inner=Inner(2.0)))
+
+
+def test_all_settings_of_a_dataclass():
+    assert [each.conf for each in all_options(Outer)] == [
+        "aFlag",
+        "aCount",
+        "aLong",
+        "aSpeed",
+        "someNames",
+        "aMode",
+        "innerShare",
+    ]

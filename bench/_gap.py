@@ -16,7 +16,8 @@ import pulsar
 from bench._client import connect
 
 RATE = 1_000  # publishes a second while bundles move
-SETTLE_SECONDS = 1.5
+SETTLE_SECONDS = 1.5  # after the first acknowledgement that follows an unload
+QUIET_SECONDS = 20  # without a message, after everything was acknowledged: the rest is lost
 
 
 def call(method: str, url: str, body: object = None, redirects: int = 5) -> Any:
@@ -47,6 +48,7 @@ class Traffic:
         )
         self._consumer = self._client.subscribe(topic, "gap")
         self._stop = threading.Event()
+        self._flushed = threading.Event()
         self.acknowledged_at: list[float] = []
         self.sent = 0
         self.received: list[int] = []
@@ -68,20 +70,32 @@ class Traffic:
             self.acknowledged_at.append(time.perf_counter())
 
     def _receive(self) -> None:
-        while True:
+        seen: set[int] = set()
+        while not (self._flushed.is_set() and len(seen) == self.sent):
             try:
-                message = self._consumer.receive(3_000)
+                message = self._consumer.receive(QUIET_SECONDS * 1_000)
             except pulsar.Timeout:
-                if self._stop.is_set():
+                if self._flushed.is_set():
                     return
                 continue
-            self.received.append(int(message.data()))
+            number = int(message.data())
+            seen.add(number)
+            self.received.append(number)
             self._consumer.acknowledge(message)
+
+    def wait_for_acknowledgement(self, seconds: float = 60) -> None:
+        """Return when one more message than now is acknowledged."""
+        before, deadline = len(self.acknowledged_at), time.monotonic() + seconds
+        while len(self.acknowledged_at) == before:
+            if time.monotonic() > deadline:
+                raise SystemExit(f"nothing was acknowledged for {seconds:.0f} s after an unload")
+            time.sleep(0.01)
 
     def finish(self) -> dict[str, int]:
         self._stop.set()
         self._threads[0].join()
         self._producer.flush()
+        self._flushed.set()
         self._threads[1].join()
         self._client.close()
         firsts = list(dict.fromkeys(self.received))
@@ -110,9 +124,10 @@ def measure(service_url: str, admin_url: str, rounds: int) -> dict[str, float]:
     for _ in range(rounds):
         started = time.perf_counter()
         call("PUT", f"{admin_url}/admin/v2/namespaces/gap/ns/{bundle}/unload")
+        traffic.wait_for_acknowledgement()
         time.sleep(SETTLE_SECONDS)
         times = [t for t in list(traffic.acknowledged_at) if t >= started - 0.5]
-        gaps.append(max((b - a for a, b in zip(times, times[1:], strict=False)), default=9.9) * 1e3)
+        gaps.append(max(b - a for a, b in zip(times, times[1:], strict=False)) * 1e3)
     gaps.sort()
     ends = {"gap_min_ms": gaps[0], "gap_median_ms": statistics.median(gaps), "gap_max_ms": gaps[-1]}
     return {**ends, **traffic.finish()}

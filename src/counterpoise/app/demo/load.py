@@ -1,0 +1,145 @@
+"""Traffic through the official client, with a count of every single message."""
+
+from __future__ import annotations
+
+import struct
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from counterpoise.app.demo.plan import MESSAGE_BYTES, TopicLoad
+
+_HEADER = struct.Struct(">IQ")  # number of the topic, number of the message in it
+SUBSCRIPTION = "demo"
+TICK_S = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What became of the messages so far."""
+
+    sent: int
+    acknowledged: int
+    failed: int
+    """Sends that the client gave up; such a message was never promised to anybody."""
+    received: int
+    """Different messages that a consumer got."""
+    duplicated: int
+    lost: int
+    """Acknowledged, and not received."""
+
+
+class _Counts:
+    """One topic's messages by number."""
+
+    def __init__(self) -> None:
+        self.sent = 0
+        self.failed = 0
+        self.acknowledged = bytearray()
+        self.received = bytearray()
+
+    def add(self) -> int:
+        number = self.sent
+        self.sent += 1
+        self.acknowledged.append(0)
+        self.received.append(0)
+        return number
+
+
+class LoadGenerator:
+    """A producer and a consumer for each topic, and one thread that keeps the pace."""
+
+    def __init__(self, service_url: str, loads: Sequence[TopicLoad], log: Path) -> None:
+        import pulsar
+
+        self._ok = pulsar.Result.Ok
+        self._loads = loads
+        self._counts = [_Counts() for _ in loads]
+        self._padding = bytes(MESSAGE_BYTES - _HEADER.size)
+        self._stopping = threading.Event()
+        self._pacer = threading.Thread(target=self._keep_pace, name="pacer", daemon=True)
+        log.parent.mkdir(parents=True, exist_ok=True)
+        self._client = pulsar.Client(
+            service_url,
+            operation_timeout_seconds=60,
+            logger=pulsar.FileLogger(pulsar.LoggerLevel.Warn, str(log)),
+        )
+        self._consumers = [
+            self._client.subscribe(load.topic, SUBSCRIPTION, message_listener=self._take)
+            for load in loads
+        ]
+        self._producers = [
+            # No time limit: a bundle on the move makes a message late, not void.
+            self._client.create_producer(
+                load.topic, send_timeout_millis=0, block_if_queue_full=True
+            )
+            for load in loads
+        ]
+
+    def start(self) -> None:
+        """Begin to publish."""
+        self._pacer.start()
+
+    def stop(self, drain_s: float) -> Tally:
+        """Publish no more, wait for what is under way, and give the final count."""
+        self._stopping.set()
+        self._pacer.join()
+        deadline = time.monotonic() + drain_s
+        while time.monotonic() < deadline:
+            tally = self.tally()
+            if tally.acknowledged + tally.failed == tally.sent and not tally.lost:
+                break
+            time.sleep(TICK_S * 10)
+        tally = self.tally()
+        self._client.close()
+        return tally
+
+    def tally(self) -> Tally:
+        """The count at this moment; a message that is under way counts as lost here."""
+        sums = Tally(0, 0, 0, 0, 0, 0)
+        for counts in self._counts:
+            acknowledged, received = bytes(counts.acknowledged), bytes(counts.received)
+            got = len(received) - received.count(0)
+            both = zip(acknowledged, received, strict=False)
+            sums = Tally(
+                sums.sent + counts.sent,
+                sums.acknowledged + acknowledged.count(1),
+                sums.failed + counts.failed,
+                sums.received + got,
+                sums.duplicated + sum(received) - got,
+                sums.lost + sum(1 for promised, seen in both if promised and not seen),
+            )
+        return sums
+
+    def _keep_pace(self) -> None:
+        began = time.monotonic()
+        sent = [0] * len(self._loads)
+        while not self._stopping.wait(TICK_S):
+            elapsed = time.monotonic() - began
+            for number, load in enumerate(self._loads):
+                due = int(load.messages_per_s * elapsed)
+                for _ in range(due - sent[number]):
+                    self._send(number)
+                sent[number] = due
+
+    def _send(self, topic: int) -> None:
+        counts = self._counts[topic]
+        number = counts.add()
+
+        def done(result: Any, message_id: Any) -> None:
+            del message_id
+            if result == self._ok:
+                counts.acknowledged[number] = 1
+            else:
+                counts.failed += 1
+
+        self._producers[topic].send_async(_HEADER.pack(topic, number) + self._padding, done)
+
+    def _take(self, consumer: Any, message: Any) -> None:
+        topic, number = _HEADER.unpack_from(message.data())
+        received = self._counts[topic].received
+        received[number] = min(255, received[number] + 1)
+        consumer.acknowledge(message)

@@ -1,0 +1,100 @@
+"""What the demonstration runs: how much load, where, and the settings that fit it to a laptop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+from counterpoise.names.bundle import BundleName, NamespaceBundles
+from counterpoise.names.namespace import NamespaceName
+from counterpoise.names.topic import TopicName
+
+NAMESPACE = NamespaceName("public", "demo")
+BUNDLES = 24
+TOPICS_PER_BUNDLE = 2
+MESSAGE_BYTES = 4096
+BYTES_PER_S = 2_000_000.0
+"""Of messages published, all topics together; each is consumed once."""
+HOT_SHARE = 0.8
+"""The part of the load that goes to the bundles of one broker."""
+
+BROKER_SETTINGS: Mapping[str, str] = {
+    # Load is measured, and can be seen, every second.
+    "loadBalancerReportUpdateMinIntervalMillis": "1000",
+    # A network that this load can fill: the hot broker starts at about two thirds of it.
+    "loadBalancerOverrideBrokerNicSpeedGbps": "0.02",
+}
+BALANCER_SETTINGS: Mapping[str, str] = {
+    # Brokers, clients and Spark share this machine's cores, so the CPU says little about a broker.
+    "loadBalancerCPUResourceWeight": "0",
+    # Minutes, not days: act on what is, more than on what was, and on small loads too.
+    "loadBalancerHistoryResourcePercentage": "0.2",
+    "loadBalancerBrokerThresholdShedderPercentage": "5",
+    "loadBalancerBundleUnloadMinThroughputThreshold": "0.02",
+}
+BALANCE_OPTIONS = (
+    *("--interval=1s", "--decide-every=5s"),
+    *(f"--set={name}={value}" for name, value in BALANCER_SETTINGS.items()),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DemoOptions:
+    """What the person may choose."""
+
+    brokers: int = 3
+    limit_s: float = 120.0
+    """Longest time under load."""
+    settle_s: float = 12.0
+    """The load ends when nothing was decided for so long and the imbalance has halved."""
+    drain_s: float = 30.0
+    """Longest time for the last messages to arrive."""
+    picture: Path = Path("counterpoise-demo.png")
+    seed: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class TopicLoad:
+    """A topic and what is published to it."""
+
+    topic: str
+    messages_per_s: float
+
+
+def topics_by_bundle() -> Mapping[BundleName, Sequence[str]]:
+    """So many topics for each bundle, found by the hash of their names."""
+    ring = NamespaceBundles.of_count(NAMESPACE, BUNDLES)
+    found: dict[BundleName, list[str]] = {bundle: [] for bundle in ring.bundles}
+    number = 0
+    while any(len(topics) < TOPICS_PER_BUNDLE for topics in found.values()):
+        topic = TopicName("persistent", NAMESPACE.tenant, NAMESPACE.local, f"sensor-{number}")
+        topics = found[ring.bundle_of(topic)]
+        if len(topics) < TOPICS_PER_BUNDLE:
+            topics.append(str(topic))
+        number += 1
+    return found
+
+
+def skewed_loads(owner_of: Mapping[str, str], seed: int) -> tuple[str, list[TopicLoad]]:
+    """The broker to be hot, and each topic's load; most of it to the topics of that broker.
+
+    `owner_of` says which broker serves each topic. The busiest topics get about four times as
+    much as the quietest of the same broker.
+    """
+    rng = Random(seed)
+    owned: dict[str, list[str]] = {}
+    for topic in sorted(owner_of):
+        owned.setdefault(owner_of[topic], []).append(topic)
+    hot = max(sorted(owned), key=lambda broker: len(owned[broker]))
+    loads = []
+    for topics, share in (
+        (owned[hot], HOT_SHARE),
+        ([t for broker in sorted(owned) if broker != hot for t in owned[broker]], 1 - HOT_SHARE),
+    ):
+        weights = [rng.uniform(0.4, 1.6) for _ in topics]
+        for topic, weight in zip(topics, weights, strict=True):
+            bytes_per_s = BYTES_PER_S * share * weight / sum(weights)
+            loads.append(TopicLoad(topic, bytes_per_s / MESSAGE_BYTES))
+    return hot, loads

@@ -1,0 +1,117 @@
+"""The demonstration from beginning to end."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from counterpoise.app.demo.admin import create_namespace, owner_of
+from counterpoise.app.demo.load import LoadGenerator, Tally
+from counterpoise.app.demo.picture import draw
+from counterpoise.app.demo.plan import (
+    BALANCE_OPTIONS,
+    BROKER_SETTINGS,
+    BUNDLES,
+    NAMESPACE,
+    DemoOptions,
+    skewed_loads,
+    topics_by_bundle,
+)
+from counterpoise.app.demo.screen import Screen, decided, done
+from counterpoise.app.demo.watch import Record, Watcher
+from counterpoise.app.local_cluster import LocalCluster, LocalClusterOptions
+
+SAMPLE_EVERY_S = 1.0
+FALL = 0.5
+"""The imbalance has to fall to this part of what it was."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What the demonstration came to."""
+
+    tally: Tally
+    moves: int
+    before: float
+    after: float
+    picture: Path
+
+    @property
+    def problems(self) -> list[str]:
+        """What went wrong, each in a sentence; none when it is as it should be."""
+        found = []
+        if self.tally.lost:
+            found.append(f"{self.tally.lost} acknowledged messages were never received")
+        if not self.moves:
+            found.append("the pipeline moved nothing")
+        elif self.after > self.before * FALL:
+            found.append(
+                f"the imbalance did not fall by half: {self.before:.2f} before, {self.after:.2f} after"
+            )
+        if not self.tally.received:
+            found.append("no message was received")
+        return found
+
+
+def run_demo(options: DemoOptions, screen: Screen) -> Result:
+    """Run it all, and leave no process behind."""
+    settings = LocalClusterOptions(
+        brokers=options.brokers,
+        settings=BROKER_SETTINGS,
+        balance=True,
+        balance_options=BALANCE_OPTIONS,
+    )
+    screen.say(f"starting ZooKeeper and {options.brokers} brokers; the leader will start Spark")
+    began = time.monotonic()
+    with LocalCluster(settings) as cluster:
+        brokers = [broker.id for broker in cluster.brokers]
+        names = {broker.id: broker.name for broker in cluster.brokers}
+        screen.say(
+            f"the cluster serves after {time.monotonic() - began:.1f} s: {cluster.service_url}"
+        )
+        create_namespace(cluster.admin_url, NAMESPACE, BUNDLES)
+        topics = [topic for each in topics_by_bundle().values() for topic in each]
+        owners = {topic: owner_of(cluster.admin_url, topic) for topic in topics}
+        hot, loads = skewed_loads(owners, options.seed)
+        generator = LoadGenerator(cluster.service_url, loads, cluster.data / "logs" / "client.log")
+        screen.say(
+            f"{len(topics)} topics in {BUNDLES} bundles; {names[hot]} gets most of the "
+            f"{sum(load.messages_per_s for load in loads):.0f} messages/s"
+        )
+        watcher = Watcher(brokers, cluster.history)
+        generator.start()
+        _watch(watcher, generator, screen, names, options)
+        screen.say("the load ends; waiting for the last messages")
+        tally = generator.stop(options.drain_s)
+    record = watcher.record
+    draw(record, brokers, options.picture)
+    return Result(tally, record.moves, record.before, record.now, options.picture)
+
+
+def _watch(
+    watcher: Watcher,
+    generator: LoadGenerator,
+    screen: Screen,
+    names: dict[str, str],
+    options: DemoOptions,
+) -> None:
+    """Show what happens until it is even and quiet, or the time is up."""
+    record, tick = watcher.record, threading.Event()
+    while True:
+        decisions, outcomes = watcher.look()
+        for row in decisions:
+            screen.say(decided(row, names))
+        for row in outcomes:
+            screen.say(done(row, names))
+        screen.show(record, generator.tally())
+        elapsed = time.monotonic() - record.began_s
+        if elapsed >= options.limit_s or _is_settled(record, elapsed, options):
+            return
+        tick.wait(SAMPLE_EVERY_S)
+
+
+def _is_settled(record: Record, elapsed: float, options: DemoOptions) -> bool:
+    quiet = elapsed - record.decided_at_s >= options.settle_s
+    return bool(record.moves) and quiet and record.now <= record.before * FALL

@@ -1,0 +1,179 @@
+"""What the person sees meanwhile: a live table in a terminal, plain lines anywhere else."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Protocol
+
+from counterpoise.app.demo.load import Tally
+from counterpoise.app.demo.watch import Moment, Record
+
+LINES_KEPT = 14
+PLAIN_EVERY = 5
+"""Without a terminal, every so many samples are shown."""
+
+
+class Screen(Protocol):
+    """Somewhere to show things."""
+
+    def say(self, sentence: str) -> None:
+        """Show a sentence that stays."""
+        ...
+
+    def show(self, record: Record, tally: Tally) -> None:
+        """Show the state of things."""
+        ...
+
+    def __enter__(self) -> Screen: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+
+def open_screen() -> Screen:
+    """A live one in a terminal, else a plain one."""
+    return LiveScreen() if sys.stdout.isatty() else PlainScreen()
+
+
+def decided(row: Mapping[str, Any], names: Mapping[str, str]) -> str:
+    """A decision as one sentence, with brokers under their short names."""
+    sentence = (
+        f"decide: {short_bundle(row['bundle'])} from {row['source']} to {row['destination']}, "
+        f"because {row['sentence']}; {row['placement']}"
+    )
+    return renamed(sentence, names)
+
+
+def done(row: Mapping[str, Any], names: Mapping[str, str]) -> str:
+    """An outcome as one sentence."""
+    took = (row["ended_at_ms"] - row["started_at_ms"]) / 1000
+    sentence = f"{row['status']}: {short_bundle(row['bundle'])}, owner {row['owner'] or 'nobody'}, "
+    return renamed(f"{sentence}verified after {took:.2f} s {row['error']}".rstrip(), names)
+
+
+def renamed(sentence: str, names: Mapping[str, str]) -> str:
+    """The sentence with each broker's id replaced by its name."""
+    for broker, name in names.items():
+        sentence = sentence.replace(broker, name)
+    return sentence
+
+
+def short_bundle(bundle: str) -> str:
+    """The range alone."""
+    return bundle.rpartition("/")[2]
+
+
+def bar(fraction: float, width: int = 30) -> str:
+    """A fraction as a bar; more than all of it is all of it."""
+    full = round(width * min(1.0, max(0.0, fraction)))
+    return "█" * full + "·" * (width - full)
+
+
+def counted(tally: Tally) -> str:
+    """The messages in one line."""
+    return (
+        f"sent {tally.sent:,}  acknowledged {tally.acknowledged:,}  received {tally.received:,}  "
+        f"duplicated {tally.duplicated:,}"
+    )
+
+
+class PlainScreen:
+    """Lines, one after another."""
+
+    def __init__(self) -> None:
+        self._shown = 0
+
+    def say(self, sentence: str) -> None:
+        """One line."""
+        sys.stdout.write(sentence + "\n")
+        sys.stdout.flush()
+
+    def show(self, record: Record, tally: Tally) -> None:
+        """A line now and then."""
+        self._shown += 1
+        if record.moments and self._shown % PLAIN_EVERY == 1:
+            moment = record.moments[-1]
+            loads = "  ".join(
+                f"broker-{number} {load.throughput / 1e6:.2f} MB/s {load.bundles} bundles"
+                for number, load in enumerate(moment.loads.values(), 1)
+            )
+            self.say(f"{moment.at_s:5.0f} s  {loads}  imbalance {record.now:.2f}  {counted(tally)}")
+
+    def __enter__(self) -> PlainScreen:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        return None
+
+
+class LiveScreen:
+    """A table that renews itself, with the last sentences under it."""
+
+    def __init__(self) -> None:
+        from rich.live import Live
+
+        self._sentences: list[str] = []
+        self._live = Live(refresh_per_second=4, transient=False)
+        self._table: Any = ""
+
+    def say(self, sentence: str) -> None:
+        """A sentence under the table."""
+        self._sentences = [*self._sentences, sentence][-LINES_KEPT:]
+        self._render()
+
+    def show(self, record: Record, tally: Tally) -> None:
+        """The table."""
+        if record.moments:
+            self._table = _table(record.moments[-1], record, tally)
+            self._render()
+
+    def _render(self) -> None:
+        from rich.console import Group
+        from rich.text import Text
+
+        self._live.update(Group(self._table, *(Text(line) for line in self._sentences)))
+
+    def __enter__(self) -> LiveScreen:
+        self._live.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._live.stop()
+
+
+def _table(moment: Moment, record: Record, tally: Tally) -> Any:
+    from rich.table import Table
+
+    table = Table(
+        title=f"{moment.at_s:.0f} s under load · imbalance {record.now:.2f} "
+        f"(before: {record.before:.2f}) · {record.moves} bundles moved",
+        caption=counted(tally),
+        expand=False,
+    )
+    for heading in ("broker", "network", "used", "MB/s", "bundles"):
+        table.add_column(heading, justify="left" if heading in ("broker", "network") else "right")
+    for number, load in enumerate(moment.loads.values(), 1):
+        table.add_row(
+            f"broker-{number}",
+            bar(load.usage),
+            f"{load.usage:.0%}",
+            f"{load.throughput / 1e6:.2f}",
+            str(load.bundles),
+        )
+    return table

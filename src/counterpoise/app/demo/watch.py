@@ -1,0 +1,128 @@
+"""What the demonstration shows: each broker's load, and what the balancer wrote down."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from counterpoise.app.demo.admin import AdminError, load_report
+from counterpoise.app.demo.plan import NAMESPACE
+from counterpoise.pipeline.decide import imbalance
+from counterpoise.pipeline.tables import read_table
+
+SMOOTHED_OVER = 3
+"""Samples that a figure for a person is the mean of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """One broker at one moment."""
+
+    throughput: float
+    """Bytes/s in and out."""
+    usage: float
+    """Its fuller direction of the network, as a fraction."""
+    bundles: int
+    """Of the demonstration's namespace."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """All brokers at one moment."""
+
+    at_s: float
+    loads: Mapping[str, Load]
+
+    @property
+    def imbalance(self) -> float:
+        """Largest ÷ mean - 1, of bytes/s."""
+        return imbalance([load.throughput for load in self.loads.values()])
+
+
+@dataclass
+class Record:
+    """All that was seen since the load began."""
+
+    began_s: float
+    moments: list[Moment] = field(default_factory=list)
+    decisions: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    """By id, as in the history's table."""
+    outcomes: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    moved_at_s: dict[str, float] = field(default_factory=dict)
+    """When each move that was carried out ended, since the load began, by id."""
+    decided_at_s: float = 0.0
+    """When something was last decided."""
+
+    @property
+    def moves(self) -> int:
+        """Bundles whose new owner was verified."""
+        return sum(1 for outcome in self.outcomes.values() if outcome["status"] == "moved")
+
+    @property
+    def before(self) -> float:
+        """The imbalance under full load, until the first move."""
+        first = min(self.moved_at_s.values(), default=float("inf"))
+        return max((value for at, value in self._smooth() if at <= first), default=0.0)
+
+    @property
+    def now(self) -> float:
+        """The imbalance at the end."""
+        smooth = self._smooth()
+        return smooth[-1][1] if smooth else 0.0
+
+    def _smooth(self) -> list[tuple[float, float]]:
+        """The imbalance over time, each value the mean of a few."""
+        values = [moment.imbalance for moment in self.moments]
+        return [
+            (self.moments[end - 1].at_s, sum(values[end - SMOOTHED_OVER : end]) / SMOOTHED_OVER)
+            for end in range(SMOOTHED_OVER, len(values) + 1)
+        ]
+
+
+class Watcher:
+    """Takes a sample whenever asked, and tells what is new in the history."""
+
+    def __init__(self, brokers: Sequence[str], history: Path) -> None:
+        self._brokers = brokers
+        self._history = history
+        self.record = Record(time.monotonic())
+
+    def look(self) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]]:
+        """Take a sample; gives the decisions and the outcomes that are new."""
+        record = self.record
+        now = time.monotonic() - record.began_s
+        loads = {}
+        for broker in self._brokers:
+            try:
+                loads[broker] = _load(broker)
+            except AdminError:
+                continue
+        if len(loads) == len(self._brokers):
+            record.moments.append(Moment(now, loads))
+        decisions = self._new("decisions", record.decisions)
+        outcomes = self._new("outcomes", record.outcomes)
+        if decisions:
+            record.decided_at_s = now
+        wall = time.time() - now
+        for outcome in outcomes:
+            if outcome["carried_out"]:
+                record.moved_at_s[outcome["id"]] = outcome["ended_at_ms"] / 1000 - wall
+        return decisions, outcomes
+
+    def _new(self, table: str, known: dict[str, Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+        rows = [row for row in read_table(self._history, table) if row["id"] not in known]
+        known.update({row["id"]: row for row in rows})
+        return list(rows)
+
+
+def _load(broker: str) -> Load:
+    report = load_report(broker)
+    prefix = f"{NAMESPACE}/"
+    return Load(
+        throughput=report.msg_throughput_in + report.msg_throughput_out,
+        usage=max(report.bandwidth_in.percent, report.bandwidth_out.percent) / 100,
+        bundles=sum(1 for bundle in report.bundles if bundle.startswith(prefix)),
+    )

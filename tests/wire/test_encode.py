@@ -285,30 +285,38 @@ def test_a_dropped_entry_is_confirmed_as_minus_one() -> None:
     assert command.send_receipt.message_id.entry_id == UNASKED
 
 
+deliveries = st.tuples(
+    st.sampled_from([0, 5, 300, 1 << 40]),
+    uint64,
+    st.integers(0, (1 << 32) - 1),
+    st.binary(max_size=300),
+    st.lists(st.integers(-(1 << 63), (1 << 63) - 1), max_size=20),
+)
+
+
 @given(
     uint64,
-    uint64,
-    uint64,
     st.integers(-1, 10_000),
-    st.integers(0, (1 << 32) - 1),
-    st.lists(st.integers(-(1 << 63), (1 << 63) - 1), max_size=20),
-    st.binary(max_size=300),
+    st.none() | uint64,
+    st.lists(deliveries, max_size=6),
 )
 def test_messages_are_what_protobuf_writes(
     consumer: int,
-    ledger: int,
-    entry: int,
     partition: int,
-    redeliveries: int,
-    ack_set: list[int],
-    body: bytes,
+    epoch: int | None,
+    burst: list[tuple[int, int, int, bytes, list[int]]],
 ) -> None:
-    position = {"ledger_id": ledger, "entry_id": entry}
-    if partition >= 0:
-        position["partition"] = partition
-    message = {"consumer_id": consumer, "message_id": position, "ack_set": ack_set}
-    if redeliveries:
-        message["redelivery_count"] = redeliveries
-    written = dispatch.message(consumer, ledger, entry, partition, redeliveries, ack_set, len(body))
-    expected = frames.frame(BaseCommand(type=frames.Type.MESSAGE, message=message), body)
-    assert written + body == expected
+    expected = b""
+    for ledger, entry, redeliveries, body, ack_set in burst:
+        position = {"ledger_id": ledger, "entry_id": entry}
+        if partition >= 0:
+            position["partition"] = partition
+        message = {"consumer_id": consumer, "message_id": position, "ack_set": ack_set}
+        if redeliveries:
+            message["redelivery_count"] = redeliveries
+        if epoch is not None:
+            message["consumer_epoch"] = epoch
+        expected += frames.frame(BaseCommand(type=frames.Type.MESSAGE, message=message), body)
+    pieces, size = dispatch.messages(consumer, partition, epoch, burst)
+    assert b"".join(pieces) == expected
+    assert size == len(expected)

@@ -9,14 +9,19 @@ from typing import Any, Final
 
 from counterpoise.broker import paths
 from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.schema_compatibility import why_incompatible
 from counterpoise.broker.unavailable import store_errors_as_not_ready
 from counterpoise.metadata import BadVersion, MetadataStore, NotFound
 from counterpoise.metadata.port import MUST_NOT_EXIST
 from counterpoise.names.topic import TopicName
 from counterpoise.wire.errors import ServerError
+from counterpoise.wire.proto.values_pb2 import Schema as RawSchema
 from counterpoise.wire.values import Schema
 
 UPDATE_ROUNDS: Final = 10
+AUTO_CONSUME: Final = RawSchema.AutoConsume
+"""The type of a consumer that takes whatever schema the messages have."""
+
 VERSION_BYTES: Final = 8
 """A version is a number from 0, big-endian (``LongSchemaVersion``)."""
 
@@ -25,7 +30,7 @@ class SchemaRegistry:
     """Schemas by topic and version. All partitions of a topic share its schemas.
 
     Pulsar keeps the contents in BookKeeper ledgers below ``/schemas/<topic>``; here the node holds
-    them itself. Compatibility is not checked: any schema may follow any other.
+    them itself.
     """
 
     def __init__(self, store: MetadataStore) -> None:
@@ -48,7 +53,10 @@ class SchemaRegistry:
         return _read(stored.value) if stored is not None else []
 
     async def put(self, topic: TopicName, schema: Schema) -> bytes:
-        """Register a schema unless the topic has it already; returns its version."""
+        """Register a producer's schema unless the topic has it already; returns its version.
+
+        Raises `BrokerError` (IncompatibleSchema) unless it and the latest can read each other.
+        """
         path = paths.schemas(topic)
         with store_errors_as_not_ready():
             for _ in range(UPDATE_ROUNDS):
@@ -56,6 +64,8 @@ class SchemaRegistry:
                 schemas = _read(stored.value) if stored is not None else []
                 if schema in schemas:
                     return version_bytes(schemas.index(schema))
+                if schemas:
+                    _check(schemas[-1], schema, consumer=False)
                 expected = stored.version if stored is not None else MUST_NOT_EXIST
                 try:
                     value = _write([*schemas, schema])
@@ -67,6 +77,19 @@ class SchemaRegistry:
             ServerError.ServiceNotReady, f"the schemas of {topic} keep changing; try again"
         )
 
+    async def attach(self, topic: TopicName, schema: Schema) -> None:
+        """Admit a consumer's schema: it must read the latest one; a topic's first is registered.
+
+        Raises `BrokerError` (IncompatibleSchema).
+        """
+        if schema.type == AUTO_CONSUME:
+            return
+        latest = await self.get(topic, None)
+        if latest is None:
+            await self.put(topic, schema)
+        else:
+            _check(latest[0], schema, consumer=True)
+
     async def delete(self, topic: TopicName) -> None:
         """Forget all schemas of a topic; harmless if it has none."""
         with store_errors_as_not_ready():
@@ -74,6 +97,12 @@ class SchemaRegistry:
                 await self._store.delete(paths.schemas(topic))
             except NotFound:
                 return
+
+
+def _check(existing: Schema, new: Schema, *, consumer: bool) -> None:
+    problem = why_incompatible(existing, new, consumer=consumer)
+    if problem is not None:
+        raise BrokerError(ServerError.IncompatibleSchema, problem)
 
 
 def version_bytes(number: int) -> bytes:

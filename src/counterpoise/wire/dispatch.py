@@ -5,7 +5,7 @@ lookups and one ``join``.
 """
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from counterpoise.wire.varint import varint
 
@@ -17,6 +17,8 @@ _RECEIPT_HEAD = [
 ]
 #: A message id's tag and size, then the ledger id's tag, by that size.
 _ID_HEAD = [bytes((0x1A, size, 0x08)) for size in range(128)]
+#: MESSAGE up to the size of the command's body.
+_MESSAGE_HEAD = bytes((0x08, 9, 0x4A))
 
 
 def send_receipt(
@@ -50,31 +52,41 @@ def send_receipt(
     )
 
 
-def message(
-    consumer_id: int,
-    ledger_id: int,
-    entry_id: int,
-    partition: int,
-    redelivery_count: int,
-    ack_set: Sequence[int],
-    entry_size: int,
-) -> bytes:
-    """Write what precedes an entry of ``entry_size`` bytes in its MESSAGE frame."""
-    position = b"\x08" + varint(ledger_id) + b"\x10" + varint(entry_id)
-    if partition >= 0:
-        position += b"\x18" + varint(partition)
-    body = b"\x08" + varint(consumer_id) + b"\x12" + varint(len(position)) + position
-    if redelivery_count > 0:
-        body += b"\x18" + varint(redelivery_count)
-    for word in ack_set:
-        body += b"\x20" + varint(word)
-    size = varint(len(body))
-    command_size = len(size) + len(body) + 3
-    return b"".join(
-        (
-            _SIZES.pack(command_size + 4 + entry_size, command_size),
-            b"\x08\x09\x4a",
-            size,
-            body,
-        )
-    )
+#: Ledger id, entry id, redelivery count, the entry, and the words of its ack set (or none).
+Delivery = tuple[int, int, int, bytes, Sequence[int]]
+
+
+def messages(
+    consumer_id: int, partition: int, epoch: int | None, deliveries: Iterable[Delivery]
+) -> tuple[list[bytes], int]:
+    """Write MESSAGE frames of one consumer: for each its beginning, then the entry as it is.
+
+    Returns these pieces, to be written in order, and their size in bytes. ``partition`` -1 and
+    ``epoch`` None are left out.
+    """
+    pieces: list[bytes] = []
+    size = 0
+    consumer = b"\x08" + varint(consumer_id) + b"\x12"
+    in_partition = b"\x18" + varint(partition) if partition >= 0 else b""
+    in_epoch = b"\x28" + varint(epoch) if epoch is not None else b""
+    ledger_id, ledger = None, b""
+    pack, head = _SIZES.pack, _MESSAGE_HEAD
+    for delivery in deliveries:
+        if delivery[0] != ledger_id:
+            ledger_id = delivery[0]
+            ledger = b"\x08" + varint(ledger_id) + b"\x10"
+        _, entry_id, redeliveries, entry, ack_set = delivery
+        position = ledger + varint(entry_id) + in_partition
+        body = consumer + varint(len(position)) + position
+        if redeliveries or ack_set or in_epoch:
+            if redeliveries:
+                body += b"\x18" + varint(redeliveries)
+            for word in ack_set:
+                body += b"\x20" + varint(word)
+            body += in_epoch
+        body = head + varint(len(body)) + body
+        command_size = len(body)
+        entry_size = len(entry)
+        pieces += (pack(command_size + 4 + entry_size, command_size) + body, entry)
+        size += command_size + 8 + entry_size
+    return pieces, size

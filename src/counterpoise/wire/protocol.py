@@ -132,7 +132,7 @@ class ServerProtocol:
             raise self._broken(f"the command cannot be read: {error}", begin) from None
         # The parser lets missing fields pass; an unknown type of command counts as missing.
         if not command.IsInitialized():
-            missing = ", ".join(command.FindInitializationErrors())
+            missing = ", ".join(command.FindInitializationErrors())  # type: ignore[attr-defined]
             raise self._broken(f"the command lacks {missing}", begin)
         kind = command.type
         following = CONNECTION.get((self._state, kind))

@@ -70,6 +70,9 @@ class Everything:
             found.append(schema)
         return found.index(schema).to_bytes(8, "big")
 
+    async def attach(self, topic: TopicName, schema: Schema) -> None:
+        await self.put(topic, schema)
+
 
 class OneBroker:
     """Runs on a thread of its own, so that synchronous clients can use it: ``with OneBroker()``."""

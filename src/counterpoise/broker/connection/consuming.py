@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from counterpoise.broker.connection.faces import Consumer, Services
+from counterpoise.broker.connection.consumer_figures import figures_of
+from counterpoise.broker.connection.faces import Services
 from counterpoise.broker.connection.link import Link, log, topic_name
 from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.topic.consumer import Consumer
 from counterpoise.broker.topic.faces import (
     Delivery,
     InitialPosition,
@@ -17,7 +19,7 @@ from counterpoise.broker.topic.faces import (
 )
 from counterpoise.storage.port import Position
 from counterpoise.wire import encode, encode_peers, events
-from counterpoise.wire.dispatch import message
+from counterpoise.wire.dispatch import messages as wire_messages
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.states import Turn
 from counterpoise.wire.values import MessageId
@@ -32,6 +34,9 @@ class Consuming:
         self._consumers: dict[int, Consumer] = {}
         #: Requests under way: by consumer id, so that a close can overtake them.
         self._opening: dict[int, events.Subscribe] = {}
+        #: By consumer id, how often its client has begun anew (PIP-84): stamped on each message,
+        #: so that the client drops what was under way when it asked for everything again.
+        self._epochs: dict[int, int] = {}
 
     def subscribe(self, event: events.Subscribe) -> None:
         """SUBSCRIBE: attach a consumer; asked again for one that is there, say so again."""
@@ -47,7 +52,7 @@ class Consuming:
             name = topic_name(event.topic)
             topic = await self._services.topics.get(name, create=event.create_topic)
             if event.schema is not None:
-                await self._services.schemas.put(name, event.schema)
+                await self._services.schemas.attach(name, event.schema)
             consumer = await topic.subscribe(self._request(event), self)
         except BaseException:
             if self._opening.get(consumer_id) is event:
@@ -60,6 +65,7 @@ class Consuming:
             return None
         del self._opening[consumer_id]
         self._consumers[consumer_id] = consumer
+        self._set_epoch(consumer_id, event.epoch)
         self._link.protocol.consumer_turn(consumer_id, Turn.OPENED)
         return encode.success(event.request_id)
 
@@ -122,8 +128,16 @@ class Consuming:
                 encode_peers.ack_response(event.consumer_id, event.request_id, code, refusal)
             )
 
+    def _set_epoch(self, consumer_id: int, epoch: int | None) -> None:
+        if epoch is None:
+            self._epochs.pop(consumer_id, None)
+        else:
+            self._epochs[consumer_id] = epoch
+
     def redeliver(self, event: events.Redeliver) -> None:
         """REDELIVER_UNACKNOWLEDGED_MESSAGES: deliver again."""
+        if event.epoch is not None:
+            self._epochs[event.consumer_id] = event.epoch
         positions = [(item.ledger_id, item.entry_id) for item in event.message_ids]
         self._consumers[event.consumer_id].redeliver(positions or None)
 
@@ -146,27 +160,30 @@ class Consuming:
     def last_message_id(self, event: events.GetLastMessageId) -> None:
         """GET_LAST_MESSAGE_ID: where the topic ends."""
         consumer = self._consumers[event.consumer_id]
+        self._link.answer(
+            self._last_message_id(consumer, event), partial(encode.error, event.request_id)
+        )
+
+    async def _last_message_id(self, consumer: Consumer, event: events.GetLastMessageId) -> bytes:
+        batch_index = await consumer.last_batch_index()
         last, mark_delete = consumer.last_message_id()
-        self._link.outbox.write(
-            encode_peers.last_message_id(
-                event.request_id,
-                MessageId(last.ledger_id, last.entry_id, consumer.partition),
-                MessageId(mark_delete.ledger_id, mark_delete.entry_id),
-            )
+        return encode_peers.last_message_id(
+            event.request_id,
+            MessageId(last.ledger_id, last.entry_id, consumer.partition, batch_index),
+            MessageId(mark_delete.ledger_id, mark_delete.entry_id),
         )
 
     def stats(self, event: events.ConsumerStats) -> None:
         """CONSUMER_STATS: the figures of a consumer."""
         consumer = self._consumers.get(event.consumer_id)
-        figures = None if consumer is None else self._services.figures(consumer)
         self._link.outbox.write(
             encode_peers.consumer_stats_failed(
                 event.request_id,
                 ServerError.ConsumerNotFound,
-                f"consumer {event.consumer_id} not found",
+                f"Consumer {event.consumer_id} not found",
             )
-            if figures is None
-            else encode_peers.consumer_stats(event.request_id, figures)
+            if consumer is None
+            else encode_peers.consumer_stats(event.request_id, figures_of(consumer))
         )
 
     def unsubscribe(self, event: events.Unsubscribe) -> None:
@@ -183,6 +200,7 @@ class Consuming:
     def close(self, event: events.CloseConsumer) -> None:
         """CLOSE_CONSUMER: detach."""
         self._opening.pop(event.consumer_id, None)
+        self._epochs.pop(event.consumer_id, None)
         consumer = self._consumers.pop(event.consumer_id, None)
         if consumer is not None:
             consumer.close()
@@ -195,23 +213,8 @@ class Consuming:
 
     def deliver(self, consumer_id: int, partition: int, messages: Sequence[Delivery]) -> None:
         """Send a burst of messages."""
-        frames: list[bytes] = []
-        size = 0
-        for ledger_id, entry_id, redelivery_count, entry, ack_set in messages:
-            frames.append(
-                message(
-                    consumer_id,
-                    ledger_id,
-                    entry_id,
-                    partition,
-                    redelivery_count,
-                    ack_set,
-                    len(entry),
-                )
-            )
-            frames.append(entry)
-            size += len(entry)
-        self._link.outbox.write_burst(frames, size)
+        epoch = self._epochs.get(consumer_id)
+        self._link.outbox.write_burst(*wire_messages(consumer_id, partition, epoch, messages))
 
     def active_change(self, consumer_id: int, is_active: bool) -> None:
         """A Failover consumer became active or inactive."""

@@ -2,93 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from counterpoise.broker.lookup import LookupAnswer
-from counterpoise.broker.topic.faces import (
-    Acked,
-    ConsumerSink,
-    ProducerRequest,
-    ProducerSink,
-    SubscribeRequest,
-)
+from counterpoise.broker.topic.topic import Topic
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.options import option
 from counterpoise.names.topic import TopicName
-from counterpoise.storage.port import Position
 from counterpoise.wire.constants import DEFAULT_MAX_MESSAGE_SIZE
-from counterpoise.wire.encode_peers import ConsumerFigures
 from counterpoise.wire.values import Schema
-
-
-class Producer(Protocol):
-    """A producer attached to a topic."""
-
-    name: str
-    #: False while it waits for exclusive access.
-    ready: bool
-    topic_epoch: int | None
-
-    @property
-    def last_sequence_id(self) -> int:
-        """The last sequence id known to be stored, -1 for none."""
-
-    def publish(
-        self, sequence_id: int, highest_sequence_id: int, messages: int, entry: bytes, /
-    ) -> None:
-        """Store an entry; the sink hears how that went."""
-
-    def close(self) -> None:
-        """Detach; what was published is stored all the same."""
-
-
-class Consumer(Protocol):
-    """A consumer attached to a subscription."""
-
-    #: Index of the topic's partition, -1 for an unpartitioned one.
-    partition: int
-
-    def flow(self, permits: int) -> None:
-        """The client has room for this many more messages."""
-
-    def resume(self) -> None:
-        """The connection can be written to again."""
-
-    def ack_individual(self, acks: Iterable[Acked]) -> None:
-        """Acknowledge entries one by one."""
-
-    def ack_cumulative(self, ledger_id: int, entry_id: int, ack_set: Sequence[int] = ()) -> None:
-        """Acknowledge everything up to an entry."""
-
-    def redeliver(self, positions: Iterable[tuple[int, int]] | None = None) -> None:
-        """Send the given entries again, or everything unacknowledged."""
-
-    async def seek_to(self, position: Position) -> None:
-        """Move the subscription to a message."""
-
-    async def seek_to_time(self, publish_time_ms: int) -> None:
-        """Move the subscription to the first message published at or after this time."""
-
-    async def unsubscribe(self, *, force: bool = False) -> None:
-        """Delete the subscription."""
-
-    def last_message_id(self) -> tuple[Position, Position]:
-        """The topic's last entry, and the subscription's mark-delete position."""
-
-    def close(self) -> None:
-        """Detach; what it holds unacknowledged goes to the others."""
-
-
-class Topic(Protocol):
-    """A topic that this broker serves."""
-
-    def add_producer(self, request: ProducerRequest, sink: ProducerSink) -> Producer:
-        """Attach a producer; raise BrokerError."""
-
-    async def subscribe(self, request: SubscribeRequest, sink: ConsumerSink) -> Consumer:
-        """Attach a consumer; raise BrokerError."""
 
 
 class Topics(Protocol):
@@ -124,7 +47,13 @@ class Schemas(Protocol):
         """Return a schema and its version, the latest if none is named; None if there is none."""
 
     async def put(self, topic: TopicName, schema: Schema) -> bytes:
-        """Store a schema unless the topic has it already; return its version."""
+        """Store a schema unless the topic has it already; return its version.
+
+        BrokerError IncompatibleSchema unless it goes with the latest one.
+        """
+
+    async def attach(self, topic: TopicName, schema: Schema) -> None:
+        """Admit a consumer with a schema; BrokerError IncompatibleSchema."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +64,6 @@ class Services:
     namespaces: Namespaces
     catalog: Catalog
     schemas: Schemas
-    #: Figures of a consumer for CONSUMER_STATS; None when it is unknown.
-    figures: Callable[[Consumer], ConsumerFigures | None] = lambda _consumer: None
 
 
 @dataclass(slots=True)

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from counterpoise.broker.connection.faces import Producer, Services
+from counterpoise.broker.connection.faces import Services
 from counterpoise.broker.connection.link import Link, topic_name
 from counterpoise.broker.errors import BrokerError
 from counterpoise.broker.topic.faces import AccessMode, ProducerRequest
+from counterpoise.broker.topic.producer import Producer
 from counterpoise.wire import encode, encode_peers
 from counterpoise.wire.dispatch import send_receipt
 from counterpoise.wire.errors import ServerError

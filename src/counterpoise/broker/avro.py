@@ -1,0 +1,191 @@
+"""Avro's rule of schema resolution: can a reader with one schema read what another wrote?
+
+Schemas are what ``json.loads`` gives for an Avro schema declaration. Pulsar uses these for its
+AVRO and JSON types, and asks Avro's ``SchemaCompatibility``; the rules are those of the Avro
+specification's section "Schema Resolution".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+_PROMOTIONS: Final = {
+    ("int", "long"),
+    ("int", "float"),
+    ("int", "double"),
+    ("long", "float"),
+    ("long", "double"),
+    ("float", "double"),
+    ("string", "bytes"),
+    ("bytes", "string"),
+}
+"""What a writer's primitive may be read as."""
+
+_PRIMITIVES: Final = frozenset(
+    ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
+)
+_NAMED: Final = frozenset(("record", "enum", "fixed"))
+
+
+class NotAvro(ValueError):
+    """A declaration that is no Avro schema."""
+
+
+@dataclass(slots=True)
+class _Side:
+    """One schema, with its named types by full name."""
+
+    root: Any
+    named: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._collect(self.root, "")
+
+    def _collect(self, schema: Any, namespace: str) -> None:
+        if isinstance(schema, list):
+            for branch in schema:
+                self._collect(branch, namespace)
+        elif isinstance(schema, dict):
+            kind = schema.get("type")
+            if kind in _NAMED:
+                name = _full_name(schema, namespace)
+                self.named[name] = schema
+                namespace = name.rpartition(".")[0]
+            for each in schema.get("fields", ()):
+                self._collect(each.get("type"), namespace)
+            for inner in ("items", "values"):
+                self._collect(schema.get(inner), namespace)
+            if isinstance(kind, dict | list):
+                self._collect(kind, namespace)
+
+    def resolve(self, schema: Any, namespace: str) -> tuple[str, Any, str]:
+        """Return a schema's kind, its declaration and the namespace inside it."""
+        if isinstance(schema, list):
+            return "union", schema, namespace
+        if isinstance(schema, str):
+            if schema in _PRIMITIVES:
+                return schema, schema, namespace
+            name = schema if "." in schema or not namespace else f"{namespace}.{schema}"
+            found = self.named.get(name) or self.named.get(schema)
+            if found is None:
+                raise NotAvro(f"unknown type {schema!r}")
+            return str(found["type"]), found, _inside(found, namespace)
+        if not isinstance(schema, dict) or "type" not in schema:
+            raise NotAvro(f"{schema!r} is no type")
+        kind = schema["type"]
+        if isinstance(kind, dict | list) or (isinstance(kind, str) and kind in self.named):
+            return self.resolve(kind, namespace)
+        return str(kind), schema, _inside(schema, namespace)
+
+
+def _full_name(schema: Mapping[str, Any], namespace: str) -> str:
+    name = str(schema.get("name", ""))
+    if "." in name:
+        return name
+    namespace = str(schema.get("namespace") or namespace)
+    return f"{namespace}.{name}" if namespace else name
+
+
+def _inside(schema: Mapping[str, Any], namespace: str) -> str:
+    if schema.get("type") in _NAMED:
+        return _full_name(schema, namespace).rpartition(".")[0]
+    return namespace
+
+
+def why_unreadable(reader: Any, writer: Any) -> str | None:
+    """Say why ``reader`` cannot read what ``writer`` wrote; None if it can.
+
+    Raises `NotAvro` for a declaration that is no Avro schema.
+    """
+    return _Resolution(_Side(reader), _Side(writer)).check(reader, "", writer, "", "")
+
+
+class _Resolution:
+    """One comparison; a pair of records under way is assumed to match, as recursion demands."""
+
+    def __init__(self, reader: _Side, writer: _Side) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._under_way: set[tuple[int, int]] = set()
+
+    def check(
+        self, reader: Any, in_reader: str, writer: Any, in_writer: str, at: str
+    ) -> str | None:
+        """Compare two declarations, found at the path ``at``."""
+        read_kind, reader, in_reader = self._reader.resolve(reader, in_reader)
+        write_kind, writer, in_writer = self._writer.resolve(writer, in_writer)
+        if write_kind == "union":
+            problems = (self.check(reader, in_reader, each, in_writer, at) for each in writer)
+            return next((problem for problem in problems if problem is not None), None)
+        if read_kind == "union":
+            if any(self.check(each, in_reader, writer, in_writer, at) is None for each in reader):
+                return None
+            return f"{at or '/'}: no branch of the reader's union reads {_say(write_kind, writer)}"
+        if read_kind != write_kind:
+            if (write_kind, read_kind) in _PROMOTIONS:
+                return None
+            return f"{at or '/'}: {write_kind} is not read as {read_kind}"
+        if read_kind in _PRIMITIVES:
+            return None
+        if read_kind in ("array", "map"):
+            inner = "items" if read_kind == "array" else "values"
+            return self.check(
+                reader.get(inner), in_reader, writer.get(inner), in_writer, f"{at}/{inner}"
+            )
+        return self._check_named(read_kind, reader, in_reader, writer, in_writer, at)
+
+    def _check_named(
+        self,
+        kind: str,
+        reader: Mapping[str, Any],
+        in_reader: str,
+        writer: Mapping[str, Any],
+        in_writer: str,
+        at: str,
+    ) -> str | None:
+        if kind not in _NAMED:
+            raise NotAvro(f"unknown type {kind!r}")
+        names = _full_name(reader, in_reader), _full_name(writer, in_writer)
+        if names[0] != names[1] and names[1] not in reader.get("aliases", ()):
+            return f"{at or '/'}: the reader expects {names[0]}, the writer wrote {names[1]}"
+        if kind == "fixed":
+            same = reader.get("size") == writer.get("size")
+            return None if same else f"{at or '/'}: the sizes of {names[0]} differ"
+        if kind == "enum":
+            unknown = set(writer["symbols"]) - set(reader["symbols"])
+            if not unknown or "default" in reader:
+                return None
+            return f"{at or '/'}: the reader does not know {', '.join(sorted(unknown))}"
+        pair = (id(reader), id(writer))
+        if pair in self._under_way:
+            return None
+        self._under_way.add(pair)
+        return self._check_fields(reader, in_reader, writer, in_writer, at)
+
+    def _check_fields(
+        self,
+        reader: Mapping[str, Any],
+        in_reader: str,
+        writer: Mapping[str, Any],
+        in_writer: str,
+        at: str,
+    ) -> str | None:
+        written = {each["name"]: each for each in writer.get("fields", ())}
+        for each in reader.get("fields", ()):
+            names = (each["name"], *each.get("aliases", ()))
+            found = next((written[name] for name in names if name in written), None)
+            path = f"{at}/{each['name']}"
+            if found is None:
+                if "default" not in each:
+                    return f"{path}: the writer has no such field and the reader no default"
+                continue
+            problem = self.check(each["type"], in_reader, found["type"], in_writer, path)
+            if problem is not None:
+                return problem
+        return None
+
+
+def _say(kind: str, schema: Any) -> str:
+    return f"{kind} {schema['name']}" if kind in _NAMED else kind

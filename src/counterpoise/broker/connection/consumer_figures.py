@@ -1,0 +1,28 @@
+"""A consumer's figures, as CONSUMER_STATS answers them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from counterpoise.broker.topic.consumer import Consumer
+from counterpoise.wire.encode_peers import ConsumerFigures
+
+
+def figures_of(consumer: Consumer) -> ConsumerFigures:
+    """Read the figures of this moment; rates are those of the last sample."""
+    subscription = consumer.subscription
+    return ConsumerFigures(
+        msg_rate_out=consumer.meter.rate,
+        msg_throughput_out=consumer.meter.byte_rate,
+        msg_rate_redeliver=0.0,
+        consumer_name=consumer.name,
+        available_permits=max(0, consumer.permits),
+        unacked_messages=consumer.unacked,
+        blocked_consumer_on_unacked_msgs=consumer.blocked,
+        address=consumer.request.address,
+        connected_since=datetime.fromtimestamp(consumer.connected_since, UTC).isoformat(),
+        type=consumer.request.type.name,
+        msg_rate_expired=0.0,
+        msg_backlog=subscription.backlog,
+        message_ack_rate=0.0,
+    )

@@ -1,6 +1,7 @@
 """What a crash leaves behind: torn tails are cut, damage is never served, nothing acked is lost."""
 
 import asyncio
+import errno
 import os
 import shutil
 import sys
@@ -184,6 +185,48 @@ async def test_a_lost_fence_does_not_bring_an_epoch_back(tmp_path: Path) -> None
     recovered = take_over(directory, "next")
     assert recovered.fence.epoch > before
     assert [s.entries for s in recovered.sealed] == [len(ENTRIES)]
+
+
+async def test_a_full_disk_fails_the_log_and_keeps_what_was_acknowledged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, heard = FileLedgerStore(tmp_path), Heard()
+    log = await store.open(NAME, "a", heard)
+    await write(log, heard, b"kept")
+    with monkeypatch.context() as patched:
+        patched.setattr(LedgerFile, "write", no_space)
+        log.append(b"refused", 1, "lost")
+        await heard.until(lambda: heard.error is not None)
+    assert "No space left" in str(heard.error)
+    assert heard.lost == ["lost"]
+    await log.close()
+    log = await store.open(NAME, "a", Heard())
+    assert await everything(log) == [b"kept"]
+    await log.close()
+    await store.close()
+
+
+def no_space(file: LedgerFile, data: bytes) -> int:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+async def test_few_descriptors_serve_many_logs(tmp_path: Path) -> None:
+    store = FileLedgerStore(tmp_path, max_open_files=3)
+    heard = [Heard() for _ in range(10)]
+    logs = [await store.open(f"t/n/persistent/{n}", "a", h) for n, h in enumerate(heard)]
+    for _ in range(3):
+        for log, ear in zip(logs, heard, strict=True):
+            await write(log, ear, b"x")
+    assert len(open_ledgers(tmp_path)) <= 4
+    for log in logs:
+        await log.close()
+    await store.close()
+    assert open_ledgers(tmp_path) == []
+
+
+def open_ledgers(root: Path) -> list[Path]:
+    links = (link.readlink() for link in Path("/proc/self/fd").iterdir() if link.is_symlink())
+    return [target for target in links if target.is_relative_to(root)]
 
 
 WRITER = """

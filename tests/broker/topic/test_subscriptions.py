@@ -200,6 +200,38 @@ async def test_ledgers_go_once_every_subscription_is_done_with_them() -> None:
     assert world.wire.payloads(late) == ["6", "7", "8", "9"]
 
 
+@pytest.mark.parametrize("kind", [EXCLUSIVE, SHARED, SubscriptionType.Key_Shared])
+async def test_a_reader_that_lags_goes_on_behind_what_was_deleted(kind: SubscriptionType) -> None:
+    world = World(MemoryLedgerStore(ledger_entries=3))
+    producer = await world.producer()
+    reader = await world.consumer(
+        kind, subscription="reader", durable=False, start_message_id=EARLIEST, permits=1
+    )
+    durable = await world.consumer(subscription="durable")
+    for n in range(10):
+        await world.publish(producer, n)
+    reader.redeliver()
+    durable.ack_individual(world.wire.ids(durable)[:8])
+    durable.subscription.save()
+    reader.flow(100)
+    assert world.wire.payloads(reader) == ["0", "6", "7", "8", "9"]
+    assert reader.subscription.backlog == 4
+
+
+@pytest.mark.parametrize(("count", "left"), [(0, "bdef"), (2, "ef"), (99, ""), (None, "")])
+async def test_skipping(world: World, count: int | None, left: str) -> None:
+    producer = await world.producer()
+    consumer = await world.consumer(SHARED)
+    await world.publish(producer, *"abcdef")
+    ids = world.wire.ids(consumer)
+    consumer.ack_individual([ids[0], ids[2]])
+    consumer.subscription.skip(count)
+    assert consumer.unacked == consumer.subscription.backlog == len(left)
+    consumer.close()
+    again = await world.consumer(SHARED)
+    assert world.wire.payloads(again) == list(left)
+
+
 async def test_acknowledged_ranges_come_back_with_the_next_owner(world: World) -> None:
     producer = await world.producer()
     consumer = await world.consumer(SHARED)

@@ -120,12 +120,13 @@ class KeySharedDispatcher(SharedDispatcher):
             if not waiting or waiting[0] != index:
                 heappop(lane)
                 continue
-            chunk = self.feed.at(index)
-            if chunk is None:
+            acked = self.acks.is_acked(index)
+            chunk = None if acked else self.feed.at(index)
+            if chunk is None and not acked:
                 break
             heappop(lane)
             self._pop_waiting(slot, waiting)
-            if self.acks.is_acked(index):
+            if chunk is None:
                 self._slots.pop(index, None)
             elif not self._is_delayed(chunk.entries[index - chunk.first], index):
                 messages = self._take(consumer, chunk, index, burst.deliveries)

@@ -109,8 +109,11 @@ class SharedDispatcher(Dispatcher):
         return 0
 
     def acked_through(self, index: int) -> None:
-        """Not asked of individual-ack types except when a cursor is moved by an administrator."""
+        """The cursor was moved over entries: nobody holds them any more."""
         self.read_index = max(self.read_index, index + 1)
+        for consumer in self.consumers:
+            for held in [i for i in consumer.pending if i <= index]:
+                self.acked(consumer, held)
 
     def _released(self, index: int) -> None:
         """Nobody holds this entry any more."""
@@ -226,12 +229,15 @@ class SharedDispatcher(Dispatcher):
         size = 0
         while self._replay and left > 0 and size < BURST_BYTES:
             index = self._replay[0]
+            if self.acks.is_acked(index):
+                self._replay_set.discard(heappop(self._replay))
+                continue
             chunk = self.feed.at(index)
             if chunk is None:
                 return left, size, False
             self._replay_set.discard(heappop(self._replay))
             entry = chunk.entries[index - chunk.first]
-            if self.acks.is_acked(index) or self._is_delayed(entry, index):
+            if self._is_delayed(entry, index):
                 continue
             left -= self._take(consumer, chunk, index, burst)
             size += len(entry)

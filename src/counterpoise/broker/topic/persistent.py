@@ -161,6 +161,10 @@ class PersistentTopic(Topic):
         marks = [s.acks.mark for s in self._subscriptions.values() if s.durable]
         if marks and not self.closing:
             self.log.trim(min(marks) + 1)
+            for subscription in self._subscriptions.values():
+                # Readers hold nothing back, as in Pulsar: one that lags goes on behind the gap.
+                if subscription.acks.mark < self.log.begin - 1:
+                    subscription.advance(self.log.begin - 1)
 
     async def _start_of(self, request: SubscribeRequest) -> int:
         """Index of the first entry a new subscription gets."""

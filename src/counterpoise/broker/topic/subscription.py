@@ -100,9 +100,9 @@ class Subscription:
             )
         elif self.type is SubscriptionType.Exclusive:
             raise BrokerError(ServerError.ConsumerBusy, "Exclusive consumer is already connected")
+        self.dispatcher, self.type = dispatcher, request.type
         consumer = Consumer(request, sink, self)
         dispatcher.add(consumer)
-        self.dispatcher, self.type = dispatcher, request.type
         return consumer
 
     def _suits(self, dispatcher: Dispatcher, request: SubscribeRequest) -> bool:
@@ -186,6 +186,23 @@ class Subscription:
         """Make the first entry published at or after this time the next to be sent."""
         self._check_stored()
         self._reset(await first_published_at(self.log, publish_time_ms))
+
+    def skip(self, count: int | None) -> None:
+        """Acknowledge the next ``count`` entries of the backlog, or all of it."""
+        index = self.log.end - 1
+        if count is not None:
+            index = self.acks.mark
+            while count > 0 and index < self.log.end - 1:
+                index += 1
+                count -= not self.acks.is_acked(index)
+        self.advance(index)
+
+    def advance(self, index: int) -> None:
+        """Acknowledge every entry up to ``index`` on nobody's behalf."""
+        if self.acks.ack_through(index) and not self._dirty:
+            self._touch()
+        if self.dispatcher is not None:
+            self.dispatcher.acked_through(index)
 
     def _check_stored(self) -> None:
         if not self.topic.is_persistent:

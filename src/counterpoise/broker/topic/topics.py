@@ -48,6 +48,7 @@ class TopicRegistry:
         self._owner = owner
         self._topics: dict[TopicName, Topic] = {}
         self._loading: dict[TopicName, asyncio.Task[Topic]] = {}
+        self._closing: set[asyncio.Task[None]] = set()
         # Producer names are unique in the cluster without asking anybody: the middle part is
         # drawn anew by every broker process.
         self._name_prefix = f"{cluster}-{secrets.token_hex(4)}"
@@ -127,6 +128,9 @@ class TopicRegistry:
         if self._topics.get(topic.name) is topic:
             del self._topics[topic.name]
         topic.disconnect(None)
+        closing = asyncio.get_running_loop().create_task(topic.quiesce())
+        self._closing.add(closing)
+        closing.add_done_callback(self._closing.discard)
 
     async def quiesce_bundle(self, bundle: BundleName) -> Quiesced:
         """Stop every topic of the bundle: nothing acknowledged is lost, clients stay attached.
@@ -189,6 +193,7 @@ class TopicRegistry:
 
     async def close(self) -> None:
         """Unload everything, for a broker that stops."""
+        await asyncio.gather(*self._loading.values(), *self._closing, return_exceptions=True)
         topics = list(self._topics.values())
         await asyncio.gather(*(topic.quiesce() for topic in topics))
         for topic in topics:

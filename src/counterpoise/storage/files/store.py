@@ -48,6 +48,7 @@ class FileLedgerStore:
         self._committer: Committer | None = None
         self._executor = ThreadPoolExecutor(4, thread_name_prefix="ledger-reader")
         self._tasks: set[asyncio.Task[None]] = set()
+        self.closed = False
 
     @property
     def committer(self) -> Committer:
@@ -74,7 +75,8 @@ class FileLedgerStore:
         await self.in_thread(_delete, self._directory(name))
 
     async def close(self) -> None:
-        """End the threads."""
+        """End the threads. Logs that are still open are abandoned, as in a crash."""
+        self.closed = True
         if self._tasks:
             await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._committer is not None:

@@ -49,6 +49,6 @@ def _declaration(schema: Schema) -> Any:
 
 def _type_name(schema: Schema) -> str:
     try:
-        return RawSchema.Type.Name(schema.type).upper()  # type: ignore[arg-type]
+        return RawSchema.Type.Name(schema.type).upper()
     except ValueError:
         return str(schema.type)

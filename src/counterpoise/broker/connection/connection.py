@@ -13,6 +13,7 @@ from counterpoise.broker.connection.keep_alive import KeepAlive
 from counterpoise.broker.connection.link import Link, log
 from counterpoise.broker.connection.outbox import Outbox
 from counterpoise.broker.connection.producing import Producing
+from counterpoise.broker.connection.watching import Watching
 from counterpoise.wire import encode, events
 from counterpoise.wire.constants import PROTOCOL_VERSION
 from counterpoise.wire.protocol import ServerProtocol
@@ -60,6 +61,7 @@ class Connection(asyncio.Protocol):
         )
         self._consuming = Consuming(self._link, self._services)
         self._finding = Finding(self._link, self._services, self._config)
+        self._watching = Watching(self._link, self._services, self._config)
         self._handlers = self._handler_table()
         self._keep_alive = KeepAlive(
             loop, self._config.keep_alive_interval_s, self._status, self._ping, self._end
@@ -75,6 +77,8 @@ class Connection(asyncio.Protocol):
             events.PartitionedMetadata: finding.partitions,
             events.Lookup: finding.lookup,
             events.GetTopics: finding.topics,
+            events.WatchTopics: self._watching.open,
+            events.CloseWatch: self._watching.close,
             events.GetSchema: finding.get_schema,
             events.GetOrCreateSchema: finding.put_schema,
             events.OpenProducer: producing.open,
@@ -169,3 +173,4 @@ class Connection(asyncio.Protocol):
         self._link.close()
         self._producing.detach_all()
         self._consuming.detach_all()
+        self._watching.stop_all()

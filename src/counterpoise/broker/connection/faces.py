@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -56,6 +57,14 @@ class Schemas(Protocol):
         """Admit a consumer with a schema; BrokerError IncompatibleSchema."""
 
 
+#: Call the listener whenever a namespace's topics changed; returns how to stop that.
+OnTopicsChanged = Callable[[NamespaceName, Callable[[], None]], Callable[[], None]]
+
+
+def _never(_namespace: NamespaceName, _listener: Callable[[], None]) -> Callable[[], None]:
+    return lambda: None
+
+
 @dataclass(frozen=True, slots=True)
 class Services:
     """The broker, as its connections see it."""
@@ -64,6 +73,7 @@ class Services:
     namespaces: Namespaces
     catalog: Catalog
     schemas: Schemas
+    on_topics_changed: OnTopicsChanged = _never
 
 
 @dataclass(slots=True)

@@ -1,0 +1,31 @@
+"""News that a namespace's persistent topics are not the same any more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from counterpoise.broker import paths
+from counterpoise.metadata import MetadataStore, Notification
+from counterpoise.names.namespace import NamespaceName
+
+
+class TopicChanges:
+    """Tells listeners that something changed; what, they find out by listing the topics."""
+
+    def __init__(self, store: MetadataStore) -> None:
+        self._store = store
+
+    def subscribe(
+        self, namespace: NamespaceName, listener: Callable[[], None]
+    ) -> Callable[[], None]:
+        """Call ``listener`` after every creation or deletion; returns how to stop that."""
+        below = (
+            f"{paths.topics(namespace)}/",
+            f"{paths.partitioned_topics(namespace, 'persistent')}/",
+        )
+
+        def heard(notification: Notification) -> None:
+            if notification.path.startswith(below):
+                listener()
+
+        return self._store.subscribe(heard)

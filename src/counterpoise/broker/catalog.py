@@ -139,4 +139,6 @@ def matching(topics: Iterable[TopicName], pattern: str | None) -> list[TopicName
         wanted = re.compile(pattern.rpartition("://")[2])
     except re.error:
         return list(topics)
-    return [each for each in topics if wanted.fullmatch(str(each).partition("://")[2])]
+    return [
+        each for each in topics if wanted.fullmatch(str(each.partitioned_name).partition("://")[2])
+    ]

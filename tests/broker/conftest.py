@@ -140,3 +140,17 @@ def client_of(broker: Broker) -> pulsar.Client:
         operation_timeout_seconds=20,
         logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error),
     )
+
+
+async def holds(broker: Broker, path: str) -> None:
+    """Wait until an ephemeral node of the broker's own session is there."""
+    async with asyncio.timeout(20):
+        while not ((found := await broker.metadata.get(path)) and found.mine):  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
+
+
+async def vanished(broker: Broker, path: str) -> None:
+    """Wait until a node is gone."""
+    async with asyncio.timeout(20):
+        while await broker.metadata.exists(path):  # noqa: ASYNC110 - in the store's own time
+            await asyncio.sleep(0.005)

@@ -24,19 +24,23 @@ TABLE = [
     (FREE, lock.Acquire(), at(Phase.ACQUIRING), (lock.CreateLock(),)),
     (at(Phase.ACQUIRING), lock.LockCreated(), at(Phase.OWNED), ()),
     (at(Phase.ACQUIRING), lock.LockTaken(), FREE, ()),
-    # Hand-over: mark, drain, delete.
+    # Hand-over: announce, drain, delete.
     (
         at(Phase.OWNED),
         lock.Release(OTHER),
-        at(Phase.MARKING, OTHER),
-        (lock.MarkLock(OTHER),),
+        at(Phase.ANNOUNCING, OTHER),
+        (lock.Announce(OTHER),),
     ),
-    (at(Phase.MARKING, OTHER), lock.Marked(), at(Phase.DRAINING, OTHER), (lock.Drain(OTHER),)),
+    (
+        at(Phase.ANNOUNCING, OTHER),
+        lock.Announced(),
+        at(Phase.DRAINING, OTHER),
+        (lock.Drain(OTHER),),
+    ),
     (at(Phase.DRAINING, OTHER), lock.Drained(), at(Phase.DELETING, OTHER), (lock.DeleteLock(),)),
     (at(Phase.DELETING, OTHER), lock.LockDeleted(), FREE, ()),
     # To itself: the lock is never let go.
-    (at(Phase.DRAINING, ME), lock.Drained(), at(Phase.ACQUIRING, ME), (lock.UnmarkLock(),)),
-    (at(Phase.ACQUIRING, ME), lock.LockCreated(), at(Phase.OWNED), ()),
+    (at(Phase.DRAINING, ME), lock.Drained(), at(Phase.OWNED), (lock.Withdraw(),)),
     # The other side of a hand-over.
     (FREE, lock.Expect(), at(Phase.EXPECTED), ()),
     (at(Phase.EXPECTED), lock.LockVanished(), at(Phase.ACQUIRING), (lock.CreateLock(),)),
@@ -68,13 +72,20 @@ def test_table(
 @pytest.mark.parametrize("phase", Phase)
 @pytest.mark.parametrize(
     "record",
-    [lock.Acquire(), lock.Expect(), lock.LockVanished(), lock.GiveUp(), lock.Release(), lock.Doubt()],
+    [
+        lock.Acquire(),
+        lock.Expect(),
+        lock.LockVanished(),
+        lock.GiveUp(),
+        lock.Release(),
+        lock.Doubt(),
+    ],
 )
 def test_what_comes_from_outside_can_come_at_any_time(phase: Phase, record: object) -> None:
     advance(at(phase), record)
 
 
-@pytest.mark.parametrize("phase", [Phase.MARKING, Phase.DRAINING, Phase.DELETING])
+@pytest.mark.parametrize("phase", [Phase.ANNOUNCING, Phase.DRAINING, Phase.DELETING])
 def test_nothing_interrupts_a_bundle_that_leaves(phase: Phase) -> None:
     for record in (lock.Acquire(), lock.Release(ME), lock.Doubt(), lock.LockVanished()):
         assert advance(at(phase, OTHER), record) == (at(phase, OTHER), ())
@@ -85,7 +96,7 @@ def test_nothing_interrupts_a_bundle_that_leaves(phase: Phase) -> None:
     [
         (Phase.FREE, lock.Drained()),
         (Phase.OWNED, lock.LockDeleted()),
-        (Phase.EXPECTED, lock.Marked()),
+        (Phase.EXPECTED, lock.Announced()),
         (Phase.DRAINING, lock.LockCreated()),
     ],
 )
@@ -109,7 +120,6 @@ class Brokers:
     def __init__(self, count: int) -> None:
         self.locks = [BundleLock(f"b{number}") for number in range(count)]
         self.holder: int | None = None
-        self.mark: str | None = None
         self.open_topics: set[int] = set()
         self.todo: list[tuple[int, object]] = []
 
@@ -129,17 +139,13 @@ class Brokers:
             case lock.CreateLock():
                 free = self.holder is None
                 if free:
-                    self.holder, self.mark = number, None
+                    self.holder = number
                 self.apply(number, lock.LockCreated() if free else lock.LockTaken())
-            case lock.MarkLock(destination):
-                self.mark = destination
-                self.apply(number, lock.Marked())
+            case lock.Announce(destination):
+                self.apply(number, lock.Announced())
                 for other, state in enumerate(self.locks):
                     if state.me == destination and other != number:
                         self.feed(other, lock.Expect())
-            case lock.UnmarkLock():
-                self.mark = None
-                self.apply(number, lock.LockCreated())
             case lock.Drain():
                 self.open_topics.discard(number)
                 self.apply(number, lock.Drained())

@@ -8,7 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counterpoise.ownership.records import InvalidRecord, LeaderBroker, NamespaceEphemeralData
+from counterpoise.ownership.records import (
+    HandOver,
+    InvalidRecord,
+    LeaderBroker,
+    NamespaceEphemeralData,
+)
 
 TEXT = st.text(max_size=20)
 
@@ -37,23 +42,22 @@ def test_a_lock_written_by_pulsar_is_read() -> None:
     assert owner.native_url_tls == "pulsar+ssl://b1:6651"
     assert owner.disabled
     assert owner.broker_id == "b1:8080"
-    assert owner.destination is None
 
 
-@given(
-    native=TEXT,
-    http=TEXT,
-    tls=st.none() | TEXT,
-    disabled=st.booleans(),
-    destination=st.none() | TEXT,
-)
+@given(native=TEXT, http=TEXT, tls=st.none() | TEXT, disabled=st.booleans())
 def test_ownership_survives_the_round_trip(
-    native: str, http: str, tls: str | None, disabled: bool, destination: str | None
+    native: str, http: str, tls: str | None, disabled: bool
 ) -> None:
     owner = NamespaceEphemeralData(
-        native, http, tls, tls, disabled, {"x": {"brokerServiceUrl": native}}, destination
+        native, http, tls, tls, disabled, {"x": {"brokerServiceUrl": native}}
     )
     assert NamespaceEphemeralData.from_json(owner.to_json()) == owner
+
+
+@given(source=TEXT, destination=st.none() | TEXT)
+def test_a_hand_over_survives_the_round_trip(source: str, destination: str | None) -> None:
+    hand_over = HandOver(source, destination)
+    assert HandOver.from_json(hand_over.to_json()) == hand_over
 
 
 @given(broker_id=TEXT, url=TEXT)
@@ -68,15 +72,10 @@ def test_what_is_no_record_is_named(value: bytes) -> None:
         LeaderBroker.from_json(value)
     with pytest.raises(InvalidRecord, match="NamespaceEphemeralData"):
         NamespaceEphemeralData.from_json(value)
+    with pytest.raises(InvalidRecord, match="HandOver"):
+        HandOver.from_json(value)
 
 
 def test_a_leader_without_an_id_is_no_leader() -> None:
     with pytest.raises(InvalidRecord):
         LeaderBroker.from_json(b'{"serviceUrl":"http://b1:8080"}')
-
-
-def test_draining_keeps_the_owner_and_names_the_successor() -> None:
-    owner = NamespaceEphemeralData("pulsar://b1:6650", "http://b1:8080")
-    draining = owner.draining("b2:8080")
-    assert (draining.disabled, draining.destination) == (True, "b2:8080")
-    assert draining.broker_id == owner.broker_id

@@ -27,7 +27,7 @@ from counterpoise.broker.load_report import (
     TopicCount,
     Traffic,
 )
-from counterpoise.broker.namespaces import NamespaceService
+from counterpoise.broker.namespaces import HAND_OVER_S, NamespaceService
 from counterpoise.broker.ownership import BundleOwnership
 from counterpoise.broker.placement import LoadPlacer
 from counterpoise.broker.policies import Policies
@@ -36,6 +36,7 @@ from counterpoise.broker.schemas import SchemaRegistry
 from counterpoise.broker.split_points import SplitPointFinder
 from counterpoise.broker.topic.topic import Topic
 from counterpoise.broker.topic.topics import TopicRegistry
+from counterpoise.broker.topic_changes import TopicChanges
 from counterpoise.decide.splitting import TopicLoad
 from counterpoise.load.report import LocalBrokerData
 from counterpoise.metadata import MetadataStore, SessionEvent, StoreUnavailable
@@ -218,7 +219,7 @@ class Broker:
             store,
             NamespaceEphemeralData(native_url=self.service_url, http_url=self.web_url),
             self._drain,
-            expect_s=config.namespace_bundle_unloading_timeout_ms / 1000,
+            patience_s=HAND_OVER_S,
         )
         self.load = ClusterLoad(self.registry, store)
         self.load_keeper = LoadKeeper(
@@ -250,6 +251,7 @@ class Broker:
             namespaces=self.namespaces,
             catalog=self.catalog,
             schemas=self.schemas,
+            on_topics_changed=TopicChanges(store).subscribe,
         )
         self.listener = Listener(services, config.connection)
         self.reporter = LoadReporter(

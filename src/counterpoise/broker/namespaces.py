@@ -83,28 +83,16 @@ class NamespaceService:
             return
         with store_errors_as_not_ready():
             if not self._ownership.settling(bundle):
-                await self._catch_up(bundle)
+                await self._ownership.catch_up(bundle)
             await self._until_settled(bundle)
         if not self.owns(topic):
             raise _not_served(topic)
 
-    async def _catch_up(self, bundle: BundleName) -> None:
-        """Learn of a hand-over whose notification is still on its way to us."""
-        owner = await self._ownership.owner(bundle)
-        me = self._registry.my_id
-        if owner is None:
-            if self._ownership.heir(bundle) == me:
-                await self._ownership.acquire(bundle)
-        elif owner.broker_id == me:
-            await self._ownership.acquire(bundle)
-        elif owner.disabled and owner.destination == me:
-            await self._ownership.expect(bundle)
-
     async def _until_settled(self, bundle: BundleName) -> None:
-        clock = asyncio.get_running_loop().time
-        deadline = clock() + HAND_OVER_S
-        while self._ownership.settling(bundle) and clock() < deadline:
-            await self._ownership.changed(bundle, deadline - clock())
+        async def settled() -> bool:
+            return not self._ownership.settling(bundle)
+
+        await self._ownership.until(bundle, settled, HAND_OVER_S)
 
     # What a client asks.
 
@@ -137,22 +125,38 @@ class NamespaceService:
     ) -> LookupAnswer:
         """Who serves a bundle; see `lookup`."""
         with store_errors_as_not_ready():
+            hand_over = await self._ownership.hand_over(bundle)
+            if hand_over is not None and hand_over.destination is not None:
+                return await self._hand_on(bundle, hand_over.destination)
             owner = await self._ownership.owner(bundle)
-            if owner is not None and owner.disabled:
-                if owner.destination is not None:
-                    return await self._connect(bundle, owner.destination)
-                await self._ownership.changed(bundle, HAND_OVER_S)
-                owner = await self._ownership.owner(bundle)
-                if owner is not None and owner.disabled:
-                    raise BrokerError(
-                        ServerError.ServiceNotReady,
-                        f"Namespace bundle {bundle} is being unloaded",
-                    )
+            if owner is not None and (hand_over is not None or owner.disabled):
+                owner = await self._after_unload(bundle)
             if owner is None:
                 return await self._assign(bundle, authoritative=authoritative)
             if owner.broker_id == self._registry.my_id and not self._ownership.serves(bundle):
                 await self._ownership.acquire(bundle)
             return _connect_to(owner)
+
+    async def _hand_on(self, bundle: BundleName, destination: str) -> LookupAnswer:
+        """Send a client on to where a bundle is going; there it waits until it is."""
+        if destination not in await self._registry.active():
+            return await self._assign(bundle, authoritative=False)
+        to = await self._redirect(bundle, destination, authoritative=True)
+        return Connect(to.broker_id, to.service_url, to.web_url, to.service_url_tls, to.web_url_tls)
+
+    async def _after_unload(self, bundle: BundleName) -> NamespaceEphemeralData | None:
+        """Who owns a bundle after it was let go; raises `BrokerError` when that takes long."""
+
+        async def let_go() -> bool:
+            owner = await self._ownership.owner(bundle)
+            hand_over = await self._ownership.hand_over(bundle)
+            return owner is None or not (owner.disabled or hand_over)
+
+        if not await self._ownership.until(bundle, let_go, HAND_OVER_S):
+            raise BrokerError(
+                ServerError.ServiceNotReady, f"Namespace bundle {bundle} is being unloaded"
+            )
+        return await self._ownership.owner(bundle)
 
     async def _assign(self, bundle: BundleName, *, authoritative: bool) -> LookupAnswer:
         me = self._registry.my_id
@@ -160,13 +164,11 @@ class NamespaceService:
         if authoritative:
             return await self._take(bundle)
         active = await self._registry.active()
-        heir = self._ownership.heir(bundle) or bundle.namespace.bound_broker
-        asks_leader = heir is None and not self._election.is_leader
+        bound = bundle.namespace.bound_broker
+        asks_leader = bound is None and not self._election.is_leader
         if asks_leader and leader is not None and leader.broker_id in active:
             return await self._redirect(bundle, leader.broker_id, authoritative=False)
-        chosen = heir if heir in active else None
-        if chosen is None:
-            chosen = await self._choose(bundle)
+        chosen = bound if bound in active else await self._choose(bundle)
         if chosen is None:
             raise BrokerError(
                 ServerError.ServiceNotReady, f"No broker was available to own {bundle}"
@@ -191,10 +193,6 @@ class NamespaceService:
                 ServerError.ServiceNotReady, f"{bundle} could not be acquired; look it up again"
             )
         return _connect_to(owner)
-
-    async def _connect(self, bundle: BundleName, broker_id: str) -> Connect:
-        to = await self._redirect(bundle, broker_id, authoritative=True)
-        return Connect(to.broker_id, to.service_url, to.web_url, to.service_url_tls, to.web_url_tls)
 
     async def _redirect(
         self, bundle: BundleName, broker_id: str, *, authoritative: bool

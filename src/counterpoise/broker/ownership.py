@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Final, Protocol
 
 from counterpoise.broker import paths
 from counterpoise.broker.metadata_cache import MetadataCache
 from counterpoise.metadata import (
     BadVersion,
+    MetadataError,
     MetadataStore,
     NodeError,
     Notification,
@@ -22,7 +23,7 @@ from counterpoise.metadata.port import MUST_NOT_EXIST
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.errors import InvalidName
 from counterpoise.ownership import lock as locks
-from counterpoise.ownership.records import NamespaceEphemeralData
+from counterpoise.ownership.records import HandOver, NamespaceEphemeralData
 
 log = logging.getLogger(__name__)
 
@@ -42,18 +43,19 @@ class BundleOwnership:
     """
 
     def __init__(
-        self, store: MetadataStore, me: NamespaceEphemeralData, drain: Drain, *, expect_s: float
+        self, store: MetadataStore, me: NamespaceEphemeralData, drain: Drain, *, patience_s: float
     ) -> None:
+        """``patience_s``: how long a hand-over waits for the successor to take the lock."""
         self._store = store
         self._me = me
         self._drain = drain
-        self._expect_s = expect_s
+        self._patience_s = patience_s
         self._locks: Final[dict[BundleName, locks.BundleLock]] = {}
         self._turns: Final[dict[BundleName, asyncio.Lock]] = {}
-        self._waiting: Final[dict[BundleName, list[asyncio.Future[None]]]] = {}
-        self._heirs: Final[dict[BundleName, str]] = {}
+        self._waiting: Final[dict[BundleName, set[asyncio.Future[None]]]] = {}
         self._tasks: Final[set[asyncio.Task[None]]] = set()
         self._owners = MetadataCache(store, paths.OWNERSHIP + "/", NamespaceEphemeralData.from_json)
+        self._hand_overs = MetadataCache(store, paths.HAND_OVERS + "/", HandOver.from_json)
         self._unsubscribe = (
             store.subscribe(self._on_change),
             store.subscribe_session(self._on_session),
@@ -75,22 +77,33 @@ class BundleOwnership:
         """The bundles served here, sorted."""
         return sorted(bundle for bundle, held in self._locks.items() if held.serves)
 
-    def heir(self, bundle: BundleName) -> str | None:
-        """The broker that the last owner named as its successor, if none has come since."""
-        return self._heirs.get(bundle)
-
     async def owner(self, bundle: BundleName) -> NamespaceEphemeralData | None:
         """Who holds the lock, by the store's word; raises `StoreUnavailable`."""
-        found = await self._owners.get(paths.bundle_lock(bundle))
-        if found is not None and found.destination is not None:
-            self._heirs[bundle] = found.destination
-        return found
+        return await self._owners.get(paths.bundle_lock(bundle))
 
-    async def changed(self, bundle: BundleName, timeout_s: float) -> None:
-        """Wait until something happens to the bundle, or the time is over."""
-        future = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(bundle, []).append(future)
-        await asyncio.wait([future], timeout=timeout_s)
+    async def hand_over(self, bundle: BundleName) -> HandOver | None:
+        """Whether the bundle is changing hands, and to whom; raises `StoreUnavailable`."""
+        return await self._hand_overs.get(paths.hand_over(bundle))
+
+    async def until(
+        self, bundle: BundleName, condition: Callable[[], Awaitable[bool]], timeout_s: float
+    ) -> bool:
+        """Wait until a condition holds, asked again whenever something happens to the bundle."""
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + timeout_s
+        while True:
+            # Registered before the question: what happens while it is answered wakes us too.
+            future = asyncio.get_running_loop().create_future()
+            waiting = self._waiting.setdefault(bundle, set())
+            waiting.add(future)
+            try:
+                if await condition():
+                    return True
+                if clock() >= deadline:
+                    return False
+                await asyncio.wait([future], timeout=deadline - clock())
+            finally:
+                waiting.discard(future)
 
     # What others order.
 
@@ -99,14 +112,24 @@ class BundleOwnership:
         await self._feed(bundle, locks.Acquire())
         return self.serves(bundle)
 
-    async def expect(self, bundle: BundleName) -> None:
-        """Get ready to take a bundle over from its present owner."""
-        await self._feed(bundle, locks.Expect())
-        asyncio.get_running_loop().call_later(self._expect_s, self._spawn, bundle, locks.GiveUp())
+    async def catch_up(self, bundle: BundleName) -> None:
+        """Take a bundle over whose hand-over to us we have not heard of yet."""
+        hand_over = await self.hand_over(bundle)
+        if hand_over is not None and hand_over.destination == self._me.broker_id:
+            await self._feed(bundle, locks.Expect())
+            # Looked at afterwards: from here on a notification would find the machine waiting.
+            if await self.owner(bundle) is None:
+                await self._feed(bundle, locks.LockVanished())
 
     async def release(self, bundle: BundleName, destination: str | None) -> None:
-        """Drain a bundle and let go of it, towards a broker if one is named."""
+        """Drain a bundle and let go of it, towards a broker if one is named.
+
+        Returns when that broker has it, or has not taken it within the patience there is.
+        """
         await self._feed(bundle, locks.Release(destination))
+        if destination not in (None, self._me.broker_id):
+            await self._await_owner(bundle)
+        await self._withdraw(bundle)
 
     async def replaced(self, bundle: BundleName) -> None:
         """Let go of a bundle whose parts this broker owns."""
@@ -117,6 +140,7 @@ class BundleOwnership:
         for unsubscribe in self._unsubscribe:
             unsubscribe()
         self._owners.close()
+        self._hand_overs.close()
         for task in self._tasks:
             task.cancel()
 
@@ -144,12 +168,11 @@ class BundleOwnership:
         match effect:
             case locks.CreateLock():
                 return await self._create(bundle)
-            case locks.MarkLock(destination):
-                await self._write(bundle, self._me.draining(destination))
-                return locks.Marked()
-            case locks.UnmarkLock():
-                written = await self._write(bundle, self._me)
-                return locks.LockCreated() if written else locks.LockTaken()
+            case locks.Announce(destination):
+                await self._announce(bundle, destination)
+                return locks.Announced()
+            case locks.Withdraw():
+                await self._withdraw(bundle)
             case locks.Drain(destination):
                 await self._drain(bundle, destination)
                 return locks.Drained()
@@ -196,19 +219,33 @@ class BundleOwnership:
             log.debug("%s changed while it was replaced", path)
         return True
 
-    async def _write(self, bundle: BundleName, value: NamespaceEphemeralData) -> bool:
-        path = paths.bundle_lock(bundle)
+    async def _announce(self, bundle: BundleName, destination: str | None) -> None:
+        path = paths.hand_over(bundle)
+        value = HandOver(self._me.broker_id, destination).to_json()
+        try:
+            await self._store.put(path, value, ephemeral=True)
+        except MetadataError as error:
+            log.warning("the hand-over of %s was not announced: %s", bundle, error)
+        finally:
+            self._hand_overs.forget(path)
+
+    async def _withdraw(self, bundle: BundleName) -> None:
+        path = paths.hand_over(bundle)
         try:
             stored = await self._store.get(path)
-            if stored is None or not stored.mine:
-                return False
-            await self._store.put(path, value.to_json(), expected_version=stored.version)
-        except (BadVersion, StoreUnavailable) as error:
-            log.warning("the lock of %s was not updated: %s", bundle, error)
-            return False
+            if stored is not None and stored.mine:
+                await self._store.delete(path, expected_version=stored.version)
+        except MetadataError as error:
+            log.warning("the hand-over of %s was not withdrawn: %s", bundle, error)
         finally:
-            self._owners.forget(path)
-        return True
+            self._hand_overs.forget(path)
+
+    async def _await_owner(self, bundle: BundleName) -> None:
+        async def owned() -> bool:
+            return await self.owner(bundle) is not None
+
+        if not await self.until(bundle, owned, self._patience_s):
+            log.warning("nobody took %s over; the next lookup places it", bundle)
 
     async def _delete(self, bundle: BundleName) -> None:
         path = paths.bundle_lock(bundle)
@@ -231,29 +268,28 @@ class BundleOwnership:
     # What the store tells.
 
     def _on_change(self, notification: Notification) -> None:
-        bundle = _bundle_at(notification.path)
-        if bundle is None:
-            return
-        if notification.kind is NotificationKind.CREATED:
-            self._heirs.pop(bundle, None)
-        elif notification.kind is NotificationKind.DELETED and bundle in self._locks:
-            self._spawn(bundle, locks.LockVanished())
-        elif notification.kind is NotificationKind.MODIFIED and bundle not in self._locks:
-            self._start(self._read_mark(bundle))
-        self._wake(bundle)
+        gone = notification.kind is NotificationKind.DELETED
+        if (bundle := _bundle_below(paths.OWNERSHIP, notification.path)) is not None:
+            if gone and bundle in self._locks:
+                self._spawn(bundle, locks.LockVanished())
+            self._wake(bundle)
+        elif (bundle := _bundle_below(paths.HAND_OVERS, notification.path)) is not None:
+            if not gone:
+                self._start(self._hear_of(bundle))
+            elif bundle in self._locks:
+                self._spawn(bundle, locks.GiveUp())
+            self._wake(bundle)
+
+    async def _hear_of(self, bundle: BundleName) -> None:
+        try:
+            await self.catch_up(bundle)
+        except StoreUnavailable as error:
+            log.warning("a hand-over of %s was not read: %s", bundle, error)
 
     def _on_session(self, event: SessionEvent) -> None:
         if event is not SessionEvent.CONNECTION_LOST:
             for bundle in list(self._locks):
                 self._spawn(bundle, locks.Doubt())
-
-    async def _read_mark(self, bundle: BundleName) -> None:
-        try:
-            owner = await self.owner(bundle)
-        except StoreUnavailable:
-            return
-        if owner is not None and owner.disabled and owner.destination == self._me.broker_id:
-            await self.expect(bundle)
 
     def _spawn(self, bundle: BundleName, record: object) -> None:
         self._start(self._feed(bundle, record))
@@ -269,12 +305,12 @@ class BundleOwnership:
                 future.set_result(None)
 
 
-def _bundle_at(path: str) -> BundleName | None:
-    below, _, name = path.partition(paths.OWNERSHIP + "/")
-    if below or name.count("/") != 2:
+def _bundle_below(parent: str, path: str) -> BundleName | None:
+    before, _, name = path.partition(parent + "/")
+    if before or name.count("/") != 2:
         return None
     try:
         return BundleName.parse(name)
     except InvalidName:
-        log.warning("ignoring a lock of what is no bundle: %s", path)
+        log.warning("ignoring what is no bundle: %s", path)
         return None

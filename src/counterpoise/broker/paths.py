@@ -13,6 +13,7 @@ BUNDLE_DATA: Final = "/loadbalance/bundle-data"
 BROKER_TIME_AVERAGE: Final = "/loadbalance/broker-time-average"
 LEADER: Final = "/loadbalance/leader"
 OWNERSHIP: Final = "/namespace"
+HAND_OVERS: Final = "/counterpoise/hand-overs"
 CLUSTERS: Final = "/admin/clusters"
 POLICIES: Final = "/admin/policies"
 LOCAL_POLICIES: Final = "/admin/local-policies"
@@ -29,6 +30,11 @@ def broker(broker_id: str) -> str:
 def bundle_lock(bundle: BundleName) -> str:
     """The ownership lock of a bundle."""
     return f"{OWNERSHIP}/{bundle}"
+
+
+def hand_over(bundle: BundleName) -> str:
+    """The announcement that a bundle is changing hands."""
+    return f"{HAND_OVERS}/{bundle}"
 
 
 def bundle_data(bundle: str) -> str:

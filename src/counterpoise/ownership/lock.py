@@ -1,10 +1,10 @@
 """Ownership of one bundle by lock and redirect (Pulsar's ``OwnershipCache``), as a machine.
 
-The owner holds an ephemeral node at ``/namespace/<bundle>``. To let go it first marks the node as
-disabled, naming its successor if it has one, then drains its topics, then deletes the node. The
-successor sees the mark, waits for the node to vanish and takes the lock at once, so that clients
-sent on to it need no new lookup. Pulsar's own protocol leaves that to the next lookup; records and
-paths are the same, so nothing else in the cluster notices the difference.
+The owner holds an ephemeral node at ``/namespace/<bundle>``. To let go it first announces that,
+naming its successor if it has one (`HandOver`), then drains its topics, then deletes the node. The
+successor sees the announcement, waits for the node to vanish and takes the lock at once, so that
+clients sent on to it need no new lookup. Pulsar's own protocol has no announcement and leaves the
+bundle to the next lookup; the lock itself is the same.
 
 The bundle state channel of PIP-192 is another machine over the same records of this room.
 """
@@ -26,7 +26,7 @@ class Phase(enum.Enum):
     EXPECTED = "about to be handed over to this broker"
     ACQUIRING = "being acquired"
     OWNED = "owned"
-    MARKING = "being marked as draining"
+    ANNOUNCING = "about to drain"
     DRAINING = "draining"
     DELETING = "being released"
     DOUBTED = "owned, unless the lock is gone"
@@ -51,8 +51,7 @@ class BundleLock:
     def settling(self) -> bool:
         """Whether a client should wait: the bundle will be served here, or not, in a moment."""
         return self.phase in (Phase.EXPECTED, Phase.ACQUIRING) or (
-            self.phase in (Phase.MARKING, Phase.DRAINING, Phase.DELETING)
-            and self.destination == self.me
+            self.phase in (Phase.ANNOUNCING, Phase.DRAINING) and self.destination == self.me
         )
 
 
@@ -97,8 +96,8 @@ class Release:
 
 
 @dataclass(frozen=True, slots=True)
-class Marked:
-    """The lock says that it is draining; or could not be written, which must not stop us."""
+class Announced:
+    """The hand-over was announced; or could not be, which must not stop us."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,15 +137,15 @@ class CreateLock:
 
 
 @dataclass(frozen=True, slots=True)
-class MarkLock:
-    """Write into the lock that we drain towards a destination; answer `Marked`."""
+class Announce:
+    """Write the `HandOver` to a destination; answer `Announced`."""
 
     destination: str | None
 
 
 @dataclass(frozen=True, slots=True)
-class UnmarkLock:
-    """Write into the lock that we serve again; answer `LockCreated` or `LockTaken`."""
+class Withdraw:
+    """Delete the `HandOver`: the bundle stays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,17 +197,17 @@ def _own(state: BundleLock, _: object) -> tuple[BundleLock, Effects]:
 
 
 def _release(state: BundleLock, record: Release) -> tuple[BundleLock, Effects]:
-    after = replace(state, phase=Phase.MARKING, destination=record.destination)
-    return after, (MarkLock(record.destination),)
+    after = replace(state, phase=Phase.ANNOUNCING, destination=record.destination)
+    return after, (Announce(record.destination),)
 
 
-def _marked(state: BundleLock, _: object) -> tuple[BundleLock, Effects]:
+def _announced(state: BundleLock, _: object) -> tuple[BundleLock, Effects]:
     return replace(state, phase=Phase.DRAINING), (Drain(state.destination),)
 
 
 def _drained(state: BundleLock, _: object) -> tuple[BundleLock, Effects]:
     if state.destination == state.me:
-        return replace(state, phase=Phase.ACQUIRING), (UnmarkLock(),)
+        return replace(state, phase=Phase.OWNED, destination=None), (Withdraw(),)
     return replace(state, phase=Phase.DELETING), (DeleteLock(),)
 
 
@@ -264,11 +263,11 @@ _TABLE: dict[tuple[Phase, type], _Transition] = {
     (_P.DOUBTED, LockVanished): _to(_P.DOUBTED, ReadLock()),
     (_P.DOUBTED, Release): _release,
     (_P.DOUBTED, Replaced): _to(_P.DELETING, DeleteLock()),
-    (_P.MARKING, Marked): _marked,
+    (_P.ANNOUNCING, Announced): _announced,
     (_P.DRAINING, Drained): _drained,
     (_P.DELETING, LockDeleted): _free(),
 }
 # While a bundle leaves, everything that would start something else has to wait.
-for _leaving in (_P.MARKING, _P.DRAINING, _P.DELETING):
+for _leaving in (_P.ANNOUNCING, _P.DRAINING, _P.DELETING):
     for _record in (Acquire, Expect, GiveUp, Release, Doubt, LockVanished):
         _TABLE[_leaving, _record] = _stay

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -39,29 +39,20 @@ class LeaderBroker:
 
 @dataclass(frozen=True, slots=True)
 class NamespaceEphemeralData:
-    """Who owns a bundle (``/namespace/<tenant>/<namespace>/<range>``, Pulsar's class of that name).
-
-    ``destination`` is this product's own addition: while the owner drains a bundle, the broker id
-    that takes it next. Pulsar ignores the field.
-    """
+    """Who owns a bundle: ``/namespace/<bundle>``, under the name of Pulsar's class."""
 
     native_url: str
     http_url: str
     native_url_tls: str | None = None
     http_url_tls: str | None = None
     disabled: bool = False
-    """The owner is about to let go: it takes no new clients."""
+    """The owner is about to let go: it takes no new clients. Pulsar writes it during a split."""
     advertised_listeners: Mapping[str, Any] = field(default_factory=dict)
-    destination: str | None = None
 
     @property
     def broker_id(self) -> str:
         """The owner's id, ``host:webPort``, which is the authority of its web URL."""
         return (self.http_url or self.http_url_tls or "").rpartition("//")[2].rstrip("/")
-
-    def draining(self, destination: str | None) -> NamespaceEphemeralData:
-        """The same owner, about to let go."""
-        return replace(self, disabled=True, destination=destination)
 
     def to_json(self) -> bytes:
         """The record's bytes, nulls omitted."""
@@ -73,7 +64,6 @@ class NamespaceEphemeralData:
                 "httpUrlTls": self.http_url_tls,
                 "disabled": self.disabled,
                 "advertisedListeners": dict(self.advertised_listeners),
-                "destination": self.destination,
             }
         )
 
@@ -88,8 +78,34 @@ class NamespaceEphemeralData:
             http_url_tls=read.get("httpUrlTls"),
             disabled=bool(read.get("disabled", False)),
             advertised_listeners=read.get("advertisedListeners") or {},
-            destination=read.get("destination"),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class HandOver:
+    """A bundle is changing hands: written by the owner before it drains, gone when that is over.
+
+    Pulsar's lock protocol has no such record. It leaves a bundle that was let go to the next
+    lookup; here the successor is ready before the owner has closed its topics.
+    """
+
+    source: str
+    """The id of the broker that lets go."""
+    destination: str | None
+    """The id of the broker that takes over; None: wherever the next lookup puts it."""
+
+    def to_json(self) -> bytes:
+        """The record's bytes, nulls omitted."""
+        return _write({"source": self.source, "destination": self.destination})
+
+    @staticmethod
+    def from_json(value: bytes) -> HandOver:
+        """Read it; raises `InvalidRecord`."""
+        read = _read("HandOver", value)
+        try:
+            return HandOver(str(read["source"]), read.get("destination"))
+        except KeyError:
+            raise InvalidRecord("HandOver", value) from None
 
 
 def _write(fields: Mapping[str, Any]) -> bytes:

@@ -1,0 +1,152 @@
+"""A topic moves between brokers under load: nothing acknowledged is lost, the order is kept."""
+
+import asyncio
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.topic.consumer import Consumer
+from counterpoise.broker.topic.faces import (
+    Delivery,
+    InitialPosition,
+    ProducerRequest,
+    SubscribeRequest,
+    SubscriptionType,
+)
+from counterpoise.broker.topic.producer import Producer
+from counterpoise.broker.topic.topics import TopicRegistry
+from counterpoise.names.topic import TopicName
+from counterpoise.storage.files.store import FileLedgerStore
+from tests.broker.topic.conftest import Everything, Wire, entry, payload
+
+NAME = TopicName.parse("persistent://t/n/moving")
+
+
+class Cluster:
+    """Brokers over one directory; ``here`` is the one that owns the topic."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.stores: list[FileLedgerStore] = []
+        self.begin()
+
+    def begin(self) -> None:
+        self.stores.append(FileLedgerStore(self.root, ledger_bytes=4_000))
+        self.world = Everything()
+        self.here = TopicRegistry(self.stores[-1], self.world, self.world, owner="a broker")
+
+    async def move(self) -> None:
+        """Unload in order, then go on elsewhere."""
+        bundle = self.world.bundle_of(NAME)
+        self.world.refused.add(bundle)
+        former, quiesced = self.here, await self.here.quiesce_bundle(bundle)
+        self.begin()
+        former.disconnect(quiesced, "pulsar://next")
+
+    async def steal(self) -> None:
+        """Go on elsewhere though the former owner still believes it is one."""
+        self.begin()
+        await self.here.get(NAME)
+
+    async def close(self) -> None:
+        await self.here.close()
+        for store in self.stores:
+            await store.close()
+
+
+class Client(Wire):
+    """A client that does as the real one: resends what has no receipt, resubscribes."""
+
+    def __init__(self, cluster: Cluster, kind: SubscriptionType) -> None:
+        super().__init__()
+        self.cluster = cluster
+        self.kind = kind
+        self.unreceipted: dict[int, bytes] = {}
+        self.receipted: list[int] = []
+        self.received: list[int] = []
+        self.acked: set[int] = set()
+        self.producer: Producer | None = None
+        self.consumer: Consumer | None = None
+
+    async def connect(self) -> None:
+        while self.producer is None or self.consumer is None:
+            topic = await self.cluster.here.get(NAME)
+            try:
+                if self.consumer is None:
+                    request = SubscribeRequest(
+                        "s", self.kind, 2, initial_position=InitialPosition.Earliest
+                    )
+                    consumer = self.consumer = await topic.subscribe(request, self)
+                    consumer.flow(1_000_000)
+                if self.producer is None:
+                    self.producer = topic.add_producer(ProducerRequest(1), self)
+                    for number, body in self.unreceipted.items():
+                        self.producer.publish(number, number, 1, body)
+            except BrokerError:
+                await asyncio.sleep(0)
+
+    def receipt(self, *receipt: int) -> None:
+        number = receipt[1]
+        self.receipted.append(number)
+        self.unreceipted.pop(number, None)
+
+    def close_producer(self, producer_id: int, url: str | None) -> None:
+        self.producer = None
+
+    def close_consumer(self, consumer_id: int, url: str | None) -> None:
+        self.consumer = None
+
+    def deliver(self, consumer_id: int, partition: int, messages: Sequence[Delivery]) -> None:
+        for message in messages:
+            number = int(payload(message[3]))
+            self.received.append(number)
+            if number % 7 and self.consumer is not None:
+                self.acked.add(number)
+                asyncio.get_running_loop().call_soon(self.ack, self.consumer, message)
+
+    def ack(self, consumer: Consumer, message: Delivery) -> None:
+        consumer.ack_individual([(message[0], message[1], ())])
+
+    def send(self, number: int) -> None:
+        body = entry(number, partition_key=str(number % 5))
+        self.unreceipted[number] = body
+        if self.producer is not None:
+            self.producer.publish(number, number, 1, body)
+
+
+@pytest.mark.parametrize("how", ["move", "steal"])
+@pytest.mark.parametrize("kind", list(SubscriptionType))
+async def test_nothing_acknowledged_is_lost(
+    tmp_path: Path, kind: SubscriptionType, how: str
+) -> None:
+    chance = random.Random(f"{kind}{how}")
+    cluster = Cluster(tmp_path)
+    client = Client(cluster, kind)
+    await client.connect()
+    number = 0
+    for _ in range(8):
+        for _ in range(chance.randrange(5, 60)):
+            client.send(number)
+            number += 1
+            if chance.random() < 0.3:
+                await asyncio.sleep(0)
+        leaving = asyncio.ensure_future(getattr(cluster, how)())
+        while not leaving.done():
+            client.send(number)
+            number += 1
+            await asyncio.sleep(0.001)
+        await leaving
+        await client.connect()
+    async with asyncio.timeout(20):
+        while client.unreceipted or len(set(client.received)) < number:
+            if client.producer is None or client.consumer is None:
+                await client.connect()
+            await asyncio.sleep(0.001)
+    assert set(client.received) == set(range(number))
+    assert set(client.receipted) == set(range(number))
+    firsts = list(dict.fromkeys(client.received))
+    assert firsts == sorted(firsts), "first deliveries are out of order"
+    await cluster.close()

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from counterpoise.names import BundleName, BundleRange, InvalidName, NamespaceBundles, NamespaceName
-from counterpoise.names.bundle import cut, parse_boundary
+from counterpoise.names.bundle import FULL_RANGE, cut, parse_boundary
 
 from .strategies import FULL, bundles, points, ranges, rings, topics
 
@@ -143,6 +143,13 @@ def test_where_a_bundle_is_cut(bundle, boundaries, n, cuts):
 def test_a_cut_that_cannot_be_made_is_refused(bundle, boundaries, n, why):
     with pytest.raises(InvalidName, match=why):
         cut(bundle, boundaries, n)
+
+
+def test_a_split_in_two_is_the_default():
+    whole = NamespaceBundles(NS, (0, FULL))
+    assert whole.bundles[0].range == FULL_RANGE
+    assert whole.split(FULL_RANGE).boundaries == (0, 0x7FFFFFFF, FULL)
+    assert cut(FULL_RANGE) == (0x7FFFFFFF,)
 
 
 @given(rings, st.integers(2, 9), st.data())

@@ -25,7 +25,7 @@ from counterpoise.names.properties import parse_properties
         ("a=1\\\n# not a comment", {"a": "1# not a comment"}),
         ("a\\=b=c", {"a=b": "c"}),
         ("a\\ b c", {"a b": "c"}),
-        ("a=\\u00e9\\t\\x", {"a": "é\tx"}),
+        ("a=\\u20ac\\t\\x", {"a": "€\tx"}),
         ("a=1\r\nb=2\rc=3", {"a": "1", "b": "2", "c": "3"}),
         ("a=1\na=2", {"a": "2"}),
     ],

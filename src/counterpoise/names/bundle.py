@@ -196,11 +196,11 @@ def cut(
         raise InvalidName(str(bundle), "a bundle this narrow cannot be split")
     if boundaries:
         points = sorted(boundaries)
-    else:
-        segment = (bundle.upper - bundle.lower) // n if n > 0 else 0
-        points = [bundle.lower + segment * part for part in range(1, n)]
-    if n < 2 and not boundaries:
+    elif n < 2:
         raise InvalidName(str(bundle), f"cannot be split into {n} bundles, at least 2")
+    else:
+        segment = (bundle.upper - bundle.lower) // n
+        points = [bundle.lower + segment * part for part in range(1, n)]
     if points[0] <= bundle.lower or points[-1] >= bundle.upper:
         raise InvalidName(str(bundle), "split boundaries must lie strictly inside the bundle")
     if any(left == right for left, right in pairwise(points)):

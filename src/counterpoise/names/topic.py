@@ -46,7 +46,9 @@ class TopicName:
     def parse(text: str) -> TopicName:
         """Read a complete name, ``tenant/namespace/topic``, or a bare ``topic``.
 
-        Short forms are persistent; a bare one lives in ``public/default``. Raises `InvalidName`.
+        Short forms are persistent; a bare one lives in ``public/default``. Raises `InvalidName`,
+        also where Pulsar is lenient by accident: domains in capitals, empty parts of a short form
+        (``t//n/x``), and the four-part names of Pulsar 1.
         """
         return _parse(text)
 

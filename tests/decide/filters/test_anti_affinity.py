@@ -101,3 +101,19 @@ def test_when_a_bundle_may_leave(counts, goes):
     assert (rejection is None) is goes
     if rejection:
         assert rejection.sentence.startswith("t/a/0x0_0x1 stays")
+
+
+@pytest.mark.parametrize(
+    ("candidates", "counts", "goes"),
+    [
+        ([], {"b1": 1}, False),
+        (["b2"], {"b1": 1, "b2": 2}, False),
+        (["b2"], {"b1": 3, "b2": 2}, False),
+        (["b2", "b3"], {"b1": 3, "b2": 2, "b3": 1}, True),
+        (["b2"], {"b1": 1}, True),
+    ],
+)
+def test_quirk_a_broker_that_is_no_candidate_serves_nothing(candidates, counts, goes):
+    rejection = may_unload("t/a/0x0_0x1", "b1", candidates, counts)
+    assert (rejection is None) is goes
+    assert rejection is None or "stays" in rejection.sentence

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from counterpoise.decide.filters.outcome import FilterOutcome, Status, applied, unchanged
 from counterpoise.decide.plan import Rejection
+from counterpoise.names.options import INT32_MAX
 
 NAME = "anti_affinity"
 DEFAULT_DOMAIN = "default"
@@ -114,16 +115,21 @@ def may_unload(
 ) -> Rejection | None:
     """Why a bundle of an anti-affinity group should stay where it is; None when it may go.
 
-    Parity: ``LoadManagerShared.shouldAntiAffinityNamespaceUnload`` of 4.0.7: it stays only when its
-    broker serves the group no more than anybody, and every candidate serves it as much.
+    It stays when every candidate serves the group equally often, at least once, and its own broker
+    no more than that. Parity: ``LoadManagerShared.shouldAntiAffinityNamespaceUnload`` of 4.0.7.
+    Quirks kept: a broker that is no candidate itself counts as serving the group not at all, and
+    without candidates everything stays.
     """
     if not counts:
         return None
     served = [counts.get(each, 0) for each in candidates]
-    least = min(served, default=0)
-    current = counts.get(broker, 0)
+    least = min(served, default=INT32_MAX)
+    current = counts.get(broker, 0) if broker in candidates else 0
     if least == 0 or current > least or any(each != least for each in served):
         return None
+    if not served:
+        sentence = "{subject} stays: nobody is there to take a bundle of its anti-affinity group"
+        return Rejection(bundle, "anti_affinity", None, None, "", sentence)
     return Rejection(
         bundle,
         "anti_affinity",

@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future
 from types import TracebackType
 from typing import Self
@@ -29,6 +30,7 @@ class Everything:
         self.partitioned: dict[TopicName, int] = {}
         self.topics: set[TopicName] = set()
         self.schemas: dict[TopicName, list[Schema]] = {}
+        self._listeners: list[Callable[[], None]] = []
 
     def owns(self, topic: TopicName) -> bool:
         return True
@@ -44,9 +46,21 @@ class Everything:
 
     async def create(self, topic: TopicName) -> None:
         self.topics.add(topic)
+        self._changed()
 
     async def delete(self, topic: TopicName) -> None:
         self.topics.discard(topic)
+        self._changed()
+
+    def _changed(self) -> None:
+        for listener in list(self._listeners):
+            listener()
+
+    def on_topics_changed(
+        self, namespace: NamespaceName, listener: Callable[[], None]
+    ) -> Callable[[], None]:
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
 
     async def lookup(self, topic: TopicName, *, authoritative: bool = False) -> Connect:
         return Connect("localhost:0", self.url, "http://localhost:0")
@@ -99,7 +113,7 @@ class OneBroker:
         self._stop = asyncio.Event()
         world = self.everything
         self.topics = TopicRegistry(self._store, world, world, owner="localhost:0")
-        services = Services(self.topics, world, world, world)
+        services = Services(self.topics, world, world, world, world.on_topics_changed)
         self.listener = Listener(services, self._config)
         sock = socket.create_server(("127.0.0.1", 0))
         world.url = f"pulsar://127.0.0.1:{await self.listener.start(sock)}"

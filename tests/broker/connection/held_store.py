@@ -1,0 +1,53 @@
+"""Memory ledgers whose commits are reported only when a test lets them."""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from counterpoise.storage.memory import MemoryLedgerStore
+from counterpoise.storage.port import Group, Log, LogListener, StorageError
+
+
+class _Held:
+    """Stands between a log and its topic."""
+
+    def __init__(self, listener: LogListener[Any], store: "HeldStore") -> None:
+        self._listener = listener
+        self._store = store
+
+    def committed(self, group: Group[Any]) -> None:
+        self._store.report(lambda: self._listener.committed(group))
+
+    def failed(self, error: StorageError, contexts: Sequence[Any]) -> None:
+        self._listener.failed(error, contexts)
+
+
+class HeldStore(MemoryLedgerStore):
+    """While ``hold()`` is in force, nothing that is appended counts as stored."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._holding = False
+        self._reports: deque[Callable[[], None]] = deque()
+        #: Set whenever a commit waits.
+        self.waiting = threading.Event()
+
+    async def open(self, name: str, owner: str, listener: LogListener[Any]) -> Log[Any]:
+        return await super().open(name, owner, _Held(listener, self))
+
+    def report(self, report: Callable[[], None]) -> None:
+        if self._holding:
+            self._reports.append(report)
+            self.waiting.set()
+        else:
+            report()
+
+    def hold(self) -> None:
+        self._holding = True
+
+    async def release(self) -> None:
+        """Report everything, in order; to be run on the broker's loop."""
+        self._holding = False
+        while self._reports:
+            self._reports.popleft()()

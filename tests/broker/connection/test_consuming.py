@@ -1,0 +1,225 @@
+"""Consumers on the wire: permits, acknowledgement, back-pressure, seeking, unloading."""
+
+import asyncio
+
+import pytest
+
+from counterpoise.names.topic import TopicName
+from counterpoise.wire.errors import ServerError
+from tests.broker.connection.one_broker import OneBroker
+from tests.broker.connection.raw_client import RawClient
+from tests.wire import frames
+from tests.wire.frames import Type
+
+UNASKED = (1 << 64) - 1
+
+
+def publish(client: RawClient, topic: str, count: int, size: int = 10) -> None:
+    """Store messages ``0…`` of ``size`` bytes, with a producer that is closed again."""
+    client.produce(topic, producer_id=9)
+    for number in range(count):
+        body = frames.entry(b"%d" % number + b"." * size, sequence_id=number)
+        client.send(frames.send(9, number, body))
+        client.receive(Type.SEND_RECEIPT)
+    client.command(Type.CLOSE_PRODUCER, "close_producer", producer_id=9, request_id=1)
+    client.receive(Type.SUCCESS)
+
+
+def flow(client: RawClient, permits: int, consumer_id: int = 0) -> None:
+    client.command(Type.FLOW, "flow", consumer_id=consumer_id, message_permits=permits)
+
+
+def quiet(client: RawClient) -> None:
+    """Nothing was written before the answer to a ping."""
+    client.command(Type.PING, "ping")
+    client.receive(Type.PONG)
+
+
+def number(entry: bytes) -> int:
+    size = int.from_bytes(entry[6:10], "big")
+    return int(entry[10 + size :].split(b".")[0])
+
+
+def take(client: RawClient, count: int) -> list[int]:
+    return [number(client.receive_with_entry(Type.MESSAGE)[1]) for _ in range(count)]
+
+
+def test_permits_are_kept(client: RawClient, topic: str) -> None:
+    client.subscribe(topic)
+    publish(client, topic, 10)
+    quiet(client)
+    flow(client, 3)
+    assert take(client, 3) == [0, 1, 2]
+    quiet(client)
+    flow(client, 1)
+    assert take(client, 1) == [3]
+    flow(client, 100)
+    assert take(client, 6) == [4, 5, 6, 7, 8, 9]
+    quiet(client)
+
+
+def test_the_entry_arrives_byte_for_byte(client: RawClient, topic: str) -> None:
+    client.subscribe(topic)
+    client.produce(topic)
+    body = frames.entry(b"payload", partition_key="k", properties=[{"key": "a", "value": "b"}])
+    client.send(frames.send(0, 0, body))
+    receipt = client.receive(Type.SEND_RECEIPT).send_receipt
+    flow(client, 1)
+    command, entry = client.receive_with_entry(Type.MESSAGE)
+    assert entry == body
+    assert command.message.message_id.ledger_id == receipt.message_id.ledger_id
+    assert command.message.message_id.entry_id == receipt.message_id.entry_id
+    assert not command.message.HasField("redelivery_count")
+
+
+def ack(client: RawClient, *entries: int, ledger_id: int, **more: object) -> None:
+    client.command(
+        Type.ACK,
+        "ack",
+        **{
+            "consumer_id": 0,
+            "ack_type": 0,
+            "message_id": [{"ledger_id": ledger_id, "entry_id": entry} for entry in entries],
+            **more,
+        },
+    )
+
+
+def test_acks_are_answered_when_asked(client: RawClient, topic: str) -> None:
+    client.subscribe(topic)
+    publish(client, topic, 3)
+    flow(client, 3)
+    ids = [client.receive(Type.MESSAGE).message.message_id for _ in range(3)]
+    ack(client, 0, 2, ledger_id=ids[0].ledger_id, request_id=55)
+    response = client.receive(Type.ACK_RESPONSE).ack_response
+    assert (response.request_id, response.consumer_id) == (55, 0)
+    assert not response.HasField("error")
+    client.command(
+        Type.REDELIVER_UNACKNOWLEDGED_MESSAGES, "redeliver_unacknowledged_messages", consumer_id=0
+    )
+    flow(client, 3)
+    command, entry = client.receive_with_entry(Type.MESSAGE)
+    assert number(entry) == 1
+    assert command.message.redelivery_count == 1
+    quiet(client)
+
+
+def test_acks_in_a_transaction_are_refused(client: RawClient, topic: str) -> None:
+    client.subscribe(topic)
+    ack(client, 0, ledger_id=0, request_id=55, txnid_most_bits=1)
+    assert client.receive(Type.ACK_RESPONSE).ack_response.error == ServerError.NotAllowedError
+
+
+def test_messages_carry_the_epoch_of_their_consumer(client: RawClient, topic: str) -> None:
+    client.subscribe(topic, sub_type=0, consumer_epoch=4)
+    publish(client, topic, 2)
+    flow(client, 2)
+    for _ in range(2):
+        assert client.receive(Type.MESSAGE).message.consumer_epoch == 4
+    client.command(
+        Type.REDELIVER_UNACKNOWLEDGED_MESSAGES,
+        "redeliver_unacknowledged_messages",
+        consumer_id=0,
+        consumer_epoch=5,
+    )
+    flow(client, 2)
+    for _ in range(2):
+        assert client.receive(Type.MESSAGE).message.consumer_epoch == 5
+
+
+def test_a_seek_disconnects_then_succeeds(client: RawClient, topic: str) -> None:
+    client.subscribe(topic)
+    publish(client, topic, 5)
+    flow(client, 10)
+    first = client.receive(Type.MESSAGE).message.message_id
+    take(client, 4)
+    client.command(
+        Type.SEEK,
+        "seek",
+        consumer_id=0,
+        request_id=3,
+        message_id={"ledger_id": first.ledger_id, "entry_id": 2},
+    )
+    answers = {client.receive().type for _ in range(2)}
+    assert answers == {Type.CLOSE_CONSUMER, Type.SUCCESS}
+    client.subscribe(topic)
+    flow(client, 10)
+    assert take(client, 3) == [2, 3, 4]
+
+
+def test_a_seek_to_nowhere_is_refused(client: RawClient, topic: str) -> None:
+    client.subscribe(topic)
+    client.command(Type.SEEK, "seek", consumer_id=0, request_id=3)
+    assert client.receive(Type.ERROR).error.error == ServerError.MetadataError
+
+
+@pytest.mark.parametrize(
+    ("kind", "field"),
+    [
+        (Type.SEEK, "seek"),
+        (Type.UNSUBSCRIBE, "unsubscribe"),
+        (Type.GET_LAST_MESSAGE_ID, "get_last_message_id"),
+        (Type.CLOSE_CONSUMER, "close_consumer"),
+    ],
+)
+def test_requests_about_nobody(client: RawClient, kind: int, field: str) -> None:
+    client.command(kind, field, consumer_id=77, request_id=3)
+    error = client.receive(Type.ERROR).error
+    assert (error.request_id, error.error, error.message) == (
+        3,
+        ServerError.MetadataError,
+        "Consumer not found",
+    )
+
+
+def test_late_words_of_a_closed_consumer_are_ignored(client: RawClient, topic: str) -> None:
+    client.subscribe(topic)
+    client.command(Type.CLOSE_CONSUMER, "close_consumer", consumer_id=0, request_id=2)
+    client.receive(Type.SUCCESS)
+    flow(client, 5)
+    ack(client, 0, ledger_id=0)
+    quiet(client)
+
+
+def test_consumer_stats(client: RawClient, topic: str) -> None:
+    client.subscribe(topic, consumer_name="me")
+    publish(client, topic, 3)
+    flow(client, 2)
+    take(client, 2)
+    client.command(Type.CONSUMER_STATS, "consumer_stats", consumer_id=0, request_id=8)
+    stats = client.receive(Type.CONSUMER_STATS_RESPONSE).consumer_stats_response
+    assert (stats.request_id, stats.consumer_name, stats.type) == (8, "me", "Shared")
+    assert (stats.available_permits, stats.unacked_messages, stats.msg_backlog) == (0, 2, 3)
+    client.command(Type.CONSUMER_STATS, "consumer_stats", consumer_id=5, request_id=9)
+    stats = client.receive(Type.CONSUMER_STATS_RESPONSE).consumer_stats_response
+    assert stats.error_code == ServerError.ConsumerNotFound
+
+
+def test_an_unload_sends_the_client_away(broker: OneBroker, client: RawClient, topic: str) -> None:
+    client.subscribe(topic, consumer_id=6)
+    broker.run(broker.topics.unload_topic(TopicName.parse(topic)))
+    close = client.receive(Type.CLOSE_CONSUMER).close_consumer
+    assert (close.consumer_id, close.request_id) == (6, UNASKED)
+    flow(client, 5, consumer_id=6)  # the client had not heard yet
+    client.subscribe(topic, consumer_id=6)
+
+
+def test_a_client_that_does_not_read_is_not_buffered_for(
+    broker: OneBroker, client: RawClient, topic: str
+) -> None:
+    """Of 60 MB that it has permits for, only a few leave; it still gets all, in order."""
+    publish(client, topic, 60, size=1_000_000)
+    before = broker.listener.bytes_out
+    client.subscribe(topic, sub_type=0, initial_position=1)
+    flow(client, 1000)
+
+    async def settle() -> int:
+        """Let the loop run until it writes nothing more."""
+        written = -1
+        while written != broker.listener.bytes_out:
+            written = broker.listener.bytes_out
+            await asyncio.sleep(0.05)
+        return written
+
+    assert broker.run(settle()) - before < 30_000_000
+    assert take(client, 60) == list(range(60))

@@ -1,0 +1,147 @@
+"""Questions about topics: lookup, partitions, lists and watches, schemas."""
+
+import uuid
+
+import pytest
+
+from counterpoise.broker.connection.topics_hash import topics_hash
+from counterpoise.names.topic import TopicName
+from counterpoise.wire.errors import ServerError
+from tests.broker.connection.one_broker import OneBroker
+from tests.broker.connection.raw_client import RawClient
+from tests.wire.frames import Type
+
+
+@pytest.fixture
+def namespace() -> str:
+    return f"public/ns-{uuid.uuid4().hex[:8]}"
+
+
+def test_lookup(broker: OneBroker, client: RawClient, topic: str) -> None:
+    client.command(Type.LOOKUP, "lookup_topic", topic=topic, request_id=4)
+    answer = client.receive(Type.LOOKUP_RESPONSE).lookup_topic_response
+    assert answer.request_id == 4
+    assert answer.response == answer.Connect
+    assert answer.authoritative
+    assert answer.broker_service_url == broker.service_url
+
+
+def test_lookup_of_no_topic(client: RawClient) -> None:
+    client.command(Type.LOOKUP, "lookup_topic", topic="a://b/c/d", request_id=4)
+    answer = client.receive(Type.LOOKUP_RESPONSE).lookup_topic_response
+    assert (answer.response, answer.error) == (answer.Failed, ServerError.InvalidTopicName)
+
+
+def test_partitions(broker: OneBroker, client: RawClient, topic: str) -> None:
+    broker.everything.partitioned[TopicName.parse(topic)] = 7
+    for name, count in ((topic, 7), (f"{topic}-other", 0)):
+        client.command(Type.PARTITIONED_METADATA, "partition_metadata", topic=name, request_id=4)
+        answer = client.receive(Type.PARTITIONED_METADATA_RESPONSE).partition_metadata_response
+        assert (answer.response, answer.partitions) == (answer.Success, count)
+    client.command(Type.PARTITIONED_METADATA, "partition_metadata", topic="a://b", request_id=5)
+    answer = client.receive(Type.PARTITIONED_METADATA_RESPONSE).partition_metadata_response
+    assert (answer.response, answer.error) == (answer.Failed, ServerError.InvalidTopicName)
+
+
+def list_topics(client: RawClient, namespace: str, **more: object) -> object:
+    client.command(
+        Type.GET_TOPICS_OF_NAMESPACE,
+        "get_topics_of_namespace",
+        namespace=namespace,
+        request_id=4,
+        **more,
+    )
+    kind = Type.GET_TOPICS_OF_NAMESPACE_RESPONSE
+    return client.receive(kind).get_topics_of_namespace_response
+
+
+def test_topics_of_a_namespace(client: RawClient, namespace: str) -> None:
+    names = [f"persistent://{namespace}/{name}" for name in ("a", "b1", "b2-partition-0")]
+    for number, name in enumerate(names):
+        client.produce(name, producer_id=number)
+    found = list_topics(client, namespace)
+    assert list(found.topics) == names
+    assert not found.filtered
+    assert found.topics_hash == topics_hash(names)
+    some = list_topics(client, namespace, topics_pattern=f"persistent://{namespace}/b[12]")
+    assert list(some.topics) == names[1:]
+    assert some.filtered
+    same = list_topics(client, namespace, topics_hash=found.topics_hash)
+    assert (list(same.topics), same.changed) == ([], False)
+    long = list_topics(client, namespace, topics_pattern="x" * 51)
+    assert (list(long.topics), long.filtered) == (names, False)
+
+
+def test_a_watch_hears_of_new_and_deleted_topics(
+    broker: OneBroker, client: RawClient, namespace: str
+) -> None:
+    a, b, c = (f"persistent://{namespace}/{name}" for name in ("wa", "wb", "other"))
+    client.produce(a, producer_id=1)
+    client.command(
+        Type.WATCH_TOPIC_LIST,
+        "watch_topic_list",
+        request_id=4,
+        watcher_id=2,
+        namespace=namespace,
+        topics_pattern=f"{namespace}/w.*",
+    )
+    started = client.receive(Type.WATCH_TOPIC_LIST_SUCCESS).watch_topic_list_success
+    assert (started.request_id, started.watcher_id, list(started.topic)) == (4, 2, [a])
+    assert started.topics_hash == topics_hash([a])
+    world = broker.everything
+    broker.run(world.create(TopicName.parse(c)))
+    broker.run(world.create(TopicName.parse(b)))
+    update = client.receive(Type.WATCH_TOPIC_UPDATE).watch_topic_update
+    assert (list(update.new_topics), list(update.deleted_topics)) == ([b], [])
+    assert update.topics_hash == topics_hash([a, b])
+    broker.run(world.delete(TopicName.parse(a)))
+    update = client.receive(Type.WATCH_TOPIC_UPDATE).watch_topic_update
+    assert (list(update.new_topics), list(update.deleted_topics)) == ([], [a])
+    client.command(
+        Type.WATCH_TOPIC_LIST_CLOSE, "watch_topic_list_close", request_id=5, watcher_id=2
+    )
+    client.receive(Type.SUCCESS)
+    broker.run(world.create(TopicName.parse(a)))
+    client.command(Type.PING, "ping")
+    client.receive(Type.PONG)
+
+
+def test_a_long_pattern_is_not_watched(client: RawClient, namespace: str) -> None:
+    client.command(
+        Type.WATCH_TOPIC_LIST,
+        "watch_topic_list",
+        request_id=4,
+        watcher_id=2,
+        namespace=namespace,
+        topics_pattern="x" * 51,
+    )
+    error = client.receive(Type.ERROR).error
+    assert (error.error, error.message) == (
+        ServerError.NotAllowedError,
+        "Pattern longer than maximum: 50",
+    )
+
+
+def test_schemas(client: RawClient, topic: str) -> None:
+    schema = {"name": "s", "schema_data": b"{}", "type": 2}
+    client.command(Type.GET_SCHEMA, "get_schema", request_id=1, topic=topic)
+    missing = client.receive(Type.GET_SCHEMA_RESPONSE).get_schema_response
+    assert missing.error_code == ServerError.TopicNotFound
+    client.command(
+        Type.GET_OR_CREATE_SCHEMA, "get_or_create_schema", request_id=2, topic=topic, schema=schema
+    )
+    kind = Type.GET_OR_CREATE_SCHEMA_RESPONSE
+    version = client.receive(kind).get_or_create_schema_response.schema_version
+    assert version == bytes(8)
+    for asked in (b"", version):
+        client.command(
+            Type.GET_SCHEMA, "get_schema", request_id=3, topic=topic, schema_version=asked
+        )
+        found = client.receive(Type.GET_SCHEMA_RESPONSE).get_schema_response
+        assert (found.schema.name, found.schema.schema_data, found.schema_version) == (
+            "s",
+            b"{}",
+            version,
+        )
+    success = client.produce(topic, schema=schema).producer_success
+    assert success.schema_version == version

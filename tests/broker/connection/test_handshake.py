@@ -1,0 +1,140 @@
+"""The beginning and the end of a connection: CONNECT, keep-alive, and clients that misbehave."""
+
+import logging
+import time
+from collections.abc import Callable
+
+import pytest
+
+from counterpoise.broker.connection import ConnectionConfig
+from counterpoise.wire.proto.base_pb2 import BaseCommand
+from tests.broker.connection.one_broker import OneBroker
+from tests.broker.connection.raw_client import RawClient
+from tests.wire import frames
+from tests.wire.frames import Type
+
+Dial = Callable[[], RawClient]
+
+
+@pytest.mark.parametrize(("asked", "agreed"), [(21, 21), (19, 19), (99, 21)])
+def test_connected(dial: Dial, asked: int, agreed: int) -> None:
+    connected = dial().connect(asked).connected
+    assert connected.server_version == "Pulsar Server4.0.7"
+    assert connected.protocol_version == agreed
+    assert connected.max_message_size == 5 * 1024 * 1024
+    flags = connected.feature_flags
+    assert flags.supports_topic_watchers
+    assert flags.supports_get_partitioned_metadata_without_auto_creation
+    assert flags.supports_repl_dedup_by_lid_and_eid
+    assert not flags.HasField("supports_auth_refresh")
+    assert not flags.HasField("supports_broker_entry_metadata")
+    assert not flags.HasField("supports_partial_producer")
+
+
+def test_ping_is_answered_even_before_connect(dial: Dial) -> None:
+    client = dial()
+    client.command(Type.PING, "ping")
+    client.receive(Type.PONG)
+    client.connect()
+    client.command(Type.PING, "ping")
+    client.receive(Type.PONG)
+
+
+BROKEN = {
+    "oversized": b"\x7f\xff\xff\xff",
+    "command beyond its frame": b"\0\0\0\x08\0\0\0\x09\x08\x12\x92\x01",
+    "noise": b"GET / HTTP/1.1\r\n\r\n",
+    "no type": frames.frame(BaseCommand()),
+    "a broker's command": frames.frame(BaseCommand(type=Type.SUCCESS, success={"request_id": 1})),
+    "a second CONNECT": frames.connect(),
+    "SEND without PRODUCER": frames.send(5, 0),
+    "SEND with a torn entry": frames.send(0, 0, b"\x0e\x01\0\0\0\0\0\0\x01\0"),
+}
+
+
+@pytest.mark.parametrize("broken", BROKEN.values(), ids=BROKEN)
+def test_a_broken_frame_closes_its_connection_and_harms_no_other(
+    dial: Dial, topic: str, broken: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.ERROR, "counterpoise.broker")
+    bad, good = dial(), dial()
+    for client in (bad, good):
+        client.connect()
+    bad.produce(f"{topic}-bad")
+    good.produce(topic)
+    good.subscribe(topic)
+    good.command(Type.FLOW, "flow", consumer_id=0, message_permits=10)
+    # What came before the broken frame is served: the message is stored.
+    bad.send(frames.send(0, 0) + broken)
+    while not bad.closed(otherwise=Type.SEND_RECEIPT):
+        pass
+    for number in range(5):
+        good.send(frames.send(0, number))
+    got = [good.receive().type for _ in range(10)]
+    assert sorted(got) == [Type.SEND_RECEIPT] * 5 + [Type.MESSAGE] * 5
+    (record,) = caplog.records
+    assert record.levelno == logging.ERROR
+    assert "Closing the connection of /127.0.0.1:" in record.getMessage()
+    assert "of the stream)" in record.getMessage()
+
+
+def test_a_name_is_free_again_when_its_connection_is_gone(dial: Dial, topic: str) -> None:
+    first = dial()
+    first.connect()
+    first.produce(topic, producer_name="mine")
+    first.close()
+    second = dial()
+    second.connect()
+    deadline = time.monotonic() + 15
+    while True:
+        second.command(
+            Type.PRODUCER,
+            "producer",
+            topic=topic,
+            producer_id=1,
+            request_id=1,
+            producer_name="mine",
+        )
+        if second.receive().type == Type.PRODUCER_SUCCESS:
+            return
+        assert time.monotonic() < deadline
+
+
+def test_transactions_are_refused_not_left_hanging(client: RawClient) -> None:
+    client.command(
+        Type.TC_CLIENT_CONNECT_REQUEST, "tc_client_connect_request", request_id=7, tc_id=0
+    )
+    error = client.receive(Type.ERROR).error
+    assert (error.request_id, error.error) == (7, 22)
+    client.command(Type.NEW_TXN, "new_txn", request_id=8)
+    assert client.receive(Type.ERROR).error.request_id == 8
+
+
+def brief() -> OneBroker:
+    """Return a broker with an interval of a fifth of a second instead of thirty seconds."""
+    return OneBroker(config=ConnectionConfig(keep_alive_interval_s=0.2))
+
+
+class TestKeepAlive:
+    """Who is heard stays; who is silent, or never says CONNECT, goes."""
+
+    def test_a_client_that_answers_stays(self) -> None:
+        with brief() as broker, RawClient(broker.service_url) as client:
+            client.connect()
+            for _ in range(3):
+                client.receive(Type.PING)
+                client.command(Type.PONG, "pong")
+
+    def test_a_silent_client_is_disconnected(self, caplog: pytest.LogCaptureFixture) -> None:
+        with brief() as broker, RawClient(broker.service_url) as client:
+            client.connect()
+            client.receive(Type.PING)
+            assert client.closed()
+        assert "silent for 0.2 s after a ping" in caplog.text
+
+    def test_a_client_that_never_connects_is_disconnected(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        with brief() as broker, RawClient(broker.service_url) as client:
+            assert client.closed()
+        assert "no CONNECT within 0.2 s" in caplog.text

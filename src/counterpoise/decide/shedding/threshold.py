@@ -181,7 +181,6 @@ def _below(cluster: _Cluster) -> tuple[list[Decision], list[Rejection]]:
     if not (cluster.usage < bound).any():
         return [], [
             _lower_stop(
-                cluster,
                 "no-broker-below",
                 float(np.nanmin(cluster.usage)),
                 bound,
@@ -194,12 +193,12 @@ def _below(cluster: _Cluster) -> tuple[list[Decision], list[Rejection]]:
     if not eligible.any():
         return [], [
             _lower_stop(
-                cluster,
                 "no-broker-to-relieve",
                 None,
                 bound,
                 _LOWER,
-                "no broker above {limit:.1%} has more than one bundle to give to the idle ones",
+                "no broker above {limit:.1%} has more than one bundle to give to the idle ones "
+                "({setting})",
             )
         ]
     broker = int(np.argmax(np.where(eligible, cluster.usage, -np.inf)))
@@ -212,9 +211,8 @@ def _below(cluster: _Cluster) -> tuple[list[Decision], list[Rejection]]:
 
 
 def _lower_stop(
-    cluster: _Cluster, rule: str, value: float | None, limit: float, setting: str, template: str
+    rule: str, value: float | None, limit: float, setting: str, template: str
 ) -> Rejection:
-    del cluster
     return Rejection("cluster", rule, value, limit, setting, template)
 
 

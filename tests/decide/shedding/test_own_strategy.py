@@ -1,0 +1,123 @@
+"""A strategy of one's own, whole: what Pulsar's old abstract DeviationShedder was for.
+
+Any class with these members is a strategy: the command line, the balancer and the backtest take it
+by the name ``module:Class``.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from counterpoise.decide.plan import Decision, Kind, Plan, Rejection
+from counterpoise.decide.shedding import NoMemory, Shedder, find_shedder
+from counterpoise.load.view import ClusterView
+from counterpoise.names.options import ConfigError, option
+from tests.decide.shedding.clusters import broker, bundle, line, plan
+
+
+@dataclass(frozen=True, slots=True)
+class DeviationOptions:
+    """One setting, with everything that `--set`, `doctor` and the documents need to know of it."""
+
+    deviations: float = option(
+        1.0, conf="deviationThreshold", low=0.0, why="how far above the mean a broker may be"
+    )
+
+
+class DeviationShedder:
+    """The broker furthest above the mean gives its busiest movable bundle to the idlest one."""
+
+    name = "DeviationShedder"
+    options = DeviationOptions
+    view = ClusterView
+
+    def initial_memory(self) -> NoMemory:
+        return NoMemory()
+
+    def memory_from_json(self, value: Any) -> NoMemory:
+        return NoMemory()
+
+    def forget(self, memory: NoMemory, active: Collection[str]) -> NoMemory:
+        return memory
+
+    def plan(
+        self,
+        view: ClusterView,
+        memory: NoMemory,
+        options: DeviationOptions,
+        now_ms: int,
+        rng: Random,
+    ) -> Plan[NoMemory]:
+        rates = view.broker.traffic.rate()
+        top, low = int(rates.argmax()), int(rates.argmin())
+        above = float((rates[top] - rates.mean()) / (rates.std() or 1.0))
+        rows, _ = view.candidates(np.array([top]))
+        if above <= options.deviations or not len(rows):
+            why = "{subject} is {value:.2f} deviations above the mean, {setting} allows {limit:g}"
+            rejection = Rejection(
+                view.brokers[top], "even", above, options.deviations, "deviationThreshold", why
+            )
+            return Plan((), (rejection,), memory)
+        busiest = rows[view.bundle.short.rate(rows).argmax()]
+        decision = Decision(
+            Kind.TRANSFER,
+            view.bundles[busiest],
+            view.brokers[top],
+            view.brokers[low],
+            "Deviation",
+            "{source} is {above:.2f} deviations above the mean; {bundle} goes to {destination}",
+            {"above": above},
+        )
+        return Plan((decision,), (), memory)
+
+
+NAME = "tests.decide.shedding.test_own_strategy:DeviationShedder"
+
+
+def test_it_is_found_by_module_and_class_and_decides() -> None:
+    assert isinstance(find_shedder(NAME), Shedder)
+    names = ["t/n/a", "t/n/b"]
+    data = line(
+        {"b:1": broker(names, rate=900), "b:2": broker(rate=1), "b:3": broker(rate=2)},
+        {"t/n/a": bundle(rate=100), "t/n/b": bundle(rate=800)},
+    )
+    made = plan(NAME, data)
+    assert [(d.bundle, d.source, d.destination) for d in made.decisions] == [
+        ("t/n/b", "b:1", "b:2")
+    ]
+    assert made.decisions[0].sentence.startswith("b:1 is 1.41 deviations above the mean; t/n/b")
+    refused = plan(NAME, data, deviationThreshold=2)
+    assert refused.rejections[0].sentence.endswith("deviationThreshold allows 2")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("Thresholdshedder", "no strategy is called 'Thresholdshedder'; there are Overload"),
+        ("nowhere:Class", "cannot be loaded: No module named 'nowhere'"),
+        ("tests.decide.shedding.clusters:Nothing", "cannot be loaded"),
+        ("random:Random", "is not a Shedder"),
+    ],
+)
+def test_what_is_no_strategy_is_refused_by_name(name: str, message: str) -> None:
+    with pytest.raises(ConfigError, match="loadBalancerLoadSheddingStrategy") as error:
+        find_shedder(name)
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "org.apache.pulsar.broker.loadbalance.impl.OverloadShedder",
+        "org.apache.pulsar.broker.loadbalance.impl.ThresholdShedder",
+        "org.apache.pulsar.broker.loadbalance.impl.UniformLoadShedder",
+        "org.apache.pulsar.broker.loadbalance.impl.AvgShedder",
+        "org.apache.pulsar.broker.loadbalance.extensions.scheduler.TransferShedder",
+    ],
+)
+def test_pulsars_class_names_are_understood(name: str) -> None:
+    assert find_shedder(name).name == name.rpartition(".")[2]

@@ -125,8 +125,8 @@ def broken(path: tuple[str, ...], value: object) -> Line:
             "line 2: brokerData['b1:8080'].localData.cpu.usage: expected a number, got 'hot'",
         ),
         (
-            broken(("bundleData", "t/n/0x00000000_0x00000001"), {"topics": 3}),
-            "line 2: bundleData['t/n/0x00000000_0x00000001'].shortTermData: expected a value",
+            broken(("bundleData", "t/n/0x00000000_0x00000001"), {"topics": "3"}),
+            "line 2: bundleData['t/n/0x00000000_0x00000001'].topics: expected a whole number",
         ),
     ],
 )

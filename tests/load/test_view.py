@@ -135,8 +135,8 @@ LOCAL = ("brokerData", "b:1", "localData")
         ((*LOCAL, "bundles"), [[]], "brokerData['b:1'].localData.bundles[0]: expected a string"),
         (
             ("bundleData", "t/n/a", "shortTermData"),
-            None,
-            "bundleData['t/n/a'].shortTermData: expected a value, got nothing",
+            7,
+            "bundleData['t/n/a'].shortTermData: expected an object, got int 7",
         ),
         (
             ("bundleData", "t/n/a", "shortTermData", "msgRateIn"),
@@ -163,9 +163,12 @@ def test_fields_that_pulsar_defaults_may_be_left_out() -> None:
     for broker in data["brokerData"].values():
         kept = {"cpu", "bundles", "msgRateIn"}
         broker["localData"] = {k: v for k, v in broker["localData"].items() if k in kept}
+    for name, left in (("t/n/a", {}), ("t/n/b", {"shortTermData": {"msgRateIn": 4}, "new": 1})):
+        data["bundleData"][name] = left
     view = ClusterView.from_load_data(data)
     assert view.broker.usage[0].tolist() == [50, 0, 0, 0, 0]
     assert view.reported_by(0).tolist() == [0, 2]
+    assert view.bundle.short.rate_in.tolist() == [0, 4, 3]
 
 
 @pytest.mark.parametrize("word", ["NaN", "Infinity", "-Infinity"])

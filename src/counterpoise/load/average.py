@@ -56,12 +56,16 @@ class TimeAverageMessageData:
         return self.msg_rate_in + self.msg_rate_out
 
 
+NO_SAMPLES: Final = TimeAverageMessageData()
+"""Stands for an average that was not sent; Pulsar's own JSON always has both."""
+
+
 @dataclass(frozen=True, slots=True)
 class BundleData:
     """What is remembered of one bundle: a short and a long average, and its number of topics."""
 
-    short_term_data: TimeAverageMessageData
-    long_term_data: TimeAverageMessageData
+    short_term_data: TimeAverageMessageData = NO_SAMPLES
+    long_term_data: TimeAverageMessageData = NO_SAMPLES
     topics: int = 0
 
     @staticmethod

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 from aiohttp import web
 
 from counterpoise.admin.errors import answer_errors
@@ -14,6 +16,7 @@ from counterpoise.admin.rest import (
     clusters,
     configuration,
     health,
+    isolation,
     lookup,
     metrics,
     namespace_policies,
@@ -24,11 +27,13 @@ from counterpoise.admin.rest import (
     topics,
 )
 from counterpoise.broker.broker import Broker
+from counterpoise.names.options import Option
 
 RESOURCES = (
     configuration,
     brokers,
     clusters,
+    isolation,
     tenants,
     bundles,
     namespace_policies,
@@ -47,10 +52,15 @@ BODY_SIZE_MAX = 1024 * 1024
 """Bytes of a request's body. The largest known use is a list of bundle boundaries."""
 
 
-def create_app(broker: Broker) -> web.Application:
-    """The application that serves a broker's ``webServicePort``."""
+def create_app(broker: Broker, settings: Callable[[], Iterable[Option]]) -> web.Application:
+    """The application that serves a broker's ``webServicePort``.
+
+    ``settings`` gives every setting that the cluster's programs read, for those that can be
+    changed while brokers run.
+    """
     app = web.Application(middlewares=[answer_errors], client_max_size=BODY_SIZE_MAX)
     app[BROKER] = broker
+    app[configuration.SETTINGS] = settings
     app.cleanup_ctx.append(peers)
     for resource in RESOURCES:
         app.router.add_routes(resource.routes())

@@ -77,8 +77,13 @@ async def json_object(request: web.Request) -> dict[str, Json]:
 
 
 def answer(value: Json) -> web.Response:
-    """A JSON answer; None is 204, as Pulsar answers a policy that is not set."""
+    """A JSON answer; None is 204."""
     return no_content() if value is None else web.json_response(value)
+
+
+def nothing() -> web.Response:
+    """200 and an empty body: what Pulsar answers for most policies that were never set."""
+    return web.Response(content_type="application/json")
 
 
 def no_content() -> web.Response:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable, Iterable
 
 from aiohttp import web
 
 from counterpoise.admin.app import create_app
 from counterpoise.broker.broker import Broker
+from counterpoise.names.options import Option
 
 SHUTDOWN_WITHIN_S = 1.0
 """How long answers in progress may take when the broker stops."""
@@ -16,14 +18,18 @@ SHUTDOWN_WITHIN_S = 1.0
 class WebServer:
     """Serves the REST API of a broker on the socket that the broker bound."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, settings: Callable[[], Iterable[Option]]) -> None:
+        """See :func:`create_app` for ``settings``."""
         self._broker = broker
+        self._settings = settings
         self._runner: web.AppRunner | None = None
 
     async def start(self, listening: socket.socket) -> None:
         """Serve on a bound socket, which is closed by :meth:`stop`."""
         runner = web.AppRunner(
-            create_app(self._broker), access_log=None, shutdown_timeout=SHUTDOWN_WITHIN_S
+            create_app(self._broker, self._settings),
+            access_log=None,
+            shutdown_timeout=SHUTDOWN_WITHIN_S,
         )
         await runner.setup()
         self._runner = runner

@@ -2,18 +2,43 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from collections.abc import Mapping
 from typing import Any
 
-from counterpoise.broker.topic.consumer import Consumer
-from counterpoise.broker.topic.dispatch import SingleActiveDispatcher
-from counterpoise.broker.topic.faces import SubscriptionType
+from counterpoise.admin.subscription_json import JsonObject, subscription_json, timestamp
 from counterpoise.broker.topic.persistent import PersistentTopic
 from counterpoise.broker.topic.producer import Producer
 from counterpoise.broker.topic.subscription import Subscription
 from counterpoise.broker.topic.topic import Topic
 
-JsonObject = dict[str, Any]
+NOT_MEASURED: Mapping[str, Any] = {
+    "systemTopicBytesInCounter": 0,
+    "bytesOutInternalCounter": 0,
+    "msgChunkPublished": False,
+    "backlogQuotaLimitSize": -1,
+    "backlogQuotaLimitTime": -1,
+    "oldestBacklogMessageAgeSeconds": -1,
+    "publishRateLimitedTimes": 0,
+    "earliestMsgPublishTimeInBacklogs": 0,
+    "offloadedStorageSize": 0,
+    "lastOffloadLedgerId": 0,
+    "lastOffloadSuccessTimeStamp": 0,
+    "lastOffloadFailureTimeStamp": 0,
+    "ongoingTxnCount": 0,
+    "abortedTxnCount": 0,
+    "committedTxnCount": 0,
+    "replication": {},
+    "nonContiguousDeletedMessagesRanges": 0,
+    "nonContiguousDeletedMessagesRangesSerializedSize": 0,
+    "delayedMessageIndexSizeInBytes": 0,
+    "compaction": {
+        "lastCompactionRemovedEventCount": 0,
+        "lastCompactionSucceedTimestamp": 0,
+        "lastCompactionFailedTimestamp": 0,
+        "lastCompactionDurationTimeInMills": 0,
+    },
+}
+"""Figures that clients and tools expect and this broker does not take."""
 
 SUMMED_TOPIC_FIGURES = (
     "msgRateIn",
@@ -26,6 +51,7 @@ SUMMED_TOPIC_FIGURES = (
     "msgOutCounter",
     "storageSize",
     "backlogSize",
+    "waitingPublishers",
 )
 SUMMED_SUBSCRIPTION_FIGURES = (
     "msgRateOut",
@@ -40,43 +66,29 @@ SUMMED_SUBSCRIPTION_FIGURES = (
 )
 
 
-def topic_stats_json(topic: Topic) -> JsonObject:
+def topic_stats_json(topic: Topic, broker_id: str) -> JsonObject:
     """``TopicStats``: rates are messages or bytes a second, counters since the topic was loaded."""
     subscriptions = {
         name: subscription_json(each) for name, each in sorted(topic.subscriptions.items())
     }
-    publishers = [publisher_json(each) for each in topic.producers.all()]
-    stored = topic.log.size if isinstance(topic, PersistentTopic) else 0
     return {
+        **NOT_MEASURED,
         "msgRateIn": topic.meter_in.rate,
         "msgThroughputIn": topic.meter_in.byte_rate,
-        "msgRateOut": sum(each["msgRateOut"] for each in subscriptions.values()),
-        "msgThroughputOut": sum(each["msgThroughputOut"] for each in subscriptions.values()),
+        "msgRateOut": topic.meter_out.rate,
+        "msgThroughputOut": topic.meter_out.byte_rate,
         "bytesInCounter": topic.meter_in.bytes,
         "msgInCounter": topic.meter_in.messages,
-        "bytesOutCounter": sum(each["bytesOutCounter"] for each in subscriptions.values()),
-        "msgOutCounter": sum(each["msgOutCounter"] for each in subscriptions.values()),
+        "bytesOutCounter": topic.meter_out.bytes,
+        "msgOutCounter": topic.meter_out.messages,
         "averageMsgSize": topic.meter_in.average_size,
-        "msgChunkPublished": False,
-        "storageSize": stored,
+        "storageSize": topic.log.size if isinstance(topic, PersistentTopic) else 0,
         "backlogSize": max((each["backlogSize"] for each in subscriptions.values()), default=0),
-        "publishRateLimitedTimes": 0,
-        "earliestMsgPublishTimeInBacklogs": 0,
-        "offloadedStorageSize": 0,
-        "lastOffloadLedgerId": 0,
-        "lastOffloadSuccessTimeStamp": 0,
-        "lastOffloadFailureTimeStamp": 0,
-        "ongoingTxnCount": 0,
-        "abortedTxnCount": 0,
-        "committedTxnCount": 0,
-        "publishers": publishers,
+        "publishers": [publisher_json(each) for each in topic.producers.all()],
         "waitingPublishers": sum(not each.ready for each in topic.producers.all()),
         "subscriptions": subscriptions,
-        "replication": {},
         "deduplicationStatus": "Disabled",
-        "nonContiguousDeletedMessagesRanges": 0,
-        "nonContiguousDeletedMessagesRangesSerializedSize": 0,
-        "ownerBroker": None,
+        "ownerBroker": broker_id,
     }
 
 
@@ -99,115 +111,11 @@ def publisher_json(producer: Producer) -> JsonObject:
     }
 
 
-def subscription_json(subscription: Subscription) -> JsonObject:
-    """``SubscriptionStats`` of one subscription."""
-    consumers = [consumer_json(each) for each in subscription.consumers]
-    kind = subscription.type
-    active = active_consumer(subscription)
-    return {
-        "msgRateOut": subscription.meter.rate,
-        "msgThroughputOut": subscription.meter.byte_rate,
-        "bytesOutCounter": subscription.meter.bytes,
-        "msgOutCounter": subscription.meter.messages,
-        "msgRateRedeliver": 0.0,
-        "messageAckRate": 0.0,
-        "chunkedMessageRate": 0,
-        "msgBacklog": subscription.backlog,
-        "backlogSize": backlog_size(subscription),
-        "earliestMsgPublishTimeInBacklog": 0,
-        "msgBacklogNoDelayed": subscription.backlog,
-        "blockedSubscriptionOnUnackedMsgs": False,
-        "msgDelayed": 0,
-        "unackedMessages": sum(each["unackedMessages"] for each in consumers),
-        "type": kind.name,
-        **({"activeConsumerName": active.name} if active is not None else {}),
-        "msgRateExpired": 0.0,
-        "totalMsgExpired": 0,
-        "lastExpireTimestamp": 0,
-        "lastConsumedFlowTimestamp": 0,
-        "lastConsumedTimestamp": 0,
-        "lastAckedTimestamp": 0,
-        "lastMarkDeleteAdvancedTimestamp": 0,
-        "consumers": consumers,
-        "allowOutOfOrderDelivery": False,
-        **({"keySharedMode": "AUTO_SPLIT"} if kind is SubscriptionType.Key_Shared else {}),
-        "consumersAfterMarkDeletePosition": {},
-        "nonContiguousDeletedMessagesRanges": sum(1 for _ in subscription.acks.ranges()),
-        "nonContiguousDeletedMessagesRangesSerializedSize": 0,
-        "subscriptionProperties": dict(subscription.properties),
-        "durable": subscription.durable,
-        "replicated": False,
-    }
-
-
-def active_consumer(subscription: Subscription) -> Consumer | None:
-    """Who gets the messages, where only one consumer does."""
-    dispatcher = subscription.dispatcher
-    if not isinstance(dispatcher, SingleActiveDispatcher):
-        return None
-    return next((each for each in dispatcher.consumers if dispatcher.is_active(each)), None)
-
-
-def backlog_size(subscription: Subscription) -> int:
-    """Bytes of the backlog, at the average size of the topic's entries (as Pulsar estimates)."""
-    entries = subscription.log.end - subscription.log.begin
-    return subscription.backlog * subscription.log.size // entries if entries else 0
-
-
-def consumer_json(consumer: Consumer) -> JsonObject:
-    """``ConsumerStats`` of one consumer."""
-    request = consumer.request
-    return {
-        "msgRateOut": consumer.meter.rate,
-        "msgThroughputOut": consumer.meter.byte_rate,
-        "bytesOutCounter": consumer.meter.bytes,
-        "msgOutCounter": consumer.meter.messages,
-        "msgRateRedeliver": 0.0,
-        "messageAckRate": 0.0,
-        "chunkedMessageRate": 0.0,
-        "consumerName": consumer.name,
-        "availablePermits": consumer.permits,
-        "unackedMessages": consumer.unacked,
-        "avgMessagesPerEntry": 0,
-        "blockedConsumerOnUnackedMsgs": consumer.blocked,
-        "lastAckedTimestamp": 0,
-        "lastConsumedTimestamp": 0,
-        "lastConsumedFlowTimestamp": 0,
-        "metadata": dict(request.metadata),
-        "address": request.address,
-        "connectedSince": timestamp(consumer.connected_since),
-        "clientVersion": request.client_version,
-    }
-
-
 def internal_stats_json(topic: Topic) -> JsonObject:
     """``PersistentTopicInternalStats``: the ledgers and cursors of a topic."""
     if not isinstance(topic, PersistentTopic):
         return {"ledgers": [], "cursors": {}, "entriesAddedCounter": topic.meter_in.messages}
     log = topic.log
-    cursors = {}
-    for name, each in sorted(topic.subscriptions.items()):
-        mark = log.position(each.acks.mark) if each.acks.mark >= log.begin else None
-        cursors[name] = {
-            "markDeletePosition": "-1:-1" if mark is None else _position(mark),
-            "readPosition": _position(log.position(min(each.acks.mark + 1, log.end))),
-            "waitingReadOp": False,
-            "pendingReadOps": 0,
-            "messagesConsumedCounter": each.meter.messages,
-            "cursorLedger": -1,
-            "cursorLedgerLastEntry": -1,
-            "individuallyDeletedMessages": str(
-                [
-                    f"({_position(log.position(a))}..{_position(log.position(b))}]"
-                    for a, b in each.acks.ranges()
-                ]
-            ),
-            "state": "Open",
-            "active": bool(each.consumers),
-            "numberOfEntriesSinceFirstNotAckedMessage": log.end - each.acks.mark,
-            "totalNonContiguousDeletedMessagesRange": sum(1 for _ in each.acks.ranges()),
-            "properties": {},
-        }
     return {
         "entriesAddedCounter": topic.meter_in.messages,
         "numberOfEntries": log.end - log.begin,
@@ -229,7 +137,7 @@ def internal_stats_json(topic: Topic) -> JsonObject:
             }
             for each in log.ledgers
         ],
-        "cursors": cursors,
+        "cursors": {name: _cursor_json(each) for name, each in sorted(topic.subscriptions.items())},
         "schemaLedgers": [],
         "compactedLedger": {
             "ledgerId": -1,
@@ -241,9 +149,35 @@ def internal_stats_json(topic: Topic) -> JsonObject:
     }
 
 
-def broker_topic_json(topic: Topic) -> JsonObject:
+def _cursor_json(subscription: Subscription) -> JsonObject:
+    """``CursorStats`` of one subscription."""
+    log, acks = subscription.log, subscription.acks
+    ranges = [(log.position(first), log.position(last)) for first, last in acks.ranges()]
+    marked = acks.mark >= log.begin
+    return {
+        "markDeletePosition": _position(log.position(acks.mark)) if marked else "-1:-1",
+        "readPosition": _position(log.position(min(acks.mark + 1, log.end))),
+        "waitingReadOp": False,
+        "pendingReadOps": 0,
+        "messagesConsumedCounter": subscription.meter.messages,
+        "cursorLedger": -1,
+        "cursorLedgerLastEntry": -1,
+        "individuallyDeletedMessages": "["
+        + ",".join(f"({_position(first)}..{_position(last)}]" for first, last in ranges)
+        + "]",
+        "state": "Open",
+        "active": bool(subscription.consumers),
+        "numberOfEntriesSinceFirstNotAckedMessage": log.end - acks.mark,
+        "totalNonContiguousDeletedMessagesRange": len(ranges),
+        "subscriptionHavePendingRead": False,
+        "subscriptionHavePendingReplayRead": False,
+        "properties": {},
+    }
+
+
+def broker_topic_json(topic: Topic, broker_id: str) -> JsonObject:
     """A topic as ``broker-stats/topics`` tells it."""
-    told = topic_stats_json(topic)
+    told = topic_stats_json(topic, broker_id)
     subscriptions = told["subscriptions"]
     return {
         "publishers": told["publishers"],
@@ -269,7 +203,9 @@ def broker_topic_json(topic: Topic) -> JsonObject:
 def sum_of_stats(partitions: list[JsonObject]) -> JsonObject:
     """What ``partitioned-stats`` says of all partitions together."""
     total: JsonObject = {
-        name: sum(each[name] for each in partitions) for name in SUMMED_TOPIC_FIGURES
+        **NOT_MEASURED,
+        "oldestBacklogMessageAgeSeconds": 0,
+        **{name: sum(each[name] for each in partitions) for name in SUMMED_TOPIC_FIGURES},
     }
     busy = [each["averageMsgSize"] for each in partitions if each["averageMsgSize"]]
     total["averageMsgSize"] = sum(busy) / len(busy) if busy else 0.0
@@ -285,13 +221,7 @@ def sum_of_stats(partitions: list[JsonObject]) -> JsonObject:
             known["consumers"] += figures["consumers"]
     total["subscriptions"] = subscriptions
     total["publishers"] = [each for partition in partitions for each in partition["publishers"]]
-    total["replication"] = {}
     return total
-
-
-def timestamp(seconds: float) -> str:
-    """A moment as Pulsar writes it, in UTC."""
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
 
 
 def _position(position: tuple[int, int]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from counterpoise.admin.server import WebServer
@@ -11,7 +11,7 @@ from counterpoise.broker.config import BrokerConfig
 from counterpoise.broker.load_report import SharedProcess
 from counterpoise.metadata.memory import MemoryTree
 from counterpoise.metadata.open import open_store
-from counterpoise.names.options import ConfigError, all_options, from_conf
+from counterpoise.names.options import ConfigError, Option, all_options, from_conf
 from counterpoise.storage.files.store import FileLedgerStore
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.storage.port import LedgerStore
@@ -40,7 +40,7 @@ async def make_broker(
         config,
         metadata=metadata,
         ledgers=ledgers,
-        web=WebServer,
+        web=lambda made: WebServer(made, known_settings),
         on_leadership=on_leadership,
         process=process,
     )
@@ -51,19 +51,34 @@ def open_ledgers(directory: Path | None) -> LedgerStore:
     return MemoryLedgerStore() if directory is None else FileLedgerStore(directory)
 
 
+def known_settings() -> Iterable[Option]:
+    """Every setting that one of our programs reads, or at least knows."""
+    # Imported late: the table reaches into every room, which a cluster rarely needs.
+    from counterpoise.app.settings.table import table
+
+    return [each.option for each in table().values()]
+
+
 def config_of(
     settings: Mapping[str, object], defaults: Mapping[str, object] | None = None
 ) -> BrokerConfig:
     """A broker's configuration from Pulsar's names and Python's values.
 
-    Raises :class:`ConfigError` for a name that no broker reads, or a value that is no good.
+    A name of Pulsar's broker.conf that no broker here reads is passed over. Raises
+    :class:`ConfigError` for any other name, and for a value that is no good.
     """
     known = {name for each in all_options(BrokerConfig) for name in (each.conf, *each.aliases)}
     for name in settings:
-        if name not in known:
+        if name not in known and name not in _broker_conf_names():
             raise ConfigError(name, f"no such setting; {_nearest(name, known)}")
     values = {**(defaults or {}), **settings}
     return from_conf(BrokerConfig, {name: _text(value) for name, value in values.items()})
+
+
+def _broker_conf_names() -> frozenset[str]:
+    from counterpoise.app.settings.table import broker_conf_names
+
+    return broker_conf_names()
 
 
 def _nearest(name: str, known: set[str]) -> str:

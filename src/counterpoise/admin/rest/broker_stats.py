@@ -39,7 +39,7 @@ async def topics(request: web.Request) -> web.Response:
         bundle = broker.namespaces.bundle_of(name)
         bundles = told.setdefault(str(bundle.namespace), {})
         domains = bundles.setdefault(str(bundle.range), {})
-        domains.setdefault(name.domain, {})[str(name)] = broker_topic_json(topic)
+        domains.setdefault(name.domain, {})[str(name)] = broker_topic_json(topic, broker.id)
     return answer(told)
 
 

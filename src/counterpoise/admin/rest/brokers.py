@@ -32,11 +32,8 @@ def routes() -> Iterable[web.AbstractRouteDef]:
 
 async def active(request: web.Request) -> web.Response:
     """The ids of the brokers that are registered now."""
-    broker = broker_of(request)
-    cluster = request.match_info.get("cluster", broker.config.cluster_name)
-    if cluster != broker.config.cluster_name and await broker.policies.cluster(cluster) is None:
-        raise not_found(f"Cluster {cluster} does not exist.")
-    return answer(sorted(await broker.active_brokers()))
+    # The cluster in the path is not looked at, as in Pulsar.
+    return answer(await broker_of(request).active_brokers())
 
 
 async def leader(request: web.Request) -> web.Response:
@@ -72,14 +69,15 @@ async def backlog_quota_check(request: web.Request) -> web.Response:
 
 async def internal_configuration(request: web.Request) -> web.Response:
     """Where the metadata lives."""
-    config = broker_of(request).config
+    url = broker_of(request).config.metadata_store_url
+    address = url.removeprefix("zk:")
     return answer(
         {
-            "metadataStoreUrl": config.metadata_store_url,
-            "configurationMetadataStoreUrl": config.metadata_store_url,
+            "metadataStoreUrl": url,
+            "zookeeperServers": address,
+            "configurationMetadataStoreUrl": url,
+            "configurationStoreServers": address,
             "ledgersRootPath": "/ledgers",
-            "bookkeeperMetadataServiceUri": "",
-            "stateStorageServiceUrl": None,
         }
     )
 

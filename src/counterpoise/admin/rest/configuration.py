@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from aiohttp import web
 
 from counterpoise.admin.errors import precondition_failed
 from counterpoise.admin.request import answer, broker_of, no_content
-from counterpoise.names.options import Option, all_options, options_of, sections_of
+from counterpoise.names.options import Option, options_of, sections_of
 
 BASE = "/admin/v2/brokers/configuration"
+SETTINGS: web.AppKey[Callable[[], Iterable[Option]]] = web.AppKey("settings")
 STORED_AT = "/admin/configuration"
 """Where the cluster keeps the changed settings, as one JSON object."""
 
@@ -65,8 +66,7 @@ async def delete_value(request: web.Request) -> web.Response:
 
 
 def _dynamic(request: web.Request) -> dict[str, Option]:
-    kind = type(broker_of(request).config)
-    return {each.conf: each for each in all_options(kind) if each.dynamic}
+    return {each.conf: each for each in request.app[SETTINGS]() if each.dynamic}
 
 
 def _all(settings: object) -> Iterator[tuple[str, object]]:

@@ -33,9 +33,6 @@ NEW_POLICIES: Mapping[str, Json] = {
         "namespace_auth": {},
         "destination_auth": {},
         "subscription_auth_roles": {},
-        "topicAuthentication": {},
-        "namespaceAuthentication": {},
-        "subscriptionAuthentication": {},
     },
     "replication_clusters": [],
     "allowed_clusters": [],
@@ -53,6 +50,7 @@ NEW_POLICIES: Mapping[str, Json] = {
     "offload_threshold": -1,
     "offload_threshold_in_seconds": -1,
     "schema_compatibility_strategy": "UNDEFINED",
+    "is_allow_auto_update_schema": True,
     "schema_validation_enforced": False,
     "subscription_types_enabled": [],
     "properties": {},
@@ -165,19 +163,21 @@ async def all_topics(request: web.Request, namespace: NamespaceName) -> list[str
 
 def wanted_bundles(namespace: NamespaceName, wanted: Json, default: int) -> NamespaceBundles:
     """The bundles a request asks for: its boundaries, its number, or the default number."""
-    if not wanted:
+    if wanted is None:
         return NamespaceBundles.of_count(namespace, default)
     boundaries = wanted.get("boundaries") or []
     count = wanted.get("numBundles", 0)
     try:
         if boundaries:
             return NamespaceBundles.from_text(namespace, boundaries)
-        if not count or count < 0:
+        if count < 0:
             raise RestError(
                 HTTPStatus.BAD_REQUEST,
                 "Invalid number of bundles. Number of bundles has to be in the range of (0, 2^32].",
             )
-        return NamespaceBundles.of_count(namespace, whole_number(str(count), "numBundles"))
+        return NamespaceBundles.of_count(
+            namespace, whole_number(str(count), "numBundles") or default
+        )
     except InvalidName as error:
         raise RestError(HTTPStatus.BAD_REQUEST, f"Input bundles: {error}") from None
 

@@ -60,10 +60,13 @@ async def get(request: web.Request) -> web.Response:
     topic, broker = topic_of(request), broker_of(request)
     found = await broker.policies.partitioned_topic(topic)
     if found is not None:
-        return answer({"partitions": found["partitions"], "properties": found.get("properties")})
+        told = {"partitions": found["partitions"], "deleted": False}
+        return answer(
+            {**told, "properties": found["properties"]} if found.get("properties") else told
+        )
     create = flag(request, "checkAllowAutoCreation")
     count = await broker.catalog.partitions(topic, auto_create=create)
-    return answer({"partitions": count})
+    return answer({"partitions": count, "deleted": False})
 
 
 async def create(request: web.Request) -> web.Response:

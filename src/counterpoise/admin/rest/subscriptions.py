@@ -102,7 +102,7 @@ async def skip(request: web.Request) -> web.Response:
             HTTPStatus.METHOD_NOT_ALLOWED,
             "Skip messages on a partitioned topic is not allowed",
         )
-    await (await _subscription(request, topic)).skip(count)
+    (await _subscription(request, topic)).skip(count)
     return no_content()
 
 
@@ -111,7 +111,7 @@ async def skip_all(request: web.Request) -> web.Response:
     topic = await _topic(request)
     if await _on_partitions(request, topic, None):
         return no_content()
-    await (await _subscription(request, topic)).skip(None)
+    (await _subscription(request, topic)).skip(None)
     return no_content()
 
 

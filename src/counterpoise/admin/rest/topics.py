@@ -21,6 +21,7 @@ from counterpoise.admin.request import (
 )
 from counterpoise.admin.rest.namespaces import require_namespace
 from counterpoise.admin.topic_json import internal_stats_json, topic_stats_json
+from counterpoise.broker.errors import BrokerError
 from counterpoise.broker.topic.topic import Topic
 from counterpoise.names.bundle import BundleRange
 from counterpoise.names.topic import NON_PERSISTENT, PERSISTENT, TopicName
@@ -39,7 +40,6 @@ def routes() -> Iterable[web.AbstractRouteDef]:
         web.put(f"{TOPIC}/unload", unload),
         web.get(f"{TOPIC}/stats", stats),
         web.get(f"{TOPIC}/internalStats", internal_stats),
-        web.get(f"{TOPIC}/internal-info", internal_stats),
         web.get(f"{TOPIC}/lastMessageId", last_message_id),
         web.get(f"{TOPIC}/properties", properties),
         web.get(f"{TOPIC}/permissions", permissions),
@@ -91,7 +91,11 @@ async def delete(request: web.Request) -> web.Response:
         raise precondition_failed(f"Partitioned topic: {topic} must be deleted as one")
     await require_topic_owner(request, topic)
     await require_loaded(request, topic)
-    await broker.topics.delete(topic, force=flag(request, "force"))
+    try:
+        await broker.topics.delete(topic, force=flag(request, "force"))
+    except BrokerError as error:
+        # What the binary protocol calls not allowed, the REST API calls a failed precondition.
+        raise precondition_failed(error.message) from None
     return no_content()
 
 
@@ -115,7 +119,8 @@ async def stats(request: web.Request) -> web.Response:
     topic = topic_of(request)
     await require_namespace(request, topic.namespace_name)
     await require_topic_owner(request, topic)
-    return answer(topic_stats_json(await require_loaded(request, topic)))
+    loaded = await require_loaded(request, topic)
+    return answer(topic_stats_json(loaded, broker_of(request).id))
 
 
 async def internal_stats(request: web.Request) -> web.Response:
@@ -142,6 +147,8 @@ async def last_message_id(request: web.Request) -> web.Response:
             "ledgerId": position.ledger_id,
             "entryId": position.entry_id,
             "partitionIndex": topic.partition_index,
+            "batchIndex": -1,
+            "batchSize": 0,
         }
     )
 

@@ -289,16 +289,12 @@ class Broker:
         )
 
     async def _drain(self, bundle: BundleName, destination: str | None) -> None:
-        timeout_s = self.config.namespace_bundle_unloading_timeout_ms / 1000
         report = await self.registry.report(destination) if destination is not None else None
-        try:
-            async with asyncio.timeout(timeout_s):
-                quiesced = await self.topics.quiesce_bundle(bundle)
-        except TimeoutError:
-            # The next owner fences the logs: letting go is safe even so.
-            log.warning("topics of %s did not close within %g s", bundle, timeout_s)
-            return
-        self.topics.disconnect(quiesced, report.pulsar_service_url if report else None)
+        await self.topics.unload_bundle(
+            bundle,
+            report.pulsar_service_url if report else None,
+            timeout_s=self.config.namespace_bundle_unloading_timeout_ms / 1000,
+        )
 
     def _on_session(self, event: SessionEvent) -> None:
         log.warning("%s: %s with the metadata store", self.id, event.value)

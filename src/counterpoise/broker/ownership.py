@@ -53,6 +53,7 @@ class BundleOwnership:
         self._locks: Final[dict[BundleName, locks.BundleLock]] = {}
         self._turns: Final[dict[BundleName, asyncio.Lock]] = {}
         self._waiting: Final[dict[BundleName, set[asyncio.Future[None]]]] = {}
+        self._known_mine: Final[dict[BundleName, int]] = {}
         self._tasks: Final[set[asyncio.Task[None]]] = set()
         self._owners = MetadataCache(store, paths.OWNERSHIP + "/", NamespaceEphemeralData.from_json)
         self._hand_overs = MetadataCache(store, paths.HAND_OVERS + "/", HandOver.from_json)
@@ -223,7 +224,12 @@ class BundleOwnership:
         path = paths.hand_over(bundle)
         value = HandOver(self._me.broker_id, destination).to_json()
         try:
-            await self._store.put(path, value, ephemeral=True)
+            _, stored = await asyncio.gather(
+                self._store.put(path, value, ephemeral=True),
+                self._store.get(paths.bundle_lock(bundle)),
+            )
+            if stored is not None and stored.mine:
+                self._known_mine[bundle] = stored.version
         except MetadataError as error:
             log.warning("the hand-over of %s was not announced: %s", bundle, error)
         finally:
@@ -249,11 +255,15 @@ class BundleOwnership:
 
     async def _delete(self, bundle: BundleName) -> None:
         path = paths.bundle_lock(bundle)
+        # Looked at before the topics were closed, while nobody was waiting for us.
+        version = self._known_mine.pop(bundle, None)
         try:
-            stored = await self._store.get(path)
-            if stored is not None and stored.mine:
-                await self._store.delete(path, expected_version=stored.version)
-        except (NodeError, StoreUnavailable) as error:
+            if version is None:
+                stored = await self._store.get(path)
+                version = stored.version if stored is not None and stored.mine else None
+            if version is not None:
+                await self._store.delete(path, expected_version=version)
+        except MetadataError as error:
             log.warning("the lock of %s was not deleted: %s", bundle, error)
         finally:
             self._owners.forget(path)
@@ -287,6 +297,7 @@ class BundleOwnership:
             log.warning("a hand-over of %s was not read: %s", bundle, error)
 
     def _on_session(self, event: SessionEvent) -> None:
+        self._known_mine.clear()
         if event is not SessionEvent.CONNECTION_LOST:
             for bundle in list(self._locks):
                 self._spawn(bundle, locks.Doubt())

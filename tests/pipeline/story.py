@@ -1,6 +1,6 @@
 """Stories of load reports: what polls of a small cluster would have seen."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from counterpoise.load.report import LocalBrokerData, NamespaceBundleStats, SystemResourceUsage
@@ -53,10 +53,3 @@ def poll(
     for seq, row in enumerate(rows):
         row |= {"poll_id": poll_id, "seq": seq}
     return ReportRows.of(rows)
-
-
-def joined(polls: Sequence[ReportRows]) -> ReportRows:
-    """Several polls as the rows of one batch."""
-    import numpy as np
-
-    return ReportRows({name: np.concatenate([p[name] for p in polls]) for name in polls[0].columns})

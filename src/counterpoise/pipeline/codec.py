@@ -4,11 +4,15 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from counterpoise.pipeline.fold import AVERAGES, BROKERS, FoldState
-from counterpoise.pipeline.rows import COLUMNS, SAMPLE, TEXT, Column, ReportRows, Table
+from counterpoise.pipeline.rows import BUNDLE, COLUMNS, SERVED, TEXT, Column, ReportRows, Table
 
 _ARROW = {"O": pa.string(), "i": pa.int64(), "f": pa.float64(), "b": pa.bool_()}
+
+_COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
 
 REPORTS_SCHEMA = pa.schema(
     [pa.field(name, _ARROW[dtype.kind], nullable=False) for name, dtype in COLUMNS.items()]
@@ -25,12 +29,20 @@ def rows_from_arrow(table: pa.Table) -> ReportRows:
     return ReportRows({name: _column(table.column(name)) for name in COLUMNS})
 
 
+def rows_from_file(content: bytes, *, shard: int, shards: int) -> ReportRows:
+    """The rows of a landed file that concern one shard: its bundles, and what are no bundles."""
+    table = pq.read_table(pa.BufferReader(content))
+    mine = table.column("digest").to_numpy() % shards == shard
+    others = pc.not_equal(table.column("kind"), BUNDLE).to_numpy()
+    return rows_from_arrow(table.filter(pa.array(mine | others)))
+
+
 def state_to_bytes(state: FoldState) -> bytes:
     """A fold state as three Arrow streams, one after another."""
     sink = pa.BufferOutputStream()
     for table in (state.averages, state.served, state.brokers):
         batch = _batch(table)
-        with pa.ipc.new_stream(sink, batch.schema) as writer:
+        with pa.ipc.new_stream(sink, batch.schema, options=_COMPRESSED) as writer:
             writer.write_batch(batch)
     return bytes(sink.getvalue())
 
@@ -38,7 +50,7 @@ def state_to_bytes(state: FoldState) -> bytes:
 def state_from_bytes(blob: bytes) -> FoldState:
     """The reverse of `state_to_bytes`."""
     source = pa.BufferReader(blob)
-    tables = [_read(source, names) for names in (AVERAGES, SAMPLE, BROKERS)]
+    tables = [_read(source, names) for names in (AVERAGES, SERVED, BROKERS)]
     return FoldState(*tables)
 
 

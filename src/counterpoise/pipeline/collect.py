@@ -197,6 +197,7 @@ def _bundle_row(common: Row, name: str, stats: NamespaceBundleStats) -> Row:
         **common,
         "kind": BUNDLE,
         "bundle": name,
+        "digest": zlib.crc32(name.encode()),
         "msg_rate_in": stats.msg_rate_in,
         "msg_rate_out": stats.msg_rate_out,
         "msg_throughput_in": stats.msg_throughput_in,

@@ -24,6 +24,7 @@ from counterpoise.pipeline.rows import (
     RATES,
     REPORT,
     SAMPLE,
+    SERVED,
     Column,
     ReportRows,
     Table,
@@ -79,7 +80,7 @@ class FoldState:
     """All that is remembered between two folds: three tables of equally long columns.
 
     `averages` has a row for each bundle (`AVERAGES`), `served` one for each bundle of each broker's
-    latest report (`SAMPLE`), `brokers` one for each broker (`BROKERS`), by name.
+    latest report (`SERVED`), `brokers` one for each broker (`BROKERS`), by name.
     """
 
     averages: Table
@@ -89,7 +90,7 @@ class FoldState:
     @staticmethod
     def empty() -> "FoldState":
         """Nothing seen yet."""
-        return FoldState(_empty(AVERAGES), _empty(SAMPLE), _empty(BROKERS))
+        return FoldState(_empty(AVERAGES), _empty(SERVED), _empty(BROKERS))
 
 
 def fold(state: FoldState, batch: Batch, options: FoldOptions = DEFAULT_OPTIONS) -> FoldState:
@@ -205,17 +206,17 @@ def _fold_served(served: Table, samples: Table, brokers: Table) -> Table:
         return matches
 
     old, new = current(served), current(samples)
-    return {name: np.concatenate([served[name][old], samples[name][new]]) for name in SAMPLE}
+    return {name: np.concatenate([served[name][old], samples[name][new]]) for name in SERVED}
 
 
 def merged(shards: Sequence[FoldState]) -> FoldState:
     """One state from the states of all shards, in an order that does not depend on their number."""
     averages = _concatenated([shard.averages for shard in shards], AVERAGES)
-    served = _concatenated([shard.served for shard in shards], SAMPLE)
+    served = _concatenated([shard.served for shard in shards], SERVED)
     by_report = np.lexsort((served["seq"], served["poll_id"], served["broker"]))
     return FoldState(
         select(averages, AVERAGES, np.argsort(averages["bundle"], kind="stable")),
-        select(served, SAMPLE, by_report),
+        select(served, SERVED, by_report),
         shards[0].brokers if shards else _empty(BROKERS),
     )
 

@@ -44,7 +44,7 @@ COLUMNS: Final[Mapping[str, np.dtype[Any]]] = {
     "report_at_ms": _INT,  # the report's own lastUpdate
     "age_ms": _INT,  # fetched_at_ms - report_at_ms: how old the news was when it was read
     "fresh": _FLAG,  # false: the same report as at the poll before
-    "digest": _INT,  # CRC-32 of the report's content, by which a re-read report is known
+    "digest": _INT,  # CRC-32: of a report's content, to know it again; of a bundle's name
     "note": TEXT,  # why there is a gap
     **dict.fromkeys(RATES, _FLOAT),  # messages per second, bytes per second
     "topics": _INT,
@@ -68,22 +68,18 @@ SAMPLE: Final = (
     *RATES,
     *("topics", "producers", "consumers", "cache_size"),
 )
+# What is remembered of the bundles of a broker's latest report.
+SERVED: Final = ("poll_id", "seq", "broker", "bundle", "topics", "producers", "consumers")
 # What the row of a broker, or of a gap, says.
 USAGE: Final = tuple(f"{name}_{part}" for name in RESOURCES for part in ("usage", "limit"))
-BROKER_TEXTS: Final = (
-    *("note", "web_service_url", "pulsar_service_url", "broker_version", "load_manager"),
-)
-BROKER_NUMBERS: Final = (
-    *("report_at_ms", "fresh", "bundles", "started_at_ms"),
-    *("persistent_topics", "non_persistent_topics"),
-    *USAGE,
-)
 REPORT: Final = (
     *("poll_id", "seq", "fetched_at_ms", "kind", "broker"),
+    *("report_at_ms", "fresh", "note"),
     *RATES,
-    *("topics", "producers", "consumers"),
-    *BROKER_TEXTS,
-    *BROKER_NUMBERS,
+    *("topics", "bundles", "producers", "consumers"),
+    *USAGE,
+    *("web_service_url", "pulsar_service_url", "broker_version", "load_manager"),
+    *("persistent_topics", "non_persistent_topics", "started_at_ms"),
 )
 
 Table = Mapping[str, Column]
@@ -123,3 +119,10 @@ class ReportRows:
     def ordered(self) -> "ReportRows":
         """The rows in the order in which they were seen."""
         return self.take(np.lexsort((self["seq"], self["poll_id"])))
+
+
+def joined(parts: Sequence[ReportRows]) -> ReportRows:
+    """The rows of all of these, one after another."""
+    if len(parts) == 1:
+        return parts[0]
+    return ReportRows({name: np.concatenate([part[name] for part in parts]) for name in COLUMNS})

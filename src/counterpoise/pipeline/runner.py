@@ -47,9 +47,8 @@ class RunSettings:
     master: str = "local[*]"
     poll_every_s: float = 5.0
     executor: ExecutorOptions = field(default_factory=ExecutorOptions)
-    shards: int = 8
-    partitions: int = 2
-    """How many shards are folded side by side."""
+    shards: int = 2
+    """Into how many parts the state is divided, each folded on a core of its own."""
     files_per_batch: int = 100
     """Polls in a micro-batch at most; only the newest of them can lead to decisions."""
     once: bool = False
@@ -109,7 +108,7 @@ class SparkBalancer:
 
     def _start(self, balancer: Balancer) -> "tuple[SparkSession, StreamingQuery]":
         settings, loop = self._settings, self._loop
-        spark = self._spark or start_session(settings.master, partitions=settings.partitions)
+        spark = self._spark or start_session(settings.master, partitions=settings.shards)
 
         def each(number: int, shards: list[bytes]) -> None:
             del number

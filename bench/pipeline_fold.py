@@ -1,0 +1,103 @@
+"""How fast the pipeline folds load reports: real Spark, real files, 100,000 bundles a poll."""
+
+import statistics
+import time
+import zlib
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from bench.figures import Figure
+from counterpoise.pipeline.codec import state_from_bytes
+from counterpoise.pipeline.fold import Batch, FoldState, fold, merged
+from counterpoise.pipeline.landing import land
+from counterpoise.pipeline.rows import BROKER, BUNDLE, COLUMNS, POLL, RATES, TEXT, ReportRows
+from counterpoise.pipeline.session import start_session, stop_session
+from counterpoise.pipeline.stream import fold_stream, start_query
+
+BUNDLES = 100_000
+BROKERS = 100
+BAR_S = 1.0
+WARM_UP = 3
+
+
+def poll(number: int, rng: np.random.Generator) -> ReportRows:
+    """One poll: every broker with its part of the bundles."""
+    each = BUNDLES // BROKERS
+    count = 1 + BROKERS * (1 + each)
+    columns = {
+        name: np.full(count, "", TEXT) if dtype == TEXT else np.zeros(count, dtype)
+        for name, dtype in COLUMNS.items()
+    }
+    kind = np.full(count, BUNDLE, TEXT)
+    kind[0] = POLL
+    kind[1 :: each + 1] = BROKER
+    bundles = kind == BUNDLE
+    columns["kind"] = kind
+    columns["seq"] = np.arange(count)
+    columns["poll_id"] += number
+    columns["fetched_at_ms"] += number
+    columns["fresh"] |= kind == BROKER
+    columns["broker"][1:] = np.repeat([f"broker-{b:03d}:8080" for b in range(BROKERS)], each + 1)
+    columns["bundle"][bundles] = [
+        f"tenant/ns-{i % 500}/0x{i:08x}_0x{i + 1:08x}" for i in range(BUNDLES)
+    ]
+    columns["digest"][bundles] = [zlib.crc32(b.encode()) for b in columns["bundle"][bundles]]
+    for name in RATES:
+        columns[name][bundles] = rng.random(BUNDLES) * 1e6
+    return ReportRows(columns)
+
+
+def run(*, quick: bool, out: Path) -> list[Figure]:
+    del out
+    rng = np.random.default_rng(1)
+    polls = [poll(1000 * n, rng) for n in range(1, WARM_UP + (3 if quick else 8))]
+    inline_s, expected = _in_process(polls)
+    stream_s, streamed = _on_spark(polls)
+    for name, column in expected.averages.items():
+        np.testing.assert_array_equal(streamed.averages[name], column, err_msg=name)
+    note = f"{BUNDLES:,} bundle reports of {BROKERS} brokers"
+    return [
+        Figure("fold in the process", inline_s, "s", note=note),
+        Figure(
+            "fold on Spark, a micro-batch",
+            stream_s,
+            "s",
+            anchor="the same fold in the process",
+            anchor_value=inline_s,
+            bar=f"<= {BAR_S:g} s",
+            holds=stream_s <= BAR_S,
+            note=f"{note}; median, the numbers equal those of the process",
+        ),
+    ]
+
+
+def _in_process(polls: list[ReportRows]) -> tuple[float, FoldState]:
+    state, took = FoldState.empty(), []
+    for rows in polls:
+        began = time.perf_counter()
+        state = fold(state, Batch.of(rows))
+        took.append(time.perf_counter() - began)
+    return statistics.median(took), merged([state])
+
+
+def _on_spark(polls: list[ReportRows]) -> tuple[float, FoldState]:
+    spark = start_session("local[2]", partitions=2)
+    try:
+        with TemporaryDirectory(prefix="counterpoise-bench-") as home:
+            for rows in polls:
+                land(Path(home) / "reports", rows)
+            blobs: list[bytes] = []
+
+            def keep(number: int, shards: list[bytes]) -> None:
+                blobs[:] = shards
+
+            folded = fold_stream(spark, Path(home) / "reports", shards=2, files=1)
+            query = start_query(folded, Path(home) / "checkpoint", keep)
+            query.processAllAvailable()
+            progress = [each["durationMs"]["triggerExecution"] for each in query.recentProgress]
+            query.stop()
+    finally:
+        stop_session(spark)
+    return statistics.median(progress[WARM_UP:]) / 1000, merged([*map(state_from_bytes, blobs)])

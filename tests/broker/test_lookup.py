@@ -69,9 +69,9 @@ async def test_an_affinity_holds_once_and_only_for_its_namespace(brokers: Broker
     twin = BundleName(NamespaceName("pulsar", "system"), bundle.range)
     leader.namespaces.set_affinity(bundle, other.id)
     await leader.namespaces.lookup_bundle(twin)
-    assert leader.namespaces._affinity == {str(bundle): other.id}
+    assert leader.namespaces._lookups._affinity == {str(bundle): other.id}
     assert (await leader.namespaces.lookup_bundle(bundle)).broker_id == other.id
-    assert leader.namespaces._affinity == {}
+    assert leader.namespaces._lookups._affinity == {}
 
 
 async def test_an_affinity_to_a_dead_broker_is_forgotten(brokers: BrokersOfTest) -> None:

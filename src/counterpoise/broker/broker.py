@@ -6,12 +6,12 @@ import asyncio
 import contextlib
 import logging
 import socket
-import time
 from collections.abc import Callable, Iterable
 from random import Random
 from typing import Final, Protocol
 
 from counterpoise.broker.bootstrap import bootstrap
+from counterpoise.broker.bundle_moves import BundleMoves
 from counterpoise.broker.bundles import NamespaceBundleCache
 from counterpoise.broker.catalog import TopicCatalog
 from counterpoise.broker.cluster_load import ClusterLoad
@@ -27,14 +27,15 @@ from counterpoise.broker.load_report import (
     TopicCount,
     Traffic,
 )
-from counterpoise.broker.namespaces import HAND_OVER_S, NamespaceService
+from counterpoise.broker.lookup_service import HAND_OVER_S, LookupService
+from counterpoise.broker.namespaces import NamespaceService
 from counterpoise.broker.ownership import BundleOwnership
 from counterpoise.broker.placement import LoadPlacer
 from counterpoise.broker.policies import Policies
 from counterpoise.broker.registry import BrokerRegistry
 from counterpoise.broker.schemas import SchemaRegistry
+from counterpoise.broker.self_report import blank_report, count_of
 from counterpoise.broker.split_points import SplitPointFinder
-from counterpoise.broker.topic.topic import Topic
 from counterpoise.broker.topic.topics import TopicRegistry
 from counterpoise.broker.topic_changes import TopicChanges
 from counterpoise.decide.splitting import TopicLoad
@@ -49,9 +50,6 @@ log = logging.getLogger(__name__)
 
 STOP_WITHIN_S: Final = 15.0
 """How long a broker that stops hands its bundles over, before it just leaves."""
-
-VERSION = "4.0.7"
-"""The version of Pulsar whose behaviour brokers announce (``brokerVersionString``)."""
 
 
 class WebServer(Protocol):
@@ -230,14 +228,24 @@ class Broker:
             bundles_a_broker=config.load_report.bundles_in_report,
         )
         self.catalog = TopicCatalog(self.policies, config.auto_topic_creation)
-        self.namespaces = NamespaceService(
+        placer = self._placer()
+        lookups = LookupService(
             self.registry,
             self.election,
+            self.ownership,
+            placer,
+            balanced=config.load_balancer_enabled,
+        )
+        moves = BundleMoves(
+            self.registry,
             self.bundles,
             self.ownership,
-            self._placer(),
+            lookups,
+            placer,
+            self.policies,
             split_points=SplitPointFinder(self.catalog, self._topic_loads, config.splitting).points,
         )
+        self.namespaces = NamespaceService(self.bundles, self.ownership, lookups, moves)
         self.topics = TopicRegistry(
             self._ledgers,
             self.namespaces,
@@ -255,7 +263,7 @@ class Broker:
         )
         self.listener = Listener(services, config.connection)
         self.reporter = LoadReporter(
-            self._blank_report(),
+            blank_report(config, self.service_url, self.web_url),
             counts=self._counts,
             bundles=lambda: [str(bundle) for bundle in self.namespaces.owned()],
             host=ProcessUsage(
@@ -277,17 +285,6 @@ class Broker:
             rng=Random(),
         )
 
-    def _blank_report(self) -> LocalBrokerData:
-        return LocalBrokerData(
-            web_service_url=self.web_url,
-            pulsar_service_url=self.service_url,
-            persistent_topics_enabled=self.config.filters.persistent_topics,
-            non_persistent_topics_enabled=self.config.filters.non_persistent_topics,
-            broker_version_string=VERSION,
-            load_manager_class_name=self.config.filters.load_manager_class,
-            start_timestamp=int(time.time() * 1000),
-        )
-
     async def _drain(self, bundle: BundleName, destination: str | None) -> None:
         report = await self.registry.report(destination) if destination is not None else None
         await self.topics.unload_bundle(
@@ -306,24 +303,11 @@ class Broker:
         return Traffic(self.listener.bytes_in, self.listener.bytes_out)
 
     def _counts(self) -> Iterable[TopicCount]:
-        return map(self._count, self.topics.loaded.values())
+        bundle_of = self.namespaces.bundle_of
+        return [count_of(each, bundle_of(each.name)) for each in self.topics.loaded.values()]
 
     def _topic_loads(self) -> Iterable[tuple[str, TopicLoad]]:
         return self.reporter.topic_loads()
-
-    def _count(self, topic: Topic) -> TopicCount:
-        subscriptions = topic.subscriptions.values()
-        return TopicCount(
-            topic=str(topic.name),
-            bundle=str(self.namespaces.bundle_of(topic.name)),
-            opened=id(topic),
-            msg_in=topic.meter_in.messages,
-            bytes_in=topic.meter_in.bytes,
-            msg_out=sum(each.meter.messages for each in subscriptions),
-            bytes_out=sum(each.meter.bytes for each in subscriptions),
-            producers=len(topic.producers.all()),
-            consumers=sum(len(each.consumers) for each in subscriptions),
-        )
 
 
 def _bind(address: str, port: int) -> socket.socket:

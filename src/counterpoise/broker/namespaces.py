@@ -2,56 +2,36 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Final
+from collections.abc import Sequence
 
+from counterpoise.broker.bundle_moves import BundleMoves
 from counterpoise.broker.bundles import NamespaceBundleCache
-from counterpoise.broker.election import LeaderElection
 from counterpoise.broker.errors import BrokerError
-from counterpoise.broker.lookup import Connect, LookupAnswer, Redirect
+from counterpoise.broker.lookup import LookupAnswer
+from counterpoise.broker.lookup_service import HAND_OVER_S, LookupService
 from counterpoise.broker.ownership import BundleOwnership
-from counterpoise.broker.placement import Placer
-from counterpoise.broker.registry import BrokerRegistry
 from counterpoise.broker.unavailable import store_errors_as_not_ready
-from counterpoise.metadata import MetadataError
 from counterpoise.names.bundle import BundleName, NamespaceBundles
-from counterpoise.names.errors import InvalidName
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName
 from counterpoise.ownership.records import NamespaceEphemeralData
 from counterpoise.wire.errors import ServerError
 
-log = logging.getLogger(__name__)
-
-HAND_OVER_S: Final = 5.0
-"""How long a client waits at most for a bundle that is just changing hands."""
-
-SplitPoints = Callable[[BundleName, str | None, Sequence[int]], Awaitable[Sequence[int]]]
-"""Where to cut a bundle, by the name of an algorithm and the boundaries asked for."""
-
 
 class NamespaceService:
-    """Bundles and their owners, as this broker sees and changes them."""
+    """Bundles and their owners, as the rest of this broker asks for them."""
 
     def __init__(
         self,
-        registry: BrokerRegistry,
-        election: LeaderElection,
         bundles: NamespaceBundleCache,
         ownership: BundleOwnership,
-        placer: Placer,
-        *,
-        split_points: SplitPoints,
+        lookups: LookupService,
+        moves: BundleMoves,
     ) -> None:
-        self._registry = registry
-        self._election = election
         self._bundles = bundles
         self._ownership = ownership
-        self._placer = placer
-        self._split_points = split_points
-        self._affinity: Final[dict[str, str]] = {}
+        self._lookups = lookups
+        self._moves = moves
 
     # What a topic registry asks.
 
@@ -111,159 +91,28 @@ class NamespaceService:
         return self._ownership.owned()
 
     async def lookup(self, topic: TopicName, *, authoritative: bool = False) -> LookupAnswer:
-        """Who serves a topic; decides it if nobody does (Pulsar's ``findBrokerServiceUrl``).
+        """Who serves a topic: see `LookupService.lookup_bundle`.
 
-        ``authoritative``: the broker that redirected here has decided that it shall be us. Raises
-        `BrokerError`: TopicNotFound without the namespace, ServiceNotReady when the client should
-        try again.
+        Raises `BrokerError` (TopicNotFound) without the namespace.
         """
         bundle = (await self.bundles(topic.namespace_name)).bundle_of(topic)
-        return await self.lookup_bundle(bundle, authoritative=authoritative)
+        return await self._lookups.lookup_bundle(bundle, authoritative=authoritative)
 
     async def lookup_bundle(
         self, bundle: BundleName, *, authoritative: bool = False
     ) -> LookupAnswer:
-        """Who serves a bundle; see `lookup`."""
-        with store_errors_as_not_ready():
-            hand_over = await self._ownership.hand_over(bundle)
-            if hand_over is not None and hand_over.destination is not None:
-                return await self._hand_on(bundle, hand_over.destination)
-            owner = await self._ownership.owner(bundle)
-            if owner is not None and (hand_over is not None or owner.disabled):
-                owner = await self._after_unload(bundle)
-            if owner is None:
-                return await self._assign(bundle, authoritative=authoritative)
-            if owner.broker_id == self._registry.my_id and not self._ownership.serves(bundle):
-                await self._ownership.acquire(bundle)
-            return _connect_to(owner)
-
-    async def _hand_on(self, bundle: BundleName, destination: str) -> LookupAnswer:
-        """Send a client on to where a bundle is going; there it waits until it is."""
-        if destination not in await self._registry.active():
-            return await self._assign(bundle, authoritative=False)
-        to = await self._redirect(bundle, destination, authoritative=True)
-        return Connect(to.broker_id, to.service_url, to.web_url, to.service_url_tls, to.web_url_tls)
-
-    async def _after_unload(self, bundle: BundleName) -> NamespaceEphemeralData | None:
-        """Who owns a bundle after it was let go; raises `BrokerError` when that takes long."""
-
-        async def let_go() -> bool:
-            owner = await self._ownership.owner(bundle)
-            hand_over = await self._ownership.hand_over(bundle)
-            return owner is None or not (owner.disabled or hand_over)
-
-        if not await self._ownership.until(bundle, let_go, HAND_OVER_S):
-            raise BrokerError(
-                ServerError.ServiceNotReady, f"Namespace bundle {bundle} is being unloaded"
-            )
-        return await self._ownership.owner(bundle)
-
-    async def _assign(self, bundle: BundleName, *, authoritative: bool) -> LookupAnswer:
-        me = self._registry.my_id
-        leader = self._election.leader
-        if authoritative:
-            return await self._take(bundle)
-        active = await self._registry.active()
-        bound = bundle.namespace.bound_broker
-        asks_leader = bound is None and not self._election.is_leader
-        if asks_leader and leader is not None and leader.broker_id in active:
-            return await self._redirect(bundle, leader.broker_id, authoritative=False)
-        chosen = bound if bound in active else await self._choose(bundle)
-        if chosen is None:
-            raise BrokerError(
-                ServerError.ServiceNotReady, f"No broker was available to own {bundle}"
-            )
-        if chosen == me:
-            return await self._take(bundle)
-        return await self._redirect(bundle, chosen, authoritative=True)
-
-    async def _choose(self, bundle: BundleName) -> str | None:
-        if bundle.namespace.bound_broker is not None:
-            return None
-        wanted = self._affinity.pop(str(bundle), None)
-        if wanted is not None and wanted in await self._registry.active():
-            return wanted
-        return await self._placer.choose(bundle)
-
-    async def _take(self, bundle: BundleName) -> LookupAnswer:
-        await self._ownership.acquire(bundle)
-        owner = await self._ownership.owner(bundle)
-        if owner is None:
-            raise BrokerError(
-                ServerError.ServiceNotReady, f"{bundle} could not be acquired; look it up again"
-            )
-        return _connect_to(owner)
-
-    async def _redirect(
-        self, bundle: BundleName, broker_id: str, *, authoritative: bool
-    ) -> Redirect:
-        report = await self._registry.report(broker_id)
-        if report is None:
-            raise BrokerError(
-                ServerError.ServiceNotReady,
-                f"{broker_id}, which is to own {bundle}, has left the cluster; look it up again",
-            )
-        return Redirect(
-            broker_id,
-            report.pulsar_service_url or "",
-            report.web_service_url or "",
-            authoritative,
-            report.pulsar_service_url_tls,
-            report.web_service_url_tls,
-        )
+        """Who serves a bundle: see `LookupService.lookup_bundle`."""
+        return await self._lookups.lookup_bundle(bundle, authoritative=authoritative)
 
     # What an administrator asks.
 
     def set_affinity(self, bundle: BundleName, broker_id: str) -> None:
-        """Say on the leader where a bundle goes at its next lookup; holds once.
-
-        Keyed by the whole bundle, as Pulsar 4.2 does: 4.0.7 keys by the range alone, so that two
-        namespaces with the same range collide.
-        """
-        self._affinity[str(bundle)] = broker_id
+        """Where a bundle goes at its next lookup: see `LookupService.set_affinity`."""
+        self._lookups.set_affinity(bundle, broker_id)
 
     async def unload(self, bundle: BundleName, destination: str | None = None) -> str | None:
-        """Close a bundle's topics here and hand it to a broker; returns which one.
-
-        Without a destination placement chooses one now, so that clients can be sent straight on.
-        Raises `BrokerError` if this broker does not own the bundle, or the destination is not
-        there.
-        """
-        with store_errors_as_not_ready():
-            if not self._ownership.serves(bundle):
-                raise BrokerError(
-                    ServerError.ServiceNotReady, f"{bundle} is not owned by this broker"
-                )
-            if destination is not None and destination not in await self._registry.active():
-                raise BrokerError(
-                    ServerError.NotAllowedError,
-                    f"{destination} is not an active broker; unload {bundle} to one that is",
-                )
-            heir = destination or await self._choose_other(bundle)
-            await self._ownership.release(bundle, heir)
-            return heir
-
-    async def leave(self) -> None:
-        """Hand every bundle to another broker, if there is one; all of them at once."""
-        others = set(await self._registry.active()) - {self._registry.my_id}
-
-        async def hand_over(bundle: BundleName) -> None:
-            heir = await self._placer.choose(bundle, without={self._registry.my_id})
-            await self._ownership.release(bundle, heir if heir in others else None)
-
-        await asyncio.gather(*map(hand_over, self._ownership.owned()))
-
-    async def _choose_other(self, bundle: BundleName) -> str | None:
-        """Another broker if the policies allow one, else this one again.
-
-        In Pulsar the broker that unloaded a bundle competes for it as well and often gets it back.
-        """
-        me = self._registry.my_id
-        if set(await self._registry.active()) - {me}:
-            other = await self._placer.choose(bundle, without={me})
-            if other is not None:
-                return other
-        return await self._choose(bundle)
+        """Hand a bundle to another broker: see `BundleMoves.unload`."""
+        return await self._moves.unload(bundle, destination)
 
     async def split(
         self,
@@ -273,51 +122,14 @@ class NamespaceService:
         boundaries: Sequence[int] = (),
         unload: bool = False,
     ) -> tuple[BundleName, ...]:
-        """Cut a bundle owned here; returns its parts, none when the algorithm sees no need.
+        """Cut a bundle: see `BundleMoves.split`."""
+        return await self._moves.split(
+            bundle, algorithm=algorithm, boundaries=boundaries, unload=unload
+        )
 
-        The parts are owned before the parent is let go, so topics stay open. ``unload`` then
-        sends each part to wherever placement wants it, in the background of nobody: it is done
-        when this returns. Raises `BrokerError` or `InvalidName`.
-        """
-        with store_errors_as_not_ready():
-            if not self._ownership.serves(bundle):
-                raise BrokerError(
-                    ServerError.ServiceNotReady, f"{bundle} is not owned by this broker"
-                )
-            points = await self._split_points(bundle, algorithm, boundaries)
-            if not points:
-                return ()
-            return await self._split_at(bundle, points, unload=unload)
-
-    async def _split_at(
-        self, bundle: BundleName, points: Sequence[int], *, unload: bool
-    ) -> tuple[BundleName, ...]:
-        now = await self._bundles.get(bundle.namespace)
-        children = now.split(bundle.range, points).children(bundle.range)
-        for child in children:
-            if not await self._ownership.acquire(child):
-                raise BrokerError(
-                    ServerError.ServiceNotReady, f"{child}, a part of {bundle}, is owned elsewhere"
-                )
-        try:
-            await self._bundles.update(
-                bundle.namespace, lambda bundles: bundles.split(bundle.range, points)
-            )
-        except (MetadataError, InvalidName):
-            for child in children:
-                await self._ownership.replaced(child)
-            raise
-        await self._ownership.replaced(bundle)
-        if unload:
-            for child in children:
-                await self.unload(child)
-        return children
-
-
-def _connect_to(owner: NamespaceEphemeralData) -> Connect:
-    return Connect(
-        owner.broker_id, owner.native_url, owner.http_url, owner.native_url_tls, owner.http_url_tls
-    )
+    async def leave(self) -> None:
+        """Hand every bundle to the others: see `BundleMoves.leave`."""
+        await self._moves.leave()
 
 
 def _not_served(topic: TopicName) -> BrokerError:

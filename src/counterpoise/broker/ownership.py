@@ -8,18 +8,14 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Final, Protocol
 
 from counterpoise.broker import paths
-from counterpoise.broker.metadata_cache import MetadataCache
+from counterpoise.broker.bundle_nodes import BundleNodes
 from counterpoise.metadata import (
-    BadVersion,
-    MetadataError,
     MetadataStore,
-    NodeError,
     Notification,
     NotificationKind,
     SessionEvent,
     StoreUnavailable,
 )
-from counterpoise.metadata.port import MUST_NOT_EXIST
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.errors import InvalidName
 from counterpoise.ownership import lock as locks
@@ -46,17 +42,14 @@ class BundleOwnership:
         self, store: MetadataStore, me: NamespaceEphemeralData, drain: Drain, *, patience_s: float
     ) -> None:
         """``patience_s``: how long a hand-over waits for the successor to take the lock."""
-        self._store = store
         self._me = me
         self._drain = drain
         self._patience_s = patience_s
         self._locks: Final[dict[BundleName, locks.BundleLock]] = {}
         self._turns: Final[dict[BundleName, asyncio.Lock]] = {}
         self._waiting: Final[dict[BundleName, set[asyncio.Future[None]]]] = {}
-        self._known_mine: Final[dict[BundleName, int]] = {}
         self._tasks: Final[set[asyncio.Task[None]]] = set()
-        self._owners = MetadataCache(store, paths.OWNERSHIP + "/", NamespaceEphemeralData.from_json)
-        self._hand_overs = MetadataCache(store, paths.HAND_OVERS + "/", HandOver.from_json)
+        self._nodes = BundleNodes(store, me)
         self._unsubscribe = (
             store.subscribe(self._on_change),
             store.subscribe_session(self._on_session),
@@ -80,11 +73,11 @@ class BundleOwnership:
 
     async def owner(self, bundle: BundleName) -> NamespaceEphemeralData | None:
         """Who holds the lock, by the store's word; raises `StoreUnavailable`."""
-        return await self._owners.get(paths.bundle_lock(bundle))
+        return await self._nodes.owner(bundle)
 
     async def hand_over(self, bundle: BundleName) -> HandOver | None:
         """Whether the bundle is changing hands, and to whom; raises `StoreUnavailable`."""
-        return await self._hand_overs.get(paths.hand_over(bundle))
+        return await self._nodes.hand_over(bundle)
 
     async def until(
         self, bundle: BundleName, condition: Callable[[], Awaitable[bool]], timeout_s: float
@@ -130,7 +123,7 @@ class BundleOwnership:
         await self._feed(bundle, locks.Release(destination))
         if destination not in (None, self._me.broker_id):
             await self._await_owner(bundle)
-        await self._withdraw(bundle)
+        await self._nodes.withdraw(bundle)
 
     async def replaced(self, bundle: BundleName) -> None:
         """Let go of a bundle whose parts this broker owns."""
@@ -140,8 +133,7 @@ class BundleOwnership:
         """Stop listening and acting; the locks go with the session."""
         for unsubscribe in self._unsubscribe:
             unsubscribe()
-        self._owners.close()
-        self._hand_overs.close()
+        self._nodes.close()
         for task in self._tasks:
             task.cancel()
 
@@ -168,83 +160,24 @@ class BundleOwnership:
     async def _carry_out(self, bundle: BundleName, effect: object) -> object | None:
         match effect:
             case locks.CreateLock():
-                return await self._create(bundle)
+                return await self._nodes.create(bundle)
             case locks.Announce(destination):
-                await self._announce(bundle, destination)
+                await self._nodes.announce(bundle, destination)
                 return locks.Announced()
             case locks.Withdraw():
-                await self._withdraw(bundle)
+                await self._nodes.withdraw(bundle)
             case locks.Drain(destination):
                 await self._drain(bundle, destination)
                 return locks.Drained()
             case locks.DeleteLock():
-                await self._delete(bundle)
+                await self._nodes.delete(bundle)
                 return locks.LockDeleted()
             case locks.ReadLock():
-                return await self._look(bundle)
+                return await self._nodes.look(bundle)
             case locks.DropTopics():
                 log.warning("%s is owned by another broker now: closing its topics", bundle)
                 await self._drain(bundle, None)
         return None
-
-    async def _create(self, bundle: BundleName) -> object:
-        path, value = paths.bundle_lock(bundle), self._me.to_json()
-        try:
-            for _ in range(2):
-                try:
-                    await self._store.put(
-                        path, value, expected_version=MUST_NOT_EXIST, ephemeral=True
-                    )
-                except BadVersion:
-                    if not await self._clear_own(path):
-                        break
-                else:
-                    return locks.LockCreated()
-        except StoreUnavailable as error:
-            log.warning("%s was not acquired: %s", bundle, error)
-        finally:
-            self._owners.forget(path)
-        return locks.LockTaken()
-
-    async def _clear_own(self, path: str) -> bool:
-        """Remove a lock in our way that is ours, or that our former life left behind."""
-        stored = await self._store.get(path)
-        if stored is None:
-            return True
-        held_by = NamespaceEphemeralData.from_json(stored.value).broker_id
-        if not stored.mine and held_by != self._me.broker_id:
-            return False
-        try:
-            await self._store.delete(path, expected_version=stored.version)
-        except NodeError:
-            log.debug("%s changed while it was replaced", path)
-        return True
-
-    async def _announce(self, bundle: BundleName, destination: str | None) -> None:
-        path = paths.hand_over(bundle)
-        value = HandOver(self._me.broker_id, destination).to_json()
-        try:
-            _, stored = await asyncio.gather(
-                self._store.put(path, value, ephemeral=True),
-                self._store.get(paths.bundle_lock(bundle)),
-            )
-            if stored is not None and stored.mine:
-                self._known_mine[bundle] = stored.version
-        except MetadataError as error:
-            log.warning("the hand-over of %s was not announced: %s", bundle, error)
-        finally:
-            self._hand_overs.forget(path)
-
-    async def _withdraw(self, bundle: BundleName) -> None:
-        path = paths.hand_over(bundle)
-        try:
-            stored = await self._store.get(path)
-            if stored is not None and stored.mine:
-                await self._store.delete(path, expected_version=stored.version)
-        except MetadataError as error:
-            log.warning("the hand-over of %s was not withdrawn: %s", bundle, error)
-        finally:
-            self._hand_overs.forget(path)
 
     async def _await_owner(self, bundle: BundleName) -> None:
         async def owned() -> bool:
@@ -252,28 +185,6 @@ class BundleOwnership:
 
         if not await self.until(bundle, owned, self._patience_s):
             log.warning("nobody took %s over; the next lookup places it", bundle)
-
-    async def _delete(self, bundle: BundleName) -> None:
-        path = paths.bundle_lock(bundle)
-        # Looked at before the topics were closed, while nobody was waiting for us.
-        version = self._known_mine.pop(bundle, None)
-        try:
-            if version is None:
-                stored = await self._store.get(path)
-                version = stored.version if stored is not None and stored.mine else None
-            if version is not None:
-                await self._store.delete(path, expected_version=version)
-        except MetadataError as error:
-            log.warning("the lock of %s was not deleted: %s", bundle, error)
-        finally:
-            self._owners.forget(path)
-
-    async def _look(self, bundle: BundleName) -> object | None:
-        try:
-            stored = await self._store.get(paths.bundle_lock(bundle))
-        except StoreUnavailable:
-            return None  # The session's return will raise the doubt again.
-        return locks.LockSeen(exists=stored is not None, mine=stored is not None and stored.mine)
 
     # What the store tells.
 
@@ -297,7 +208,6 @@ class BundleOwnership:
             log.warning("a hand-over of %s was not read: %s", bundle, error)
 
     def _on_session(self, event: SessionEvent) -> None:
-        self._known_mine.clear()
         if event is not SessionEvent.CONNECTION_LOST:
             for bundle in list(self._locks):
                 self._spawn(bundle, locks.Doubt())

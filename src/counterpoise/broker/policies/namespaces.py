@@ -50,6 +50,12 @@ class Namespaces(Records):
         """Change a namespace's policies; returns them as they are now."""
         return await self._update(paths.policies(name), change)
 
+    async def share_bundles(self, bundles: NamespaceBundles) -> None:
+        """Write a namespace's bundles into the policies that all clusters share."""
+        await self.update_namespace(
+            bundles.namespace, lambda policies: {**policies, "bundles": bundles_json(bundles)}
+        )
+
     async def update_local_policies(
         self, name: NamespaceName, change: Callable[[JsonObject], Mapping[str, Any]]
     ) -> JsonObject:

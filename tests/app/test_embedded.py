@@ -97,19 +97,19 @@ def test_split_cuts_the_bundle_in_two() -> None:
 
 @pytest.mark.parametrize("storage", [False, True], ids=["memory", "files"])
 def test_what_was_acknowledged_survives_the_owner(storage: bool, tmp_path: Path) -> None:
-    with Cluster(brokers=3, storage=tmp_path if storage else None) as cluster:
-        with client_of(cluster) as client:
-            producer = client.create_producer("precious")
-            for number in range(50):
-                producer.send(b"%d" % number)
-            owner = cluster.owner("precious")
-            assert owner is not None
-            cluster.kill(owner)
-            assert not owner.alive
-            assert owner.bundles == []
-            producer.send(b"50")
-            assert cluster.owner("precious") not in (None, owner)
-            assert read_all(client, "precious", 51) == [b"%d" % number for number in range(51)]
+    storage_at = tmp_path if storage else None
+    with Cluster(brokers=3, storage=storage_at) as cluster, client_of(cluster) as client:
+        producer = client.create_producer("precious")
+        for number in range(50):
+            producer.send(b"%d" % number)
+        owner = cluster.owner("precious")
+        assert owner is not None
+        cluster.kill(owner)
+        assert not owner.alive
+        assert owner.bundles == []
+        producer.send(b"50")
+        assert cluster.owner("precious") not in (None, owner)
+        assert read_all(client, "precious", 51) == [b"%d" % number for number in range(51)]
 
 
 def test_messages_in_files_are_there_for_the_next_cluster(tmp_path: Path) -> None:

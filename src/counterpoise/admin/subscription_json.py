@@ -127,4 +127,5 @@ def consumer_json(consumer: Consumer) -> JsonObject:
 
 def timestamp(seconds: float) -> str:
     """A moment as Pulsar writes it, in UTC."""
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
+    moment = datetime.fromtimestamp(seconds, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -122,6 +122,7 @@ def internal_stats_json(topic: Topic) -> JsonObject:
         "totalSize": log.size,
         "currentLedgerEntries": log.ledgers[-1].entries if log.ledgers else 0,
         "currentLedgerSize": log.ledgers[-1].size if log.ledgers else 0,
+        "lastLedgerCreatedTimestamp": timestamp(topic.created),
         "waitingCursorsCount": 0,
         "pendingAddEntriesCount": 0,
         "lastConfirmedEntry": _position(topic.last_message_id()),

@@ -25,7 +25,6 @@ from counterpoise.names.hashing import topic_hash
 from counterpoise.names.topic import TopicName
 
 BUNDLE = f"{NAMESPACE}/{{bundle:0x[0-9a-fA-F]{{8}}_0x[0-9a-fA-F]{{8}}}}"
-SPLITTABLE = f"{NAMESPACE}/{{bundle:0x[0-9a-fA-F]{{8}}_0x[0-9a-fA-F]{{8}}|LARGEST|HOT}}"
 SPLIT_ALGORITHMS = (
     "range_equally_divide",
     "topic_count_equally_divide",
@@ -38,9 +37,9 @@ def routes() -> Iterable[web.AbstractRouteDef]:
     """The paths of this resource."""
     return [
         web.get(f"{NAMESPACE}/bundles", bundles),
-        web.put(f"{BUNDLE}/unload", unload),
-        web.put(f"{SPLITTABLE}/split", split),
-        web.get(f"{BUNDLE}/topicHashPositions", topic_hash_positions),
+        web.put(f"{NAMESPACE}/{{bundle}}/unload", unload),
+        web.put(f"{NAMESPACE}/{{bundle}}/split", split),
+        web.get(f"{NAMESPACE}/{{bundle}}/topicHashPositions", topic_hash_positions),
         web.delete(BUNDLE, delete),
     ]
 
@@ -114,7 +113,7 @@ async def topic_hash_positions(request: web.Request) -> web.Response:
         {
             "namespace": str(namespace),
             "bundle": str(bundle.range),
-            "hashPositions": positions,
+            "topicHashPositions": positions,
         }
     )
 
@@ -138,7 +137,7 @@ async def _destination(request: web.Request) -> str | None:
     wanted = text.removeprefix("http://").removeprefix("https://").rstrip("/")
     if wanted not in await broker_of(request).active_brokers():
         raise RestError(
-            HTTPStatus.METHOD_NOT_ALLOWED,
+            HTTPStatus.CONFLICT,
             "Not allowed unload namespace bundle to inactive destination broker "
             f"{wanted}; active are {', '.join(sorted(await broker_of(request).active_brokers()))}",
         )

@@ -10,6 +10,7 @@ from counterpoise.admin.errors import not_found
 from counterpoise.admin.redirect import to_broker
 from counterpoise.admin.request import answer, broker_of, flag, plain, topic_of
 from counterpoise.broker.lookup import Redirect
+from counterpoise.names.bundle import FULL_RANGE
 
 TOPIC = "/lookup/v2/{kind:topic|destination}/{domain}/{tenant}/{namespace}/{topic}"
 
@@ -30,6 +31,7 @@ async def lookup(request: web.Request) -> web.Response:
     told = {
         "brokerUrl": found.service_url,
         "brokerUrlTls": found.service_url_tls,
+        "brokerUrlSsl": "",
         "httpUrl": found.web_url,
         "httpUrlTls": found.web_url_tls,
         "nativeUrl": found.service_url,
@@ -38,9 +40,9 @@ async def lookup(request: web.Request) -> web.Response:
 
 
 async def bundle(request: web.Request) -> web.Response:
-    """The range of the topic's bundle, as bare text."""
+    """The range of the topic's bundle, as bare text; the full range without such a namespace."""
     topic, broker = topic_of(request), broker_of(request)
     if await broker.policies.namespace(topic.namespace_name) is None:
-        raise not_found("Namespace not found")
+        return plain(str(FULL_RANGE))
     bundles = await broker.namespaces.bundles(topic.namespace_name)
     return plain(str(bundles.bundle_of(topic).range))

@@ -88,7 +88,10 @@ async def delete(request: web.Request) -> web.Response:
     topic, broker = topic_of(request), broker_of(request)
     await require_namespace(request, topic.namespace_name)
     if await broker.policies.partitioned_topic(topic) is not None:
-        raise precondition_failed(f"Partitioned topic: {topic} must be deleted as one")
+        raise conflict(
+            f"{topic} is a partitioned topic, instead of calling delete topic, please call "
+            "delete-partitioned-topic."
+        )
     await require_topic_owner(request, topic)
     await require_loaded(request, topic)
     try:

@@ -1,0 +1,71 @@
+"""What a broker says of itself: load report, topics by bundle, metrics."""
+
+import re
+from collections.abc import Callable
+
+import pulsar
+import pytest
+
+from counterpoise import Cluster
+from tests.admin.conftest import Api
+
+Connect = Callable[[], pulsar.Client]
+SAMPLE = re.compile(r"(?P<name>[a-zA-Z_]+)(\{(?P<labels>[^}]*)\})? (?P<value>\S+)")
+
+pytestmark = pytest.mark.client
+
+
+def test_the_load_report_is_local_broker_data(api: Api, cluster: Cluster) -> None:
+    report = api.get("/admin/v2/broker-stats/load-report")
+    assert report["loadReportType"] == "LocalBrokerData"
+    assert report["webServiceUrl"] == cluster.brokers[0].admin_url
+    for resource in ("cpu", "memory", "directMemory", "bandwidthIn", "bandwidthOut"):
+        assert set(report[resource]) == {"usage", "limit"}
+    assert report["loadManagerClassName"].endswith(".ModularLoadManagerImpl")
+
+
+def test_topics_are_told_by_namespace_bundle_and_domain(
+    cluster: Cluster, namespace: str, connect: Connect
+) -> None:
+    producer = connect().create_producer(f"persistent://{namespace}/topic")
+    producer.send(b"hello")
+    owner = cluster.owner(f"{namespace}/topic")
+    assert owner is not None
+    told = Api(owner.admin_url).get("/admin/v2/broker-stats/topics")
+    topics = told[namespace]["0x00000000_0xffffffff"]["persistent"]
+    figures = topics[f"persistent://{namespace}/topic"]
+    assert figures["msgInCount"] == 1
+    assert figures["producerCount"] == 1
+    for each in cluster.brokers:
+        if each is not owner:
+            assert namespace not in Api(each.admin_url).get("/admin/v2/broker-stats/topics")
+
+
+def test_metrics_are_gauges_with_the_cluster_first(
+    cluster: Cluster, namespace: str, connect: Connect
+) -> None:
+    connect().create_producer(f'persistent://{namespace}/say "x"').send(b"hello")
+    owner = cluster.owner(f'{namespace}/say "x"')
+    assert owner is not None
+    text = Api(owner.admin_url).get("/metrics/")
+    typed: set[str] = set()
+    for line in text.splitlines():
+        if line.startswith("# TYPE "):
+            name = line.split()[2]
+            assert name not in typed
+            assert line.endswith(" gauge")
+            typed.add(name)
+            continue
+        found = SAMPLE.fullmatch(line.replace(r"\"", "'"))
+        assert found, line
+        assert found["name"] in typed
+        assert found["labels"].startswith('cluster="standalone"')
+        float(found["value"])
+    assert {"pulsar_lb_cpu_usage", "pulsar_lb_bandwidth_in_usage", "pulsar_topics_count"} <= typed
+    assert f'topic="persistent://{namespace}/say \\"x\\""' in text
+
+
+def test_metrics_as_json(api: Api) -> None:
+    told = api.get("/admin/v2/broker-stats/metrics")
+    load = next(each for each in told if each["dimensions"].get("metric") == "loadBalancing")
+    assert {"brk_lb_cpu_usage", "brk_lb_memory_usage"} <= set(load["metrics"])

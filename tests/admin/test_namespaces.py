@@ -1,0 +1,143 @@
+"""Namespaces: made, cut into bundles, given policies, deleted."""
+
+import pytest
+
+from counterpoise import Cluster
+from tests.admin.conftest import Api
+
+NAMESPACES = "/admin/v2/namespaces"
+
+
+def test_a_namespaces_life(api: Api) -> None:
+    api("PUT", "/admin/v2/tenants/life", {"allowedClusters": ["standalone"]})
+    assert api("PUT", f"{NAMESPACES}/life/a").status == 204
+    assert api("PUT", f"{NAMESPACES}/life/a").reason == "Namespace already exists"
+    assert api.get(f"{NAMESPACES}/life") == ["life/a"]
+    policies = api.get(f"{NAMESPACES}/life/a")
+    assert policies["replication_clusters"] == ["standalone"]
+    assert policies["bundles"]["numBundles"] == 4
+    assert api("PUT", "/admin/v2/persistent/life/a/topic").status == 204
+    assert api("DELETE", f"{NAMESPACES}/life/a").reason == "Cannot delete non empty namespace"
+    assert api("DELETE", f"{NAMESPACES}/life/a?force=true").status == 204
+    assert api("GET", f"{NAMESPACES}/life/a").reason == "Namespace does not exist"
+    assert api.get(f"{NAMESPACES}/life") == []
+
+
+@pytest.mark.parametrize(
+    ("wanted", "boundaries"),
+    [
+        ({"numBundles": 2}, ["0x00000000", "0x80000000", "0xffffffff"]),
+        (
+            {"numBundles": 2, "boundaries": ["0xffffffff", "0x00000000", "0x10000000"]},
+            ["0x00000000", "0x10000000", "0xffffffff"],
+        ),
+        ({"numBundles": 0}, ["0x00000000", "0x40000000", "0x80000000", "0xc0000000", "0xffffffff"]),
+    ],
+    ids=["number", "boundaries", "none"],
+)
+def test_bundles_as_asked_for(api: Api, wanted: object, boundaries: list[str]) -> None:
+    api("PUT", "/admin/v2/tenants/cut", {"allowedClusters": ["standalone"]})
+    name = f"cut/n{len(boundaries)}-{boundaries[1]}"
+    assert api("PUT", f"{NAMESPACES}/{name}", {"bundles": wanted}).status == 204
+    told = api.get(f"{NAMESPACES}/{name}/bundles")
+    assert told == {"boundaries": boundaries, "numBundles": len(boundaries) - 1}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status", "reason"),
+    [
+        ("PUT", "no/a", None, 404, "Tenant no does not exist"),
+        ("GET", "no", None, 404, "Tenant not found"),
+        ("GET", "public/no/bundles", None, 404, "Namespace does not exist"),
+        ("PUT", "public/b@d", None, 412, "b@d"),
+        ("PUT", "public/x", {"bundles": {"numBundles": -1}}, 400, "number of bundles"),
+        ("PUT", "public/x", {"bundles": {"boundaries": ["0x00000000"]}}, 400, "0xffffffff"),
+        ("PUT", "public/no/unload", None, 404, "Namespace does not exist"),
+        ("PUT", "public/default/bogus/unload", None, 412, "bogus"),
+        ("PUT", "public/default/0x00000000_0x11111111/unload", None, 412, "no such bundle now"),
+        (
+            "PUT",
+            "public/default/0x00000000_0x40000000/split?splitAlgorithmName=magic",
+            None,
+            412,
+            "supported algorithms are",
+        ),
+        (
+            "PUT",
+            "public/default/0x00000000_0x40000000/split"
+            "?splitAlgorithmName=specified_positions_divide",
+            None,
+            412,
+            "must not be empty",
+        ),
+        ("PUT", "public/default/0x00000000_0x40000000/split", ["x"], 400, "hash positions"),
+        ("PUT", "public/default/LARGEST/split", None, 404, "LARGEST not found"),
+        ("POST", "public/default/messageTTL", -5, 412, "must be 0 or more"),
+        ("POST", "public/default/messageTTL", "soon", 400, "not a whole number"),
+        ("POST", "public/no/messageTTL", 5, 404, "Namespace does not exist"),
+        ("POST", "public/default/antiAffinity", " ", 412, "can't be empty"),
+        ("GET", "public/default/topics?mode=SOME", None, 400, "mode=SOME"),
+    ],
+)
+def test_refusals_carry_pulsars_status_and_a_reason(
+    api: Api, method: str, path: str, body: object, status: int, reason: str
+) -> None:
+    answer = api(method, f"{NAMESPACES}/{path}", body)
+    assert answer.status == status, answer
+    assert reason in answer.reason
+
+
+@pytest.mark.parametrize(
+    ("path", "method", "value"),
+    [
+        ("messageTTL", "POST", 60),
+        ("retention", "POST", {"retentionTimeInMinutes": 10, "retentionSizeInMB": 5}),
+        (
+            "publishRate",
+            "POST",
+            {"publishThrottlingRateInMsg": 100, "publishThrottlingRateInByte": -1},
+        ),
+        ("dispatchRate", "POST", {"dispatchThrottlingRateInMsg": 10}),
+        ("autoTopicCreation", "POST", {"allowAutoTopicCreation": False}),
+        ("compactionThreshold", "PUT", 100),
+        ("maxTopicsPerNamespace", "POST", 5),
+        ("properties", "PUT", {"a": "b"}),
+        ("antiAffinity", "POST", "group"),
+    ],
+)
+def test_a_policy_is_set_told_and_removed(
+    api: Api, namespace: str, path: str, method: str, value: object
+) -> None:
+    at = f"{NAMESPACES}/{namespace}/{path}"
+    before = api("GET", at)
+    assert before.value in ("", 0, {})
+    assert api(method, at, value).status == 204
+    assert api.get(at) == value
+    assert api("DELETE", at).status == 204
+    assert api("GET", at) == before
+
+
+def test_policies_of_one_namespace_leave_the_others_alone(api: Api, namespace: str) -> None:
+    assert api("POST", f"{NAMESPACES}/{namespace}/messageTTL", 60).status == 204
+    assert "message_ttl_in_seconds" not in api.get(f"{NAMESPACES}/public/default")
+    assert api.get(f"{NAMESPACES}/{namespace}")["message_ttl_in_seconds"] == 60
+
+
+def test_backlog_quotas_go_by_type(api: Api, namespace: str) -> None:
+    at = f"{NAMESPACES}/{namespace}"
+    quota = {"limitSize": 10, "policy": "producer_exception"}
+    assert api("POST", f"{at}/backlogQuota", quota).status == 204
+    assert api.get(f"{at}/backlogQuotaMap") == {"destination_storage": quota}
+    assert api("DELETE", f"{at}/backlogQuota?backlogQuotaType=destination_storage").status == 204
+    assert api.get(f"{at}/backlogQuotaMap") == {}
+
+
+def test_namespaces_of_an_anti_affinity_group(api: Api, namespace: str) -> None:
+    assert api("POST", f"{NAMESPACES}/{namespace}/antiAffinity", "Apart").status == 204
+    assert api.get(f"{NAMESPACES}/standalone/antiAffinity/apart?tenant=t") == [namespace]
+    assert api.get(f"{NAMESPACES}/{namespace}/bundles")["numBundles"] == 1
+
+
+def test_every_broker_answers_the_same(api: Api, cluster: Cluster, namespace: str) -> None:
+    answers = [Api(each.admin_url).get(f"{NAMESPACES}/{namespace}") for each in cluster.brokers]
+    assert answers[0] == answers[1] == answers[2]

@@ -1,0 +1,124 @@
+"""Clusters, tenants, brokers, isolation and configuration, with Pulsar's answers."""
+
+import pytest
+
+from counterpoise import Cluster
+from tests.admin.conftest import Api
+
+CLUSTERS = "/admin/v2/clusters"
+TENANTS = "/admin/v2/tenants"
+BROKERS = "/admin/v2/brokers"
+ISOLATION = f"{CLUSTERS}/standalone/namespaceIsolationPolicies"
+POLICY = {
+    "namespaces": ["t/secret.*"],
+    "primary": ["127.*"],
+    "secondary": [],
+    "auto_failover_policy": {
+        "policy_type": "min_available",
+        "parameters": {"min_limit": "1", "usage_threshold": "100"},
+    },
+}
+
+
+def test_a_new_cluster_has_what_clients_need(api: Api) -> None:
+    assert api.get(CLUSTERS) == ["standalone"]
+    assert api.get(TENANTS) == ["public", "pulsar"]
+    assert api.get("/admin/v2/namespaces/public") == ["public/default"]
+    assert api.get(f"{CLUSTERS}/standalone")["brokerServiceUrl"].startswith("pulsar://")
+
+
+def test_a_tenants_life(api: Api) -> None:
+    info = {"adminRoles": ["b", "a"], "allowedClusters": ["standalone"]}
+    assert api("PUT", f"{TENANTS}/acme", info).status == 204
+    assert api.get(f"{TENANTS}/acme") == {
+        "adminRoles": ["a", "b"],
+        "allowedClusters": ["standalone"],
+    }
+    again = api("PUT", f"{TENANTS}/acme", info)
+    assert (again.status, again.reason) == (409, "Tenant already exist")
+    assert api("POST", f"{TENANTS}/acme", {"allowedClusters": ["standalone"]}).status == 204
+    assert api.get(f"{TENANTS}/acme")["adminRoles"] == []
+    assert api("PUT", "/admin/v2/namespaces/acme/full").status == 204
+    assert api("DELETE", f"{TENANTS}/acme").status == 409
+    assert api("DELETE", f"{TENANTS}/acme?force=true").status == 204
+    assert api("GET", f"{TENANTS}/acme").status == 404
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status", "reason"),
+    [
+        ("PUT", f"{TENANTS}/x", {"allowedClusters": []}, 412, "Clusters can not be empty"),
+        ("PUT", f"{TENANTS}/x", {"allowedClusters": ["no"]}, 412, "Clusters do not exist"),
+        ("PUT", f"{TENANTS}/b@d", {"allowedClusters": ["standalone"]}, 412, "not valid"),
+        ("POST", f"{TENANTS}/no", {"allowedClusters": ["standalone"]}, 404, "Tenant no not found"),
+        ("DELETE", f"{TENANTS}/no", None, 404, "Tenant doesn't exist"),
+        ("PUT", f"{TENANTS}/x", "text", 400, "JSON object"),
+        ("GET", f"{CLUSTERS}/no", None, 404, "Cluster does not exist"),
+        ("PUT", f"{CLUSTERS}/standalone", {}, 409, "Cluster already exists"),
+        ("DELETE", f"{CLUSTERS}/standalone", None, 412, "Cluster not empty"),
+        ("GET", f"{ISOLATION}/none", None, 404, "Cannot find NamespaceIsolationPolicy none"),
+        ("POST", f"{ISOLATION}/p", {"namespaces": ["x"]}, 400, "primary is missing"),
+        ("GET", "/admin/v2/nothing", None, 404, "Not Found"),
+        ("POST", f"{BROKERS}/configuration/clusterName/x", None, 412, "non-dynamic"),
+        ("POST", f"{BROKERS}/configuration/nothingLikeIt/1", None, 412, "nothingLikeIt"),
+        ("POST", f"{BROKERS}/configuration/maxUnloadPercentage/abc", None, 412, "'abc' is not a"),
+        ("GET", f"{BROKERS}/standalone/no:1/ownedNamespaces", None, 404, "no:1 is not active"),
+    ],
+)
+def test_refusals_carry_pulsars_status_and_a_reason(
+    api: Api, method: str, path: str, body: object, status: int, reason: str
+) -> None:
+    answer = api(method, path, body)
+    assert answer.status == status
+    assert reason in answer.reason
+
+
+def test_brokers_and_their_leader(api: Api, cluster: Cluster) -> None:
+    assert api.get(BROKERS) == sorted(each.id for each in cluster.brokers)
+    assert api.get(f"{BROKERS}/standalone") == api.get(BROKERS)
+    assert cluster.leader is not None
+    leader = {"brokerId": cluster.leader.id, "serviceUrl": cluster.leader.admin_url}
+    assert api.get(f"{BROKERS}/leaderBroker") == leader
+    assert api.get(f"{BROKERS}/health") == "ok"
+    assert api.get(f"{BROKERS}/ready") == "ok"
+    assert api.get("/status.html") == "OK"
+
+
+def test_a_killed_broker_is_not_listed() -> None:
+    with Cluster(brokers=2) as cluster:
+        first, second = cluster.brokers
+        cluster.kill(first)
+        assert Api(second.admin_url).get(BROKERS) == [second.id]
+
+
+def test_settings_that_change_while_brokers_run(api: Api) -> None:
+    assert "loadBalancerSheddingEnabled" in api.get(f"{BROKERS}/configuration")
+    assert api.get(f"{BROKERS}/configuration/runtime")["clusterName"] == "standalone"
+    path = f"{BROKERS}/configuration/loadBalancerSheddingIntervalMinutes"
+    assert api("POST", f"{path}/5").status == 204
+    stored = api.get(f"{BROKERS}/configuration/values")
+    assert stored == {"loadBalancerSheddingIntervalMinutes": "5"}
+    assert api("DELETE", path).status == 204
+    assert api.get(f"{BROKERS}/configuration/values") == {}
+
+
+def test_isolation_policies(api: Api, cluster: Cluster) -> None:
+    assert api("GET", ISOLATION).status == 404
+    assert api("POST", f"{ISOLATION}/p1", POLICY).status == 204
+    assert api.get(ISOLATION) == {"p1": POLICY}
+    assert api.get(f"{ISOLATION}/p1") == POLICY
+    told = api.get(f"{ISOLATION}/brokers")
+    assert {each["brokerName"] for each in told} == {each.id for each in cluster.brokers}
+    assert all(each["primary"] and each["namespaceRegex"] == ["t/secret.*"] for each in told)
+    assert api.get(f"{ISOLATION}/brokers/elsewhere:80")["primary"] is False
+    assert api("DELETE", f"{ISOLATION}/p1").status == 204
+    assert api.get(ISOLATION) == {}
+
+
+def test_failure_domains_do_not_share_brokers(api: Api) -> None:
+    path = f"{CLUSTERS}/standalone/failureDomains"
+    assert api("POST", f"{path}/rack1", {"brokers": ["a:1", "b:1"]}).status == 204
+    assert api("POST", f"{path}/rack2", {"brokers": ["b:1"]}).status == 409
+    assert api.get(path) == {"rack1": {"brokers": ["a:1", "b:1"]}}
+    assert api("DELETE", f"{path}/rack1").status == 204
+    assert api("GET", f"{path}/rack1").status == 404

@@ -1,0 +1,200 @@
+"""Topics, partitions, subscriptions, and their figures."""
+
+from collections.abc import Callable
+
+import pulsar
+import pytest
+
+from tests.admin.conftest import Api
+
+TOPICS = "/admin/v2/persistent"
+Connect = Callable[[], pulsar.Client]
+
+pytestmark = pytest.mark.client
+
+
+def produce(client: pulsar.Client, topic: str, count: int) -> pulsar.Producer:
+    producer = client.create_producer(f"persistent://{topic}", batching_enabled=False)
+    for number in range(count):
+        producer.send(b"%d" % number)
+    return producer
+
+
+def test_a_topics_life(api: Api, namespace: str) -> None:
+    at = f"{TOPICS}/{namespace}/one"
+    assert api("PUT", at).status == 204
+    assert api("PUT", at).reason == "This topic already exists"
+    assert api.get(f"{TOPICS}/{namespace}") == [f"persistent://{namespace}/one"]
+    assert api.get(f"{TOPICS}/{namespace}?bundle=0x00000000_0xffffffff") == [
+        f"persistent://{namespace}/one"
+    ]
+    assert api.get(f"{at}/stats")["msgInCounter"] == 0
+    assert api("PUT", f"{at}/unload").status == 204
+    assert api("DELETE", at).status == 204
+    assert api.get(f"{TOPICS}/{namespace}") == []
+    assert api("GET", f"{at}/stats").status == 404
+
+
+def test_a_topic_in_use_is_deleted_only_by_force(
+    api: Api, namespace: str, connect: Connect
+) -> None:
+    client = connect()
+    client.subscribe(f"persistent://{namespace}/busy", "s")
+    at = f"{TOPICS}/{namespace}/busy"
+    refused = api("DELETE", at)
+    assert refused.status == 412
+    assert "connected" in refused.reason
+    client.close()
+    assert api("DELETE", f"{at}?force=true").status == 204
+
+
+def test_names_with_unusual_letters(api: Api, namespace: str) -> None:
+    for path, name in (("a%20b", "a b"), ("%C3%A9t%C3%A9", "été"), ("50%25", "50%")):
+        assert api("PUT", f"{TOPICS}/{namespace}/{path}").status == 204
+        assert f"persistent://{namespace}/{name}" in api.get(f"{TOPICS}/{namespace}")
+        assert api.get(f"{TOPICS}/{namespace}/{path}/stats")["msgInCounter"] == 0
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status", "reason"),
+    [
+        ("PUT", "t/missing/x", None, 404, "Namespace does not exist"),
+        ("GET", "public/default/none/stats", None, 404, "none not found"),
+        ("GET", "public/default/none/partitioned-stats", None, 404, "Partitioned Topic not found"),
+        ("DELETE", "public/default/none", None, 404, "none not found"),
+        ("PUT", "public/default/none/unload", None, 404, "none not found"),
+        ("PUT", "public/default/x-partition-1", None, 412, "partition"),
+        ("PUT", "public/default/x/partitions", 0, 406, "more than 0"),
+        ("PUT", "public/default/x/partitions", "3", 406, "more than 0"),
+        ("PUT", "public/default/x-partition-0/partitions", 2, 412, "cannot have partitions"),
+        ("POST", "public/default/x/partitions", 2, 409, "not the partitioned topic"),
+        ("DELETE", "public/default/x/partitions", None, 404, "Partitioned Topic not found"),
+        ("GET", "public/default/none/subscriptions", None, 404, "none not found"),
+        ("DELETE", "public/default/none/subscription/s", None, 404, "none not found"),
+        ("GET", "t/missing", None, 404, "Namespace does not exist"),
+    ],
+)
+def test_refusals_carry_pulsars_status_and_a_reason(
+    api: Api, method: str, path: str, body: object, status: int, reason: str
+) -> None:
+    answer = api(method, f"{TOPICS}/{path}", body)
+    assert answer.status == status, answer
+    assert reason in answer.reason
+
+
+def test_figures_of_a_topic(api: Api, namespace: str, connect: Connect) -> None:
+    client = connect()
+    topic = f"persistent://{namespace}/busy"
+    consumer = client.subscribe(topic, "s", consumer_type=pulsar.ConsumerType.Shared)
+    producer = produce(client, f"{namespace}/busy", 10)
+    for _ in range(4):
+        consumer.acknowledge(consumer.receive(timeout_millis=20_000))
+    # The acknowledgements are on their way; asking for the last message id is behind them.
+    consumer.get_last_message_id()
+    stats = api.get(f"{TOPICS}/{namespace}/busy/stats")
+    assert stats["msgInCounter"] == 10
+    assert stats["storageSize"] == stats["bytesInCounter"] > 0
+    assert [each["producerName"] for each in stats["publishers"]] == [producer.producer_name()]
+    subscription = stats["subscriptions"]["s"]
+    assert subscription["type"] == "Shared"
+    assert subscription["msgOutCounter"] == 10
+    assert len(subscription["consumers"]) == 1
+    internal = api.get(f"{TOPICS}/{namespace}/busy/internalStats")
+    assert internal["numberOfEntries"] == 10
+    assert internal["cursors"]["s"]["active"] is True
+    last = api.get(f"{TOPICS}/{namespace}/busy/lastMessageId")
+    assert internal["lastConfirmedEntry"] == f"{last['ledgerId']}:{last['entryId']}"
+    assert last["entryId"] == 9
+
+
+def test_a_partitioned_topic_is_made_widened_summed_deleted(
+    api: Api, namespace: str, connect: Connect
+) -> None:
+    at = f"{TOPICS}/{namespace}/many"
+    assert api("PUT", f"{at}/partitions", 2).status == 204
+    assert api("PUT", f"{at}/partitions", 2).status == 409
+    assert api("PUT", at).status == 409
+    assert api.get(f"{at}/partitions") == {"partitions": 2, "deleted": False}
+    assert api("POST", f"{at}/partitions", 1).status == 422
+    assert api("POST", f"{at}/partitions", 4).status == 204
+    partitions = [f"persistent://{namespace}/many-partition-{index}" for index in range(4)]
+    assert api.get(f"{TOPICS}/{namespace}") == partitions
+    assert api.get(f"{TOPICS}/{namespace}/partitioned") == [f"persistent://{namespace}/many"]
+    client = connect()
+    client.subscribe(f"persistent://{namespace}/many", "s")
+    produce(client, f"{namespace}/many", 8)
+    stats = api.get(f"{at}/partitioned-stats")
+    assert stats["metadata"]["partitions"] == 4
+    assert sorted(stats["partitions"]) == partitions
+    assert stats["msgInCounter"] == 8
+    assert sum(each["msgInCounter"] for each in stats["partitions"].values()) == 8
+    assert stats["subscriptions"]["s"]["msgBacklog"] == 8
+    assert len(stats["subscriptions"]["s"]["consumers"]) == 4
+    assert api.get(f"{at}/subscriptions") == ["s"]
+    assert api("DELETE", at).status == 409
+    client.close()
+    assert api("DELETE", f"{at}/partitions?force=true").status == 204
+    assert api.get(f"{TOPICS}/{namespace}") == []
+
+
+def test_partition_count_of_an_ordinary_topic_is_zero(api: Api, namespace: str) -> None:
+    assert api("PUT", f"{TOPICS}/{namespace}/plain").status == 204
+    told = api.get(f"{TOPICS}/{namespace}/plain/partitions?checkAllowAutoCreation=true")
+    assert told["partitions"] == 0
+
+
+def backlog(api: Api, namespace: str, name: str) -> int:
+    stats = api.get(f"{TOPICS}/{namespace}/log/stats")
+    return int(stats["subscriptions"][name]["msgBacklog"])
+
+
+def test_subscriptions_are_made_skipped_moved_deleted(
+    api: Api, namespace: str, connect: Connect
+) -> None:
+    produce(connect(), f"{namespace}/log", 10)
+    at = f"{TOPICS}/{namespace}/log/subscription"
+    assert api("PUT", f"{at}/end").status == 204
+    assert api("PUT", f"{at}/end").status == 409
+    assert api("PUT", f"{at}/start", {"ledgerId": -1, "entryId": -1}).status == 204
+    last = api.get(f"{TOPICS}/{namespace}/log/lastMessageId")
+    middle = {"ledgerId": last["ledgerId"], "entryId": 6}
+    assert api("PUT", f"{at}/middle", middle).status == 204
+    assert api.get(f"{TOPICS}/{namespace}/log/subscriptions") == ["end", "middle", "start"]
+    assert [backlog(api, namespace, each) for each in ("end", "middle", "start")] == [0, 4, 10]
+    assert api("POST", f"{at}/start/skip/3").status == 204
+    assert backlog(api, namespace, "start") == 7
+    assert api("POST", f"{at}/start/skip_all").status == 204
+    assert backlog(api, namespace, "start") == 0
+    assert api("POST", f"{at}/start/resetcursor/0").status == 204
+    assert backlog(api, namespace, "start") == 10
+    assert api("POST", f"{at}/start/resetcursor", {**middle, "isExcluded": True}).status == 204
+    assert backlog(api, namespace, "start") == 3
+    assert api("POST", f"{at}/start/resetcursor", {"ledgerId": 0}).status == 400
+    assert api("DELETE", f"{at}/start").status == 204
+    assert api("DELETE", f"{at}/start").status == 404
+
+
+def test_a_subscription_in_use_is_deleted_only_by_force(
+    api: Api, namespace: str, connect: Connect
+) -> None:
+    connect().subscribe(f"persistent://{namespace}/log", "mine")
+    at = f"{TOPICS}/{namespace}/log/subscription/mine"
+    refused = api("DELETE", at)
+    assert (refused.status, refused.reason) == (
+        412,
+        "Subscription has active connected consumers",
+    )
+    assert api("DELETE", f"{at}?force=true").status == 204
+
+
+def test_non_persistent_topics_are_found_wherever_they_are(
+    api: Api, namespace: str, connect: Connect
+) -> None:
+    client = connect()
+    names = [f"non-persistent://{namespace}/np{index}" for index in range(3)]
+    producers = [client.create_producer(each) for each in names]
+    assert api.get(f"/admin/v2/non-persistent/{namespace}") == names
+    assert api.get(f"/admin/v2/namespaces/{namespace}/topics") == []
+    assert api.get(f"/admin/v2/namespaces/{namespace}/topics?mode=ALL") == names
+    assert api("GET", f"/admin/v2/non-persistent/{namespace}/np0/lastMessageId").status == 405
+    assert len(producers) == 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from struct import unpack
 from zlib import crc32
 
 FULL_UPPER_BOUND = 0xFFFFFFFF
@@ -20,32 +21,25 @@ def topic_hash(topic: str) -> int:
     return crc32(topic.encode())
 
 
-def _scramble(block: int) -> int:
-    block = (block * _C1) & _MASK32
-    block = ((block << 15) | (block >> 17)) & _MASK32
-    return (block * _C2) & _MASK32
-
-
 def murmur3_32(data: bytes, seed: int = 0) -> int:
     """Murmur3 x86 32-bit with the sign bit cleared, as Pulsar's ``Murmur3_32Hash`` has it.
 
     0 to 0x7fffffff. Routes a key to a partition (modulo the number of partitions).
     """
+    length = len(data)
     state = seed
-    whole = len(data) & ~3
-    for at in range(0, whole, 4):
-        state ^= _scramble(int.from_bytes(data[at : at + 4], "little"))
-        state = ((state << 13) | (state >> 19)) & _MASK32
-        state = (state * 5 + 0xE6546B64) & _MASK32
-    if whole != len(data):
-        state ^= _scramble(int.from_bytes(data[whole:], "little"))
-    state ^= len(data)
-    state ^= state >> 16
-    state = (state * 0x85EBCA6B) & _MASK32
-    state ^= state >> 13
-    state = (state * 0xC2B2AE35) & _MASK32
-    state ^= state >> 16
-    return state & 0x7FFFFFFF
+    # The last one to three bytes are mixed in like a word, but without the rotation after it.
+    for word in unpack(f"<{length >> 2}I", data[: length & ~3]):
+        block = (word * _C1) & _MASK32
+        state ^= (((block << 15) | (block >> 17)) * _C2) & _MASK32
+        state = ((((state << 13) | (state >> 19)) & _MASK32) * 5 + 0xE6546B64) & _MASK32
+    if length & 3:
+        block = (int.from_bytes(data[length & ~3 :], "little") * _C1) & _MASK32
+        state ^= (((block << 15) | (block >> 17)) * _C2) & _MASK32
+    state ^= length
+    state = ((state ^ (state >> 16)) * 0x85EBCA6B) & _MASK32
+    state = ((state ^ (state >> 13)) * 0xC2B2AE35) & _MASK32
+    return (state ^ (state >> 16)) & 0x7FFFFFFF
 
 
 STICKY_RANGE_SIZE = 65536

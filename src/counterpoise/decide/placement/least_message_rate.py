@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.decide.placement.strategy import Placement, known_candidates, nobody, pick
-from counterpoise.decide.plan import Rejection
+from counterpoise.decide.plan import Rejection, Rejections
 from counterpoise.load.view import ClusterView
 
 
@@ -40,9 +40,9 @@ class LeastLongTermMessageRate:
         rng: Random | None = None,
     ) -> Placement[None]:
         """Choose the candidate with the lowest score."""
-        names, rows, rejections = known_candidates(candidates, view)
+        names, rows, unknown = known_candidates(candidates, view)
         if not names:
-            return nobody(None, rejections)
+            return nobody(None, unknown)
         limit = options.overloaded_threshold_percentage / 100.0
         usage = view.weighted_usage(options.weights.modular)[rows]
         with np.errstate(all="ignore"):
@@ -52,23 +52,25 @@ class LeastLongTermMessageRate:
         admissible = tuple(names[i] for i in np.flatnonzero(score == least).tolist()) or tuple(
             names
         )
-        rejections += [
-            Rejection(
-                names[i],
-                "overloaded",
-                float(usage[i]) * 100,
-                options.overloaded_threshold_percentage,
-                "loadBalancerBrokerOverloadedThresholdPercentage",
-                "{subject} uses {value:.4g} %, above {limit} % ({setting})",
-            )
-            for i in np.flatnonzero(usage > limit).tolist()
-        ]
+
+        def explain() -> Iterator[Rejection]:
+            yield from unknown
+            for i in np.flatnonzero(usage > limit).tolist():
+                yield Rejection(
+                    names[i],
+                    "overloaded",
+                    float(usage[i]) * 100,
+                    options.overloaded_threshold_percentage,
+                    "loadBalancerBrokerOverloadedThresholdPercentage",
+                    "{subject} uses {value:.4g} %, above {limit} % ({setting})",
+                )
+
         if least == np.inf:
             rule = "all_overloaded"
             reason = f"all {len(names)} candidates are overloaded; any will do"
         else:
             rule, reason = "least_rate", f"{least:g} msg/s in the long run is the least"
-        return Placement(pick(admissible, rng), admissible, rule, reason, None, rejections)
+        return Placement(pick(admissible, rng), admissible, rule, reason, None, Rejections(explain))
 
     def forget(self, memory: None, active: Collection[str]) -> None:
         """Nothing to forget."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from random import Random
 from types import MappingProxyType
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 
 from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.decide.placement.strategy import Placement, known_candidates, nobody, pick
-from counterpoise.decide.plan import Rejection
+from counterpoise.decide.plan import Rejection, Rejections
 from counterpoise.load.rates import Floats, sum_in_order
 from counterpoise.load.view import ClusterView
 
@@ -48,9 +48,9 @@ class LeastResourceUsageWithWeight:
         rng: Random | None = None,
     ) -> Placement[UsageMemory]:
         """Choose a candidate clearly below the average, and smooth every candidate's usage."""
-        names, rows, rejections = known_candidates(candidates, view)
+        names, rows, unknown = known_candidates(candidates, view)
         if not names:
-            return nobody(memory, rejections)
+            return nobody(memory, unknown)
         usage = view.weighted_usage(options.weights.modular)[rows]
         traffic = view.broker.traffic
         fresh = (view.broker.bundle_count[rows] == 0) | (
@@ -65,7 +65,7 @@ class LeastResourceUsageWithWeight:
             chosen.rule,
             chosen.reason,
             MappingProxyType(remembered),
-            [*rejections, *chosen.rejections],
+            Rejections(lambda: (*unknown, *chosen.rejections)),
         )
 
     def forget(self, memory: UsageMemory, active: Collection[str]) -> UsageMemory:
@@ -138,22 +138,20 @@ def _below_average(
     admissible = tuple(names[i] for i in best)
     least = usage[best].min()
     ties = [names[i] for i in best if usage[i] == least]
-    rejections = [
-        Rejection(
-            names[i],
-            "not_below_average",
-            float(usage[i]) * 100,
-            percent - margin,
-            setting,
-            "{subject} uses {value:.4g} %, more than {limit:.4g} % ({setting} below the average)",
-        )
-        for i in np.flatnonzero(~below).tolist()
-    ]
+
+    def explain() -> Iterator[Rejection]:
+        sentence = "{subject} uses {value:.4g} %, more than {limit:.4g} % ({setting} below average)"
+        for i in np.flatnonzero(~below).tolist():
+            value = float(usage[i]) * 100
+            yield Rejection(
+                names[i], "not_below_average", value, percent - margin, setting, sentence
+            )
+
     return Placement(
         rng.choice(admissible) if rng else pick(ties, None),
         admissible,
         "below_average",
         f"at least {margin} points below the average of {percent:.4g} %",
         None,
-        rejections,
+        Rejections(explain),
     )

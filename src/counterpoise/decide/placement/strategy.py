@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any, Generic, Protocol, TypeVar
@@ -10,7 +10,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 
 from counterpoise.decide.placement.options import PlacementOptions
-from counterpoise.decide.plan import Rejection
+from counterpoise.decide.plan import Rejection, Rejections
 from counterpoise.load.rates import Indices
 from counterpoise.load.view import ClusterView
 
@@ -82,7 +82,7 @@ def nobody(memory: M, rejections: Sequence[Rejection] = ()) -> Placement[M]:
     """The answer when no candidate is left."""
     reason = (
         "none of the candidates has sent a load report"
-        if rejections
+        if len(rejections)
         else "there are no candidates to choose from"
     )
     return Placement(None, (), "no_candidates", reason, memory, rejections)
@@ -90,32 +90,24 @@ def nobody(memory: M, rejections: Sequence[Rejection] = ()) -> Placement[M]:
 
 def known_candidates(
     candidates: Sequence[str], view: ClusterView
-) -> tuple[list[str], Indices, list[Rejection]]:
+) -> tuple[list[str], Indices, Rejections]:
     """The candidates with load data, each once, their rows in the view, and why others are out.
 
     Pulsar 4.0.7 ends in a NullPointerException for a candidate without load data; here the
     candidate is left out and named.
     """
-    names: list[str] = []
-    rows: list[int] = []
-    unknown: list[Rejection] = []
-    for name in dict.fromkeys(candidates):
-        row = view.broker_index(name)
-        if row is None:
-            unknown.append(
-                Rejection(
-                    name,
-                    "no_load_data",
-                    None,
-                    None,
-                    "",
-                    "{subject} has no load report, so nothing is known about it",
-                )
-            )
-        else:
-            names.append(name)
-            rows.append(row)
-    return names, np.array(rows, dtype=np.intp), unknown
+    rows_by_name = dict(zip(view.brokers, range(len(view.brokers)), strict=True))
+    asked = dict.fromkeys(candidates)
+    names = [name for name in asked if name in rows_by_name]
+    rows = np.array([rows_by_name[name] for name in names], dtype=np.intp)
+
+    def explain() -> Iterator[Rejection]:
+        for name in asked:
+            if name not in rows_by_name:
+                sentence = "{subject} has no load report, so nothing is known about it"
+                yield Rejection(name, "no_load_data", None, None, "", sentence)
+
+    return names, rows, Rejections(explain)
 
 
 def pick(admissible: Sequence[str], rng: Random | None) -> str:

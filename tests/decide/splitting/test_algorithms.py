@@ -85,6 +85,7 @@ def test_one_topic_or_none_is_not_cut(chosen, topics):
     answer = chosen(SplitRequest(HALF, topics, [9]), SplitOptions())
     assert answer.boundaries == ()
     assert answer.rule == "too_few_topics"
+    assert ("one topic" if topics else "no topics") in answer.reason
 
 
 def test_positions_keep_what_lies_strictly_inside():
@@ -145,6 +146,25 @@ def test_flow_starts_at_the_limit_plus_the_difference(limit, splits):
     assert bool(answer.boundaries) is splits
     if not splits:
         assert answer.rule == "below_limits"
+
+
+def test_flow_exactly_at_the_limit_goes_on_and_finds_that_one_part_holds_all():
+    topics = flow_topics((10, 1000.0), (20, 1000.0))
+    options = SplitOptions(max_msg_rate=2000, flow_difference_percentage=0)
+    assert FLOW(SplitRequest(HALF, topics), options).rule == "one_part_holds_all"
+    below = SplitOptions(max_msg_rate=2001, flow_difference_percentage=0)
+    assert FLOW(SplitRequest(HALF, topics), below).rule == "below_limits"
+
+
+def test_flow_counts_both_ways():
+    megabyte = float(MEBIBYTE)
+    topics = [
+        TopicPoint(10, TopicLoad(1.0, 0.0, 3 * megabyte, 3 * megabyte)),
+        TopicPoint(20, TopicLoad(0.0, 1.0, 6 * megabyte, 0.0)),
+    ]
+    answer = FLOW(SplitRequest(HALF, topics), SplitOptions(max_bandwidth_mbytes=10))
+    assert answer.boundaries == (16,)
+    assert answer.reason.startswith("2 parts")
 
 
 def test_flow_separates_neighbours():

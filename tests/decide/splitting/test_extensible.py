@@ -170,7 +170,10 @@ def test_anything_but_one_boundary_inside_fails_and_is_tried_again(points):
 def test_what_cannot_be_cut_is_a_failure(bundle):
     made = rounds(4, {bundle: HOT})
     assert made.decisions == ()
-    assert [each.rule for each in made.rejections] == ["failure"]
+    [rejection] = made.rejections
+    assert rejection.rule == "failure"
+    assert "too narrow" in rejection.sentence
+    assert made.memory.hits == {}
 
 
 def test_a_namespace_nobody_knows_is_a_failure():

@@ -53,8 +53,8 @@ class LoadStoreView:
     updated_at: npt.NDArray[np.int64]
     top: tuple[TopBundles | None, ...]
     """Busiest bundles of each broker; None when it published none."""
-    available: frozenset[str]
-    """Registered brokers, with load data or not."""
+    unpublished: tuple[str, ...]
+    """Registered brokers without load data, by name."""
     recently_unloaded: frozenset[str]
     unloaded_brokers: Mapping[str, int]
     """When bundles last left or joined a broker (milliseconds)."""
@@ -86,7 +86,7 @@ class LoadStoreView:
             np.array([row.msg_throughput_ema for row in rows], dtype=np.float64),
             np.array([row.updated_at for row in rows], dtype=np.int64),
             tuple(None if record is None else _bundles(record) for record in records),
-            frozenset(names if available is None else available),
+            tuple(sorted(set(available or ()).difference(names))),
             frozenset(recently_unloaded or ()),
             dict(unloaded_brokers or {}),
             rules,

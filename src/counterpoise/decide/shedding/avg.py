@@ -1,7 +1,7 @@
 """AvgShedder (PIP-364): pair the busiest broker with the idlest, and move between the two."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
@@ -119,7 +119,7 @@ def _promise(
     keys = [load_key(view, decision.bundle) for decision in decisions]
     promised = {key: str(move.destination) for key, move in zip(keys, decisions, strict=True)}
     settled = [
-        move if move.destination == promised[key] else replace(move, destination=promised[key])
+        move if move.destination == promised[key] else move._replace(destination=promised[key])
         for key, move in zip(keys, decisions, strict=True)
     ]
     return settled, {**before, **promised}

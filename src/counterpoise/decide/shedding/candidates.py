@@ -9,6 +9,7 @@ from counterpoise.load.rates import Floats, Indices
 from counterpoise.load.view import ClusterView, Masks
 
 _INT64_MAX = np.iinfo(np.int64).max
+_SIGN = 63
 
 
 def ascending(values: Floats) -> Indices:
@@ -23,7 +24,7 @@ def ascending(values: Floats) -> Indices:
 def _comparable(values: Floats) -> npt.NDArray[np.int64]:
     """Integers that compare as the doubles do under ``Double.compare``."""
     bits = values.view(np.int64)
-    ordered = np.where(bits < 0, bits ^ _INT64_MAX, bits)
+    ordered = bits ^ ((bits >> _SIGN) & _INT64_MAX)
     ordered[np.isnan(values)] = _INT64_MAX
     return ordered
 

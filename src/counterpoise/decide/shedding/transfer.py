@@ -82,6 +82,12 @@ class TransferShedder:
     ) -> Plan[TransferMemory]:
         """Decide what moves; the time is the view's, ``now_ms`` and ``rng`` are not used."""
         del now_ms, rng
+        with np.errstate(all="ignore"):
+            return self._plan(view, memory, options)
+
+    def _plan(
+        self, view: LoadStoreView, memory: TransferMemory, options: TransferOptions
+    ) -> Plan[TransferMemory]:
         measured = measure(view, options)
         if measured.stop is not None:
             stop = measured.stop
@@ -118,7 +124,7 @@ class _Note:
 def _even_out(spread: Spread) -> tuple[list[Decision], list[_Note]]:
     """Pair after pair until the spread is fine, the limit is reached or the brokers run out."""
     view, options = spread.view, spread.options
-    decisions: dict[tuple[str, str, str | None, str], Decision] = {}
+    decisions: list[Decision] = []
     notes: list[_Note] = []
     sheds = 0
     while sheds < options.max_brokers_per_cycle and spread.least < spread.most:
@@ -127,52 +133,56 @@ def _even_out(spread: Spread) -> tuple[list[Decision], list[_Note]]:
             break
         most, least = spread.order[spread.most], spread.order[spread.least]
         spread.most -= 1
-        target = _target(view, most, least)
+        high, load = float(view.load[most]), float(view.load[least])
+        throughput = float(view.throughput[most])
+        target = _divide(throughput * ((high - load) / 2), high)
         top = view.top[most]
         if top is None or len(top) <= 1:
             notes.append(_Note(view.brokers[most], None if not top else 1, None, target))
             continue
         outcome = Pair(view, options, most, least, target).even_out()
         notes.append(_Note(view.brokers[most], len(top), outcome, target))
-        for decision in _decisions(spread, outcome, reason, target):
-            key = (decision.source, decision.bundle, decision.destination, decision.reason)
-            decisions.setdefault(key, decision)
+        decisions += _decisions(spread, outcome, reason, target)
         if outcome.marked > 0:
-            with np.errstate(all="ignore"):
-                load = (outcome.marked - outcome.gained) * view.load[most] / view.throughput[most]
+            moved = outcome.marked - outcome.gained
             sheds += 1
-            spread.moved(least, most, float(load))
-    return list(decisions.values()), notes
+            spread.moved(least, most, _divide(moved * high, throughput))
+    return decisions, notes
 
 
-def _target(view: LoadStoreView, most: int, least: int) -> float:
-    """Bytes/s to move so that the two brokers meet halfway; NaN without load."""
-    with np.errstate(all="ignore"):
-        half = (view.load[most] - view.load[least]) / 2
-        return float(view.throughput[most] * half / view.load[most])
+def _divide(left: float, right: float) -> float:
+    """Division as Java has it: by zero it gives NaN or an infinity."""
+    if right:
+        return left / right
+    return math.nan if not left or math.isnan(left) else math.copysign(math.inf, left)
 
 
-def _decisions(spread: Spread, outcome: Outcome, reason: str, target: float) -> Iterable[Decision]:
-    view, names = spread.view, spread.view.brokers
-    transfer = spread.options.transfer_enabled
-    figures = {"std": spread.std, "limit": spread.options.target_std, "target": target}
-    leaving = outcome.moves[-1].source if outcome.moves else -1
-    for move in outcome.moves:
-        yield Decision(
-            Kind.TRANSFER if transfer else Kind.UNLOAD,
-            move.bundle,
-            names[move.source],
-            names[move.destination] if transfer else None,
-            reason,
-            BECAUSE_MOVED if move.source == leaving else BECAUSE_RETURNED,
-            {
-                **figures,
-                "throughput": move.throughput,
-                "load": float(view.load[move.source]),
-                "other": names[move.destination],
-                "otherLoad": float(view.load[move.destination]),
-            },
-        )
+def _decisions(spread: Spread, outcome: Outcome, reason: str, target: float) -> list[Decision]:
+    """The moves of one pair; one that the lists hold twice is decided once, as in Java's set."""
+    moves = outcome.moves
+    if not moves:
+        return []
+    view, transfer = spread.view, spread.options.transfer_enabled
+    most, least = moves[-1].source, moves[-1].destination
+    kind = Kind.TRANSFER if transfer else Kind.UNLOAD
+    ends = {}
+    for source, to, template in ((most, least, BECAUSE_MOVED), (least, most, BECAUSE_RETURNED)):
+        figures = {
+            "std": spread.std,
+            "limit": spread.options.target_std,
+            "target": target,
+            "load": float(view.load[source]),
+            "other": view.brokers[to],
+            "otherLoad": float(view.load[to]),
+        }
+        destination = view.brokers[to] if transfer else None
+        ends[source] = (view.brokers[source], destination, template, figures)
+    made = []
+    for bundle, source, _, throughput in {(m.bundle, m.source): m for m in moves}.values():
+        name, destination, template, figures = ends[source]
+        figures = {**figures, "throughput": throughput}
+        made.append(Decision(kind, bundle, name, destination, reason, template, figures))
+    return made
 
 
 def _reasons(notes: list[_Note]) -> Iterable[Rejection]:

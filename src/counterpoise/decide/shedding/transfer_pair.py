@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from counterpoise.decide.shedding.transfer_options import TransferOptions
-from counterpoise.load.store_view import LoadStoreView
+from counterpoise.load.store_view import NO_RULES, LoadStoreView
 
 SWAP_CEILING: Final = 0.75
 """A swap must bring the busier broker below this share of its traffic (a constant in Pulsar)."""
@@ -55,8 +55,9 @@ class Pair:
         bundles = view.top[self.most] or ()
         returns = iter(view.top[self.least] or ())
         remaining = len(bundles)
+        bound = view.rules != NO_RULES or bool(view.recently_unloaded)
         for name, throughput in bundles:
-            if why := self._unmovable(name):
+            if bound and (why := self._unmovable(name)):
                 outcome.skip(why)
                 continue
             if remaining <= 1:
@@ -65,19 +66,18 @@ class Pair:
             if throughput == 0:
                 outcome.skip("idle")
                 continue
-            back: list[Move] = []
             if outcome.marked - outcome.gained + throughput > self.target:
-                swap = self._swap(throughput, outcome, returns)
-                if swap is None:
+                back = self._swap(throughput, outcome, returns)
+                if back is None:
                     outcome.skip("too big")
                     break
-                back = swap
-            if self.options.debug_mode:
-                # Pulsar adds this up inside a block meant for logging, so without debug mode what
-                # comes back never counts.
-                for move in back:
-                    outcome.gained += move.throughput
-            outcome.moves += [*back, Move(name, self.most, self.least, throughput)]
+                outcome.moves += back
+                if self.options.debug_mode:
+                    # Pulsar adds this up inside a block meant for logging, so without debug mode
+                    # what comes back never counts.
+                    for move in back:
+                        outcome.gained += move.throughput
+            outcome.moves.append(Move(name, self.most, self.least, throughput))
             outcome.marked += throughput
             remaining -= 1
         return outcome

@@ -4,8 +4,6 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
-
 from counterpoise.decide.shedding.candidates import ascending
 from counterpoise.decide.shedding.transfer_options import TransferOptions
 from counterpoise.load.rates import sum_in_order
@@ -55,20 +53,18 @@ def measure(view: LoadStoreView, options: TransferOptions) -> Measured:
             stop = Stop("CoolDown", broker, elapsed / 1000, float(options.shedding_delay_s))
             return Measured(cooled=tuple(cooled), stop=stop)
         cooled.append(broker)
-    loads = view.load[fresh]
+    loads = view.load if fresh.all() else view.load[fresh]
     made = Measured(0.0, 0.0, len(loads), tuple(cooled))
-    missing = view.available.difference(view.brokers)
     if not len(loads) and len(view.brokers):
         age = float((view.now_ms - view.updated_at).min()) / 1000
         made.stop = Stop("OutDatedData", "cluster", age, float(options.load_data_ttl_s))
     elif not len(loads):
         made.stop = Stop("NoBrokers", "cluster", 0.0, 1.0)
-    elif missing:
-        made.stop = Stop("NoLoadData", min(missing), float(len(missing)), 0.0)
+    elif view.unpublished:
+        made.stop = Stop("NoLoadData", view.unpublished[0], float(len(view.unpublished)), 0.0)
     else:
-        with np.errstate(all="ignore"):
-            made.total = sum_in_order(loads)
-            made.squares = sum_in_order(loads * loads)
+        made.total = sum_in_order(loads)
+        made.squares = sum_in_order(loads * loads)
     return made
 
 
@@ -108,9 +104,10 @@ class Spread:
     def underloaded(self) -> bool:
         """Whether the least loaded broker is far below the average, in load or in traffic."""
         least, most = self.order[self.least], self.order[self.most]
-        idle_load = self.view.load[least] < self.average * self.margin
+        if self.view.load[least] < self.average * self.margin:
+            return True
         averages = self.view.throughput_average
-        return bool(idle_load or averages[least] < averages[most] * self.margin)
+        return bool(averages[least] < averages[most] * self.margin)
 
     def overloaded(self) -> bool:
         """Whether the most loaded broker is above the limit and far above the average."""

@@ -1,5 +1,6 @@
 """A cluster, and a small HTTP client that shows redirects instead of hiding them."""
 
+import contextlib
 import json
 import urllib.error
 import urllib.request
@@ -100,7 +101,8 @@ def connect(cluster: Cluster) -> Iterator[Callable[[], pulsar.Client]]:
 
     yield make
     for each in clients:
-        each.close()
+        with contextlib.suppress(pulsar.AlreadyClosed):
+            each.close()
 
 
 @pytest.fixture

@@ -61,7 +61,7 @@ def test_metrics_are_gauges_with_the_cluster_first(
         assert found["name"] in typed
         assert found["labels"].startswith('cluster="standalone"')
         float(found["value"])
-    assert {"pulsar_lb_cpu_usage", "pulsar_lb_bandwidth_in_usage", "pulsar_topics_count"} <= typed
+    assert {"pulsar_lb_cpu_usage", "pulsar_lb_bandwidth_in_usage", "pulsar_rate_in"} <= typed
     assert f'topic="persistent://{namespace}/say \\"x\\""' in text
 
 

@@ -51,6 +51,17 @@ def test_pulsars_defaults_have_the_trap_that_changed_them():
     assert "even-distribution-decides" in {each.rule for each in look("")}
 
 
+def test_a_default_that_is_written_out_changes_nothing():
+    """The broker.conf that Pulsar ships names every setting at its default."""
+    lines = []
+    for name, entry in table().items():
+        default = entry.option.default
+        text = ",".join(default) if isinstance(default, tuple) else str(default)
+        lines.append(f"{name}={'' if default is None else text}")
+    stock = "\n".join(lines)
+    assert [each.rule for each in look(stock, 4)] == [each.rule for each in look("", 4)]
+
+
 TRAPS = [
     ("loadManagerClassName=com.acme.Nothing", "load-manager-falls-back"),
     ("loadManagerClassName=", "load-manager-falls-back"),
@@ -109,7 +120,7 @@ TRAPS = [
     ),
     ("flowOrQpsDifferenceThresholdPercentage=20", "flow-works-only-as-default"),
     ("defaultNumberOfNamespaceBundles=128", "never-splits"),
-    ("loadBalancerEnabled=false\nloadBalancerSheddingEnabled=true", "balancing-off"),
+    (f"loadBalancerEnabled=false\n{SHEDDER}={IMPL}OverloadShedder", "balancing-off"),
     (f"loadBalancerSheddingEnabled=false\n{SHEDDER}={IMPL}OverloadShedder", "shedding-off"),
     ("loadBalancerSheddingGracePeriodMinutes=0", "no-grace"),
     ("loadBalancerHostUsageCheckIntervalMinutes=5", "rounds-outrun-reports"),
@@ -136,7 +147,7 @@ def test_a_trap_is_a_problem(text, rule):
     ("text", "rule"),
     [
         ("loadBalancerBandwithInResourceWeight=0.5", "legacy-weight-spelling"),
-        ("loadBalancerPlacementStrategy=leastLoadedServer", "deprecated-name"),
+        ("loadBalancerPlacementStrategy=weightedRandomSelection", "deprecated-name"),
         ("brokerPublisherThrottlingTickTimeMillis=1", "ignored-name"),
         ("loadBalancerAutoUnloadSplitBundlesEnabled=false", "split-stays"),
         ("preferLaterVersions=true", "later-versions-take-all"),

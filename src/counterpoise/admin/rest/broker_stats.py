@@ -36,9 +36,9 @@ async def topics(request: web.Request) -> web.Response:
     broker = broker_of(request)
     told: dict[str, dict[str, dict[str, dict[str, Json]]]] = {}
     for name, topic in sorted(broker.topics.loaded.items()):
-        bundle = broker.namespaces.bundle_of(name)
-        bundles = told.setdefault(str(bundle.namespace), {})
-        domains = bundles.setdefault(str(bundle.range), {})
+        found = await broker.namespaces.bundles(name.namespace_name)
+        bundles = told.setdefault(str(name.namespace_name), {})
+        domains = bundles.setdefault(str(found.bundle_of(name).range), {})
         domains.setdefault(name.domain, {})[str(name)] = broker_topic_json(topic, broker.id)
     return answer(told)
 

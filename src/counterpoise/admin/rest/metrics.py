@@ -51,16 +51,16 @@ def figures(broker: Broker) -> Iterator[Figure]:
     report = broker.load_report()
     cluster = ("cluster", broker.config.cluster_name)
     for name, value in (
-        ("pulsar_topics_count", report.num_topics),
-        ("pulsar_subscriptions_count", _subscriptions(broker)),
-        ("pulsar_producers_count", report.num_producers),
-        ("pulsar_consumers_count", report.num_consumers),
-        ("pulsar_rate_in", report.msg_rate_in),
-        ("pulsar_rate_out", report.msg_rate_out),
-        ("pulsar_throughput_in", report.msg_throughput_in),
-        ("pulsar_throughput_out", report.msg_throughput_out),
+        ("pulsar_broker_topics_count", report.num_topics),
+        ("pulsar_broker_subscriptions_count", _subscriptions(broker)),
+        ("pulsar_broker_producers_count", report.num_producers),
+        ("pulsar_broker_consumers_count", report.num_consumers),
+        ("pulsar_broker_rate_in", report.msg_rate_in),
+        ("pulsar_broker_rate_out", report.msg_rate_out),
+        ("pulsar_broker_throughput_in", report.msg_throughput_in),
+        ("pulsar_broker_throughput_out", report.msg_throughput_out),
     ):
-        yield Figure(f"{name.replace('pulsar_', 'pulsar_broker_', 1)}", (cluster,), float(value))
+        yield Figure(name, (cluster,), float(value))
     host = ("broker", broker.config.advertised_address)
     load = (cluster, host, ("metric", "loadBalancing"))
     for name, usage in (
@@ -89,14 +89,15 @@ def figures(broker: Broker) -> Iterator[Figure]:
 def _topic_figures(broker: Broker, cluster: tuple[str, str]) -> Iterator[Figure]:
     for name, topic in sorted(broker.topics.loaded.items()):
         labels = (cluster, ("namespace", str(name.namespace_name)), ("topic", str(name)))
-        out = [each.meter for each in topic.subscriptions.values()]
         for what, value in (
             ("pulsar_rate_in", topic.meter_in.rate),
-            ("pulsar_rate_out", sum(each.rate for each in out)),
+            ("pulsar_rate_out", topic.meter_out.rate),
             ("pulsar_throughput_in", topic.meter_in.byte_rate),
-            ("pulsar_throughput_out", sum(each.byte_rate for each in out)),
+            ("pulsar_throughput_out", topic.meter_out.byte_rate),
             ("pulsar_in_messages_total", topic.meter_in.messages),
             ("pulsar_in_bytes_total", topic.meter_in.bytes),
+            ("pulsar_out_messages_total", topic.meter_out.messages),
+            ("pulsar_out_bytes_total", topic.meter_out.bytes),
             ("pulsar_producers_count", len(topic.producers.all())),
             ("pulsar_subscriptions_count", len(topic.subscriptions)),
             ("pulsar_msg_backlog", sum(each.backlog for each in topic.subscriptions.values())),

@@ -114,7 +114,7 @@ def algorithm(setup: Setup) -> Iterator[Finding]:
 
 def flow_not_default(setup: Setup) -> Iterator[Finding]:
     """Splits by flow that can only fail."""
-    if setup.get(_ALGORITHM) == _FLOW or not setup.given(_DIFFERENCE):
+    if setup.get(_ALGORITHM) == _FLOW or not setup.changed(_DIFFERENCE):
         return
     yield Finding(
         "flow-works-only-as-default",

@@ -67,7 +67,7 @@ def repeated(setup: Setup) -> Iterator[Finding]:
 def deprecated(setup: Setup) -> Iterator[Finding]:
     """Names that do nothing any more."""
     for name, entry in table().items():
-        if not setup.given(name):
+        if not setup.changed(name):
             continue
         if entry.option.deprecated and not name.endswith("ResourceWeight"):
             why = entry.option.why[:1].upper() + entry.option.why[1:] + "."

@@ -77,6 +77,13 @@ class Setup:
         """Whether somebody set it, to whatever."""
         return bool(self.properties.values.get(name, "").strip())
 
+    def changed(self, name: str) -> bool:
+        """Whether somebody set it to something else than the default.
+
+        The broker.conf that Pulsar ships names nearly every setting at its default.
+        """
+        return self.given(name) and self.get(name) != table()[name].option.default
+
     def show(self, *names: str) -> dict[str, Shown]:
         """Values with where they come from, for a finding."""
         return {name: self._shown(name) for name in names}

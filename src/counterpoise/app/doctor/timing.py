@@ -9,7 +9,6 @@ from counterpoise.app.doctor.setup import MANAGER, SHEDDER, Setup
 
 _ENABLED = "loadBalancerEnabled"
 _SHEDDING = "loadBalancerSheddingEnabled"
-_SPLITTING = "loadBalancerAutoBundleSplitEnabled"
 _INTERVAL = "loadBalancerSheddingIntervalMinutes"
 _GRACE = "loadBalancerSheddingGracePeriodMinutes"
 _HOST = "loadBalancerHostUsageCheckIntervalMinutes"
@@ -28,7 +27,7 @@ _WORST_DEVIATION = 0.5
 def switched_off(setup: Setup) -> Iterator[Finding]:
     """Settings that another one switches off."""
     if not setup.get(_ENABLED):
-        asked = [name for name in (_SHEDDING, _SPLITTING) if setup.given(name) and setup.get(name)]
+        asked = [SHEDDER] if setup.changed(SHEDDER) else []
         yield Finding(
             "balancing-off",
             Severity.PROBLEM if asked else Severity.ADVICE,
@@ -38,7 +37,7 @@ def switched_off(setup: Setup) -> Iterator[Finding]:
             {_ENABLED: "true"},
         )
     elif not setup.get(_SHEDDING):
-        asked = [SHEDDER] if setup.given(SHEDDER) else []
+        asked = [SHEDDER] if setup.changed(SHEDDER) else []
         yield Finding(
             "shedding-off",
             Severity.PROBLEM if asked else Severity.ADVICE,

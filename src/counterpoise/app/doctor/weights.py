@@ -39,10 +39,10 @@ def memory(setup: Setup) -> Iterator[Finding]:
 def spelling(setup: Setup) -> Iterator[Finding]:
     """The two spellings of the bandwidth weights."""
     for right, wrong in _PAIRS:
-        if not setup.given(wrong):
-            continue
         fixed = setup.number(right)
         legacy = setup.number(wrong)
+        if legacy == 1.0:
+            continue
         contradicts = setup.given(right) and fixed != legacy
         wins = legacy if fixed == 1.0 else fixed
         yield Finding(

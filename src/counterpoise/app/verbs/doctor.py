@@ -92,7 +92,7 @@ def _report(what: str, findings: Sequence[Finding], unknown: Sequence[str]) -> s
     parts = [head, *(_paragraph(finding) for finding in findings)]
     if unknown:
         names = fill(", ".join(unknown), _WIDTH, initial_indent="  ", subsequent_indent="  ")
-        parts.append(f"Not Pulsar's, and left alone:\n{names}\n")
+        parts.append(f"Read by no broker of Pulsar 4.0, and left alone:\n{names}\n")
     return "\n".join(parts)
 
 

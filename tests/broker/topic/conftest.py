@@ -41,7 +41,7 @@ class Wire:
 
     def __init__(self) -> None:
         self.writable = True
-        self.receipts: list[tuple[int, int, int, int, int]] = []
+        self.receipted: list[tuple[int, int, int, int, int]] = []
         self.errors: list[tuple[int, int, BrokerError]] = []
         self.deliveries: list[tuple[int, Delivery]] = []
         self.closed_producers: list[tuple[int, str | None]] = []
@@ -51,8 +51,18 @@ class Wire:
         self._changed = asyncio.Event()
 
     def receipt(self, *receipt: int) -> None:
-        self.receipts.append(receipt)  # type: ignore[arg-type]
+        self.receipted.append(receipt)  # type: ignore[arg-type]
         self._changed.set()
+
+    def receipts(
+        self,
+        producer_id: int,
+        ledger_id: int,
+        first_entry_id: int,
+        published: Sequence[tuple[object, int, int]],
+    ) -> None:
+        for entry_id, (_, sequence_id, highest) in enumerate(published, first_entry_id):
+            self.receipt(producer_id, sequence_id, highest, ledger_id, entry_id)
 
     def send_error(self, producer_id: int, sequence_id: int, error: BrokerError) -> None:
         self.errors.append((producer_id, sequence_id, error))
@@ -170,10 +180,10 @@ class World:
 
     async def publish(self, producer: Producer, *payloads: object, **metadata: object) -> None:
         """Publish and wait for the receipts."""
-        wanted = len(self.wire.receipts) + len(payloads)
+        wanted = len(self.wire.receipted) + len(payloads)
         for number, body in enumerate(payloads):
             producer.publish(number, number, 1, entry(body, **metadata))
-        await self.wire.until(lambda: len(self.wire.receipts) == wanted)
+        await self.wire.until(lambda: len(self.wire.receipted) == wanted)
 
 
 @pytest.fixture

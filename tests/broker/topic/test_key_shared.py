@@ -18,11 +18,11 @@ KEYED = SubscriptionType.Key_Shared
 
 
 async def publish_keys(world: World, producer: object, keys: str) -> None:
-    wanted = len(world.wire.receipts) + len(keys)
+    wanted = len(world.wire.receipted) + len(keys)
     for number, key in enumerate(keys):
         body = entry(f"{key}{wanted - len(keys) + number}", partition_key=key)
         producer.publish(number, number, 1, body)  # type: ignore[attr-defined]
-    await world.wire.until(lambda: len(world.wire.receipts) == wanted)
+    await world.wire.until(lambda: len(world.wire.receipted) == wanted)
 
 
 async def test_a_key_has_one_consumer(world: World) -> None:
@@ -152,7 +152,7 @@ async def tell(script: list[tuple[str, int]]) -> None:
             body = entry(f"{key}{story.published:011d}", partition_key=key)
             producer.publish(story.published, story.published, 1, body)
             story.published += 1
-            await world.wire.until(lambda: len(world.wire.receipts) == story.published)
+            await world.wire.until(lambda: len(world.wire.receipted) == story.published)
         elif story.consumers:
             consumer = story.consumers[n % len(story.consumers)]
             if what == "leave":

@@ -25,6 +25,19 @@ from tests.broker.topic.conftest import Everything, Wire, entry, payload
 NAME = TopicName.parse("persistent://t/n/moving")
 
 
+class Settling(Everything):
+    """Owns everything once a former owner is done."""
+
+    def __init__(self, after: asyncio.Future[int] | None) -> None:
+        super().__init__()
+        self.after = after
+
+    async def settle(self, topic: TopicName) -> None:
+        if self.after is not None:
+            await self.after
+        await super().settle(topic)
+
+
 class Cluster:
     """Brokers over one directory; ``here`` is the one that owns the topic."""
 
@@ -33,18 +46,20 @@ class Cluster:
         self.stores: list[FileLedgerStore] = []
         self.begin()
 
-    def begin(self) -> None:
+    def begin(self, after: asyncio.Future[int] | None = None) -> None:
         self.stores.append(FileLedgerStore(self.root, ledger_bytes=4_000))
-        self.world = Everything()
+        self.world = Settling(after)
         self.here = TopicRegistry(self.stores[-1], self.world, self.world, owner="a broker")
 
     async def move(self) -> None:
         """Unload in order, then go on elsewhere."""
         bundle = self.world.bundle_of(NAME)
         self.world.refused.add(bundle)
-        former, quiesced = self.here, await self.here.quiesce_bundle(bundle)
-        self.begin()
-        former.disconnect(quiesced, "pulsar://next")
+        former = self.here
+        leaving = asyncio.ensure_future(former.unload_bundle(bundle, "pulsar://next"))
+        # Clients come before the former owner is done, as they do when they are sent straight on.
+        self.begin(after=leaving)
+        await leaving
 
     async def steal(self) -> None:
         """Go on elsewhere though the former owner still believes it is one."""
@@ -88,10 +103,16 @@ class Client(Wire):
             except BrokerError:
                 await asyncio.sleep(0)
 
-    def receipt(self, *receipt: int) -> None:
-        number = receipt[1]
-        self.receipted.append(number)
-        self.unreceipted.pop(number, None)
+    def receipts(
+        self,
+        producer_id: int,
+        ledger_id: int,
+        first_entry_id: int,
+        published: Sequence[tuple[object, int, int]],
+    ) -> None:
+        for _, number, _ in published:
+            self.receipted.append(number)
+            self.unreceipted.pop(number, None)
 
     def close_producer(self, producer_id: int, url: str | None) -> None:
         self.producer = None

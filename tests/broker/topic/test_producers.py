@@ -54,7 +54,7 @@ async def test_fencing_throws_the_others_out(world: World) -> None:
     assert world.wire.closed_producers == [(shared.producer_id, None)]
     shared.publish(0, 0, 1, entry("ignored"))
     await world.publish(usurper, "taken")
-    assert [r[0] for r in world.wire.receipts] == [usurper.producer_id]
+    assert [r[0] for r in world.wire.receipted] == [usurper.producer_id]
     shared.close()
 
 

@@ -14,8 +14,8 @@ EXCLUSIVE, SHARED = SubscriptionType.Exclusive, SubscriptionType.Shared
 async def test_receipts_come_in_order_with_positions(world: World) -> None:
     producer = await world.producer()
     await world.publish(producer, "a", "b", "c")
-    ledger = world.wire.receipts[0][3]
-    assert world.wire.receipts == [(producer.producer_id, n, n, ledger, n) for n in range(3)]
+    ledger = world.wire.receipted[0][3]
+    assert world.wire.receipted == [(producer.producer_id, n, n, ledger, n) for n in range(3)]
 
 
 @pytest.mark.parametrize("kind", list(SubscriptionType))
@@ -54,7 +54,7 @@ async def test_a_batch_costs_as_many_permits_as_it_holds_messages(
     producer = await world.producer()
     producer.publish(0, 9, 10, entry("batch"))
     producer.publish(10, 10, 1, entry("single"))
-    await world.wire.until(lambda: len(world.wire.receipts) == 2)
+    await world.wire.until(lambda: len(world.wire.receipted) == 2)
     consumer = await world.consumer(kind, permits=4)
     assert world.wire.payloads(consumer) == ["batch"]
     assert consumer.permits == -6
@@ -101,7 +101,7 @@ async def test_a_cumulative_ack_takes_all_before_it(world: World) -> None:
 async def test_a_batch_is_acknowledged_with_its_last_index(world: World) -> None:
     producer = await world.producer()
     producer.publish(0, 2, 3, entry("batch"))
-    await world.wire.until(lambda: len(world.wire.receipts) == 1)
+    await world.wire.until(lambda: len(world.wire.receipted) == 1)
     consumer = await world.consumer(SHARED)
     ledger, entry_id, _ = world.wire.ids(consumer)[0]
     consumer.ack_individual([(ledger, entry_id, (0b101,))])
@@ -167,7 +167,7 @@ async def test_unloading_keeps_everything_that_was_acknowledged(world: World) ->
     bundle = world.cluster.bundle_of(world.name)
     world.cluster.refused.add(bundle)
     assert await world.registry.unload_bundle(bundle, "pulsar://next:6650") == 1
-    assert world.wire.receipts[-1][1] == 4
+    assert world.wire.receipted[-1][1] == 4
     assert world.wire.closed_producers == [(producer.producer_id, "pulsar://next:6650")]
     assert world.wire.closed_consumers == [(consumer.consumer_id, "pulsar://next:6650")]
     with pytest.raises(BrokerError) as refused:
@@ -186,5 +186,5 @@ async def test_a_fenced_owner_gives_no_receipt_and_lets_its_clients_go(world: Wo
     await other.get(world.name)
     producer.publish(0, 0, 1, entry("lost"))
     await world.wire.until(lambda: bool(world.wire.closed_producers))
-    assert world.wire.receipts == []
+    assert world.wire.receipted == []
     assert world.name not in world.registry.loaded

@@ -51,7 +51,7 @@ async def test_seek_to_a_time(world: World, when: int, left: str) -> None:
 
 async def test_a_reader_starts_at_its_message_and_leaves_nothing(world: World) -> None:
     await world.publish(await world.producer(), *"abcd")
-    ledger = world.wire.receipts[0][3]
+    ledger = world.wire.receipted[0][3]
     reader = await world.consumer(durable=False, start_message_id=Position(ledger, 1))
     assert world.wire.payloads(reader) == ["b", "c", "d"]
     topic = await world.topic()
@@ -100,7 +100,7 @@ async def test_the_last_message_id(world: World) -> None:
     assert consumer.last_message_id()[0].entry_id == -1
     await world.publish(await world.producer(), *"abc")
     last, mark = consumer.last_message_id()
-    assert last == world.wire.receipts[-1][3:]
+    assert last == world.wire.receipted[-1][3:]
     consumer.ack_cumulative(*world.wire.ids(consumer)[1][:2])
     assert consumer.last_message_id()[1].entry_id == 1
     assert mark.entry_id == -1

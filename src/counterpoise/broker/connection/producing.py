@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -12,7 +12,7 @@ from counterpoise.broker.errors import BrokerError
 from counterpoise.broker.topic.faces import AccessMode, ProducerRequest
 from counterpoise.broker.topic.producer import Producer
 from counterpoise.wire import encode, encode_peers
-from counterpoise.wire.dispatch import send_receipt
+from counterpoise.wire.dispatch import send_receipt, send_receipts
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.events import CloseProducer, OpenProducer, Send, SendRefused
 from counterpoise.wire.states import Turn
@@ -166,21 +166,32 @@ class Producing:
         self._link.outbox.write(
             send_receipt(producer_id, sequence_id, highest_sequence_id, ledger_id, entry_id)
         )
-        self._answered(producer_id)
+        self._answered(producer_id, 1)
+
+    def receipts(
+        self,
+        producer_id: int,
+        ledger_id: int,
+        first_entry_id: int,
+        published: Sequence[tuple[object, int, int]],
+    ) -> None:
+        """Entries are stored, one after the other."""
+        self._link.outbox.write(send_receipts(producer_id, ledger_id, first_entry_id, published))
+        self._answered(producer_id, len(published))
 
     def send_error(self, producer_id: int, sequence_id: int, error: BrokerError) -> None:
         """An entry was refused."""
         self._link.outbox.write(
             encode_peers.send_error(producer_id, sequence_id, error.code, error.message)
         )
-        self._answered(producer_id)
+        self._answered(producer_id, 1)
 
-    def _answered(self, producer_id: int) -> None:
+    def _answered(self, producer_id: int, count: int) -> None:
         attached = self._attached.get(producer_id)
         if attached is None:
             return
-        attached.pending -= 1
-        self._release(1)
+        attached.pending -= count
+        self._release(count)
         if attached.close_request is not None and not attached.pending:
             self._end(producer_id, attached)
 

@@ -116,6 +116,18 @@ class ProducerSink(Protocol):
     ) -> None:
         """The entry is stored; (-1, -1) when a non-persistent topic dropped it."""
 
+    def receipts(
+        self,
+        producer_id: int,
+        ledger_id: int,
+        first_entry_id: int,
+        published: Sequence[tuple[object, int, int]],
+    ) -> None:
+        """A run of entries is stored, one after the other.
+
+        Of each the second and third value are its sequence id and highest sequence id.
+        """
+
     def send_error(self, producer_id: int, sequence_id: int, error: BrokerError) -> None:
         """The entry was refused and is not stored."""
 

@@ -72,9 +72,11 @@ class NonPersistentTopic(Topic):
         """There is none."""
         return _NOTHING.position(-1)
 
-    async def quiesce(self) -> None:
-        """Take and deliver nothing more."""
-        self.closing = True
+    async def _drain(self) -> None:
+        """Receipts are sent at once."""
+
+    async def _close_storage(self) -> None:
+        """Nothing is stored."""
 
 
 def _new_dispatcher(

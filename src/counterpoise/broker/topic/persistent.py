@@ -72,13 +72,21 @@ class PersistentTopic(Topic):
 
     def committed(self, group: Group[Published]) -> None:
         """Send receipts, then deliver (the log calls this)."""
-        ledger_id, entry_id = group.ledger_id, group.first_entry
-        for producer, sequence_id, highest in group.contexts:
+        contexts = group.contexts
+        begin, count = 0, len(contexts)
+        while begin < count:
+            producer = contexts[begin][0]
+            end = begin + 1
+            while end < count and contexts[end][0] is producer:
+                end += 1
             if not producer.closed:
-                producer.sink.receipt(
-                    producer.producer_id, sequence_id, highest, ledger_id, entry_id
+                producer.sink.receipts(
+                    producer.producer_id,
+                    group.ledger_id,
+                    group.first_entry + begin,
+                    contexts[begin:end],
                 )
-            entry_id += 1
+            begin = end
         meter = self.meter_in
         meter.messages += sum(group.messages)
         meter.bytes += group.size
@@ -188,17 +196,18 @@ class PersistentTopic(Topic):
         """Position of the last entry; entry -1 when the topic has none."""
         return self.log.position(self.log.end - 1)
 
-    async def quiesce(self) -> None:
-        """Take and deliver nothing more, let receipts out, save every cursor, close the log."""
-        self.closing = True
-        for subscription in self._subscriptions.values():
-            subscription.stop()
+    async def _drain(self) -> None:
         try:
             await self.log.flush()
-            # Acknowledgements that arrived meanwhile are in what is saved now.
-            for subscription in self._subscriptions.values():
-                subscription.save()
-                subscription.close()
+        except StorageError:
+            _log.exception("%s: its last commits", self.name)
+
+    async def _close_storage(self) -> None:
+        # Acknowledgements that arrived until now are in what is saved.
+        for subscription in self._subscriptions.values():
+            subscription.save()
+            subscription.close()
+        try:
             await self.log.close()
         except StorageError:
             _log.exception("%s: closing its log", self.name)

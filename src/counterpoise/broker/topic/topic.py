@@ -102,21 +102,52 @@ class Topic(ABC):
         for subscription in self.subscriptions.values():
             subscription.sample(now)
 
-    @abstractmethod
-    async def quiesce(self) -> None:
-        """Take and deliver nothing more, let receipts out, save every cursor, close the log.
+    async def leave(self, assigned_broker_url: str | None) -> None:
+        """Close this topic so that its next owner finds all that was acknowledged.
 
-        Clients stay attached: `disconnect` sends them on once the next owner is ready.
+        Takes and delivers nothing more, lets receipts out, saves every cursor, closes the log.
+        Clients are told to reconnect: right away when it is known whereto, so that they connect
+        while the cursors are being saved and wait there, or else at the end.
+
+        Consumers are told first: from then on a client keeps its acknowledgements for the next
+        owner instead of sending them to one that can save no more.
         """
+        self.closing = True
+        for subscription in list(self.subscriptions.values()):
+            subscription.stop()
+        if assigned_broker_url is not None:
+            self._close_consumers(assigned_broker_url)
+        await self._drain()
+        if assigned_broker_url is not None:
+            self._close_producers(assigned_broker_url)
+        await self._close_storage()
+        self.disconnect(assigned_broker_url)
+
+    @abstractmethod
+    async def _drain(self) -> None:
+        """Wait until every receipt is out."""
+
+    @abstractmethod
+    async def _close_storage(self) -> None:
+        """Save every cursor and close the log."""
 
     def disconnect(self, assigned_broker_url: str | None) -> None:
-        """Tell every client to reconnect, to the given broker if it is known."""
+        """Tell every client that is still attached to reconnect, at once."""
         self.closing = True
-        for producer in self.producers.all():
-            producer.closed = True
-            producer.sink.close_producer(producer.producer_id, assigned_broker_url)
-        for subscription in list(self.subscriptions.values()):
+        self._close_producers(assigned_broker_url)
+        self._close_consumers(assigned_broker_url)
+        for subscription in self.subscriptions.values():
             subscription.close()
+
+    def _close_producers(self, assigned_broker_url: str | None) -> None:
+        for producer in self.producers.all():
+            if not producer.closed:
+                producer.closed = True
+                producer.sink.close_producer(producer.producer_id, assigned_broker_url)
+
+    def _close_consumers(self, assigned_broker_url: str | None) -> None:
+        for subscription in list(self.subscriptions.values()):
             for consumer in list(subscription.consumers):
-                consumer.closed = True
-                consumer.sink.close_consumer(consumer.consumer_id, assigned_broker_url)
+                if not consumer.closed:
+                    consumer.closed = True
+                    consumer.sink.close_consumer(consumer.consumer_id, assigned_broker_url)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import logging
 import secrets
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from counterpoise.broker.errors import BrokerError
@@ -20,13 +20,10 @@ from counterpoise.names.topic import TopicName
 from counterpoise.storage.port import LedgerStore, StorageError
 from counterpoise.wire.errors import ServerError
 
+UNLOAD_TIMEOUT_S = 60.0
+"""Patience with the topics of a bundle (``namespaceBundleUnloadingTimeoutMs``)."""
 
-@dataclass(frozen=True, slots=True)
-class Quiesced:
-    """A bundle's topics after `TopicRegistry.quiesce_bundle`: closed, clients still attached."""
-
-    bundle: BundleName
-    topics: tuple[Topic, ...]
+_log = logging.getLogger(__name__)
 
 
 class TopicRegistry:
@@ -108,7 +105,7 @@ class TopicRegistry:
         if not self._ownership.owns(name):
             # The bundle went away while the log was opened. Its next owner has fenced this log,
             # or is about to.
-            await topic.quiesce()
+            await topic.leave(None)
             self._check_owned(name)
         self._topics[name] = topic
         return topic
@@ -125,43 +122,48 @@ class TopicRegistry:
 
     def _lost(self, topic: PersistentTopic, error: StorageError) -> None:
         """A topic's log was fenced or broke: let its clients look for its owner."""
-        if self._topics.get(topic.name) is topic:
-            del self._topics[topic.name]
+        self._forget(topic)
         topic.disconnect(None)
-        closing = asyncio.get_running_loop().create_task(topic.quiesce())
+        closing = asyncio.get_running_loop().create_task(topic.leave(None))
         self._closing.add(closing)
         closing.add_done_callback(self._closing.discard)
 
-    async def quiesce_bundle(self, bundle: BundleName) -> Quiesced:
-        """Stop every topic of the bundle: nothing acknowledged is lost, clients stay attached.
+    async def unload_bundle(
+        self,
+        bundle: BundleName,
+        assigned_broker_url: str | None,
+        *,
+        timeout_s: float = UNLOAD_TIMEOUT_S,
+    ) -> int:
+        """Close every topic of the bundle; returns how many. See `Topic.leave`.
 
         `Ownership.owns` must already refuse the bundle, so that no topic is loaded meanwhile.
+        Where the disk does not answer in time the clients are sent on all the same: the next
+        owner fences the logs.
         """
         loading = [task for name, task in self._loading.items() if self._in(name, bundle)]
         await asyncio.gather(*loading, return_exceptions=True)
-        topics = tuple(t for name, t in self._topics.items() if self._in(name, bundle))
-        await asyncio.gather(*(topic.quiesce() for topic in topics))
-        return Quiesced(bundle, topics)
-
-    def disconnect(self, quiesced: Quiesced, assigned_broker_url: str | None) -> int:
-        """Send the clients of a quiesced bundle on; returns how many topics it had."""
-        for topic in quiesced.topics:
+        topics = [t for name, t in self._topics.items() if self._in(name, bundle)]
+        try:
+            async with asyncio.timeout(timeout_s):
+                await asyncio.gather(*(t.leave(assigned_broker_url) for t in topics))
+        except TimeoutError:
+            _log.warning("%s: its topics did not close within %g s", bundle, timeout_s)
+        for topic in topics:
             topic.disconnect(assigned_broker_url)
-            if self._topics.get(topic.name) is topic:
-                del self._topics[topic.name]
-        return len(quiesced.topics)
-
-    async def unload_bundle(self, bundle: BundleName, assigned_broker_url: str | None) -> int:
-        """`quiesce_bundle`, then `disconnect` at once; returns the number of topics."""
-        return self.disconnect(await self.quiesce_bundle(bundle), assigned_broker_url)
+            self._forget(topic)
+        return len(topics)
 
     async def unload_topic(self, name: TopicName) -> None:
         """Close one topic and let its clients come back; the next `get` loads it anew."""
         topic = self._topics.get(name)
         if topic is not None:
-            await topic.quiesce()
-            self._topics.pop(name, None)
-            topic.disconnect(None)
+            await topic.leave(None)
+            self._forget(topic)
+
+    def _forget(self, topic: Topic) -> None:
+        if self._topics.get(topic.name) is topic:
+            del self._topics[topic.name]
 
     async def delete(self, name: TopicName, *, force: bool = False) -> None:
         """Delete a topic with all it stores; refused while it is in use unless forced."""
@@ -175,9 +177,8 @@ class TopicRegistry:
                     ServerError.NotAllowedError,
                     f"Topic has {attached} connected producers/consumers",
                 )
-            await topic.quiesce()
-            self._topics.pop(name, None)
-            topic.disconnect(None)
+            await topic.leave(None)
+            self._forget(topic)
         if name.is_persistent:
             await self._catalog.delete(name)
             await self._store.delete(log_name(name))
@@ -189,16 +190,15 @@ class TopicRegistry:
             topic.sample(now)
 
     def _in(self, name: TopicName, bundle: BundleName) -> bool:
-        return name.namespace_name == bundle.namespace and self._ownership.bundle_of(name) == bundle
+        # By range, not by asking for the bundle: in the middle of a split nobody may have it.
+        return name in bundle
 
     async def close(self) -> None:
         """Unload everything, for a broker that stops."""
         await asyncio.gather(*self._loading.values(), *self._closing, return_exceptions=True)
         topics = list(self._topics.values())
-        await asyncio.gather(*(topic.quiesce() for topic in topics))
-        for topic in topics:
-            self._topics.pop(topic.name, None)
-            topic.disconnect(None)
+        await asyncio.gather(*(topic.leave(None) for topic in topics))
+        self._topics.clear()
 
     def abandon(self) -> None:
         """Forget everything at once, as a process that is killed does (for tests)."""

@@ -10,14 +10,14 @@ import numpy as np
 
 from counterpoise.decide.plan import Decision, Kind, Plan, Rejection, Rejections
 from counterpoise.decide.shedding.transfer_explain import (
+    BECAUSE_BACK,
     BECAUSE_MOVED,
-    BECAUSE_RETURNED,
     Uneven,
     why_stopped,
     why_uneven,
 )
 from counterpoise.decide.shedding.transfer_options import TransferOptions
-from counterpoise.decide.shedding.transfer_pair import Outcome, Pair
+from counterpoise.decide.shedding.transfer_pair import Move, Outcome, Pair
 from counterpoise.decide.shedding.transfer_spread import Spread, Stop, measure
 from counterpoise.load.fields import read_integer, read_object
 from counterpoise.load.store_view import LoadStoreView
@@ -142,7 +142,7 @@ def _even_out(spread: Spread) -> tuple[list[Decision], list[_Note]]:
             continue
         outcome = Pair(view, options, most, least, target).even_out()
         notes.append(_Note(view.brokers[most], len(top), outcome, target))
-        decisions += _decisions(spread, outcome, reason, target)
+        decisions += _decisions(spread, most, least, outcome, reason, target)
         if outcome.marked > 0:
             moved = outcome.marked - outcome.gained
             sheds += 1
@@ -157,32 +157,34 @@ def _divide(left: float, right: float) -> float:
     return math.nan if not left or math.isnan(left) else math.copysign(math.inf, left)
 
 
-def _decisions(spread: Spread, outcome: Outcome, reason: str, target: float) -> list[Decision]:
+def _decisions(
+    spread: Spread, most: int, least: int, outcome: Outcome, reason: str, target: float
+) -> list[Decision]:
     """The moves of one pair; one that the lists hold twice is decided once, as in Java's set."""
-    moves = outcome.moves
+    moves: Collection[Move] = outcome.moves
+    if len({move[:2] for move in moves}) < len(moves):
+        moves = {move[:2]: move for move in moves}.values()
     if not moves:
         return []
     view, transfer = spread.view, spread.options.transfer_enabled
-    most, least = moves[-1].source, moves[-1].destination
     kind = Kind.TRANSFER if transfer else Kind.UNLOAD
-    ends = {}
-    for source, to, template in ((most, least, BECAUSE_MOVED), (least, most, BECAUSE_RETURNED)):
-        figures = {
-            "std": spread.std,
-            "limit": spread.options.target_std,
-            "target": target,
-            "load": float(view.load[source]),
-            "other": view.brokers[to],
-            "otherLoad": float(view.load[to]),
-        }
-        destination = view.brokers[to] if transfer else None
-        ends[source] = (view.brokers[source], destination, template, figures)
-    made = []
-    for bundle, source, _, throughput in {(m.bundle, m.source): m for m in moves}.values():
-        name, destination, template, figures = ends[source]
-        figures = {**figures, "throughput": throughput}
-        made.append(Decision(kind, bundle, name, destination, reason, template, figures))
-    return made
+    high, low = view.brokers[most], view.brokers[least]
+    leaving = {
+        "std": spread.std,
+        "limit": spread.options.target_std,
+        "target": target,
+        "load": float(view.load[most]),
+        "other": low,
+        "otherLoad": float(view.load[least]),
+    }
+    coming = {**leaving, "load": leaving["otherLoad"], "other": high, "otherLoad": leaving["load"]}
+    out, back = (low, high) if transfer else (None, None)
+    return [
+        Decision(kind, bundle, high, out, reason, BECAUSE_MOVED, leaving | {"throughput": load})
+        if leaves
+        else Decision(kind, bundle, low, back, reason, BECAUSE_BACK, coming | {"throughput": load})
+        for bundle, leaves, load in moves
+    ]
 
 
 def _reasons(notes: list[_Note]) -> Iterable[Rejection]:

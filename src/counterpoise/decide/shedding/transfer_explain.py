@@ -12,7 +12,7 @@ BECAUSE_MOVED: Final = (
     "{source} is at {load:.1%} and {other} at {otherLoad:.1%}: about {target:,.0f} B/s should go "
     "from the one to the other; {bundle} carries {throughput:,.0f} B/s"
 )
-BECAUSE_RETURNED: Final = (
+BECAUSE_BACK: Final = (
     "{bundle} ({throughput:,.0f} B/s) goes from {source} to {other} in exchange for a bigger one"
 )
 

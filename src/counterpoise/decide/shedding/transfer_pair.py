@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final
 
 from counterpoise.decide.shedding.transfer_options import TransferOptions
 from counterpoise.load.store_view import NO_RULES, LoadStoreView
@@ -11,13 +11,8 @@ SWAP_CEILING: Final = 0.75
 """A swap must bring the busier broker below this share of its traffic (a constant in Pulsar)."""
 
 
-class Move(NamedTuple):
-    """A bundle from one broker to another, and its bytes/s."""
-
-    bundle: str
-    source: int
-    destination: int
-    throughput: float
+Move = tuple[str, bool, float]
+"""A bundle, whether it leaves the busier broker (or comes back to it), and its bytes/s."""
 
 
 @dataclass(slots=True)
@@ -55,7 +50,7 @@ class Pair:
         bundles = view.top[self.most] or ()
         returns = iter(view.top[self.least] or ())
         remaining = len(bundles)
-        bound = view.rules != NO_RULES or bool(view.recently_unloaded)
+        bound = view.rules is not NO_RULES or bool(view.recently_unloaded)
         for name, throughput in bundles:
             if bound and (why := self._unmovable(name)):
                 outcome.skip(why)
@@ -75,9 +70,9 @@ class Pair:
                 if self.options.debug_mode:
                     # Pulsar adds this up inside a block meant for logging, so without debug mode
                     # what comes back never counts.
-                    for move in back:
-                        outcome.gained += move.throughput
-            outcome.moves.append(Move(name, self.most, self.least, throughput))
+                    for _, _, returned in back:
+                        outcome.gained += returned
+            outcome.moves.append((name, True, throughput))
             outcome.marked += throughput
             remaining -= 1
         return outcome
@@ -98,11 +93,12 @@ class Pair:
         high = before - marked + gained - throughput
         low = float(self.view.throughput[self.least]) + marked - gained + throughput
         back: list[Move] = []
+        bound = self.view.rules is not NO_RULES
         for name, each in returns:
-            if each == 0 or not self._transferable(name, self.least, self.most):
+            if each == 0 or (bound and not self._transferable(name, self.least, self.most)):
                 continue
             if high + each < before and low - each < before:
-                back.append(Move(name, self.least, self.most, each))
+                back.append((name, False, each))
                 high += each
                 low -= each
                 if low <= high and high < before * SWAP_CEILING:

@@ -2,6 +2,7 @@
 
 import json
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -40,9 +41,11 @@ class Outcome:
 
 
 def answer_of(suite: Suite, case: Case) -> Answer:
-    """Our answer; an exception of ours is an answer too, and a difference."""
+    """Our answer; an exception or warning of ours is an answer too, and a difference."""
     try:
-        return suite.ours(case)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            return suite.ours(case)
     except Exception as error:
         return {"raised": f"{type(error).__name__}: {error}"}
 

@@ -79,7 +79,9 @@ class LoadDataWorld:
         }
         order = sorted(self._loads)
         rng.shuffle(order)
+        gone = {"activeBrokers": sorted(self._loads)} if rng.random() < 0.1 else {}
         return {
+            **gone,
             "now": now,
             "brokerData": {
                 name: {"localData": self._loads[name], **self._leader_knows()} for name in order

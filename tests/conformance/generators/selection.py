@@ -17,11 +17,12 @@ def selection_case(rng: Random) -> dict[str, Any]:
     names = [f"{host}-{i}.x:8080" for i in range(rng.randint(0, 7)) for host in "ab"[: 1 + i % 2]]
     owned = {name: sorted({_bundle(rng) for _ in range(rng.randrange(6))}) for name in names}
     uniform = rng.random() < 0.5
+    bundle = _bundle(rng)
     brokers = {name: _broker(rng, owned[name], uniform=uniform) for name in names}
     return {
         "op": "select",
         "mode": "",
-        "bundle": _bundle(rng),
+        "bundle": bundle,
         "persistent": rng.random() < 0.8,
         "owned": owned,
         "policies": {f"p{i}": _policy(rng) for i in range(rng.choice((0, 0, 1, 2, 3)))},
@@ -29,7 +30,7 @@ def selection_case(rng: Random) -> dict[str, Any]:
             ns: rng.choice(("g", "G", "other", " ", "")) for ns in _NAMESPACES if rng.random() < 0.4
         },
         "domains": {name: rng.choice(("d1", "d2", "d3")) for name in names if rng.random() < 0.8},
-        "loadData": {"now": NOW, "brokerData": brokers, "bundleData": _known(rng)},
+        "loadData": {"now": NOW, "brokerData": brokers, "bundleData": {bundle: _data()}},
         "conf": {**settings(rng, "select"), "clusterName": "c"},
     }
 
@@ -57,16 +58,6 @@ def _broker(rng: Random, owned: list[str], *, uniform: bool) -> dict[str, Any]:
     if rng.random() < 0.3:
         preallocated[_bundle(rng)] = {**_data(), "topics": rng.choice((0, 1, 40_000))}
     return {"localData": report, "timeAverageData": {}, "preallocatedBundleData": preallocated}
-
-
-def _known(rng: Random) -> dict[str, Any]:
-    """Bundle data for every bundle there could be: the manager need not look further."""
-    del rng
-    return {
-        f"{ns}/0x{low:08x}_0x{low + 0x10000000:08x}": _data()
-        for ns in _NAMESPACES
-        for low in range(0, 8 * 0x10000000, 0x10000000)
-    }
 
 
 def _data() -> dict[str, Any]:

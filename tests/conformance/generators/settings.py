@@ -106,6 +106,7 @@ SETTINGS: Mapping[str, Mapping[str, Draw]] = {
         "loadBalancerBrokerLoadDataTTLInSeconds": one_of(1800, 60),
         "loadBalancerBrokerOverloadedThresholdPercentage": one_of(85, 50, 70),
         "loadBalancerDebugModeEnabled": one_of(False, False, False, True),
+        "loadBalancerSheddingBundlesWithPoliciesEnabled": _FLAG,
     },
 }
 

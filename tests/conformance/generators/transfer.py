@@ -35,6 +35,7 @@ class _World:
         self._delay = int(conf.get("loadBalanceSheddingDelayInSeconds", 180)) * 1000
         self._throughput = 10 ** rng.uniform(2, 8)
         self._honest = rng.random() < 0.7
+        self._ruled = rng.random() < 0.3
         self._brokers: dict[str, dict[str, Any]] = {}
         count = rng.choice((1, 2, 2, 3, 3, 4, 5, 5, 6, 8, 12))
         if rng.random() < 0.02:
@@ -68,6 +69,28 @@ class _World:
                         made["recentlyUnloadedBundles"][bundle["bundleName"]] = now - 1000
             made["brokers"][name] = entry
         made["recentlyUnloadedBrokers"] = recent
+        return {**made, **self._rules_now()}
+
+    def _rules_now(self) -> dict[str, Any]:
+        """Who owns what, which bundles have policies, and which brokers the filters leave."""
+        if not self._ruled:
+            return {}
+        rng = self._rng
+        brokers = list(self._brokers)
+        bundles = {
+            bundle["bundleName"]: name
+            for name, broker in self._brokers.items()
+            for bundle in broker["top"] or ()
+        }
+        made: dict[str, Any] = {}
+        if rng.random() < 0.5:
+            made["owners"] = {b: o for b, o in bundles.items() if rng.random() < 0.85}
+        made["bundlesWithPolicies"] = [b for b in bundles if rng.random() < 0.15]
+        made["allowedBrokers"] = {
+            bundle: rng.sample(brokers, rng.randint(0, len(brokers)))
+            for bundle in bundles
+            if rng.random() < 0.3
+        }
         return made
 
     def _recent_share(self) -> float:
@@ -110,7 +133,10 @@ class _World:
         count = rng.choice((0, 1, 2, 2, 3, 4, 6, 10))
         made: dict[str, dict[str, Any]] = {}
         for _ in range(count):
-            made[self._names.bundle()] = {
+            name = self._names.bundle()
+            if self._ruled and not 2 <= name.count("/") <= 3:
+                continue  # with rules, Pulsar parses the namespace
+            made[name] = {
                 "msgRateIn": numbers.amount(10.0),
                 "msgRateOut": numbers.amount(10.0),
                 "msgThroughputIn": numbers.amount(self._throughput),

@@ -25,7 +25,7 @@ def operations(java: Java) -> dict[str, Callable[[Json], Json]]:
 
     return {
         "shed": ModularShedding(java).answer,
-        "transfer": Transfer(java).answer,
+        "transfer": Transfer(java, factory).answer,
         "place": ModularPlacement(java).answer,
         "place-extensible": ExtensiblePlacement(java).answer,
         "split-algorithm": Algorithms(java, factory).answer,

@@ -1,6 +1,6 @@
 """Stand-ins for the broker that some of Pulsar's classes expect around them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from jpype import JClass, JProxy
@@ -103,38 +103,13 @@ def namespace_service(
     return pulsar, service
 
 
-def extensible_pulsar(
-    java: Java, conf: Any, service: Any, stats: Any, owned: set[str], splitting: list[str]
-) -> Any:
-    """A PulsarService under the extensible manager whose broker owns `owned`."""
+def extensible_pulsar(java: Java, channel: Any, methods: Mapping[str, Callable[..., Any]]) -> Any:
+    """A PulsarService under the extensible manager, over a bundle state channel."""
     extensions = f"{LOADBALANCE}.extensions"
-    state = JClass(f"{extensions}.channel.ServiceUnitState").Splitting
-    data = JClass(f"{extensions}.channel.ServiceUnitStateData")
-    entries = java.linked_map()
-    for bundle in splitting:
-        entries.put(bundle, data(state, "other:8080", "other:8080", 1))
-    channel = JProxy(
-        f"{extensions}.channel.ServiceUnitStateChannel",
-        dict={
-            "getOwnershipEntrySet": entries.entrySet,
-            "isOwner": lambda bundle: str(bundle) in owned,
-        },
-    )
     manager = java.double(
         JClass(f"{extensions}.ExtensibleLoadManagerImpl"),
         {"getServiceUnitStateChannel": lambda: channel},
     )
     wrapper = JClass(f"{extensions}.ExtensibleLoadManagerWrapper")(manager)
     reference = JClass("java.util.concurrent.atomic.AtomicReference")(wrapper)
-    brokers = java.double(
-        JClass("org.apache.pulsar.broker.service.BrokerService"), {"getBundleStats": lambda: stats}
-    )
-    return java.double(
-        JClass(PULSAR_SERVICE),
-        {
-            "getConfiguration": lambda: conf,
-            "getLoadManager": lambda: reference,
-            "getNamespaceService": lambda: service,
-            "getBrokerService": lambda: brokers,
-        },
-    )
+    return java.double(JClass(PULSAR_SERVICE), {"getLoadManager": lambda: reference, **methods})

@@ -100,8 +100,18 @@ class ExtensibleStrategy:
             lambda namespace: line["counts"][str(namespace)],
         )
         stats = java.read_map(line["stats"], STATS)
+        brokers = java.double(
+            JClass("org.apache.pulsar.broker.service.BrokerService"),
+            {"getBundleStats": lambda: stats},
+        )
         pulsar = extensible_pulsar(
-            java, conf, service, stats, set(line["owned"]), line["splitting"]
+            java,
+            self._channel(line),
+            {
+                "getConfiguration": lambda: conf,
+                "getNamespaceService": lambda: service,
+                "getBrokerService": lambda: brokers,
+            },
         )
         registry = JProxy(
             f"{EXTENSIONS}.BrokerRegistry", dict={"getBrokerId": lambda: java.string("me:8080")}
@@ -121,6 +131,21 @@ class ExtensibleStrategy:
             children = sorted(str(child) for child in split.splitServiceUnitToDestBroker().keySet())
             decisions.append([str(split.serviceUnit()), children, str(decision.getReason())])
         return {"decisions": sorted(decisions), "failures": self._failures(counter) - before}
+
+    def _channel(self, line: Json) -> Any:
+        """A bundle state channel that knows which bundles are owned and which are splitting."""
+        state = JClass(f"{EXTENSIONS}.channel.ServiceUnitState").Splitting
+        data = JClass(f"{EXTENSIONS}.channel.ServiceUnitStateData")
+        entries = self._java.linked_map()
+        for bundle in line["splitting"]:
+            entries.put(bundle, data(state, "other:8080", "other:8080", 1))
+        return JProxy(
+            f"{EXTENSIONS}.channel.ServiceUnitStateChannel",
+            dict={
+                "getOwnershipEntrySet": entries.entrySet,
+                "isOwner": lambda bundle: str(bundle) in line["owned"],
+            },
+        )
 
     def _failures(self, counter: Any) -> int:
         rows = self._java.peek(counter, "breakdownCounters")

@@ -1,30 +1,77 @@
 """What Pulsar's TransferShedder answers, line by line."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from jpype import JClass, JImplements, JOverride, JProxy
 
 from tests.conformance.jvm.java import LOADBALANCE, Java, Json
+from tests.conformance.jvm.services import NAMESPACE_SERVICE, BundleFactory, extensible_pulsar
 
 EXTENSIONS = f"{LOADBALANCE}.extensions"
+RULES = ("owners", "bundlesWithPolicies", "allowedBrokers")
 
 
 class Transfer:
-    """TransferShedder without a PulsarService: no policies, no ownership check."""
+    """TransferShedder; a case with rules gets ownership, policies and broker filters too."""
 
-    def __init__(self, java: Java) -> None:
+    def __init__(self, java: Java, factory: BundleFactory) -> None:
         self._java = java
+        self._factory = factory
         self._contexts = Contexts(java)
         self._system = JClass("java.lang.System")
 
     def answer(self, case: Json) -> Json:
         counter = JClass(f"{EXTENSIONS}.models.UnloadCounter")()
-        shedder = JClass(f"{EXTENSIONS}.scheduler.TransferShedder")(counter)
+        shedder = self._shedder(case, counter)
         conf = self._java.conf(case["conf"])
         return [
             self._line(shedder, counter, conf, line, bool(case["by_name"]))
-            for line in case["lines"]
+            for line in self._each(case)
         ]
+
+    def _each(self, case: Json) -> Iterator[Json]:
+        for line in case["lines"]:
+            self._now = line
+            yield line
+
+    def _shedder(self, case: Json, counter: Any) -> Any:
+        java = self._java
+        cls = JClass(f"{EXTENSIONS}.scheduler.TransferShedder")
+        if not any(key in line for line in case["lines"] for key in RULES):
+            return cls(counter)
+        helper = java.double(
+            JClass(f"{EXTENSIONS}.policies.AntiAffinityGroupPolicyHelper"),
+            {
+                "hasAntiAffinityGroupPolicy": lambda bundle: (
+                    str(bundle) in self._now.get("bundlesWithPolicies", ())
+                )
+            },
+        )
+        channel = JProxy(
+            f"{EXTENSIONS}.channel.ServiceUnitStateChannel", dict={"isOwner": self._is_owner}
+        )
+        pulsar = extensible_pulsar(java, channel, {"getNamespaceService": self._namespaces})
+        pipeline = java.array_list()
+        pipeline.add(
+            JProxy(f"{EXTENSIONS}.filter.BrokerFilter", dict={"filterAsync": self._filter})
+        )
+        return cls(pulsar, counter, pipeline, None, helper)
+
+    def _namespaces(self) -> Any:
+        return self._java.double(
+            JClass(NAMESPACE_SERVICE), {"getNamespaceBundleFactory": lambda: self._factory.factory}
+        )
+
+    def _is_owner(self, bundle: Any, broker: Any) -> bool:
+        owners = self._now.get("owners")
+        return owners is None or owners.get(str(bundle)) == str(broker)
+
+    def _filter(self, candidates: Any, bundle: Any, _: Any) -> Any:
+        allowed = self._now.get("allowedBrokers", {}).get(str(bundle))
+        if allowed is not None:
+            candidates.keySet().retainAll(self._java.strings(allowed))
+        return self._java.future.completedFuture(candidates)
 
     def _line(self, shedder: Any, counter: Any, conf: Any, line: Json, by_name: bool) -> Json:
         java = self._java

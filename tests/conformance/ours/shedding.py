@@ -1,5 +1,6 @@
 """Our shedding strategies on a case's lines."""
 
+import json
 from random import Random
 from typing import Any
 
@@ -23,9 +24,12 @@ def plans(case: Case) -> list[Any]:
     memory = shedder.initial_memory()
     out = []
     for line in case["lines"]:
+        if "activeBrokers" in line:
+            memory = shedder.forget(memory, line["activeBrokers"])
         view = shedder.view.from_load_data(line)
         plan = shedder.plan(view, memory, options, line["now"], Random(0))
         memory = plan.memory
+        json.dumps(plan.to_json())  # explanations are lazy: have them told, for every input
         out.append(plan)
     return out
 

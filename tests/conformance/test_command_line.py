@@ -1,0 +1,88 @@
+"""A sample of the vectors through the real command line: the contract that scripts rely on."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.conformance import vectors
+from tests.conformance.ours.shedding import conf_text
+from tests.conformance.suites import SUITES
+
+SHEDDERS = tuple(name for name in SUITES if name.endswith("Shedder") and "/" not in name)
+PLACEMENTS = tuple(name for name in SUITES if name.startswith("place/"))
+
+
+def decide(what: str, case: Any, lines: list[Any], *arguments: str) -> list[Any]:
+    """What `counterpoise decide` answers to these lines under the case's settings."""
+    settings = [f"--set={name}={value}" for name, value in conf_text(case["conf"]).items()]
+    done = subprocess.run(
+        [sys.executable, "-m", "counterpoise.app.main", "decide", what, *arguments, *settings],
+        input="".join(f"{json.dumps(line)}\n" for line in lines),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def sample(name: str, count: int = 2) -> Iterator[tuple[Any, Any]]:
+    """The first cases of a suite with many lines and something happening."""
+    suite = SUITES[name]
+    kept = sorted(vectors.load(name), key=lambda v: (-suite.acted(v[1]), json.dumps(v[0])))
+    return iter(kept[:count])
+
+
+@pytest.mark.parametrize("name", SHEDDERS)
+def test_shed(name: str) -> None:
+    for case, java in sample(name):
+        answers = decide("shed", case, case["lines"], "--strategy", name)
+        for answer, reply in zip(answers, java, strict=True):
+            if name == "TransferShedder":
+                found = [
+                    [d["broker"], d["bundle"], d["destination"], d["reason"]]
+                    for d in answer["decisions"]
+                ]
+                assert sorted(found, key=repr) == reply["decisions"]
+                continue
+            bundles: dict[str, list[str]] = {}
+            for decision in answer["decisions"]:
+                bundles.setdefault(decision["broker"], []).append(decision["bundle"])
+            assert bundles == reply["bundles"]
+
+
+@pytest.mark.parametrize("name", PLACEMENTS)
+def test_place(name: str) -> None:
+    for case, java in sample(name, 1):
+        answers = decide("place", case, case["requests"], "--strategy", case["strategy"])
+        picks = case.get("picks")
+        for number, (answer, reply) in enumerate(zip(answers, java, strict=True)):
+            if picks is None or name != "place/AvgShedder" or number == 0:
+                assert sorted(answer["admissible"]) == reply.get("admissible", [])
+
+
+def test_split() -> None:
+    for case, java in sample("split/algorithms", 4):
+        line = {key: case[key] for key in ("bundle", "topics", "boundaries")}
+        (answer,) = decide("split", case, [line], "--algorithm", case["algorithm"])
+        assert [int(point, 16) for point in answer["boundaries"]] == java["boundaries"]
+
+
+def test_a_bad_line_is_named_and_no_traceback_shown() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "counterpoise.app.main", "decide", "shed", "--strategy=AvgShedder"],
+        input='{"now": 1, "brokerData": {}, "bundleData": {}}\n{"now": 1, "brokerData": 5}\n',
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "line 2" in done.stderr
+    assert "Data" in done.stderr
+    assert "Traceback" not in done.stderr

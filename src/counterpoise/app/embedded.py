@@ -91,7 +91,7 @@ class Cluster:
         self._brokers: list[EmbeddedBroker] = []
         self._thread: LoopThread | None = None
         self._tree = MemoryTree()
-        self._memory = open_ledgers(None)
+        self._memory = open_ledgers(None, self._config.storage)
         self._process = SharedProcess()
 
     # Life.
@@ -200,7 +200,9 @@ class Cluster:
 
     async def _add(self) -> EmbeddedBroker:
         # In files each broker opens the directory for itself, in memory they share one store.
-        ledgers = self._memory if self._storage is None else open_ledgers(self._storage)
+        ledgers = self._memory
+        if self._storage is not None:
+            ledgers = open_ledgers(self._storage, self._config.storage)
         broker = await make_broker(
             self._config, ledgers=ledgers, memory=self._tree, process=self._process
         )

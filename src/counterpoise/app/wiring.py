@@ -14,6 +14,7 @@ from counterpoise.metadata.open import open_store
 from counterpoise.names.options import ConfigError, Option, all_options, from_conf
 from counterpoise.storage.files.store import FileLedgerStore
 from counterpoise.storage.memory import MemoryLedgerStore
+from counterpoise.storage.options import StorageOptions
 from counterpoise.storage.port import LedgerStore
 
 
@@ -46,9 +47,13 @@ async def make_broker(
     )
 
 
-def open_ledgers(directory: Path | None) -> LedgerStore:
+def open_ledgers(directory: Path | None, options: StorageOptions) -> LedgerStore:
     """Ledgers in files below ``directory``, or in memory without one."""
-    return MemoryLedgerStore() if directory is None else FileLedgerStore(directory)
+    if directory is None:
+        return MemoryLedgerStore()
+    return FileLedgerStore(
+        directory, ledger_bytes=options.ledger_mb << 20, cache_bytes=options.cache_mb << 20
+    )
 
 
 def known_settings() -> Iterable[Option]:

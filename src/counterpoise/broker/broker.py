@@ -252,6 +252,7 @@ class Broker:
             self.catalog,
             owner=self.id,
             cluster=config.cluster_name,
+            options=config.topics,
         )
         self.schemas = SchemaRegistry(store)
         services = Services(

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from counterpoise.broker.auto_creation import AutoTopicCreation
 from counterpoise.broker.connection.faces import ConnectionConfig
 from counterpoise.broker.load_report.config import LoadReportConfig
+from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.decide.splitting.options import SplitOptions
 from counterpoise.names.options import INT64_MAX, option
+from counterpoise.storage.options import StorageOptions
 
 _AUTO_TOPIC_CREATION = AutoTopicCreation()
 _LOAD_REPORT = LoadReportConfig()
@@ -18,6 +20,8 @@ _CONNECTION = ConnectionConfig()
 _FILTERS = FilterOptions()
 _PLACEMENT = PlacementOptions()
 _SPLITTING = SplitOptions()
+_TOPICS = TopicOptions()
+_STORAGE = StorageOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,3 +98,5 @@ class BrokerConfig:
     filters: FilterOptions = _FILTERS
     placement: PlacementOptions = _PLACEMENT
     splitting: SplitOptions = _SPLITTING
+    topics: TopicOptions = _TOPICS
+    storage: StorageOptions = _STORAGE

@@ -9,6 +9,7 @@ from counterpoise.broker.errors import BrokerError
 from counterpoise.broker.topic.dispatch import SingleActiveDispatcher
 from counterpoise.broker.topic.dispatch_shared import SharedDispatcher
 from counterpoise.broker.topic.faces import EARLIEST, LATEST, InitialPosition, SubscriptionType
+from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.persistent import PersistentTopic
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.storage.port import Position
@@ -140,7 +141,9 @@ async def test_a_shared_consumer_is_blocked_by_what_it_does_not_acknowledge(
     producer = await world.producer()
     consumer = await world.consumer(SHARED, permits=0)
     subscription = consumer.subscription
-    limited = SharedDispatcher(subscription.log, subscription.acks, max_unacked_consumer=4)
+    limited = SharedDispatcher(
+        subscription.log, subscription.acks, TopicOptions(max_unacked_per_consumer=4)
+    )
     limited.consumers = list(subscription.consumers)
     subscription.dispatcher = limited
     await world.publish(producer, *range(10))

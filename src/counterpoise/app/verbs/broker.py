@@ -99,7 +99,7 @@ async def _serve(args: argparse.Namespace, config: BrokerConfig) -> None:
     try:
         broker = await make_broker(
             config,
-            ledgers=open_ledgers(args.data),
+            ledgers=open_ledgers(args.data, config.storage),
             on_leadership=balancer.on_leadership if balancer is not None else None,
         )
         await broker.start()

@@ -16,6 +16,7 @@ from counterpoise.broker.topic.consumer import Consumer
 from counterpoise.broker.topic.dispatch import BURST_BYTES
 from counterpoise.broker.topic.dispatch_shared import SharedDispatcher
 from counterpoise.broker.topic.faces import Delivery, KeySharedMeta
+from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.selectors import (
     HashRing,
     RangesRefusedError,
@@ -26,10 +27,6 @@ from counterpoise.storage.port import Chunk, Log
 from counterpoise.wire.entry import NO_KEY, BadEntry, metadata_of, sticky_key
 from counterpoise.wire.errors import ServerError
 
-LOOK_AHEAD = 20_000
-"""Entries that may wait for their consumer while others pass
-(``keySharedLookAheadMsgInReplayThresholdPerSubscription``)."""
-
 
 class KeySharedDispatcher(SharedDispatcher):
     """Shared delivery with a consumer per key.
@@ -39,8 +36,11 @@ class KeySharedDispatcher(SharedDispatcher):
     slot and how many.
     """
 
-    def __init__(self, log: Log[Any], acks: AckState, meta: KeySharedMeta, **limits: int) -> None:
-        super().__init__(log, acks, **limits)
+    def __init__(
+        self, log: Log[Any], acks: AckState, options: TopicOptions, meta: KeySharedMeta
+    ) -> None:
+        super().__init__(log, acks, options)
+        self._look_ahead = options.look_ahead
         self.meta = meta
         self.selector: Selector[Consumer] = (
             HashRing() if meta.sticky_ranges is None else StickyRanges()
@@ -142,7 +142,7 @@ class KeySharedDispatcher(SharedDispatcher):
         open_to = {c for c in self.consumers if self.ready(c)}
         bursts: dict[Consumer, _Burst] = {}
         end = self.log.end
-        while open_to and self.read_index < end and self._waiting_count < LOOK_AHEAD:
+        while open_to and self.read_index < end and self._waiting_count < self._look_ahead:
             chunk = self.feed.at(self.read_index)
             if chunk is None:
                 break
@@ -163,7 +163,7 @@ class KeySharedDispatcher(SharedDispatcher):
         slot_of, waiting, most = self.selector.slot, self._waiting, self._max_unacked
         check = self.acks.above or self.read_index <= self.acks.mark
         for index in range(self.read_index, min(first + len(entries), end)):
-            if not open_to or self._waiting_count >= LOOK_AHEAD or self.unacked >= most:
+            if not open_to or self._waiting_count >= self._look_ahead or self.unacked >= most:
                 return
             self.read_index = index + 1
             if check and self.acks.is_acked(index):

@@ -12,14 +12,9 @@ from counterpoise.broker.topic.acks import AckState
 from counterpoise.broker.topic.consumer import Consumer
 from counterpoise.broker.topic.dispatch import BURST_BYTES, Dispatcher
 from counterpoise.broker.topic.faces import Delivery
+from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.storage.port import Chunk, Log
 from counterpoise.wire.entry import BadEntry, metadata_of
-
-ROUND_ROBIN_MESSAGES = 20
-"""Messages a consumer gets in its turn (``dispatcherMaxRoundRobinBatchSize``)."""
-
-MAX_UNACKED_PER_CONSUMER = 50_000
-MAX_UNACKED_PER_SUBSCRIPTION = 200_000
 
 _DELIVER_AT_TAG = b"\x98\x01"
 """How field 19 (``deliver_at_time``) of the message metadata begins; rarely there by chance."""
@@ -31,19 +26,13 @@ _METADATA_BYTES = 4096
 class SharedDispatcher(Dispatcher):
     """Each entry goes to one consumer; what comes back is sent first, counted as redelivered."""
 
-    def __init__(
-        self,
-        log: Log[Any],
-        acks: AckState,
-        *,
-        max_unacked_consumer: int = MAX_UNACKED_PER_CONSUMER,
-        max_unacked_subscription: int = MAX_UNACKED_PER_SUBSCRIPTION,
-    ) -> None:
+    def __init__(self, log: Log[Any], acks: AckState, options: TopicOptions) -> None:
         super().__init__(log, acks)
         self.unacked = 0
         self.redeliveries: dict[int, int] = {}
-        self._max_unacked_consumer = max_unacked_consumer
-        self._max_unacked = max_unacked_subscription
+        self._turn_messages = options.round_robin_messages
+        self._max_unacked_consumer = options.max_unacked_per_consumer
+        self._max_unacked = options.max_unacked_per_subscription
         self._replay: list[int] = []
         self._replay_set: set[int] = set()
         self._delayed: list[tuple[int, int]] = []
@@ -176,7 +165,7 @@ class SharedDispatcher(Dispatcher):
         """Give one consumer its turn; False when entries must be read first."""
         turn = min(consumer.permits, self._max_unacked_consumer - consumer.unacked)
         if len(self.consumers) > 1:
-            turn = min(turn, ROUND_ROBIN_MESSAGES)
+            turn = min(turn, self._turn_messages)
         burst: list[Delivery] = []
         left = turn
         if self._replay:

@@ -8,7 +8,6 @@ from enum import IntEnum
 from typing import Protocol
 
 from counterpoise.broker.errors import BrokerError
-from counterpoise.names.bundle import BundleName
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.port import Position
 
@@ -163,9 +162,6 @@ class Ownership(Protocol):
 
     def owns(self, topic: TopicName) -> bool:
         """Whether this broker may serve the topic now."""
-
-    def bundle_of(self, topic: TopicName) -> BundleName:
-        """The bundle that holds the topic; only asked of topics whose namespace is known."""
 
     async def settle(self, topic: TopicName) -> None:
         """Wait for a hand-over to us that is in progress; return once we own the topic.

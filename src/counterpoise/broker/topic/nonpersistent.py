@@ -7,14 +7,13 @@ from typing import Any
 
 from counterpoise.broker.topic.acks import AckState
 from counterpoise.broker.topic.consumer import Consumer
-from counterpoise.broker.topic.dispatch import Dispatcher, SingleActiveDispatcher
+from counterpoise.broker.topic.dispatch import SingleActiveDispatcher
 from counterpoise.broker.topic.dispatch_keyed import KeySharedDispatcher, key_of
 from counterpoise.broker.topic.dispatch_shared import SharedDispatcher
-from counterpoise.broker.topic.faces import ConsumerSink, SubscribeRequest, SubscriptionType
+from counterpoise.broker.topic.faces import ConsumerSink, SubscribeRequest
 from counterpoise.broker.topic.producer import Producer
-from counterpoise.broker.topic.subscription import CUMULATIVE, Subscription
+from counterpoise.broker.topic.subscription import Subscription
 from counterpoise.broker.topic.topic import Topic
-from counterpoise.names.topic import TopicName
 from counterpoise.storage.port import Chunk, CursorState, LedgerInfo, Log, Position
 
 
@@ -56,10 +55,10 @@ class NonPersistentTopic(Topic):
                 AckState(-1),
                 durable=False,
                 properties=request.properties,
+                options=self.options,
                 meter_out=self.meter_out,
                 on_ended=self._ended,
                 on_advanced=lambda: None,
-                new_dispatcher=_new_dispatcher,
             )
         consumer = subscription.attach(request, sink)
         self._subscriptions[request.subscription] = subscription
@@ -77,16 +76,6 @@ class NonPersistentTopic(Topic):
 
     async def _close_storage(self) -> None:
         """Nothing is stored."""
-
-
-def _new_dispatcher(
-    log: Log[Any], acks: AckState, request: SubscribeRequest, topic: TopicName
-) -> Dispatcher:
-    if request.type in CUMULATIVE:
-        return SingleActiveDispatcher(log, acks, request.type, str(topic), switch_delay=0)
-    if request.type is SubscriptionType.Key_Shared:
-        return KeySharedDispatcher(log, acks, request.key_shared)
-    return SharedDispatcher(log, acks)
 
 
 def _offer(subscription: Subscription, entry: bytes, messages: int) -> bool:

@@ -15,6 +15,7 @@ from counterpoise.broker.topic.faces import (
     SubscribeRequest,
 )
 from counterpoise.broker.topic.lookback import first_published_at
+from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.producer import Producer
 from counterpoise.broker.topic.subscription import (
     Subscription,
@@ -42,12 +43,13 @@ class PersistentTopic(Topic):
     def __init__(
         self,
         name: TopicName,
+        options: TopicOptions,
         *,
         new_producer_name: Callable[[], str],
         on_lost: Callable[[PersistentTopic, StorageError], None],
     ) -> None:
         """The log comes with `start`, because the log needs this topic as its listener."""
-        super().__init__(name, new_producer_name)
+        super().__init__(name, options, new_producer_name)
         self._subscriptions: dict[str, Subscription] = {}
         self._on_lost = on_lost
 
@@ -149,6 +151,7 @@ class PersistentTopic(Topic):
             acks,
             durable=request is None or request.durable,
             properties=properties,
+            options=self.options,
             meter_out=self.meter_out,
             on_ended=self._subscription_ended,
             on_advanced=self._trim,

@@ -21,12 +21,10 @@ from counterpoise.broker.topic.faces import (
 )
 from counterpoise.broker.topic.lookback import first_published_at
 from counterpoise.broker.topic.meter import Meter
+from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.port import CursorState, Log, Position
 from counterpoise.wire.errors import ServerError
-
-NewDispatcher = Callable[[Log[Any], AckState, SubscribeRequest, TopicName], Dispatcher]
-"""Makes the dispatcher that a request's subscription type needs."""
 
 CUMULATIVE = frozenset({SubscriptionType.Exclusive, SubscriptionType.Failover})
 """The types that may acknowledge everything up to an entry at once."""
@@ -51,10 +49,10 @@ class Subscription:
         *,
         durable: bool,
         properties: Mapping[str, str],
+        options: TopicOptions,
         meter_out: Meter,
         on_ended: Callable[[str], None],
         on_advanced: Callable[[], None],
-        new_dispatcher: NewDispatcher | None = None,
     ) -> None:
         """``on_ended`` is told when the subscription is deleted or a reader has left.
 
@@ -73,7 +71,7 @@ class Subscription:
         self.topic_meter = meter_out
         self._on_ended = on_ended
         self._on_advanced = on_advanced
-        self._dispatcher_for = new_dispatcher or _stored_dispatcher
+        self._options = options
         self._dirty = False
         self._closed = False
 
@@ -114,7 +112,7 @@ class Subscription:
     def _new_dispatcher(self, request: SubscribeRequest) -> Dispatcher:
         if self.dispatcher is not None:
             self.dispatcher.close()
-        return self._dispatcher_for(self.log, self.acks, request, self.topic)
+        return _dispatcher(self.log, self.acks, self._options, request, self.topic)
 
     def remove(self, consumer: Consumer) -> None:
         """Detach a consumer."""
@@ -283,15 +281,20 @@ class Subscription:
         self.stop()
 
 
-def _stored_dispatcher(
-    log: Log[Any], acks: AckState, request: SubscribeRequest, topic: TopicName
+def _dispatcher(
+    log: Log[Any],
+    acks: AckState,
+    options: TopicOptions,
+    request: SubscribeRequest,
+    topic: TopicName,
 ) -> Dispatcher:
-    """The dispatcher of a subscription type over stored entries."""
+    """The dispatcher that a request's subscription type needs."""
     if request.type in CUMULATIVE:
-        return SingleActiveDispatcher(log, acks, request.type, str(topic))
+        delay = options.failover_delay_ms / 1000 if topic.is_persistent else 0
+        return SingleActiveDispatcher(log, acks, request.type, str(topic), switch_delay=delay)
     if request.type is SubscriptionType.Key_Shared:
-        return KeySharedDispatcher(log, acks, request.key_shared)
-    return SharedDispatcher(log, acks)
+        return KeySharedDispatcher(log, acks, options, request.key_shared)
+    return SharedDispatcher(log, acks, options)
 
 
 def restored_acks(log: Log[Any], state: CursorState) -> AckState:

@@ -15,6 +15,7 @@ from counterpoise.broker.topic.faces import (
     SubscribeRequest,
 )
 from counterpoise.broker.topic.meter import Meter
+from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.producer import Producer, ProducerSet
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.port import Position
@@ -28,8 +29,11 @@ if TYPE_CHECKING:
 class Topic(ABC):
     """One topic this broker owns. All of it runs on the broker's event loop."""
 
-    def __init__(self, name: TopicName, new_producer_name: Callable[[], str]) -> None:
+    def __init__(
+        self, name: TopicName, options: TopicOptions, new_producer_name: Callable[[], str]
+    ) -> None:
         self.name = name
+        self.options = options
         self.producers = ProducerSet()
         self.meter_in = Meter(time.monotonic())
         self.meter_out = Meter(time.monotonic())

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from counterpoise.broker.errors import BrokerError
 from counterpoise.broker.topic.faces import Ownership, TopicCatalog
 from counterpoise.broker.topic.nonpersistent import NonPersistentTopic
+from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.persistent import PersistentTopic
 from counterpoise.broker.topic.topic import Topic
 from counterpoise.names.bundle import BundleName
@@ -23,6 +24,7 @@ from counterpoise.wire.errors import ServerError
 UNLOAD_TIMEOUT_S = 60.0
 """Patience with the topics of a bundle (``namespaceBundleUnloadingTimeoutMs``)."""
 
+_DEFAULTS = TopicOptions()
 _log = logging.getLogger(__name__)
 
 
@@ -37,12 +39,14 @@ class TopicRegistry:
         *,
         owner: str,
         cluster: str = "standalone",
+        options: TopicOptions = _DEFAULTS,
     ) -> None:
         """``owner`` names this broker in messages about fencing."""
         self._store = store
         self._ownership = ownership
         self._catalog = catalog
         self._owner = owner
+        self._options = options
         self._topics: dict[TopicName, Topic] = {}
         self._loading: dict[TopicName, asyncio.Task[Topic]] = {}
         self._closing: set[asyncio.Task[None]] = set()
@@ -91,13 +95,15 @@ class TopicRegistry:
         return await self._open(name)
 
     def _begin(self, name: TopicName) -> Topic:
-        topic = NonPersistentTopic(name, self._new_producer_name)
+        topic = NonPersistentTopic(name, self._options, self._new_producer_name)
         topic.start()
         self._topics[name] = topic
         return topic
 
     async def _open(self, name: TopicName) -> Topic:
-        topic = PersistentTopic(name, new_producer_name=self._new_producer_name, on_lost=self._lost)
+        topic = PersistentTopic(
+            name, self._options, new_producer_name=self._new_producer_name, on_lost=self._lost
+        )
         try:
             topic.start(await self._store.open(log_name(name), self._owner, topic))
         except StorageError as error:

@@ -1,0 +1,51 @@
+"""What topics read from broker.conf."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from counterpoise.names.options import option
+
+
+@dataclass(frozen=True, slots=True)
+class TopicOptions:
+    """Limits of delivery, under Pulsar's own names and with its defaults."""
+
+    max_unacked_per_consumer: int = option(
+        50_000,
+        conf="maxUnackedMessagesPerConsumer",
+        unit="messages",
+        low=1,
+        why="a Shared or Key_Shared consumer that holds this many unacknowledged gets no more "
+        "until it holds half as many",
+    )
+    max_unacked_per_subscription: int = option(
+        200_000,
+        conf="maxUnackedMessagesPerSubscription",
+        unit="messages",
+        low=1,
+        why="the same for all consumers of a subscription together",
+    )
+    round_robin_messages: int = option(
+        20,
+        conf="dispatcherMaxRoundRobinBatchSize",
+        unit="messages",
+        low=1,
+        why="how many messages a Shared consumer gets in its turn",
+    )
+    look_ahead: int = option(
+        20_000,
+        conf="keySharedLookAheadMsgInReplayThresholdPerSubscription",
+        unit="entries",
+        low=1,
+        why="how many entries of a Key_Shared subscription may wait for their consumer while "
+        "others pass them",
+    )
+    failover_delay_ms: int = option(
+        1000,
+        conf="activeConsumerFailoverDelayTimeMillis",
+        unit="ms",
+        low=0,
+        why="how long a new active Failover consumer waits for the acknowledgements of one that "
+        "is still there",
+    )

@@ -1,7 +1,7 @@
 """One round of decisions: a pure function of what was seen, what is remembered and the settings."""
 
 from collections.abc import Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
@@ -139,7 +139,7 @@ def _place(
             refused += placed.rejections
             if placed.broker is None:
                 continue
-            decision, reason = replace(asked, destination=placed.broker), placed.reason
+            decision, reason = asked._replace(destination=placed.broker), placed.reason
         moves.append(Move(move_id(now_ms, decision.bundle), now_ms, decision, reason))
         projection = projection.after(decision)
     return tuple(moves), placement.memory_to_json(remembered), refused

@@ -16,9 +16,19 @@ if TYPE_CHECKING:
 FINISH_WITHIN_S = 5.0
 STOP_WITHIN_S = 15.0
 
-# The driver's threads recurse deeply while planning: without -Xss4m a plan of this width overflows.
+_JAVA = (
+    # Threads recurse deeply while planning, and in regular expressions over long plans.
+    "-Xss4m",
+    # Rows are few and batches small: compiling the JVM's code well costs more than it ever saves.
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UseSerialGC",
+    "-XX:-UsePerfData",
+)
 _SETTINGS: Mapping[str, str] = {
-    "spark.driver.extraJavaOptions": "-Xss4m -XX:+UseSerialGC",
+    "spark.driver.extraJavaOptions": " ".join(_JAVA),
+    # The same for generated code: a batch has as many rows as there are files and shards.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.driver.memory": "1g",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.enabled": "false",

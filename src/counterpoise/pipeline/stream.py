@@ -3,8 +3,8 @@
 What is columnar stays columnar. State is kept by shard, not by bundle: a keyed Python state costs
 half a millisecond a key, while a shard's thousands of bundles are one blob of columns that NumPy
 folds at once. And landed files travel through the JVM whole, as bytes, to be read by Arrow next
-to the fold: as JVM rows, 100,000 bundles cost seconds of CPU. Spark does what it is there for: files
-in order, exactly once, state and checkpoint, on one machine or many.
+to the fold: as JVM rows, 100,000 bundles cost seconds of CPU. Spark does what it is there for:
+files in order, exactly once, state and checkpoint, on one machine or many.
 """
 
 from collections.abc import Callable, Iterable, Iterator

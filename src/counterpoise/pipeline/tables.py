@@ -66,6 +66,7 @@ SCHEMAS: Mapping[str, pa.Schema] = {
             "setting": _TEXT,
             "sentence": _TEXT,
             "template": _TEXT,
+            "figures": _TEXT,
         }
     ),
     "outcomes": pa.schema(
@@ -214,9 +215,10 @@ def _move(row: Mapping[str, Any]) -> Move:
 
 def _rejection_row(made: Round, rejection: Rejection) -> dict[str, Any]:
     names: Iterable[str] = ("subject", "rule", "value", "limit", "setting", "sentence", "template")
-    return {"poll_id": made.poll_id, **{name: getattr(rejection, name) for name in names}}
+    row = {name: getattr(rejection, name) for name in names}
+    return {"poll_id": made.poll_id, **row, "figures": json.dumps(dict(rejection.figures))}
 
 
 def _rejection(row: Mapping[str, Any]) -> Rejection:
     names = ("subject", "rule", "value", "limit", "setting", "template")
-    return Rejection(**{name: row[name] for name in names})
+    return Rejection(**{name: row[name] for name in names}, figures=json.loads(row["figures"]))

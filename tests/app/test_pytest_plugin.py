@@ -1,0 +1,77 @@
+"""The fixtures that other people's tests use, in a pytest run of its own."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.client
+
+THEIR_TEST = """
+import pulsar
+import pytest
+
+seen = []
+
+
+def test_fresh(pulsar_cluster):
+    seen.append(pulsar_cluster)
+    client = pulsar.Client(pulsar_cluster.service_url)
+    client.create_producer("mine").send(b"x")
+    client.close()
+    assert len(pulsar_cluster.brokers) == 3
+
+
+def test_fresh_again(pulsar_cluster):
+    assert seen[0] is not pulsar_cluster
+    assert pulsar_cluster.owner("mine") is None
+
+
+def test_shared(pulsar_cluster_module):
+    seen.append(pulsar_cluster_module)
+
+
+def test_shared_again(pulsar_cluster_module):
+    assert seen[-1] is pulsar_cluster_module
+"""
+
+THEIR_OPTIONS = """
+import pytest
+
+
+@pytest.fixture(scope="session")
+def pulsar_cluster_options():
+    return {"brokers": 1, "config": {"defaultNumberOfNamespaceBundles": 2}}
+
+
+def test_options(pulsar_cluster):
+    assert len(pulsar_cluster.brokers) == 1
+    assert "0x80000000" in pulsar_cluster.bundle("x")
+"""
+
+
+def test_their_tests_pass(tmp_path: Path) -> None:
+    (tmp_path / "test_theirs.py").write_text(THEIR_TEST)
+    (tmp_path / "test_options.py").write_text(THEIR_OPTIONS)
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    assert "5 passed" in done.stdout
+
+
+def test_the_plugin_costs_nothing_until_it_is_used() -> None:
+    script = (
+        "import sys, counterpoise.app.pytest_plugin\n"
+        "heavy = {'aiohttp', 'numpy', 'uvloop', 'google.protobuf', 'kazoo'} & set(sys.modules)\n"
+        "sys.exit(repr(heavy) if heavy else 0)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr

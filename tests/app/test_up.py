@@ -1,0 +1,167 @@
+"""``counterpoise broker`` and ``counterpoise up`` as processes, and that nothing stays behind."""
+
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pulsar
+import pytest
+
+from counterpoise.app.local_cluster import LocalCluster, LocalClusterOptions
+
+COMMAND = [sys.executable, "-m", "counterpoise.app.main"]
+pytestmark = [pytest.mark.client, pytest.mark.zookeeper]
+
+
+@contextmanager
+def up(data: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, object]]]:
+    """A running ``counterpoise up`` and what it says of itself; killed at the end if need be."""
+    argv = [*COMMAND, "up", "--json", "--no-balance", "--data", str(data), *options]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, process_group=0) as process:
+        try:
+            assert process.stdout is not None
+            yield process, json.loads(process.stdout.readline())
+        finally:
+            process.kill()
+
+
+def descendants(process: subprocess.Popen[str]) -> dict[int, int]:
+    """A descriptor for every process below this one, by which its end can be awaited."""
+    found = psutil.Process(process.pid).children(recursive=True)
+    return {each.pid: os.pidfd_open(each.pid) for each in found}
+
+
+def assert_all_end(descriptors: dict[int, int]) -> None:
+    for pid, descriptor in descriptors.items():
+        try:
+            assert select.select([descriptor], [], [], 30)[0], f"process {pid} still runs"
+        finally:
+            os.close(descriptor)
+
+
+def test_it_serves_and_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
+    with up(tmp_path, "--brokers", "2") as (process, told):
+        client = pulsar.Client(
+            str(told["service_url"]), logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
+        )
+        client.create_producer("hello").send(b"there")
+        client.close()
+        below = descendants(process)
+        assert len(below) == 3
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+        assert_all_end(below)
+    # What was sent is on disk, and a second life finds it.
+    with up(tmp_path, "--brokers", "1") as (process, told):
+        client = pulsar.Client(
+            str(told["service_url"]), logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
+        )
+        reader = client.create_reader("hello", pulsar.MessageId.earliest)
+        assert reader.read_next(timeout_millis=20_000).data() == b"there"
+        client.close()
+        process.terminate()
+        assert process.wait(30) == 0
+
+
+def test_killing_it_leaves_nothing_behind(tmp_path: Path) -> None:
+    with up(tmp_path, "--brokers", "2") as (process, _):
+        below = descendants(process)
+        assert len(below) == 3
+        process.kill()
+        assert_all_end(below)
+
+
+def test_it_ends_when_no_broker_is_left(tmp_path: Path) -> None:
+    with up(tmp_path, "--brokers", "1") as (process, _):
+        below = psutil.Process(process.pid).children()
+        broker = next(each for each in below if "broker" in each.cmdline())
+        descriptors = descendants(process)
+        broker.kill()
+        assert process.wait(30) == 1
+        assert_all_end(descriptors)
+
+
+def test_acknowledged_messages_survive_a_broker_killed_under_load(tmp_path: Path) -> None:
+    with LocalCluster(LocalClusterOptions(brokers=2, data=tmp_path)) as cluster:
+        client = pulsar.Client(
+            cluster.service_url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
+        )
+        acknowledged: list[int] = []
+        producer = client.create_producer("precious", send_timeout_millis=0)
+
+        def send(first: int, last: int) -> None:
+            for number in range(first, last):
+
+                def done(result: pulsar.Result, _: object, number: int = number) -> None:
+                    if result == pulsar.Result.Ok:
+                        acknowledged.append(number)
+
+                producer.send_async(b"%d" % number, done)
+
+        send(0, 500)
+        producer.flush()
+        send(500, 1000)
+        owner = next(each for each in cluster.brokers if _owns(each.admin_url))
+        cluster.kill(owner)
+        assert not owner.alive
+        send(1000, 1100)
+        producer.flush()
+        assert len(acknowledged) == 1100
+        reader = client.create_reader("precious", pulsar.MessageId.earliest)
+        got: set[int] = set()
+        while len(got) < 1100:
+            got.add(int(reader.read_next(timeout_millis=20_000).data()))
+        assert got == set(acknowledged)
+        client.close()
+
+
+def _owns(admin_url: str) -> bool:
+    path = "/admin/v2/broker-stats/topics"
+    with urllib.request.urlopen(admin_url + path, timeout=10) as response:
+        return "persistent://public/default/precious" in response.read().decode()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["up", "--brokers", "0"], "at least one broker"),
+        (["up", "--no-balance", "--metadata", "etcd:x"], "not a metadata store URL"),
+        (["broker", "--set", "metadataStoreUrl=zk:127.0.0.1:1"], "metadataStoreUrl=zk:127.0.0.1:1"),
+        (["broker", "--set", "webServicePort=99999"], "webServicePort"),
+        (["broker", "--set", "nonsense"], "expected NAME=VALUE"),
+        (["broker", "--conf", "/no/such/file"], "/no/such/file"),
+    ],
+)
+def test_what_cannot_work_is_said_in_a_sentence(arguments: list[str], told: str) -> None:
+    arguments = [*arguments, "--set", "metadataStoreOperationTimeoutSeconds=1"]
+    done = subprocess.run(
+        [*COMMAND, *arguments], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stderr.strip().count("\n") == 0
+
+
+def test_a_taken_port_is_said_in_a_sentence() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = subprocess.run(
+            [*COMMAND, "broker", "--set", f"webServicePort={port}", "--set", "brokerServicePort=0"],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert f"webServicePort=… (now {port})" in done.stderr
+    assert "Traceback" not in done.stderr

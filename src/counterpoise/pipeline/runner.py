@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import fcntl
+import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +20,7 @@ from counterpoise.pipeline.executor import Executor, ExecutorOptions
 from counterpoise.pipeline.fold import merged
 from counterpoise.pipeline.inline import HTTP_TIMEOUT_S, wall_clock_ms
 from counterpoise.pipeline.landing import land, landed_polls
-from counterpoise.pipeline.rows import GAP, POLL, ReportRows
+from counterpoise.pipeline.rows import BROKER, GAP, POLL, ReportRows
 from counterpoise.pipeline.session import start_session, stop_query, stop_session
 from counterpoise.pipeline.stream import fold_stream, start_query
 from counterpoise.pipeline.tables import HistoryTables
@@ -80,6 +81,7 @@ class SparkBalancer:
         self._tell = tell
         self._reports = settings.history / "reports"
         self._gaps: dict[str, str] = {}
+        self._answered: frozenset[str] = frozenset()
         self._taken_in = 0
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -108,10 +110,13 @@ class SparkBalancer:
 
     def _start(self, balancer: Balancer) -> "tuple[SparkSession, StreamingQuery]":
         settings, loop = self._settings, self._loop
+        began = time.monotonic()
+        self._tell(f"starting Spark on {settings.master}")
         spark = self._spark or start_session(settings.master, partitions=settings.shards)
 
         def each(number: int, shards: list[bytes]) -> None:
-            del number
+            if number == 0 or not self._taken_in:
+                self._tell(f"micro-batch {number} is folded")
             # Every shard knows the brokers; the bundles are put together only for a round.
             newest = state_from_bytes(shards[0])
             if balancer.is_due(newest):
@@ -124,7 +129,8 @@ class SparkBalancer:
             spark, self._reports, shards=settings.shards, files=settings.files_per_batch
         )
         query = start_query(folded, settings.history / "checkpoint", each)
-        self._tell(f"Spark {spark.version} is up on {settings.master}")
+        took = time.monotonic() - began
+        self._tell(f"Spark {spark.version} is up after {took:.1f} s; its first micro-batch runs")
         return spark, query
 
     def _stop(self, spark: "SparkSession", query: "StreamingQuery") -> None:
@@ -142,7 +148,7 @@ class SparkBalancer:
         while not stop.is_set():
             rows = await collector.poll()
             await asyncio.to_thread(land, self._reports, rows)
-            self._tell_gaps(rows)
+            self._tell_seen(rows)
             if self._settings.once:
                 _, query = await starting
                 await asyncio.to_thread(query.processAllAvailable)
@@ -152,8 +158,12 @@ class SparkBalancer:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(stop.wait(), self._settings.poll_every_s)
 
-    def _tell_gaps(self, rows: ReportRows) -> None:
-        """Say when something stops answering, and when it answers again; not at every poll."""
+    def _tell_seen(self, rows: ReportRows) -> None:
+        """Say who is there, when something stops answering and when it answers again, once each."""
+        brokers = frozenset(rows["broker"][rows["kind"] == BROKER])
+        if brokers - self._answered:
+            self._tell(f"load reports of {len(brokers)} brokers: {', '.join(sorted(brokers))}")
+        self._answered |= brokers
         silent = (rows["kind"] == GAP) | ((rows["kind"] == POLL) & (rows["note"] != ""))
         gaps = {
             str(broker) or "the cluster": str(note)

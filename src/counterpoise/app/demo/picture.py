@@ -35,7 +35,7 @@ def draw(record: Record, brokers: Sequence[str], path: Path) -> None:
     upper.set_ylabel("messages in and out, MB/s")
     upper.legend(loc="upper right", frameon=False)
     upper.set_title(
-        f"{record.moves} bundles moved: imbalance {record.before:.2f} before, {record.now:.2f} after"
+        f"{record.moves} bundles moved: imbalance {record.before:.2f}, then {record.now:.2f}"
     )
     lower.set_ylabel("imbalance\n(largest ÷ mean - 1)")
     lower.set_xlabel("seconds under load (dotted: a bundle has moved)")

@@ -35,7 +35,7 @@ BALANCER_SETTINGS: Mapping[str, str] = {
     "loadBalancerBundleUnloadMinThroughputThreshold": "0.02",
 }
 BALANCE_OPTIONS = (
-    *("--interval=1s", "--decide-every=5s"),
+    *("--interval=2s", "--decide-every=6s"),
     *(f"--set={name}={value}" for name, value in BALANCER_SETTINGS.items()),
 )
 
@@ -46,9 +46,11 @@ class DemoOptions:
 
     brokers: int = 3
     limit_s: float = 120.0
-    """Longest time under load."""
-    settle_s: float = 12.0
-    """The load ends when nothing was decided for so long and the imbalance has halved."""
+    """Longest time from the pipeline's first round of decisions on."""
+    spark_s: float = 240.0
+    """Longest time until that first round: a busy machine takes its time to start Spark."""
+    settle_s: float = 8.0
+    """The load ends when the imbalance has halved, and nothing was decided, for so long."""
     drain_s: float = 30.0
     """Longest time for the last messages to arrive."""
     picture: Path = Path("counterpoise-demo.png")

@@ -19,7 +19,7 @@ from counterpoise.app.demo.plan import (
     skewed_loads,
     topics_by_bundle,
 )
-from counterpoise.app.demo.screen import Screen, decided, done
+from counterpoise.app.demo.screen import Screen, decided, done, renamed
 from counterpoise.app.demo.watch import Record, Watcher
 from counterpoise.app.local_cluster import LocalCluster, LocalClusterOptions
 
@@ -45,10 +45,10 @@ class Result:
         if self.tally.lost:
             found.append(f"{self.tally.lost} acknowledged messages were never received")
         if not self.moves:
-            found.append("the pipeline moved nothing")
+            found.append("the pipeline moved nothing (what it said is above)")
         elif self.after > self.before * FALL:
             found.append(
-                f"the imbalance did not fall by half: {self.before:.2f} before, {self.after:.2f} after"
+                f"the imbalance did not fall by half: {self.before:.2f}, then {self.after:.2f}"
             )
         if not self.tally.received:
             found.append("no message was received")
@@ -100,18 +100,25 @@ def _watch(
     """Show what happens until it is even and quiet, or the time is up."""
     record, tick = watcher.record, threading.Event()
     while True:
-        decisions, outcomes = watcher.look()
-        for row in decisions:
+        news = watcher.look()
+        for line in news.said:
+            screen.say(f"balancer: {renamed(line, names)}")
+        for row in news.decisions:
             screen.say(decided(row, names))
-        for row in outcomes:
+        for row in news.outcomes:
             screen.say(done(row, names))
         screen.show(record, generator.tally())
         elapsed = time.monotonic() - record.began_s
-        if elapsed >= options.limit_s or _is_settled(record, elapsed, options):
+        if is_over(record, elapsed, options):
             return
         tick.wait(SAMPLE_EVERY_S)
 
 
-def _is_settled(record: Record, elapsed: float, options: DemoOptions) -> bool:
+def is_over(record: Record, elapsed: float, options: DemoOptions) -> bool:
+    """Whether there is nothing more to wait for, or no more time, so long after the load began."""
+    if record.first_round_s is None:
+        return elapsed >= options.spark_s
+    if elapsed - record.first_round_s >= options.limit_s:
+        return True
     quiet = elapsed - record.decided_at_s >= options.settle_s
     return bool(record.moves) and quiet and record.now <= record.before * FALL

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from counterpoise.app.demo.admin import AdminError, load_report
@@ -15,6 +17,10 @@ from counterpoise.pipeline.tables import read_table
 
 SMOOTHED_OVER = 3
 """Samples that a figure for a person is the mean of."""
+RAMP_S = 3.0
+"""Until then the load is only beginning."""
+_TOLD = re.compile(r"\d\d:\d\d:\d\d |counterpoise: ")
+_SHOWN_ALREADY = re.compile(r"\d\d:\d\d:\d\d (decided|moved) ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +61,8 @@ class Record:
     """When each move that was carried out ended, since the load began, by id."""
     decided_at_s: float = 0.0
     """When something was last decided."""
+    first_round_s: float | None = None
+    """When the pipeline decided for the first time, be it to do nothing."""
 
     @property
     def moves(self) -> int:
@@ -65,7 +73,8 @@ class Record:
     def before(self) -> float:
         """The imbalance under full load, until the first move."""
         first = min(self.moved_at_s.values(), default=float("inf"))
-        return max((value for at, value in self._smooth() if at <= first), default=0.0)
+        values = [value for at, value in self._smooth() if RAMP_S <= at <= first]
+        return median(values) if values else 0.0
 
     @property
     def now(self) -> float:
@@ -82,16 +91,27 @@ class Record:
         ]
 
 
+@dataclass(frozen=True, slots=True)
+class News:
+    """What one look found that was not there before."""
+
+    decisions: list[Mapping[str, Any]]
+    outcomes: list[Mapping[str, Any]]
+    said: list[str]
+    """Lines of the balancer's log."""
+
+
 class Watcher:
     """Takes a sample whenever asked, and tells what is new in the history."""
 
     def __init__(self, brokers: Sequence[str], history: Path) -> None:
         self._brokers = brokers
         self._history = history
+        self._log_read = 0
         self.record = Record(time.monotonic())
 
-    def look(self) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]]:
-        """Take a sample; gives the decisions and the outcomes that are new."""
+    def look(self) -> News:
+        """Take a sample, and give what is new."""
         record = self.record
         now = time.monotonic() - record.began_s
         loads = {}
@@ -110,7 +130,24 @@ class Watcher:
         for outcome in outcomes:
             if outcome["carried_out"]:
                 record.moved_at_s[outcome["id"]] = outcome["ended_at_ms"] / 1000 - wall
-        return decisions, outcomes
+        if record.first_round_s is None and any((self._history / "rounds").glob("*.parquet")):
+            record.first_round_s = now
+        return News(decisions, outcomes, self._balancer_said())
+
+    def _balancer_said(self) -> list[str]:
+        """What the balancer wrote to its log since the last time, but for decisions and moves."""
+        try:
+            with (self._history / "balancer.log").open(encoding="utf-8") as log:
+                log.seek(self._log_read)
+                lines = log.readlines()
+                if lines and not lines[-1].endswith("\n"):
+                    lines.pop()
+                self._log_read += sum(len(line.encode()) for line in lines)
+        except FileNotFoundError:
+            return []
+        return [
+            line.rstrip() for line in lines if _TOLD.match(line) and not _SHOWN_ALREADY.match(line)
+        ]
 
     def _new(self, table: str, known: dict[str, Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         rows = [row for row in read_table(self._history, table) if row["id"] not in known]

@@ -43,7 +43,7 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
         type=float,
         default=120.0,
         metavar="SECONDS",
-        help="longest time under load (default 120)",
+        help="longest time from the balancer's first round on (default 120)",
     )
     parser.add_argument(
         "--picture",

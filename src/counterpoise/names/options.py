@@ -141,7 +141,7 @@ def option(
     if kind is int and high is None:
         high = INT32_MAX
     if kind is int and low is None:
-        low = -INT32_MAX - 1
+        low = -(high or 0) - 1
     made = Option(conf, default, kind, unit, why, low, high, choices, dynamic, aliases, deprecated)
     return dataclasses.field(default=default, metadata={_KEY: made})
 

@@ -88,6 +88,7 @@ def versions(*texts):
         (["1.0.0-alpha.2", "1.0.0-alpha.10", "1.0.0-alpha.beta"], ["b3"]),
         (["1.0.0+build1", "1.0.0+build2"], ["b1", "b2"]),
         (["4.0.7", "4.0.7"], ["b1", "b2"]),
+        (["1.0.0-0", "1.0.0-1"], ["b2"]),
     ],
 )
 def test_only_the_latest_version_stays(texts, kept):

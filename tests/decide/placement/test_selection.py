@@ -75,6 +75,7 @@ def test_an_unreadable_version_brings_everybody_back():
     chosen = select(loads(b1=1, b2=5), around, options)
     assert chosen.outcomes[-1].status is Status.FAILED
     assert chosen.broker == "b1"
+    assert "not a semantic version" in chosen.notes[0]
 
 
 def test_an_overloaded_choice_is_made_again_among_all():

@@ -27,6 +27,8 @@ def _known(
 ) -> Option:
     kind = type(default)
     high = (INT64_MAX if long else INT32_MAX) if kind is int else None
+    if high is not None and low is None:
+        low = -high - 1
     return Option(conf, default, kind, unit, why, low, high, choices, dynamic, (), deprecated)
 
 

@@ -14,11 +14,13 @@ from counterpoise.app.doctor.finding import Finding, Severity
 from counterpoise.app.doctor.general import unknown_names
 from counterpoise.app.doctor.setup import Setup
 from counterpoise.app.errors import UserError
+from counterpoise.app.settings.table import table
 
 EPILOG = """\
 examples:
   counterpoise doctor --conf broker.conf --brokers 6 --bundles 32
   counterpoise doctor --set loadBalancerLoadSheddingStrategy=... --json
+  counterpoise doctor --settings
 
 Exit status: 0 when there is nothing but advice, 1 when there are problems, 2 when the file cannot
 be read. Pulsar 4.0.7 is the measure; each finding names the settings, why they hurt, what to set
@@ -49,11 +51,17 @@ def add_parser(
         "--bundles", type=_count, metavar="N", help="how many bundles its busiest namespace has"
     )
     parser.add_argument("--json", action="store_true", help="the findings as one JSON object")
+    parser.add_argument(
+        "--settings", dest="list", action="store_true", help="list every setting that is known"
+    )
     return parser
 
 
 def run(args: argparse.Namespace) -> int:
     """Examine, report, and tell by the status whether there are problems."""
+    if args.list:
+        sys.stdout.write(_settings())
+        return 0
     if args.file and args.conf and args.file != args.conf:
         raise UserError(f"two files are named, {args.file} and {args.conf}: name one")
     path = args.file or args.conf
@@ -73,6 +81,23 @@ def run(args: argparse.Namespace) -> int:
     else:
         sys.stdout.write(_report(path or "these settings", findings, unknown))
     return EXIT_PROBLEMS if problems else 0
+
+
+def _settings() -> str:
+    """Every balancing and rate setting: default, what is allowed, who reads it, and why."""
+    lines = []
+    for name, entry in sorted(table().items()):
+        option = entry.option
+        default = ",".join(option.default) if option.kind is tuple else option.default
+        shown = str(default).lower() if option.kind is bool else default
+        traits = [f"default {shown}" if shown not in (None, "") else "no default"]
+        traits += [option.unit] if option.unit else []
+        traits += [option.range_text]
+        traits += ["dynamic"] if option.dynamic else []
+        traits += ["deprecated"] if option.deprecated else []
+        traits += [f"read by {', '.join(entry.rooms)}" if entry.rooms else "not read here"]
+        lines.append(f"{name}\n  {option.why}\n  {'; '.join(traits)}\n")
+    return "".join(lines)
 
 
 def _count(text: str) -> int:

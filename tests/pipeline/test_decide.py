@@ -27,7 +27,7 @@ def strategy(name: str = "ThresholdShedder", **balance: int) -> Strategy:
     return Strategy(
         shedder=shedder,
         options=from_conf(shedder.options, CONF),
-        balance=BalanceOptions(**balance),  # type: ignore[arg-type]
+        balance=BalanceOptions(**{"report_interval_ms": 0, **balance}),  # type: ignore[arg-type]
     )
 
 
@@ -173,7 +173,8 @@ def test_a_round_is_due_when_the_interval_is_over_and_the_last_moves_can_be_seen
     assert is_due(state, RoundMemory(), options)
     assert not is_due(state, RoundMemory(decided_at_ms=START - 59_999), options)
     assert is_due(state, RoundMemory(decided_at_ms=START - 60_000), options)
-    assert not is_due(state, RoundMemory(settled_at_ms=START + 1), options)
+    assert not is_due(state, RoundMemory(settled_at_ms=START - 9_999), options)
+    assert is_due(state, RoundMemory(settled_at_ms=START - 10_000), options)
     assert not is_due(state, RoundMemory(decided_at_ms=START), BalanceOptions(interval_ms=0))
     assert not is_due(state, RoundMemory(), BalanceOptions(enabled=False))
     assert not is_due(state, RoundMemory(), BalanceOptions(shedding_enabled=False))

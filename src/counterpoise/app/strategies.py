@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from counterpoise.app.conf import settings_from
@@ -34,17 +35,13 @@ def strategy_from(
             f"{chosen.name} reads the extensible load manager's data, which the admin API does not "
             "give: choose another --strategy"
         )
-    balance = settings_from(BalanceOptions, conf)
     return Strategy(
         shedder=chosen,
         options=settings_from(chosen.options, conf),
         placement=_placement(placement),
         placement_options=settings_from(PlacementOptions, conf),
-        balance=BalanceOptions(
-            enabled=balance.enabled,
-            shedding_enabled=balance.shedding_enabled,
-            interval_minutes=balance.interval_minutes,
-            grace_minutes=balance.grace_minutes,
+        balance=replace(
+            settings_from(BalanceOptions, conf),
             interval_ms=_milliseconds(decide_every_s),
             grace_ms=_milliseconds(grace_s),
         ),

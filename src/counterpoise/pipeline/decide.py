@@ -38,7 +38,7 @@ def newest_poll(state: FoldState) -> int:
 def is_due(state: FoldState, memory: RoundMemory, options: BalanceOptions) -> bool:
     """Whether this state calls for a round."""
     poll_id = newest_poll(state)
-    if poll_id < memory.settled_at_ms:
+    if memory.settled_at_ms and poll_id < memory.settled_at_ms + options.settle_ms:
         return False
     waited = poll_id - memory.decided_at_ms
     return (

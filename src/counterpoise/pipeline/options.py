@@ -36,6 +36,14 @@ class BalanceOptions:
         dynamic=True,
         why="how long a bundle that was moved is left alone",
     )
+    report_interval_ms: int = option(
+        5000,
+        conf="loadBalancerReportUpdateMinIntervalMillis",
+        unit="ms",
+        low=0,
+        dynamic=True,
+        why="how often brokers measure; what was measured before the last moves is not acted on",
+    )
     interval_ms: int | None = None
     """Overrides `interval_minutes`, for clusters that live for minutes only."""
     grace_ms: int | None = None
@@ -45,6 +53,11 @@ class BalanceOptions:
     def decide_every_ms(self) -> int:
         """Milliseconds between two rounds."""
         return self.interval_minutes * 60_000 if self.interval_ms is None else self.interval_ms
+
+    @property
+    def settle_ms(self) -> int:
+        """Milliseconds after a move until every report was measured wholly after it."""
+        return 2 * self.report_interval_ms
 
     @property
     def leave_alone_ms(self) -> int:

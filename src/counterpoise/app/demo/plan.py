@@ -20,13 +20,15 @@ BYTES_PER_S = 2_000_000.0
 HOT_SHARE = 0.8
 """The part of the load that goes to the bundles of one broker."""
 
+# Load is measured, and can be seen, every second.
+_EVERY_SECOND = {"loadBalancerReportUpdateMinIntervalMillis": "1000"}
 BROKER_SETTINGS: Mapping[str, str] = {
-    # Load is measured, and can be seen, every second.
-    "loadBalancerReportUpdateMinIntervalMillis": "1000",
+    **_EVERY_SECOND,
     # A network that this load can fill: the hot broker starts at about two thirds of it.
     "loadBalancerOverrideBrokerNicSpeedGbps": "0.02",
 }
 BALANCER_SETTINGS: Mapping[str, str] = {
+    **_EVERY_SECOND,
     # Brokers, clients and Spark share this machine's cores, so the CPU says little about a broker.
     "loadBalancerCPUResourceWeight": "0",
     # Minutes, not days: act on what is, more than on what was, and on small loads too.

@@ -257,11 +257,11 @@ WRITER = """
 
 
 async def test_a_killed_writer_loses_nothing_it_acknowledged(tmp_path: Path) -> None:
-    """kill -9 under load, three times over: every acknowledged entry is there, once, in order."""
+    """kill -9 under load, twice: every acknowledged entry is there, once, in order."""
     script = tmp_path / "writer.py"
     script.write_text(textwrap.dedent(WRITER))
     root = tmp_path / "ledgers"
-    for _ in range(3):
+    for _ in range(2):
         writer = await asyncio.create_subprocess_exec(
             sys.executable, str(script), str(root), stdout=asyncio.subprocess.PIPE
         )

@@ -22,7 +22,8 @@ class DumbAcks:
 
     def ranges(self) -> list[tuple[int, int]]:
         found: list[tuple[int, int]] = []
-        for index in sorted(i for i in self.acked if i > self.mark):
+        mark = self.mark
+        for index in sorted(i for i in self.acked if i > mark):
             if found and found[-1][1] == index - 1:
                 found[-1] = (found[-1][0], index)
             else:
@@ -45,8 +46,9 @@ def test_acks_agree_with_a_plain_set(steps: list[tuple[bool, int]]) -> None:
         else:
             twin.acked.add(index)
             assert state.ack(index) is (index not in before)
-        assert state.mark == twin.mark
-        assert state.above == len([i for i in twin.acked if i > twin.mark])
+        mark = twin.mark
+        assert state.mark == mark
+        assert state.above == len([i for i in twin.acked if i > mark])
         assert list(state.ranges()) == twin.ranges()
         assert state.backlog(2000) == 2000 - len(twin.acked)
         for probe in (0, index, index + 1, 511, 512, 1024):

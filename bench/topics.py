@@ -57,12 +57,18 @@ class Connection:
     writable = True
 
     def __init__(self) -> None:
-        self.receipts = 0
+        self.confirmed = 0
         self.delivered = 0
         self.consumers = {}  # type: ignore[var-annotated]
 
-    def receipt(self, *ids: int) -> None:
-        self.receipts += 1
+    def receipts(
+        self,
+        producer_id: int,
+        ledger_id: int,
+        first_entry_id: int,
+        published: Sequence[tuple[object, int, int]],
+    ) -> None:
+        self.confirmed += len(published)
 
     def deliver(self, consumer_id: int, partition: int, messages: Sequence[Delivery]) -> None:
         self.delivered += len(messages)
@@ -125,9 +131,9 @@ async def measure(
             producer.publish(sent + n, sent + n, 1, bodies[(sent + n) % len(bodies)])
         sent += BURST
         await asyncio.sleep(0)
-        while sent - sink.receipts > PENDING_MAX:
+        while sent - sink.confirmed > PENDING_MAX:
             await asyncio.sleep(0)
-    while sink.receipts < sent or (kind is not None and sink.delivered < sent):
+    while sink.confirmed < sent or (kind is not None and sink.delivered < sent):
         await asyncio.sleep(0)
     spent = (time.process_time() - started) / sent
     await registry.close()

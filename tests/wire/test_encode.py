@@ -264,19 +264,26 @@ def test_answers(frame: bytes, kind: int, field: str, values: dict[str, object])
     )
 
 
-@given(uint64, uint64, uint64, uint64, uint64)
+@given(
+    uint64,
+    uint64,
+    st.integers(0, 1 << 40),
+    st.lists(st.tuples(st.none(), uint64, uint64), max_size=5),
+)
 def test_receipts_are_what_protobuf_writes(
-    producer: int, sequence: int, highest: int, ledger: int, entry: int
+    producer: int, ledger: int, entry: int, published: list[tuple[None, int, int]]
 ) -> None:
-    receipt = {
-        "producer_id": producer,
-        "sequence_id": sequence,
-        "message_id": {"ledger_id": ledger, "entry_id": entry},
-    }
-    if highest:
-        receipt["highest_sequence_id"] = highest
-    written = dispatch.send_receipt(producer, sequence, highest, ledger, entry)
-    assert written == encode.frame(BaseCommand(type=frames.Type.SEND_RECEIPT, send_receipt=receipt))
+    expected = b""
+    for offset, (_, sequence, highest) in enumerate(published):
+        receipt = {
+            "producer_id": producer,
+            "sequence_id": sequence,
+            "message_id": {"ledger_id": ledger, "entry_id": entry + offset},
+        }
+        if highest:
+            receipt["highest_sequence_id"] = highest
+        expected += encode.frame(BaseCommand(type=frames.Type.SEND_RECEIPT, send_receipt=receipt))
+    assert dispatch.send_receipts(producer, ledger, entry, published) == expected
 
 
 def test_a_dropped_entry_is_confirmed_as_minus_one() -> None:

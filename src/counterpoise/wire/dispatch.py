@@ -7,9 +7,11 @@ lookups and one ``join``.
 import struct
 from collections.abc import Iterable, Sequence
 
-from counterpoise.wire.varint import varint
+from counterpoise.wire.varint import CONTINUED, LOW_BITS, LOW_MASK, LOW_SIZE, SHORT, varint
 
 _SIZES = struct.Struct(">II")
+#: Below this, two looks into the tables of `varint` give an encoding: the loops do it in place.
+_TWICE = 1 << 2 * LOW_BITS
 
 #: SEND_RECEIPT up to the producer id, by the size of the command's body.
 _RECEIPT_HEAD = [
@@ -21,6 +23,60 @@ _ID_HEAD = [bytes((0x1A, size, 0x08)) for size in range(128)]
 _MESSAGE_HEAD = bytes((0x08, 9, 0x4A))
 
 
+def send_receipts(
+    producer_id: int,
+    ledger_id: int,
+    entry_id: int,
+    published: Iterable[tuple[object, int, int]],
+) -> bytes:
+    """Confirm SENDs of one producer that were stored one after the other, from ``entry_id`` on.
+
+    Of each the sequence id and the highest sequence id are given, after something that is of no
+    concern here; the highest is left out of the frame for anything but a batch, when it is 0.
+    """
+    producer = varint(producer_id)
+    ledger = varint(ledger_id)
+    before = len(producer) + 4
+    id_before = len(ledger) + 2
+    frames: list[bytes] = []
+    for _, sequence_id, highest_sequence_id in published:
+        if 0 <= sequence_id < _TWICE:
+            sequence = (
+                SHORT[sequence_id]
+                if sequence_id < LOW_SIZE
+                else CONTINUED[sequence_id & LOW_MASK] + SHORT[sequence_id >> LOW_BITS]
+            )
+        else:
+            sequence = varint(sequence_id)
+        if 0 <= entry_id < _TWICE:
+            entry = (
+                SHORT[entry_id]
+                if entry_id < LOW_SIZE
+                else CONTINUED[entry_id & LOW_MASK] + SHORT[entry_id >> LOW_BITS]
+            )
+        else:
+            entry = varint(entry_id)
+        highest = b"\x20" + varint(highest_sequence_id) if highest_sequence_id > 0 else b""
+        size = id_before + len(entry)
+        frames.append(
+            b"".join(
+                (
+                    _RECEIPT_HEAD[before + len(sequence) + size + len(highest)],
+                    producer,
+                    b"\x10",
+                    sequence,
+                    _ID_HEAD[size],
+                    ledger,
+                    b"\x10",
+                    entry,
+                    highest,
+                )
+            )
+        )
+        entry_id += 1
+    return b"".join(frames)
+
+
 def send_receipt(
     producer_id: int,
     sequence_id: int,
@@ -28,28 +84,9 @@ def send_receipt(
     ledger_id: int,
     entry_id: int,
 ) -> bytes:
-    """Confirm one SEND; the highest sequence id is left out for anything but a batch."""
-    producer, sequence, ledger, entry = (
-        varint(producer_id),
-        varint(sequence_id),
-        varint(ledger_id),
-        varint(entry_id),
-    )
-    id_size = len(ledger) + len(entry) + 2
-    highest = b"\x20" + varint(highest_sequence_id) if highest_sequence_id > 0 else b""
-    return b"".join(
-        (
-            _RECEIPT_HEAD[len(producer) + len(sequence) + id_size + len(highest) + 4],
-            producer,
-            b"\x10",
-            sequence,
-            _ID_HEAD[id_size],
-            ledger,
-            b"\x10",
-            entry,
-            highest,
-        )
-    )
+    """Confirm one SEND; ledger and entry -1 say that a non-persistent topic dropped it."""
+    published = ((None, sequence_id, highest_sequence_id),)
+    return send_receipts(producer_id, ledger_id, entry_id, published)
 
 
 #: Ledger id, entry id, redelivery count, the entry, and the words of its ack set (or none).

@@ -168,15 +168,19 @@ class Flow(NamedTuple):
     permits: int
 
 
+#: An acknowledged entry: ledger id, entry id, and the words of its ack set (none: all of it).
+Acked = tuple[int, int, tuple[int, ...]]
+
+
 class Ack(NamedTuple):
-    """Acknowledge; a cumulative one covers all up to its only id. Answered if it has a request id.
+    """Acknowledge; a cumulative one covers all up to its only entry. Answered if it asks for it.
 
     ``validation_error`` is a number of CommandAck.ValidationError: the client could not read it.
     """
 
     consumer_id: int
     cumulative: bool
-    message_ids: tuple[MessageId, ...]
+    acked: tuple[Acked, ...]
     validation_error: int | None = None
     properties: tuple[tuple[str, int], ...] = ()
     request_id: int | None = None

@@ -4,9 +4,10 @@ Below 2**14 an encoding is one list lookup, below 2**28 two; sequence ids and en
 get further. Measured, this is a third of the cost of a shift-and-mask loop.
 """
 
-_LOW_BITS = 14
-_LOW_SIZE = 1 << _LOW_BITS
-_LOW_MASK = _LOW_SIZE - 1
+#: How many low bits the tables cover; `dispatch` reads them in its loops.
+LOW_BITS = 14
+LOW_SIZE = 1 << LOW_BITS
+LOW_MASK = LOW_SIZE - 1
 
 
 def _encode(value: int) -> bytes:
@@ -19,24 +20,24 @@ def _encode(value: int) -> bytes:
 
 
 #: The encoding of every value below 2**14.
-_SHORT: list[bytes] = [_encode(value) for value in range(_LOW_SIZE)]
+SHORT: list[bytes] = [_encode(value) for value in range(LOW_SIZE)]
 
 #: The first two bytes of a longer encoding, by the value's low 14 bits.
-_CONTINUED: list[bytes] = [
-    bytes((value & 0x7F | 0x80, value >> 7 | 0x80)) for value in range(_LOW_SIZE)
+CONTINUED: list[bytes] = [
+    bytes((value & 0x7F | 0x80, value >> 7 | 0x80)) for value in range(LOW_SIZE)
 ]
 
 
 def varint(value: int) -> bytes:
     """Encode ``value``; a negative one is written as its two's complement in 64 bits."""
-    if 0 <= value < _LOW_SIZE:
-        return _SHORT[value]
+    if 0 <= value < LOW_SIZE:
+        return SHORT[value]
     if value < 0:
         value &= 0xFFFF_FFFF_FFFF_FFFF
-    high = value >> _LOW_BITS
-    if high < _LOW_SIZE:
-        return _CONTINUED[value & _LOW_MASK] + _SHORT[high]
-    return _CONTINUED[value & _LOW_MASK] + varint(high)
+    high = value >> LOW_BITS
+    if high < LOW_SIZE:
+        return CONTINUED[value & LOW_MASK] + SHORT[high]
+    return CONTINUED[value & LOW_MASK] + varint(high)
 
 
 def signed(value: int) -> int:

@@ -109,16 +109,16 @@ class Consuming:
                 self._link.address,
                 event.consumer_id,
                 event.validation_error,
-                event.message_ids,
+                event.acked,
             )
         if event.in_transaction:
             self._answer_ack(event, "Transactions are not enabled on this broker")
             return
         if event.cumulative:
-            for item in event.message_ids[:1]:
-                consumer.ack_cumulative(item.ledger_id, item.entry_id, item.ack_set)
+            for position in event.acked[:1]:
+                consumer.ack_cumulative(*position)
         else:
-            consumer.ack_individual([(item[0], item[1], item[4]) for item in event.message_ids])
+            consumer.ack_individual(event.acked)
         self._answer_ack(event)
 
     def _answer_ack(self, event: events.Ack, refusal: str = "") -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -130,6 +131,44 @@ def test_when_the_leader_goes_another_one_leads() -> None:
         assert len(cluster.brokers) == 4
         assert first.service_url.removeprefix("pulsar://") not in cluster.service_url
         assert added.service_url.removeprefix("pulsar://") in cluster.service_url
+
+
+def test_it_balances_when_it_is_asked_to() -> None:
+    config = {
+        "loadBalancerLoadSheddingStrategy": "UniformLoadShedder",
+        "loadBalancerReportUpdateMinIntervalMillis": 200,
+        "minUnloadMessage": 1,
+        "minUnloadMessageThroughput": 1,
+        "maxUnloadPercentage": 0.5,
+        "defaultNumberOfNamespaceBundles": 16,
+    }
+    with Cluster(2, config=config, balance_every_s=0.5) as cluster, client_of(cluster) as client:
+        # Everything on one broker: the second one joins when the load is there already.
+        first, second = cluster.brokers
+        producers = [client.create_producer(f"t{number}") for number in range(20)]
+        for number in range(20):
+            if cluster.owner(f"t{number}") is second:
+                cluster.unload(f"t{number}", first)
+        stop = threading.Event()
+
+        def load() -> None:
+            while not stop.is_set():
+                for each in producers:
+                    each.send(b"x" * 100)
+
+        loader = threading.Thread(target=load)
+        loader.start()
+        try:
+            deadline = time.monotonic() + 60
+            while not any(made.moves for made in cluster.rounds):
+                assert time.monotonic() < deadline, cluster.rounds
+                stop.wait(0.05)
+            moved = next(made for made in cluster.rounds if made.moves).moves[0]
+            assert (moved.source, moved.destination) == (first.id, second.id)
+            assert moved.bundle in second.bundles
+        finally:
+            stop.set()
+            loader.join()
 
 
 def test_settings_go_by_pulsars_names() -> None:

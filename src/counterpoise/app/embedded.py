@@ -6,15 +6,19 @@ import asyncio
 from collections.abc import Coroutine, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from counterpoise.app.embedded_balance import EmbeddedBalancer
 from counterpoise.app.loop_thread import LoopThread
-from counterpoise.app.wiring import config_of, make_broker, open_ledgers
+from counterpoise.app.wiring import conf_text, config_of, make_broker, open_ledgers
 from counterpoise.broker.broker import Broker
 from counterpoise.broker.load_report import SharedProcess
 from counterpoise.metadata.memory import MemoryTree
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.topic import TopicName
+
+if TYPE_CHECKING:
+    from counterpoise.pipeline.moves import Round
 
 T = TypeVar("T")
 
@@ -74,6 +78,8 @@ class Cluster:
     ``config``: settings for all of them under broker.conf's names, such as
     ``{"defaultNumberOfNamespaceBundles": 16}``; an unknown name raises ``ConfigError``.
     ``storage``: a directory for messages; without one they live in memory.
+    ``balance_every_s``: seconds between two rounds of the balancer, which moves bundles by the
+    strategy that ``config`` names (``loadBalancerLoadSheddingStrategy``); without it they stay.
     """
 
     def __init__(
@@ -82,6 +88,7 @@ class Cluster:
         *,
         config: Mapping[str, object] | None = None,
         storage: str | Path | None = None,
+        balance_every_s: float | None = None,
     ) -> None:
         if brokers < 1:
             raise ValueError(f"brokers={brokers}: a cluster needs at least one broker")
@@ -93,6 +100,11 @@ class Cluster:
         self._tree = MemoryTree()
         self._memory = open_ledgers(None, self._config.storage)
         self._process = SharedProcess()
+        self._balancer = (
+            None
+            if balance_every_s is None
+            else EmbeddedBalancer(conf_text(config or {}), every_s=balance_every_s)
+        )
 
     # Life.
 
@@ -165,6 +177,11 @@ class Cluster:
         """The bundle that holds a topic, ``tenant/namespace/0x…_0x…``."""
         return str(self._do(self._bundle(topic)))
 
+    @property
+    def rounds(self) -> list[Round]:
+        """The balancer's rounds so far: its moves, and why nothing else was moved."""
+        return list(self._balancer.rounds) if self._balancer is not None else []
+
     # What can be made to happen.
 
     def unload(self, topic: str, destination: EmbeddedBroker | str | None = None) -> EmbeddedBroker:
@@ -197,6 +214,8 @@ class Cluster:
         # The first one alone, so that the leader is always the same.
         await self._add()
         await asyncio.gather(*(self._add() for _ in range(self._wanted - 1)))
+        if self._balancer is not None:
+            self._balancer.start([each.admin_url for each in self._brokers])
 
     async def _add(self) -> EmbeddedBroker:
         # In files each broker opens the directory for itself, in memory they share one store.
@@ -212,6 +231,8 @@ class Cluster:
         return added
 
     async def _stop(self) -> None:
+        if self._balancer is not None:
+            await self._balancer.stop()
         # All at once and without handing bundles from one to the next: nobody will be left. What
         # was acknowledged is in the files already, if there are files.
         await asyncio.gather(*(self._end(each, kill=True) for each in list(self._alive())))

@@ -76,8 +76,12 @@ def config_of(
     for name in settings:
         if name not in known and name not in _broker_conf_names():
             raise ConfigError(name, f"no such setting; {_nearest(name, known)}")
-    values = {**(defaults or {}), **settings}
-    return from_conf(BrokerConfig, {name: _text(value) for name, value in values.items()})
+    return from_conf(BrokerConfig, conf_text({**(defaults or {}), **settings}))
+
+
+def conf_text(settings: Mapping[str, object]) -> dict[str, str]:
+    """Python's values as broker.conf writes them: ``true``, ``a,b``, ``10``."""
+    return {name: _text(value) for name, value in settings.items()}
 
 
 def _broker_conf_names() -> frozenset[str]:

@@ -40,7 +40,7 @@ class BalanceOptions:
         5000,
         conf="loadBalancerReportUpdateMinIntervalMillis",
         unit="ms",
-        low=0,
+        low=10,
         dynamic=True,
         why="how often brokers measure; what was measured before the last moves is not acted on",
     )

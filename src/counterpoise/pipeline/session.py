@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -23,8 +24,11 @@ _JAVA = (
     "-XX:TieredStopAtLevel=1",
     "-XX:+UseSerialGC",
     "-XX:-UsePerfData",
+    f'"-Dlog4j2.configurationFile={Path(__file__).with_name("log4j2.properties").as_uri()}"',
 )
 _SETTINGS: Mapping[str, str] = {
+    # PySpark's gateway raises the level to WARN, whatever the file says.
+    "spark.log.level": "ERROR",
     "spark.driver.extraJavaOptions": " ".join(_JAVA),
     # The same for generated code: a batch has as many rows as there are files and shards.
     "spark.sql.codegen.wholeStage": "false",
@@ -41,7 +45,6 @@ _SETTINGS: Mapping[str, str] = {
     "spark.sql.streaming.stopTimeout": "30s",
     # One statistics job less for each batch; nobody looks at them.
     "spark.sql.streaming.metricsEnabled": "false",
-    "spark.log.level": "ERROR",
 }
 
 

@@ -1,5 +1,6 @@
 """Producers that want a topic for themselves (PIP-68)."""
 
+import contextlib
 import threading
 
 import pulsar
@@ -54,3 +55,7 @@ def test_fencing_pushes_the_others_out(client: pulsar.Client, topic: str) -> Non
     second.send(b"mine")
     with pytest.raises(pulsar.PulsarException):
         first.send(b"not mine")
+    # The client closes a producer that was refused by itself, sooner or later: closed here, the
+    # fixture does not meet it half way.
+    with contextlib.suppress(pulsar.PulsarException):
+        first.close()

@@ -134,8 +134,8 @@ class GroupLog(ABC, Generic[C]):
         self._wake_idle()
         self._listener.failed(error, lost)
 
-    async def _drained(self) -> None:
-        """Wait until nothing appended is left uncommitted."""
+    async def drain(self) -> None:
+        """Wait until all that was appended is committed (or failed)."""
         if self._scheduled:
             waiter = self._loop.create_future()
             self._idle.append(waiter)
@@ -149,13 +149,13 @@ class GroupLog(ABC, Generic[C]):
 
     async def flush(self) -> None:
         """Wait until all that was appended is committed (or failed) and cursors are saved."""
-        await self._drained()
+        await self.drain()
         await self._persist()
 
     async def close(self) -> None:
         """Flush and let go; appending afterwards raises `LogClosedError`."""
         if self._error is None:
-            await self._drained()
+            await self.drain()
         if self._error is None:
             self._error = LogClosedError(f"{self.name} was closed by this broker")
             await self._persist()

@@ -157,6 +157,9 @@ class Log(Protocol[C_contra]):
     def trim(self, before: int) -> None:
         """Delete every closed ledger whose entries all lie before index ``before``."""
 
+    async def drain(self) -> None:
+        """Wait until all that was appended is committed (or failed)."""
+
     async def flush(self) -> None:
         """Wait until all that was appended is committed (or failed) and cursors are saved."""
 

@@ -128,6 +128,9 @@ class _Nothing:
     def trim(self, before: int) -> None:
         pass
 
+    async def drain(self) -> None:
+        pass
+
     async def flush(self) -> None:
         pass
 

@@ -200,10 +200,7 @@ class PersistentTopic(Topic):
         return self.log.position(self.log.end - 1)
 
     async def _drain(self) -> None:
-        try:
-            await self.log.flush()
-        except StorageError:
-            _log.exception("%s: its last commits", self.name)
+        await self.log.drain()
 
     async def _close_storage(self) -> None:
         # Acknowledgements that arrived until now are in what is saved.

@@ -1,0 +1,71 @@
+"""``counterpoise balance``: what it refuses, and in which words."""
+
+import argparse
+from pathlib import Path
+
+import pytest
+
+from counterpoise.app.main import main
+from counterpoise.app.strategies import strategy_from
+from counterpoise.app.verbs.balance import seconds
+from counterpoise.names.properties import Properties
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("5s", 5.0), ("500ms", 0.5), ("2m", 120.0), ("1h", 3600.0), ("7", 7.0)]
+)
+def test_times_are_read_with_their_units(text: str, value: float) -> None:
+    assert seconds(text) == value
+
+
+@pytest.mark.parametrize("text", ["", "s", "5 years", "-1s", "nan", "1ss"])
+def test_what_is_no_time_is_refused(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError):
+        seconds(text)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--admin-url", "localhost:8080"], "expected http://host:port"),
+        (["--strategy", "NoSuchShedder"], "NoSuchShedder"),
+        (["--strategy", "TransferShedder"], "choose another --strategy"),
+        (["--placement", "Anywhere"], "LeastUsage"),
+        (["--set", "loadBalancerSheddingIntervalMinutes=soon"], "SheddingIntervalMinutes"),
+        (["--set", "nonsense"], "NAME=VALUE"),
+        (["--conf", "/no/such/broker.conf"], "/no/such/broker.conf"),
+    ],
+)
+def test_a_mistake_is_a_sentence_and_status_two(
+    options: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["balance", "--admin-url", "http://127.0.0.1:1", "--history", str(tmp_path)]
+    assert main([*words, *options]) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+    assert "Traceback" not in error
+
+
+def test_the_strategy_is_the_one_that_broker_conf_names() -> None:
+    java = "org.apache.pulsar.broker.loadbalance.impl.OverloadShedder"
+    conf = Properties({"loadBalancerLoadSheddingStrategy": java})
+    assert strategy_from(conf).shedder.name == "OverloadShedder"
+    assert strategy_from(conf, shedder="UniformLoadShedder").shedder.name == "UniformLoadShedder"
+    assert strategy_from(Properties()).shedder.name == "ThresholdShedder"
+
+
+def test_settings_reach_the_strategy_and_options_win_over_minutes() -> None:
+    conf = Properties(
+        {
+            "loadBalancerBrokerThresholdShedderPercentage": "7",
+            "loadBalancerCPUResourceWeight": "0",
+            "loadBalancerSheddingGracePeriodMinutes": "3",
+        }
+    )
+    strategy = strategy_from(conf, decide_every_s=1.5)
+    assert strategy.options.threshold_percentage == 7
+    assert strategy.options.weights.cpu == 0
+    assert strategy.placement_options.weights.cpu == 0
+    assert strategy.balance.decide_every_ms == 1500
+    assert strategy.balance.leave_alone_ms == 180_000

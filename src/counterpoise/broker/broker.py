@@ -202,6 +202,7 @@ class Broker:
         await self._ledgers.close()
 
     def _assemble(self, service_port: int, web_port: int) -> None:
+        """Make every part, each from those before it."""
         config, store = self.config, self.metadata
         host = config.advertised_address
         self.id = str(BrokerId(host, web_port))
@@ -219,16 +220,38 @@ class Broker:
             self._drain,
             patience_s=HAND_OVER_S,
         )
-        self.load = ClusterLoad(self.registry, store)
-        self.load_keeper = LoadKeeper(
-            store,
-            self.load,
-            is_leader=lambda: self.election.is_leader,
-            write_every_minutes=config.load_report.averages_interval_minutes,
-            bundles_a_broker=config.load_report.bundles_in_report,
-        )
         self.catalog = TopicCatalog(self.policies, config.auto_topic_creation)
-        placer = self._placer()
+        self.schemas = SchemaRegistry(store)
+        self.load = ClusterLoad(self.registry, store)
+        self.namespaces = self._namespace_service()
+        self.topics = TopicRegistry(
+            self._ledgers,
+            self.namespaces,
+            self.catalog,
+            owner=self.id,
+            cluster=config.cluster_name,
+            options=config.topics,
+        )
+        services = Services(
+            topics=self.topics,
+            namespaces=self.namespaces,
+            catalog=self.catalog,
+            schemas=self.schemas,
+            on_topics_changed=TopicChanges(store).subscribe,
+        )
+        self.listener = Listener(services, config.connection)
+        self._assemble_reporting()
+
+    def _namespace_service(self) -> NamespaceService:
+        config = self.config
+        placer = LoadPlacer(
+            self.load,
+            self.policies,
+            cluster=config.cluster_name,
+            filters=config.filters,
+            placement=config.placement,
+            rng=Random(),
+        )
         lookups = LookupService(
             self.registry,
             self.election,
@@ -245,45 +268,26 @@ class Broker:
             self.policies,
             split_points=SplitPointFinder(self.catalog, self._topic_loads, config.splitting).points,
         )
-        self.namespaces = NamespaceService(self.bundles, self.ownership, lookups, moves)
-        self.topics = TopicRegistry(
-            self._ledgers,
-            self.namespaces,
-            self.catalog,
-            owner=self.id,
-            cluster=config.cluster_name,
-            options=config.topics,
-        )
-        self.schemas = SchemaRegistry(store)
-        services = Services(
-            topics=self.topics,
-            namespaces=self.namespaces,
-            catalog=self.catalog,
-            schemas=self.schemas,
-            on_topics_changed=TopicChanges(store).subscribe,
-        )
-        self.listener = Listener(services, config.connection)
+        return NamespaceService(self.bundles, self.ownership, lookups, moves)
+
+    def _assemble_reporting(self) -> None:
+        config = self.config.load_report
         self.reporter = LoadReporter(
-            blank_report(config, self.service_url, self.web_url),
+            blank_report(self.config, self.service_url, self.web_url),
             counts=self._counts,
             bundles=lambda: [str(bundle) for bundle in self.namespaces.owned()],
             host=ProcessUsage(
-                self._traffic,
-                self._process,
-                nic_gbps=config.load_report.override_nic_speed_gbps,
+                self._traffic, self._process, nic_gbps=config.override_nic_speed_gbps
             ),
             publish=self.registry.register,
-            config=config.load_report,
+            config=config,
         )
-
-    def _placer(self) -> LoadPlacer:
-        return LoadPlacer(
+        self.load_keeper = LoadKeeper(
+            self.metadata,
             self.load,
-            self.policies,
-            cluster=self.config.cluster_name,
-            filters=self.config.filters,
-            placement=self.config.placement,
-            rng=Random(),
+            is_leader=lambda: self.election.is_leader,
+            write_every_minutes=config.averages_interval_minutes,
+            bundles_a_broker=config.bundles_in_report,
         )
 
     async def _drain(self, bundle: BundleName, destination: str | None) -> None:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 
 from counterpoise.broker.connection import Connection, ConnectionConfig, Services
 from counterpoise.broker.connection.faces import Traffic
+
+FAREWELL_S = 1.0
+"""How long a client may take to read what was said before the broker stopped."""
 
 
 class Listener:
@@ -45,10 +49,20 @@ class Listener:
         return Connection(self._services, self._config, self._connections, self._traffic)
 
     async def stop(self) -> None:
-        """Stop listening; let every client read what was already said, then disconnect."""
+        """Stop listening; let every client read what was already said, then disconnect.
+
+        Returns when all are gone; who does not read is cut off after `FAREWELL_S`.
+        """
         self._stop_listening()
         for connection in list(self._connections):
             connection.close()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(FAREWELL_S):
+                while self._connections:  # noqa: ASYNC110 - a moment, and no event to wait for
+                    await asyncio.sleep(0.001)
+        self.kill()
+        # A transport closes its socket in the turn of the loop after it was told to.
+        await asyncio.sleep(0)
 
     def kill(self) -> None:
         """Vanish: stop listening and drop every client at once, as a killed process would."""

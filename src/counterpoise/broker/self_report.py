@@ -33,7 +33,7 @@ def count_of(topic: Topic, bundle: BundleName) -> TopicCount:
     return TopicCount(
         topic=str(topic.name),
         bundle=str(bundle),
-        opened=id(topic),
+        opened=topic.created,
         msg_in=topic.meter_in.messages,
         bytes_in=topic.meter_in.bytes,
         msg_out=sum(each.meter.messages for each in subscriptions),

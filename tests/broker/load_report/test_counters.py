@@ -44,6 +44,13 @@ def test_a_topic_loaded_again_does_not_go_backwards() -> None:
     assert rates.take([again], [], 1.0)[TOPIC.bundle].msg_rate_in == 10.0
 
 
+def test_a_deleted_subscription_gives_no_negative_rate() -> None:
+    rates = BundleRates()
+    rates.take([TOPIC], [], 0.0)
+    stats = rates.take([replace(TOPIC, msg_out=0, bytes_out=0)], [], 1.0)[TOPIC.bundle]
+    assert (stats.msg_rate_out, stats.msg_throughput_out) == (0.0, 0.0)
+
+
 def test_topics_of_a_bundle_are_summed_and_owned_bundles_listed() -> None:
     rates = BundleRates()
     other = replace(TOPIC, topic="persistent://t/n/b")

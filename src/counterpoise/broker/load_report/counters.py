@@ -15,7 +15,7 @@ class TopicCount:
 
     topic: str
     bundle: str
-    opened: int
+    opened: float
     """Tells this loading of the topic from an earlier one, whose counters it does not continue."""
     msg_in: int
     bytes_in: int
@@ -82,8 +82,9 @@ def _passed(count: TopicCount, last: TopicCount | None) -> TopicCount:
         count,
         msg_in=count.msg_in - last.msg_in,
         bytes_in=count.bytes_in - last.bytes_in,
-        msg_out=count.msg_out - last.msg_out,
-        bytes_out=count.bytes_out - last.bytes_out,
+        # A subscription that was deleted takes its counts with it.
+        msg_out=max(0, count.msg_out - last.msg_out),
+        bytes_out=max(0, count.bytes_out - last.bytes_out),
     )
 
 

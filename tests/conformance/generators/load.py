@@ -39,3 +39,36 @@ def load_case(rng: Random) -> dict[str, Any]:
         "reports": reports,
         "conf": settings(rng, "load"),
     }
+
+
+def topk_case(rng: Random) -> dict[str, Any]:
+    """A broker's bundles, many of which rank alike."""
+    mode = rng.choice(MODES)
+    numbers = Numbers(rng, mode)
+    names = Names(rng)
+    count = rng.choice((0, 1, 2, 5, 12, 12, 40, 200))
+    drawn = (names.bundle() for _ in range(count))
+    table = {name: bundle_stats(rng, numbers) for name in drawn if 2 <= name.count("/") <= 3}
+    for name, each in table.items():
+        if rng.random() < 0.3:
+            table[name] = {**each, "msgThroughputIn": 0.0, "msgThroughputOut": 0.0}
+        elif rng.random() < 0.3:
+            table[name] = dict(rng.choice(list(table.values())))
+    data = {f"t/n/{i}": bundle_data(rng, numbers) for i in range(6)}
+    namespaces = sorted({name.rpartition("/")[0] for name in table})
+    allowed = rng.random() < 0.5
+    return {
+        "op": "topk",
+        "mode": mode,
+        "stats": table,
+        "most": rng.choice((1, 2, 10, 10, 50)),
+        "withPolicies": [ns for ns in namespaces if rng.random() < 0.2],
+        "conf": {"loadBalancerSheddingBundlesWithPoliciesEnabled": allowed},
+        "data": data,
+        "pairs": _pairs(rng, list(table)),
+        "dataPairs": _pairs(rng, list(data)),
+    }
+
+
+def _pairs(rng: Random, names: list[str]) -> list[list[str]]:
+    return [[rng.choice(names), rng.choice(names)] for _ in range(20)] if names else []

@@ -44,8 +44,8 @@ def names_case(rng: Random) -> dict[str, Any]:
 
 
 def _text(rng: Random) -> str:
-    alphabet = "abcXYZ019-_.éß漢 %"
-    return "".join(rng.choice(alphabet) for _ in range(rng.randrange(1, 24)))
+    alphabet = "abcXYZ019-_.éß漢 %"  # never blank: no partition of a topic without a name
+    return "x" + "".join(rng.choice(alphabet) for _ in range(rng.randrange(24)))
 
 
 def _name(rng: Random) -> str:

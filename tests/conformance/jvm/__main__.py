@@ -19,6 +19,7 @@ def operations(java: Java) -> dict[str, Callable[[Json], Json]]:
     from tests.conformance.jvm.services import BundleFactory
     from tests.conformance.jvm.shedding import ModularShedding
     from tests.conformance.jvm.splitting import Algorithms, ExtensibleStrategy, ModularTask
+    from tests.conformance.jvm.topk import TopBundles
     from tests.conformance.jvm.transfer import Transfer
 
     factory = BundleFactory(java)
@@ -33,6 +34,7 @@ def operations(java: Java) -> dict[str, Callable[[Json], Json]]:
         "split-extensible": ExtensibleStrategy(java, factory).answer,
         "load": Load(java).answer,
         "select": Selection(java, factory).answer,
+        "topk": TopBundles(java).answer,
         "names": Names(java, factory).answer,
     }
 

@@ -6,10 +6,7 @@ from jpype import JClass, JProxy
 
 from tests.conformance.jvm.java import LOADBALANCE, NAMING, Java, Json
 from tests.conformance.jvm.load_data import LoadDataReader
-from tests.conformance.jvm.services import PULSAR_SERVICE, BundleFactory
-
-_RESOURCES = "org.apache.pulsar.broker.resources"
-_ISOLATION = "org.apache.pulsar.common.policies"
+from tests.conformance.jvm.services import NAMESPACE_SERVICE, BundleFactory, policies_pulsar
 
 
 class Selection:
@@ -53,7 +50,16 @@ class Selection:
         java = self._java
         conf = java.conf(case["conf"])
         data = self._reader.read(case["loadData"], by_name=True)
-        pulsar = self._pulsar(case, conf)
+        service = java.double(
+            JClass(NAMESPACE_SERVICE), {"getNamespaceBundleFactory": lambda: self._factory.factory}
+        )
+        pulsar = policies_pulsar(
+            java,
+            conf,
+            case["policies"],
+            case["groups"],
+            {"getNamespaceService": lambda: service},
+        )
         brokers = sorted(case["loadData"]["brokerData"])
         manager = java.double(self._manager, {"getAvailableBrokers": lambda: java.strings(brokers)})
         ranges = JClass(f"{LOADBALANCE}.impl.BundleRangeCache")()
@@ -103,50 +109,3 @@ class Selection:
                 "isEnableNonPersistentTopics": lambda b: local(b).isNonPersistentTopicsEnabled(),
             },
         )
-
-    def _pulsar(self, case: Json, conf: Any) -> Any:
-        java = self._java
-        isolation = java.tree_map(
-            java.read_map(case["policies"], f"{_ISOLATION}.data.NamespaceIsolationDataImpl")
-        )
-        found = java.optional.of(JClass(f"{_ISOLATION}.impl.NamespaceIsolationPolicies")(isolation))
-        isolation_store = java.double(
-            JClass(f"{_RESOURCES}.NamespaceResources$IsolationPolicyResources"),
-            {"getIsolationDataPolicies": lambda _: found},
-        )
-        namespaces = java.double(
-            JClass(f"{_RESOURCES}.NamespaceResources"),
-            {"getIsolationPolicies": lambda: isolation_store},
-        )
-        local = java.double(
-            JClass(f"{_RESOURCES}.LocalPoliciesResources"),
-            {
-                "getLocalPolicies": lambda ns: self._local(case, ns),
-                "getLocalPoliciesAsync": lambda ns: java.future.completedFuture(
-                    self._local(case, ns)
-                ),
-            },
-        )
-        resources = java.double(
-            JClass(f"{_RESOURCES}.PulsarResources"),
-            {"getNamespaceResources": lambda: namespaces, "getLocalPolicies": lambda: local},
-        )
-        service = java.double(
-            JClass("org.apache.pulsar.broker.namespace.NamespaceService"),
-            {"getNamespaceBundleFactory": lambda: self._factory.factory},
-        )
-        return java.double(
-            JClass(PULSAR_SERVICE),
-            {
-                "getConfiguration": lambda: conf,
-                "getPulsarResources": lambda: resources,
-                "getNamespaceService": lambda: service,
-            },
-        )
-
-    def _local(self, case: Json, namespace: Any) -> Any:
-        group = case["groups"].get(str(namespace))
-        if group is None:
-            return self._java.optional.empty()
-        made = JClass(f"{_ISOLATION}.data.LocalPolicies")(None, None, self._java.string(group))
-        return self._java.optional.of(made)

@@ -9,6 +9,8 @@ from tests.conformance.jvm.java import LOADBALANCE, NAMING, Java, Json
 
 NAMESPACE_SERVICE = "org.apache.pulsar.broker.namespace.NamespaceService"
 PULSAR_SERVICE = "org.apache.pulsar.broker.PulsarService"
+RESOURCES = "org.apache.pulsar.broker.resources"
+COMMON_POLICIES = "org.apache.pulsar.common.policies"
 TOPIC_STATS = "org.apache.pulsar.common.policies.data.stats.TopicStatsImpl"
 
 
@@ -113,3 +115,54 @@ def extensible_pulsar(java: Java, channel: Any, methods: Mapping[str, Callable[.
     wrapper = JClass(f"{extensions}.ExtensibleLoadManagerWrapper")(manager)
     reference = JClass("java.util.concurrent.atomic.AtomicReference")(wrapper)
     return java.double(JClass(PULSAR_SERVICE), {"getLoadManager": lambda: reference, **methods})
+
+
+def policies_pulsar(
+    java: Java,
+    conf: Any,
+    policies: Json,
+    groups: Mapping[str, str],
+    methods: Mapping[str, Callable[..., Any]],
+) -> Any:
+    """A PulsarService whose metadata hold these isolation policies and anti-affinity groups."""
+    isolation = java.tree_map(
+        java.read_map(policies, f"{COMMON_POLICIES}.data.NamespaceIsolationDataImpl")
+    )
+    found = java.optional.of(
+        JClass(f"{COMMON_POLICIES}.impl.NamespaceIsolationPolicies")(isolation)
+    )
+    isolation_store = java.double(
+        JClass(f"{RESOURCES}.NamespaceResources$IsolationPolicyResources"),
+        {"getIsolationDataPolicies": lambda _: found},
+    )
+    namespaces = java.double(
+        JClass(f"{RESOURCES}.NamespaceResources"),
+        {"getIsolationPolicies": lambda: isolation_store},
+    )
+
+    def local_policies(namespace: Any) -> Any:
+        group = groups.get(str(namespace))
+        if group is None:
+            return java.optional.empty()
+        made = JClass(f"{COMMON_POLICIES}.data.LocalPolicies")(None, None, java.string(group))
+        return java.optional.of(made)
+
+    local = java.double(
+        JClass(f"{RESOURCES}.LocalPoliciesResources"),
+        {
+            "getLocalPolicies": local_policies,
+            "getLocalPoliciesAsync": lambda ns: java.future.completedFuture(local_policies(ns)),
+        },
+    )
+    resources = java.double(
+        JClass(f"{RESOURCES}.PulsarResources"),
+        {"getNamespaceResources": lambda: namespaces, "getLocalPolicies": lambda: local},
+    )
+    return java.double(
+        JClass(PULSAR_SERVICE),
+        {
+            "getConfiguration": lambda: conf,
+            "getPulsarResources": lambda: resources,
+            **methods,
+        },
+    )

@@ -176,3 +176,15 @@ def test_less_than_the_minimum_throughput_is_not_worth_it() -> None:
 def test_an_idle_cluster_has_nothing_to_even_out() -> None:
     made = plan("ThresholdShedder", line({"b:1": broker(), "b:2": broker()}, {}))
     assert rules(made) == {"cluster": "no-usage"}
+
+
+@pytest.mark.parametrize("strategy", [*BOTH, "AvgShedder"])
+def test_usages_that_are_all_unknown_are_explained_without_a_warning(strategy: str) -> None:
+    """NaN never wins in Java, so a broker without a single number is at minus infinity."""
+    entry = broker(["a", "b"])
+    for resource in ("cpu", "bandwidthIn", "bandwidthOut", "directMemory"):
+        entry["localData"][resource] = {"usage": "NaN", "limit": 100.0}
+    data = line({"b:1": entry, "b:2": entry}, {"a": bundle(), "b": bundle()})
+    lower = {"lowerBoundarySheddingEnabled": "true"}
+    made = run(strategy, [data, data], **lower)
+    assert all([*each.rejections] or each.decisions for each in made)

@@ -39,7 +39,7 @@ def reasons(
     names, options = moves.view.brokers, moves.options
     if not pairs:
         scores = moves.scores
-        gap = float(scores.max() - scores.min()) if len(scores) else 0.0
+        gap = float(scores.max()) - float(scores.min()) if len(scores) else 0.0
         yield Rejection(
             "cluster",
             "even",

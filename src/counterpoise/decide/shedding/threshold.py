@@ -182,7 +182,7 @@ def _below(cluster: _Cluster) -> tuple[list[Decision], list[Rejection]]:
         return [], [
             _lower_stop(
                 "no-broker-below",
-                float(np.nanmin(cluster.usage)),
+                float(np.fmin.reduce(cluster.usage)),
                 bound,
                 _THRESHOLD,
                 "no broker is below {limit:.1%}, the average less {setting}: the idlest is at "

@@ -1,0 +1,90 @@
+"""The clusters of bench/shedding.py, made by a formula that bench/java/SheddingTime.java shares."""
+
+import numpy as np
+import numpy.typing as npt
+
+from counterpoise.load import (
+    BrokerColumns,
+    BrokerLoadData,
+    BundleColumns,
+    BundleLoadData,
+    ClusterView,
+    LoadStoreView,
+    NamespaceBundleStats,
+    Rates,
+    TopBundlesLoadData,
+    percent_of,
+)
+
+GOLDEN = 0.6180339887498949
+
+Floats = npt.NDArray[np.float64]
+
+
+def spread(index: npt.NDArray[np.int64]) -> Floats:
+    """Numbers in 0..1 that look random and need no generator to agree on."""
+    value = index * GOLDEN
+    spread: Floats = value - np.floor(value)
+    return spread
+
+
+def scale(broker: npt.NDArray[np.int64]) -> Floats:
+    """How much busier one broker's bundles are than another's."""
+    scaled: Floats = 0.2 + 1.6 * spread(5 * broker + 2)
+    return scaled
+
+
+def cluster(brokers: int, each: int) -> ClusterView:
+    """Brokers with ``each`` bundles and mixed usages."""
+    numbers = np.arange(brokers)
+    usage = np.zeros((brokers, 5))
+    for column, which in ((0, 0), (3, 1), (4, 2)):
+        usage[:, column] = 5 + 90 * spread(3 * numbers + which)
+    count = brokers * each
+    owner = np.repeat(numbers, each)
+    load = (1e4 + 990000 * spread(np.arange(count) + 7)) * scale(owner)
+    short = Rates.of(load / 1000, load / 1000, load, load)
+    total = np.bincount(owner, load, brokers)
+    return ClusterView.from_columns(
+        now_ms=0,
+        brokers=[f"broker-{b}:8080" for b in numbers],
+        broker=BrokerColumns.of(
+            percent_of(usage, np.full_like(usage, 100.0)),
+            Rates.of(total / 1000, total / 1000, total, total),
+            np.full(brokers, each),
+        ),
+        bundles=[f"t/ns{b}/0x{k:08x}_0x{k + 1:08x}" for b in range(brokers) for k in range(each)],
+        bundle=BundleColumns(
+            short,
+            short,
+            np.zeros(count, np.int64),
+            np.zeros(count, np.bool_),
+            np.ones(count, np.bool_),
+        ),
+        reported=(owner, np.arange(count)),
+    )
+
+
+def load_stores(brokers: int) -> LoadStoreView:
+    """The same brokers as PIP-192 knows them, each with its ten busiest bundles."""
+    numbers = np.arange(brokers)
+    loads, tops = {}, {}
+    usage = (5 + 90 * spread(3 * numbers)) / 100
+    for b, size in enumerate(scale(numbers).tolist()):
+        bundles = tuple(
+            BundleLoadData(
+                f"t/ns{b}/0x{k:08x}_0x{k + 1:08x}",
+                NamespaceBundleStats(msg_throughput_out=(1 + k) * 1e5 * size),
+            )
+            for k in range(10)
+        )
+        total = sum(bundle.throughput for bundle in bundles)
+        name = f"broker-{b}:8080"
+        tops[name] = TopBundlesLoadData(bundles)
+        loads[name] = BrokerLoadData(
+            msg_throughput_out=total,
+            weighted_max_ema=float(usage[b]),
+            msg_throughput_ema=total,
+            updated_at=1000,
+        )
+    return LoadStoreView.of(1000, loads, tops)

@@ -131,9 +131,13 @@ class Child:
             raise TimeoutError(f"{self.spec.name} still runs after {timeout_s} s") from None
 
     def terminate(self) -> None:
-        """Ask it (and whatever it started) to end; does not wait."""
+        """Ask it to end; does not wait.
+
+        Only itself: what it started (Spark's JVM, say) is its own to stop, in its own order.
+        """
         self._told_to_end = True
-        self._signal_group(signal.SIGTERM)
+        if self.is_alive:
+            self._process.terminate()
 
     def kill(self) -> None:
         """End it at once, as ``kill -9`` does, with its whole process group."""

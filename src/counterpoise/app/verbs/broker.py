@@ -133,6 +133,8 @@ def _balancer(args: argparse.Namespace, broker: Broker) -> ChildSpec:
         ],
         is_ready=lambda _: True,
         log=history / "balancer.log",
+        # A round that is cut off is taken up again by the next balancer on this history.
+        stop_within_s=5.0,
     )
 
 

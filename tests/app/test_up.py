@@ -134,7 +134,10 @@ def _owns(admin_url: str) -> bool:
     ("arguments", "told"),
     [
         (["up", "--brokers", "0"], "at least one broker"),
-        (["up", "--no-balance", "--metadata", "etcd:x"], "not a metadata store URL"),
+        (
+            ["up", "--brokers", "1", "--no-balance", "--metadata", "etcd:x"],
+            "not a metadata store URL",
+        ),
         (["broker", "--set", "metadataStoreUrl=zk:127.0.0.1:1"], "metadataStoreUrl=zk:127.0.0.1:1"),
         (["broker", "--set", "webServicePort=99999"], "webServicePort"),
         (["broker", "--set", "nonsense"], "expected NAME=VALUE"),

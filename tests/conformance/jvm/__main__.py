@@ -19,6 +19,7 @@ def operations(java: Java) -> dict[str, Callable[[Json], Json]]:
     from tests.conformance.jvm.services import BundleFactory
     from tests.conformance.jvm.shedding import ModularShedding
     from tests.conformance.jvm.splitting import Algorithms, ExtensibleStrategy, ModularTask
+    from tests.conformance.jvm.timing import PlacementTime
     from tests.conformance.jvm.topk import TopBundles
     from tests.conformance.jvm.transfer import Transfer
 
@@ -35,6 +36,7 @@ def operations(java: Java) -> dict[str, Callable[[Json], Json]]:
         "load": Load(java).answer,
         "select": Selection(java, factory).answer,
         "topk": TopBundles(java).answer,
+        "placement-time": PlacementTime(java).answer,
         "names": Names(java, factory).answer,
     }
 

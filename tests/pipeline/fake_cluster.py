@@ -140,6 +140,10 @@ class FakeCluster:
     async def _unload(self, broker: FakeBroker, request: web.Request) -> web.Response:
         parts = request.match_info
         bundle = f"{parts['tenant']}/{parts['namespace']}/{parts['range']}"
+        if request.content_type != "application/json":
+            return web.Response(
+                status=415
+            )  # as Pulsar does, though there is no body to have a type
         if self.refuse_unload:
             return web.json_response({"reason": "no"}, status=self.refuse_unload)
         destination = request.query["destinationBroker"]

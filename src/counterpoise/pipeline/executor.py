@@ -144,7 +144,9 @@ class Executor:
         bundle = BundleName.parse(move.bundle)
         url = f"http://{move.source}/admin/v2/namespaces/{bundle.namespace}/{bundle.range}/unload"
         params = {"destinationBroker": move.destination} if move.destination else {}
-        async with self._session.put(url, params=params) as response:
+        # Without a body Pulsar still insists on a content type it knows: 415 otherwise.
+        headers = {"Content-Type": "application/json"}
+        async with self._session.put(url, params=params, headers=headers) as response:
             if response.status >= 300:
                 said = (await response.text()).strip()[:300]
                 raise _RefusedError(f"unload: HTTP {response.status} {said}".strip())

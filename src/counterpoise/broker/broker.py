@@ -15,7 +15,7 @@ from counterpoise.broker.bundle_moves import BundleMoves
 from counterpoise.broker.bundles import NamespaceBundleCache
 from counterpoise.broker.catalog import TopicCatalog
 from counterpoise.broker.cluster_load import ClusterLoad
-from counterpoise.broker.config import BrokerConfig
+from counterpoise.broker.config import BrokerConfig, check_supported
 from counterpoise.broker.connection import Services
 from counterpoise.broker.election import LeaderElection
 from counterpoise.broker.listener import Listener
@@ -100,6 +100,7 @@ class Broker:
         on_leadership: Callable[[bool], None] | None = None,
         process: SharedProcess | None = None,
     ) -> None:
+        check_supported(config)
         self.config: Final = config
         self.metadata: Final = metadata
         self._ledgers = ledgers
@@ -136,31 +137,41 @@ class Broker:
 
         Raises OSError when a port is taken and `StoreUnavailable` when the metadata is.
         """
-        with contextlib.ExitStack() as undo:
-            config = self.config
-            service = undo.enter_context(_bind(config.bind_address, config.broker_service_port))
-            web = undo.enter_context(_bind(config.bind_address, config.web_service_port))
+        with contextlib.ExitStack() as sockets:
+            try:
+                service = sockets.enter_context(self._bind(self.config.broker_service_port))
+                web = sockets.enter_context(self._bind(self.config.web_service_port))
+            except OSError:
+                await self.metadata.close()
+                await self._ledgers.close()
+                raise
             self._assemble(service.getsockname()[1], web.getsockname()[1])
-            undo.pop_all()
-        self._running = True
-        try:
-            await bootstrap(
-                self.policies, config, web_url=self.web_url, service_url=self.service_url
-            )
-            await self.listener.start(service)
-            if self._web is not None:
-                await self._web.start(web)
-            else:
-                web.close()
-            self._process.join(self._traffic)
-            await self.reporter.start()
-            self.load_keeper.start()
-            await self.election.start()
-            self._leave_session = self.metadata.subscribe_session(self._on_session)
-        except BaseException:
-            await self.kill()
-            raise
+            self._running = True
+            try:
+                await self._join(service, web)
+            except BaseException:
+                await self.kill()
+                raise
+            sockets.pop_all()
         log.info("broker %s serves %s", self.id, self.service_url)
+
+    async def _join(self, service: socket.socket, web: socket.socket) -> None:
+        await bootstrap(
+            self.policies, self.config, web_url=self.web_url, service_url=self.service_url
+        )
+        await self.listener.start(service)
+        if self._web is not None:
+            await self._web.start(web)
+        else:
+            web.close()
+        self._process.join(self._traffic)
+        await self.reporter.start()
+        self.load_keeper.start()
+        await self.election.start()
+        self._leave_session = self.metadata.subscribe_session(self._on_session)
+
+    def _bind(self, port: int) -> socket.socket:
+        return socket.create_server((self.config.bind_address, port))
 
     async def stop(self) -> None:
         """Leave in order: bundles go to the other brokers, then connections close."""
@@ -313,7 +324,3 @@ class Broker:
 
     def _topic_loads(self) -> Iterable[tuple[str, TopicLoad]]:
         return self.reporter.topic_loads()
-
-
-def _bind(address: str, port: int) -> socket.socket:
-    return socket.create_server((address, port))

@@ -8,10 +8,11 @@ from counterpoise.broker.auto_creation import AutoTopicCreation
 from counterpoise.broker.connection.faces import ConnectionConfig
 from counterpoise.broker.load_report.config import LoadReportConfig
 from counterpoise.broker.topic.options import TopicOptions
-from counterpoise.decide.filters.options import FilterOptions
+from counterpoise.decide.filters.options import MODULAR, FilterOptions
+from counterpoise.decide.placement import PLACEMENTS, placement_strategy
 from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.decide.splitting.options import SplitOptions
-from counterpoise.names.options import INT64_MAX, option
+from counterpoise.names.options import INT64_MAX, ConfigError, option
 from counterpoise.storage.options import StorageOptions
 
 _AUTO_TOPIC_CREATION = AutoTopicCreation()
@@ -100,3 +101,18 @@ class BrokerConfig:
     splitting: SplitOptions = _SPLITTING
     topics: TopicOptions = _TOPICS
     storage: StorageOptions = _STORAGE
+
+
+def check_supported(config: BrokerConfig) -> None:
+    """Raise `ConfigError` for a value that Pulsar knows and this broker cannot serve."""
+    manager = config.filters.load_manager_class
+    if manager != MODULAR:
+        raise ConfigError("loadManagerClassName", f"{manager} is not supported; use {MODULAR}")
+    try:
+        placement_strategy(config.placement.strategy)
+    except KeyError:
+        known = ", ".join(sorted(PLACEMENTS))
+        raise ConfigError(
+            "loadBalancerLoadPlacementStrategy",
+            f"no such strategy: {config.placement.strategy}; one of {known}",
+        ) from None

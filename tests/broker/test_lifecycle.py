@@ -1,0 +1,119 @@
+"""A broker starts whole or not at all, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from dataclasses import replace
+
+import pytest
+
+from counterpoise.broker.broker import Broker
+from counterpoise.broker.config import BrokerConfig
+from counterpoise.broker.lookup import Connect
+from counterpoise.decide.filters import FilterOptions
+from counterpoise.decide.filters.options import EXTENSIBLE
+from counterpoise.decide.placement import PlacementOptions
+from counterpoise.metadata import MemoryTree
+from counterpoise.names.options import ConfigError
+from counterpoise.names.topic import TopicName
+from counterpoise.storage.memory import MemoryLedgerStore
+from tests.broker.conftest import CONFIG, BrokersOfTest, client_of, eventually, in_thread
+
+TOPIC = TopicName.parse("persistent://public/default/x")
+
+
+async def test_produce_and_consume_on_three_brokers(any_brokers: BrokersOfTest) -> None:
+    started = await any_brokers.start_many(3)
+
+    def work() -> list[bytes]:
+        client = client_of(started[2])
+        got = []
+        for number in range(6):
+            topic = f"persistent://public/default/t-{number}"
+            consumer = client.subscribe(topic, "s")
+            producer = client.create_producer(topic)
+            for each in range(5):
+                producer.send(b"%d" % each)
+            for _ in range(5):
+                message = consumer.receive(10_000)
+                consumer.acknowledge(message)
+                got.append(message.data())
+        client.close()
+        return got
+
+    assert await in_thread(work) == [b"%d" % each for _ in range(6) for each in range(5)]
+    assert sum(len(broker.namespaces.owned()) for broker in started) == 4
+
+
+async def test_a_taken_port_is_an_error_and_leaves_no_trace(brokers: BrokersOfTest) -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as taken,
+        pytest.raises(OSError, match="in use"),
+    ):
+        await brokers.start(web_service_port=taken.getsockname()[1])
+    broker = await brokers.start()
+    assert await broker.active_brokers() == [broker.id]
+
+
+async def test_a_start_that_fails_half_way_is_undone(brokers: BrokersOfTest) -> None:
+    class Broken:
+        async def start(self, listening: socket.socket) -> None:
+            listening.close()
+            raise RuntimeError("no web today")
+
+        async def stop(self) -> None:
+            """Nothing was started."""
+
+    session = await brokers.session()
+    broken = Broker(CONFIG, metadata=session, ledgers=MemoryLedgerStore(), web=lambda _: Broken())
+    before = asyncio.all_tasks()
+    with pytest.raises(RuntimeError, match="no web today"):
+        await broken.start()
+    assert not session.connected
+    await eventually(lambda: asyncio.all_tasks() == before, "its tasks have ended")
+    with pytest.raises(ConnectionRefusedError):
+        await asyncio.open_connection("127.0.0.1", int(broken.service_url.rpartition(":")[2]))
+
+
+@pytest.mark.parametrize("how", ["stop", "kill"])
+async def test_nothing_runs_after_the_end(brokers: BrokersOfTest, how: str) -> None:
+    before = asyncio.all_tasks()
+    broker = await brokers.start()
+    client = await in_thread(lambda: client_of(broker))
+    await in_thread(lambda: client.create_producer(str(TOPIC)))
+    await (brokers.stop(broker) if how == "stop" else brokers.kill(broker))
+    await eventually(lambda: asyncio.all_tasks() == before, "its tasks have ended")
+    with pytest.raises(ConnectionRefusedError):
+        await asyncio.open_connection("127.0.0.1", int(broker.service_url.rpartition(":")[2]))
+    await in_thread(client.close)
+
+
+async def test_stopping_twice_is_harmless(brokers: BrokersOfTest) -> None:
+    broker = await brokers.start()
+    await broker.stop()
+    assert not broker.is_ready
+
+
+async def test_without_balancing_the_broker_that_is_asked_takes_the_bundle(
+    brokers: BrokersOfTest,
+) -> None:
+    _, second = await brokers.start_many(2, load_balancer_enabled=False)
+    answer = await second.namespaces.lookup(TOPIC)
+    assert isinstance(answer, Connect)
+    assert answer.broker_id == second.id
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"filters": FilterOptions(load_manager_class=EXTENSIBLE)}, "loadManagerClassName"),
+        ({"placement": PlacementOptions(strategy="Nonsense")}, "LeastLongTermMessageRate"),
+    ],
+)
+async def test_what_is_not_supported_is_said_at_once(
+    changes: dict[str, object], message: str
+) -> None:
+    config: BrokerConfig = replace(CONFIG, **changes)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=message):
+        Broker(config, metadata=MemoryTree().open(), ledgers=MemoryLedgerStore())

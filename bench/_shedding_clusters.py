@@ -42,7 +42,8 @@ def cluster(brokers: int, each: int) -> ClusterView:
         usage[:, column] = 5 + 90 * spread(3 * numbers + which)
     count = brokers * each
     owner = np.repeat(numbers, each)
-    load = (1e4 + 990000 * spread(np.arange(count) + 7)) * scale(owner)
+    # A broker's total does not depend on how many bundles it is cut into, so the same ones shed.
+    load = (1e4 + 990000 * spread(np.arange(count) + 7)) * scale(owner) * (100.0 / each)
     short = Rates.of(load / 1000, load / 1000, load, load)
     total = np.bincount(owner, load, brokers)
     return ClusterView.from_columns(

@@ -59,7 +59,8 @@ public class SheddingTime {
             double total = 0;
             for (int k = 0; k < each; k++) {
                 String name = String.format("t/ns%d/0x%08x_0x%08x", b, k, k + 1);
-                double throughput = (1e4 + 990000 * spread((long) b * each + k + 7)) * scale(b);
+                double throughput = (1e4 + 990000 * spread((long) b * each + k + 7)) * scale(b)
+                        * (100.0 / each);
                 TimeAverageMessageData average = new TimeAverageMessageData(10);
                 average.setMsgThroughputIn(throughput);
                 average.setMsgThroughputOut(throughput);

@@ -4,6 +4,7 @@ import math
 from random import Random
 from typing import Any
 
+from tests.conformance.generators.dress import dressed
 from tests.conformance.generators.settings import settings
 from tests.conformance.generators.values import MODES, Names, Numbers
 
@@ -16,13 +17,13 @@ def shedding_case(rng: Random, strategy: str) -> dict[str, Any]:
     """One strategy instance's life: settings and a few lines, each a little after the last."""
     mode = rng.choice(MODES)
     conf = settings(rng, strategy)
-    length = rng.choice((1, 1, 2, 3, 5, 9)) if strategy != "OverloadShedder" else 1
+    length = rng.choice((1, 1, 2, 3, 5, 9, 20)) if strategy != "OverloadShedder" else 1
     world = LoadDataWorld(rng, Numbers(rng, mode))
     lines = []
     for step in range(length):
         if step:
             world.step()
-        lines.append(world.line(NOW + 60_000 * step))
+        lines.append(dressed(rng, world.line(NOW + 60_000 * step)))
     return {"op": "shed", "strategy": strategy, "mode": mode, "conf": conf, "lines": lines}
 
 
@@ -39,7 +40,7 @@ class LoadDataWorld:
         if roll < 0.02:
             count = 0
         elif roll > 0.97:
-            count = rng.randrange(14, 60)
+            count = rng.choice((rng.randrange(14, 60), rng.randrange(60, 250)))
         self._per_broker = rng.choice((0, 1, 2, 3, 5, 8, 12))
         if roll > 0.995:
             self._per_broker = rng.randrange(300, 1500)

@@ -4,6 +4,7 @@ import math
 from random import Random
 from typing import Any
 
+from tests.conformance.generators.dress import dressed
 from tests.conformance.generators.load_data import NOW
 from tests.conformance.generators.settings import settings
 from tests.conformance.generators.values import MODES, Names, Numbers
@@ -20,7 +21,7 @@ def transfer_case(rng: Random) -> dict[str, Any]:
     for step in range(rng.choice((1, 2, 4, 5, 6, 9))):
         if step:
             world.step()
-        lines.append(world.line(NOW + _MINUTE * step))
+        lines.append(dressed(rng, world.line(NOW + _MINUTE * step)))
     return {"op": "transfer", "strategy": "TransferShedder", "mode": mode, "conf": conf} | {
         "lines": lines
     }

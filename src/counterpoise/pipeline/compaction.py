@@ -65,7 +65,11 @@ def read_history(history: Path, table: str) -> Iterator[pa.Table]:
     done = _last(covered[-1]) if covered else -1
     for file in small_files(history, table):
         if poll_of(file) > done:
-            yield pq.read_table(file)
+            try:
+                rows = pq.read_table(file)
+            except FileNotFoundError:
+                continue  # it went into an archive after we had listed them: read the next time
+            yield rows
 
 
 def _last(archive: Path) -> int:

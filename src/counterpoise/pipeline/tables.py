@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from counterpoise.decide.plan import Decision, Kind, Rejection
+from counterpoise.pipeline.compaction import read_history
 from counterpoise.pipeline.landing import write_whole
 from counterpoise.pipeline.moves import Move, Outcome, Round, RoundMemory, Status
 
@@ -170,17 +171,8 @@ class HistoryTables:
 
 
 def read_table(history: Path, table: str) -> list[dict[str, Any]]:
-    """All rows of one table of a history, oldest file first; none when there is no such table yet.
-
-    A file that a compaction removes meanwhile is skipped: its rows are in the archive.
-    """
-    rows: list[dict[str, Any]] = []
-    for file in sorted((history / table).glob("[!._]*.parquet")):
-        try:
-            rows += pq.read_table(file).to_pylist()
-        except FileNotFoundError:
-            continue
-    return rows
+    """All rows of one table of a history, archived or not, oldest first."""
+    return [row for part in read_history(history, table) for row in part.to_pylist()]
 
 
 def _move_row(move: Move) -> dict[str, Any]:

@@ -25,7 +25,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("name", nargs="*", help="benchmarks to run (default: all)")
     parser.add_argument("--list", action="store_true", help="name the benchmarks and stop")
-    parser.add_argument("--quick", action="store_true", help="small sizes: a smoke test, no figures")
+    parser.add_argument("--quick", action="store_true", help="small sizes: a smoke test")
     parser.add_argument("--out", type=Path, default=Path("artifacts/bench"), help="JSON and plots")
     args = parser.parse_args()
     if args.list:
@@ -47,7 +47,7 @@ def main() -> int:
         json.dumps([f.to_json() for f in everything], indent=1), encoding="utf-8"
     )
     short = [f for f in everything if f.holds is False]
-    print(f"{len(everything)} figures, {len(short)} below their bar; all in {args.out}/figures.json")
+    print(f"{len(everything)} figures, {len(short)} below their bar; {args.out}/figures.json")
     for figure in short:
         print(f"  falls short: {figure.name}: {figure.value:.4g} {figure.unit}, bar {figure.bar}")
     return 0

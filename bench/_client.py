@@ -13,6 +13,8 @@ import uuid
 
 import pulsar
 
+PAYLOAD_BYTES = 100
+
 
 def connect(url: str) -> pulsar.Client:
     return pulsar.Client(
@@ -23,8 +25,8 @@ def connect(url: str) -> pulsar.Client:
     )
 
 
-def throughput(url: str, *, batched: bool, messages: int, size: int = 100) -> dict[str, float]:
-    """Publish ``messages`` as fast as they are acknowledged; the rate is acknowledged per second."""
+def throughput(url: str, *, batched: bool, messages: int) -> dict[str, float]:
+    """Publish ``messages`` as fast as they are acknowledged."""
     client = connect(url)
     producer = client.create_producer(
         f"persistent://public/default/bench-{uuid.uuid4().hex[:8]}",
@@ -35,7 +37,7 @@ def throughput(url: str, *, batched: bool, messages: int, size: int = 100) -> di
         batching_max_publish_delay_ms=5,
         send_timeout_millis=0,
     )
-    payload = b"x" * size
+    payload = b"x" * PAYLOAD_BYTES
     failed: list[pulsar.Result] = []
     done = threading.Event()
     acknowledged = 0

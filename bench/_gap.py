@@ -9,6 +9,7 @@ import time
 import urllib.error
 import urllib.request
 import uuid
+from itertools import pairwise
 from typing import Any
 
 import pulsar
@@ -104,7 +105,7 @@ class Traffic:
             "acknowledged": len(self.acknowledged_at),
             "lost": self.sent - len(firsts),
             "redelivered": len(self.received) - len(firsts),
-            "out_of_order": sum(b < a for a, b in zip(firsts, firsts[1:], strict=False)),
+            "out_of_order": sum(b < a for a, b in pairwise(firsts)),
         }
 
 
@@ -127,7 +128,7 @@ def measure(service_url: str, admin_url: str, rounds: int) -> dict[str, float]:
         traffic.wait_for_acknowledgement()
         time.sleep(SETTLE_SECONDS)
         times = [t for t in list(traffic.acknowledged_at) if t >= started - 0.5]
-        gaps.append(max(b - a for a, b in zip(times, times[1:], strict=False)) * 1e3)
+        gaps.append(max(b - a for a, b in pairwise(times)) * 1e3)
     gaps.sort()
     ends = {"gap_min_ms": gaps[0], "gap_median_ms": statistics.median(gaps), "gap_max_ms": gaps[-1]}
     return {**ends, **traffic.finish()}

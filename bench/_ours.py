@@ -1,4 +1,4 @@
-"""Ours as processes, for benchmarks that stand beside real Pulsar: `counterpoise up` and its URLs."""
+"""Ours as processes: `counterpoise up`, for benchmarks that stand beside real Pulsar."""
 
 import contextlib
 import os

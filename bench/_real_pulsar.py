@@ -112,7 +112,8 @@ def cluster(lib: Path, folder: Path, brokers: int, **settings: object) -> Iterat
         children.java_once(
             "setup",
             "org.apache.pulsar.PulsarClusterMetadataSetup",
-            *f"--cluster real --metadata-store {store} --configuration-metadata-store {store}".split(),
+            *f"--cluster real --metadata-store {store}".split(),
+            *f"--configuration-metadata-store {store}".split(),
             *f"--web-service-url http://127.0.0.1:{ports[0]}".split(),
             *f"--broker-service-url pulsar://127.0.0.1:{ports[1]}".split(),
         )
@@ -215,7 +216,7 @@ class Children:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
-                preexec_fn=end_with_parent,
+                preexec_fn=end_with_parent,  # noqa: PLW1509  no thread runs here yet
             )
         self._processes[name] = process
         return process

@@ -13,10 +13,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from tests.conformance.jars import pulsar_lib
+
 from bench._ours import first_acknowledged, up
 from bench._real_pulsar import cluster, standalone
 from bench.figures import Figure
-from tests.conformance.jars import pulsar_lib
 
 EXTENSIBLE = {
     "loadManagerClassName": (
@@ -129,7 +130,7 @@ def beside(
     real = statistics.median(r[key] for r in results["real"]) if "real" in results else None
     bar, holds = "", None
     if at_least is not None and real:
-        bar, holds = f"≥ {at_least:g}× Pulsar's", ours >= at_least * real
+        bar, holds = f"≥ {at_least:g} times Pulsar's", ours >= at_least * real
     if at_most is not None:
         bar, holds = f"≤ {at_most:g} {unit}", ours <= at_most
     return Figure(name, ours, unit, "Pulsar 4.0.7" if real is not None else "", real, bar, holds)

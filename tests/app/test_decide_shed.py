@@ -147,6 +147,7 @@ def test_a_bad_line_is_named_with_its_field(shed: Any, bad: object, complaint: s
             "loadBalancerBrokerThresholdShedderPercentage: 'ten' is not a whole number",
         ),
         (("--conf", "nowhere.conf"), "cannot read nowhere.conf"),
+        (("--set", "minUnloadMesage=3"), "no such setting; did you mean minUnloadMessage?"),
     ],
 )
 def test_bad_options_are_named(shed: Any, options: tuple[str, ...], complaint: str) -> None:

@@ -34,7 +34,8 @@ def add_conf_arguments(parser: argparse.ArgumentParser) -> None:
 def read_conf(path: str | None, settings: Sequence[str] = ()) -> Properties:
     """Values of a broker.conf with ``name=value`` settings on top.
 
-    Raises `UserError` when the file cannot be read or a setting is no ``name=value``.
+    Raises `UserError` when the file cannot be read or a setting is no ``name=value``, and
+    ``ConfigError`` when a setting's name is nobody's.
     """
     properties = parse_properties(_read(path)) if path else Properties()
     overrides = {}
@@ -43,6 +44,11 @@ def read_conf(path: str | None, settings: Sequence[str] = ()) -> Properties:
         if not mark or not name.strip():
             raise UserError(f"--set {text}: expected NAME=VALUE, such as minUnloadMessage=100")
         overrides[name.strip()] = value.strip()
+    if overrides:
+        # Here, not above: the table imports every room, and most calls set nothing.
+        from counterpoise.app.settings.table import check_names
+
+        check_names(overrides)
     return properties.overridden(overrides)
 
 

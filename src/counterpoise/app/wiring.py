@@ -11,7 +11,7 @@ from counterpoise.broker.config import BrokerConfig
 from counterpoise.broker.load_report import SharedProcess
 from counterpoise.metadata.memory import MemoryTree
 from counterpoise.metadata.open import open_store
-from counterpoise.names.options import ConfigError, Option, all_options, from_conf
+from counterpoise.names.options import Option, all_options, from_conf
 from counterpoise.storage.files.store import FileLedgerStore
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.storage.options import StorageOptions
@@ -73,28 +73,17 @@ def config_of(
     :class:`ConfigError` for any other name, and for a value that is no good.
     """
     known = {name for each in all_options(BrokerConfig) for name in (each.conf, *each.aliases)}
-    for name in settings:
-        if name not in known and name not in _broker_conf_names():
-            raise ConfigError(name, f"no such setting; {_nearest(name, known)}")
+    if others := settings.keys() - known:
+        # Only then: the table imports every room, and a cluster should start at once.
+        from counterpoise.app.settings.table import check_names
+
+        check_names(others)
     return from_conf(BrokerConfig, conf_text({**(defaults or {}), **settings}))
 
 
 def conf_text(settings: Mapping[str, object]) -> dict[str, str]:
     """Python's values as broker.conf writes them: ``true``, ``a,b``, ``10``."""
     return {name: _text(value) for name, value in settings.items()}
-
-
-def _broker_conf_names() -> frozenset[str]:
-    from counterpoise.app.settings.table import broker_conf_names
-
-    return broker_conf_names()
-
-
-def _nearest(name: str, known: set[str]) -> str:
-    import difflib
-
-    found = difflib.get_close_matches(name, sorted(known), n=1)
-    return f"did you mean {found[0]}?" if found else "broker.conf's names are expected"
 
 
 def _text(value: object) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import difflib
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -19,7 +20,7 @@ from counterpoise.decide.shedding.options import (
 )
 from counterpoise.decide.shedding.transfer_options import TransferOptions
 from counterpoise.decide.splitting.options import SplitOptions
-from counterpoise.names.options import Option, all_options
+from counterpoise.names.options import ConfigError, Option, all_options
 from counterpoise.pipeline.options import BalanceOptions
 
 ROOMS: tuple[tuple[str, type], ...] = (
@@ -69,3 +70,18 @@ def broker_conf_names() -> frozenset[str]:
     """Every name that Pulsar 4.0.7 reads from broker.conf."""
     text = files("counterpoise.app.settings").joinpath("broker_conf_names.txt").read_text("utf-8")
     return frozenset(text.split())
+
+
+def check_names(names: Iterable[str]) -> None:
+    """Raise `ConfigError` for a name that is neither ours nor in Pulsar's broker.conf.
+
+    For settings that a person types; a whole broker.conf may hold names of other programs.
+    """
+    options = [entry.option for entry in table().values()]
+    ours = {name for each in options for name in (each.conf, *each.aliases)}
+    known = ours | broker_conf_names()
+    for name in names:
+        if name not in known:
+            near = difflib.get_close_matches(name, sorted(known), n=1)
+            advice = f"did you mean {near[0]}?" if near else "broker.conf's names are expected"
+            raise ConfigError(name, f"no such setting; {advice}")

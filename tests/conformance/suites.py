@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.conformance.generators import placement
 from tests.conformance.generators import splitting as splits
-from tests.conformance.generators.load import load_case, topk_case
+from tests.conformance.generators.load import change_case, load_case, topk_case
 from tests.conformance.generators.load_data import shedding_case
 from tests.conformance.generators.names import names_case
 from tests.conformance.generators.selection import selection_case
@@ -213,6 +213,12 @@ def _all() -> list[Suite]:
             acted=_lines_that_shed,
         ),
         Suite(name="load", generate=load_case, ours=loading.load, differ=_load_differs),
+        Suite(
+            name="report-change",
+            generate=change_case,
+            ours=loading.change,
+            acted=lambda answer: answer["needed"],
+        ),
         Suite(
             name="topk",
             generate=topk_case,

@@ -41,6 +41,33 @@ def load_case(rng: Random) -> dict[str, Any]:
     }
 
 
+def change_case(rng: Random) -> dict[str, Any]:
+    """A report as it was written and as it would be now, most of it changed a little."""
+    mode = rng.choice(MODES)
+    numbers = Numbers(rng, mode)
+    resources = ("cpu", "memory", "directMemory", "bandwidthIn", "bandwidthOut")
+    written: dict[str, Any] = {name: numbers.usage() for name in resources}
+    for field in ("msgThroughputIn", "msgThroughputOut", "msgRateIn", "msgRateOut"):
+        written[field] = numbers.amount(1000.0)
+    written["numBundles"] = rng.choice((0, 1, 10, 100))
+    now = dict(written)
+    for field, value in written.items():
+        factor = rng.choice((0.9, 1.1, 0.95, 1.05, rng.uniform(0.85, 1.15)))
+        if rng.random() < 0.3 and field != "numBundles":
+            usage = isinstance(value, dict)
+            now[field] = {**value, "usage": value["usage"] * factor} if usage else value * factor
+    if rng.random() < 0.2:
+        now["numBundles"] += rng.choice((1, -1, 5)) if written["numBundles"] else 1
+    return {
+        "op": "report-change",
+        "mode": mode,
+        "written": written,
+        "now": now,
+        "age": rng.choice((0, 0, 1000, 14 * 60_000, 16 * 60_000)),
+        "conf": settings(rng, "report-change"),
+    }
+
+
 def topk_case(rng: Random) -> dict[str, Any]:
     """A broker's bundles, many of which rank alike."""
     mode = rng.choice(MODES)

@@ -69,6 +69,11 @@ SETTINGS: Mapping[str, Mapping[str, Draw]] = {
         "failureDomainsEnabled": _FLAG,
         "loadBalancerBrokerOverloadedThresholdPercentage": one_of(85, 50, 95),
     },
+    "report-change": {
+        **_WEIGHTS,
+        "loadBalancerReportUpdateThresholdPercentage": one_of(10, 0, 5, 50),
+        "loadBalancerReportUpdateMaxIntervalMinutes": one_of(15, 1, 30),
+    },
     "split": {
         "loadBalancerNamespaceBundleMaxTopics": one_of(1000, 2, 100),
         "loadBalancerNamespaceBundleMaxSessions": one_of(1000, 0, 100),

@@ -12,7 +12,7 @@ from tests.conformance.jvm.java import Java, Json
 
 def operations(java: Java) -> dict[str, Callable[[Json], Json]]:
     """What this judge can be asked, by name."""
-    from tests.conformance.jvm.load import Load
+    from tests.conformance.jvm.load import Load, ReportChange
     from tests.conformance.jvm.names import Names
     from tests.conformance.jvm.placement import ExtensiblePlacement, ModularPlacement
     from tests.conformance.jvm.selection import Selection
@@ -37,6 +37,7 @@ def operations(java: Java) -> dict[str, Callable[[Json], Json]]:
         "select": Selection(java, factory).answer,
         "topk": TopBundles(java).answer,
         "placement-time": PlacementTime(java).answer,
+        "report-change": ReportChange(java).answer,
         "names": Names(java, factory).answer,
     }
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from jpype import JClass
 
-from tests.conformance.jvm.java import POLICIES, Java, Json
+from tests.conformance.jvm.java import LOADBALANCE, POLICIES, Java, Json
 from tests.conformance.jvm.splitting import STATS
 from tests.conformance.jvm.transfer import EXTENSIONS
 
@@ -91,3 +91,24 @@ class Load:
             )
             out.append(self._java.write(data))
         return out
+
+
+class ReportChange:
+    """Whether ModularLoadManagerImpl would write its report again, by what changed since."""
+
+    def __init__(self, java: Java) -> None:
+        self._java = java
+        self._manager = JClass(f"{LOADBALANCE}.impl.ModularLoadManagerImpl")
+        self._needs = self._manager.class_.getDeclaredMethod("needBrokerDataUpdate")
+        self._needs.setAccessible(True)
+        self._system = JClass("java.lang.System")
+
+    def answer(self, case: Json) -> Json:
+        java = self._java
+        manager = java.bare(self._manager)
+        java.put(manager, "conf", java.conf(case["conf"]))
+        for name, report in (("lastData", case["written"]), ("localData", case["now"])):
+            data = java.read(report, f"{POLICIES}.LocalBrokerData")
+            data.setLastUpdate(int(self._system.currentTimeMillis()) - case["age"])
+            java.put(manager, name, data)
+        return {"needed": bool(self._needs.invoke(manager))}

@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from counterpoise.broker.load_report.change import needs_update
+from counterpoise.broker.load_report.config import LoadReportConfig
 from counterpoise.decide.weights import ResourceWeights
 from counterpoise.load.average import BundleData, TimeAverageMessageData, fold
 from counterpoise.load.broker_average import TimeAverageBrokerData
@@ -29,6 +31,15 @@ def load(case: Case) -> Answer:
         "report": _reports(case["reports"], weights.modular),
         "load": _loads(case["reports"], samples[0], weights.extensible, history),
     }
+
+
+def change(case: Case) -> Answer:
+    """Whether a broker would write its report again."""
+    config = from_conf(LoadReportConfig, conf_text(case["conf"]))
+    weights = from_conf(ResourceWeights, conf_text(case["conf"]))
+    config = dataclasses.replace(config, weights=weights)
+    written, now = (LocalBrokerData.from_json(case[name]) for name in ("written", "now"))
+    return {"needed": bool(needs_update(written, now, case["age"], config))}
 
 
 def _grown(average: Any, samples: list[NamespaceBundleStats]) -> Any:

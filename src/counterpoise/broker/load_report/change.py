@@ -36,7 +36,7 @@ def needs_update(
         percent_change(written.num_bundles, now.num_bundles),
         100.0 * abs(_weighted_usage(written, config) - _weighted_usage(now, config)),
     )
-    return max(changes) > config.threshold_percentage
+    return any(change > config.threshold_percentage for change in changes)  # NaN never exceeds
 
 
 def percent_change(before: float, after: float) -> float:

@@ -43,7 +43,7 @@ def test_the_judge_notices_a_changed_answer(name: str) -> None:
                 target = target[step]
             target[path[-1]] = _another(target[path[-1]])
             assert suite.differ(case, ours, changed) is not None, f"{path} of {java}"
-    assert tried > 10
+    assert tried >= 10
 
 
 def _leaves(value: Any, path: tuple[Any, ...] = ()) -> Any:

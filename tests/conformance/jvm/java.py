@@ -8,6 +8,8 @@ from typing import Any
 import jpype
 from jpype import JClass, JImplements, JOverride
 
+from counterpoise.app.java import find_java
+
 LOADBALANCE = "org.apache.pulsar.broker.loadbalance"
 POLICIES = "org.apache.pulsar.policies.data.loadbalancer"
 NAMING = "org.apache.pulsar.common.naming"
@@ -21,7 +23,9 @@ def start(lib: Path) -> None:
     Off and not merely quiet: several classes turn on debug behaviour that changes decisions when
     their logger's debug level is on.
     """
+    library = Path(find_java()).resolve().parent.parent / "lib" / "server" / "libjvm.so"
     jpype.startJVM(
+        str(library) if library.exists() else jpype.getDefaultJVMPath(),
         "-Xmx3g",
         "-XX:+UseSerialGC",
         "-Dlog4j2.level=OFF",

@@ -1,12 +1,14 @@
 """Stories of load reports: what polls of a small cluster would have seen."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from counterpoise.load.report import LocalBrokerData, NamespaceBundleStats, SystemResourceUsage
 from counterpoise.load.usage import ResourceUsage
 from counterpoise.pipeline.collect import gap_row, report_digest, report_rows
-from counterpoise.pipeline.rows import POLL, ReportRows
+from counterpoise.pipeline.rows import COLUMNS, POLL, ReportRows
 
 Loads = Mapping[str, float]
 START = 1_700_000_000_000
@@ -53,3 +55,8 @@ def poll(
     for seq, row in enumerate(rows):
         row |= {"poll_id": poll_id, "seq": seq}
     return ReportRows.of(rows)
+
+
+def joined(polls: Sequence[ReportRows]) -> ReportRows:
+    """Several polls as the rows of one batch."""
+    return ReportRows({name: np.concatenate([p[name] for p in polls]) for name in COLUMNS})

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from counterpoise.load.average import BundleData
 from counterpoise.pipeline.codec import state_from_bytes, state_to_bytes
 from counterpoise.pipeline.fold import Batch, FoldOptions, FoldState, fold, merged
-from counterpoise.pipeline.rows import RATES, ReportRows, joined
+from counterpoise.pipeline.rows import RATES, ReportRows
 from tests.pipeline.fake_cluster import bundle_name
-from tests.pipeline.story import poll, stats
+from tests.pipeline.story import joined, poll, stats
 
 FEW = settings(max_examples=40, deadline=None)
 BUNDLES = [bundle_name(i) for i in range(5)]

@@ -1,5 +1,6 @@
 """Fold states and report rows as Arrow: the blob that Spark keeps for a shard, the landed file."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -7,12 +8,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from counterpoise.pipeline.fold import AVERAGES, BROKERS, FoldState
-from counterpoise.pipeline.rows import BUNDLE, COLUMNS, SERVED, TEXT, Column, ReportRows, Table
+from counterpoise.pipeline.fold import AVERAGES, BROKERS, Batch, FoldState
+from counterpoise.pipeline.rows import (
+    BUNDLE,
+    COLUMNS,
+    REPORT,
+    SAMPLE,
+    SERVED,
+    TEXT,
+    Column,
+    ReportRows,
+    Table,
+)
 
 _ARROW = {"O": pa.string(), "i": pa.int64(), "f": pa.float64(), "b": pa.bool_()}
 
 _COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
+
+_NEEDED = list(dict.fromkeys((*SAMPLE, *REPORT, "digest")))
 
 REPORTS_SCHEMA = pa.schema(
     [pa.field(name, _ARROW[dtype.kind], nullable=False) for name, dtype in COLUMNS.items()]
@@ -26,15 +39,19 @@ def rows_to_arrow(rows: ReportRows) -> pa.Table:
 
 def rows_from_arrow(table: pa.Table) -> ReportRows:
     """The reverse of `rows_to_arrow`."""
-    return ReportRows({name: _column(table.column(name)) for name in COLUMNS})
+    return ReportRows(_columns(table, tuple(COLUMNS)))
 
 
-def rows_from_file(content: bytes, *, shard: int, shards: int) -> ReportRows:
-    """The rows of a landed file that concern one shard: its bundles, and what are no bundles."""
-    table = pq.read_table(pa.BufferReader(content))
-    mine = table.column("digest").to_numpy() % shards == shard
-    others = pc.not_equal(table.column("kind"), BUNDLE).to_numpy()
-    return rows_from_arrow(table.filter(pa.array(mine | others)))
+def batch_from_files(contents: Sequence[bytes], *, shard: int, shards: int) -> Batch:
+    """What landed files have for one shard: its bundles, and all that are no bundles."""
+    samples, reports = [], []
+    for content in contents:
+        table = pq.read_table(pa.BufferReader(content), columns=_NEEDED)
+        of_bundle = pc.equal(table.column("kind"), BUNDLE)
+        mine = pa.array(table.column("digest").to_numpy() % shards == shard)
+        samples.append(_columns(table.select(SAMPLE).filter(pc.and_(of_bundle, mine)), SAMPLE))
+        reports.append(_columns(table.select(REPORT).filter(pc.invert(of_bundle)), REPORT))
+    return Batch.joined(samples, reports)
 
 
 def state_to_bytes(state: FoldState) -> bytes:
@@ -57,6 +74,10 @@ def state_from_bytes(blob: bytes) -> FoldState:
 def _read(source: pa.BufferReader, names: tuple[str, ...]) -> Table:
     with pa.ipc.open_stream(source) as reader:
         table = reader.read_all()
+    return _columns(table, names)
+
+
+def _columns(table: pa.Table, names: Sequence[str]) -> dict[str, Column]:
     return {name: _column(table.column(name)) for name in names}
 
 

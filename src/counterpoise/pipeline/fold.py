@@ -68,10 +68,16 @@ class Batch:
     @staticmethod
     def of(rows: ReportRows) -> "Batch":
         """Sort landed rows into the two tables."""
-        rows = rows.ordered()
+        bundles = rows["kind"] == BUNDLE
+        return Batch.joined(
+            [select(rows.columns, SAMPLE, bundles)], [select(rows.columns, REPORT, ~bundles)]
+        )
+
+    @staticmethod
+    def joined(samples: Sequence[Table], reports: Sequence[Table]) -> "Batch":
+        """One batch of several polls' tables, given in any order."""
         return Batch(
-            select(rows.columns, SAMPLE, rows["kind"] == BUNDLE),
-            select(rows.columns, REPORT, rows["kind"] != BUNDLE),
+            _in_order(_concatenated(samples, SAMPLE)), _in_order(_concatenated(reports, REPORT))
         )
 
 
@@ -223,6 +229,12 @@ def merged(shards: Sequence[FoldState]) -> FoldState:
 
 def _concatenated(tables: Sequence[Table], names: tuple[str, ...]) -> Table:
     return {name: np.concatenate([table[name] for table in tables]) for name in names}
+
+
+def _in_order(table: Table) -> Table:
+    """The rows in the order in which they were seen."""
+    order = np.lexsort((table["seq"], table["poll_id"]))
+    return select(table, tuple(table), order)
 
 
 def select(table: Table, names: tuple[str, ...], rows: Column) -> dict[str, Column]:

@@ -115,14 +115,3 @@ class ReportRows:
     def take(self, chosen: Column) -> "ReportRows":
         """The rows at these positions, or where this mask is true."""
         return ReportRows({name: column[chosen] for name, column in self.columns.items()})
-
-    def ordered(self) -> "ReportRows":
-        """The rows in the order in which they were seen."""
-        return self.take(np.lexsort((self["seq"], self["poll_id"])))
-
-
-def joined(parts: Sequence[ReportRows]) -> ReportRows:
-    """The rows of all of these, one after another."""
-    if len(parts) == 1:
-        return parts[0]
-    return ReportRows({name: np.concatenate([part[name] for part in parts]) for name in COLUMNS})

@@ -39,6 +39,8 @@ _SETTINGS: Mapping[str, str] = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "250000",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # What is shuffled are landed files and blobs: compressed already.
+    "spark.shuffle.compress": "false",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     "spark.sql.streaming.pollingDelay": "100",
     "spark.sql.streaming.minBatchesToRetain": "20",

@@ -12,9 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from counterpoise.pipeline.codec import rows_from_file, state_from_bytes, state_to_bytes
-from counterpoise.pipeline.fold import DEFAULT_OPTIONS, Batch, FoldOptions, FoldState, fold
-from counterpoise.pipeline.rows import joined
+from counterpoise.pipeline.codec import batch_from_files, state_from_bytes, state_to_bytes
+from counterpoise.pipeline.fold import DEFAULT_OPTIONS, FoldOptions, FoldState, fold
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,8 +74,8 @@ def fold_shard(
     shard = int(key[0])
     before = state_from_bytes(state.get[0]) if state.exists else FoldState.empty()
     files = [content for frame in frames for content in frame["content"]]
-    rows = joined([rows_from_file(content, shard=shard, shards=shards) for content in files])
-    blob = state_to_bytes(fold(before, Batch.of(rows), options))
+    batch = batch_from_files(files, shard=shard, shards=shards)
+    blob = state_to_bytes(fold(before, batch, options))
     state.update((blob,))
     yield pd.DataFrame({"shard": [shard], "state": [blob]})
 

@@ -7,36 +7,17 @@ import statistics
 import threading
 import time
 import urllib.error
-import urllib.request
 import uuid
 from itertools import pairwise
-from typing import Any
 
 import pulsar
 
+from bench._admin import call
 from bench._client import connect
 
 RATE = 1_000  # publishes a second while bundles move
 SETTLE_SECONDS = 1.5  # after the first acknowledgement that follows an unload
 QUIET_SECONDS = 20  # without a message, after everything was acknowledged: the rest is lost
-
-
-def call(method: str, url: str, body: object = None, redirects: int = 5) -> Any:
-    """One admin call; a redirect is followed with its method and body, as pulsar-admin does."""
-    data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(
-        url, method=method, data=data, headers={"Content-Type": "application/json"}
-    )
-    try:
-        with urllib.request.urlopen(request, timeout=30) as response:
-            text = response.read().decode()
-    except urllib.error.HTTPError as error:
-        if error.code == 307 and redirects:
-            return call(method, error.headers["Location"], body, redirects - 1)
-        raise
-    with contextlib.suppress(ValueError):
-        return json.loads(text)
-    return text or None
 
 
 class Traffic:

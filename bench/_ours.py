@@ -20,6 +20,7 @@ class Ours:
     service_url: str
     admin_url: str
     start_seconds: float
+    pid: int
 
 
 @contextlib.contextmanager
@@ -47,7 +48,7 @@ def up(folder: Path, brokers: int) -> Iterator[Ours]:
                 break
         else:
             raise SystemExit(f"counterpoise up ended with {process.wait()} before it was ready")
-        yield Ours(urls["service"], urls["admin"], time.perf_counter() - started)
+        yield Ours(urls["service"], urls["admin"], time.perf_counter() - started, process.pid)
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGINT)

@@ -42,6 +42,7 @@ class RealPulsar:
     service_url: str
     admin_url: str
     start_seconds: float
+    pid: int
 
 
 def free_ports(count: int) -> list[int]:
@@ -89,6 +90,7 @@ def standalone(lib: Path, folder: Path) -> Iterator[RealPulsar]:
             f"pulsar://127.0.0.1:{broker}",
             f"http://127.0.0.1:{web}",
             time.perf_counter() - started,
+            children.pid("standalone"),
         )
 
 
@@ -170,6 +172,7 @@ def cluster(lib: Path, folder: Path, brokers: int, **settings: object) -> Iterat
             "pulsar://" + ",".join(f"127.0.0.1:{p}" for p in services),
             f"http://127.0.0.1:{webs[0]}",
             time.perf_counter() - started,
+            children.pid("broker0"),
         )
 
 
@@ -220,6 +223,9 @@ class Children:
             )
         self._processes[name] = process
         return process
+
+    def pid(self, name: str) -> int:
+        return self._processes[name].pid
 
     def java_once(self, name: str, *arguments: str) -> None:
         if self.java(name, *arguments).wait(60):

@@ -10,13 +10,15 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import psutil
 from tests.conformance.jars import pulsar_lib
 
-from bench._ours import first_acknowledged, up
-from bench._real_pulsar import cluster, standalone
+from bench._ours import Ours, first_acknowledged, up
+from bench._real_pulsar import RealPulsar, cluster, standalone
 from bench.figures import Figure
 
 EXTENSIBLE = {
@@ -27,6 +29,8 @@ EXTENSIBLE = {
         "org.apache.pulsar.broker.loadbalance.extensions.scheduler.TransferShedder"
     ),
 }
+
+RATE = "messages_per_second"
 
 
 def run(*, quick: bool, out: Path) -> list[Figure]:
@@ -42,22 +46,27 @@ def one_broker(lib: Path | None, folder: Path, *, quick: bool) -> list[Figure]:
     """One broker each: messages a second, latency, seconds from nothing to acknowledged."""
     rounds = 1 if quick else 5
     scale = 10 if quick else 1
+    many, few = 600_000 // scale, 150_000 // scale
     with contextlib.ExitStack() as stack:
         ours = stack.enter_context(up(folder / "ours", brokers=1))
         start = {"ours": ours.start_seconds + first_acknowledged(ours.service_url)}
-        urls = {"ours": ours.service_url}
+        servers: dict[str, Ours | RealPulsar] = {"ours": ours}
         if lib is not None:
             real = stack.enter_context(standalone(lib, folder / "standalone"))
             start["real"] = real.start_seconds + first_acknowledged(real.service_url)
-            urls["real"] = real.service_url
-        batched = alternate(
-            urls, rounds, "throughput", "--batched", f"--messages={600_000 // scale}"
+            servers["real"] = real
+        batched = alternate(servers, rounds, "throughput", "--batched", f"--messages={many}")
+        unbatched = alternate(servers, rounds, "throughput", f"--messages={few}")
+        limit = alternate(
+            {"ours": ours}, rounds, "throughput", "--batched", "--unstored", f"--messages={many}"
         )
-        unbatched = alternate(urls, rounds, "throughput", f"--messages={150_000 // scale}")
-        delays = alternate(urls, rounds, "latency", "--rate=1000", f"--seconds={5 / scale}")
+        delays = alternate(servers, rounds, "latency", "--rate=1000", f"--seconds={5 / scale}")
     figures = [
-        beside("publish, batched", "msg/s", batched, "messages_per_second", at_least=1.5),
-        beside("publish, unbatched", "msg/s", unbatched, "messages_per_second", at_least=1.5),
+        beside("publish, batched", "msg/s", batched, RATE, at_least=1.5),
+        beside("the client's own limit, batched: nothing is stored", "msg/s", limit, RATE),
+        beside("publish, unbatched", "msg/s", unbatched, RATE, at_least=1.5),
+        beside(f"server CPU for {many:,} messages, batched", "s", batched, "cpu_s"),
+        beside(f"server CPU for {few:,} messages, unbatched", "s", unbatched, "cpu_s"),
         beside("end to end p50 at 1,000/s", "ms", delays, "p50_ms"),
         beside("end to end p99 at 1,000/s", "ms", delays, "p99_ms"),
     ]
@@ -74,7 +83,7 @@ def unload_gaps(lib: Path | None, folder: Path, rounds: int) -> list[Figure]:
         with cluster(lib, folder / "real-3", 3, **EXTENSIBLE) as real:
             results["real"] = [gap(real.service_url, real.admin_url, rounds)]
     median = beside("publish gap of an unload, median", "ms", results, "gap_median_ms", at_most=30)
-    lost = beside("messages lost over all unloads", "messages", results, "lost", at_most=0)
+    lost = beside("messages not received, 20 s after the last one", "messages", results, "lost", at_most=0)
     rest = [
         beside(f"unload: {key.replace('_', ' ')}", unit, results, key)
         for key, unit in (
@@ -87,15 +96,26 @@ def unload_gaps(lib: Path | None, folder: Path, rounds: int) -> list[Figure]:
     return [median, lost, *rest]
 
 
-def alternate(urls: dict[str, str], rounds: int, *arguments: str) -> dict[str, list[Any]]:
+def alternate(
+    servers: Mapping[str, Ours | RealPulsar], rounds: int, *arguments: str
+) -> dict[str, list[Any]]:
     """Run the client against each in turn, ``rounds`` times after one round that is not counted."""
-    results: dict[str, list[Any]] = {name: [] for name in urls}
+    results: dict[str, list[Any]] = {name: [] for name in servers}
     for number in range(rounds + 1):
-        for name, url in urls.items():
-            result = child("bench._client", *arguments, "--url", url)
+        for name, server in servers.items():
+            urls = ("--url", server.service_url, "--admin-url", server.admin_url)
+            before = cpu_seconds(server.pid)
+            result = child("bench._client", *arguments, *urls)
             if number:
-                results[name].append(result)
+                results[name].append({**result, "cpu_s": cpu_seconds(server.pid) - before})
     return results
+
+
+def cpu_seconds(pid: int) -> float:
+    """Processor time of a process and all below it."""
+    top = psutil.Process(pid)
+    times = [each.cpu_times() for each in (top, *top.children(recursive=True))]
+    return sum(t.user + t.system for t in times)
 
 
 def gap(service_url: str, admin_url: str, rounds: int) -> dict[str, Any]:

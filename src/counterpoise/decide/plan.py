@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final, Generic, NamedTuple, TypeVar, overload
 
@@ -63,6 +64,12 @@ class Decision(NamedTuple):
             "sentence": self.sentence,
             "figures": to_json(self.figures),
         }
+
+
+_Fields = tuple[Kind, str, str, str | None, str, str, Mapping[str, Any], tuple[int, ...]]
+
+decided: Final[Callable[[_Fields], Decision]] = partial(tuple.__new__, Decision)
+"""A decision from the tuple of all its fields, in half the time of calling the class."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,11 @@ import math
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from counterpoise.decide.plan import Decision, Kind, Plan, Rejection, Rejections
+from counterpoise.decide.plan import Decision, Kind, Plan, Rejection, Rejections, decided
 from counterpoise.decide.shedding.transfer_explain import (
     BECAUSE_BACK,
     BECAUSE_MOVED,
@@ -17,7 +17,7 @@ from counterpoise.decide.shedding.transfer_explain import (
     why_uneven,
 )
 from counterpoise.decide.shedding.transfer_options import TransferOptions
-from counterpoise.decide.shedding.transfer_pair import Move, Outcome, Pair
+from counterpoise.decide.shedding.transfer_pair import Outcome, Pair, divide
 from counterpoise.decide.shedding.transfer_spread import Spread, Stop, measure
 from counterpoise.load.fields import read_integer, read_object
 from counterpoise.load.store_view import LoadStoreView
@@ -110,13 +110,12 @@ class TransferShedder:
         return Plan(tuple(decisions), Rejections(lambda: _reasons(notes)), after, figures)
 
 
-@dataclass(frozen=True, slots=True)
-class _Note:
-    """What became of one turn."""
+class _Note(NamedTuple):
+    """A turn that came to nothing."""
 
     broker: str
-    listed: int | None
-    """How many bundles the broker published; None for nothing at all."""
+    listed: int
+    """How many bundles the broker published."""
     outcome: Outcome | None
     target: float
 
@@ -131,70 +130,56 @@ def _even_out(spread: Spread) -> tuple[list[Decision], list[_Note]]:
         reason = spread.reason()
         if reason is None:
             break
-        most, least = spread.order[spread.most], spread.order[spread.least]
+        pair = Pair.of(view, options, *spread.pair())
         spread.most -= 1
-        high, load = float(view.load[most]), float(view.load[least])
-        throughput = float(view.throughput[most])
-        target = _divide(throughput * ((high - load) / 2), high)
-        top = view.top[most]
-        if top is None or len(top) <= 1:
-            notes.append(_Note(view.brokers[most], None if not top else 1, None, target))
+        outcome = pair.even_out() if len(pair.bundles) > 1 else None
+        if outcome is None or not outcome.moves:
+            broker = view.brokers[pair.most]
+            notes.append(_Note(broker, len(pair.bundles), outcome, pair.target))
             continue
-        outcome = Pair(view, options, most, least, target).even_out()
-        notes.append(_Note(view.brokers[most], len(top), outcome, target))
-        decisions += _decisions(spread, most, least, outcome, reason, target)
+        decisions += _decisions(pair, outcome, reason, spread.std)
         if outcome.marked > 0:
-            moved = outcome.marked - outcome.gained
             sheds += 1
-            spread.moved(least, most, _divide(moved * high, throughput))
+            moved = outcome.marked - outcome.gained
+            spread.moved(pair.low, pair.high, divide(moved * pair.high, pair.throughput))
     return decisions, notes
 
 
-def _divide(left: float, right: float) -> float:
-    """Division as Java has it: by zero it gives NaN or an infinity."""
-    if right:
-        return left / right
-    return math.nan if not left or math.isnan(left) else math.copysign(math.inf, left)
-
-
-def _decisions(
-    spread: Spread, most: int, least: int, outcome: Outcome, reason: str, target: float
-) -> list[Decision]:
-    """The moves of one pair; one that the lists hold twice is decided once, as in Java's set."""
-    moves: Collection[Move] = outcome.moves
-    if len({move[:2] for move in moves}) < len(moves):
-        moves = {move[:2]: move for move in moves}.values()
-    if not moves:
-        return []
-    view, transfer = spread.view, spread.options.transfer_enabled
-    kind = Kind.TRANSFER if transfer else Kind.UNLOAD
-    high, low = view.brokers[most], view.brokers[least]
+def _decisions(pair: Pair, outcome: Outcome, reason: str, std: float) -> list[Decision]:
+    """The moves of one pair."""
+    brokers, options = pair.view.brokers, pair.options
+    busy, idle = brokers[pair.most], brokers[pair.least]
     leaving = {
-        "std": spread.std,
-        "limit": spread.options.target_std,
-        "target": target,
-        "load": float(view.load[most]),
-        "other": low,
-        "otherLoad": float(view.load[least]),
+        "std": std,
+        "limit": options.target_std,
+        "target": pair.target,
+        "load": pair.high,
+        "other": idle,
+        "otherLoad": pair.low,
     }
-    coming = {**leaving, "load": leaving["otherLoad"], "other": high, "otherLoad": leaving["load"]}
-    out, back = (low, high) if transfer else (None, None)
-    return [
-        Decision(kind, bundle, high, out, reason, BECAUSE_MOVED, leaving | {"throughput": load})
-        if leaves
-        else Decision(kind, bundle, low, back, reason, BECAUSE_BACK, coming | {"throughput": load})
-        for bundle, leaves, load in moves
-    ]
+    coming = {**leaving, "load": pair.low, "other": busy, "otherLoad": pair.high}
+    kind, out, back = Kind.UNLOAD, None, None
+    if options.transfer_enabled:
+        kind, out, back = Kind.TRANSFER, idle, busy
+    made = []
+    for (bundle, leaves), load in outcome.moves.items():
+        if leaves:
+            figures = {**leaving, "throughput": load}
+            made.append(decided((kind, bundle, busy, out, reason, BECAUSE_MOVED, figures, ())))
+        else:
+            figures = {**coming, "throughput": load}
+            made.append(decided((kind, bundle, idle, back, reason, BECAUSE_BACK, figures, ())))
+    return made
 
 
 def _reasons(notes: list[_Note]) -> Iterable[Rejection]:
     """Why each broker whose turn it was moved nothing."""
     for note in notes:
-        if note.listed is None:
+        if not note.listed:
             yield why_stopped(Stop("NoLoadData", note.broker, 0.0, 2.0))
         elif note.outcome is None:
             yield why_stopped(Stop("NoBundles", note.broker, 1.0, 2.0))
-        elif not note.outcome.moves:
+        else:
             held = ", ".join(f"{count} {why}" for why, count in note.outcome.skipped.items())
             limit = None if math.isnan(note.target) else note.target
             yield why_stopped(Stop("NoBundles", note.broker, None, limit), held)

@@ -1,44 +1,63 @@
 """What TransferShedder moves from one broker to another, and back."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Final
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 from counterpoise.decide.shedding.transfer_options import TransferOptions
-from counterpoise.load.store_view import NO_RULES, LoadStoreView
+from counterpoise.load.store_view import NO_RULES, LoadStoreView, TopBundles
 
 SWAP_CEILING: Final = 0.75
 """A swap must bring the busier broker below this share of its traffic (a constant in Pulsar)."""
 
 
-Move = tuple[str, bool, float]
-"""A bundle, whether it leaves the busier broker (or comes back to it), and its bytes/s."""
+Moves = dict[tuple[str, bool], float]
+"""Bytes/s by bundle and whether it leaves the busier broker (or comes back to it), in order.
+
+What the lists hold twice is moved once, as in Java's set.
+"""
+
+
+class Outcome(NamedTuple):
+    """What became of one pair."""
+
+    moves: Moves
+    marked: float
+    """Bytes/s that leave."""
+    gained: float
+    """Bytes/s that come back."""
+    skipped: Mapping[str, int]
+    """How many bundles stay, by the reason they stay for."""
 
 
 @dataclass(slots=True)
-class Outcome:
-    """What became of one pair: the moves in order, bytes/s that leave, bytes/s that come back."""
-
-    moves: list[Move] = field(default_factory=list)
-    marked: float = 0.0
-    gained: float = 0.0
-    skipped: dict[str, int] = field(default_factory=dict)
-
-    def skip(self, why: str) -> None:
-        """Count a bundle that stays, by the reason it stays for."""
-        self.skipped[why] = self.skipped.get(why, 0) + 1
-
-
-@dataclass(frozen=True, slots=True)
 class Pair:
     """The most loaded broker and the least loaded one."""
 
     view: LoadStoreView
     options: TransferOptions
-    most: int
     least: int
+    most: int
+    low: float
+    """The load of the one."""
+    high: float
+    """The load of the other."""
+    throughput: float
+    """Bytes/s of the busier one."""
     target: float
     """Bytes/s that would even the two out; NaN when the busier one has no load."""
+    bundles: TopBundles
+    """What the busier one published."""
+
+    @staticmethod
+    def of(view: LoadStoreView, options: TransferOptions, least: int, most: int) -> "Pair":
+        """The pair of two rows of the view."""
+        low, high = view.load.item(least), view.load.item(most)
+        throughput = view.throughput.item(most)
+        target = divide(throughput * ((high - low) / 2), high)
+        bundles = view.top[most] or ()
+        return Pair(view, options, least, most, low, high, throughput, target, bundles)
 
     def even_out(self) -> Outcome:
         """Go through the busier broker's bundles, the least busy first, and move what helps.
@@ -46,40 +65,45 @@ class Pair:
         A bundle too big for what is left to move may still go when smaller ones can come back for
         it; the first for which that fails ends the walk. One listed bundle always stays.
         """
-        view, outcome = self.view, Outcome()
-        bundles = view.top[self.most] or ()
+        view, target = self.view, self.target
+        moves: Moves = {}
+        skipped: dict[str, int] = {}
+        marked = gained = 0.0
         returns = iter(view.top[self.least] or ())
-        remaining = len(bundles)
+        remaining = len(self.bundles)
         bound = view.rules is not NO_RULES or bool(view.recently_unloaded)
-        for name, throughput in bundles:
+        for name, throughput in self.bundles:
             if bound and (why := self._unmovable(name)):
-                outcome.skip(why)
+                skipped[why] = skipped.get(why, 0) + 1
                 continue
             if remaining <= 1:
-                outcome.skip("last")
+                skipped["last"] = 1
                 break
             if throughput == 0:
-                outcome.skip("idle")
+                skipped["idle"] = skipped.get("idle", 0) + 1
                 continue
-            if outcome.marked - outcome.gained + throughput > self.target:
-                back = self._swap(throughput, outcome, returns)
+            if marked - gained + throughput > target:
+                back = self._swap(throughput, marked, gained, returns)
                 if back is None:
-                    outcome.skip("too big")
+                    skipped["too big"] = 1
                     break
-                outcome.moves += back
-                if self.options.debug_mode:
+                for other, returned in back:
+                    moves[other, False] = returned
                     # Pulsar adds this up inside a block meant for logging, so without debug mode
                     # what comes back never counts.
-                    for _, _, returned in back:
-                        outcome.gained += returned
-            outcome.moves.append((name, True, throughput))
-            outcome.marked += throughput
+                    gained += returned if self.options.debug_mode else 0.0
+            moves[name, True] = throughput
+            marked += throughput
             remaining -= 1
-        return outcome
+        return Outcome(moves, marked, gained, skipped)
 
     def _swap(
-        self, throughput: float, outcome: Outcome, returns: Iterator[tuple[str, float]]
-    ) -> list[Move] | None:
+        self,
+        throughput: float,
+        marked: float,
+        gained: float,
+        returns: Iterator[tuple[str, float]],
+    ) -> list[tuple[str, float]] | None:
         """What must come back for a bundle that is too big, or None when nothing makes it fit.
 
         ``returns`` goes on where the last swap of this pair stopped: as in Pulsar, bundles that a
@@ -88,17 +112,16 @@ class Pair:
         """
         if not self.options.transfer_enabled or self.view.top[self.least] is None:
             return None
-        before = float(self.view.throughput[self.most])
-        marked, gained = outcome.marked, outcome.gained
+        before = self.throughput
         high = before - marked + gained - throughput
-        low = float(self.view.throughput[self.least]) + marked - gained + throughput
-        back: list[Move] = []
+        low = self.view.throughput.item(self.least) + marked - gained + throughput
+        back: list[tuple[str, float]] = []
         bound = self.view.rules is not NO_RULES
         for name, each in returns:
             if each == 0 or (bound and not self._transferable(name, self.least, self.most)):
                 continue
             if high + each < before and low - each < before:
-                back.append((name, False, each))
+                back.append((name, each))
                 high += each
                 low -= each
                 if low <= high and high < before * SWAP_CEILING:
@@ -127,3 +150,10 @@ class Pair:
             return True
         allowed = rules.allowed[bundle]
         return view.brokers[destination] in allowed - {view.brokers[source]}
+
+
+def divide(left: float, right: float) -> float:
+    """Division as Java has it: by zero it gives NaN or an infinity."""
+    if right:
+        return left / right
+    return math.nan if not left or math.isnan(left) else math.copysign(math.inf, left)

@@ -6,8 +6,9 @@ from typing import Final
 
 from counterpoise.decide.shedding.candidates import ascending
 from counterpoise.decide.shedding.transfer_options import TransferOptions
-from counterpoise.load.rates import sum_in_order
+from counterpoise.load.rates import Indices, sum_in_order
 from counterpoise.load.store_view import LoadStoreView
+from counterpoise.load.view import Masks
 
 OVERLOADED: Final = "Overloaded"
 UNDERLOADED: Final = "Underloaded"
@@ -42,30 +43,40 @@ def measure(view: LoadStoreView, options: TransferOptions) -> Measured:
     Java goes in the order of the store's hash table: the sums may differ in rounding, and when a
     broker cools down, which of the others are found to have cooled before the call ends.
     """
-    ttl, delay = options.load_data_ttl_s * 1000, options.shedding_delay_s * 1000
-    fresh = view.now_ms - view.updated_at <= ttl
-    cooled: list[str] = []
-    for index, broker in enumerate(view.brokers) if view.unloaded_brokers else ():
-        if not fresh[index] or broker not in view.unloaded_brokers:
-            continue
-        elapsed = int(view.updated_at[index]) - view.unloaded_brokers[broker]
-        if elapsed < delay:
-            stop = Stop("CoolDown", broker, elapsed / 1000, float(options.shedding_delay_s))
-            return Measured(cooled=tuple(cooled), stop=stop)
-        cooled.append(broker)
-    loads = view.load if fresh.all() else view.load[fresh]
-    made = Measured(0.0, 0.0, len(loads), tuple(cooled))
-    if not len(loads) and len(view.brokers):
-        age = float((view.now_ms - view.updated_at).min()) / 1000
+    if not view.brokers:
+        return Measured(stop=Stop("NoBrokers", "cluster", 0.0, 1.0))
+    ttl = options.load_data_ttl_s * 1000
+    ages = view.now_ms - view.updated_at
+    loads = view.load if ages.item(ages.argmax()) <= ttl else view.load[ages <= ttl]
+    made = Measured(count=len(loads))
+    if view.unloaded_brokers:
+        _cool_down(made, view, options, ages <= ttl)
+    if made.stop is not None:
+        return made
+    if not made.count:
+        age = float(ages.min()) / 1000
         made.stop = Stop("OutDatedData", "cluster", age, float(options.load_data_ttl_s))
-    elif not len(loads):
-        made.stop = Stop("NoBrokers", "cluster", 0.0, 1.0)
     elif view.unpublished:
         made.stop = Stop("NoLoadData", view.unpublished[0], float(len(view.unpublished)), 0.0)
     else:
         made.total = sum_in_order(loads)
         made.squares = sum_in_order(loads * loads)
     return made
+
+
+def _cool_down(made: Measured, view: LoadStoreView, options: TransferOptions, fresh: Masks) -> None:
+    """Note the brokers that have measured their load since bundles moved, or stop at one."""
+    cooled: list[str] = []
+    for index, broker in enumerate(view.brokers):
+        if not fresh[index] or broker not in view.unloaded_brokers:
+            continue
+        elapsed = view.updated_at.item(index) - view.unloaded_brokers[broker]
+        if elapsed < options.shedding_delay_s * 1000:
+            limit = float(options.shedding_delay_s)
+            made.stop = Stop("CoolDown", broker, elapsed / 1000, limit)
+            break
+        cooled.append(broker)
+    made.cooled = tuple(cooled)
 
 
 @dataclass(slots=True)
@@ -77,7 +88,7 @@ class Spread:
 
     view: LoadStoreView
     options: TransferOptions
-    order: list[int]
+    order: Indices
     average: float
     squares: float
     count: int
@@ -91,29 +102,29 @@ class Spread:
         average = measured.total / measured.count
         variance = measured.squares / measured.count - average * average
         std = math.sqrt(variance) if variance >= 0 else math.nan
-        order = ascending(view.load).tolist()
+        order = ascending(view.load)
         return Spread(
             view, options, order, average, measured.squares, measured.count, std, 0, len(order) - 1
         )
 
-    @property
-    def margin(self) -> float:
-        """Share of the average (or of the busiest broker's traffic) that makes a broker idle."""
-        return min(_HALF, max(0.0, self.options.target_std / 2.0))
+    def pair(self) -> tuple[int, int]:
+        """The least and the most loaded broker of those left."""
+        return self.order.item(self.least), self.order.item(self.most)
 
     def underloaded(self) -> bool:
         """Whether the least loaded broker is far below the average, in load or in traffic."""
-        least, most = self.order[self.least], self.order[self.most]
-        if self.view.load[least] < self.average * self.margin:
+        least, most = self.pair()
+        margin = min(_HALF, max(0.0, self.options.target_std / 2.0))
+        if self.view.load.item(least) < self.average * margin:
             return True
         averages = self.view.throughput_average
-        return bool(averages[least] < averages[most] * self.margin)
+        return averages.item(least) < averages.item(most) * margin
 
     def overloaded(self) -> bool:
         """Whether the most loaded broker is above the limit and far above the average."""
-        load = self.view.load[self.order[self.most]]
+        load = self.view.load.item(self.order.item(self.most))
         limit = self.options.overloaded_threshold_percentage / 100.0
-        return bool(load > limit and load > self.average + self.options.target_std)
+        return load > limit and load > self.average + self.options.target_std
 
     def reason(self) -> str | None:
         """Why the next pair should be evened out, or None."""
@@ -123,9 +134,11 @@ class Spread:
             return UNDERLOADED
         return OVERLOADED if self.overloaded() else None
 
-    def moved(self, least: int, most: int, load: float) -> None:
-        """Take ``load`` from broker ``most`` and give it to ``least``; the average stays."""
-        low, high = float(self.view.load[least]), float(self.view.load[most])
+    def moved(self, low: float, high: float, load: float) -> None:
+        """Take ``load`` from the broker at ``high`` and give it to the one at ``low``.
+
+        The average stays.
+        """
         self.squares -= high * high + low * low
         high, low = max(0.0, high - load), low + load
         self.squares += high * high + low * low

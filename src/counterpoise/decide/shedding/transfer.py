@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from counterpoise.decide.plan import Decision, Kind, Plan, Rejection, Rejections, decided
 from counterpoise.decide.shedding.transfer_explain import (
     BECAUSE_BACK,
@@ -82,18 +80,12 @@ class TransferShedder:
     ) -> Plan[TransferMemory]:
         """Decide what moves; the time is the view's, ``now_ms`` and ``rng`` are not used."""
         del now_ms, rng
-        with np.errstate(all="ignore"):
-            return self._plan(view, memory, options)
-
-    def _plan(
-        self, view: LoadStoreView, memory: TransferMemory, options: TransferOptions
-    ) -> Plan[TransferMemory]:
         measured = measure(view, options)
         if measured.stop is not None:
             stop = measured.stop
             after = TransferMemory(memory.hits, measured.cooled)
             return Plan((), Rejections(lambda: (why_stopped(stop),)), after)
-        spread = Spread.of(view, options, measured)
+        spread = Spread.of(view, options, measured.loads)
         figures = {"average": spread.average, "std": spread.std}
         hits = memory.hits + 1 if spread.reason() else 0
         if hits <= options.hit_count_threshold:
@@ -163,11 +155,11 @@ def _decisions(pair: Pair, outcome: Outcome, reason: str, std: float) -> list[De
         kind, out, back = Kind.TRANSFER, idle, busy
     made = []
     for (bundle, leaves), load in outcome.moves.items():
+        figures = leaving.copy() if leaves else coming.copy()
+        figures["throughput"] = load
         if leaves:
-            figures = {**leaving, "throughput": load}
             made.append(decided((kind, bundle, busy, out, reason, BECAUSE_MOVED, figures, ())))
         else:
-            figures = {**coming, "throughput": load}
             made.append(decided((kind, bundle, idle, back, reason, BECAUSE_BACK, figures, ())))
     return made
 

@@ -4,9 +4,11 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
+
 from counterpoise.decide.shedding.candidates import ascending
 from counterpoise.decide.shedding.transfer_options import TransferOptions
-from counterpoise.load.rates import Indices, sum_in_order
+from counterpoise.load.rates import Floats, Indices, sum_in_order
 from counterpoise.load.store_view import LoadStoreView
 from counterpoise.load.view import Masks
 
@@ -14,6 +16,8 @@ OVERLOADED: Final = "Overloaded"
 UNDERLOADED: Final = "Underloaded"
 
 _HALF: Final = 0.5
+_ORDINARY: Final = 1e100
+"""Smaller loads do not overflow when their squares are added up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,39 +32,33 @@ class Stop:
 
 @dataclass(slots=True)
 class Measured:
-    """Sums over the brokers with fresh load data, and brokers whose cool-down is over."""
+    """The loads of brokers with fresh load data, and brokers whose cool-down is over."""
 
-    total: float = 0.0
-    squares: float = 0.0
-    count: int = 0
+    loads: Floats
     cooled: tuple[str, ...] = ()
     stop: Stop | None = None
 
 
 def measure(view: LoadStoreView, options: TransferOptions) -> Measured:
-    """Add up the fresh loads in order of name, or say why the call must end.
+    """The fresh loads in order of name, or why the call must end.
 
-    Java goes in the order of the store's hash table: the sums may differ in rounding, and when a
-    broker cools down, which of the others are found to have cooled before the call ends.
+    Java goes in the order of the store's hash table: when a broker cools down, it may differ which
+    of the others are found to have cooled before the call ends.
     """
     if not view.brokers:
-        return Measured(stop=Stop("NoBrokers", "cluster", 0.0, 1.0))
+        return Measured(view.load, stop=Stop("NoBrokers", "cluster", 0.0, 1.0))
     ttl = options.load_data_ttl_s * 1000
     ages = view.now_ms - view.updated_at
-    loads = view.load if ages.item(ages.argmax()) <= ttl else view.load[ages <= ttl]
-    made = Measured(count=len(loads))
+    made = Measured(view.load if ages.item(ages.argmax()) <= ttl else view.load[ages <= ttl])
     if view.unloaded_brokers:
         _cool_down(made, view, options, ages <= ttl)
     if made.stop is not None:
         return made
-    if not made.count:
+    if not len(made.loads):
         age = float(ages.min()) / 1000
         made.stop = Stop("OutDatedData", "cluster", age, float(options.load_data_ttl_s))
     elif view.unpublished:
         made.stop = Stop("NoLoadData", view.unpublished[0], float(len(view.unpublished)), 0.0)
-    else:
-        made.total = sum_in_order(loads)
-        made.squares = sum_in_order(loads * loads)
     return made
 
 
@@ -97,15 +95,24 @@ class Spread:
     most: int
 
     @staticmethod
-    def of(view: LoadStoreView, options: TransferOptions, measured: Measured) -> "Spread":
-        """The spread before anything moves. Brokers with stale data stand in the order as well."""
-        average = measured.total / measured.count
-        variance = measured.squares / measured.count - average * average
-        std = math.sqrt(variance) if variance >= 0 else math.nan
+    def of(view: LoadStoreView, options: TransferOptions, fresh: Floats) -> "Spread":
+        """The spread before anything moves. Brokers with stale data stand in the order as well.
+
+        The ``fresh`` loads are added up in order of name, Java's in that of its hash table: the
+        sums may differ in rounding.
+        """
         order = ascending(view.load)
-        return Spread(
-            view, options, order, average, measured.squares, measured.count, std, 0, len(order) - 1
-        )
+        lowest, highest = view.load.item(order.item(0)), view.load.item(order.item(-1))
+        if lowest > -_ORDINARY and highest < _ORDINARY:
+            total, squares = _sums(fresh)
+        else:
+            with np.errstate(all="ignore"):
+                total, squares = _sums(fresh)
+        count = len(fresh)
+        average = total / count
+        variance = squares / count - average * average
+        std = math.sqrt(variance) if variance >= 0 else math.nan
+        return Spread(view, options, order, average, squares, count, std, 0, len(order) - 1)
 
     def pair(self) -> tuple[int, int]:
         """The least and the most loaded broker of those left."""
@@ -144,3 +151,8 @@ class Spread:
         self.squares += high * high + low * low
         self.std = math.sqrt(abs(self.squares / self.count - self.average * self.average))
         self.least += 1
+
+
+def _sums(loads: Floats) -> tuple[float, float]:
+    """Of the loads, and of their squares."""
+    return sum_in_order(loads), sum_in_order(loads * loads)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from counterpoise.decide.plan import Plan
+from counterpoise.decide.shedding.candidates import ascending
 from counterpoise.decide.shedding.transfer import TransferMemory, TransferShedder
 from counterpoise.decide.shedding.transfer_options import TransferOptions
 from counterpoise.load.extensible import BrokerLoadData, TopBundlesLoadData
@@ -441,3 +442,29 @@ def test_average_and_deviation(loads: list[float], average: float, std: float) -
     made = Setup(dict(enumerate(loads)), {}).plan(replace(OPTIONS, hit_count_threshold=9))
     assert made.figures["average"] == pytest.approx(average, rel=1e-12)
     assert made.figures["std"] == pytest.approx(std, rel=1e-9)
+
+
+def test_loads_whose_squares_overflow_are_no_reason_to_complain() -> None:
+    """The deviation is not a number, which is never above the target, as in Java."""
+    setup = Setup({1: 50, 2: 100}, {1: top("A", 1, 2), 2: top("B", 3, 4)})
+    view = replace(setup.view(), load=np.array([1e300, 1.5e300]))
+    made = plan(view, replace(OPTIONS, hit_count_threshold=9))
+    assert made.figures["average"] == 1.25e300
+    assert not made.figures["std"] > OPTIONS.target_std
+
+
+def test_a_bundle_listed_twice_is_moved_once() -> None:
+    view = Setup().view()
+    twice = tuple((record[0], *record) for record in view.top if record is not None)
+    made = plan(replace(view, top=twice), replace(OPTIONS, max_brokers_per_cycle=1))
+    assert [(d.source, d.bundle) for d in made.decisions] == [(name(5), E1)]
+    # It counts twice all the same: 4 of the broker's 9 MB/s, at 90 % load.
+    after = np.std([0.9 - 0.4, 0.02 + 0.4, 0.04, 0.06, 0.8])
+    assert made.figures["stdAfter"] == pytest.approx(after, rel=1e-6)
+
+
+def test_loads_rank_as_doubles_compare_in_java() -> None:
+    values = np.array([0.5, 0.0, np.nan, -0.0, -1.0, 0.5, np.inf])
+    assert ascending(values).tolist() == [4, 3, 1, 0, 5, 6, 2]
+    assert ascending(values[[6, 5, 0, 2]]).tolist() == [1, 2, 0, 3]
+    assert ascending(values[:0]).tolist() == []

@@ -83,7 +83,7 @@ def unload_gaps(lib: Path | None, folder: Path, rounds: int) -> list[Figure]:
         with cluster(lib, folder / "real-3", 3, **EXTENSIBLE) as real:
             results["real"] = [gap(real.service_url, real.admin_url, rounds)]
     median = beside("publish gap of an unload, median", "ms", results, "gap_median_ms", at_most=30)
-    lost = beside("messages not received, 20 s after the last one", "messages", results, "lost", at_most=0)
+    lost = beside("messages that never came", "messages", results, "lost", at_most=0)
     rest = [
         beside(f"unload: {key.replace('_', ' ')}", unit, results, key)
         for key, unit in (

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,9 @@ def one_broker(lib: Path | None, folder: Path, *, quick: bool) -> list[Figure]:
             start["real"] = real.start_seconds + first_acknowledged(real.service_url)
             servers["real"] = real
         batched = alternate(servers, rounds, "throughput", "--batched", f"--messages={many}")
+        pair = alternate(
+            servers, rounds, "throughput", "--batched", f"--messages={many}", clients=2
+        )
         unbatched = alternate(servers, rounds, "throughput", f"--messages={few}")
         limit = alternate(
             {"ours": ours}, rounds, "throughput", "--batched", "--unstored", f"--messages={many}"
@@ -63,6 +67,7 @@ def one_broker(lib: Path | None, folder: Path, *, quick: bool) -> list[Figure]:
         delays = alternate(servers, rounds, "latency", "--rate=1000", f"--seconds={5 / scale}")
     figures = [
         beside("publish, batched", "msg/s", batched, RATE, at_least=1.5),
+        beside("publish, batched, two clients at once", "msg/s", pair, RATE, at_least=1.5),
         beside("the client's own limit, batched: nothing is stored", "msg/s", limit, RATE),
         beside("publish, unbatched", "msg/s", unbatched, RATE, at_least=1.5),
         beside(f"server CPU for {many:,} messages, batched", "s", batched, "cpu_s"),
@@ -105,7 +110,12 @@ def alternate(
         for name, server in servers.items():
             urls = ("--url", server.service_url, "--admin-url", server.admin_url)
             before = cpu_seconds(server.pid)
-            result = child("bench._client", *arguments, *urls)
+            with ThreadPoolExecutor(clients) as pool:
+                running = [
+                    pool.submit(child, "bench._client", *arguments, *urls) for _ in range(clients)
+                ]
+                parts = [each.result() for each in running]
+            result = {key: sum(part[key] for part in parts) for key in parts[0]}
             if number:
                 results[name].append({**result, "cpu_s": cpu_seconds(server.pid) - before})
     return results

@@ -2,6 +2,7 @@
 
 import copy
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -80,6 +81,25 @@ def test_a_view_from_columns_is_the_view_from_json() -> None:
     assert shuffled.members.tolist() == view.members.tolist()
     assert shuffled.bundle.short.rate_in.tolist() == view.bundle.short.rate_in.tolist()
     assert shuffled.broker.usage.tolist() == view.broker.usage.tolist()
+
+
+def test_what_follows_from_a_view_is_worked_out_once() -> None:
+    view, asked = ClusterView.from_load_data(line()), []
+
+    def ask(kind: str, question: object) -> object:
+        return view.once(kind, question, lambda: asked.append((kind, question)) or question)
+
+    for kind, question in (
+        ("a", ("x",)),
+        ("a", ("x",)),
+        ("b", ("x",)),
+        ("a", ("y",)),
+        ("a", ("x",)),
+    ):
+        assert ask(kind, question) == question
+    assert asked == [("a", ("x",)), ("b", ("x",)), ("a", ("y",)), ("a", ("x",))]
+    moved = replace(view, now_ms=8)
+    assert moved.once("a", ("x",), lambda: "of its own") == "of its own"
 
 
 def test_an_empty_cluster_is_a_view_too() -> None:

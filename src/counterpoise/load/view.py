@@ -8,8 +8,8 @@ name.
 
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,8 @@ import numpy.typing as npt
 from counterpoise.load.rates import Floats, Indices, Rates
 from counterpoise.load.usage import Float32s, weighted_max
 from counterpoise.names.namespace import bound_to_broker
+
+T = TypeVar("T")
 
 Masks = npt.NDArray[np.bool_]
 Integers = npt.NDArray[np.int64]
@@ -109,6 +111,7 @@ class ClusterView:
     bundle: BundleColumns
     offsets: Indices
     members: Indices
+    _answers: dict[str, tuple[object, Any]] = field(default_factory=dict, init=False, repr=False)
 
     @staticmethod
     def from_load_data(value: object) -> "ClusterView":
@@ -180,6 +183,19 @@ class ClusterView:
     def weighted_usage(self, weights: Floats) -> Floats:
         """Each broker's largest weighted use as a fraction (see ``usage.weighted_max``)."""
         return weighted_max(self.broker.usage, weights)
+
+    def once(self, kind: str, question: object, work_out: Callable[[], T]) -> T:
+        """``work_out()``, or what it gave when the last question of this kind was equal.
+
+        A view never changes, so neither does what follows from it, and whoever places bundles asks
+        the same about one after the other. Only the last answer of a kind is kept: however many
+        different questions are asked of a view, it does not grow.
+        """
+        last = self._answers.get(kind)
+        if last is None or (last[0] is not question and last[0] != question):
+            last = self._answers[kind] = (question, work_out())
+        answer: T = last[1]
+        return answer
 
     def broker_index(self, name: str) -> int | None:
         """Where a broker stands, or None."""

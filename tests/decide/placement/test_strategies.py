@@ -124,6 +124,27 @@ def test_every_candidate_is_smoothed_and_nobody_else():
     assert placed.memory == pytest.approx({"1": 0.54, "2": 0.54, "3": 0.5})
 
 
+shares = st.integers(0, 100).map(float)
+everyone = st.fixed_dictionaries(dict.fromkeys("abcdef", shares))
+rounds = st.lists(st.tuples(everyone, st.permutations("abcdef"), st.integers(1, 6)), max_size=6)
+
+
+@given(rounds=rounds)
+def test_what_is_remembered_is_each_candidates_moving_average(rounds):
+    memory, expected = USAGE.initial_memory(), {}
+    for usages, order, count in rounds:
+        candidates = list(order[:count])
+        for name in candidates:
+            now = usages[name] / 100.0
+            expected[name] = expected.get(name, now) * 0.9 + (1 - 0.9) * now
+        before = dict(memory)
+        placed = choose(USAGE, usage_view(usages), candidates, memory)
+        assert dict(memory) == before
+        memory = placed.memory
+        assert memory == pytest.approx(expected)
+        assert USAGE.memory_from_json(USAGE.memory_to_json(memory)) == memory
+
+
 def test_none_below_the_average_means_any():
     placed = choose(USAGE, usage_view({"b": 42, "a": 43}), ["a", "b"])
     assert set(placed.admissible) == {"a", "b"}
@@ -224,6 +245,18 @@ def test_a_candidate_nobody_knows_is_left_out_and_named(strategy):
     alone = choose(strategy, view_of({"1": {}}), ["9"])
     assert alone.broker is None
     assert "load report" in alone.reason
+
+
+@pytest.mark.parametrize("strategy", PLACEMENTS.values(), ids=list(PLACEMENTS))
+def test_a_view_asked_before_answers_as_a_new_one(strategy):
+    brokers = {name: {"all": 30.0 * i, "long_rate": 9.0 - i} for i, name in enumerate("abcd")}
+    asked_before = view_of(brokers)
+    candidates = ["d", "c", "b"]
+    strict = PlacementOptions(overloaded_threshold_percentage=20, average_difference_percentage=0)
+    for change, options in (("", DEFAULTS), ("a", DEFAULTS), ("9", DEFAULTS), ("", strict)):
+        candidates += change  # the same list, so that nothing may hold on to what it was
+        placed = choose(strategy, asked_before, candidates, options=options)
+        assert placed == choose(strategy, view_of(brokers), candidates, options=options)
 
 
 usages = st.dictionaries(

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 from random import Random
-from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from counterpoise.decide.placement.options import PlacementOptions
-from counterpoise.decide.placement.strategy import Placement, known_candidates, nobody, pick
+from counterpoise.decide.placement.strategy import (
+    Placement,
+    known_candidates,
+    modular_usage,
+    nobody,
+)
+from counterpoise.decide.placement.usage_memory import NOTHING_REMEMBERED, UsageMemory
 from counterpoise.decide.plan import Rejection, Rejections
 from counterpoise.load.rates import Floats, sum_in_order
-from counterpoise.load.view import ClusterView
+from counterpoise.load.view import ClusterView, Masks
 
-UsageMemory = Mapping[str, float]
-"""Remembered usage of each broker, as a share (0.85, not 85)."""
-
-_NONE: UsageMemory = MappingProxyType({})
+M = TypeVar("M")
 
 
 class LeastResourceUsageWithWeight:
@@ -36,7 +40,7 @@ class LeastResourceUsageWithWeight:
 
     def initial_memory(self) -> UsageMemory:
         """No broker seen yet."""
-        return _NONE
+        return NOTHING_REMEMBERED
 
     def place(
         self,
@@ -48,30 +52,19 @@ class LeastResourceUsageWithWeight:
         rng: Random | None = None,
     ) -> Placement[UsageMemory]:
         """Choose a candidate clearly below the average, and smooth every candidate's usage."""
-        names, rows, unknown = known_candidates(candidates, view)
-        if not names:
-            return nobody(memory, unknown)
-        usage = view.weighted_usage(options.weights.modular)[rows]
-        traffic = view.broker.traffic
-        fresh = (view.broker.bundle_count[rows] == 0) | (
-            (traffic.rate_in[rows] == 0) & (traffic.rate_out[rows] == 0)
-        )
-        smoothed = _smooth(names, usage, fresh, memory, options.history_percentage)
-        chosen = _below_average(names, smoothed, names, options, rng)
-        remembered = {**memory, **dict(zip(names, smoothed.tolist(), strict=True))}
-        return Placement(
-            chosen.broker,
-            chosen.admissible,
-            chosen.rule,
-            chosen.reason,
-            MappingProxyType(remembered),
-            Rejections(lambda: (*unknown, *chosen.rejections)),
-        )
+        asked = tuple(candidates)
+        seen = view.once(self.name, (asked, options), lambda: _look(asked, view, options))
+        if not seen.field.known:
+            return nobody(memory, seen.field.unknown)
+        with np.errstate(all="ignore"):
+            usage = _smooth(seen, memory, options.history_percentage)
+            after = memory.after(seen.field.known, usage)
+            return _below_average(seen.field, usage, after, options, rng)
 
     def forget(self, memory: UsageMemory, active: Collection[str]) -> UsageMemory:
         """Keep the active brokers' usage (``onActiveBrokersChange``)."""
         kept = set(active)
-        return MappingProxyType({name: memory[name] for name in memory if name in kept})
+        return UsageMemory.of({name: memory[name] for name in memory if name in kept})
 
     def memory_to_json(self, memory: UsageMemory) -> Any:
         """Usage by broker."""
@@ -79,7 +72,7 @@ class LeastResourceUsageWithWeight:
 
     def memory_from_json(self, value: Mapping[str, Any]) -> UsageMemory:
         """Usage by broker."""
-        return MappingProxyType({name: float(usage) for name, usage in value.items()})
+        return UsageMemory.of({name: float(usage) for name, usage in value.items()})
 
 
 def place_by_store_usage(
@@ -95,63 +88,98 @@ def place_by_store_usage(
 
     Parity: ``extensions.strategy.LeastResourceUsageWithWeight`` of 4.0.7.
     """
-    names = list(dict.fromkeys(candidates))
+    names = tuple(dict.fromkeys(candidates))
     if not names:
         return nobody(None)
-    known = [name for name in names if name in usage_ema]
+    known = tuple(name for name in names if name in usage_ema)
     usage = np.array([usage_ema[name] for name in known], dtype=np.float64)
-    return _below_average(known, usage, names, options, rng)
-
-
-def _smooth(
-    names: Sequence[str], usage: Floats, fresh: Any, memory: UsageMemory, history: float
-) -> Floats:
-    old = np.array([memory.get(name, np.nan) for name in names])
-    forgets = fresh | np.array([name not in memory for name in names], dtype=np.bool_)
     with np.errstate(all="ignore"):
-        smoothed: Floats = np.where(forgets, usage, old * history + (1 - history) * usage)
-    return smoothed
+        return _below_average(_field(known, names), usage, None, options, rng)
+
+
+class _Field(NamedTuple):
+    """Who competes for a bundle."""
+
+    known: tuple[str, ...]
+    """Whose usage is known, and so makes up the average."""
+    everybody: tuple[str, ...]
+    unknown: tuple[Rejection, ...]
+    """Who does not compete, for want of a load report."""
+    column: npt.NDArray[np.object_]
+    """``known`` once more, to take some of a thousand names at once."""
+
+
+def _field(
+    known: tuple[str, ...], everybody: tuple[str, ...], unknown: tuple[Rejection, ...] = ()
+) -> _Field:
+    return _Field(known, everybody, unknown, np.array(known, dtype=np.object_))
+
+
+class _Seen(NamedTuple):
+    """What a view says about the candidates: the same for every bundle."""
+
+    field: _Field
+    usage: Floats
+    weighted: Floats
+    """``usage`` times what counts of it beside what is remembered."""
+    forgets: Masks
+    """Who has no bundles or no messages, so that its past says nothing."""
+
+
+def _look(candidates: tuple[str, ...], view: ClusterView, options: PlacementOptions) -> _Seen:
+    names, rows, unknown = known_candidates(candidates, view)
+    usage = modular_usage(view, options)[rows]
+    with np.errstate(all="ignore"):
+        weighted = (1 - options.history_percentage) * usage
+    traffic = view.broker.traffic
+    silent = (traffic.rate_in[rows] == 0) & (traffic.rate_out[rows] == 0)
+    forgets = silent | (view.broker.bundle_count[rows] == 0)
+    return _Seen(_field(names, names, unknown), usage, weighted, forgets)
+
+
+def _smooth(seen: _Seen, memory: UsageMemory, history: float) -> Floats:
+    old, missing = memory.of_brokers(seen.field.known)
+    usage = old * history
+    usage += seen.weighted
+    np.copyto(usage, seen.usage, where=seen.forgets if missing is None else seen.forgets | missing)
+    return usage
 
 
 def _below_average(
-    names: Sequence[str],
-    usage: Floats,
-    everybody: Sequence[str],
-    options: PlacementOptions,
-    rng: Random | None,
-) -> Placement[None]:
+    field: _Field, usage: Floats, memory: M, options: PlacementOptions, rng: Random | None
+) -> Placement[M]:
+    names, everybody = field.known, field.everybody
     margin = options.average_difference_percentage
-    with np.errstate(all="ignore"):
-        average = sum_in_order(usage) / len(names) if names else 0.0
-        below = usage + margin / 100.0 <= average
-    best = np.flatnonzero(below).tolist()
+    average = sum_in_order(usage) / len(names) if names else 0.0
+    below = usage + margin / 100.0 <= average
     percent = average * 100
-    setting = "loadBalancerAverageResourceUsageDifferenceThresholdPercentage"
-    if not best:
+    admissible = tuple(field.column[below].tolist())
+    if not admissible:
         reason = (
             f"no candidate is {margin} points below the average of {percent:.4g} %; any will do"
         )
-        order = dict(zip(names, usage.tolist(), strict=True))
-        by_value = min(everybody, key=lambda name: (order.get(name, np.inf), name))
-        chosen = rng.choice(everybody) if rng else by_value
-        return Placement(chosen, tuple(everybody), "none_below_average", reason, None)
-    admissible = tuple(names[i] for i in best)
-    least = usage[best].min()
-    ties = [names[i] for i in best if usage[i] == least]
-
-    def explain() -> Iterator[Rejection]:
-        sentence = "{subject} uses {value:.4g} %, more than {limit:.4g} % ({setting} below average)"
-        for i in np.flatnonzero(~below).tolist():
-            value = float(usage[i]) * 100
-            yield Rejection(
-                names[i], "not_below_average", value, percent - margin, setting, sentence
-            )
-
+        chosen = rng.choice(everybody) if rng else _least(everybody, names, usage)
+        return Placement(chosen, everybody, "none_below_average", reason, memory, field.unknown)
     return Placement(
-        rng.choice(admissible) if rng else pick(ties, None),
+        rng.choice(admissible) if rng else _least(admissible, names, usage),
         admissible,
         "below_average",
         f"at least {margin} points below the average of {percent:.4g} %",
-        None,
-        Rejections(explain),
+        memory,
+        Rejections(partial(_explain, field, usage, below, percent - margin)),
     )
+
+
+def _explain(field: _Field, usage: Floats, below: Masks, limit: float) -> Iterator[Rejection]:
+    yield from field.unknown
+    setting = "loadBalancerAverageResourceUsageDifferenceThresholdPercentage"
+    sentence = "{subject} uses {value:.4g} %, more than {limit:.4g} % ({setting} below average)"
+    for i in np.flatnonzero(~below).tolist():
+        value = float(usage[i]) * 100
+        yield Rejection(field.known[i], "not_below_average", value, limit, setting, sentence)
+
+
+def _least(choices: Sequence[str], names: Sequence[str], usage: Floats) -> str:
+    """The least used of some brokers by value, then name; those of unknown usage come last."""
+    known = dict(zip(names, usage.tolist(), strict=True))
+    return min(choices, key=lambda name: (known.get(name, np.inf), name))

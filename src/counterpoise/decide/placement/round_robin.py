@@ -44,13 +44,14 @@ class RoundRobinBrokerSelector:
         rng: Random | None = None,
     ) -> Placement[Turn]:
         """Choose whose turn it is; an empty list costs no turn."""
-        current = tuple(dict.fromkeys(candidates))
+        asked = tuple(candidates)
+        current = view.once(self.name, asked, lambda: dict.fromkeys(asked))
         if not current:
             return nobody(memory)
-        order = memory.order if len(memory.order) == len(current) else current
+        order = memory.order if len(memory.order) == len(current) else tuple(current)
         index = memory.count % len(current)
         if order[index] not in current:
-            order = current
+            order = tuple(current)
         count = 0 if memory.count == INT32_MAX else memory.count + 1
         chosen = order[index]
         reason = f"it is its turn, number {index + 1} of {len(current)}"

@@ -23,7 +23,7 @@ from counterpoise.decide.filters.simple import (
 from counterpoise.decide.filters.versions import latest_version
 from counterpoise.decide.placement.least_usage import place_by_store_usage
 from counterpoise.decide.placement.options import PlacementOptions
-from counterpoise.decide.placement.strategy import Placement, PlacementStrategy
+from counterpoise.decide.placement.strategy import Placement, PlacementStrategy, modular_usage
 from counterpoise.load.view import ClusterView
 from counterpoise.names.namespace import SYSTEM_NAMESPACE_TEXT
 
@@ -79,7 +79,7 @@ class Chooser(Generic[M]):
         row = None if broker is None else self.view.broker_index(broker)
         if row is None:
             return False
-        usage = self.view.weighted_usage(self.options.weights.modular)[row]
+        usage = modular_usage(self.view, self.options)[row]
         return bool(usage > self.options.overloaded_threshold_percentage / 100.0)
 
 

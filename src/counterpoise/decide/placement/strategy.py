@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
 from random import Random
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from counterpoise.decide.placement.options import PlacementOptions
-from counterpoise.decide.plan import Rejection, Rejections
-from counterpoise.load.rates import Indices
+from counterpoise.decide.plan import Rejection
+from counterpoise.load.rates import Floats, Indices
 from counterpoise.load.view import ClusterView
 
 M = TypeVar("M")
 
 
-@dataclass(frozen=True, slots=True)
-class Placement(Generic[M]):
+class Placement(NamedTuple, Generic[M]):
     """Which broker gets the bundle, who else could have, and why.
 
     ``broker`` is None when there is none to choose. ``admissible`` holds every broker that the
     strategy finds equally good: Pulsar picks one of them at random. ``rule`` is a short label,
-    ``reason`` a sentence.
+    ``reason`` a sentence. A named tuple, for the same reason as ``Decision``.
     """
 
     broker: str | None
@@ -90,24 +88,31 @@ def nobody(memory: M, rejections: Sequence[Rejection] = ()) -> Placement[M]:
 
 def known_candidates(
     candidates: Sequence[str], view: ClusterView
-) -> tuple[list[str], Indices, Rejections]:
+) -> tuple[tuple[str, ...], Indices, tuple[Rejection, ...]]:
     """The candidates with load data, each once, their rows in the view, and why others are out.
 
     Pulsar 4.0.7 ends in a NullPointerException for a candidate without load data; here the
     candidate is left out and named.
     """
-    rows_by_name = dict(zip(view.brokers, range(len(view.brokers)), strict=True))
+    row_of = view.once(
+        "rows", None, lambda: dict(zip(view.brokers, range(len(view.brokers)), strict=True))
+    )
     asked = dict.fromkeys(candidates)
-    names = [name for name in asked if name in rows_by_name]
-    rows = np.array([rows_by_name[name] for name in names], dtype=np.intp)
+    unknown = [name for name in asked if name not in row_of]
+    names = tuple(name for name in asked if name in row_of) if unknown else tuple(asked)
+    rows = np.fromiter(map(row_of.__getitem__, names), np.intp, len(names))
+    return names, rows, tuple(map(_unknown, unknown))
 
-    def explain() -> Iterator[Rejection]:
-        for name in asked:
-            if name not in rows_by_name:
-                sentence = "{subject} has no load report, so nothing is known about it"
-                yield Rejection(name, "no_load_data", None, None, "", sentence)
 
-    return names, rows, Rejections(explain)
+def modular_usage(view: ClusterView, options: PlacementOptions) -> Floats:
+    """Each broker's weighted usage as a share, worked out once per view and weights."""
+    weights = options.weights
+    return view.once("usage", (weights,), lambda: view.weighted_usage(weights.modular))
+
+
+def _unknown(name: str) -> Rejection:
+    sentence = "{subject} has no load report, so nothing is known about it"
+    return Rejection(name, "no_load_data", None, None, "", sentence)
 
 
 def pick(admissible: Sequence[str], rng: Random | None) -> str:

@@ -102,9 +102,13 @@ def unload_gaps(lib: Path | None, folder: Path, rounds: int) -> list[Figure]:
 
 
 def alternate(
-    servers: Mapping[str, Ours | RealPulsar], rounds: int, *arguments: str
+    servers: Mapping[str, Ours | RealPulsar], rounds: int, *arguments: str, clients: int = 1
 ) -> dict[str, list[Any]]:
-    """Run the client against each in turn, ``rounds`` times after one round that is not counted."""
+    """Run the client against each in turn, ``rounds`` times after one round that is not counted.
+
+    Beside what the client measures: ``cpu_s``, the processor time that the server's processes took.
+    Several clients run at once, and what they measure is added up.
+    """
     results: dict[str, list[Any]] = {name: [] for name in servers}
     for number in range(rounds + 1):
         for name, server in servers.items():

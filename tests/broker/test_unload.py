@@ -225,9 +225,12 @@ async def test_the_official_client_follows_without_loss_or_disorder(
 
     def produce() -> None:
         producer = client.create_producer(topic, batching_enabled=False)
-        while not stop.is_set() or sent[0] < 200:
-            producer.send_async(b"%d" % sent[0], lambda result, _: results.append(result))
-            sent[0] += 1
+        last = False
+        while not last:
+            # The last one is sent after the stop, so that it wakes a consumer that has all others.
+            last = stop.is_set() and sent[0] >= 200
+            number, sent[0] = sent[0], sent[0] + 1
+            producer.send_async(b"%d" % number, lambda result, _: results.append(result))
             stop.wait(0.001)
         producer.flush()
 

@@ -235,22 +235,28 @@ WRITER = """
     from counterpoise.storage.files.store import FileLedgerStore
 
     class Acknowledge:
+        def __init__(self):
+            self.answered = asyncio.Event()
         def committed(self, group):
             last = group.contexts[-1]
             sys.stdout.write(f"{last}\\n")
             sys.stdout.flush()
+            self.answered.set()
         def failed(self, error, contexts):
             sys.exit(str(error))
 
     async def main():
         store = FileLedgerStore(Path(sys.argv[1]), ledger_bytes=200_000)
-        log = await store.open("t/n/persistent/x", "victim", Acknowledge())
+        heard = Acknowledge()
+        log = await store.open("t/n/persistent/x", "victim", heard)
         n = log.end
         while True:
-            for _ in range(50):
+            # The next burst is on its way while this one is committed, and never more than that.
+            heard.answered.clear()
+            for _ in range(200):
                 log.append(b"%d:" % n + b"x" * (n % 200), 1, n)
                 n += 1
-            await asyncio.sleep(0)
+            await heard.answered.wait()
 
     asyncio.run(main())
 """

@@ -8,13 +8,7 @@ from pathlib import Path
 
 from bench.figures import Figure
 from counterpoise.broker.errors import BrokerError
-from counterpoise.broker.topic.faces import (
-    Delivery,
-    InitialPosition,
-    ProducerRequest,
-    SubscribeRequest,
-    SubscriptionType,
-)
+from counterpoise.broker.topic.faces import Delivery, ProducerRequest, SubscribeRequest
 from counterpoise.broker.topic.topics import TopicRegistry
 from counterpoise.names.bundle import BundleName, NamespaceBundles
 from counterpoise.names.topic import TopicName
@@ -23,6 +17,7 @@ from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.storage.port import LedgerStore
 from counterpoise.wire.entry import build
 from counterpoise.wire.proto.metadata_pb2 import MessageMetadata
+from counterpoise.wire.values import InitialPosition, SubscriptionType
 
 BURST = 400
 PENDING_MAX = 20_000

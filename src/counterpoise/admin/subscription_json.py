@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from counterpoise.broker.topic import SubscriptionType
 from counterpoise.broker.topic.consumer import Consumer
 from counterpoise.broker.topic.dispatch import SingleActiveDispatcher
-from counterpoise.broker.topic.faces import SubscriptionType
 from counterpoise.broker.topic.subscription import Subscription
 
 JsonObject = dict[str, Any]

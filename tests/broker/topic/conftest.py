@@ -7,13 +7,7 @@ import pytest
 
 from counterpoise.broker.errors import BrokerError
 from counterpoise.broker.topic.consumer import Consumer
-from counterpoise.broker.topic.faces import (
-    Delivery,
-    InitialPosition,
-    ProducerRequest,
-    SubscribeRequest,
-    SubscriptionType,
-)
+from counterpoise.broker.topic.faces import Delivery, ProducerRequest, SubscribeRequest
 from counterpoise.broker.topic.producer import Producer
 from counterpoise.broker.topic.topic import Topic
 from counterpoise.broker.topic.topics import TopicRegistry
@@ -23,6 +17,7 @@ from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.wire.entry import build
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.proto.metadata_pb2 import MessageMetadata
+from counterpoise.wire.values import InitialPosition, SubscriptionType
 
 
 def entry(payload: object, **metadata: object) -> bytes:

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from counterpoise.broker.topic.faces import SubscriptionType
 from counterpoise.storage.files.store import FileLedgerStore
 from counterpoise.storage.port import CorruptLedgerError
+from counterpoise.wire.values import SubscriptionType
 from tests.broker.topic.conftest import World, entry
 
 COUNT = 1500

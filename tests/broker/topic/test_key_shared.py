@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from counterpoise.broker.errors import BrokerError
 from counterpoise.broker.topic.consumer import Consumer
-from counterpoise.broker.topic.faces import KeySharedMeta, SubscriptionType
+from counterpoise.broker.topic.faces import KeySharedMeta
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.wire.errors import ServerError
+from counterpoise.wire.values import SubscriptionType
 from tests.broker.topic.conftest import Wire, World, entry
 
 KEYED = SubscriptionType.Key_Shared

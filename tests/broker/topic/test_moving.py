@@ -9,17 +9,12 @@ import pytest
 
 from counterpoise.broker.errors import BrokerError
 from counterpoise.broker.topic.consumer import Consumer
-from counterpoise.broker.topic.faces import (
-    Delivery,
-    InitialPosition,
-    ProducerRequest,
-    SubscribeRequest,
-    SubscriptionType,
-)
+from counterpoise.broker.topic.faces import Delivery, ProducerRequest, SubscribeRequest
 from counterpoise.broker.topic.producer import Producer
 from counterpoise.broker.topic.topics import TopicRegistry
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.files.store import FileLedgerStore
+from counterpoise.wire.values import InitialPosition, SubscriptionType
 from tests.broker.topic.conftest import Everything, Wire, entry, payload
 
 NAME = TopicName.parse("persistent://t/n/moving")

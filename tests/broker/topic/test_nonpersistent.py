@@ -3,10 +3,11 @@
 import pytest
 
 from counterpoise.broker.errors import BrokerError
-from counterpoise.broker.topic.faces import EARLIEST, SubscriptionType
+from counterpoise.broker.topic.faces import EARLIEST
 from counterpoise.broker.topic.nonpersistent import NonPersistentTopic
 from counterpoise.names.topic import TopicName
 from counterpoise.wire.errors import ServerError
+from counterpoise.wire.values import SubscriptionType
 from tests.broker.topic.conftest import World
 
 NAME = TopicName.parse("non-persistent://t/n/x")

@@ -3,9 +3,9 @@
 import pytest
 
 from counterpoise.broker.errors import BrokerError
-from counterpoise.broker.topic.faces import InitialPosition, SubscriptionType
 from counterpoise.broker.topic.topics import TopicRegistry
 from counterpoise.wire.errors import ServerError
+from counterpoise.wire.values import InitialPosition, SubscriptionType
 from tests.broker.topic.conftest import World, entry
 
 EXCLUSIVE, SHARED = SubscriptionType.Exclusive, SubscriptionType.Shared

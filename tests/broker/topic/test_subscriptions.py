@@ -8,12 +8,13 @@ import pytest
 from counterpoise.broker.errors import BrokerError
 from counterpoise.broker.topic.dispatch import SingleActiveDispatcher
 from counterpoise.broker.topic.dispatch_shared import SharedDispatcher
-from counterpoise.broker.topic.faces import EARLIEST, LATEST, InitialPosition, SubscriptionType
+from counterpoise.broker.topic.faces import EARLIEST, LATEST
 from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.persistent import PersistentTopic
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.storage.port import Position
 from counterpoise.wire.errors import ServerError
+from counterpoise.wire.values import InitialPosition, SubscriptionType
 from tests.broker.topic.conftest import Wire, World
 
 EXCLUSIVE, SHARED = SubscriptionType.Exclusive, SubscriptionType.Shared

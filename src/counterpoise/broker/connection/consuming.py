@@ -12,10 +12,8 @@ from counterpoise.broker.errors import BrokerError
 from counterpoise.broker.topic.consumer import Consumer
 from counterpoise.broker.topic.faces import (
     Delivery,
-    InitialPosition,
     KeySharedMeta,
     SubscribeRequest,
-    SubscriptionType,
 )
 from counterpoise.storage.port import Position
 from counterpoise.wire import encode, encode_peers, events
@@ -74,12 +72,12 @@ class Consuming:
         shared = event.key_shared
         return SubscribeRequest(
             subscription=event.subscription,
-            type=SubscriptionType(event.type),
+            type=event.type,
             consumer_id=event.consumer_id,
             consumer_name=event.consumer_name or "",
             priority_level=event.priority_level,
             durable=event.durable,
-            initial_position=InitialPosition(event.initial_position),
+            initial_position=event.initial_position,
             start_message_id=None if start is None else Position(start.ledger_id, start.entry_id),
             start_batch_index=-1 if start is None else start.batch_index,
             rollback_seconds=event.start_rollback_s,

@@ -9,7 +9,7 @@ from functools import partial
 from counterpoise.broker.connection.faces import Services
 from counterpoise.broker.connection.link import Link, topic_name
 from counterpoise.broker.errors import BrokerError
-from counterpoise.broker.topic.faces import AccessMode, ProducerRequest
+from counterpoise.broker.topic.faces import ProducerRequest
 from counterpoise.broker.topic.producer import Producer
 from counterpoise.wire import encode, encode_peers
 from counterpoise.wire.dispatch import send_receipt, send_receipts
@@ -108,7 +108,7 @@ class Producing:
             name=event.name,
             epoch=event.epoch,
             user_provided_name=event.user_provided_name,
-            access_mode=AccessMode(event.access_mode),
+            access_mode=event.access_mode,
             topic_epoch=event.topic_epoch,
             properties=dict(event.metadata),
             address=self._link.address,

@@ -10,9 +10,10 @@ from typing import Any
 from counterpoise.broker.topic.acks import AckState
 from counterpoise.broker.topic.active import active_index
 from counterpoise.broker.topic.consumer import Consumer
-from counterpoise.broker.topic.faces import Delivery, SubscriptionType
+from counterpoise.broker.topic.faces import Delivery
 from counterpoise.broker.topic.feed import Feed
 from counterpoise.storage.port import Log
+from counterpoise.wire.values import SubscriptionType
 
 BURST_BYTES = 1 << 20
 """A burst ends after this many bytes, so that one consumer cannot fill a connection's buffer."""

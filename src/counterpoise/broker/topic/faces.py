@@ -4,41 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum
 from typing import Protocol
 
 from counterpoise.broker.errors import BrokerError
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.port import Position
+from counterpoise.wire.values import AccessMode, InitialPosition, SubscriptionType
 
 #: Message ids with which a client says "the beginning" and "the end".
 EARLIEST = Position(-1, -1)
 LATEST = Position(0x7FFFFFFFFFFFFFFF, 0x7FFFFFFFFFFFFFFF)
-
-
-class SubscriptionType(IntEnum):
-    """How a subscription shares its messages (``CommandSubscribe.SubType``)."""
-
-    Exclusive = 0
-    Shared = 1
-    Failover = 2
-    Key_Shared = 3
-
-
-class InitialPosition(IntEnum):
-    """Where a new subscription starts (``CommandSubscribe.InitialPosition``)."""
-
-    Latest = 0
-    Earliest = 1
-
-
-class AccessMode(IntEnum):
-    """Who else may produce (``ProducerAccessMode``, PIP-68)."""
-
-    Shared = 0
-    Exclusive = 1
-    WaitForExclusive = 2
-    ExclusiveWithFencing = 3
 
 
 @dataclass(frozen=True, slots=True)

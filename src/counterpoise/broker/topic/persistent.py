@@ -9,11 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from counterpoise.broker.errors import BrokerError
 from counterpoise.broker.topic.acks import AckState
 from counterpoise.broker.topic.consumer import Consumer
-from counterpoise.broker.topic.faces import (
-    ConsumerSink,
-    InitialPosition,
-    SubscribeRequest,
-)
+from counterpoise.broker.topic.faces import ConsumerSink, SubscribeRequest
 from counterpoise.broker.topic.lookback import first_published_at
 from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.producer import Producer
@@ -25,6 +21,7 @@ from counterpoise.broker.topic.topic import Topic
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.port import CursorState, Group, Log, Position, StorageError
 from counterpoise.wire.errors import ServerError
+from counterpoise.wire.values import InitialPosition
 
 _log = logging.getLogger(__name__)
 

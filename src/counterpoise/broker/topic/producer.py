@@ -7,9 +7,10 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from counterpoise.broker.errors import BrokerError
-from counterpoise.broker.topic.faces import AccessMode, ProducerRequest, ProducerSink
+from counterpoise.broker.topic.faces import ProducerRequest, ProducerSink
 from counterpoise.broker.topic.meter import Meter
 from counterpoise.wire.errors import ServerError
+from counterpoise.wire.values import AccessMode
 
 if TYPE_CHECKING:
     from counterpoise.broker.topic.topic import Topic

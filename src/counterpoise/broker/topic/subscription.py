@@ -13,18 +13,14 @@ from counterpoise.broker.topic.consumer import Consumer
 from counterpoise.broker.topic.dispatch import Dispatcher, SingleActiveDispatcher
 from counterpoise.broker.topic.dispatch_keyed import KeySharedDispatcher
 from counterpoise.broker.topic.dispatch_shared import SharedDispatcher
-from counterpoise.broker.topic.faces import (
-    Acked,
-    ConsumerSink,
-    SubscribeRequest,
-    SubscriptionType,
-)
+from counterpoise.broker.topic.faces import Acked, ConsumerSink, SubscribeRequest
 from counterpoise.broker.topic.lookback import first_published_at
 from counterpoise.broker.topic.meter import Meter
 from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.port import CursorState, Log, Position
 from counterpoise.wire.errors import ServerError
+from counterpoise.wire.values import SubscriptionType
 
 CUMULATIVE = frozenset({SubscriptionType.Exclusive, SubscriptionType.Failover})
 """The types that may acknowledge everything up to an entry at once."""

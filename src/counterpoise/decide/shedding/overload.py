@@ -1,9 +1,9 @@
 """OverloadShedder: a broker above a fixed limit sheds its busiest bundles."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from functools import partial
 from random import Random
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from counterpoise.decide.plan import Decision, Plan, Rejection, Rejections
 from counterpoise.decide.shedding.candidates import by_throughput, how_many
 from counterpoise.decide.shedding.explain import lone_bundle, no_candidates, scarcest, unload
 from counterpoise.decide.shedding.options import OverloadOptions
-from counterpoise.decide.shedding.strategy import NoMemory
+from counterpoise.decide.shedding.strategy import Memoryless, NoMemory
 from counterpoise.load.rates import Floats
 from counterpoise.load.view import ClusterView
 
@@ -25,7 +25,7 @@ _BECAUSE = (
 )
 
 
-class OverloadShedder:
+class OverloadShedder(Memoryless):
     """Pulsar's ``OverloadShedder``, decision for decision.
 
     A broker whose weighted use is *at or* above the threshold sheds
@@ -36,20 +36,6 @@ class OverloadShedder:
     name = "OverloadShedder"
     options = OverloadOptions
     view = ClusterView
-
-    def initial_memory(self) -> NoMemory:
-        """It remembers nothing."""
-        return NoMemory()
-
-    def memory_from_json(self, value: Any) -> NoMemory:
-        """It remembers nothing."""
-        del value
-        return NoMemory()
-
-    def forget(self, memory: NoMemory, active: Collection[str]) -> NoMemory:
-        """It remembers nothing."""
-        del active
-        return memory
 
     def plan(
         self,

@@ -73,3 +73,21 @@ class NoMemory:
     def to_json(self) -> dict[str, Any]:
         """An empty object."""
         return {}
+
+
+class Memoryless:
+    """What a strategy that remembers nothing answers about its memory: inherit it."""
+
+    def initial_memory(self) -> NoMemory:
+        """It remembers nothing."""
+        return NoMemory()
+
+    def memory_from_json(self, value: Any) -> NoMemory:
+        """It remembers nothing."""
+        del value
+        return NoMemory()
+
+    def forget(self, memory: NoMemory, active: Collection[str]) -> NoMemory:
+        """It remembers nothing."""
+        del active
+        return memory

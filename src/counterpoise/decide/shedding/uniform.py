@@ -1,9 +1,9 @@
 """UniformLoadShedder: the busiest broker gives part of its lead over the idlest."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from random import Random
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from counterpoise.decide.shedding import java_int
 from counterpoise.decide.shedding.candidates import Ranked, by_rate, by_throughput
 from counterpoise.decide.shedding.explain import lone_bundle, no_candidates, unload
 from counterpoise.decide.shedding.options import UniformOptions
-from counterpoise.decide.shedding.strategy import NoMemory
+from counterpoise.decide.shedding.strategy import Memoryless, NoMemory
 from counterpoise.load.rates import Floats
 from counterpoise.load.view import ClusterView
 
@@ -55,7 +55,7 @@ class _Gap:
         return self.limit > 0 and self.difference > self.limit
 
 
-class UniformLoadShedder:
+class UniformLoadShedder(Memoryless):
     """Pulsar's ``UniformLoadShedder``, decision for decision.
 
     When the busiest broker's messages/s are more than a percentage above the idlest's, or else its
@@ -72,20 +72,6 @@ class UniformLoadShedder:
     name = "UniformLoadShedder"
     options = UniformOptions
     view = ClusterView
-
-    def initial_memory(self) -> NoMemory:
-        """It remembers nothing."""
-        return NoMemory()
-
-    def memory_from_json(self, value: Any) -> NoMemory:
-        """It remembers nothing."""
-        del value
-        return NoMemory()
-
-    def forget(self, memory: NoMemory, active: Collection[str]) -> NoMemory:
-        """It remembers nothing."""
-        del active
-        return memory
 
     def plan(
         self,

@@ -23,14 +23,18 @@ ENTRIES = [b"first", b"s" * 40, b"3", b"the last entry"]
 MESSAGES = [1, 12, 1, 3]
 
 
+def records(entries: list[bytes], messages: list[int], first_entry: int) -> bytes:
+    return b"".join(encode(entries, messages, first_entry))
+
+
 def ledger_bytes() -> bytes:
-    return file_header(7) + encode(ENTRIES, MESSAGES, 0)
+    return file_header(7) + records(ENTRIES, MESSAGES, 0)
 
 
 def ends() -> list[int]:
     """Where each record ends."""
     return [
-        FILE_HEADER_SIZE + len(encode(ENTRIES[: n + 1], MESSAGES[: n + 1], 0))
+        FILE_HEADER_SIZE + len(records(ENTRIES[: n + 1], MESSAGES[: n + 1], 0))
         for n in range(len(ENTRIES))
     ]
 
@@ -75,14 +79,14 @@ def test_what_follows_the_last_record_is_no_entry(tmp_path: Path, tail: bytes) -
 
 def test_a_record_at_another_place_does_not_match(tmp_path: Path) -> None:
     path = tmp_path / "x.ledger"
-    path.write_bytes(file_header(7) + encode(ENTRIES, MESSAGES, 1))
+    path.write_bytes(file_header(7) + records(ENTRIES, MESSAGES, 1))
     assert LedgerFile(path, 7).scan()[0] == 0
 
 
 def test_entries_larger_than_the_read_window(tmp_path: Path) -> None:
     large = [os.urandom(n) for n in (3_000_000, 10, 1 << 20, (1 << 20) - 12, 5)]
     path = tmp_path / "x.ledger"
-    path.write_bytes(file_header(7) + encode(large, [1] * 5, 0) + b"torn")
+    path.write_bytes(file_header(7) + records(large, [1] * 5, 0) + b"torn")
     file = LedgerFile(path, 7)
     assert file.scan() == (5, sum(map(len, large)), 4)
     for cold in (file, LedgerFile(path, 7)):
@@ -93,12 +97,37 @@ def test_entries_larger_than_the_read_window(tmp_path: Path) -> None:
 def test_reading_from_anywhere_in_a_long_ledger(tmp_path: Path) -> None:
     entries = [b"%d" % n * (n % 50 + 1) for n in range(5000)]
     path = tmp_path / "x.ledger"
-    path.write_bytes(file_header(7) + encode(entries, [1] * 5000, 0))
+    path.write_bytes(file_header(7) + records(entries, [1] * 5000, 0))
     file = LedgerFile(path, 7)
     for at in (4999, 0, 63, 64, 65, 2500, 128, 4800):
         found, _ = file.read(at, 5000, 200)
         assert found == entries[at : at + len(found)]
         assert found
+
+
+@pytest.mark.parametrize("at_once", [700, 100_000], ids="{} B at once".format)
+def test_a_disk_that_takes_less_than_it_is_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    """Small entries are written together and large ones by themselves; all must come out whole."""
+    entries = [os.urandom(n) for n in (1, 8 * 1024 - 1, 8 * 1024, 2, 3, 9_000, 9_001, 4)]
+    if at_once > 700:
+        entries *= 600  # more pieces than one call may have
+    pwritev = os.pwritev
+
+    def reluctant(descriptor: int, pieces: list[bytes], offset: int, flags: int = 0) -> int:
+        taken, left = [], at_once
+        for piece in pieces:
+            taken.append(piece[:left])
+            left -= len(taken[-1])
+        return pwritev(descriptor, taken, offset, flags)
+
+    monkeypatch.setattr(os, "pwritev", reluctant)
+    file = LedgerFile(tmp_path / "x.ledger", 7)
+    counts = [1] * len(entries)
+    assert file.write(encode(entries[:3], counts[:3], 0)) == FILE_HEADER_SIZE
+    file.write(encode(entries[3:], counts[3:], 3))
+    assert file.read(0, len(entries), 1 << 30)[0] == entries
 
 
 async def crashed(root: Path, entries: list[bytes]) -> Path:
@@ -140,7 +169,7 @@ async def test_what_a_fenced_owner_writes_into_its_old_file_is_not_part_of_the_l
     store = FileLedgerStore(tmp_path)
     log = await store.open(NAME, "next", Heard())
     with ledger.open("ab") as file:
-        file.write(encode([b"stray"], [1], len(ENTRIES)))
+        file.write(records([b"stray"], [1], len(ENTRIES)))
     assert await everything(log) == ENTRIES
     await log.close()
     log = await store.open(NAME, "last", Heard())
@@ -154,7 +183,7 @@ async def test_a_ledger_a_fenced_owner_begins_is_removed(tmp_path: Path) -> None
     store = FileLedgerStore(tmp_path)
     log = await store.open(NAME, "next", Heard())
     stray = tmp_path / NAME / f"9-{1:016x}.ledger"
-    stray.write_bytes(file_header(9) + encode([b"stray"], [1], 0))
+    stray.write_bytes(file_header(9) + records([b"stray"], [1], 0))
     await log.close()
     log = await store.open(NAME, "last", Heard())
     assert await everything(log) == ENTRIES

@@ -46,6 +46,47 @@ def test_enormous_sequence_ids_are_read_all_the_same(sequence_id: int) -> None:
     ]
 
 
+@pytest.mark.parametrize("sequence_id", [0, 127, 128, 2**21, 2**28, 2**63 - 1])
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"num_messages": 2},
+        {"num_messages": 1000, "highest_sequence_id": 2**40},
+        {"highest_sequence_id": 0},
+    ],
+    ids=["single", "batch", "batch with its end", "an explicit zero"],
+)
+def test_batches_take_the_fast_path(sequence_id: int, more: dict[str, int]) -> None:
+    body = frames.entry()
+    highest, messages = more.get("highest_sequence_id", 0), more.get("num_messages", 1)
+    assert taken_fast(frames.opened(), frames.send(2, sequence_id, body, **more)) == [
+        Send(2, sequence_id, highest, messages, False, body)
+    ]
+
+
+@pytest.mark.parametrize(
+    "more", [{"is_chunk": True}, {"txnid_least_bits": 1}, {"num_messages": -1}], ids=str
+)
+def test_anything_else_is_left_to_the_general_reader(more: dict[str, int]) -> None:
+    data = frames.send(2, 7, frames.entry(), **more)
+    assert taken_fast(frames.opened(), data) == []
+
+
+@pytest.mark.parametrize("zeros", [7, 8, 9, 20])
+def test_a_count_may_be_as_long_as_protobuf_reads(zeros: int) -> None:
+    """Ten bytes are read even if most say nothing; the eleventh is an error on both paths."""
+    fields = b"\x08\x02\x10\x07\x18" + b"\x83" + b"\x80" * zeros + b"\x00"
+    command = bytes((0x08, 6, 0x32, len(fields))) + fields
+    rest = len(command).to_bytes(4, "big") + command + frames.entry()
+    data = len(rest).to_bytes(4, "big") + rest
+    fast = frames.opened().receive(data)
+    with without_fast_path():
+        slow = frames.opened().receive(data)
+    assert [repr(event) for event in fast] == [repr(event) for event in slow]
+    assert isinstance(fast[0], Send) is (zeros + 2 <= 10)
+
+
 @given(st.lists(st.tuples(st.integers(0, 2), uint64, entries), max_size=10))
 def test_both_paths_agree(sends: list[tuple[int, int, bytes]]) -> None:
     data = b"".join(frames.send(*each) for each in sends)
@@ -59,13 +100,16 @@ def test_both_paths_agree(sends: list[tuple[int, int, bytes]]) -> None:
 @given(
     st.integers(0, 2),
     uint64,
+    st.dictionaries(
+        st.sampled_from(["num_messages", "highest_sequence_id"]), st.integers(0, 2**31 - 1)
+    ),
     st.integers(0, 60),
     st.binary(min_size=1, max_size=6),
 )
 def test_both_paths_agree_about_damage(
-    producer: int, sequence_id: int, at: int, damage: bytes
+    producer: int, sequence_id: int, more: dict[str, int], at: int, damage: bytes
 ) -> None:
-    data = bytearray(frames.send(producer, sequence_id, frames.entry(b"x" * 40)))
+    data = bytearray(frames.send(producer, sequence_id, frames.entry(b"x" * 40), **more))
     data[at : at + len(damage)] = damage
     data += frames.send(0, 5)
     fast = frames.opened().receive(bytes(data))
@@ -99,7 +143,9 @@ def test_a_batch_is_read_with_its_counts() -> None:
     assert frames.opened().receive(data) == [Send(1, 5, 13, 9, True, body)]
 
 
-@pytest.mark.parametrize("more", [{}, {"num_messages": 3}], ids=["fast", "general"])
+@pytest.mark.parametrize(
+    "more", [{}, {"num_messages": 3}, {"is_chunk": True}], ids=["one", "batch", "chunk"]
+)
 def test_a_wrong_checksum_is_refused_and_the_connection_goes_on(more: dict[str, int]) -> None:
     body = bytearray(frames.entry())
     body[-1] ^= 1

@@ -1,0 +1,198 @@
+"""A client that costs next to nothing: SEND frames made beforehand, receipts counted.
+
+With the official client in Python or C++ on a small machine, most of what is measured is the
+client. Here the frames are ready before the clock starts, so the time is the broker's. The same
+code runs against ours and against Apache Pulsar; it prints one JSON object.
+"""
+
+import argparse
+import json
+import select
+import socket
+import struct
+import time
+import uuid
+from collections.abc import Iterator
+from itertools import accumulate
+from urllib.parse import urlsplit
+
+from bench._admin import call
+from counterpoise.wire.constants import PROTOCOL_VERSION
+from counterpoise.wire.entry import build
+from counterpoise.wire.proto.base_pb2 import BaseCommand
+from counterpoise.wire.proto.metadata_pb2 import MessageMetadata, SingleMessageMetadata
+
+PAYLOAD = b"x" * 100
+BATCH = 1_000
+"""Messages in a batch: the official clients' limit."""
+UNANSWERED_BATCHES, UNANSWERED_MESSAGES = 20, 5_000
+"""SENDs under way, as `_client` lets its producers have."""
+WARM_UP = 10
+"""Warm-up rounds of so many SENDs under way."""
+
+_Type = BaseCommand.Type
+_SIZES = struct.Struct(">II")
+_RECEIPT = bytes((0x08, _Type.SEND_RECEIPT))
+
+
+def framed(command: BaseCommand, entry: bytes = b"") -> bytes:
+    """A frame as a client writes it."""
+    body = command.SerializeToString()
+    return _SIZES.pack(len(body) + 4 + len(entry), len(body)) + body + entry
+
+
+def sends(first: int, count: int, *, batch: int) -> Iterator[bytes]:
+    """``count`` SEND frames of ``batch`` messages each, with sequence ids from ``first`` on."""
+    now = int(time.time() * 1000)
+    for sequence_id in range(first, first + count * batch, batch):
+        metadata = MessageMetadata(
+            producer_name="frames", sequence_id=sequence_id, publish_time=now
+        )
+        send = {"producer_id": 0, "sequence_id": sequence_id}
+        payload = PAYLOAD
+        if batch > 1:
+            send |= {"num_messages": batch, "highest_sequence_id": sequence_id + batch - 1}
+            metadata.num_messages_in_batch = batch
+            metadata.highest_sequence_id = sequence_id + batch - 1
+            single = SingleMessageMetadata(payload_size=len(PAYLOAD)).SerializeToString()
+            payload = (struct.pack(">I", len(single)) + single + PAYLOAD) * batch
+        yield framed(BaseCommand(type=_Type.SEND, send=send), build(metadata, payload))
+
+
+class FrameClient:
+    """One connection with one producer."""
+
+    def __init__(self, url: str, topic: str) -> None:
+        where = urlsplit(url)
+        self._socket = socket.create_connection((where.hostname, where.port), 30)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._received = b""
+        connect = {"client_version": "frames", "protocol_version": PROTOCOL_VERSION}
+        self._ask(BaseCommand(type=_Type.CONNECT, connect=connect), _Type.CONNECTED)
+        for kind, asked, answer in (
+            (
+                {"partition_metadata": {"topic": topic, "request_id": 1}},
+                _Type.PARTITIONED_METADATA,
+                _Type.PARTITIONED_METADATA_RESPONSE,
+            ),
+            (
+                {"lookup_topic": {"topic": topic, "request_id": 2}},
+                _Type.LOOKUP,
+                _Type.LOOKUP_RESPONSE,
+            ),
+            (
+                {"producer": {"topic": topic, "producer_id": 0, "request_id": 3}},
+                _Type.PRODUCER,
+                _Type.PRODUCER_SUCCESS,
+            ),
+        ):
+            self._ask(BaseCommand(type=asked, **kind), answer)
+
+    def _ask(self, command: BaseCommand, answer: BaseCommand.Type.ValueType) -> None:
+        self._socket.sendall(framed(command))
+        for kind, frame in self._frames():
+            if kind == answer:
+                return
+            raise SystemExit(f"{_Type.Name(command.type)} was answered with {frame!r}")
+
+    def _frames(self) -> Iterator[tuple[int, BaseCommand]]:
+        while True:
+            while len(self._received) >= 8:
+                total, size = _SIZES.unpack_from(self._received)
+                if len(self._received) < 4 + total:
+                    break
+                body, self._received = self._received[8 : 8 + size], self._received[4 + total :]
+                command = BaseCommand.FromString(body)
+                yield command.type, command
+            data = self._socket.recv(65536)
+            if not data:
+                raise SystemExit("the broker closed the connection")
+            self._received += data
+
+    def publish(self, frames: list[bytes], unanswered: int) -> float:
+        """Send all, never more than ``unanswered`` ahead of the receipts; seconds until the last.
+
+        As a client with a full queue does, it goes on when half of them are answered.
+        """
+        conn = self._socket
+        conn.setblocking(False)
+        poll = select.poll()
+        poll.register(conn, select.POLLIN | select.POLLOUT)
+        sent = answered = 0
+        ends = [0, *accumulate(map(len, frames))]
+        everything = memoryview(b"".join(frames))
+        waiting = everything[:0]
+        began = time.perf_counter()
+        while answered < len(frames):
+            if not waiting and sent - answered <= unanswered // 2:
+                upto = min(len(frames), answered + unanswered)
+                waiting, sent = everything[ends[sent] : ends[upto]], upto
+            poll.modify(conn, select.POLLIN | (select.POLLOUT if waiting else 0))
+            for _, ready in poll.poll(30_000) or self._silent(answered, sent):
+                if ready & select.POLLIN:
+                    answered += self._receipts(conn.recv(1 << 18))
+                if ready & select.POLLOUT:
+                    waiting = waiting[conn.send(waiting) :]
+        seconds = time.perf_counter() - began
+        conn.setblocking(True)
+        return seconds
+
+    def _silent(self, answered: int, sent: int) -> list[tuple[int, int]]:
+        raise SystemExit(f"nothing came for 30 s; {answered} of {sent} SENDs were answered")
+
+    def _receipts(self, data: bytes) -> int:
+        """Count the receipts that ``data`` completes; anything else must be a PING."""
+        if not data:
+            raise SystemExit("the broker closed the connection")
+        data = self._received + data
+        at, last, count = 0, len(data) - 10, 0
+        unpack, receipt = _SIZES.unpack_from, _RECEIPT
+        while at <= last:
+            total, size = unpack(data, at)
+            if at + 4 + total > len(data):
+                break
+            if data[at + 8 : at + 10] == receipt:
+                count += 1
+            else:
+                command = BaseCommand.FromString(data[at + 8 : at + 8 + size])
+                if command.type != _Type.PING:
+                    raise SystemExit(f"a SEND was answered with {command!r}")
+                self._socket.send(framed(BaseCommand(type=_Type.PONG, pong={})))
+            at += 4 + total
+        self._received = data[at:]
+        return count
+
+    def close(self) -> None:
+        """Hang up."""
+        self._socket.close()
+
+
+def throughput(url: str, admin_url: str, *, batched: bool, messages: int) -> dict[str, float]:
+    """Messages a second until the last receipt; the broker's own counter must agree."""
+    topic = f"public/default/frames-{uuid.uuid4().hex[:8]}"
+    batch, unanswered = (BATCH, UNANSWERED_BATCHES) if batched else (1, UNANSWERED_MESSAGES)
+    warm_up, count = WARM_UP * unanswered, messages // batch
+    frames = list(sends(0, warm_up + count, batch=batch))
+    client = FrameClient(url, f"persistent://{topic}")
+    client.publish(frames[:warm_up], unanswered)
+    seconds = client.publish(frames[warm_up:], unanswered)
+    arrived = call("GET", f"{admin_url}/admin/v2/persistent/{topic}/stats")["msgInCounter"]
+    client.close()
+    if arrived != (warm_up + count) * batch:
+        raise SystemExit(f"{(warm_up + count) * batch} messages were sent, {arrived} have arrived")
+    return {"messages_per_second": count * batch / seconds}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--url", required=True)
+    parser.add_argument("--admin-url", required=True)
+    parser.add_argument("--batched", action="store_true")
+    parser.add_argument("--messages", type=int, default=100_000)
+    args = parser.parse_args()
+    result = throughput(args.url, args.admin_url, batched=args.batched, messages=args.messages)
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()

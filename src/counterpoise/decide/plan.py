@@ -1,15 +1,18 @@
 """What a strategy answers: decisions, reasons for the ones not taken, and what it remembers."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
+from itertools import chain
 from types import MappingProxyType
-from typing import Any, Final, Generic, NamedTuple, TypeVar, overload
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar, overload
 
 from counterpoise.load.fields import to_json
 
 M = TypeVar("M")
+T = TypeVar("T")
 
 
 class Kind(StrEnum):
@@ -71,6 +74,9 @@ _Fields = tuple[Kind, str, str, str | None, str, str, Mapping[str, Any], tuple[i
 decided: Final[Callable[[_Fields], Decision]] = partial(tuple.__new__, Decision)
 """A decision from the tuple of all its fields, in half the time of calling the class."""
 
+Move = tuple[str, str, str | None]
+"""What a decision comes to: source, bundle, and destination (None: placement finds one)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
@@ -112,20 +118,18 @@ class Rejection:
         }
 
 
-class Rejections(Sequence[Rejection]):
-    """Rejections that are worked out when somebody reads them, and not before.
+class _Lazy(Sequence[T]):
+    """A sequence whose elements are made when somebody reads them, all at once and only once."""
 
-    A cluster at peace rejects every broker on every cycle; explaining all of them would cost more
-    than deciding. The producer must depend on immutable data only.
-    """
+    __slots__ = ("_made",)
 
-    __slots__ = ("_made", "_make")
+    _made: tuple[T, ...] | None
 
-    def __init__(self, make: Callable[[], Iterable[Rejection]]) -> None:
-        self._make = make
-        self._made: tuple[Rejection, ...] | None = None
+    @abstractmethod
+    def _make(self) -> Iterable[T]:
+        """All elements in order."""
 
-    def _all(self) -> tuple[Rejection, ...]:
+    def _all(self) -> tuple[T, ...]:
         if self._made is None:
             self._made = tuple(self._make())
         return self._made
@@ -133,11 +137,14 @@ class Rejections(Sequence[Rejection]):
     def __len__(self) -> int:
         return len(self._all())
 
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._all())
+
     @overload
-    def __getitem__(self, index: int) -> Rejection: ...
+    def __getitem__(self, index: int) -> T: ...
     @overload
-    def __getitem__(self, index: slice) -> tuple[Rejection, ...]: ...
-    def __getitem__(self, index: int | slice) -> Rejection | tuple[Rejection, ...]:
+    def __getitem__(self, index: slice) -> tuple[T, ...]: ...
+    def __getitem__(self, index: int | slice) -> T | tuple[T, ...]:
         return self._all()[index]
 
     def __eq__(self, other: object) -> bool:
@@ -149,14 +156,68 @@ class Rejections(Sequence[Rejection]):
         return hash(self._all())
 
     def __repr__(self) -> str:
-        return f"Rejections({list(self._all())!r})"
+        return f"{type(self).__name__}({list(self._all())!r})"
+
+
+class Batch(Protocol):
+    """Decisions taken together, such as what one broker gives another."""
+
+    @property
+    def moves(self) -> Collection[Move]:
+        """What moves, in order."""
+        ...
+
+    def decisions(self) -> Iterable[Decision]:
+        """What moves, and why, in the same order."""
+        ...
+
+
+class Decisions(_Lazy[Decision]):
+    """Decisions that are written out when somebody asks why.
+
+    To put down what a move rests on takes as long as to choose it. How many there are, and what
+    moves from where to where, is known without. The batches must not change any more.
+    """
+
+    __slots__ = ("_batches",)
+
+    def __init__(self, batches: Sequence[Batch]) -> None:
+        self._batches = batches
+        self._made = None
+
+    def __len__(self) -> int:
+        return sum([len(batch.moves) for batch in self._batches])
+
+    def moves(self) -> Iterator[Move]:
+        """What is decided, without why."""
+        return chain.from_iterable([batch.moves for batch in self._batches])
+
+    def _make(self) -> Iterable[Decision]:
+        return chain.from_iterable([batch.decisions() for batch in self._batches])
+
+
+class Rejections(_Lazy[Rejection]):
+    """Rejections that are worked out when somebody reads them.
+
+    A cluster at peace rejects every broker on every cycle; explaining all of them would cost more
+    than deciding. The producer must depend on immutable data only.
+    """
+
+    __slots__ = ("_producer",)
+
+    def __init__(self, producer: Callable[[], Iterable[Rejection]]) -> None:
+        self._producer = producer
+        self._made = None
+
+    def _make(self) -> Iterable[Rejection]:
+        return self._producer()
 
 
 @dataclass(frozen=True, slots=True)
 class Plan(Generic[M]):
     """A strategy's answer, with the memory to hand it next time."""
 
-    decisions: tuple[Decision, ...]
+    decisions: Sequence[Decision]
     rejections: Sequence[Rejection]
     memory: M
     figures: Mapping[str, float] = field(default_factory=dict)

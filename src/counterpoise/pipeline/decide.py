@@ -1,6 +1,6 @@
 """One round of decisions: a pure function of what was seen, what is remembered and the settings."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -61,7 +61,7 @@ def decide(state: FoldState, memory: RoundMemory, strategy: Strategy) -> Round:
     )
     remembered = shedder.forget(remembered, view.brokers)
     rejections: list[Rejection] = []
-    decisions: tuple[Decision, ...] = ()
+    decisions: Sequence[Decision] = ()
     if len(view.brokers) > 1:
         plan = shedder.plan(view, remembered, strategy.options, now_ms, rng)
         decisions, remembered = plan.decisions, plan.memory

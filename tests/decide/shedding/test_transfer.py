@@ -12,6 +12,7 @@ from counterpoise.decide.plan import Plan
 from counterpoise.decide.shedding.candidates import ascending
 from counterpoise.decide.shedding.transfer import TransferMemory, TransferShedder
 from counterpoise.decide.shedding.transfer_options import TransferOptions
+from counterpoise.decide.shedding.transfer_pair import Pair
 from counterpoise.load.extensible import BrokerLoadData, TopBundlesLoadData
 from counterpoise.load.report import NamespaceBundleStats, SystemResourceUsage
 from counterpoise.load.store_view import BundleRules, LoadStoreView
@@ -359,6 +360,29 @@ def test_halves_are_swapped() -> None:
     assert stopped(setup.plan(replace(OPTIONS, transfer_enabled=False))) == ["NoBundles"]
 
 
+def test_what_moves_is_known_before_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    setup = Setup({1: 48, 2: 100}, {1: top("A", 2.4 * M, 2.4 * M), 2: top("B", 5 * M, 5 * M)})
+    for options in (OPTIONS, replace(OPTIONS, target_std=0.9)):
+        made = setup.plan(options)
+        assert isinstance(made.decisions, Sequence)
+        with monkeypatch.context() as patch:
+            patch.setattr(Pair, "decisions", None)
+            known = len(made.decisions), list(getattr(made.decisions, "moves", list)())
+        told = [(d.source, d.bundle, d.destination) for d in made.decisions]
+        assert known == (len(told), told)
+
+
+def test_each_decision_has_the_figures_of_its_own_bundle() -> None:
+    halves = Setup({1: 48, 2: 100}, {1: top("A", 2.4 * M, 2.4 * M), 2: top("B", 5 * M, 5 * M)})
+    shared = {"std": 0.26, "limit": 0.25, "target": near(0.26 * (10 * M + 1))}
+    assert [each.figures for each in halves.plan().decisions] == [
+        {**shared, "load": 0.48, "other": name(2), "otherLoad": 1.0, "throughput": 2.4 * M},
+        {**shared, "load": 1.0, "other": name(1), "otherLoad": 0.48, "throughput": 5 * M},
+    ]
+    fifths = Setup({1: 10, 2: 100}, {1: top("A"), 2: top("B", 1 * M, 1.5 * M, 2 * M, 3 * M)})
+    assert [each.figures["throughput"] for each in fifths.plan().decisions] == [1 * M, 1.5 * M]
+
+
 def test_the_call_after_the_hit_count_acts() -> None:
     """testLoadBalancerSheddingConditionHitCountThreshold."""
     view, options = Setup().view(), replace(OPTIONS, hit_count_threshold=3)
@@ -461,6 +485,30 @@ def test_a_bundle_listed_twice_is_moved_once() -> None:
     # It counts twice all the same: 4 of the broker's 9 MB/s, at 90 % load.
     after = np.std([0.9 - 0.4, 0.02 + 0.4, 0.04, 0.06, 0.8])
     assert made.figures["stdAfter"] == pytest.approx(after, rel=1e-6)
+
+
+def test_old_loads_are_left_out_of_the_average() -> None:
+    setup = Setup()
+    setup.loads[1] = replace(setup.loads[1], updated_at=0)
+    assert setup.plan().figures["average"] == near((0.04 + 0.06 + 0.8 + 0.9) / 4)
+
+
+@pytest.mark.parametrize(
+    ("now", "updated", "rules"),
+    [
+        (NOW, [NOW - 1_800_000, NOW], ["NoBundles"]),
+        (NOW, [NOW - 1_800_001, NOW - 1_800_001], ["OutDatedData"]),
+        (NOW, [NOW + 1, NOW + 2**40], ["NoBundles"]),
+        (NOW, [-(2**63), -(2**63)], ["NoBundles"]),
+        (0, [0, 0], ["NoBundles"]),
+        (-5, [-5, -5], ["NoBundles"]),
+        (-5, [2**63 - 1, 2**63 - 1], ["OutDatedData"]),
+    ],
+)
+def test_ages_wrap_around_as_in_java(now: int, updated: list[int], rules: list[str]) -> None:
+    view = Setup({1: 10, 2: 100}, {1: top("A"), 2: top("B", 9 * M, 9 * M)}).view()
+    view = replace(view, now_ms=now, updated_at=np.array(updated, np.int64))
+    assert stopped(plan(view)) == rules
 
 
 def test_loads_rank_as_doubles_compare_in_java() -> None:

@@ -4,18 +4,12 @@ import math
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any
 
-from counterpoise.decide.plan import Decision, Kind, Plan, Rejection, Rejections, decided
-from counterpoise.decide.shedding.transfer_explain import (
-    BECAUSE_BACK,
-    BECAUSE_MOVED,
-    Uneven,
-    why_stopped,
-    why_uneven,
-)
+from counterpoise.decide.plan import Decisions, Plan, Rejection, Rejections
+from counterpoise.decide.shedding.transfer_explain import Uneven, why_stopped, why_uneven
 from counterpoise.decide.shedding.transfer_options import TransferOptions
-from counterpoise.decide.shedding.transfer_pair import Outcome, Pair, divide
+from counterpoise.decide.shedding.transfer_pair import Pair, divide
 from counterpoise.decide.shedding.transfer_spread import Spread, Stop, measure
 from counterpoise.load.fields import read_integer, read_object
 from counterpoise.load.store_view import LoadStoreView
@@ -96,82 +90,46 @@ class TransferShedder:
                 TransferMemory(hits, measured.cooled),
                 figures,
             )
-        decisions, notes = _even_out(spread)
-        after = TransferMemory(0 if decisions else hits, measured.cooled)
+        moving, idle = _even_out(spread)
+        after = TransferMemory(0 if moving else hits, measured.cooled)
         figures["stdAfter"] = spread.std
-        return Plan(tuple(decisions), Rejections(lambda: _reasons(notes)), after, figures)
+        return Plan(Decisions(moving), Rejections(lambda: _reasons(idle)), after, figures)
 
 
-class _Note(NamedTuple):
-    """A turn that came to nothing."""
+def _even_out(spread: Spread) -> tuple[list[Pair], list[Pair]]:
+    """Pair after pair until the spread is fine, the limit is reached or the brokers run out.
 
-    broker: str
-    listed: int
-    """How many bundles the broker published."""
-    outcome: Outcome | None
-    target: float
-
-
-def _even_out(spread: Spread) -> tuple[list[Decision], list[_Note]]:
-    """Pair after pair until the spread is fine, the limit is reached or the brokers run out."""
-    view, options = spread.view, spread.options
-    decisions: list[Decision] = []
-    notes: list[_Note] = []
+    Returns the pairs between which something moves, and those that came to nothing.
+    """
+    limit = spread.options.max_brokers_per_cycle
+    moving: list[Pair] = []
+    idle: list[Pair] = []
     sheds = 0
-    while sheds < options.max_brokers_per_cycle and spread.least < spread.most:
-        reason = spread.reason()
-        if reason is None:
-            break
-        pair = Pair.of(view, options, *spread.pair())
+    while sheds < limit and spread.least < spread.most and (reason := spread.reason()):
+        pair = Pair.of(spread, reason)
         spread.most -= 1
-        outcome = pair.even_out() if len(pair.bundles) > 1 else None
-        if outcome is None or not outcome.moves:
-            broker = view.brokers[pair.most]
-            notes.append(_Note(broker, len(pair.bundles), outcome, pair.target))
+        if len(pair.bundles) > 1:
+            pair.even_out()
+        if not pair.moves:
+            idle.append(pair)
             continue
-        decisions += _decisions(pair, outcome, reason, spread.std)
-        if outcome.marked > 0:
+        moving.append(pair)
+        if pair.marked > 0:
             sheds += 1
-            moved = outcome.marked - outcome.gained
+            moved = pair.marked - pair.gained
             spread.moved(pair.low, pair.high, divide(moved * pair.high, pair.throughput))
-    return decisions, notes
+    return moving, idle
 
 
-def _decisions(pair: Pair, outcome: Outcome, reason: str, std: float) -> list[Decision]:
-    """The moves of one pair."""
-    brokers, options = pair.view.brokers, pair.options
-    busy, idle = brokers[pair.most], brokers[pair.least]
-    leaving = {
-        "std": std,
-        "limit": options.target_std,
-        "target": pair.target,
-        "load": pair.high,
-        "other": idle,
-        "otherLoad": pair.low,
-    }
-    coming = {**leaving, "load": pair.low, "other": busy, "otherLoad": pair.high}
-    kind, out, back = Kind.UNLOAD, None, None
-    if options.transfer_enabled:
-        kind, out, back = Kind.TRANSFER, idle, busy
-    made = []
-    for (bundle, leaves), load in outcome.moves.items():
-        figures = leaving.copy() if leaves else coming.copy()
-        figures["throughput"] = load
-        if leaves:
-            made.append(decided((kind, bundle, busy, out, reason, BECAUSE_MOVED, figures, ())))
-        else:
-            made.append(decided((kind, bundle, idle, back, reason, BECAUSE_BACK, figures, ())))
-    return made
-
-
-def _reasons(notes: list[_Note]) -> Iterable[Rejection]:
+def _reasons(idle: list[Pair]) -> Iterable[Rejection]:
     """Why each broker whose turn it was moved nothing."""
-    for note in notes:
-        if not note.listed:
-            yield why_stopped(Stop("NoLoadData", note.broker, 0.0, 2.0))
-        elif note.outcome is None:
-            yield why_stopped(Stop("NoBundles", note.broker, 1.0, 2.0))
+    for pair in idle:
+        broker = pair.view.brokers[pair.most]
+        if not pair.bundles:
+            yield why_stopped(Stop("NoLoadData", broker, 0.0, 2.0))
+        elif len(pair.bundles) == 1:
+            yield why_stopped(Stop("NoBundles", broker, 1.0, 2.0))
         else:
-            held = ", ".join(f"{count} {why}" for why, count in note.outcome.skipped.items())
-            limit = None if math.isnan(note.target) else note.target
-            yield why_stopped(Stop("NoBundles", note.broker, None, limit), held)
+            held = ", ".join(f"{count} {why}" for why, count in pair.skipped.items())
+            limit = None if math.isnan(pair.target) else pair.target
+            yield why_stopped(Stop("NoBundles", broker, None, limit), held)

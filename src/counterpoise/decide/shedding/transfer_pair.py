@@ -1,42 +1,33 @@
 """What TransferShedder moves from one broker to another, and back."""
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Final, NamedTuple
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
 
+from counterpoise.decide.plan import Decision, Kind, Move, decided
+from counterpoise.decide.shedding.transfer_explain import BECAUSE_BACK, BECAUSE_MOVED
 from counterpoise.decide.shedding.transfer_options import TransferOptions
+from counterpoise.decide.shedding.transfer_spread import Spread
 from counterpoise.load.store_view import NO_RULES, LoadStoreView, TopBundles
 
 SWAP_CEILING: Final = 0.75
 """A swap must bring the busier broker below this share of its traffic (a constant in Pulsar)."""
 
 
-Moves = dict[tuple[str, bool], float]
-"""Bytes/s by bundle and whether it leaves the busier broker (or comes back to it), in order.
-
-What the lists hold twice is moved once, as in Java's set.
-"""
-
-
-class Outcome(NamedTuple):
-    """What became of one pair."""
-
-    moves: Moves
-    marked: float
-    """Bytes/s that leave."""
-    gained: float
-    """Bytes/s that come back."""
-    skipped: Mapping[str, int]
-    """How many bundles stay, by the reason they stay for."""
-
-
 @dataclass(slots=True)
 class Pair:
-    """The most loaded broker and the least loaded one."""
+    """The most loaded broker and the least loaded one, and what moves between them.
+
+    A batch of decisions: ``even_out`` chooses what moves, and nothing changes afterwards.
+    """
 
     view: LoadStoreView
     options: TransferOptions
+    reason: str
+    """Why the two should be evened out."""
+    std: float
+    """The deviation before they are."""
     least: int
     most: int
     low: float
@@ -49,29 +40,44 @@ class Pair:
     """Bytes/s that would even the two out; NaN when the busier one has no load."""
     bundles: TopBundles
     """What the busier one published."""
+    moves: dict[Move, float] = field(default_factory=dict)
+    """What leaves the busier one or comes back to it, in order, and its bytes/s.
+
+    What the lists hold twice is moved once, as in Java's set.
+    """
+    marked: float = 0.0
+    """Bytes/s that leave."""
+    gained: float = 0.0
+    """Bytes/s that come back."""
+    skipped: dict[str, int] = field(default_factory=dict)
+    """How many bundles stay, by the reason they stay for."""
 
     @staticmethod
-    def of(view: LoadStoreView, options: TransferOptions, least: int, most: int) -> "Pair":
-        """The pair of two rows of the view."""
+    def of(spread: Spread, reason: str) -> "Pair":
+        """The two brokers whose turn it is."""
+        view = spread.view
+        least, most = spread.pair()
         low, high = view.load.item(least), view.load.item(most)
         throughput = view.throughput.item(most)
         target = divide(throughput * ((high - low) / 2), high)
         bundles = view.top[most] or ()
-        return Pair(view, options, least, most, low, high, throughput, target, bundles)
+        return Pair(
+            view, spread.options, reason, spread.std,
+            least, most, low, high, throughput, target, bundles,
+        )  # fmt: skip
 
-    def even_out(self) -> Outcome:
+    def even_out(self) -> None:
         """Go through the busier broker's bundles, the least busy first, and move what helps.
 
         A bundle too big for what is left to move may still go when smaller ones can come back for
         it; the first for which that fails ends the walk. One listed bundle always stays.
         """
-        view, target = self.view, self.target
-        moves: Moves = {}
-        skipped: dict[str, int] = {}
+        busy, idle, to = self._ends()
+        target, debug, bound = self.target, self.options.debug_mode, self._bound()
+        moves, skipped = self.moves, self.skipped
         marked = gained = 0.0
-        returns = iter(view.top[self.least] or ())
+        returns = iter(self._returnable())
         remaining = len(self.bundles)
-        bound = view.rules is not NO_RULES or bool(view.recently_unloaded)
         for name, throughput in self.bundles:
             if bound and (why := self._unmovable(name)):
                 skipped[why] = skipped.get(why, 0) + 1
@@ -79,7 +85,7 @@ class Pair:
             if remaining <= 1:
                 skipped["last"] = 1
                 break
-            if throughput == 0:
+            if not throughput:
                 skipped["idle"] = skipped.get("idle", 0) + 1
                 continue
             if marked - gained + throughput > target:
@@ -88,14 +94,52 @@ class Pair:
                     skipped["too big"] = 1
                     break
                 for other, returned in back:
-                    moves[other, False] = returned
-                    # Pulsar adds this up inside a block meant for logging, so without debug mode
-                    # what comes back never counts.
-                    gained += returned if self.options.debug_mode else 0.0
-            moves[name, True] = throughput
+                    moves[idle, other, busy] = returned
+                    if debug:
+                        # Pulsar adds this up inside a block meant for logging, so without debug
+                        # mode what comes back never counts.
+                        gained += returned
+            moves[busy, name, to] = throughput
             marked += throughput
             remaining -= 1
-        return Outcome(moves, marked, gained, skipped)
+        self.marked, self.gained = marked, gained
+
+    def decisions(self) -> list[Decision]:
+        """What moves, and why."""
+        busy, idle, to = self._ends()
+        kind, reason = Kind.UNLOAD if to is None else Kind.TRANSFER, self.reason
+        leaving = {
+            "std": self.std,
+            "limit": self.options.target_std,
+            "target": self.target,
+            "load": self.high,
+            "other": idle,
+            "otherLoad": self.low,
+        }
+        coming = {**leaving, "load": self.low, "other": busy, "otherLoad": self.high}
+        made = []
+        for (source, bundle, destination), throughput in self.moves.items():
+            if source == busy:
+                template, figures = BECAUSE_MOVED, leaving.copy()
+            else:
+                template, figures = BECAUSE_BACK, coming.copy()
+            figures["throughput"] = throughput
+            made.append(decided((kind, bundle, source, destination, reason, template, figures, ())))
+        return made
+
+    def _ends(self) -> tuple[str, str, str | None]:
+        """The busier broker, the idler one, and where bundles of the busier one go."""
+        brokers = self.view.brokers
+        idle = brokers[self.least]
+        return brokers[self.most], idle, idle if self.options.transfer_enabled else None
+
+    def _bound(self) -> bool:
+        """Whether there may be a bundle that must not move."""
+        return self.view.rules is not NO_RULES or bool(self.view.recently_unloaded)
+
+    def _returnable(self) -> TopBundles:
+        """What the idler broker published and may give back; nothing when transfers are off."""
+        return (self.view.top[self.least] or ()) if self.options.transfer_enabled else ()
 
     def _swap(
         self,
@@ -110,21 +154,21 @@ class Pair:
         failed attempt passed are lost to later ones. Ownership and recent unloads of what comes
         back are not looked at, as in Pulsar.
         """
-        if not self.options.transfer_enabled or self.view.top[self.least] is None:
-            return None
         before = self.throughput
+        ceiling = before * SWAP_CEILING
         high = before - marked + gained - throughput
         low = self.view.throughput.item(self.least) + marked - gained + throughput
         back: list[tuple[str, float]] = []
         bound = self.view.rules is not NO_RULES
-        for name, each in returns:
-            if each == 0 or (bound and not self._transferable(name, self.least, self.most)):
+        for bundle in returns:
+            name, each = bundle
+            if not each or (bound and not self._transferable(name, self.least, self.most)):
                 continue
-            if high + each < before and low - each < before:
-                back.append((name, each))
-                high += each
-                low -= each
-                if low <= high and high < before * SWAP_CEILING:
+            fuller, lighter = high + each, low - each
+            if fuller < before and lighter < before:
+                back.append(bundle)
+                high, low = fuller, lighter
+                if low <= high and high < ceiling:
                     return back
         return None
 

@@ -65,7 +65,7 @@ def sum_in_order(values: Floats) -> float:
     ``np.sum`` adds pairwise and rounds elsewhere; Java's loops do not, and a threshold may lie
     between the two.
     """
-    return float(np.add.accumulate(values)[-1]) if len(values) else 0.0
+    return np.add.accumulate(values).item(-1) if len(values) else 0.0
 
 
 def sequential_sum(values: Sequence[float]) -> float:

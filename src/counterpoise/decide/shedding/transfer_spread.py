@@ -47,19 +47,29 @@ def measure(view: LoadStoreView, options: TransferOptions) -> Measured:
     """
     if not view.brokers:
         return Measured(view.load, stop=Stop("NoBrokers", "cluster", 0.0, 1.0))
-    ttl = options.load_data_ttl_s * 1000
-    ages = view.now_ms - view.updated_at
-    made = Measured(view.load if ages.item(ages.argmax()) <= ttl else view.load[ages <= ttl])
-    if view.unloaded_brokers:
-        _cool_down(made, view, options, ages <= ttl)
-    if made.stop is not None:
-        return made
-    if not len(made.loads):
-        age = float(ages.min()) / 1000
-        made.stop = Stop("OutDatedData", "cluster", age, float(options.load_data_ttl_s))
-    elif view.unpublished:
+    made = Measured(view.load)
+    if view.unloaded_brokers or not _all_fresh(view, options):
+        _look_at_ages(made, view, options)
+    if made.stop is None and view.unpublished:
         made.stop = Stop("NoLoadData", view.unpublished[0], float(len(view.unpublished)), 0.0)
     return made
+
+
+def _all_fresh(view: LoadStoreView, options: TransferOptions) -> bool:
+    """Whether no load data is too old. False before 1970, where ages may wrap around as in Java."""
+    oldest = view.updated_at.item(view.updated_at.argmin())
+    return 0 <= view.now_ms <= oldest + options.load_data_ttl_s * 1000
+
+
+def _look_at_ages(made: Measured, view: LoadStoreView, options: TransferOptions) -> None:
+    """Leave out what is too old; stop at a broker that cools down, or if nothing is left."""
+    ages = view.now_ms - view.updated_at
+    fresh = ages <= options.load_data_ttl_s * 1000
+    made.loads = view.load[fresh]
+    _cool_down(made, view, options, fresh)
+    if made.stop is None and not len(made.loads):
+        age = float(ages.min()) / 1000
+        made.stop = Stop("OutDatedData", "cluster", age, float(options.load_data_ttl_s))
 
 
 def _cool_down(made: Measured, view: LoadStoreView, options: TransferOptions, fresh: Masks) -> None:

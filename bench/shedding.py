@@ -8,6 +8,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterable
 from functools import partial
+from itertools import repeat
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -17,7 +18,9 @@ from tests.conformance.jars import AVG_SHEDDER_VERSION, MAIN_VERSION, pulsar_lib
 from bench._shedding_clusters import cluster, load_stores
 from bench.figures import Figure
 from counterpoise.app.java import find_java
+from counterpoise.decide.plan import Decisions, Plan
 from counterpoise.decide.shedding import SHEDDERS
+from counterpoise.load import LoadStoreView
 
 MODULAR = ("OverloadShedder", "ThresholdShedder", "UniformLoadShedder", "AvgShedder")
 SHEDDERS_TIMED = (*MODULAR, "TransferShedder")
@@ -25,6 +28,8 @@ SQUARE = ("OverloadShedder", "ThresholdShedder")
 """Strategies whose Java class goes through all bundles for each broker."""
 BIG = (1000, 100)
 MILLION = (1000, 1000)
+TRANSFER_ROUNDS = 500
+"""As many as Java's TransferShedder has."""
 TIMER = Path(__file__).parent / "java" / "SheddingTime.java"
 
 Size = tuple[int, int]
@@ -58,32 +63,67 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
 def time_ours(size: Size, rounds: int) -> Times:
     """Every strategy on a cluster of this size; the second call of those that wait for one."""
     times: Times = {}
-    views: dict[str, Any] = dict.fromkeys(MODULAR, cluster(*size))
-    views["TransferShedder"] = load_stores(size[0])
-    for name, view in views.items():
-        shedder = SHEDDERS[name]
-        settings: dict[str, Any] = {"AvgShedder": {"low_hits": 2}}.get(name, {})
-        if name == "TransferShedder":
-            settings["hit_count_threshold"] = 0
-        options = shedder.options(**settings)
-        key_size = size if name in MODULAR else (size[0], 10)
+    view = cluster(*size)
+    for name in MODULAR:
+        shedder: Any = SHEDDERS[name]
+        options = shedder.options(low_hits=2) if name == "AvgShedder" else shedder.options()
         memory = shedder.initial_memory()
         for call in (1, 2) if name == "AvgShedder" else (1,):
-            best, made = _best(partial(shedder.plan, view, memory, options, 0), rounds)
-            times[name, key_size, call] = Timed(best * 1000, len(made.decisions))
+            best, made = _best(
+                partial(shedder.plan, view, memory, options, 0, Random(0)) for _ in range(rounds)
+            )
+            times[name, size, call] = Timed(best * 1000, len(made.decisions))
             memory = made.memory
+    return times | time_transfer(size[0], rounds)
+
+
+def time_transfer(brokers: int, rounds: int) -> Times:
+    """TransferShedder, whose plans know what moves and write down why when they are read.
+
+    Beside Java stands a plan with its moves read, which is what Java returns.
+    """
+    shedder: Any = SHEDDERS["TransferShedder"]
+    options = shedder.options(hit_count_threshold=0)
+    memory, rng = shedder.initial_memory(), Random(0)
+
+    def call(read: Callable[[Any], object], view: LoadStoreView) -> Plan[Any]:
+        made: Plan[Any] = shedder.plan(view, memory, options, 0, rng)
+        read(made.decisions)
+        return made
+
+    seen = load_stores(brokers)
+    ways: dict[str, Iterable[Callable[[], Plan[Any]]]] = {
+        "": repeat(partial(call, _moves, seen), TRANSFER_ROUNDS),
+        " on new data": (partial(call, _moves, load_stores(brokers)) for _ in range(rounds)),
+        " unread": repeat(partial(call, len, seen), TRANSFER_ROUNDS),
+        " with all reasons": repeat(partial(call, tuple, seen), TRANSFER_ROUNDS),
+    }
+    times: Times = {}
+    for way, calls in ways.items():
+        best, made = _best(calls)
+        times["TransferShedder" + way, (brokers, 10), 1] = Timed(best * 1000, len(made.decisions))
     return times
 
 
-def _best(plan: Callable[[Random], Any], rounds: int) -> tuple[float, Any]:
-    """Best seconds of one call, and its answer; making the generator is not part of the call."""
+def _moves(decisions: Decisions) -> None:
+    """Read source, bundle and destination of each decision."""
+    for _source, _bundle, _destination in decisions.moves():
+        pass
+
+
+def _best(calls: Iterable[Callable[[], Plan[Any]]]) -> tuple[float, Plan[Any]]:
+    """Best seconds of a call, and its answer.
+
+    Making what it is called with, and dropping the answer before, are not part of it.
+    """
     best, made = float("inf"), None
     gc.collect()
-    for _ in range(rounds):
-        rng = Random(0)
+    for call in calls:
+        made = None
         began = time.perf_counter()
-        made = plan(rng)
+        made = call()
         best = min(best, time.perf_counter() - began)
+    assert made is not None
     return best, made
 
 

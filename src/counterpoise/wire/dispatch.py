@@ -56,7 +56,13 @@ def send_receipts(
             )
         else:
             entry = varint(entry_id)
-        highest = b"\x20" + varint(highest_sequence_id) if highest_sequence_id > 0 else b""
+        if highest_sequence_id <= 0:
+            highest = b""
+        elif LOW_SIZE <= highest_sequence_id < _TWICE:
+            high = SHORT[highest_sequence_id >> LOW_BITS]
+            highest = b"\x20" + CONTINUED[highest_sequence_id & LOW_MASK] + high
+        else:
+            highest = b"\x20" + varint(highest_sequence_id)
         size = id_before + len(entry)
         frames.append(
             b"".join(

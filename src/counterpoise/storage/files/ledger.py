@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from bisect import bisect_right
+from collections.abc import Sequence
 from operator import itemgetter
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from counterpoise.storage.port import CorruptLedgerError
 
 _MARK_EVERY = 64
 _WINDOW = 1 << 20
+_PIECES_MAX = os.sysconf("SC_IOV_MAX")
 _DSYNC = getattr(os, "RWF_DSYNC", 0)
 
 
@@ -59,7 +61,7 @@ class LedgerFile:
 
     # --- writing: one thread at a time --------------------------------------------------
 
-    def write(self, data: bytes) -> int:
+    def write(self, pieces: Sequence[bytes]) -> int:
         """Append records, wait until they are on disk; returns the offset of the first.
 
         Creates the file the first time.
@@ -67,16 +69,20 @@ class LedgerFile:
         if self._descriptor < 0:
             self._open_for_writing()
         start = self.written
-        buffer = memoryview(data)
-        while buffer:
-            done = os.pwritev(self._descriptor, [buffer], self.written, _DSYNC)
-            self.written += done
-            buffer = buffer[done:]
+        for at in range(0, len(pieces), _PIECES_MAX):
+            self._write_all(pieces[at : at + _PIECES_MAX])
         if not _DSYNC:
             os.fsync(self._descriptor)
         if self._open.crowded:
             self.close()
         return start
+
+    def _write_all(self, pieces: Sequence[bytes]) -> None:
+        left: Sequence[bytes | memoryview] = pieces
+        while left:
+            done = os.pwritev(self._descriptor, left, self.written, _DSYNC)
+            self.written += done
+            left = _without(left, done)
 
     def _open_for_writing(self) -> None:
         flags = os.O_WRONLY | os.O_CLOEXEC
@@ -172,6 +178,16 @@ class LedgerFile:
                 raise CorruptLedgerError(f"{self.path}: ends before entry {entry_id}")
             offset += inside
         return at, offset
+
+
+def _without(pieces: Sequence[bytes | memoryview], done: int) -> list[bytes | memoryview]:
+    """The pieces after their first ``done`` bytes."""
+    left: list[bytes | memoryview] = []
+    for piece in pieces:
+        if done < len(piece):
+            left.append(memoryview(piece)[done:] if done else piece)
+        done = max(0, done - len(piece))
+    return left
 
 
 def _window(descriptor: int, offset: int) -> bytes:

@@ -77,9 +77,9 @@ class FileLog(GroupLog[C]):
         return self.file.ledger_id, 0
 
     def _write(self, group: Group[C]) -> None:
-        data = encode(group.entries, group.messages, group.first_entry)
-        group.size = len(data) - HEADER_SIZE * len(group.entries)
-        self._store.committer.submit(_WriteGroup(self, group, data))
+        pieces = encode(group.entries, group.messages, group.first_entry)
+        group.size = sum(map(len, pieces)) - HEADER_SIZE * len(group.entries)
+        self._store.committer.submit(_WriteGroup(self, group, pieces))
 
     def written(self, group: Group[C], offset: int, error: StorageError | None) -> None:
         """A group's job is done (`_WriteGroup` calls this on the loop)."""
@@ -194,19 +194,19 @@ class FileLog(GroupLog[C]):
 class _WriteGroup:
     """One group on its way to the disk."""
 
-    __slots__ = ("_data", "_error", "_file", "_group", "_log", "_offset")
+    __slots__ = ("_error", "_file", "_group", "_log", "_offset", "_pieces")
 
-    def __init__(self, log: FileLog[C], group: Group[C], data: bytes) -> None:
+    def __init__(self, log: FileLog[C], group: Group[C], pieces: list[bytes]) -> None:
         self._log = log
         self._file = log.file
         self._group = group
-        self._data = data
+        self._pieces = pieces
         self._offset = 0
         self._error: StorageError | None = None
 
     def run(self) -> None:
         try:
-            self._offset = self._file.write(self._data)
+            self._offset = self._file.write(self._pieces)
         except FileNotFoundError:
             self._error = self._log.fenced()
         except OSError as error:

@@ -17,6 +17,7 @@ _MAGIC = b"CPLEDGR1"
 _FILE_HEADER = struct.Struct(">8sQ")
 _MASK = 0xFFFFFFFF
 _SPREAD = 0x9E3779B1
+_LARGE = 8 * 1024
 
 HEADER_SIZE = _HEADER.size
 FILE_HEADER_SIZE = _FILE_HEADER.size
@@ -32,14 +33,24 @@ def is_file_header(data: bytes, ledger_id: int) -> bool:
     return data[:FILE_HEADER_SIZE] == file_header(ledger_id)
 
 
-def encode(entries: Sequence[bytes], messages: Sequence[int], first_entry: int) -> bytes:
-    """Records of consecutive entries."""
-    pack, parts = _HEADER.pack, []
+def encode(entries: Sequence[bytes], messages: Sequence[int], first_entry: int) -> list[bytes]:
+    """Records of consecutive entries, in pieces to be written one after the other.
+
+    Small entries are copied together, since a piece costs more than the copy; large ones are not.
+    """
+    pack, pieces = _HEADER.pack, []
+    run: list[bytes] = []
     for entry_id, (entry, count) in enumerate(zip(entries, messages, strict=True), first_entry):
         seed = (entry_id * _SPREAD ^ count) & _MASK
-        parts.append(pack(len(entry), crc32c(entry, seed), count))
-        parts.append(entry)
-    return b"".join(parts)
+        run.append(pack(len(entry), crc32c(entry, seed), count))
+        if len(entry) < _LARGE:
+            run.append(entry)
+        else:
+            pieces += (b"".join(run), entry)
+            run.clear()
+    if run:
+        pieces.append(b"".join(run))
+    return pieces
 
 
 def record_size(data: bytes, at: int) -> int | None:

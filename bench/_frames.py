@@ -13,7 +13,7 @@ import struct
 import time
 import uuid
 from collections.abc import Iterator
-from itertools import accumulate
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from bench._admin import call
@@ -27,8 +27,6 @@ BATCH = 1_000
 """Messages in a batch: the official clients' limit."""
 UNANSWERED_BATCHES, UNANSWERED_MESSAGES = 20, 5_000
 """SENDs under way, as `_client` lets its producers have."""
-WARM_UP = 10
-"""Warm-up rounds of so many SENDs under way."""
 
 _Type = BaseCommand.Type
 _SIZES = struct.Struct(">II")
@@ -41,9 +39,17 @@ def framed(command: BaseCommand, entry: bytes = b"") -> bytes:
     return _SIZES.pack(len(body) + 4 + len(entry), len(body)) + body + entry
 
 
-def sends(first: int, count: int, *, batch: int) -> Iterator[bytes]:
-    """``count`` SEND frames of ``batch`` messages each, with sequence ids from ``first`` on."""
+class Sends(NamedTuple):
+    """SEND frames one after the other, and where each begins (and the last one ends)."""
+
+    data: memoryview
+    at: list[int]
+
+
+def sends(first: int, count: int, *, batch: int) -> Sends:
+    """``count`` SENDs of ``batch`` messages each, with sequence ids from ``first`` on."""
     now = int(time.time() * 1000)
+    data, at = bytearray(), [0]
     for sequence_id in range(first, first + count * batch, batch):
         metadata = MessageMetadata(
             producer_name="frames", sequence_id=sequence_id, publish_time=now
@@ -56,7 +62,9 @@ def sends(first: int, count: int, *, batch: int) -> Iterator[bytes]:
             metadata.highest_sequence_id = sequence_id + batch - 1
             single = SingleMessageMetadata(payload_size=len(PAYLOAD)).SerializeToString()
             payload = (struct.pack(">I", len(single)) + single + PAYLOAD) * batch
-        yield framed(BaseCommand(type=_Type.SEND, send=send), build(metadata, payload))
+        data += framed(BaseCommand(type=_Type.SEND, send=send), build(metadata, payload))
+        at.append(len(data))
+    return Sends(memoryview(data), at)
 
 
 class FrameClient:
@@ -109,7 +117,7 @@ class FrameClient:
                 raise SystemExit("the broker closed the connection")
             self._received += data
 
-    def publish(self, frames: list[bytes], unanswered: int) -> float:
+    def publish(self, sends: Sends, unanswered: int) -> float:
         """Send all, never more than ``unanswered`` ahead of the receipts; seconds until the last.
 
         As a client with a full queue does, it goes on when half of them are answered.
@@ -118,15 +126,14 @@ class FrameClient:
         conn.setblocking(False)
         poll = select.poll()
         poll.register(conn, select.POLLIN | select.POLLOUT)
-        sent = answered = 0
-        ends = [0, *accumulate(map(len, frames))]
-        everything = memoryview(b"".join(frames))
-        waiting = everything[:0]
+        data, at = sends
+        sent, answered, count = 0, 0, len(at) - 1
+        waiting = data[:0]
         began = time.perf_counter()
-        while answered < len(frames):
+        while answered < count:
             if not waiting and sent - answered <= unanswered // 2:
-                upto = min(len(frames), answered + unanswered)
-                waiting, sent = everything[ends[sent] : ends[upto]], upto
+                upto = min(count, answered + unanswered)
+                waiting, sent = data[at[sent] : at[upto]], upto
             poll.modify(conn, select.POLLIN | (select.POLLOUT if waiting else 0))
             for _, ready in poll.poll(30_000) or self._silent(answered, sent):
                 if ready & select.POLLIN:
@@ -171,15 +178,16 @@ def throughput(url: str, admin_url: str, *, batched: bool, messages: int) -> dic
     """Messages a second until the last receipt; the broker's own counter must agree."""
     topic = f"public/default/frames-{uuid.uuid4().hex[:8]}"
     batch, unanswered = (BATCH, UNANSWERED_BATCHES) if batched else (1, UNANSWERED_MESSAGES)
-    warm_up, count = WARM_UP * unanswered, messages // batch
-    frames = list(sends(0, warm_up + count, batch=batch))
+    count = messages // batch
+    rounds = [sends(first, count, batch=batch) for first in (0, messages)]
     client = FrameClient(url, f"persistent://{topic}")
-    client.publish(frames[:warm_up], unanswered)
-    seconds = client.publish(frames[warm_up:], unanswered)
+    # As many again to begin with: Java compiles, both grow their memory.
+    _, seconds = [client.publish(each, unanswered) for each in rounds]
     arrived = call("GET", f"{admin_url}/admin/v2/persistent/{topic}/stats")["msgInCounter"]
     client.close()
-    if arrived != (warm_up + count) * batch:
-        raise SystemExit(f"{(warm_up + count) * batch} messages were sent, {arrived} have arrived")
+    sent = len(rounds) * count * batch
+    if arrived != sent:
+        raise SystemExit(f"{sent} messages were sent, {arrived} have arrived")
     return {"messages_per_second": count * batch / seconds}
 
 

@@ -10,14 +10,15 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import psutil
 from tests.conformance.jars import pulsar_lib
 
+from bench import _pulsar_perf
 from bench._ours import Ours, first_acknowledged, up
 from bench._real_pulsar import RealPulsar, cluster, standalone
 from bench.figures import Figure
@@ -33,6 +34,9 @@ EXTENSIBLE = {
 
 RATE = "messages_per_second"
 
+Server = Ours | RealPulsar
+Servers = dict[str, Server]
+
 
 def run(*, quick: bool, out: Path) -> list[Figure]:
     lib = pulsar_lib()
@@ -44,39 +48,79 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
 
 
 def one_broker(lib: Path | None, folder: Path, *, quick: bool) -> list[Figure]:
-    """One broker each: messages a second, latency, seconds from nothing to acknowledged."""
+    """One broker each: messages a second, latency, seconds from nothing to acknowledged.
+
+    Publishing is measured with three clients. The official one in Python is the limit itself on a
+    small machine, as the row without storage shows; with pulsar-perf, and with frames made
+    beforehand, it is the brokers that are compared.
+    """
     rounds = 1 if quick else 5
     scale = 10 if quick else 1
     many, few = 600_000 // scale, 150_000 // scale
     with contextlib.ExitStack() as stack:
         ours = stack.enter_context(up(folder / "ours", brokers=1))
         start = {"ours": ours.start_seconds + first_acknowledged(ours.service_url)}
-        servers: dict[str, Ours | RealPulsar] = {"ours": ours}
+        servers: Servers = {"ours": ours}
         if lib is not None:
             real = stack.enter_context(standalone(lib, folder / "standalone"))
             start["real"] = real.start_seconds + first_acknowledged(real.service_url)
             servers["real"] = real
-        batched = alternate(servers, rounds, "throughput", "--batched", f"--messages={many}")
-        pair = alternate(
-            servers, rounds, "throughput", "--batched", f"--messages={many}", clients=2
-        )
-        unbatched = alternate(servers, rounds, "throughput", f"--messages={few}")
-        limit = alternate(
+        figures = [
+            *_frames(servers, rounds, 2_000_000 // scale, 300_000 // scale),
+            *_perf(servers, lib, rounds=1 if quick else 3, seconds=3 if quick else 8),
+        ]
+        batched = python(servers, rounds, "throughput", "--batched", f"--messages={many}")
+        unbatched = python(servers, rounds, "throughput", f"--messages={few}")
+        limit = python(
             {"ours": ours}, rounds, "throughput", "--batched", "--unstored", f"--messages={many}"
         )
-        delays = alternate(servers, rounds, "latency", "--rate=1000", f"--seconds={5 / scale}")
-    figures = [
-        beside("publish, batched", "msg/s", batched, RATE, at_least=1.5),
-        beside("publish, batched, two clients at once", "msg/s", pair, RATE, at_least=1.5),
-        beside("the client's own limit, batched: nothing is stored", "msg/s", limit, RATE),
-        beside("publish, unbatched", "msg/s", unbatched, RATE, at_least=1.5),
+        delays = python(servers, rounds, "latency", "--rate=1000", f"--seconds={5 / scale}")
+    started = {k: [{"s": v}] for k, v in start.items()}
+    return [
+        *figures,
+        beside("one Python client, batched", "msg/s", batched, RATE, at_least=1.5),
+        beside("that client's own limit: nothing is stored", "msg/s", limit, RATE),
+        beside("one Python client, unbatched", "msg/s", unbatched, RATE, at_least=1.5),
         beside(f"server CPU for {many:,} messages, batched", "s", batched, "cpu_s"),
         beside(f"server CPU for {few:,} messages, unbatched", "s", unbatched, "cpu_s"),
         beside("end to end p50 at 1,000/s", "ms", delays, "p50_ms"),
         beside("end to end p99 at 1,000/s", "ms", delays, "p99_ms"),
+        beside("one broker: start to first acknowledged message", "s", started, "s"),
     ]
-    started = {k: [{"s": v}] for k, v in start.items()}
-    return [*figures, beside("one broker: start to first acknowledged message", "s", started, "s")]
+
+
+def _frames(servers: Servers, rounds: int, many: int, few: int) -> list[Figure]:
+    """The brokers alone: a client that costs next to nothing."""
+    figures = []
+    for name, options in (
+        ("batches of 1,000", ("--batched", f"--messages={many}")),
+        ("unbatched", (f"--messages={few}",)),
+    ):
+        results = alternate(servers, rounds, client("bench._frames", *options))
+        figures.append(beside(f"frames, {name}", "msg/s", results, RATE, at_least=1.5))
+    return figures
+
+
+def _perf(servers: Servers, lib: Path | None, rounds: int, seconds: int) -> list[Figure]:
+    """Pulsar's own load generator, where it is among the jars."""
+    if lib is None or not _pulsar_perf.available(lib):
+        return []
+    produce = partial(_pulsar_perf.produce, lib, seconds=seconds)
+    return [
+        beside(
+            f"pulsar-perf, {'batched' if batched else 'unbatched'}",
+            "msg/s",
+            alternate(servers, rounds, partial(produce, batched=batched)),
+            RATE,
+            at_least=1.5,
+        )
+        for batched in (True, False)
+    ]
+
+
+def python(servers: Servers, rounds: int, *arguments: str) -> dict[str, list[Any]]:
+    """The official Python client, in a process of its own."""
+    return alternate(servers, rounds, client("bench._client", *arguments))
 
 
 def unload_gaps(lib: Path | None, folder: Path, rounds: int) -> list[Figure]:
@@ -102,27 +146,30 @@ def unload_gaps(lib: Path | None, folder: Path, rounds: int) -> list[Figure]:
 
 
 def alternate(
-    servers: Mapping[str, Ours | RealPulsar], rounds: int, *arguments: str, clients: int = 1
+    servers: Servers, rounds: int, measure: Callable[[Server], dict[str, Any]]
 ) -> dict[str, list[Any]]:
-    """Run the client against each in turn, ``rounds`` times after one round that is not counted.
+    """Measure each in turn, ``rounds`` times after one round that is not counted.
 
-    Beside what the client measures: ``cpu_s``, the processor time that the server's processes took.
-    Several clients run at once, and what they measure is added up.
+    Beside what is measured: ``cpu_s``, the processor time that the server's processes took.
     """
     results: dict[str, list[Any]] = {name: [] for name in servers}
     for number in range(rounds + 1):
         for name, server in servers.items():
-            urls = ("--url", server.service_url, "--admin-url", server.admin_url)
             before = cpu_seconds(server.pid)
-            with ThreadPoolExecutor(clients) as pool:
-                running = [
-                    pool.submit(child, "bench._client", *arguments, *urls) for _ in range(clients)
-                ]
-                parts = [each.result() for each in running]
-            result = {key: sum(part[key] for part in parts) for key in parts[0]}
+            result = measure(server)
             if number:
                 results[name].append({**result, "cpu_s": cpu_seconds(server.pid) - before})
     return results
+
+
+def client(module: str, *arguments: str) -> Callable[[Server], dict[str, Any]]:
+    """A measurement that one of the clients of this folder makes, in a process of its own."""
+
+    def measure(server: Server) -> dict[str, Any]:
+        urls = ("--url", server.service_url, "--admin-url", server.admin_url)
+        return child(module, *arguments, *urls)
+
+    return measure
 
 
 def cpu_seconds(pid: int) -> float:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from counterpoise.storage.files import state
+from counterpoise.storage.files import ledger, state
 from counterpoise.storage.files.ledger import LedgerFile
 from counterpoise.storage.files.record import FILE_HEADER_SIZE, encode, file_header
 from counterpoise.storage.files.recovery import take_over
@@ -128,6 +128,30 @@ def test_a_disk_that_takes_less_than_it_is_given(
     assert file.write(encode(entries[:3], counts[:3], 0)) == FILE_HEADER_SIZE
     file.write(encode(entries[3:], counts[3:], 3))
     assert file.read(0, len(entries), 1 << 30)[0] == entries
+
+
+@pytest.mark.parametrize(
+    "entries", [[b"small"], [b"x" * 300_000] * 4, [b"x" * 9_000] * 600], ids=["one", "MBs", "many"]
+)
+def test_a_write_returns_when_all_of_it_is_synced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entries: list[bytes]
+) -> None:
+    unsynced = 0
+    pwritev = os.pwritev
+
+    def write(descriptor: int, pieces: list[bytes], offset: int, flags: int = 0) -> int:
+        nonlocal unsynced
+        unsynced += not flags & os.RWF_DSYNC
+        return pwritev(descriptor, pieces, offset, flags)
+
+    def sync(descriptor: int) -> None:
+        nonlocal unsynced
+        unsynced = 0
+
+    monkeypatch.setattr(os, "pwritev", write)
+    monkeypatch.setattr(ledger, "_sync", sync)
+    LedgerFile(tmp_path / "x.ledger", 7).write(encode(entries, [1] * len(entries), 0))
+    assert unsynced == 0
 
 
 async def crashed(root: Path, entries: list[bytes]) -> Path:

@@ -38,7 +38,8 @@ def encode(entries: Sequence[bytes], messages: Sequence[int], first_entry: int) 
 
     Small entries are copied together, since a piece costs more than the copy; large ones are not.
     """
-    pack, pieces = _HEADER.pack, []
+    pack = _HEADER.pack
+    pieces: list[bytes] = []
     run: list[bytes] = []
     for entry_id, (entry, count) in enumerate(zip(entries, messages, strict=True), first_entry):
         seed = (entry_id * _SPREAD ^ count) & _MASK

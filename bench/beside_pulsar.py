@@ -6,6 +6,7 @@ compared. Without Pulsar's jars (no Maven) only our figures are printed.
 
 import contextlib
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -155,6 +156,8 @@ def alternate(
     results: dict[str, list[Any]] = {name: [] for name in servers}
     for number in range(rounds + 1):
         for name, server in servers.items():
+            # What one server left to be written must not slow the other's disk.
+            os.sync()
             before = cpu_seconds(server.pid)
             result = measure(server)
             if number:

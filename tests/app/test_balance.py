@@ -8,6 +8,7 @@ import pytest
 from counterpoise.app.main import main
 from counterpoise.app.strategies import strategy_from
 from counterpoise.app.verbs.balance import seconds
+from counterpoise.decide.placement import PLACEMENTS
 from counterpoise.names.properties import Properties
 
 
@@ -53,6 +54,11 @@ def test_the_strategy_is_the_one_that_broker_conf_names() -> None:
     assert strategy_from(conf).shedder.name == "OverloadShedder"
     assert strategy_from(conf, shedder="UniformLoadShedder").shedder.name == "UniformLoadShedder"
     assert strategy_from(Properties()).shedder.name == "ThresholdShedder"
+
+
+@pytest.mark.parametrize("name", ["LeastUsage", *PLACEMENTS])
+def test_placement_is_ours_or_one_of_pulsars(name: str) -> None:
+    assert strategy_from(Properties(), placement=name).placement.name == name
 
 
 def test_settings_reach_the_strategy_and_options_win_over_minutes() -> None:

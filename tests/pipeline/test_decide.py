@@ -1,8 +1,11 @@
 """A round of decisions: when it is due, what it may choose, and that it can be repeated."""
 
+import json
 from dataclasses import replace
 
-from counterpoise.decide.placement import LeastLongTermMessageRate
+import pytest
+
+from counterpoise.decide.placement import PLACEMENTS, LeastLongTermMessageRate
 from counterpoise.decide.shedding import find_shedder
 from counterpoise.load.view import ClusterView
 from counterpoise.names.options import from_conf
@@ -165,7 +168,18 @@ def test_the_memory_of_the_shedder_goes_through_json_and_forgets_who_left() -> N
     first = decide(seen(UNEVEN), RoundMemory(), strategy())
     memory = RoundMemory.from_json(first.memory.to_json())
     second = decide(seen(UNEVEN, {"b1:80": HOT, "b2:80": {}}), memory, strategy())
-    assert set(second.memory.shedder["usage"]) == {"b1:80", "b2:80"}
+    assert set(second.memory.shedder["memory"]["usage"]) == {"b1:80", "b2:80"}
+
+
+@pytest.mark.parametrize("former", PLACEMENTS)
+@pytest.mark.parametrize("name", PLACEMENTS)
+def test_a_history_goes_on_under_another_strategy(former: str, name: str) -> None:
+    before = replace(strategy(), placement=PLACEMENTS[former])
+    memory = RoundMemory.from_json(
+        json.loads(json.dumps(decide(seen(UNEVEN), RoundMemory(), before).memory.to_json()))
+    )
+    after = replace(strategy("AvgShedder"), placement=PLACEMENTS[name])
+    assert decide(seen(UNEVEN), memory, after).memory.shedder["strategy"] == "AvgShedder"
 
 
 def test_a_round_is_due_when_the_interval_is_over_and_the_last_moves_can_be_seen() -> None:

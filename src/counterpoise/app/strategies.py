@@ -7,6 +7,7 @@ from typing import Any
 
 from counterpoise.app.conf import settings_from
 from counterpoise.app.errors import UserError
+from counterpoise.decide.placement import PLACEMENTS, placement_strategy
 from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.decide.placement.strategy import PlacementStrategy
 from counterpoise.decide.shedding import find_shedder
@@ -51,7 +52,11 @@ def strategy_from(
 def _placement(name: str) -> PlacementStrategy[Any]:
     if name == LeastUsage.name:
         return LeastUsage()
-    raise UserError(f"--placement {name}: there is {LeastUsage.name}")
+    try:
+        return placement_strategy(name)
+    except KeyError:
+        known = ", ".join((LeastUsage.name, *PLACEMENTS))
+        raise UserError(f"--placement {name}: there are {known}") from None
 
 
 def _milliseconds(seconds: float | None) -> int | None:

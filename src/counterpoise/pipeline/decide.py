@@ -54,12 +54,7 @@ def decide(state: FoldState, memory: RoundMemory, strategy: Strategy) -> Round:
     recent = {b: at for b, at in memory.recently_unloaded.items() if at >= oldest}
     view = cluster_view(state, now_ms, recent)
     shedder, rng = strategy.shedder, Random(now_ms)
-    remembered = (
-        shedder.initial_memory()
-        if memory.shedder is None
-        else shedder.memory_from_json(memory.shedder)
-    )
-    remembered = shedder.forget(remembered, view.brokers)
+    remembered = shedder.forget(_recalled(shedder, memory.shedder), view.brokers)
     rejections: list[Rejection] = []
     decisions: Sequence[Decision] = ()
     if len(view.brokers) > 1:
@@ -78,7 +73,9 @@ def decide(state: FoldState, memory: RoundMemory, strategy: Strategy) -> Round:
         bundles=len(view.bundles),
         moves=moves,
         rejections=(*rejections, *refused),
-        memory=RoundMemory(remembered.to_json(), placement, recent, now_ms, memory.settled_at_ms),
+        memory=RoundMemory(
+            _kept(shedder, remembered.to_json()), placement, recent, now_ms, memory.settled_at_ms
+        ),
     )
 
 
@@ -114,12 +111,7 @@ def _place(
 ) -> tuple[tuple[Move, ...], Any, list[Rejection]]:
     """Give each decision a destination, entering each move before the next is placed."""
     placement, now_ms = strategy.placement, view.now_ms
-    remembered = (
-        placement.initial_memory()
-        if memory.placement is None
-        else placement.memory_from_json(memory.placement)
-    )
-    remembered = placement.forget(remembered, view.brokers)
+    remembered = placement.forget(_recalled(placement, memory.placement), view.brokers)
     projection = Projection(view)
     moves: list[Move] = []
     refused: list[Rejection] = []
@@ -142,4 +134,16 @@ def _place(
             decision, reason = asked._replace(destination=placed.broker), placed.reason
         moves.append(Move(move_id(now_ms, decision.bundle), now_ms, decision, reason))
         projection = projection.after(decision)
-    return tuple(moves), placement.memory_to_json(remembered), refused
+    return tuple(moves), _kept(placement, placement.memory_to_json(remembered)), refused
+
+
+def _kept(strategy: Shedder[Any, Any, Any] | PlacementStrategy[Any], memory: Any) -> Any:
+    """A strategy's memory as JSON, with its name: another one could make nothing of it."""
+    return {"strategy": strategy.name, "memory": memory}
+
+
+def _recalled(strategy: Shedder[Any, Any, Any] | PlacementStrategy[Any], kept: Any) -> Any:
+    """What a strategy remembers of the last round; a new strategy begins with nothing."""
+    if kept is None or kept.get("strategy") != strategy.name:
+        return strategy.initial_memory()
+    return strategy.memory_from_json(kept["memory"])

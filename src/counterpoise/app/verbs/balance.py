@@ -50,7 +50,13 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
         metavar="URL",
         help="admin address of any broker; several, separated by commas, are tried in turn",
     )
-    parser.add_argument("--history", required=True, type=Path, metavar="DIR")
+    parser.add_argument(
+        "--history",
+        required=True,
+        type=Path,
+        metavar="DIR",
+        help="where what was seen, decided and done is kept, and resumed from; made if need be",
+    )
     parser.add_argument(
         "--strategy",
         metavar="NAME",
@@ -60,7 +66,7 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
         "--placement",
         default="LeastUsage",
         metavar="NAME",
-        help="where bundles go (default: LeastUsage, one of our own)",
+        help="where bundles go: LeastUsage (the default, one of our own) or one of Pulsar's",
     )
     add_conf_arguments(parser)
     parser.add_argument("--master", default="local[*]", metavar="URL", help="Spark's master")

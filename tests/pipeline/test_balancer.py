@@ -15,7 +15,7 @@ from counterpoise.pipeline.history import History, ShortHistory
 from counterpoise.pipeline.moves import Outcome, Round, Status
 from counterpoise.pipeline.tables import HistoryTables, read_table
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name
-from tests.pipeline.story import START, poll
+from tests.pipeline.story import START, Loads, poll
 from tests.pipeline.test_decide import strategy
 
 DO_IT = ExecutorOptions(execute=True, verify_within_s=0.3)
@@ -37,12 +37,19 @@ async def uneven(cluster: FakeCluster) -> FakeCluster:
     return cluster
 
 
-def seen(cluster: FakeCluster, number: int = 0) -> FoldState:
-    loads = {
+def loads(cluster: FakeCluster) -> dict[str, Loads | None]:
+    return {
         broker.name: {b: s.msg_throughput_in for b, s in broker.report().last_stats.items()}
         for broker in cluster.brokers
     }
-    return fold(FoldState.empty(), Batch.of(poll(number, loads)))
+
+
+def seen_as(reported: dict[str, Loads | None], number: int) -> FoldState:
+    return fold(FoldState.empty(), Batch.of(poll(number, reported)))
+
+
+def seen(cluster: FakeCluster, number: int = 0) -> FoldState:
+    return seen_as(loads(cluster), number)
 
 
 class Told(list[str]):
@@ -246,6 +253,32 @@ async def test_no_round_is_made_on_polls_from_before_the_last_moves_ended(
     await balancer(http, history, clock=clock, by=every_poll).step(seen(uneven))
     assert await balancer(http, history, clock=clock, by=every_poll).step(seen(uneven, 1)) is None
     assert await balancer(http, history, clock=clock, by=every_poll).step(seen(uneven, 2))
+
+
+async def test_no_round_is_made_on_reports_that_repeat_what_they_said_before_the_moves(
+    uneven: FakeCluster, http: aiohttp.ClientSession, history: History
+) -> None:
+    """Apache Pulsar's brokers do so for a minute; they are waited for, though not for ever."""
+    every_poll = balancer(http, history, by=strategy(interval_ms=1, stats_s=30))
+    before, polls_a_minute = loads(uneven), 12
+    made = await every_poll.step(seen(uneven))
+    assert made is not None
+    assert made.moves
+    after = loads(uneven)
+    one_is_late = {**after, made.moves[0].destination or "": {}}
+    for repeated in (before, one_is_late):
+        assert await every_poll.step(seen_as(repeated, 1)) is None
+        assert await every_poll.step(seen_as(repeated, polls_a_minute)) is None
+    assert await every_poll.step(seen_as(after, polls_a_minute))
+
+
+async def test_a_broker_that_reports_the_same_for_long_is_taken_at_its_word(
+    uneven: FakeCluster, http: aiohttp.ClientSession, history: History
+) -> None:
+    every_poll = balancer(http, history, by=strategy(interval_ms=1, stats_s=30))
+    before, polls_a_minute = loads(uneven), 12
+    assert await every_poll.step(seen(uneven))
+    assert await every_poll.step(seen_as(before, polls_a_minute + 1))
 
 
 async def test_the_tables_say_who_what_when_and_why(

@@ -4,14 +4,14 @@ Decide, keep the decisions, carry them out, keep each outcome, keep the memory: 
 each step checks what is kept already, so that a step that was cut off anywhere can be repeated.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from counterpoise.pipeline.decide import Strategy, decide, is_due, newest_poll
+from counterpoise.pipeline.decide import Strategy, decide, is_due, newest_poll, traffic
 from counterpoise.pipeline.executor import Executor
 from counterpoise.pipeline.fold import FoldState
 from counterpoise.pipeline.history import History
-from counterpoise.pipeline.moves import Outcome, Round
+from counterpoise.pipeline.moves import Outcome, Round, Status
 
 
 class Balancer:
@@ -59,7 +59,13 @@ class Balancer:
             default=memory.settled_at_ms,
         )
         self._history.record_memory(
-            poll_id, replace(made.memory, recently_unloaded=unloaded, settled_at_ms=settled)
+            poll_id,
+            replace(
+                made.memory,
+                recently_unloaded=unloaded,
+                settled_at_ms=settled,
+                traffic_before=_before(outcomes, traffic(state)),
+            ),
         )
         return made
 
@@ -87,6 +93,13 @@ class Balancer:
             reasons = "; ".join(rejection.sentence for rejection in made.rejections[:3])
             more = f" (and {len(made.rejections) - 3} more)" if len(made.rejections) > 3 else ""
             self._tell(f"nothing to move, imbalance {made.imbalance:.2f}: {reasons}{more}")
+
+
+def _before(outcomes: Iterable[Outcome], seen: Mapping[str, float]) -> dict[str, float]:
+    """What the brokers reported between which something moved."""
+    moved = [one for one in outcomes if one.status is Status.MOVED]
+    took_part = {broker for one in moved for broker in (one.source, one.destination)}
+    return {broker: seen[broker] for broker in sorted(took_part & seen.keys())}
 
 
 def told(outcome: Outcome) -> str:

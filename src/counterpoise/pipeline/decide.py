@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+import numpy as np
+
 from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.decide.placement.strategy import PlacementStrategy
 from counterpoise.decide.plan import Decision, Rejection
@@ -14,6 +16,7 @@ from counterpoise.pipeline.destination import LeastUsage, Projection
 from counterpoise.pipeline.fold import FoldState
 from counterpoise.pipeline.moves import Move, Round, RoundMemory, move_id
 from counterpoise.pipeline.options import BalanceOptions
+from counterpoise.pipeline.rows import RATES
 from counterpoise.pipeline.view import cluster_view
 
 
@@ -40,11 +43,30 @@ def is_due(state: FoldState, memory: RoundMemory, options: BalanceOptions) -> bo
     poll_id = newest_poll(state)
     if memory.settled_at_ms and poll_id < memory.settled_at_ms + options.settle_ms:
         return False
+    if _repeated(state, memory) and poll_id < memory.settled_at_ms + options.measured_anew_ms:
+        return False
     waited = poll_id - memory.decided_at_ms
     return (
         options.enabled and options.shedding_enabled and poll_id > 0 and waited > 0
         and (memory.decided_at_ms == 0 or waited >= options.decide_every_ms)
     )  # fmt: skip
+
+
+def traffic(state: FoldState) -> dict[str, float]:
+    """Messages/s and bytes/s that each broker reports, all added up: tells measurements apart."""
+    brokers = state.brokers
+    figures = np.sum([brokers[name] for name in RATES], axis=0)
+    return dict(zip(brokers["broker"].tolist(), figures.tolist(), strict=True))
+
+
+def _repeated(state: FoldState, memory: RoundMemory) -> bool:
+    """Whether a broker that gave or got a bundle still reports what it did before.
+
+    Pulsar's brokers measure rates once a minute and answer with the old ones until then. To decide
+    on those again would move the same load twice.
+    """
+    now = traffic(state)
+    return any(now.get(broker) == before for broker, before in memory.traffic_before.items())
 
 
 def decide(state: FoldState, memory: RoundMemory, strategy: Strategy) -> Round:

@@ -104,6 +104,8 @@ class RoundMemory:
     decided_at_ms: int = 0
     settled_at_ms: int = 0
     """When the last move ended: polls before that show the cluster as it was."""
+    traffic_before: Mapping[str, float] = field(default_factory=dict)
+    """What each broker that took part in the last moves reported before them (see `is_due`)."""
 
     def to_json(self) -> dict[str, Any]:
         """The memory as a JSON object."""
@@ -113,6 +115,7 @@ class RoundMemory:
             "recentlyUnloaded": dict(self.recently_unloaded),
             "decidedAt": self.decided_at_ms,
             "settledAt": self.settled_at_ms,
+            "trafficBefore": dict(self.traffic_before),
         }
 
     @staticmethod
@@ -124,6 +127,7 @@ class RoundMemory:
             value["recentlyUnloaded"],
             value["decidedAt"],
             value["settledAt"],
+            value.get("trafficBefore", {}),
         )
 
 

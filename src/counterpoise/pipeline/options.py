@@ -44,6 +44,14 @@ class BalanceOptions:
         dynamic=True,
         why="how often brokers measure; what was measured before the last moves is not acted on",
     )
+    stats_s: int = option(
+        60,
+        conf="statsUpdateFrequencyInSecs",
+        unit="s",
+        low=1,
+        why="how often Apache Pulsar's brokers measure rates; until then reports repeat old ones, "
+        "and after a move they are waited for, twice as long at most",
+    )
     interval_ms: int | None = None
     """Overrides `interval_minutes`, for clusters that live for minutes only."""
     grace_ms: int | None = None
@@ -58,6 +66,11 @@ class BalanceOptions:
     def settle_ms(self) -> int:
         """Milliseconds after a move until every report was measured wholly after it."""
         return 2 * self.report_interval_ms
+
+    @property
+    def measured_anew_ms(self) -> int:
+        """Milliseconds after a move for which an unchanged report counts as an old one."""
+        return 2000 * self.stats_s
 
     @property
     def leave_alone_ms(self) -> int:

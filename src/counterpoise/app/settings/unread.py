@@ -139,7 +139,6 @@ BALANCING: tuple[Option, ...] = (
         "whether each bundle has metrics of its own",
         dynamic=True,
     ),
-    _known("statsUpdateFrequencyInSecs", 60, "how often rates are measured anew", unit="s", low=1),
     _known("statsUpdateInitialDelayInSecs", 60, "when rates are first measured", unit="s", low=0),
     _known(
         "zooKeeperSessionTimeoutMillis",

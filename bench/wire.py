@@ -64,19 +64,23 @@ def _beside(name: str, ours: float, general: float) -> Figure:
     return Figure(name, ours, "ns", "protobuf", general, bar, ours <= general / 2)
 
 
+def _sends(entry: bytes, **counts: int) -> bytes:
+    sends = [{"producer_id": 0, "sequence_id": 100_000 + i, **counts} for i in range(RUN)]
+    return b"".join(_framed(BaseCommand(type=BaseCommand.Type.SEND, send=s), entry) for s in sends)
+
+
+def _read(name: str, server: ServerProtocol, sends: bytes, rounds: int) -> Figure:
+    fast = _nanoseconds(lambda: server.receive(sends), rounds)
+    with mock.patch.object(protocol, "take_sends", lambda _data, begin, *_: begin):
+        general = _nanoseconds(lambda: server.receive(sends), rounds)
+    return _beside(name, fast, general)
+
+
 def run(*, quick: bool, out: Path) -> list[Figure]:
     """Measure; ``out`` is not needed."""
     rounds = 20 if quick else 100
     entry = build(MessageMetadata(producer_name="p", sequence_id=1, publish_time=1), b"x" * 100)
-    sends = b"".join(
-        _framed(
-            BaseCommand(
-                type=BaseCommand.Type.SEND, send={"producer_id": 0, "sequence_id": 100_000 + i}
-            ),
-            entry,
-        )
-        for i in range(RUN)
-    )
+    single, batch = _sends(entry), _sends(entry, num_messages=10, highest_sequence_id=200_000)
     ids = [{"ledger_id": 77, "entry_id": 100_000 + i} for i in range(RUN)]
     acks = _framed(
         BaseCommand(
@@ -87,11 +91,9 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
     server = _publishing()
     published = [(None, 100_000 + i, 0) for i in range(RUN)]
     deliveries = [(77, 100_000 + i, 0, entry, ()) for i in range(RUN)]
-    fast = _nanoseconds(lambda: server.receive(sends), rounds)
-    with mock.patch.object(protocol, "take_sends", lambda _data, begin, *_: begin):
-        general = _nanoseconds(lambda: server.receive(sends), rounds)
     return [
-        _beside("a SEND of 100 bytes, read and verified", fast, general),
+        _read("a SEND of 100 bytes, read and verified", server, single, rounds),
+        _read("a SEND of a batch, read and verified", server, batch, rounds),
         _beside(
             "a SEND_RECEIPT, written",
             _nanoseconds(lambda: dispatch.send_receipts(3, 77, 100_000, published), rounds),

@@ -1,53 +1,90 @@
 """Placement against the number of brokers: ours beside Pulsar's own classes, one call each.
 
 Every placement looks at every candidate, so its time decides how fast a restarted cluster's bundles
-find their brokers. A view keeps what follows from it alone, so the first call on a new view is
-timed apart; Java's figure is the same beside both, and holds the way into the JVM (about 3 us).
+find their brokers. Each side starts from its own form of the load data in memory, tables by name
+included. A view keeps what follows from it alone, so the first call on a new view is timed apart:
+once about all brokers, as the view lists them (the usual question), once about nine in ten of them
+in any order. Java's figure holds the way into the JVM (1 to 3 us).
 """
 
 import time
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import Any
 
-from tests.conformance.jars import pulsar_lib
+from tests.conformance.jars import AVG_SHEDDER_VERSION, MAIN_VERSION, pulsar_lib
 from tests.conformance.worker import Judge
 
 from bench.figures import Figure
-from counterpoise.decide.placement import PLACEMENTS, PlacementOptions
+from counterpoise.decide.placement import PLACEMENTS, PlacementOptions, place_by_store_usage
 from counterpoise.load.view import ClusterView
 
-STRATEGIES = (
-    "LeastLongTermMessageRate",
-    "LeastResourceUsageWithWeight",
-    "RoundRobinBrokerSelector",
-)
+MODULAR = {
+    "LeastLongTermMessageRate": MAIN_VERSION,
+    "LeastResourceUsageWithWeight": MAIN_VERSION,
+    "RoundRobinBrokerSelector": MAIN_VERSION,
+    "AvgShedder": AVG_SHEDDER_VERSION,
+}
+"""The modular manager's strategies, and which of Pulsar's versions has the class each is held to.
+
+AvgShedder is timed on a bundle that it has placed before: its memory outlives a view.
+"""
+EXTENSIBLE = "extensible LeastResourceUsageWithWeight"
 SIZES = (10, 100, 1000)
 BUNDLE = "t/ns/0x00000000_0xffffffff"
-ROUNDS = 200
+ROUNDS = 2000
+
+
+@dataclass(frozen=True)
+class Question:
+    """Load data and candidates; ``new_view`` asks it of a view that was never asked before."""
+
+    strategy: str
+    line: dict[str, Any]
+    candidates: tuple[str, ...]
+    what: str
+    new_view: bool = False
 
 
 def run(*, quick: bool, out: Path) -> list[Figure]:
     del out
-    sizes = SIZES[:1] if quick else SIZES
-    lines = {size: load_data(size) for size in sizes}
-    theirs = time_java(lines)
-    figures = []
-    for name in STRATEGIES:
-        for size, line in lines.items():
-            java = theirs.get((name, size))
-            for which, new_view in (("", False), (", new view", True)):
-                figures.append(
-                    Figure(
-                        f"{name}, {size:,} brokers{which}",
-                        time_ours(name, line, new_view=new_view) * 1e6,
-                        "us",
-                        anchor="Pulsar" if java is not None else "",
-                        anchor_value=None if java is None else java * 1e6,
-                    )
-                )
-    return figures
+    asked = [each for size in (SIZES[:1] if quick else SIZES) for each in questions(size)]
+    asked.sort(key=lambda each: [*MODULAR, EXTENSIBLE].index(each.strategy))
+    theirs = time_java(asked)
+    return [
+        Figure(
+            f"{each.strategy}, {each.what}",
+            time_ours(each) * 1e6,
+            "us",
+            anchor="Pulsar" if java is not None else "",
+            anchor_value=None if java is None else java * 1e6,
+        )
+        for each, java in zip(asked, theirs, strict=True)
+    ]
+
+
+def questions(size: int) -> list[Question]:
+    """What is asked of every strategy about this many brokers."""
+    line, store = load_data(size), store_data(size)
+    everybody = tuple(sorted(line["brokerData"]))
+    most = tuple(Random(2).sample(everybody, size * 9 // 10))
+    what = f"{size:,} brokers"
+    modular = [
+        Question(name, line, candidates, f"{what}{which}", new_view)
+        for name in MODULAR
+        for candidates, which, new_view in (
+            (everybody, "", False),
+            (everybody, ", new view", True),
+            (most, ", new view, nine in ten", True),
+        )
+    ]
+    return [
+        *modular,
+        Question(EXTENSIBLE, store, everybody, what),
+        Question(EXTENSIBLE, store, most, f"{what}, nine in ten"),
+    ]
 
 
 def load_data(brokers: int) -> dict[str, Any]:
@@ -80,38 +117,85 @@ def _broker(rng: Random) -> dict[str, Any]:
     return {"localData": report, "timeAverageData": averages, "preallocatedBundleData": {}}
 
 
-def time_ours(name: str, line: dict[str, Any], *, new_view: bool) -> float:
-    """Best seconds of a call on a view in memory: one asked before, or one never asked."""
-    view = ClusterView.from_load_data(line)
-    strategy = PLACEMENTS[name]
-    candidates = tuple(line["brokerData"])
-    memory, options, rng = strategy.initial_memory(), PlacementOptions(), Random(0)
-    best = float("inf")
-    for _ in range(ROUNDS):
-        view = replace(view) if new_view else view
+def store_data(brokers: int) -> dict[str, Any]:
+    """What this many brokers publish under the extensible manager, as far as placement reads it."""
+    rng = Random(1)
+    return {
+        "brokers": {
+            f"broker-{i}:8080": {"brokerLoadData": {"weightedMaxEMA": rng.uniform(0.05, 0.8)}}
+            for i in range(brokers)
+        }
+    }
+
+
+def time_ours(asked: Question) -> float:
+    """Best seconds of a call on what is in memory."""
+    return time_store(asked) if asked.strategy == EXTENSIBLE else time_view(asked)
+
+
+def time_store(asked: Question) -> float:
+    """Best seconds over the table of published usage."""
+    usage = {
+        name: records["brokerLoadData"]["weightedMaxEMA"]
+        for name, records in asked.line["brokers"].items()
+    }
+    options, rng = PlacementOptions(), Random(0)
+
+    def place() -> float:
         started = time.perf_counter()
-        placed = strategy.place(BUNDLE, candidates, view, memory, options, rng)
-        best = min(best, time.perf_counter() - started)
+        place_by_store_usage(asked.candidates, usage, options, rng)
+        return time.perf_counter() - started
+
+    return _best(place)
+
+
+def time_view(asked: Question) -> float:
+    """Best seconds on a view: one asked before, or one never asked."""
+    view = ClusterView.from_load_data(asked.line)
+    strategy = PLACEMENTS[asked.strategy]
+    memory, options, rng = strategy.initial_memory(), PlacementOptions(), Random(0)
+
+    def place() -> float:
+        nonlocal view, memory
+        view = replace(view) if asked.new_view else view
+        started = time.perf_counter()
+        placed = strategy.place(BUNDLE, asked.candidates, view, memory, options, rng)
+        seconds = time.perf_counter() - started
         memory = placed.memory
-    return best
+        return seconds
+
+    return _best(place)
 
 
-def time_java(lines: dict[int, dict[str, Any]]) -> dict[tuple[str, int], float]:
-    """Best seconds of a call of Pulsar's classes; empty without their jars."""
-    lib = pulsar_lib()
+def _best(timed: Callable[[], float]) -> float:
+    return min(timed() for _ in range(ROUNDS))
+
+
+def time_java(asked: list[Question]) -> list[float | None]:
+    """Best seconds of a call of Pulsar's classes on each; None without their jars."""
+    versions = [MODULAR.get(each.strategy, MAIN_VERSION) for each in asked]
+    theirs: dict[int, float] = {}
+    for version in sorted(set(versions)):
+        places = [i for i, each in enumerate(versions) if each == version]
+        theirs |= zip(places, _time_version(version, [asked[i] for i in places]), strict=False)
+    return [theirs.get(i) for i in range(len(asked))]
+
+
+def _time_version(version: str, asked: list[Question]) -> list[float]:
+    lib = pulsar_lib(version)
     if lib is None:
-        return {}
-    keys = [(name, size) for name in STRATEGIES for size in lines]
+        return []
     with Judge(lib) as judge:
         answers = judge.ask(
             [
                 {
                     "op": "placement-time",
-                    "strategy": name,
-                    "loadData": lines[size],
-                    "rounds": 10 * ROUNDS,
+                    "strategy": each.strategy,
+                    "loadData": each.line,
+                    "candidates": each.candidates,
+                    "rounds": ROUNDS,
                 }
-                for name, size in keys
+                for each in asked
             ]
         )
-    return {key: answer["seconds"] for key, answer in zip(keys, answers, strict=True)}
+    return [float(answer["seconds"]) for answer in answers]

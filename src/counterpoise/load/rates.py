@@ -49,6 +49,15 @@ class Rates:
         with np.errstate(all="ignore"):
             return self.throughput_in[rows] + self.throughput_out[rows]
 
+    def entry(self, row: int) -> tuple[float, float, float, float]:
+        """One entry's rates, then its throughputs, in and out."""
+        return (
+            self.rate_in.item(row),
+            self.rate_out.item(row),
+            self.throughput_in.item(row),
+            self.throughput_out.item(row),
+        )
+
     def take(self, rows: Indices) -> "Rates":
         """The chosen entries, in the given order."""
         return Rates(

@@ -53,7 +53,7 @@ def weighted_max(percent: Float32s, weights: Float64s) -> Float64s:
     """
     with np.errstate(all="ignore"):
         # One row per resource: numpy compares long rows much faster than many short ones.
-        products = percent.T.astype(np.float64, order="C") * weights[:, np.newaxis]
+        products = np.multiply(percent.T, weights[:, np.newaxis], order="C")
         largest: Float64s = np.fmax.reduce(products, axis=0, initial=-np.inf)
         return largest / 100.0
 

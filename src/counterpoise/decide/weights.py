@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +12,7 @@ import numpy.typing as npt
 from counterpoise.names.options import option
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ResourceWeights:
     """Weight of each resource; 0 leaves it out. Usage is the greatest weighted percentage.
 
@@ -84,15 +85,20 @@ class ResourceWeights:
         """The outbound weight in force; see `inbound` for the quirk."""
         return self.bandwidth_out if self.bandwidth_out != 1.0 else self.legacy_bandwidth_out
 
-    @property
+    @cached_property
     def modular(self) -> npt.NDArray[np.float64]:
         """The weights in the order of ``usage.RESOURCES``, heap memory left out."""
-        return np.array([self.cpu, math.nan, self.direct_memory, self.inbound, self.outbound])
+        return self._in_order(math.nan)
 
-    @property
+    @cached_property
     def extensible(self) -> npt.NDArray[np.float64]:
         """The weights in the order of ``usage.RESOURCES``, heap memory with its own."""
-        return np.array([self.cpu, self.memory, self.direct_memory, self.inbound, self.outbound])
+        return self._in_order(self.memory)
+
+    def _in_order(self, memory: float) -> npt.NDArray[np.float64]:
+        weights = np.array([self.cpu, memory, self.direct_memory, self.inbound, self.outbound])
+        weights.flags.writeable = False  # whoever asks again is given the same one
+        return weights
 
 
 DEFAULT_WEIGHTS = ResourceWeights()

@@ -5,22 +5,21 @@ of several bundles can pile them onto one broker. Here each move is entered into
 the next is placed.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from random import Random
-from typing import Any
 
 import numpy as np
 
 from counterpoise.decide.placement.options import PlacementOptions
-from counterpoise.decide.placement.strategy import Placement, known_candidates, nobody
+from counterpoise.decide.placement.strategy import Memoryless, Placement, known_candidates, nobody
 from counterpoise.decide.plan import Decision, Rejection
 from counterpoise.load.rates import Rates
 from counterpoise.load.view import ClusterView
 from counterpoise.pipeline.rows import Column
 
 
-class LeastUsage:
+class LeastUsage(Memoryless):
     """The broker with the least weighted usage, as long as the move makes the hottest cooler.
 
     One of our own. Ties go by bytes/s, then by name. A bundle that would make its destination
@@ -28,9 +27,6 @@ class LeastUsage:
     """
 
     name = "LeastUsage"
-
-    def initial_memory(self) -> None:
-        """Nothing to remember."""
 
     def place(
         self,
@@ -45,27 +41,18 @@ class LeastUsage:
         names, rows, unknown = known_candidates(candidates, view)
         if not names:
             return nobody(None, unknown)
-        usage = view.weighted_usage(options.weights.modular)
-        throughput = view.broker.traffic.throughput()
-        best = min(range(len(rows)), key=lambda i: (usage[rows[i]], throughput[rows[i]], names[i]))
-        there, source = rows[best], _reporter(view, bundle)
+        every = view.weighted_usage(options.weights.modular)
+        usage, throughput = every[rows], view.broker.traffic.throughput(rows)
+        best = min(range(len(names)), key=lambda i: (usage[i], throughput[i], names[i]))
+        source = _reporter(view, bundle)
         if source is not None:
-            after = usage[there] + _share(view, source, bundle, usage[source])
-            if not after < usage[source]:
+            after = usage[best] + _share(view, source, bundle, every[source])
+            if not after < every[source]:
                 return nobody(
-                    None, [*unknown, _no_gain(bundle, float(after), float(usage[source]))]
+                    None, [*unknown, _no_gain(bundle, float(after), float(every[source]))]
                 )
-        reason = f"{names[best]} is the least used, at {usage[there]:.1%}"
+        reason = f"{names[best]} is the least used, at {usage[best]:.1%}"
         return Placement(names[best], (names[best],), "least-usage", reason, None, unknown)
-
-    def forget(self, memory: None, active: Collection[str]) -> None:
-        """Nothing to forget."""
-
-    def memory_to_json(self, memory: None) -> Any:
-        """Nothing to write."""
-
-    def memory_from_json(self, value: Mapping[str, Any]) -> None:
-        """Nothing to read."""
 
 
 def _no_gain(bundle: str, after: float, before: float) -> Rejection:

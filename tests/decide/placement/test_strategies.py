@@ -81,6 +81,40 @@ def test_when_all_are_overloaded_any_will_do():
     assert placed.rule == "all_overloaded"
 
 
+rates = st.sampled_from([0.0, 1.0, 2.0, float("inf"), float("nan"), 1e308])
+percents = st.sampled_from([0.0, 85.0, 86.0, float("inf"), float("nan")])
+loaded = st.fixed_dictionaries({"long_rate": rates, "preallocated": rates, "cpu": percents})
+
+
+@given(
+    brokers=st.dictionaries(st.sampled_from("abcdef"), loaded, min_size=1),
+    shuffle=st.randoms(use_true_random=False),
+    data=st.data(),
+)
+def test_the_least_rate_is_that_of_every_candidates_score(brokers, shuffle, data):
+    candidates = sorted(brokers)  # as the view has them: nobody is looked up
+    if data.draw(st.booleans()):
+        candidates = shuffle.sample(candidates, data.draw(st.integers(1, len(candidates))))
+    score = {
+        name: float("inf")
+        if brokers[name]["cpu"] > 85
+        else brokers[name]["long_rate"] + brokers[name]["preallocated"]
+        for name in candidates
+    }
+    least = min([each for each in score.values() if each == each], default=float("inf"))
+    best = tuple(name for name in candidates if score[name] == least) or tuple(candidates)
+    placed = choose(RATE, view_of(brokers), candidates)
+    assert placed.admissible == best
+    assert placed.rule == ("all_overloaded" if least == float("inf") else "least_rate")
+    overloaded = [name for name in candidates if brokers[name]["cpu"] > 85]
+    assert [each.subject for each in placed.rejections] == overloaded
+
+
+def test_an_infinite_score_is_as_good_as_that_of_an_overloaded_broker():
+    view = view_of({"1": {"long_rate": float("inf")}, "2": {"long_rate": float("nan"), "cpu": 86}})
+    assert choose(RATE, view, ["1", "2"]).admissible == ("1", "2")
+
+
 def usage_view(usages, **more):
     return view_of({name: {"all": usage, **more} for name, usage in usages.items()})
 
@@ -212,6 +246,15 @@ def test_avg_shedder_without_a_plan_takes_any_candidate():
     assert placed.broker == "2"
     picks = {choose(AVG, view, ["1", "2"], rng=Random(seed)).broker for seed in range(20)}
     assert picks == {"1", "2"}
+
+
+@pytest.mark.parametrize("planned", ["2", "x"])
+@pytest.mark.parametrize("candidates", ["123", "32", "21", "x2", "2x", "13", "1"])
+def test_avg_shedder_finds_the_planned_target_wherever_it_stands(planned, candidates):
+    view = view_of({"1": {}, "2": {}, "3": {}}, {BUNDLE: 5.0})
+    memory = choose(AVG, view, [planned]).memory
+    rule = choose(AVG, view, list(candidates), memory).rule
+    assert rule == ("planned" if planned in candidates else "unplanned")
 
 
 def test_avg_shedder_replaces_a_target_that_is_no_candidate():

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from random import Random
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.decide.placement.strategy import (
+    Memoryless,
     Placement,
+    Rows,
     known_candidates,
     modular_usage,
     nobody,
@@ -19,10 +21,11 @@ from counterpoise.decide.placement.strategy import (
 )
 from counterpoise.decide.plan import Rejection, Rejections
 from counterpoise.load.rates import Floats
+from counterpoise.load.take import take
 from counterpoise.load.view import ClusterView
 
 
-class LeastLongTermMessageRate:
+class LeastLongTermMessageRate(Memoryless):
     """The default of Pulsar 4.0's modular manager; remembers nothing.
 
     A broker's score is its long-term messages/s, in and out, with the bundles it was just given;
@@ -34,9 +37,6 @@ class LeastLongTermMessageRate:
     """
 
     name = "LeastLongTermMessageRate"
-
-    def initial_memory(self) -> None:
-        """Nothing to remember."""
 
     def place(
         self,
@@ -50,61 +50,76 @@ class LeastLongTermMessageRate:
         """Choose the candidate with the lowest score."""
         asked = tuple(candidates)
         found = view.once(self.name, (asked, options), lambda: _rank(asked, view, options))
-        if not found.names:
-            return nobody(None, found.unknown)
-        return Placement(
-            pick(found.admissible, rng),
-            found.admissible,
-            found.rule,
-            found.reason,
-            None,
-            Rejections(partial(_explain, found, options.overloaded_threshold_percentage)),
-        )
-
-    def forget(self, memory: None, active: Collection[str]) -> None:
-        """Nothing to forget."""
-
-    def memory_to_json(self, memory: None) -> Any:
-        """Nothing to write."""
-
-    def memory_from_json(self, value: Mapping[str, Any]) -> None:
-        """Nothing to read."""
+        admissible, rule, reason, rejections = found
+        if not admissible:
+            return nobody(None, rejections)
+        return Placement(pick(admissible, rng), admissible, rule, reason, None, rejections)
 
 
 class _Ranking(NamedTuple):
     """All of an answer but the pick: the same for every bundle."""
 
-    names: tuple[str, ...]
-    usage: Floats
-    unknown: tuple[Rejection, ...]
     admissible: tuple[str, ...]
     rule: str
     reason: str
+    rejections: Sequence[Rejection]
 
 
 def _rank(candidates: tuple[str, ...], view: ClusterView, options: PlacementOptions) -> _Ranking:
     names, rows, unknown = known_candidates(candidates, view)
-    usage = modular_usage(view, options)[rows]
-    with np.errstate(all="ignore"):
-        rate = view.broker.preallocated_rate[rows] + view.broker.long_average.rate(rows)
-    score = np.where(usage > options.overloaded_threshold_percentage / 100.0, np.inf, rate)
-    least = float(np.fmin.reduce(score, initial=np.inf))
-    admissible = tuple(names[i] for i in np.flatnonzero(score == least).tolist()) or names
+    if not names:
+        return _Ranking((), "", "", unknown)
+    least, best = _best(names, rows, view, options)
     if least == np.inf:
         rule = "all_overloaded"
         reason = f"all {len(names)} candidates are overloaded; any will do"
     else:
         rule, reason = "least_rate", f"{least:g} msg/s in the long run is the least"
-    return _Ranking(names, usage, unknown, admissible, rule, reason)
+    rejections = Rejections(partial(_explain, names, rows, unknown, view, options))
+    return _Ranking(best or names, rule, reason, rejections)
 
 
-def _explain(found: _Ranking, limit: int) -> Iterator[Rejection]:
-    yield from found.unknown
-    for i in np.flatnonzero(found.usage > limit / 100.0).tolist():
+def _best(
+    names: tuple[str, ...], rows: Rows, view: ClusterView, options: PlacementOptions
+) -> tuple[float, tuple[str, ...]]:
+    """The lowest score, and who has it.
+
+    Mostly one broker has the lowest rate and is not overloaded. Whether others are then matters
+    only to those who read the rejections.
+    """
+    broker, average = view.broker, view.broker.long_average
+    limit = options.overloaded_threshold_percentage / 100.0
+    with np.errstate(all="ignore"):
+        rate = broker.preallocated_rate[rows] + (average.rate_in[rows] + average.rate_out[rows])
+    least, best = _lowest(rate, names)
+    weights = options.weights.modular
+    if len(best) == 1 and least < np.inf and not view.exceeds(view.row_of[best[0]], limit, weights):
+        return least, best
+    overloaded = modular_usage(view, options)[rows] > limit
+    return _lowest(np.where(overloaded, np.inf, rate), names)
+
+
+def _lowest(score: Floats, names: tuple[str, ...]) -> tuple[float, tuple[str, ...]]:
+    least = score.item(score.argmin())
+    if least != least:  # the first that is not a number: look for the lowest that is
+        least = float(np.fmin.reduce(score, initial=np.inf))
+    return least, take(names, (score == least).nonzero()[0].tolist())
+
+
+def _explain(
+    names: tuple[str, ...],
+    rows: Rows,
+    unknown: tuple[Rejection, ...],
+    view: ClusterView,
+    options: PlacementOptions,
+) -> Iterator[Rejection]:
+    yield from unknown
+    usage, limit = modular_usage(view, options)[rows], options.overloaded_threshold_percentage
+    for i in np.flatnonzero(usage > limit / 100.0).tolist():
         yield Rejection(
-            found.names[i],
+            names[i],
             "overloaded",
-            float(found.usage[i]) * 100,
+            float(usage[i]) * 100,
             limit,
             "loadBalancerBrokerOverloadedThresholdPercentage",
             "{subject} uses {value:.4g} %, above {limit} % ({setting})",

@@ -8,7 +8,6 @@ from random import Random
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.decide.placement.strategy import (
@@ -20,6 +19,7 @@ from counterpoise.decide.placement.strategy import (
 from counterpoise.decide.placement.usage_memory import NOTHING_REMEMBERED, UsageMemory
 from counterpoise.decide.plan import Rejection, Rejections
 from counterpoise.load.rates import Floats, sum_in_order
+from counterpoise.load.take import take
 from counterpoise.load.view import ClusterView, Masks
 
 M = TypeVar("M")
@@ -53,10 +53,10 @@ class LeastResourceUsageWithWeight:
     ) -> Placement[UsageMemory]:
         """Choose a candidate clearly below the average, and smooth every candidate's usage."""
         asked = tuple(candidates)
-        seen = view.once(self.name, (asked, options), lambda: _look(asked, view, options))
-        if not seen.field.known:
-            return nobody(memory, seen.field.unknown)
         with np.errstate(all="ignore"):
+            seen = view.once(self.name, (asked, options), lambda: _look(asked, view, options))
+            if not seen.field.known:
+                return nobody(memory, seen.field.unknown)
             usage = _smooth(seen, memory, options.history_percentage)
             after = memory.after(seen.field.known, usage)
             return _below_average(seen.field, usage, after, options, rng)
@@ -83,18 +83,30 @@ def place_by_store_usage(
 ) -> Placement[None]:
     """The extensible manager's: the same rule over the smoothed usage that brokers publish.
 
-    ``usage_ema`` is each broker's ``weightedMaxEMA``. Brokers that have none count neither in the
-    average nor among the preferred, but are admissible when nobody is preferred.
+    ``candidates`` are named once each; ``usage_ema`` is each broker's ``weightedMaxEMA``. Brokers
+    that have none count neither in the average nor among the preferred, but are admissible when
+    nobody is preferred.
 
     Parity: ``extensions.strategy.LeastResourceUsageWithWeight`` of 4.0.7.
     """
-    names = tuple(dict.fromkeys(candidates))
+    names = tuple(candidates)
     if not names:
         return nobody(None)
-    known = tuple(name for name in names if name in usage_ema)
-    usage = np.array([usage_ema[name] for name in known], dtype=np.float64)
+    known, shares = _published(names, usage_ema)
+    usage = np.fromiter(shares, np.float64, len(known))
     with np.errstate(all="ignore"):
-        return _below_average(_field(known, names), usage, None, options, rng)
+        return _below_average(_Field(known, names, ()), usage, None, options, rng)
+
+
+def _published(
+    names: tuple[str, ...], usage_ema: Mapping[str, float]
+) -> tuple[tuple[str, ...], tuple[float, ...]]:
+    """Those of the candidates that have published their usage, and what it is."""
+    try:
+        return names, take(usage_ema, names)
+    except KeyError:
+        known = tuple(name for name in names if name in usage_ema)
+        return known, take(usage_ema, known)
 
 
 class _Field(NamedTuple):
@@ -105,14 +117,6 @@ class _Field(NamedTuple):
     everybody: tuple[str, ...]
     unknown: tuple[Rejection, ...]
     """Who does not compete, for want of a load report."""
-    column: npt.NDArray[np.object_]
-    """``known`` once more, to take some of a thousand names at once."""
-
-
-def _field(
-    known: tuple[str, ...], everybody: tuple[str, ...], unknown: tuple[Rejection, ...] = ()
-) -> _Field:
-    return _Field(known, everybody, unknown, np.array(known, dtype=np.object_))
 
 
 class _Seen(NamedTuple):
@@ -122,26 +126,25 @@ class _Seen(NamedTuple):
     usage: Floats
     weighted: Floats
     """``usage`` times what counts of it beside what is remembered."""
-    forgets: Masks
+    idle: Masks
     """Who has no bundles or no messages, so that its past says nothing."""
 
 
 def _look(candidates: tuple[str, ...], view: ClusterView, options: PlacementOptions) -> _Seen:
     names, rows, unknown = known_candidates(candidates, view)
     usage = modular_usage(view, options)[rows]
-    with np.errstate(all="ignore"):
-        weighted = (1 - options.history_percentage) * usage
     traffic = view.broker.traffic
-    silent = (traffic.rate_in[rows] == 0) & (traffic.rate_out[rows] == 0)
-    forgets = silent | (view.broker.bundle_count[rows] == 0)
-    return _Seen(_field(names, names, unknown), usage, weighted, forgets)
+    sending = np.logical_or(traffic.rate_in[rows], traffic.rate_out[rows])
+    busy = np.logical_and(sending, view.broker.bundle_count[rows])
+    field = _Field(names, names, unknown)
+    return _Seen(field, usage, (1 - options.history_percentage) * usage, ~busy)
 
 
 def _smooth(seen: _Seen, memory: UsageMemory, history: float) -> Floats:
     old, missing = memory.of_brokers(seen.field.known)
     usage = old * history
     usage += seen.weighted
-    np.copyto(usage, seen.usage, where=seen.forgets if missing is None else seen.forgets | missing)
+    np.copyto(usage, seen.usage, where=seen.idle if missing is None else seen.idle | missing)
     return usage
 
 
@@ -153,7 +156,7 @@ def _below_average(
     average = sum_in_order(usage) / len(names) if names else 0.0
     below = usage + margin / 100.0 <= average
     percent = average * 100
-    admissible = tuple(field.column[below].tolist())
+    admissible = take(names, below.nonzero()[0].tolist())
     if not admissible:
         reason = (
             f"no candidate is {margin} points below the average of {percent:.4g} %; any will do"

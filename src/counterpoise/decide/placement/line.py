@@ -50,7 +50,7 @@ def place_line(
         if field not in line:
             raise LoadDataError(field, expected)
     bundle = read_text(line["bundle"], "bundle")
-    candidates = read_texts(line.get("candidates"), "candidates")
+    candidates = tuple(dict.fromkeys(read_texts(line.get("candidates"), "candidates")))
     data = read_object(line["loadData"], "loadData")
     placed: Placement[Any]
     if name == EXTENSIBLE or (name.endswith("LeastResourceUsageWithWeight") and "brokers" in data):

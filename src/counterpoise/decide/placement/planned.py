@@ -30,14 +30,8 @@ def load_key(view: ClusterView, bundle: str) -> str:
     row = view.bundle_index(bundle)
     if row is None:
         return repr((_UNSEEN, _UNSEEN, 0))
-    values = [
-        tuple(
-            float(column[row])
-            for column in (rates.rate_in, rates.rate_out, rates.throughput_in, rates.throughput_out)
-        )
-        for rates in (view.bundle.short, view.bundle.long)
-    ]
-    return repr((*values, int(view.bundle.topics[row])))
+    columns = view.bundle
+    return repr((columns.short.entry(row), columns.long.entry(row), columns.topics.item(row)))
 
 
 class AvgShedderPlacement:
@@ -63,14 +57,14 @@ class AvgShedderPlacement:
         rng: Random | None = None,
     ) -> Placement[PlannedTargets]:
         """Choose the planned target, or any candidate; without ``rng`` the least used one."""
-        names = tuple(sorted(set(candidates)))
-        if not names:
+        if not candidates:
             return nobody(memory)
         key = load_key(view, bundle)
         planned = memory.get(key)
-        if planned in names:
+        if planned is not None and _among(candidates, planned, view):
             reason = "planned as this bundle's target, or picked for the same load before"
             return Placement(planned, (planned,), "planned", reason, memory)
+        names = tuple(sorted(candidates))
         chosen = rng.choice(names) if rng else _least_used(names, view, options)
         after = MappingProxyType({**memory, key: chosen})
         reason = (
@@ -91,6 +85,15 @@ class AvgShedderPlacement:
     def memory_from_json(self, value: Mapping[str, Any]) -> PlannedTargets:
         """Target by load."""
         return MappingProxyType({str(key): str(broker) for key, broker in value.items()})
+
+
+def _among(candidates: Sequence[str], broker: str, view: ClusterView) -> bool:
+    """Whether a broker is a candidate.
+
+    Mostly everybody is one, in the view's own order, and then it stands where the view says.
+    """
+    row = view.row_of.get(broker, len(candidates))
+    return (row < len(candidates) and candidates[row] == broker) or broker in candidates
 
 
 def _least_used(names: Sequence[str], view: ClusterView, options: PlacementOptions) -> str:

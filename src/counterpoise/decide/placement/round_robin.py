@@ -45,16 +45,16 @@ class RoundRobinBrokerSelector:
     ) -> Placement[Turn]:
         """Choose whose turn it is; an empty list costs no turn."""
         asked = tuple(candidates)
-        current = view.once(self.name, asked, lambda: dict.fromkeys(asked))
-        if not current:
+        if not asked:
             return nobody(memory)
-        order = memory.order if len(memory.order) == len(current) else tuple(current)
-        index = memory.count % len(current)
-        if order[index] not in current:
-            order = tuple(current)
+        order = memory.order if len(memory.order) == len(asked) else asked
+        index = memory.count % len(asked)
+        # Mostly everybody stands where they stood, and nobody need be searched for.
+        if asked[index] != order[index] and order[index] not in asked:
+            order = asked
         count = 0 if memory.count == INT32_MAX else memory.count + 1
         chosen = order[index]
-        reason = f"it is its turn, number {index + 1} of {len(current)}"
+        reason = f"it is its turn, number {index + 1} of {len(asked)}"
         return Placement(chosen, (chosen,), "in_turn", reason, Turn(count, order))
 
     def forget(self, memory: Turn, active: Collection[str]) -> Turn:

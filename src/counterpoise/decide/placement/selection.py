@@ -23,7 +23,7 @@ from counterpoise.decide.filters.simple import (
 from counterpoise.decide.filters.versions import latest_version
 from counterpoise.decide.placement.least_usage import place_by_store_usage
 from counterpoise.decide.placement.options import PlacementOptions
-from counterpoise.decide.placement.strategy import Placement, PlacementStrategy, modular_usage
+from counterpoise.decide.placement.strategy import Placement, PlacementStrategy
 from counterpoise.load.view import ClusterView
 from counterpoise.names.namespace import SYSTEM_NAMESPACE_TEXT
 
@@ -37,7 +37,7 @@ class Surroundings:
     """What a bundle's placement depends on besides load, as the deciding broker knows it."""
 
     brokers: Sequence[str]
-    """Every available broker, in any order that is the same each time."""
+    """Every available broker, once each, in any order that is the same each time."""
     facts: Mapping[str, BrokerFacts] = field(default_factory=lambda: _EMPTY)
     policies: Mapping[str, IsolationPolicy] = field(default_factory=lambda: _EMPTY)
     namespace_bundles: Mapping[str, int] = field(default_factory=lambda: _EMPTY)
@@ -79,8 +79,8 @@ class Chooser(Generic[M]):
         row = None if broker is None else self.view.broker_index(broker)
         if row is None:
             return False
-        usage = modular_usage(self.view, self.options)[row]
-        return bool(usage > self.options.overloaded_threshold_percentage / 100.0)
+        limit = self.options.overloaded_threshold_percentage / 100.0
+        return self.view.exceeds(row, limit, self.options.weights.modular)
 
 
 def select_modular(

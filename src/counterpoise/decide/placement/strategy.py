@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from random import Random
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
-
-import numpy as np
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.decide.plan import Rejection
@@ -14,6 +12,10 @@ from counterpoise.load.rates import Floats, Indices
 from counterpoise.load.view import ClusterView
 
 M = TypeVar("M")
+
+Rows = Indices | slice
+"""Rows of a view: some, or all of them as they stand."""
+EVERY_ROW: Final = slice(None)
 
 
 class Placement(NamedTuple, Generic[M]):
@@ -57,7 +59,7 @@ class PlacementStrategy(Protocol[M]):
         options: PlacementOptions,
         rng: Random | None = None,
     ) -> Placement[M]:
-        """Choose a broker among ``candidates``, in the order given.
+        """Choose a broker among ``candidates``, each named once, in the order given.
 
         Without ``rng`` equally good brokers are settled by value, then name.
         """
@@ -76,6 +78,22 @@ class PlacementStrategy(Protocol[M]):
         ...
 
 
+class Memoryless:
+    """What a strategy that remembers nothing answers about its memory: inherit it."""
+
+    def initial_memory(self) -> None:
+        """Nothing to remember."""
+
+    def forget(self, memory: None, active: Collection[str]) -> None:
+        """Nothing to forget."""
+
+    def memory_to_json(self, memory: None) -> Any:
+        """Nothing to write."""
+
+    def memory_from_json(self, value: Mapping[str, Any]) -> None:
+        """Nothing to read."""
+
+
 def nobody(memory: M, rejections: Sequence[Rejection] = ()) -> Placement[M]:
     """The answer when no candidate is left."""
     reason = (
@@ -88,20 +106,23 @@ def nobody(memory: M, rejections: Sequence[Rejection] = ()) -> Placement[M]:
 
 def known_candidates(
     candidates: Sequence[str], view: ClusterView
-) -> tuple[tuple[str, ...], Indices, tuple[Rejection, ...]]:
-    """The candidates with load data, each once, their rows in the view, and why others are out.
+) -> tuple[tuple[str, ...], Rows, tuple[Rejection, ...]]:
+    """The candidates with load data, their rows in the view, and why the others are out.
+
+    Mostly everybody is a candidate, in the view's own order: then nobody is looked up.
 
     Pulsar 4.0.7 ends in a NullPointerException for a candidate without load data; here the
     candidate is left out and named.
     """
-    row_of = view.once(
-        "rows", None, lambda: dict(zip(view.brokers, range(len(view.brokers)), strict=True))
-    )
-    asked = dict.fromkeys(candidates)
-    unknown = [name for name in asked if name not in row_of]
-    names = tuple(name for name in asked if name in row_of) if unknown else tuple(asked)
-    rows = np.fromiter(map(row_of.__getitem__, names), np.intp, len(names))
-    return names, rows, tuple(map(_unknown, unknown))
+    names = tuple(candidates)
+    if names == view.brokers:
+        return names, EVERY_ROW, ()
+    try:
+        return names, view.broker_rows(names), ()
+    except KeyError:
+        known = tuple(name for name in names if name in view.row_of)
+        unknown = tuple(_unknown(name) for name in names if name not in view.row_of)
+        return known, view.broker_rows(known), unknown
 
 
 def modular_usage(view: ClusterView, options: PlacementOptions) -> Floats:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from counterpoise.pipeline.landing import write_whole
+from counterpoise.pipeline.files import write_whole
 
 KEYED_BY_POLL = ("reports", "rounds", "decisions", "rejections", "outcomes", "memory")
 

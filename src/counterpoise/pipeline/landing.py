@@ -5,13 +5,12 @@ milliseconds, so files sort by name as by time. Spark streams this directory.
 """
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from counterpoise.pipeline.codec import rows_from_arrow, rows_to_arrow
+from counterpoise.pipeline.files import write_whole
 from counterpoise.pipeline.rows import ReportRows
 
 
@@ -41,35 +40,5 @@ def landed_polls(reports: Path) -> list[int]:
     return sorted(int(file.stem) for file in reports.glob("[0-9]*.parquet"))
 
 
-def write_whole(
-    path: Path, table: pa.Table, *, before: Callable[[Path], None] | None = None
-) -> None:
-    """Write a Parquet file under a hidden name and rename it when it is safely on the disk.
-
-    `before` is called with the hidden file, right before the rename.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    hidden = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with hidden.open("wb") as file:
-            pq.write_table(table, file, compression="zstd")
-            file.flush()
-            os.fsync(file.fileno())
-        if before:
-            before(hidden)
-        hidden.replace(path)
-    finally:
-        hidden.unlink(missing_ok=True)
-    _sync_directory(path.parent)
-
-
 def _set_time(file: Path, milliseconds: int) -> None:
     os.utime(file, ns=(milliseconds * 1_000_000, milliseconds * 1_000_000))
-
-
-def _sync_directory(directory: Path) -> None:
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 
 from counterpoise.decide.plan import Decision, Kind, Rejection
 from counterpoise.pipeline.compaction import read_history
-from counterpoise.pipeline.landing import write_whole
+from counterpoise.pipeline.files import write_whole
 from counterpoise.pipeline.moves import Move, Outcome, Round, RoundMemory, Status
 
 _TEXT, _INT, _FLOAT, _FLAG = pa.string(), pa.int64(), pa.float64(), pa.bool_()

@@ -9,12 +9,12 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from bench.figures import Figure
-from counterpoise.pipeline.codec import state_from_bytes
 from counterpoise.pipeline.fold import Batch, FoldState, fold, merged
 from counterpoise.pipeline.landing import land
 from counterpoise.pipeline.rows import BROKER, BUNDLE, COLUMNS, POLL, RATES, TEXT, ReportRows
 from counterpoise.pipeline.session import start_session, stop_session
-from counterpoise.pipeline.stream import fold_stream, start_query
+from counterpoise.pipeline.states import read_state
+from counterpoise.pipeline.stream import start_fold
 
 BUNDLES = 100_000
 BROKERS = 100
@@ -54,7 +54,7 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
     rng = np.random.default_rng(1)
     polls = [poll(1000 * n, rng) for n in range(1, WARM_UP + (3 if quick else 8))]
     inline_s, expected = _in_process(polls)
-    stream_s, streamed = _on_spark(polls)
+    stream_s, round_s, streamed = _on_spark(polls)
     for name, column in expected.averages.items():
         np.testing.assert_array_equal(streamed.averages[name], column, err_msg=name)
     note = f"{BUNDLES:,} bundle reports of {BROKERS} brokers"
@@ -70,6 +70,7 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
             holds=stream_s <= BAR_S,
             note=f"{note}; median, the numbers equal those of the process",
         ),
+        Figure("the shards' states put together for a round", round_s, "s", note=note),
     ]
 
 
@@ -82,22 +83,28 @@ def _in_process(polls: list[ReportRows]) -> tuple[float, FoldState]:
     return statistics.median(took), merged([state])
 
 
-def _on_spark(polls: list[ReportRows]) -> tuple[float, FoldState]:
+def _on_spark(polls: list[ReportRows]) -> tuple[float, float, FoldState]:
+    """The median micro-batch, what a round needs besides, and the state at the end."""
     spark = start_session("local[2]", partitions=2)
     try:
         with TemporaryDirectory(prefix="counterpoise-bench-") as home:
             for rows in polls:
                 land(Path(home) / "reports", rows)
-            blobs: list[bytes] = []
+            states: list[Path] = []
 
-            def keep(number: int, shards: list[bytes]) -> None:
-                blobs[:] = shards
+            def keep(number: int, files: list[Path]) -> None:
+                read_state(files[0])  # as the balancer does, to see whether a round is due
+                states[:] = files
 
-            folded = fold_stream(spark, Path(home) / "reports", shards=2, files=1)
-            query = start_query(folded, Path(home) / "checkpoint", keep)
+            query = start_fold(
+                spark, Path(home) / "reports", Path(home) / "stream", keep, shards=2, files=1
+            )
             query.processAllAvailable()
             progress = [each["durationMs"]["triggerExecution"] for each in query.recentProgress]
             query.stop()
+            began = time.perf_counter()
+            state = merged([read_state(file) for file in states])
+            round_s = time.perf_counter() - began
     finally:
         stop_session(spark)
-    return statistics.median(progress[WARM_UP:]) / 1000, merged([*map(state_from_bytes, blobs)])
+    return statistics.median(progress[WARM_UP:]) / 1000, round_s, state

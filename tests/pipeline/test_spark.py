@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from counterpoise.pipeline.balancer import Balancer
-from counterpoise.pipeline.codec import state_from_bytes
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
 from counterpoise.pipeline.fold import Batch, FoldOptions, FoldState, fold, merged
 from counterpoise.pipeline.history import ShortHistory
@@ -19,7 +18,8 @@ from counterpoise.pipeline.landing import land
 from counterpoise.pipeline.moves import Round, Status
 from counterpoise.pipeline.rows import ReportRows
 from counterpoise.pipeline.runner import HistoryInUseError, RunSettings, SparkBalancer
-from counterpoise.pipeline.stream import fold_stream, start_query
+from counterpoise.pipeline.states import read_state
+from counterpoise.pipeline.stream import start_fold
 from counterpoise.pipeline.tables import HistoryTables, read_table
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name
 from tests.pipeline.story import START, Loads, poll
@@ -58,21 +58,44 @@ def stream(
     files: int = 1,
     shards: int = 3,
     options: FoldOptions | None = None,
+    fail_at: int = -1,
 ) -> list[Folded]:
-    """Run everything that was landed through the stream, and give each batch's states."""
+    """Run everything that was landed through the stream, and give each batch's states.
+
+    The stream ends with micro-batch `fail_at`, after the fold and before Spark commits it.
+    """
+    from pyspark.errors import StreamingQueryException
+
     folded: list[Folded] = []
-    query = start_query(
-        fold_stream(
-            spark, home / "reports", shards=shards, files=files, options=options or FoldOptions()
-        ),
-        home / "checkpoint",
-        lambda number, blobs: folded.append((number, [state_from_bytes(b) for b in blobs])),
+
+    def each(number: int, states: list[Path]) -> None:
+        folded.append((number, [read_state(file) for file in states]))
+        if number == fail_at:
+            raise ConnectionError("the leader died")
+
+    query = start_fold(
+        spark,
+        home / "reports",
+        home / "stream",
+        each,
+        shards=shards,
+        files=files,
+        options=options or FoldOptions(),
     )
     try:
         query.processAllAvailable()
+    except StreamingQueryException:
+        if fail_at < 0:
+            raise
     finally:
         query.stop()
     return folded
+
+
+def kept(home: Path) -> dict[str, bytes]:
+    """The files of all states, by shard and version."""
+    states = home / "stream" / "states"
+    return {str(file.relative_to(states)): file.read_bytes() for file in states.rglob("*.arrow*")}
 
 
 def in_process(polls: Sequence[ReportRows], options: FoldOptions | None = None) -> list[FoldState]:
@@ -113,6 +136,37 @@ def test_a_stream_that_is_started_again_goes_on_from_its_checkpoint(
     batches = stream(spark, tmp_path, files=100)
     assert len(batches) == 1, "the first three polls are not taken in again"
     assert_same(merged(batches[-1][1]), in_process(polls)[-1])
+
+
+def test_a_micro_batch_that_is_folded_again_gives_the_same_states_in_the_same_files(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    polls = story()
+    landed(tmp_path, polls)
+    cut_off = stream(spark, tmp_path, fail_at=3)
+    assert [number for number, _ in cut_off] == [0, 1, 2, 3]
+    written = kept(tmp_path)
+    again = stream(spark, tmp_path)
+    assert [number for number, _ in again] == [3, 4, 5], "what was committed is not folded again"
+    for (_, shards), expected in zip(again, in_process(polls)[3:], strict=True):
+        assert_same(merged(shards), expected)
+    assert {name: kept(tmp_path)[name] for name in written} == written
+    assert len(kept(tmp_path)) == 3 * 6
+
+
+def test_a_stream_goes_back_as_far_as_its_checkpoint_does(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    """After a power cut the newest files of a checkpoint may be missing: Spark never syncs them."""
+    polls = story()
+    landed(tmp_path, polls)
+    stream(spark, tmp_path)
+    for record in ("commits/4", "commits/5", "offsets/5"):
+        (tmp_path / "stream" / "checkpoint" / record).unlink()
+    again = stream(spark, tmp_path)
+    assert [number for number, _ in again] == [4, 5]
+    for (_, shards), expected in zip(again, in_process(polls)[4:], strict=True):
+        assert_same(merged(shards), expected)
 
 
 def test_the_worked_example_on_spark(spark: "SparkSession", tmp_path: Path) -> None:

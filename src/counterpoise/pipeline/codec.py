@@ -1,6 +1,7 @@
-"""Fold states and report rows as Arrow: the blob that Spark keeps for a shard, the landed file."""
+"""Fold states and report rows as Arrow: the bytes of a shard's state, the landed file."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -42,11 +43,11 @@ def rows_from_arrow(table: pa.Table) -> ReportRows:
     return ReportRows(_columns(table, tuple(COLUMNS)))
 
 
-def batch_from_files(contents: Sequence[bytes], *, shard: int, shards: int) -> Batch:
+def batch_from_files(landed: Iterable[Path], *, shard: int, shards: int) -> Batch:
     """What landed files have for one shard: its bundles, and all that are no bundles."""
     samples, reports = [], []
-    for content in contents:
-        table = pq.read_table(pa.BufferReader(content), columns=_NEEDED)
+    for file in landed:
+        table = pq.read_table(file, columns=_NEEDED)
         of_bundle = pc.equal(table.column("kind"), BUNDLE)
         mine = pa.array(table.column("digest").to_numpy() % shards == shard)
         samples.append(_columns(table.select(SAMPLE).filter(pc.and_(of_bundle, mine)), SAMPLE))

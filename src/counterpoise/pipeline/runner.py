@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import aiohttp
 
 from counterpoise.pipeline.balancer import Balancer
-from counterpoise.pipeline.codec import state_from_bytes
 from counterpoise.pipeline.collect import Collector
 from counterpoise.pipeline.compaction import KEYED_BY_POLL, compact
 from counterpoise.pipeline.decide import Strategy, newest_poll
@@ -22,7 +21,8 @@ from counterpoise.pipeline.inline import HTTP_TIMEOUT_S, wall_clock_ms
 from counterpoise.pipeline.landing import land, landed_polls
 from counterpoise.pipeline.rows import BROKER, GAP, POLL, ReportRows
 from counterpoise.pipeline.session import start_session, stop_query, stop_session
-from counterpoise.pipeline.stream import fold_stream, start_query
+from counterpoise.pipeline.states import read_state
+from counterpoise.pipeline.stream import start_fold
 from counterpoise.pipeline.tables import HistoryTables
 
 if TYPE_CHECKING:
@@ -114,21 +114,25 @@ class SparkBalancer:
         self._tell(f"starting Spark on {settings.master}")
         spark = self._spark or start_session(settings.master, partitions=settings.shards)
 
-        def each(number: int, shards: list[bytes]) -> None:
+        def each(number: int, shards: list[Path]) -> None:
             if number == 0 or not self._taken_in:
                 self._tell(f"micro-batch {number} is folded")
             # Every shard knows the brokers; the bundles are put together only for a round.
-            newest = state_from_bytes(shards[0])
+            newest = read_state(shards[0])
             if balancer.is_due(newest):
-                state = merged([newest, *map(state_from_bytes, shards[1:])])
+                state = merged([newest, *map(read_state, shards[1:])])
                 asyncio.run_coroutine_threadsafe(balancer.step(state), loop).result()
             self._compact(self._taken_in)
             self._taken_in = newest_poll(newest)
 
-        folded = fold_stream(
-            spark, self._reports, shards=settings.shards, files=settings.files_per_batch
+        query = start_fold(
+            spark,
+            self._reports,
+            settings.history / "stream",
+            each,
+            shards=settings.shards,
+            files=settings.files_per_batch,
         )
-        query = start_query(folded, settings.history / "checkpoint", each)
         took = time.monotonic() - began
         self._tell(f"Spark {spark.version} is up after {took:.1f} s; its first micro-batch runs")
         return spark, query

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from counterpoise.pipeline.states import BATCHES_KEPT
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
@@ -39,11 +41,11 @@ _SETTINGS: Mapping[str, str] = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "250000",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    # What is shuffled are landed files and blobs: compressed already.
+    # What is shuffled are the names of landed files.
     "spark.shuffle.compress": "false",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     "spark.sql.streaming.pollingDelay": "100",
-    "spark.sql.streaming.minBatchesToRetain": "20",
+    "spark.sql.streaming.minBatchesToRetain": str(BATCHES_KEPT),
     # Spark's own choice for local files runs `readlink`, a process each time, all over again for
     # each file of the checkpoint. This one's rename is just as atomic where files are local or
     # mounted, and a history is nowhere else.

@@ -1,10 +1,10 @@
 """The streaming query: landed files in, the state of each shard out.
 
-What is columnar stays columnar. State is kept by shard, not by bundle: a keyed Python state costs
-half a millisecond a key, while a shard's thousands of bundles are one blob of columns that NumPy
-folds at once. And landed files travel through the JVM whole, as bytes, to be read by Arrow next
-to the fold: as JVM rows, 100,000 bundles cost seconds of CPU. Spark does what it is there for:
-files in order, exactly once, state and checkpoint, on one machine or many.
+What is columnar stays out of the JVM. State is kept by shard, not by bundle: a keyed Python state
+costs half a millisecond a key, while a shard's thousands of bundles are columns that NumPy folds
+at once. Only names go through Spark, those of landed files in and those of states (`states`) out;
+the columns are read and written next to the fold. Spark does what it is there for: files in order,
+exactly once, state and checkpoint, on one machine or many.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -12,8 +12,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from counterpoise.pipeline.codec import batch_from_files, state_from_bytes, state_to_bytes
+from counterpoise.pipeline.codec import batch_from_files
 from counterpoise.pipeline.fold import DEFAULT_OPTIONS, FoldOptions, FoldState, fold
+from counterpoise.pipeline.states import read_state, state_path, write_state
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,20 +25,29 @@ if TYPE_CHECKING:
 _FILES = "path string, modificationTime timestamp, length long, content binary"
 
 
-def fold_stream(
+def start_fold(
     spark: "SparkSession",
     reports: Path,
+    home: Path,
+    each: Callable[[int, list[Path]], None],
     *,
     shards: int,
     files: int,
     options: FoldOptions = DEFAULT_OPTIONS,
-) -> "DataFrame":
-    """A streaming table of `(shard, state)`: the blob of `codec` after each micro-batch.
+) -> "StreamingQuery":
+    """Fold what lands in `reports` until stopped, at most `files` files a micro-batch.
 
-    `reports` is the directory of landed files; at most `files` of them make a micro-batch. Every
-    shard sees every file, picks its own bundles, and so tells its state after each poll.
+    `each` gets every micro-batch's number and the files of its shards' states. `home` has all that
+    the stream remembers, its checkpoint and the states the checkpoint names: they go together.
     """
     from pyspark.sql import functions as f
+
+    # Those who fold may run elsewhere, and in another directory.
+    reports, states = reports.resolve(), (home / "states").resolve()
+
+    def on_batch(folded: "DataFrame", number: int) -> None:
+        rows = sorted(folded.collect())
+        each(number, [state_path(states, row["shard"], row["version"]) for row in rows])
 
     landed = (
         spark.readStream.format("binaryFile")
@@ -46,17 +56,23 @@ def fold_stream(
         .option("pathGlobFilter", "*.parquet")
         .load(str(reports))
     )
+    # Every shard sees every file, picks its own bundles, and so tells its state after each poll.
     everywhere = f.explode(f.sequence(f.lit(0), f.lit(shards - 1))).alias("shard")
+    name = f.substring_index("path", "/", -1).alias("name")
     return (
-        landed.select(everywhere, "content")
+        landed.select(everywhere, name)
         .groupBy("shard")
         .applyInPandasWithState(
-            partial(fold_shard, shards=shards, options=options),
-            "shard int, state binary",
-            "state binary",
+            partial(fold_shard, reports=reports, states=states, shards=shards, options=options),
+            "shard int, version long",
+            "version long",
             "update",
             "NoTimeout",
         )
+        .writeStream.outputMode("update")
+        .option("checkpointLocation", str(home / "checkpoint"))
+        .foreachBatch(on_batch)
+        .start()
     )
 
 
@@ -65,33 +81,18 @@ def fold_shard(
     frames: Iterable["pd.DataFrame"],
     state: "GroupState",
     *,
+    reports: Path,
+    states: Path,
     shards: int,
     options: FoldOptions = DEFAULT_OPTIONS,
 ) -> Iterator["pd.DataFrame"]:
-    """Fold one shard's part of a micro-batch's files into its state."""
+    """Fold one shard's part of a micro-batch's files into the next version of its state."""
     import pandas as pd
 
-    shard = int(key[0])
-    before = state_from_bytes(state.get[0]) if state.exists else FoldState.empty()
-    files = [content for frame in frames for content in frame["content"]]
-    batch = batch_from_files(files, shard=shard, shards=shards)
-    blob = state_to_bytes(fold(before, batch, options))
-    state.update((blob,))
-    yield pd.DataFrame({"shard": [shard], "state": [blob]})
-
-
-def start_query(
-    folded: "DataFrame", checkpoint: Path, each: Callable[[int, list[bytes]], None]
-) -> "StreamingQuery":
-    """Run the fold until stopped; `each` gets every micro-batch's number and its shards' blobs."""
-
-    def on_batch(states: "DataFrame", number: int) -> None:
-        rows = sorted(states.collect())
-        each(number, [bytes(row["state"]) for row in rows])
-
-    return (
-        folded.writeStream.outputMode("update")
-        .option("checkpointLocation", str(checkpoint))
-        .foreachBatch(on_batch)
-        .start()
-    )
+    shard, version = int(key[0]), int(state.get[0]) if state.exists else 0
+    before = read_state(state_path(states, shard, version)) if version else FoldState.empty()
+    landed = [reports / name for frame in frames for name in frame["name"]]
+    batch = batch_from_files(landed, shard=shard, shards=shards)
+    write_state(state_path(states, shard, version + 1), fold(before, batch, options))
+    state.update((version + 1,))
+    yield pd.DataFrame({"shard": [shard], "version": [version + 1]})

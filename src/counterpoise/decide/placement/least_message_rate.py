@@ -20,7 +20,7 @@ from counterpoise.decide.placement.strategy import (
     pick,
 )
 from counterpoise.decide.plan import Rejection, Rejections
-from counterpoise.load.rates import Floats
+from counterpoise.load.rates import Floats, Indices
 from counterpoise.load.take import take
 from counterpoise.load.view import ClusterView
 
@@ -76,13 +76,14 @@ def _rank(candidates: tuple[str, ...], view: ClusterView, options: PlacementOpti
     else:
         rule, reason = "least_rate", f"{least:g} msg/s in the long run is the least"
     rejections = Rejections(partial(_explain, names, rows, unknown, view, options))
-    return _Ranking(best or names, rule, reason, rejections)
+    admissible = take(names, best.tolist()) if 0 < len(best) < len(names) else names
+    return _Ranking(admissible, rule, reason, rejections)
 
 
 def _best(
     names: tuple[str, ...], rows: Rows, view: ClusterView, options: PlacementOptions
-) -> tuple[float, tuple[str, ...]]:
-    """The lowest score, and who has it.
+) -> tuple[float, Indices]:
+    """The lowest score, and where among the candidates those stand who have it.
 
     Mostly one broker has the lowest rate and is not overloaded. Whether others are then matters
     only to those who read the rejections.
@@ -91,19 +92,20 @@ def _best(
     limit = options.overloaded_threshold_percentage / 100.0
     with np.errstate(all="ignore"):
         rate = broker.preallocated_rate[rows] + (average.rate_in[rows] + average.rate_out[rows])
-    least, best = _lowest(rate, names)
-    weights = options.weights.modular
-    if len(best) == 1 and least < np.inf and not view.exceeds(view.row_of[best[0]], limit, weights):
-        return least, best
+    least, best = _lowest(rate)
+    if len(best) == 1 and least < np.inf:
+        row = view.row_of[names[best.item()]]
+        if not view.exceeds(row, limit, options.weights.modular):
+            return least, best
     overloaded = modular_usage(view, options)[rows] > limit
-    return _lowest(np.where(overloaded, np.inf, rate), names)
+    return _lowest(np.where(overloaded, np.inf, rate))
 
 
-def _lowest(score: Floats, names: tuple[str, ...]) -> tuple[float, tuple[str, ...]]:
+def _lowest(score: Floats) -> tuple[float, Indices]:
     least = score.item(score.argmin())
     if least != least:  # the first that is not a number: look for the lowest that is
         least = float(np.fmin.reduce(score, initial=np.inf))
-    return least, take(names, (score == least).nonzero()[0].tolist())
+    return least, (score == least).nonzero()[0]
 
 
 def _explain(

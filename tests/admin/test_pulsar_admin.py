@@ -1,43 +1,23 @@
-"""Apache's own ``pulsar-admin`` on our cluster; needs its jars (``tests/conformance/jars.py``)."""
+"""Apache's own ``pulsar-admin`` on our cluster."""
 
-import os
-import subprocess
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pulsar
 import pytest
 
 from counterpoise import Cluster
-from counterpoise.app.java import find_java
+from tests.apache_tools import ADMIN, needs_tools, run_tool
 
-pytestmark = [
-    pytest.mark.client,
-    pytest.mark.skipif(
-        not os.environ.get("COUNTERPOISE_PULSAR_LIB"),
-        reason="COUNTERPOISE_PULSAR_LIB names no directory with Apache Pulsar's jars",
-    ),
-]
-MAIN = "org.apache.pulsar.admin.cli.PulsarAdminTool"
+pytestmark = [pytest.mark.client, needs_tools]
 Admin = Callable[..., str]
 
 
 @pytest.fixture
 def admin(cluster: Cluster, tmp_path: Path) -> Admin:
     """Runs one command and gives what it printed; fails the test with what it complained."""
-    conf = tmp_path / "client.conf"
-    conf.write_text(f"webServiceUrl={cluster.admin_url}\n")
-    jars = Path(os.environ["COUNTERPOISE_PULSAR_LIB"]) / "*"
-    java = [str(find_java()), "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", str(jars)]
-
-    def run(*words: str) -> str:
-        done = subprocess.run(
-            [*java, MAIN, str(conf), *words], capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout.strip()
-
-    return run
+    return partial(run_tool, ADMIN, tmp_path, cluster.service_url, cluster.admin_url)
 
 
 def test_it_lists_creates_and_deletes(admin: Admin) -> None:

@@ -77,7 +77,10 @@ def latency(url: str, *, rate: int, seconds: float) -> dict[str, float]:
     client = connect(url)
     topic = f"persistent://public/default/latency-{uuid.uuid4().hex[:8]}"
     consumer = client.subscribe(topic, "measure")
-    producer = client.create_producer(topic, batching_enabled=False, send_timeout_millis=0)
+    # A queue that is full after a second's stall must wait, not refuse what follows.
+    producer = client.create_producer(
+        topic, batching_enabled=False, block_if_queue_full=True, send_timeout_millis=0
+    )
     total, warm = int(rate * seconds), rate
     delays: list[float] = []
 

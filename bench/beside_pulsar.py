@@ -55,7 +55,7 @@ def one_broker(lib: Path | None, folder: Path, *, quick: bool) -> list[Figure]:
     small machine, as the row without storage shows; with pulsar-perf, and with frames made
     beforehand, it is the brokers that are compared.
     """
-    rounds = 1 if quick else 5
+    rounds = 1 if quick else 3
     scale = 10 if quick else 1
     many, few = 600_000 // scale, 150_000 // scale
     with contextlib.ExitStack() as stack:
@@ -68,7 +68,7 @@ def one_broker(lib: Path | None, folder: Path, *, quick: bool) -> list[Figure]:
             servers["real"] = real
         figures = [
             *_frames(servers, rounds, 2_000_000 // scale, 300_000 // scale),
-            *_perf(servers, lib, rounds=1 if quick else 3, seconds=3 if quick else 8),
+            *_perf(servers, lib, rounds=1 if quick else 2, seconds=3 if quick else 8),
         ]
         batched = python(servers, rounds, "throughput", "--batched", f"--messages={many}")
         unbatched = python(servers, rounds, "throughput", f"--messages={few}")

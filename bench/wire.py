@@ -1,10 +1,10 @@
 """The cost of the hot frames, ours beside protobuf's general way, in one run."""
 
-import struct
 from collections.abc import Callable
 from pathlib import Path
 from unittest import mock
 
+from bench._frames import framed
 from bench.figures import Figure, median_seconds
 from counterpoise.wire import dispatch, protocol
 from counterpoise.wire.encode import frame
@@ -18,17 +18,12 @@ RUN = 500
 """Frames at a time, about what one read of a socket brings."""
 
 
-def _framed(command: BaseCommand, entry: bytes = b"") -> bytes:
-    body = command.SerializeToString()
-    return struct.pack(">II", len(body) + 4 + len(entry), len(body)) + body + entry
-
-
 def _publishing() -> ServerProtocol:
     server = ServerProtocol()
     connect = {"client_version": "bench", "protocol_version": 21}
-    server.receive(_framed(BaseCommand(type=BaseCommand.Type.CONNECT, connect=connect)))
+    server.receive(framed(BaseCommand(type=BaseCommand.Type.CONNECT, connect=connect)))
     producer = {"topic": "t", "producer_id": 0, "request_id": 1}
-    server.receive(_framed(BaseCommand(type=BaseCommand.Type.PRODUCER, producer=producer)))
+    server.receive(framed(BaseCommand(type=BaseCommand.Type.PRODUCER, producer=producer)))
     server.producer_turn(0, Turn.OPENED)
     subscribe = {
         "topic": "t",
@@ -37,7 +32,7 @@ def _publishing() -> ServerProtocol:
         "consumer_id": 0,
         "request_id": 2,
     }
-    server.receive(_framed(BaseCommand(type=BaseCommand.Type.SUBSCRIBE, subscribe=subscribe)))
+    server.receive(framed(BaseCommand(type=BaseCommand.Type.SUBSCRIBE, subscribe=subscribe)))
     server.consumer_turn(0, Turn.OPENED)
     return server
 
@@ -51,7 +46,7 @@ def _receipt(sequence_id: int) -> bytes:
 def _message(entry_id: int, entry: bytes) -> bytes:
     position = {"ledger_id": 77, "entry_id": entry_id}
     message = {"consumer_id": 3, "message_id": position}
-    return _framed(BaseCommand(type=BaseCommand.Type.MESSAGE, message=message), entry)
+    return framed(BaseCommand(type=BaseCommand.Type.MESSAGE, message=message), entry)
 
 
 def _nanoseconds(work: Callable[[], object], rounds: int) -> float:
@@ -66,7 +61,7 @@ def _beside(name: str, ours: float, general: float) -> Figure:
 
 def _sends(entry: bytes, **counts: int) -> bytes:
     sends = [{"producer_id": 0, "sequence_id": 100_000 + i, **counts} for i in range(RUN)]
-    return b"".join(_framed(BaseCommand(type=BaseCommand.Type.SEND, send=s), entry) for s in sends)
+    return b"".join(framed(BaseCommand(type=BaseCommand.Type.SEND, send=s), entry) for s in sends)
 
 
 def _read(name: str, server: ServerProtocol, sends: bytes, rounds: int) -> Figure:
@@ -82,7 +77,7 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
     entry = build(MessageMetadata(producer_name="p", sequence_id=1, publish_time=1), b"x" * 100)
     single, batch = _sends(entry), _sends(entry, num_messages=10, highest_sequence_id=200_000)
     ids = [{"ledger_id": 77, "entry_id": 100_000 + i} for i in range(RUN)]
-    acks = _framed(
+    acks = framed(
         BaseCommand(
             type=BaseCommand.Type.ACK,
             ack={"consumer_id": 0, "ack_type": 0, "message_id": ids},

@@ -77,7 +77,7 @@ class FrameClient:
         self._received = b""
         connect = {"client_version": "frames", "protocol_version": PROTOCOL_VERSION}
         self._ask(BaseCommand(type=_Type.CONNECT, connect=connect), _Type.CONNECTED)
-        for kind, asked, answer in (
+        for fields, asked, answer in (
             (
                 {"partition_metadata": {"topic": topic, "request_id": 1}},
                 _Type.PARTITIONED_METADATA,
@@ -94,7 +94,7 @@ class FrameClient:
                 _Type.PRODUCER_SUCCESS,
             ),
         ):
-            self._ask(BaseCommand(type=asked, **kind), answer)
+            self._ask(BaseCommand(type=asked, **fields), answer)
 
     def _ask(self, command: BaseCommand, answer: BaseCommand.Type.ValueType) -> None:
         self._socket.sendall(framed(command))

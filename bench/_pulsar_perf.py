@@ -12,20 +12,12 @@ import uuid
 from pathlib import Path
 
 from bench._ours import Ours
-from bench._real_pulsar import RealPulsar
+from bench._real_pulsar import RealPulsar, log_to_console
 from counterpoise.app.java import find_java
 
 TOOL = "org.apache.pulsar.testclient.PulsarPerfTestTool"
 PENDING = {True: 20_000, False: 5_000}
 """Messages under way, batched or not: without a limit the client's own heap is what is measured."""
-_LOG4J = """status=error
-appender.c.type=Console
-appender.c.name=C
-appender.c.layout.type=PatternLayout
-appender.c.layout.pattern=%m%n
-rootLogger.level=info
-rootLogger.appenderRef.c.ref=C
-"""
 _TOTAL = re.compile(r"Aggregated throughput stats --- +\d+ records sent --- +([\d.]+) msg/s")
 
 
@@ -41,7 +33,8 @@ def produce(
     topic = f"persistent://public/default/perf-{uuid.uuid4().hex[:8]}"
     with tempfile.TemporaryDirectory(prefix="counterpoise-perf-") as text:
         folder = Path(text)
-        (folder / "log4j2.properties").write_text(_LOG4J, encoding="utf-8")
+        # The figures are log lines.
+        log_to_console(folder / "log4j2.properties", level="info")
         (folder / "client.conf").write_text(
             f"serviceUrl={server.service_url}\nbrokerServiceUrl={server.service_url}\n"
             f"webServiceUrl={server.admin_url}\n",

@@ -26,8 +26,8 @@ LOG4J = """status=warn
 appender.c.type=Console
 appender.c.name=C
 appender.c.layout.type=PatternLayout
-appender.c.layout.pattern=%d{HH:mm:ss.SSS} %-5p %c{1} %m%n
-rootLogger.level=warn
+appender.c.layout.pattern=%d{{HH:mm:ss.SSS}} %-5p %c{{1}} %m%n
+rootLogger.level={level}
 rootLogger.appenderRef.c.ref=C
 """
 ONE_COPY = {
@@ -180,13 +180,18 @@ def write_conf(path: Path, settings: dict[str, object]) -> None:
     path.write_text("".join(f"{k}={v}\n" for k, v in settings.items()), encoding="utf-8")
 
 
+def log_to_console(path: Path, *, level: str) -> None:
+    """Write the logging settings of one of Pulsar's programs."""
+    path.write_text(LOG4J.format(level=level), encoding="utf-8")
+
+
 class Children:
     """Java processes that end with this context, and with this process however it ends."""
 
     def __init__(self, lib: Path, folder: Path) -> None:
         self._folder = folder
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
-        (folder / "log4j2.properties").write_text(LOG4J, encoding="utf-8")
+        log_to_console(folder / "log4j2.properties", level="warn")
         self._command = [
             "java",
             *(word for o in OPENS for word in ("--add-opens", f"{o}=ALL-UNNAMED")),

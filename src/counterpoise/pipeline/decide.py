@@ -43,7 +43,7 @@ def is_due(state: FoldState, memory: RoundMemory, options: BalanceOptions) -> bo
     poll_id = newest_poll(state)
     if memory.settled_at_ms and poll_id < memory.settled_at_ms + options.settle_ms:
         return False
-    if _repeated(state, memory) and poll_id < memory.settled_at_ms + options.measured_anew_ms:
+    if poll_id < memory.settled_at_ms + options.measured_anew_ms and _repeated(state, memory):
         return False
     waited = poll_id - memory.decided_at_ms
     return (

@@ -206,8 +206,8 @@ def _without(pieces: Sequence[bytes | memoryview], done: int) -> list[bytes | me
 def _let_go(descriptor: int, start: int, end: int) -> None:
     """Take what was written out of the system's page cache, whole pages only."""
     if hasattr(os, "posix_fadvise"):
-        begin, length = start // _PAGE * _PAGE, end // _PAGE * _PAGE - start // _PAGE * _PAGE
-        os.posix_fadvise(descriptor, begin, length, os.POSIX_FADV_DONTNEED)
+        start, end = start // _PAGE * _PAGE, end // _PAGE * _PAGE
+        os.posix_fadvise(descriptor, start, end - start, os.POSIX_FADV_DONTNEED)
 
 
 def _window(descriptor: int, offset: int) -> bytes:

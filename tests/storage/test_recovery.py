@@ -154,6 +154,19 @@ def test_a_write_returns_when_all_of_it_is_synced(
     assert unsynced == 0
 
 
+def test_a_file_system_that_takes_no_advice_still_has_the_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOSYS, "no advice")
+
+    monkeypatch.setattr(os, "posix_fadvise", refuse)
+    file = LedgerFile(tmp_path / "x.ledger", 7)
+    flood = [os.urandom(300_000)]
+    file.write(encode(flood, [1], 0))
+    assert file.read(0, 1, 1)[0] == flood
+
+
 async def crashed(root: Path, entries: list[bytes]) -> Path:
     """A log whose owner died after these entries; returns its only ledger's file."""
     store, heard = FileLedgerStore(root), Heard()

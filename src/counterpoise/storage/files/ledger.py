@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from bisect import bisect_right
@@ -204,10 +205,14 @@ def _without(pieces: Sequence[bytes | memoryview], done: int) -> list[bytes | me
 
 
 def _let_go(descriptor: int, start: int, end: int) -> None:
-    """Take what was written out of the system's page cache, whole pages only."""
+    """Take what was written out of the system's page cache, whole pages only.
+
+    Advice: where it is not taken, the write is on the disk all the same.
+    """
     if hasattr(os, "posix_fadvise"):
         start, end = start // _PAGE * _PAGE, end // _PAGE * _PAGE
-        os.posix_fadvise(descriptor, start, end - start, os.POSIX_FADV_DONTNEED)
+        with contextlib.suppress(OSError):
+            os.posix_fadvise(descriptor, start, end - start, os.POSIX_FADV_DONTNEED)
 
 
 def _window(descriptor: int, offset: int) -> bytes:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bench.figures import Figure
 from counterpoise.broker.errors import BrokerError
-from counterpoise.broker.topic.faces import Delivery, ProducerRequest, SubscribeRequest
+from counterpoise.broker.topic.ports import Delivery, ProducerRequest, SubscribeRequest
 from counterpoise.broker.topic.topics import TopicRegistry
 from counterpoise.names.bundle import BundleName, NamespaceBundles
 from counterpoise.names.topic import TopicName

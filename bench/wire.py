@@ -6,7 +6,7 @@ from unittest import mock
 
 from bench._frames import framed
 from bench.figures import Figure, median_seconds
-from counterpoise.wire import dispatch, protocol
+from counterpoise.wire import encode_runs, protocol
 from counterpoise.wire.encode import frame
 from counterpoise.wire.entry import build
 from counterpoise.wire.proto.base_pb2 import BaseCommand
@@ -66,7 +66,7 @@ def _sends(entry: bytes, **counts: int) -> bytes:
 
 def _read(name: str, server: ServerProtocol, sends: bytes, rounds: int) -> Figure:
     fast = _nanoseconds(lambda: server.receive(sends), rounds)
-    with mock.patch.object(protocol, "take_sends", lambda _data, begin, *_: begin):
+    with mock.patch.object(protocol, "decode_sends", lambda _data, begin, *_: begin):
         general = _nanoseconds(lambda: server.receive(sends), rounds)
     return _beside(name, fast, general)
 
@@ -91,12 +91,14 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
         _read("a SEND of a batch, read and verified", server, batch, rounds),
         _beside(
             "a SEND_RECEIPT, written",
-            _nanoseconds(lambda: dispatch.send_receipts(3, 77, 100_000, published), rounds),
+            _nanoseconds(lambda: encode_runs.send_receipts(3, 77, 100_000, published), rounds),
             _nanoseconds(lambda: [_receipt(100_000 + i) for i in range(RUN)], rounds),
         ),
         _beside(
             "a MESSAGE of 100 bytes, written",
-            _nanoseconds(lambda: b"".join(dispatch.messages(3, -1, None, deliveries)[0]), rounds),
+            _nanoseconds(
+                lambda: b"".join(encode_runs.messages(3, -1, None, deliveries)[0]), rounds
+            ),
             _nanoseconds(lambda: [_message(100_000 + i, entry) for i in range(RUN)], rounds),
         ),
         Figure(

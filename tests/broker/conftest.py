@@ -13,7 +13,7 @@ import pytest
 from counterpoise.app.zookeeper import ZooKeeper
 from counterpoise.broker.broker import Broker
 from counterpoise.broker.config import BrokerConfig
-from counterpoise.broker.load_report import LoadReportConfig, SharedProcess
+from counterpoise.broker.load import LoadReportConfig, SharedProcess
 from counterpoise.metadata import MemoryTree, MetadataStore, open_store
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.namespace import NamespaceName

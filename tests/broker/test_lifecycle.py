@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from counterpoise.broker.broker import Broker
+from counterpoise.broker.bundles.lookup_answer import Connect
 from counterpoise.broker.config import BrokerConfig
-from counterpoise.broker.lookup import Connect
 from counterpoise.decide.filters import FilterOptions
 from counterpoise.decide.filters.options import EXTENSIBLE
 from counterpoise.decide.placement import PlacementOptions

@@ -5,7 +5,7 @@ from google.protobuf import json_format
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counterpoise.wire import dispatch, encode, encode_peers
+from counterpoise.wire import encode, encode_peers, encode_runs
 from counterpoise.wire.encode_peers import ConsumerFigures
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.proto.base_pb2 import BaseCommand
@@ -283,11 +283,11 @@ def test_receipts_are_what_protobuf_writes(
         if highest:
             receipt["highest_sequence_id"] = highest
         expected += encode.frame(BaseCommand(type=frames.Type.SEND_RECEIPT, send_receipt=receipt))
-    assert dispatch.send_receipts(producer, ledger, entry, published) == expected
+    assert encode_runs.send_receipts(producer, ledger, entry, published) == expected
 
 
 def test_a_dropped_entry_is_confirmed_as_minus_one() -> None:
-    command, _ = frames.parse(dispatch.send_receipt(1, 2, 0, -1, -1))
+    command, _ = frames.parse(encode_runs.send_receipt(1, 2, 0, -1, -1))
     assert command.send_receipt.message_id.ledger_id == UNASKED
     assert command.send_receipt.message_id.entry_id == UNASKED
 
@@ -324,6 +324,6 @@ def test_messages_are_what_protobuf_writes(
         if epoch is not None:
             message["consumer_epoch"] = epoch
         expected += frames.frame(BaseCommand(type=frames.Type.MESSAGE, message=message), body)
-    pieces, size = dispatch.messages(consumer, partition, epoch, burst)
+    pieces, size = encode_runs.messages(consumer, partition, epoch, burst)
     assert b"".join(pieces) == expected
     assert size == len(expected)

@@ -12,7 +12,7 @@ from counterpoise.app.embedded_balance import EmbeddedBalancer
 from counterpoise.app.loop_thread import LoopThread
 from counterpoise.app.wiring import conf_text, config_of, make_broker, open_ledgers
 from counterpoise.broker.broker import Broker
-from counterpoise.broker.load_report import SharedProcess
+from counterpoise.broker.load import SharedProcess
 from counterpoise.metadata.memory import MemoryTree
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.topic import TopicName

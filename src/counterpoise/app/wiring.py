@@ -8,7 +8,7 @@ from pathlib import Path
 from counterpoise.admin.server import WebServer
 from counterpoise.broker.broker import Broker
 from counterpoise.broker.config import BrokerConfig
-from counterpoise.broker.load_report import SharedProcess
+from counterpoise.broker.load import SharedProcess
 from counterpoise.metadata.memory import MemoryTree
 from counterpoise.metadata.open import open_store
 from counterpoise.names.options import Option, all_options, from_conf

@@ -10,34 +10,34 @@ from collections.abc import Callable, Iterable
 from random import Random
 from typing import Final, Protocol
 
-from counterpoise.broker.bootstrap import bootstrap
-from counterpoise.broker.bundle_moves import BundleMoves
-from counterpoise.broker.bundles import NamespaceBundleCache
-from counterpoise.broker.catalog import TopicCatalog
-from counterpoise.broker.cluster_load import ClusterLoad
+from counterpoise.broker.bundles.election import LeaderElection
+from counterpoise.broker.bundles.lookup import HAND_OVER_S, LookupService
+from counterpoise.broker.bundles.moves import BundleMoves
+from counterpoise.broker.bundles.namespace_bundles import NamespaceBundleCache
+from counterpoise.broker.bundles.ownership import BundleOwnership
+from counterpoise.broker.bundles.placement import LoadPlacer
+from counterpoise.broker.bundles.service import NamespaceService
+from counterpoise.broker.bundles.split_points import SplitPointFinder
 from counterpoise.broker.config import BrokerConfig, check_supported
 from counterpoise.broker.connection import Services
-from counterpoise.broker.election import LeaderElection
-from counterpoise.broker.listener import Listener
-from counterpoise.broker.load_keeper import LoadKeeper
-from counterpoise.broker.load_report import (
+from counterpoise.broker.connection.listener import Listener
+from counterpoise.broker.load import (
     LoadReporter,
     ProcessUsage,
     SharedProcess,
     TopicCount,
     Traffic,
 )
-from counterpoise.broker.lookup_service import HAND_OVER_S, LookupService
-from counterpoise.broker.namespaces import NamespaceService
-from counterpoise.broker.ownership import BundleOwnership
-from counterpoise.broker.placement import LoadPlacer
-from counterpoise.broker.policies import Policies
-from counterpoise.broker.registry import BrokerRegistry
-from counterpoise.broker.schemas import SchemaRegistry
-from counterpoise.broker.self_report import blank_report, count_of
-from counterpoise.broker.split_points import SplitPointFinder
+from counterpoise.broker.load.cluster_load import ClusterLoad
+from counterpoise.broker.load.keeper import LoadKeeper
+from counterpoise.broker.load.registry import BrokerRegistry
+from counterpoise.broker.load.self_report import blank_report, count_of
+from counterpoise.broker.namespaces.bootstrap import bootstrap
+from counterpoise.broker.namespaces.catalog import TopicCatalog
+from counterpoise.broker.namespaces.policies import Policies
+from counterpoise.broker.namespaces.topic_changes import TopicChanges
+from counterpoise.broker.schemas.registry import SchemaRegistry
 from counterpoise.broker.topic.topics import TopicRegistry
-from counterpoise.broker.topic_changes import TopicChanges
 from counterpoise.decide.splitting import TopicLoad
 from counterpoise.load.report import LocalBrokerData
 from counterpoise.metadata import MetadataStore, SessionEvent, StoreUnavailable

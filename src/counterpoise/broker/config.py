@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from counterpoise.broker.auto_creation import AutoTopicCreation
-from counterpoise.broker.connection.faces import ConnectionConfig
-from counterpoise.broker.load_report.config import LoadReportConfig
+from counterpoise.broker.connection.ports import ConnectionConfig
+from counterpoise.broker.load.config import LoadReportConfig
+from counterpoise.broker.namespaces.auto_creation import AutoTopicCreation
 from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.decide.filters.options import MODULAR, FilterOptions
 from counterpoise.decide.placement import PLACEMENTS, placement_strategy

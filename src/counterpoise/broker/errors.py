@@ -1,5 +1,11 @@
 """What a broker refuses, in the words and the code that Pulsar's clients know."""
 
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from counterpoise.metadata import StoreUnavailable
 from counterpoise.wire.errors import ServerError
 
 
@@ -17,3 +23,12 @@ class BrokerError(Exception):
 
     def __str__(self) -> str:
         return f"{self.code.name}: {self.message}"
+
+
+@contextlib.contextmanager
+def store_errors_as_not_ready() -> Iterator[None]:
+    """Turn `StoreUnavailable` into ServiceNotReady, upon which clients try again."""
+    try:
+        yield
+    except StoreUnavailable as error:
+        raise BrokerError(ServerError.ServiceNotReady, str(error)) from error

@@ -15,8 +15,8 @@ from typing import Any, Final, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from counterpoise.load.lookup_many import lookup_many
 from counterpoise.load.rates import Floats, Indices, Rates
-from counterpoise.load.take import take
 from counterpoise.load.usage import Float32s, weighted_max
 from counterpoise.names.namespace import bound_to_broker
 
@@ -219,7 +219,7 @@ class ClusterView:
 
     def broker_rows(self, names: Sequence[str]) -> Indices:
         """Where brokers stand; raises KeyError for one that is not in the view."""
-        return np.frombuffer(b"".join(take(self._row_bytes, names)), dtype=np.intp)
+        return np.frombuffer(b"".join(lookup_many(self._row_bytes, names)), dtype=np.intp)
 
     def bundle_index(self, name: str) -> int | None:
         """Where a bundle stands, or None."""

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import Generic, TypeVar
 
+from counterpoise.storage.ledger_index import LedgerIndex
 from counterpoise.storage.port import (
     Chunk,
     CursorState,
@@ -17,7 +18,6 @@ from counterpoise.storage.port import (
     Position,
     StorageError,
 )
-from counterpoise.storage.spans import Spans
 
 C = TypeVar("C")
 
@@ -38,7 +38,7 @@ class GroupLog(ABC, Generic[C]):
     ) -> None:
         self.name = name
         self._listener = listener
-        self._spans = Spans(ledgers)
+        self._index = LedgerIndex(ledgers)
         self._cursors = dict(cursors)
         self._loop = asyncio.get_running_loop()
         self._gathering: Group[C] = Group()
@@ -50,23 +50,23 @@ class GroupLog(ABC, Generic[C]):
     @property
     def begin(self) -> int:
         """Index of the oldest entry that is still kept."""
-        return self._spans.begin
+        return self._index.begin
 
     @property
     def end(self) -> int:
         """Index after the newest committed entry."""
-        last = self._spans.last
+        last = self._index.last
         return last.base + last.entries
 
     @property
     def size(self) -> int:
         """Bytes of all committed entries that are still kept."""
-        return self._spans.size
+        return self._index.size
 
     @property
     def ledgers(self) -> tuple[LedgerInfo, ...]:
         """The ledgers in order; the last one is being written."""
-        return self._spans.infos()
+        return self._index.infos()
 
     @property
     def cursors(self) -> Mapping[str, CursorState]:
@@ -75,14 +75,14 @@ class GroupLog(ABC, Generic[C]):
 
     def position(self, index: int) -> Position:
         """Position of the entry at ``index``; one past the end gives the next to be written."""
-        return self._spans.position(index)
+        return self._index.position(index)
 
     def index(self, position: tuple[int, int]) -> int:
         """Index of the first kept or future entry at or after ``position``."""
-        last = self._spans.last
+        last = self._index.last
         if position[0] == last.ledger_id and position[1] >= 0:
             return last.base + position[1]
-        return self._spans.index(position)
+        return self._index.index(position)
 
     def append(self, entry: bytes, messages: int, context: C) -> None:
         """Queue one entry for the next group."""
@@ -110,9 +110,9 @@ class GroupLog(ABC, Generic[C]):
 
     def _written(self, group: Group[C]) -> None:
         """A store calls this when ``group`` is durable and the fence was seen intact after."""
-        last = self._spans.last
+        last = self._index.last
         if group.ledger_id != last.ledger_id:
-            last = self._spans.start(group.ledger_id)
+            last = self._index.start(group.ledger_id)
         group.first = last.base + last.entries
         last.entries += len(group.entries)
         last.size += group.size
@@ -173,10 +173,10 @@ class GroupLog(ABC, Generic[C]):
 
     def trim(self, before: int) -> None:
         """Delete every closed ledger whose entries all lie before index ``before``."""
-        dropped = self._spans.trimmable(before)
+        dropped = self._index.trimmable(before)
         if dropped and self._error is None:
-            self._spans.drop(len(dropped))
-            self._delete_ledgers([span.ledger_id for span in dropped])
+            self._index.drop(len(dropped))
+            self._delete_ledgers([ledger.ledger_id for ledger in dropped])
 
     @abstractmethod
     def cached(self, index: int) -> Chunk | None:
@@ -204,7 +204,7 @@ class GroupLog(ABC, Generic[C]):
 
     @abstractmethod
     def _delete_ledgers(self, ledger_ids: list[int]) -> None:
-        """Delete ledgers that `_spans` no longer lists."""
+        """Delete ledgers that `_index` no longer lists."""
 
     @abstractmethod
     async def _persist(self) -> None:

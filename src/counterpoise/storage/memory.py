@@ -90,9 +90,9 @@ class _MemoryLog(GroupLog[C]):
         """Everything is in memory: the whole ledger that holds ``index``."""
         if not self.begin <= index < self.end:
             return None
-        span = self._spans.holding(index)
-        entries, messages = self._stored.ledgers[span.ledger_id]
-        return Chunk(span.base, entries, messages)
+        ledger = self._index.holding(index)
+        entries, messages = self._stored.ledgers[ledger.ledger_id]
+        return Chunk(ledger.base, entries, messages)
 
     async def read(self, index: int, max_bytes: int) -> Chunk:
         """As `cached`; there is nothing else to read from."""
@@ -100,7 +100,7 @@ class _MemoryLog(GroupLog[C]):
         return chunk if chunk is not None else Chunk(index, (), ())
 
     def _place(self, group: Group[C]) -> tuple[int, int]:
-        last = self._spans.last
+        last = self._index.last
         if last.entries < self._ledger_entries:
             return last.ledger_id, last.entries
         return -1, 0

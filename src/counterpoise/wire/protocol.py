@@ -16,10 +16,10 @@ from google.protobuf.message import DecodeError
 from counterpoise.wire import entry as entries
 from counterpoise.wire.constants import DEFAULT_MAX_MESSAGE_SIZE, FRAME_PADDING
 from counterpoise.wire.decode import READERS
+from counterpoise.wire.decode_sends import decode_sends
 from counterpoise.wire.errors import ProtocolError, ServerError
 from counterpoise.wire.events import Event, Refused, Send, SendRefused, Violation
 from counterpoise.wire.proto.base_pb2 import BaseCommand
-from counterpoise.wire.publish import take_sends
 from counterpoise.wire.receive_buffer import ReceiveBuffer
 from counterpoise.wire.states import (
     CONNECTION,
@@ -91,7 +91,7 @@ class ServerProtocol:
         try:
             while begin < end:
                 if self._state is ConnectionState.OPEN:
-                    begin = take_sends(
+                    begin = decode_sends(
                         data, begin, end, self._frame_size_max, self._producers, events
                     )
                 wanted = self._frame_size(data, begin, end)

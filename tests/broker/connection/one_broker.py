@@ -10,9 +10,9 @@ from typing import Self
 
 import uvloop
 
+from counterpoise.broker.bundles.lookup_answer import Connect
 from counterpoise.broker.connection import ConnectionConfig, Services
-from counterpoise.broker.listener import Listener
-from counterpoise.broker.lookup import Connect
+from counterpoise.broker.connection.listener import Listener
 from counterpoise.broker.topic.topics import TopicRegistry
 from counterpoise.names.bundle import BundleName, NamespaceBundles
 from counterpoise.names.namespace import NamespaceName

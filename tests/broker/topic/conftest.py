@@ -7,7 +7,7 @@ import pytest
 
 from counterpoise.broker.errors import BrokerError
 from counterpoise.broker.topic.consumer import Consumer
-from counterpoise.broker.topic.faces import Delivery, ProducerRequest, SubscribeRequest
+from counterpoise.broker.topic.ports import Delivery, ProducerRequest, SubscribeRequest
 from counterpoise.broker.topic.producer import Producer
 from counterpoise.broker.topic.topic import Topic
 from counterpoise.broker.topic.topics import TopicRegistry

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from counterpoise.broker.errors import BrokerError
 from counterpoise.broker.topic.consumer import Consumer
-from counterpoise.broker.topic.faces import KeySharedMeta
+from counterpoise.broker.topic.ports import KeySharedMeta
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.values import SubscriptionType

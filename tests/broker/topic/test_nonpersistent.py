@@ -3,8 +3,8 @@
 import pytest
 
 from counterpoise.broker.errors import BrokerError
-from counterpoise.broker.topic.faces import EARLIEST
 from counterpoise.broker.topic.nonpersistent import NonPersistentTopic
+from counterpoise.broker.topic.ports import EARLIEST
 from counterpoise.names.topic import TopicName
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.values import SubscriptionType

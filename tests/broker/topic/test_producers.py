@@ -3,7 +3,7 @@
 import pytest
 
 from counterpoise.broker.errors import BrokerError
-from counterpoise.broker.topic.faces import ProducerRequest
+from counterpoise.broker.topic.ports import ProducerRequest
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.values import AccessMode
 from tests.broker.topic.conftest import Wire, World, entry

@@ -8,9 +8,9 @@ import pytest
 from counterpoise.broker.errors import BrokerError
 from counterpoise.broker.topic.dispatch import SingleActiveDispatcher
 from counterpoise.broker.topic.dispatch_shared import SharedDispatcher
-from counterpoise.broker.topic.faces import EARLIEST, LATEST
 from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.persistent import PersistentTopic
+from counterpoise.broker.topic.ports import EARLIEST, LATEST
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.storage.port import Position
 from counterpoise.wire.errors import ServerError

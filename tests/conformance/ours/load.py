@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from counterpoise.broker.load_report.change import needs_update
-from counterpoise.broker.load_report.config import LoadReportConfig
+from counterpoise.broker.load.change import needs_update
+from counterpoise.broker.load.config import LoadReportConfig
 from counterpoise.decide.weights import ResourceWeights
 from counterpoise.load.average import BundleData, TimeAverageMessageData, fold
 from counterpoise.load.broker_average import TimeAverageBrokerData

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from counterpoise.broker.connection.consuming import Consuming
-from counterpoise.broker.connection.faces import ConnectionConfig, Services, Traffic
 from counterpoise.broker.connection.finding import Finding
 from counterpoise.broker.connection.keep_alive import KeepAlive
 from counterpoise.broker.connection.link import Link, log
 from counterpoise.broker.connection.outbox import Outbox
+from counterpoise.broker.connection.ports import ConnectionConfig, Services, Traffic
 from counterpoise.broker.connection.producing import Producing
 from counterpoise.broker.connection.watching import Watching
 from counterpoise.wire import encode, events

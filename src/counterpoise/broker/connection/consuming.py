@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from functools import partial
 
 from counterpoise.broker.connection.consumer_figures import figures_of
-from counterpoise.broker.connection.faces import Services
 from counterpoise.broker.connection.link import Link, log, topic_name
+from counterpoise.broker.connection.ports import Services
 from counterpoise.broker.errors import BrokerError
 from counterpoise.broker.topic.consumer import Consumer
-from counterpoise.broker.topic.faces import (
+from counterpoise.broker.topic.ports import (
     Delivery,
     KeySharedMeta,
     SubscribeRequest,
 )
 from counterpoise.storage.port import Position
 from counterpoise.wire import encode, encode_peers, events
-from counterpoise.wire.dispatch import messages as wire_messages
+from counterpoise.wire.encode_runs import messages as wire_messages
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.states import Turn
 from counterpoise.wire.values import MessageId

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from functools import partial
 
-from counterpoise.broker.catalog import matching
-from counterpoise.broker.connection.faces import ConnectionConfig, Services
+from counterpoise.broker.bundles.lookup_answer import Connect
 from counterpoise.broker.connection.link import Link, topic_name
+from counterpoise.broker.connection.ports import ConnectionConfig, Services
 from counterpoise.broker.connection.topics_hash import topics_hash
 from counterpoise.broker.errors import BrokerError
-from counterpoise.broker.lookup import Connect
+from counterpoise.broker.namespaces.catalog import matching
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.wire import encode, encode_peers, events
 from counterpoise.wire.errors import ServerError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from counterpoise.broker.connection.faces import Traffic
+from counterpoise.broker.connection.ports import Traffic
 
 #: With more than this many bytes waiting, topics stop delivering to the connection.
 HIGH_WATER = 1024 * 1024

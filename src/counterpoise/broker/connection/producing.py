@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from counterpoise.broker.connection.faces import Services
 from counterpoise.broker.connection.link import Link, topic_name
+from counterpoise.broker.connection.ports import Services
 from counterpoise.broker.errors import BrokerError
-from counterpoise.broker.topic.faces import ProducerRequest
+from counterpoise.broker.topic.ports import ProducerRequest
 from counterpoise.broker.topic.producer import Producer
 from counterpoise.wire import encode, encode_peers
-from counterpoise.wire.dispatch import send_receipt, send_receipts
+from counterpoise.wire.encode_runs import send_receipt, send_receipts
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.events import CloseProducer, OpenProducer, Send, SendRefused
 from counterpoise.wire.states import Turn

@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Callable
 from functools import partial
 
-from counterpoise.broker.catalog import matching
-from counterpoise.broker.connection.faces import ConnectionConfig, Services
 from counterpoise.broker.connection.link import Link, log
+from counterpoise.broker.connection.ports import ConnectionConfig, Services
 from counterpoise.broker.connection.topics_hash import topics_hash
 from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.namespaces.catalog import matching
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.wire import encode
 from counterpoise.wire.errors import ServerError

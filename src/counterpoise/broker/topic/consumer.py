@@ -6,9 +6,9 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from counterpoise.broker.topic.faces import Acked, ConsumerSink, Delivery, SubscribeRequest
 from counterpoise.broker.topic.lookback import last_batch_index
 from counterpoise.broker.topic.meter import Meter
+from counterpoise.broker.topic.ports import Acked, ConsumerSink, Delivery, SubscribeRequest
 from counterpoise.storage.port import Position
 
 if TYPE_CHECKING:

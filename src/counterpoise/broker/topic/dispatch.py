@@ -10,8 +10,8 @@ from typing import Any
 from counterpoise.broker.topic.acks import AckState
 from counterpoise.broker.topic.active import active_index
 from counterpoise.broker.topic.consumer import Consumer
-from counterpoise.broker.topic.faces import Delivery
 from counterpoise.broker.topic.feed import Feed
+from counterpoise.broker.topic.ports import Delivery
 from counterpoise.storage.port import Log
 from counterpoise.wire.values import SubscriptionType
 

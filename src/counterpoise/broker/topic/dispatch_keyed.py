@@ -15,8 +15,8 @@ from counterpoise.broker.topic.acks import AckState
 from counterpoise.broker.topic.consumer import Consumer
 from counterpoise.broker.topic.dispatch import BURST_BYTES
 from counterpoise.broker.topic.dispatch_shared import SharedDispatcher
-from counterpoise.broker.topic.faces import Delivery, KeySharedMeta
 from counterpoise.broker.topic.options import TopicOptions
+from counterpoise.broker.topic.ports import Delivery, KeySharedMeta
 from counterpoise.broker.topic.selectors import (
     HashRing,
     RangesRefusedError,

@@ -11,8 +11,8 @@ from typing import Any
 from counterpoise.broker.topic.acks import AckState
 from counterpoise.broker.topic.consumer import Consumer
 from counterpoise.broker.topic.dispatch import BURST_BYTES, Dispatcher
-from counterpoise.broker.topic.faces import Delivery
 from counterpoise.broker.topic.options import TopicOptions
+from counterpoise.broker.topic.ports import Delivery
 from counterpoise.storage.port import Chunk, Log
 from counterpoise.wire.entry import BadEntry, metadata_of
 

@@ -10,7 +10,7 @@ from counterpoise.broker.topic.consumer import Consumer
 from counterpoise.broker.topic.dispatch import SingleActiveDispatcher
 from counterpoise.broker.topic.dispatch_keyed import KeySharedDispatcher, key_of
 from counterpoise.broker.topic.dispatch_shared import SharedDispatcher
-from counterpoise.broker.topic.faces import ConsumerSink, SubscribeRequest
+from counterpoise.broker.topic.ports import ConsumerSink, SubscribeRequest
 from counterpoise.broker.topic.producer import Producer
 from counterpoise.broker.topic.subscription import Subscription
 from counterpoise.broker.topic.topic import Topic

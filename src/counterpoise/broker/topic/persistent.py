@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from counterpoise.broker.errors import BrokerError
 from counterpoise.broker.topic.acks import AckState
 from counterpoise.broker.topic.consumer import Consumer
-from counterpoise.broker.topic.faces import ConsumerSink, SubscribeRequest
 from counterpoise.broker.topic.lookback import first_published_at
 from counterpoise.broker.topic.options import TopicOptions
+from counterpoise.broker.topic.ports import ConsumerSink, SubscribeRequest
 from counterpoise.broker.topic.producer import Producer
 from counterpoise.broker.topic.subscription import (
     Subscription,

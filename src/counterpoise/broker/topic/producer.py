@@ -7,8 +7,8 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from counterpoise.broker.errors import BrokerError
-from counterpoise.broker.topic.faces import ProducerRequest, ProducerSink
 from counterpoise.broker.topic.meter import Meter
+from counterpoise.broker.topic.ports import ProducerRequest, ProducerSink
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.values import AccessMode
 

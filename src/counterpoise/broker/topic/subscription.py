@@ -13,10 +13,10 @@ from counterpoise.broker.topic.consumer import Consumer
 from counterpoise.broker.topic.dispatch import Dispatcher, SingleActiveDispatcher
 from counterpoise.broker.topic.dispatch_keyed import KeySharedDispatcher
 from counterpoise.broker.topic.dispatch_shared import SharedDispatcher
-from counterpoise.broker.topic.faces import Acked, ConsumerSink, SubscribeRequest
 from counterpoise.broker.topic.lookback import first_published_at
 from counterpoise.broker.topic.meter import Meter
 from counterpoise.broker.topic.options import TopicOptions
+from counterpoise.broker.topic.ports import Acked, ConsumerSink, SubscribeRequest
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.port import CursorState, Log, Position
 from counterpoise.wire.errors import ServerError

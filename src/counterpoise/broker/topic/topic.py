@@ -8,14 +8,14 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from counterpoise.broker.errors import BrokerError
-from counterpoise.broker.topic.faces import (
+from counterpoise.broker.topic.meter import Meter
+from counterpoise.broker.topic.options import TopicOptions
+from counterpoise.broker.topic.ports import (
     ConsumerSink,
     ProducerRequest,
     ProducerSink,
     SubscribeRequest,
 )
-from counterpoise.broker.topic.meter import Meter
-from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.producer import Producer, ProducerSet
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.port import Position

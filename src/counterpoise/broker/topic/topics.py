@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from counterpoise.broker.errors import BrokerError
-from counterpoise.broker.topic.faces import Ownership, TopicCatalog
 from counterpoise.broker.topic.nonpersistent import NonPersistentTopic
 from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.persistent import PersistentTopic
+from counterpoise.broker.topic.ports import Ownership, TopicCatalog
 from counterpoise.broker.topic.topic import Topic
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.topic import TopicName

@@ -20,8 +20,8 @@ from counterpoise.decide.placement.strategy import (
     pick,
 )
 from counterpoise.decide.plan import Rejection, Rejections
+from counterpoise.load.lookup_many import lookup_many
 from counterpoise.load.rates import Floats, Indices
-from counterpoise.load.take import take
 from counterpoise.load.view import ClusterView
 
 
@@ -76,7 +76,7 @@ def _rank(candidates: tuple[str, ...], view: ClusterView, options: PlacementOpti
     else:
         rule, reason = "least_rate", f"{least:g} msg/s in the long run is the least"
     rejections = Rejections(partial(_explain, names, rows, unknown, view, options))
-    admissible = take(names, best.tolist()) if 0 < len(best) < len(names) else names
+    admissible = lookup_many(names, best.tolist()) if 0 < len(best) < len(names) else names
     return _Ranking(admissible, rule, reason, rejections)
 
 

@@ -18,8 +18,8 @@ from counterpoise.decide.placement.strategy import (
 )
 from counterpoise.decide.placement.usage_memory import NOTHING_REMEMBERED, UsageMemory
 from counterpoise.decide.plan import Rejection, Rejections
+from counterpoise.load.lookup_many import lookup_many
 from counterpoise.load.rates import Floats, sum_in_order
-from counterpoise.load.take import take
 from counterpoise.load.view import ClusterView, Masks
 
 M = TypeVar("M")
@@ -103,10 +103,10 @@ def _published(
 ) -> tuple[tuple[str, ...], tuple[float, ...]]:
     """Those of the candidates that have published their usage, and what it is."""
     try:
-        return names, take(usage_ema, names)
+        return names, lookup_many(usage_ema, names)
     except KeyError:
         known = tuple(name for name in names if name in usage_ema)
-        return known, take(usage_ema, known)
+        return known, lookup_many(usage_ema, known)
 
 
 class _Field(NamedTuple):
@@ -156,7 +156,7 @@ def _below_average(
     average = sum_in_order(usage) / len(names) if names else 0.0
     below = usage + margin / 100.0 <= average
     percent = average * 100
-    admissible = take(names, below.nonzero()[0].tolist())
+    admissible = lookup_many(names, below.nonzero()[0].tolist())
     if not admissible:
         reason = (
             f"no candidate is {margin} points below the average of {percent:.4g} %; any will do"

@@ -68,7 +68,7 @@ class FileLog(GroupLog[C]):
     # --- writing -------------------------------------------------------------------------
 
     def _place(self, group: Group[C]) -> tuple[int, int]:
-        last = self._spans.last
+        last = self._index.last
         if last.size < self._store.ledger_bytes or self._error is not None:
             return last.ledger_id, last.entries
         former, self.file = self.file, self._start_file(last.ledger_id + 1)
@@ -102,11 +102,11 @@ class FileLog(GroupLog[C]):
 
     async def read(self, index: int, max_bytes: int) -> Chunk:
         """Read a ledger's file in a thread."""
-        span = self._spans.holding(index)
-        file = self._files[span.ledger_id]
+        ledger = self._index.holding(index)
+        file = self._files[ledger.ledger_id]
         try:
             entries, messages = await self._store.in_thread(
-                file.read, index - span.base, span.entries, max_bytes
+                file.read, index - ledger.base, ledger.entries, max_bytes
             )
         except OSError as error:
             raise StorageError(f"{file.path} cannot be read: {error}") from error
@@ -141,14 +141,14 @@ class FileLog(GroupLog[C]):
             _log.warning("%s", error)
 
     def _state(self, *, final: bool) -> SavedState:
-        spans = list(self._spans)
-        sealed = spans if final else spans[:-1]
+        ledgers = list(self._index)
+        sealed = ledgers if final else ledgers[:-1]
         rows = (
             Sealed(s.ledger_id, self._epochs[s.ledger_id], s.entries, s.size)
             for s in sealed
             if s.entries
         )
-        first = spans[0].ledger_id
+        first = ledgers[0].ledger_id
         return SavedState(self.fence.epoch, first, tuple(rows), dict(self._cursors))
 
     async def _persist(self) -> None:

@@ -1,0 +1,1 @@
+"""Bundles: who owns one, who shall, and how it changes hands."""

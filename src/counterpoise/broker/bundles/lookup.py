@@ -1,0 +1,152 @@
+"""Answers lookups: finds a bundle's owner, or decides who it shall be."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from counterpoise.broker.bundles.election import LeaderElection
+from counterpoise.broker.bundles.lookup_answer import Connect, LookupAnswer, Redirect
+from counterpoise.broker.bundles.ownership import BundleOwnership
+from counterpoise.broker.bundles.placement import Placer
+from counterpoise.broker.errors import BrokerError, store_errors_as_not_ready
+from counterpoise.broker.load.registry import BrokerRegistry
+from counterpoise.names.bundle import BundleName
+from counterpoise.ownership.records import NamespaceEphemeralData
+from counterpoise.wire.errors import ServerError
+
+HAND_OVER_S: Final = 5.0
+"""How long a client waits at most for a bundle that is just changing hands."""
+
+
+class LookupService:
+    """Lookups by lock and redirect, as this broker answers them."""
+
+    def __init__(
+        self,
+        registry: BrokerRegistry,
+        election: LeaderElection,
+        ownership: BundleOwnership,
+        placer: Placer,
+        *,
+        balanced: bool = True,
+    ) -> None:
+        """``balanced``: the leader places bundles; else the broker that is asked takes them."""
+        self._registry = registry
+        self._election = election
+        self._ownership = ownership
+        self._placer = placer
+        self._balanced = balanced
+        self._affinity: Final[dict[str, str]] = {}
+
+    def set_affinity(self, bundle: BundleName, broker_id: str) -> None:
+        """Say on the leader where a bundle goes at its next lookup; holds once.
+
+        Keyed by the whole bundle, as Pulsar 4.2 does: 4.0.7 keys by the range alone, so that two
+        namespaces with the same range collide.
+        """
+        self._affinity[str(bundle)] = broker_id
+
+    async def lookup_bundle(
+        self, bundle: BundleName, *, authoritative: bool = False
+    ) -> LookupAnswer:
+        """Who serves a bundle; decides it if nobody does (Pulsar's ``findBrokerServiceUrl``).
+
+        ``authoritative``: the broker that redirected here has decided that it shall be us. Raises
+        `BrokerError` (ServiceNotReady) when the client should try again.
+        """
+        with store_errors_as_not_ready():
+            hand_over = await self._ownership.hand_over(bundle)
+            if hand_over is not None and hand_over.destination is not None:
+                return await self._hand_on(bundle, hand_over.destination)
+            owner = await self._ownership.owner(bundle)
+            if owner is not None and (hand_over is not None or owner.disabled):
+                owner = await self._after_unload(bundle)
+            if owner is None:
+                return await self._assign(bundle, authoritative=authoritative)
+            if owner.broker_id == self._registry.my_id and not self._ownership.serves(bundle):
+                await self._ownership.acquire(bundle)
+            return _connect_to(owner)
+
+    async def _hand_on(self, bundle: BundleName, destination: str) -> LookupAnswer:
+        """Send a client on to where a bundle is going; there it waits until it is."""
+        if destination not in await self._registry.active():
+            return await self._assign(bundle, authoritative=False)
+        to = await self._redirect(bundle, destination, authoritative=True)
+        return Connect(to.broker_id, to.service_url, to.web_url, to.service_url_tls, to.web_url_tls)
+
+    async def _after_unload(self, bundle: BundleName) -> NamespaceEphemeralData | None:
+        """Who owns a bundle after it was let go; raises `BrokerError` when that takes long."""
+
+        async def let_go() -> bool:
+            owner = await self._ownership.owner(bundle)
+            hand_over = await self._ownership.hand_over(bundle)
+            return owner is None or not (owner.disabled or hand_over)
+
+        if not await self._ownership.until(bundle, let_go, HAND_OVER_S):
+            raise BrokerError(
+                ServerError.ServiceNotReady, f"Namespace bundle {bundle} is being unloaded"
+            )
+        return await self._ownership.owner(bundle)
+
+    async def _assign(self, bundle: BundleName, *, authoritative: bool) -> LookupAnswer:
+        me = self._registry.my_id
+        leader = self._election.leader
+        if authoritative:
+            return await self._take(bundle)
+        active = await self._registry.active()
+        bound = bundle.namespace.bound_broker
+        asks_leader = self._balanced and bound is None and not self._election.is_leader
+        if asks_leader and leader is not None and leader.broker_id in active:
+            return await self._redirect(bundle, leader.broker_id, authoritative=False)
+        chosen = bound if bound in active else await self.choose(bundle)
+        if chosen is None:
+            raise BrokerError(
+                ServerError.ServiceNotReady, f"No broker was available to own {bundle}"
+            )
+        if chosen == me:
+            return await self._take(bundle)
+        return await self._redirect(bundle, chosen, authoritative=True)
+
+    async def choose(self, bundle: BundleName) -> str | None:
+        """Which broker gets a bundle: where an administrator said, else placement's choice."""
+        if bundle.namespace.bound_broker is not None:
+            return None
+        if not self._balanced:
+            return self._registry.my_id
+        wanted = self._affinity.pop(str(bundle), None)
+        if wanted is not None and wanted in await self._registry.active():
+            return wanted
+        return await self._placer.choose(bundle)
+
+    async def _take(self, bundle: BundleName) -> LookupAnswer:
+        await self._ownership.acquire(bundle)
+        owner = await self._ownership.owner(bundle)
+        if owner is None:
+            raise BrokerError(
+                ServerError.ServiceNotReady, f"{bundle} could not be acquired; look it up again"
+            )
+        return _connect_to(owner)
+
+    async def _redirect(
+        self, bundle: BundleName, broker_id: str, *, authoritative: bool
+    ) -> Redirect:
+        report = await self._registry.report(broker_id)
+        if report is None:
+            raise BrokerError(
+                ServerError.ServiceNotReady,
+                f"{broker_id}, which is to own {bundle}, has left the cluster; look it up again",
+            )
+        return Redirect(
+            broker_id,
+            report.pulsar_service_url or "",
+            report.web_service_url or "",
+            authoritative,
+            report.pulsar_service_url_tls,
+            report.web_service_url_tls,
+        )
+
+
+def _connect_to(owner: NamespaceEphemeralData) -> Connect:
+    return Connect(
+        owner.broker_id, owner.native_url, owner.http_url, owner.native_url_tls, owner.http_url_tls
+    )

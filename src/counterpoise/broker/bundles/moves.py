@@ -1,0 +1,146 @@
+"""Bundles on the move: unloaded, handed over when a broker leaves, split."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+
+from counterpoise.broker.bundles.lookup import LookupService
+from counterpoise.broker.bundles.namespace_bundles import NamespaceBundleCache
+from counterpoise.broker.bundles.ownership import BundleOwnership
+from counterpoise.broker.bundles.placement import Placer
+from counterpoise.broker.errors import BrokerError, store_errors_as_not_ready
+from counterpoise.broker.load.registry import BrokerRegistry
+from counterpoise.broker.namespaces.policies import Policies
+from counterpoise.metadata import MetadataError
+from counterpoise.names.bundle import BundleName
+from counterpoise.names.errors import InvalidName
+from counterpoise.names.namespace import NamespaceName
+from counterpoise.wire.errors import ServerError
+
+log = logging.getLogger(__name__)
+
+SplitPoints = Callable[[BundleName, str | None, Sequence[int]], Awaitable[Sequence[int]]]
+"""Where to cut a bundle, by the name of an algorithm and the boundaries asked for."""
+
+
+class BundleMoves:
+    """Changes of the bundles that this broker owns."""
+
+    def __init__(
+        self,
+        registry: BrokerRegistry,
+        bundles: NamespaceBundleCache,
+        ownership: BundleOwnership,
+        lookups: LookupService,
+        placer: Placer,
+        policies: Policies,
+        *,
+        split_points: SplitPoints,
+    ) -> None:
+        self._registry = registry
+        self._bundles = bundles
+        self._ownership = ownership
+        self._lookups = lookups
+        self._placer = placer
+        self._policies = policies
+        self._split_points = split_points
+        self._splitting = asyncio.Lock()
+
+    async def unload(self, bundle: BundleName, destination: str | None = None) -> str | None:
+        """Close a bundle's topics here and hand it to a broker; returns which one.
+
+        Without a destination placement chooses one now, so that clients can be sent straight on.
+        Raises `BrokerError` if this broker does not own the bundle, or the destination is not
+        there.
+        """
+        with store_errors_as_not_ready():
+            if not self._ownership.serves(bundle):
+                raise _not_owned(bundle)
+            if destination is not None and destination not in await self._registry.active():
+                raise BrokerError(
+                    ServerError.NotAllowedError,
+                    f"{destination} is not an active broker; unload {bundle} to one that is",
+                )
+            heir = destination or await self._choose_other(bundle)
+            await self._ownership.release(bundle, heir)
+            return heir
+
+    async def leave(self) -> None:
+        """Hand every bundle to another broker, if there is one; all of them at once."""
+        others = set(await self._registry.active()) - {self._registry.my_id}
+
+        async def hand_over(bundle: BundleName) -> None:
+            heir = await self._placer.choose(bundle, without={self._registry.my_id})
+            await self._ownership.release(bundle, heir if heir in others else None)
+
+        await asyncio.gather(*map(hand_over, self._ownership.owned()))
+
+    async def _choose_other(self, bundle: BundleName) -> str | None:
+        """Another broker if the policies allow one, else this one again.
+
+        In Pulsar the broker that unloaded a bundle competes for it as well and often gets it back.
+        """
+        me = self._registry.my_id
+        if set(await self._registry.active()) - {me}:
+            other = await self._placer.choose(bundle, without={me})
+            if other is not None:
+                return other
+        return await self._lookups.choose(bundle)
+
+    async def split(
+        self,
+        bundle: BundleName,
+        *,
+        algorithm: str | None = None,
+        boundaries: Sequence[int] = (),
+        unload: bool = False,
+    ) -> tuple[BundleName, ...]:
+        """Cut a bundle owned here; returns its parts, none when the algorithm sees no need.
+
+        The parts are owned before the parent is let go, so topics stay open. With ``unload`` each
+        part then goes wherever placement wants it. Raises `BrokerError` or `InvalidName`.
+        """
+        with store_errors_as_not_ready():
+            async with self._splitting:
+                # One split at a time: another one may just have cut this very bundle.
+                if not self._ownership.serves(bundle):
+                    raise _not_owned(bundle)
+                points = await self._split_points(bundle, algorithm, boundaries)
+                children = await self._split_at(bundle, points) if points else ()
+            for child in children if unload else ():
+                await self.unload(child)
+            return children
+
+    async def _split_at(self, bundle: BundleName, points: Sequence[int]) -> tuple[BundleName, ...]:
+        now = await self._bundles.get(bundle.namespace)
+        children = now.split(bundle.range, points).children(bundle.range)
+        for child in children:
+            if not await self._ownership.acquire(child):
+                raise BrokerError(
+                    ServerError.ServiceNotReady, f"{child}, a part of {bundle}, is owned elsewhere"
+                )
+        try:
+            await self._bundles.update(
+                bundle.namespace, lambda bundles: bundles.split(bundle.range, points)
+            )
+        except (MetadataError, InvalidName):
+            for child in children:
+                await self._ownership.replaced(child)
+            raise
+        await self._ownership.replaced(bundle)
+        await self._share(bundle.namespace)
+        return children
+
+    async def _share(self, namespace: NamespaceName) -> None:
+        """Write the bundles into the policies that all clusters share, as Pulsar does."""
+        try:
+            bundles = await self._bundles.get(namespace)
+            await self._policies.share_bundles(bundles)
+        except MetadataError as error:
+            log.warning("the bundles of %s stand in its local policies only: %s", namespace, error)
+
+
+def _not_owned(bundle: BundleName) -> BrokerError:
+    return BrokerError(ServerError.ServiceNotReady, f"{bundle} is not owned by this broker")

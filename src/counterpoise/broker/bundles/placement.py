@@ -1,0 +1,142 @@
+"""Which broker gets a bundle that nobody owns: asks the filters and the placement strategy."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Collection, Mapping
+from random import Random
+from typing import Any, Protocol
+
+from counterpoise.broker.load.cluster_load import ClusterLoad
+from counterpoise.broker.namespaces.policies import Policies
+from counterpoise.decide.filters import BrokerFacts, FilterOptions, IsolationPolicy
+from counterpoise.decide.filters.anti_affinity import namespaces_in_group
+from counterpoise.decide.placement import PlacementOptions, placement_strategy
+from counterpoise.decide.placement.selection import (
+    Chooser,
+    Selection,
+    Surroundings,
+    select_modular,
+)
+from counterpoise.load.fields import LoadDataError
+from counterpoise.names.bundle import BundleName
+from counterpoise.names.namespace import NamespaceName
+
+log = logging.getLogger(__name__)
+
+
+class Placer(Protocol):
+    """Chooses a broker for a bundle."""
+
+    async def choose(self, bundle: BundleName, without: Collection[str] = ()) -> str | None:
+        """The broker's id, or None when there is none to choose.
+
+        Brokers in ``without`` are leaving and get nothing.
+        """
+        ...
+
+
+class LoadPlacer:
+    """Chooses by policies, evenness and load (``ModularLoadManagerImpl.selectBroker``)."""
+
+    def __init__(
+        self,
+        load: ClusterLoad,
+        policies: Policies,
+        *,
+        cluster: str,
+        filters: FilterOptions,
+        placement: PlacementOptions,
+        rng: Random,
+    ) -> None:
+        self._load = load
+        self._policies = policies
+        self._cluster = cluster
+        self._filters = filters
+        self._placement = placement
+        self._rng = rng
+        self._strategy = placement_strategy(placement.strategy)
+        self._memory: Any = self._strategy.initial_memory()
+        self._turn = asyncio.Lock()
+
+    async def choose(self, bundle: BundleName, without: Collection[str] = ()) -> str | None:
+        """See `Placer.choose`."""
+        # One at a time: each choice counts on what the one before assigned.
+        async with self._turn:
+            return await self._choose(bundle, without)
+
+    async def _choose(self, bundle: BundleName, without: Collection[str]) -> str | None:
+        await self._load.refresh()
+        self._memory = self._strategy.forget(self._memory, self._load.reports.keys())
+        around = await self._surroundings(bundle, without)
+        view = self._load.view(int(time.time() * 1000))
+        chooser = Chooser(self._strategy, view, self._placement, self._rng)
+        selection: Selection[Any] = select_modular(
+            str(bundle), around, chooser, self._memory, self._filters
+        )
+        self._memory = selection.placement.memory
+        log.info("%s goes to %s: %s", bundle, selection.broker, selection.placement.reason)
+        if selection.broker is not None:
+            self._load.assign(str(bundle), selection.broker)
+        return selection.broker
+
+    async def _surroundings(self, bundle: BundleName, without: Collection[str]) -> Surroundings:
+        held = self._load.held()
+        below = f"{bundle.namespace}/"
+        return Surroundings(
+            brokers=list(self._load.reports),
+            facts={broker_id: self._facts(broker_id) for broker_id in self._load.reports},
+            policies=await self._isolation(),
+            namespace_bundles={
+                broker_id: sum(each.startswith(below) for each in bundles)
+                for broker_id, bundles in held.items()
+            },
+            anti_affinity=await self._anti_affinity(bundle.namespace, held),
+            domains=await self._domains(),
+            draining=without,
+        )
+
+    def _facts(self, broker_id: str) -> BrokerFacts:
+        report = self._load.reports[broker_id]
+        return BrokerFacts(
+            load_manager_class=report.load_manager_class_name,
+            version=report.broker_version_string,
+            persistent_topics=report.persistent_topics_enabled,
+            non_persistent_topics=report.non_persistent_topics_enabled,
+            topics=report.num_topics,
+            preallocated_topics=sum(
+                self._load.bundles[each].topics for each in self._load.assigned_to(broker_id)
+            ),
+        )
+
+    async def _domains(self) -> dict[str, str]:
+        if not self._filters.failure_domains:
+            return {}
+        return await self._policies.failure_domains(self._cluster)
+
+    async def _isolation(self) -> dict[str, IsolationPolicy]:
+        policies = {}
+        for name, value in (await self._policies.isolation_policies(self._cluster)).items():
+            try:
+                policies[name] = IsolationPolicy.from_json(value, name)
+            except LoadDataError as error:
+                log.warning("ignoring the namespace isolation policy %s: %s", name, error)
+        return policies
+
+    async def _anti_affinity(
+        self, namespace: NamespaceName, held: Mapping[str, Collection[str]]
+    ) -> dict[str, int] | None:
+        group = await self._policies.anti_affinity_group(namespace)
+        if group is None:
+            return None
+        served = {
+            broker_id: {each.rpartition("/")[0] for each in bundles}
+            for broker_id, bundles in held.items()
+        }
+        groups: dict[str, str] = {}
+        for name in sorted(set().union(*served.values())):
+            if other := await self._policies.anti_affinity_group(NamespaceName.parse(name)):
+                groups[name] = other
+        return namespaces_in_group(group, served, groups)

@@ -1,0 +1,139 @@
+"""The namespace service: who owns a bundle, who shall, and how it changes hands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from counterpoise.broker.bundles.lookup import HAND_OVER_S, LookupService
+from counterpoise.broker.bundles.lookup_answer import LookupAnswer
+from counterpoise.broker.bundles.moves import BundleMoves
+from counterpoise.broker.bundles.namespace_bundles import NamespaceBundleCache
+from counterpoise.broker.bundles.ownership import BundleOwnership
+from counterpoise.broker.errors import BrokerError, store_errors_as_not_ready
+from counterpoise.names.bundle import BundleName, NamespaceBundles
+from counterpoise.names.namespace import NamespaceName
+from counterpoise.names.topic import TopicName
+from counterpoise.ownership.records import NamespaceEphemeralData
+from counterpoise.wire.errors import ServerError
+
+
+class NamespaceService:
+    """Bundles and their owners, as the rest of this broker asks for them."""
+
+    def __init__(
+        self,
+        bundles: NamespaceBundleCache,
+        ownership: BundleOwnership,
+        lookups: LookupService,
+        moves: BundleMoves,
+    ) -> None:
+        self._bundles = bundles
+        self._ownership = ownership
+        self._lookups = lookups
+        self._moves = moves
+
+    # What a topic registry asks.
+
+    def bundle_of(self, topic: TopicName) -> BundleName:
+        """The bundle of a topic whose namespace was looked up before."""
+        bundles = self._bundles.peek(topic.namespace_name)
+        if bundles is not None:
+            return bundles.bundle_of(topic)
+        for bundle in self._ownership.owned():
+            if topic in bundle:
+                return bundle
+        raise _not_served(topic)
+
+    def owns(self, topic: TopicName) -> bool:
+        """Whether this broker may serve the topic now."""
+        bundles = self._bundles.peek(topic.namespace_name)
+        if bundles is not None and self._ownership.serves(bundles.bundle_of(topic)):
+            return True
+        # During a split the parent's lock still counts for what its parts do not cover yet.
+        return any(topic in bundle for bundle in self._ownership.owned())
+
+    async def settle(self, topic: TopicName) -> None:
+        """Return when this broker owns the topic, waiting for a hand-over that is under way.
+
+        Raises `BrokerError` (ServiceNotReady) when it does not: the client looks up again.
+        """
+        bundle = (await self.bundles(topic.namespace_name)).bundle_of(topic)
+        if self._ownership.serves(bundle):
+            return
+        with store_errors_as_not_ready():
+            if not self._ownership.settling(bundle):
+                await self._ownership.catch_up(bundle)
+            await self._until_settled(bundle)
+        if not self.owns(topic):
+            raise _not_served(topic)
+
+    async def _until_settled(self, bundle: BundleName) -> None:
+        async def settled() -> bool:
+            return not self._ownership.settling(bundle)
+
+        await self._ownership.until(bundle, settled, HAND_OVER_S)
+
+    # What a client asks.
+
+    async def bundles(self, namespace: NamespaceName) -> NamespaceBundles:
+        """The bundles of a namespace; raises `BrokerError` (TopicNotFound) if there is none."""
+        with store_errors_as_not_ready():
+            return await self._bundles.get(namespace)
+
+    async def owner(self, bundle: BundleName) -> NamespaceEphemeralData | None:
+        """Who owns a bundle."""
+        with store_errors_as_not_ready():
+            return await self._ownership.owner(bundle)
+
+    def owned(self) -> list[BundleName]:
+        """The bundles that this broker owns, sorted."""
+        return self._ownership.owned()
+
+    async def lookup(self, topic: TopicName, *, authoritative: bool = False) -> LookupAnswer:
+        """Who serves a topic: see `LookupService.lookup_bundle`.
+
+        Raises `BrokerError` (TopicNotFound) without the namespace.
+        """
+        bundle = (await self.bundles(topic.namespace_name)).bundle_of(topic)
+        return await self._lookups.lookup_bundle(bundle, authoritative=authoritative)
+
+    async def lookup_bundle(
+        self, bundle: BundleName, *, authoritative: bool = False
+    ) -> LookupAnswer:
+        """Who serves a bundle: see `LookupService.lookup_bundle`."""
+        return await self._lookups.lookup_bundle(bundle, authoritative=authoritative)
+
+    # What an administrator asks.
+
+    def set_affinity(self, bundle: BundleName, broker_id: str) -> None:
+        """Where a bundle goes at its next lookup: see `LookupService.set_affinity`."""
+        self._lookups.set_affinity(bundle, broker_id)
+
+    async def unload(self, bundle: BundleName, destination: str | None = None) -> str | None:
+        """Hand a bundle to another broker: see `BundleMoves.unload`."""
+        return await self._moves.unload(bundle, destination)
+
+    async def split(
+        self,
+        bundle: BundleName,
+        *,
+        algorithm: str | None = None,
+        boundaries: Sequence[int] = (),
+        unload: bool = False,
+    ) -> tuple[BundleName, ...]:
+        """Cut a bundle: see `BundleMoves.split`."""
+        return await self._moves.split(
+            bundle, algorithm=algorithm, boundaries=boundaries, unload=unload
+        )
+
+    async def leave(self) -> None:
+        """Hand every bundle to the others: see `BundleMoves.leave`."""
+        await self._moves.leave()
+
+
+def _not_served(topic: TopicName) -> BrokerError:
+    return BrokerError(
+        ServerError.ServiceNotReady,
+        f"Namespace bundle for topic ({topic}) not served by this instance. "
+        f"Please redo the lookup. Request is denied: namespace={topic.namespace_name}",
+    )

@@ -1,0 +1,41 @@
+"""Where a bundle is to be cut: feeds the algorithms of `counterpoise.decide.splitting`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from counterpoise.broker.namespaces.catalog import TopicCatalog
+from counterpoise.decide.splitting import SplitOptions, SplitRequest, TopicLoad, algorithm
+from counterpoise.decide.splitting.request import points_of
+from counterpoise.names.bundle import BundleName
+
+
+class SplitPointFinder:
+    """Runs a split algorithm on the topics that a bundle holds now."""
+
+    def __init__(
+        self,
+        catalog: TopicCatalog,
+        loads: Callable[[], Iterable[tuple[str, TopicLoad]]],
+        options: SplitOptions,
+    ) -> None:
+        self._catalog: Final = catalog
+        self._loads: Final = loads
+        self._options: Final = options
+
+    async def points(
+        self, bundle: BundleName, name: str | None, positions: Sequence[int]
+    ) -> Sequence[int]:
+        """The boundaries, none when the algorithm sees no need; an unknown name is the default."""
+        topics: dict[str, TopicLoad | None] = {
+            str(topic): None
+            for topic in await self._catalog.topics_of(bundle.namespace, "ALL")
+            if topic in bundle
+        }
+        for topic, load in self._loads():
+            if topic in topics:
+                topics[topic] = load
+        chosen = algorithm(name or self._options.default_algorithm, self._options)
+        request = SplitRequest(bundle.range, points_of(topics), positions)
+        return chosen(request, self._options).boundaries

@@ -1,0 +1,76 @@
+"""The broker's door: accepts connections of the binary protocol."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+
+from counterpoise.broker.connection import Connection, ConnectionConfig, Services
+from counterpoise.broker.connection.ports import Traffic
+
+FAREWELL_S = 1.0
+"""How long a client may take to read what was said before the broker stopped."""
+
+
+class Listener:
+    """Serves clients on one socket, from `start` to `stop`."""
+
+    def __init__(self, services: Services, config: ConnectionConfig) -> None:
+        self._services = services
+        self._config = config
+        self._connections: set[Connection] = set()
+        self._traffic = Traffic()
+        self._server: asyncio.Server | None = None
+
+    @property
+    def connections(self) -> int:
+        """How many clients are connected."""
+        return len(self._connections)
+
+    @property
+    def bytes_in(self) -> int:
+        """Bytes read from clients since the start."""
+        return self._traffic.bytes_in
+
+    @property
+    def bytes_out(self) -> int:
+        """Bytes written to clients since the start."""
+        return self._traffic.bytes_out
+
+    async def start(self, sock: socket.socket) -> int:
+        """Serve clients that connect to a bound socket; return its port."""
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(self._connection, sock=sock)
+        port: int = sock.getsockname()[1]
+        return port
+
+    def _connection(self) -> Connection:
+        return Connection(self._services, self._config, self._connections, self._traffic)
+
+    async def stop(self) -> None:
+        """Stop listening; let every client read what was already said, then disconnect.
+
+        Returns when all are gone; who does not read is cut off after `FAREWELL_S`.
+        """
+        self._stop_listening()
+        for connection in list(self._connections):
+            connection.close()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(FAREWELL_S):
+                while self._connections:  # noqa: ASYNC110 - a moment, and no event to wait for
+                    await asyncio.sleep(0.001)
+        self.kill()
+        # A transport closes its socket in the turn of the loop after it was told to.
+        await asyncio.sleep(0)
+
+    def kill(self) -> None:
+        """Vanish: stop listening and drop every client at once, as a killed process would."""
+        self._stop_listening()
+        for connection in list(self._connections):
+            connection.abort()
+
+    def _stop_listening(self) -> None:
+        if self._server is not None:
+            self._server.close()
+            self._server = None

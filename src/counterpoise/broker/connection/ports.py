@@ -1,0 +1,122 @@
+"""What a connection needs of the rest of the broker, and the limits it is held to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from counterpoise.broker.bundles.lookup_answer import LookupAnswer
+from counterpoise.broker.topic.topic import Topic
+from counterpoise.names.namespace import NamespaceName
+from counterpoise.names.options import option
+from counterpoise.names.topic import TopicName
+from counterpoise.wire.constants import DEFAULT_MAX_MESSAGE_SIZE
+from counterpoise.wire.values import Schema
+
+
+class Topics(Protocol):
+    """The topics of this broker."""
+
+    async def get(self, name: TopicName, *, create: bool = True) -> Topic:
+        """Return the topic, loading it if this broker owns it; BrokerError otherwise."""
+
+
+class Namespaces(Protocol):
+    """Which broker serves what."""
+
+    async def lookup(self, topic: TopicName, *, authoritative: bool = False) -> LookupAnswer:
+        """Say which broker to connect to, or to ask; BrokerError if there is none."""
+
+
+class Catalog(Protocol):
+    """Which topics exist, cluster-wide."""
+
+    async def partitions(self, topic: TopicName, *, auto_create: bool = True) -> int:
+        """Return the number of partitions, 0 for none; BrokerError if it is not there."""
+
+    async def topics_of(
+        self, namespace: NamespaceName, mode: str = "PERSISTENT"
+    ) -> list[TopicName]:
+        """Return a namespace's topics; ``mode`` is PERSISTENT, NON_PERSISTENT or ALL."""
+
+
+class Schemas(Protocol):
+    """The schemas of topics, by version."""
+
+    async def get(self, topic: TopicName, version: bytes | None) -> tuple[Schema, bytes] | None:
+        """Return a schema and its version, the latest if none is named; None if there is none."""
+
+    async def put(self, topic: TopicName, schema: Schema) -> bytes:
+        """Store a schema unless the topic has it already; return its version.
+
+        BrokerError IncompatibleSchema unless it goes with the latest one.
+        """
+
+    async def attach(self, topic: TopicName, schema: Schema) -> None:
+        """Admit a consumer with a schema; BrokerError IncompatibleSchema."""
+
+
+#: Call the listener whenever a namespace's topics changed; returns how to stop that.
+OnTopicsChanged = Callable[[NamespaceName, Callable[[], None]], Callable[[], None]]
+
+
+def _never(_namespace: NamespaceName, _listener: Callable[[], None]) -> Callable[[], None]:
+    return lambda: None
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """The broker, as its connections see it."""
+
+    topics: Topics
+    namespaces: Namespaces
+    catalog: Catalog
+    schemas: Schemas
+    on_topics_changed: OnTopicsChanged = _never
+
+
+@dataclass(slots=True)
+class Traffic:
+    """Bytes of the binary protocol since the broker started, all connections together."""
+
+    bytes_in: int = 0
+    bytes_out: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionConfig:
+    """The limits of a connection, under Pulsar's own names."""
+
+    max_message_size: int = option(
+        DEFAULT_MAX_MESSAGE_SIZE,
+        conf="maxMessageSize",
+        unit="bytes",
+        low=1,
+        why="the largest message a client may send; frames may be 10 KiB larger",
+    )
+    keep_alive_interval_s: float = option(
+        30,
+        conf="keepAliveIntervalSeconds",
+        unit="s",
+        why="how often a client is pinged; silent until the next ping, it is disconnected",
+    )
+    max_pending_publish_requests: int = option(
+        1000,
+        conf="maxPendingPublishRequestsPerConnection",
+        unit="messages",
+        low=1,
+        why="with so many messages not stored yet, nothing more is read until half of them are",
+    )
+    pattern_evaluation: bool = option(
+        True,
+        conf="enableBrokerSideSubscriptionPatternEvaluation",
+        why="whether a pattern subscription's topics are matched here, and may be watched",
+    )
+    pattern_length_max: int = option(
+        50,
+        conf="subscriptionPatternMaxLength",
+        unit="characters",
+        low=0,
+        why="a longer pattern is left to the client, since matching it costs this broker",
+    )

@@ -1,0 +1,19 @@
+"""What a broker measures of itself, and when it tells the others."""
+
+from counterpoise.broker.load.change import needs_update
+from counterpoise.broker.load.config import LoadReportConfig
+from counterpoise.broker.load.counters import BundleRates, TopicCount
+from counterpoise.broker.load.host import HostUsage, ProcessUsage, SharedProcess, Traffic
+from counterpoise.broker.load.reporter import LoadReporter
+
+__all__ = [
+    "BundleRates",
+    "HostUsage",
+    "LoadReportConfig",
+    "LoadReporter",
+    "ProcessUsage",
+    "SharedProcess",
+    "TopicCount",
+    "Traffic",
+    "needs_update",
+]

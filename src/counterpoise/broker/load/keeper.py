@@ -1,0 +1,125 @@
+"""Keeps the averages of bundles and brokers, and on the leader writes them down."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from counterpoise.broker import paths
+from counterpoise.broker.load.cluster_load import ClusterLoad
+from counterpoise.load.average import BundleData
+from counterpoise.metadata import MetadataError, MetadataStore, Notification
+from counterpoise.metadata.errors import NotFound
+
+log = logging.getLogger(__name__)
+
+MINUTE_S: Final = 60.0
+
+
+class LoadKeeper:
+    """Takes every report into the averages as it is published.
+
+    The leader also writes the averages to ``/loadbalance/bundle-data`` and
+    ``/loadbalance/broker-time-average`` every ``loadBalancerResourceQuotaUpdateIntervalMinutes``,
+    so that the next leader starts from them, and removes those of brokers that are gone.
+    """
+
+    def __init__(
+        self,
+        store: MetadataStore,
+        load: ClusterLoad,
+        *,
+        is_leader: Callable[[], bool],
+        write_every_minutes: float,
+        bundles_a_broker: int,
+    ) -> None:
+        """``bundles_a_broker``: how many bundles are written for each broker; 0 means all."""
+        self._store = store
+        self._load = load
+        self._is_leader = is_leader
+        self._write_every_s = write_every_minutes * MINUTE_S
+        self._bundles_a_broker = bundles_a_broker
+        self._news = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._unsubscribe: Callable[[], None] | None = None
+
+    def start(self) -> None:
+        """Begin."""
+        self._unsubscribe = self._store.subscribe(self._on_change)
+        self._news.set()
+        self._tasks = [
+            asyncio.create_task(self._follow(), name="load data"),
+            asyncio.create_task(self._write_regularly(), name="load data writer"),
+        ]
+
+    def stop(self) -> list[asyncio.Task[None]]:
+        """End; the answer can be awaited."""
+        if self._unsubscribe is not None:
+            self._unsubscribe()
+        tasks, self._tasks = self._tasks, []
+        for task in tasks:
+            task.cancel()
+        return tasks
+
+    async def write(self) -> None:
+        """Write the averages down now; raises `StoreUnavailable`."""
+        await self._load.refresh()
+        for bundle, data in self._worth_writing():
+            await self._put(paths.bundle_data(bundle), data.to_json())
+        averages = self._load.time_averages()
+        for broker_id, average in averages.items():
+            await self._put(paths.time_average(broker_id), average.to_json())
+        for gone in set(await self._store.children(paths.BROKER_TIME_AVERAGE)) - averages.keys():
+            with contextlib.suppress(NotFound):
+                await self._store.delete(paths.time_average(gone))
+
+    def _worth_writing(self) -> list[tuple[str, BundleData]]:
+        """The bundles with the most traffic, in the order of ``BundleData.compareTo``."""
+        ordered = sorted(
+            self._load.bundles.items(), key=lambda item: _weight(item[1]), reverse=True
+        )
+        if self._bundles_a_broker <= 0:
+            return ordered
+        return ordered[: self._bundles_a_broker * max(1, len(self._load.reports))]
+
+    async def _put(self, path: str, value: Mapping[str, Any]) -> None:
+        await self._store.put(path, json.dumps(value, separators=(",", ":")).encode())
+
+    def _on_change(self, notification: Notification) -> None:
+        if notification.path.startswith(paths.BROKERS + "/"):
+            self._news.set()
+
+    async def _follow(self) -> None:
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            try:
+                await self._load.refresh()
+            except MetadataError as error:
+                log.warning("load reports were not read: %s", error)
+
+    async def _write_regularly(self) -> None:
+        while True:
+            await asyncio.sleep(self._write_every_s)
+            if self._is_leader():
+                try:
+                    await self.write()
+                except MetadataError as error:
+                    log.warning("load averages were not written: %s", error)
+
+
+def _weight(data: BundleData) -> tuple[int, ...]:
+    """Short-term averages first, then long-term ones; coarse, so that noise does not decide."""
+    return tuple(
+        int(value)
+        for term in (data.short_term_data, data.long_term_data)
+        for value in (
+            term.msg_throughput_in / 1e5,
+            term.msg_throughput_out / 1e5,
+            (term.msg_rate_in + term.msg_rate_out) / 100,
+        )
+    )

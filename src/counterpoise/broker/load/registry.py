@@ -1,0 +1,99 @@
+"""Which brokers are alive, and what each last reported (``/loadbalance/brokers/<id>``)."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from typing import Final
+
+from counterpoise.broker import paths
+from counterpoise.load.report import LocalBrokerData
+from counterpoise.metadata import BadVersion, MetadataStore, NodeError, Notification, SessionEvent
+from counterpoise.metadata.cache import MetadataCache
+from counterpoise.metadata.port import MUST_NOT_EXIST
+
+
+class BrokerRegistry:
+    """The brokers of the cluster; this one registers itself with its load report."""
+
+    def __init__(self, store: MetadataStore, my_id: str) -> None:
+        self.my_id: Final = my_id
+        self._store = store
+        self._reports = MetadataCache(store, paths.BROKERS + "/", read_report)
+        self._active: list[str] | None = None
+        self._changes = 0
+        self._unsubscribe = (
+            store.subscribe(self._on_change),
+            store.subscribe_session(self._on_session),
+        )
+
+    async def register(self, report: LocalBrokerData) -> None:
+        """Appear in the cluster, or publish a newer report; raises `StoreUnavailable`.
+
+        A node left by a former life of this broker, whose session has not yet timed out, is
+        replaced: it would vanish under us.
+        """
+        path, value = paths.broker(self.my_id), write_report(report)
+        stored = await self._store.get(path)
+        if stored is not None and not stored.mine:
+            with contextlib.suppress(NodeError):
+                await self._store.delete(path, expected_version=stored.version)
+            stored = None
+        if stored is None:
+            try:
+                await self._store.put(path, value, expected_version=MUST_NOT_EXIST, ephemeral=True)
+            except BadVersion:
+                await self._store.put(path, value)
+        else:
+            await self._store.put(path, value)
+
+    async def unregister(self) -> None:
+        """Disappear: no bundle is placed here any more."""
+        with contextlib.suppress(NodeError):
+            await self._store.delete(paths.broker(self.my_id))
+
+    async def active(self) -> list[str]:
+        """The ids of the brokers that are alive, sorted."""
+        if self._active is not None:
+            return self._active
+        before = self._changes
+        active = await self._store.children(paths.BROKERS)
+        if before == self._changes:
+            self._active = active
+        return active
+
+    async def report(self, broker_id: str) -> LocalBrokerData | None:
+        """A broker's last report, None when it is not alive."""
+        return await self._reports.get(paths.broker(broker_id))
+
+    async def reports(self) -> dict[str, LocalBrokerData]:
+        """The reports of all brokers that are alive, by id, sorted."""
+        found = {each: await self.report(each) for each in await self.active()}
+        return {each: report for each, report in found.items() if report is not None}
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._reports.close()
+        for unsubscribe in self._unsubscribe:
+            unsubscribe()
+
+    def _on_change(self, notification: Notification) -> None:
+        if notification.path.startswith(paths.BROKERS):
+            self._forget()
+
+    def _on_session(self, _: SessionEvent) -> None:
+        self._forget()
+
+    def _forget(self) -> None:
+        self._changes += 1
+        self._active = None
+
+
+def read_report(value: bytes) -> LocalBrokerData:
+    """A report as it stands in the metadata store."""
+    return LocalBrokerData.from_json(json.loads(value))
+
+
+def write_report(report: LocalBrokerData) -> bytes:
+    """A report as it stands in the metadata store."""
+    return json.dumps(report.to_json(), separators=(",", ":")).encode()

@@ -1,0 +1,115 @@
+"""Measures regularly, and writes the report when it is worth it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Final
+
+from counterpoise.broker.load.change import needs_update
+from counterpoise.broker.load.config import LoadReportConfig
+from counterpoise.broker.load.counters import BundleRates, TopicCount
+from counterpoise.broker.load.host import HostUsage
+from counterpoise.decide.splitting import TopicLoad
+from counterpoise.load.report import LocalBrokerData
+from counterpoise.metadata import MetadataError
+
+log = logging.getLogger(__name__)
+
+RETRY_S: Final = 0.5
+"""Pause after a report that could not be written."""
+
+
+class LoadReporter:
+    """One broker's load report: `report` is the last measurement, written or not."""
+
+    def __init__(
+        self,
+        blank: LocalBrokerData,
+        *,
+        counts: Callable[[], Iterable[TopicCount]],
+        bundles: Callable[[], Iterable[str]],
+        host: HostUsage,
+        publish: Callable[[LocalBrokerData], Awaitable[None]],
+        config: LoadReportConfig,
+    ) -> None:
+        """``counts``: of every loaded topic; ``bundles``: that the broker owns."""
+        self._counts = counts
+        self._bundles = bundles
+        self._host = host
+        self._publish = publish
+        self._config = config
+        self._rates = BundleRates()
+        self._written: LocalBrokerData | None = None
+        self._wanted = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self.report = blank
+
+    async def start(self) -> None:
+        """Write a first report, which is what makes the broker known; then go on regularly."""
+        self.measure()
+        await self.publish()
+        self._task = asyncio.create_task(self._run(), name="load report")
+
+    async def stop(self) -> None:
+        """End; nothing is written any more."""
+        task = self.kill()
+        if task is not None:
+            await asyncio.gather(task, return_exceptions=True)
+
+    def kill(self) -> asyncio.Task[None] | None:
+        """End without waiting."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+        return task
+
+    def measure(self) -> LocalBrokerData:
+        """Take a new measurement."""
+        now = time.monotonic()
+        stats = self._rates.take(self._counts(), self._bundles(), now)
+        self.report = self.report.updated(self._host.measure(now), stats, _now_ms())
+        return self.report
+
+    def topic_loads(self) -> Iterable[tuple[str, TopicLoad]]:
+        """The rates of each loaded topic, as of the last measurement."""
+        return self._rates.topics.items()
+
+    async def publish(self) -> None:
+        """Write the last measurement; raises `StoreUnavailable`."""
+        report = self.report
+        await self._publish(report)
+        self._written = report
+        if self.report is report:
+            self.report = report.without_deltas()
+
+    async def refresh(self, *, force: bool = False) -> None:
+        """Measure, and write the measurement if it differs enough."""
+        report = self.measure()
+        written = self._written
+        if force or written is None or needs_update(written, report, _now_ms(), self._config):
+            await self.publish()
+
+    def write_soon(self) -> None:
+        """Write the report at once whatever it says: its node may be gone."""
+        self._wanted.set()
+
+    async def _run(self) -> None:
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._config.min_interval_ms / 1000):
+                    await self._wanted.wait()
+            try:
+                await self.refresh(force=self._wanted.is_set())
+            except MetadataError as error:
+                log.warning("the load report was not written: %s", error)
+                await asyncio.sleep(RETRY_S)
+            else:
+                self._wanted.clear()
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)

@@ -1,0 +1,43 @@
+"""What a broker says of itself: who it is, and what its topics have counted."""
+
+from __future__ import annotations
+
+import time
+
+from counterpoise.broker.config import BrokerConfig
+from counterpoise.broker.load import TopicCount
+from counterpoise.broker.topic.topic import Topic
+from counterpoise.load.report import LocalBrokerData
+from counterpoise.names.bundle import BundleName
+
+VERSION = "4.0.7"
+"""The version of Pulsar whose behaviour brokers announce (``brokerVersionString``)."""
+
+
+def blank_report(config: BrokerConfig, service_url: str, web_url: str) -> LocalBrokerData:
+    """The report of a broker that has just started."""
+    return LocalBrokerData(
+        web_service_url=web_url,
+        pulsar_service_url=service_url,
+        persistent_topics_enabled=config.filters.persistent_topics,
+        non_persistent_topics_enabled=config.filters.non_persistent_topics,
+        broker_version_string=VERSION,
+        load_manager_class_name=config.filters.load_manager_class,
+        start_timestamp=int(time.time() * 1000),
+    )
+
+
+def count_of(topic: Topic, bundle: BundleName) -> TopicCount:
+    """The counters of a loaded topic."""
+    subscriptions = topic.subscriptions.values()
+    return TopicCount(
+        topic=str(topic.name),
+        bundle=str(bundle),
+        opened=topic.created,
+        msg_in=topic.meter_in.messages,
+        bytes_in=topic.meter_in.bytes,
+        msg_out=sum(each.meter.messages for each in subscriptions),
+        bytes_out=sum(each.meter.bytes for each in subscriptions),
+        producers=len(topic.producers.all()),
+        consumers=sum(len(each.consumers) for each in subscriptions),
+    )

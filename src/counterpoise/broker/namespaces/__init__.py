@@ -1,0 +1,1 @@
+"""Namespaces: their policies, and which topics exist."""

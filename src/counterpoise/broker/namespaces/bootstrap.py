@@ -1,0 +1,35 @@
+"""What every cluster has before it answers its first client."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Final
+
+from counterpoise.broker.config import BrokerConfig
+from counterpoise.broker.namespaces.policies import Policies
+from counterpoise.broker.namespaces.policies.namespaces import bundles_json
+from counterpoise.metadata import BadVersion
+from counterpoise.names.bundle import NamespaceBundles
+from counterpoise.names.namespace import SYSTEM_NAMESPACE, NamespaceName
+
+DEFAULT_NAMESPACE: Final = NamespaceName("public", "default")
+
+
+async def bootstrap(
+    policies: Policies, config: BrokerConfig, *, web_url: str, service_url: str
+) -> None:
+    """Create the cluster, and the tenants and namespaces that Pulsar's initialisation creates.
+
+    Any broker may do it at any time: what is there already stays as it is.
+    """
+    cluster = {"serviceUrl": web_url, "brokerServiceUrl": service_url}
+    with contextlib.suppress(BadVersion):
+        await policies.put_cluster(config.cluster_name, cluster, create=True)
+    for namespace in (DEFAULT_NAMESPACE, SYSTEM_NAMESPACE):
+        tenant = {"adminRoles": [], "allowedClusters": [config.cluster_name]}
+        with contextlib.suppress(BadVersion):
+            await policies.put_tenant(namespace.tenant, tenant, create=True)
+        bundles = NamespaceBundles.of_count(namespace, config.default_number_of_namespace_bundles)
+        new = {"replication_clusters": [config.cluster_name], "bundles": bundles_json(bundles)}
+        with contextlib.suppress(BadVersion):
+            await policies.create_namespace(namespace, new)

@@ -1,0 +1,143 @@
+"""Which topics exist, and which may be created because a client asks for them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from counterpoise.broker.errors import BrokerError, store_errors_as_not_ready
+from counterpoise.broker.namespaces.auto_creation import AutoTopicCreation
+from counterpoise.broker.namespaces.policies import Policies
+from counterpoise.metadata import BadVersion
+from counterpoise.names.namespace import NamespaceName
+from counterpoise.names.topic import NON_PERSISTENT, PERSISTENT, TopicName
+from counterpoise.wire.errors import ServerError
+
+DOMAINS_OF_MODE: Final = {
+    "PERSISTENT": (PERSISTENT,),
+    "NON_PERSISTENT": (NON_PERSISTENT,),
+    "ALL": (PERSISTENT, NON_PERSISTENT),
+}
+"""``CommandGetTopicsOfNamespace.Mode``."""
+
+
+class TopicCatalog:
+    """The topics of the cluster, for the topic registry and for the protocol's questions."""
+
+    def __init__(self, policies: Policies, default: AutoTopicCreation) -> None:
+        self._policies = policies
+        self._default = default
+
+    async def exists(self, topic: TopicName) -> bool:
+        """Whether a persistent topic has been created."""
+        with store_errors_as_not_ready():
+            return await self._policies.topic_exists(topic)
+
+    async def create(self, topic: TopicName) -> None:
+        """Create a topic that a client asked for; raises `BrokerError` where that is not allowed.
+
+        A partition may be created when its partitioned topic has it, and for any other topic the
+        namespace's ``autoTopicCreationOverride`` or else ``allowAutoTopicCreation`` decides.
+        """
+        with store_errors_as_not_ready():
+            if not await self._may_create(topic):
+                raise BrokerError(ServerError.TopicNotFound, f"Topic {topic} does not exist")
+            await self._policies.create_topic(topic)
+
+    async def delete(self, topic: TopicName) -> None:
+        """Forget a topic."""
+        with store_errors_as_not_ready():
+            await self._policies.delete_topic(topic)
+
+    async def partitions(self, topic: TopicName, *, auto_create: bool = True) -> int:
+        """How many partitions a topic has, 0 for an ordinary one.
+
+        With ``auto_create`` a topic that is not there becomes one of
+        ``allowAutoTopicCreationType``; raises `BrokerError` (TopicNotFound) when there is no such
+        namespace, or no such topic and none may be created.
+        """
+        with store_errors_as_not_ready():
+            if topic.partition_index >= 0:
+                return 0
+            found = await self._policies.partitioned_topic(topic)
+            if found is not None:
+                return int(found.get("partitions") or 0)
+            if await self._policies.namespace(topic.namespace_name) is None:
+                if topic.namespace_name.bound_broker is not None:
+                    return 0
+                raise BrokerError(
+                    ServerError.TopicNotFound, f"Namespace not found: {topic.namespace_name}"
+                )
+            if topic.is_persistent and await self._policies.topic_exists(topic):
+                return 0
+            return await self._partitions_of_new(topic, auto_create=auto_create)
+
+    async def topics_of(
+        self, namespace: NamespaceName, mode: str = "PERSISTENT"
+    ) -> list[TopicName]:
+        """A namespace's persistent topics and the partitions of all its partitioned ones, sorted.
+
+        ``mode`` is PERSISTENT, NON_PERSISTENT or ALL.
+        """
+        with store_errors_as_not_ready():
+            found: set[TopicName] = set()
+            for domain in DOMAINS_OF_MODE[mode]:
+                found.update(await self._policies.topics(namespace, domain))
+                for topic in await self._policies.partitioned_topics(namespace, domain):
+                    found.update(await self._partitions_of(topic))
+            return sorted(found)
+
+    async def _partitions_of(self, topic: TopicName) -> Iterable[TopicName]:
+        value = await self._policies.partitioned_topic(topic) or {}
+        return (topic.partition(index) for index in range(int(value.get("partitions") or 0)))
+
+    async def _partitions_of_new(self, topic: TopicName, *, auto_create: bool) -> int:
+        rule = await self._rule(topic.namespace_name)
+        if not (auto_create and rule.allowed):
+            if topic.is_persistent:
+                raise BrokerError(ServerError.TopicNotFound, f"Topic {topic} does not exist")
+            return 0
+        if rule.kind != "partitioned":
+            return 0
+        try:
+            await self._policies.create_partitioned_topic(topic, rule.partitions)
+        except BadVersion:
+            found = await self._policies.partitioned_topic(topic) or {}
+            return int(found.get("partitions") or 0)
+        return rule.partitions
+
+    async def _may_create(self, topic: TopicName) -> bool:
+        if topic.partition_index >= 0:
+            found = await self._policies.partitioned_topic(topic.partitioned_name)
+            if found is not None:
+                return topic.partition_index < int(found.get("partitions") or 0)
+        return (await self._rule(topic.namespace_name)).allowed
+
+    async def _rule(self, namespace: NamespaceName) -> AutoTopicCreation:
+        """What the namespace says (``autoTopicCreationOverride``), or else the cluster."""
+        policies = await self._policies.namespace(namespace) or {}
+        override = policies.get("autoTopicCreationOverride")
+        if not override:
+            return self._default
+        return AutoTopicCreation(
+            allowed=bool(override.get("allowAutoTopicCreation")),
+            kind=str(override.get("topicType") or "non-partitioned"),
+            partitions=int(override.get("defaultNumPartitions") or 1),
+        )
+
+
+def matching(topics: Iterable[TopicName], pattern: str | None) -> list[TopicName]:
+    """The topics whose name without the domain matches a client's pattern (PIP-145).
+
+    A pattern that Python cannot read selects everything: the client filters again itself.
+    """
+    if not pattern:
+        return list(topics)
+    try:
+        wanted = re.compile(pattern.rpartition("://")[2])
+    except re.error:
+        return list(topics)
+    return [
+        each for each in topics if wanted.fullmatch(str(each.partitioned_name).partition("://")[2])
+    ]

@@ -1,0 +1,21 @@
+"""Clusters, tenants, namespaces and topics, as Pulsar keeps them in the metadata store.
+
+Values are Pulsar's own JSON, passed through whole: a field that this product does not know
+survives. Reading what is not there gives None; a write that does not fit raises the metadata
+store's `NotFound` or `BadVersion` (it exists already, or somebody else was faster).
+"""
+
+from __future__ import annotations
+
+from counterpoise.broker.namespaces.policies.clusters import Clusters
+from counterpoise.broker.namespaces.policies.namespaces import Namespaces
+from counterpoise.broker.namespaces.policies.partitions import PartitionedTopics
+from counterpoise.broker.namespaces.policies.tenants import Tenants
+from counterpoise.broker.namespaces.policies.topics import Topics
+
+
+class Policies(Clusters, Tenants, Namespaces, PartitionedTopics, Topics):
+    """All of them behind one name."""
+
+
+__all__ = ["Policies"]

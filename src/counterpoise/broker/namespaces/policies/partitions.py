@@ -1,0 +1,44 @@
+"""Partitioned topics: ``/admin/partitioned-topics/<ns>/<domain>/<topic>``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from urllib.parse import unquote_plus
+
+from counterpoise.broker import paths
+from counterpoise.broker.namespaces.policies.records import JsonObject, Records
+from counterpoise.names.namespace import NamespaceName
+from counterpoise.names.topic import TopicName
+
+
+class PartitionedTopics(Records):
+    """How many partitions topics have (``PartitionedTopicMetadata``)."""
+
+    async def partitioned_topics(self, namespace: NamespaceName, domain: str) -> list[TopicName]:
+        """A namespace's partitioned topics of one domain, sorted."""
+        names = await self._store.children(paths.partitioned_topics(namespace, domain))
+        return sorted(
+            TopicName(domain, namespace.tenant, namespace.local, unquote_plus(name))
+            for name in names
+        )
+
+    async def partitioned_topic(self, topic: TopicName) -> JsonObject | None:
+        """A topic's ``{"partitions": n, "properties": {…}}``."""
+        return await self._get(paths.partitioned_topic(topic))
+
+    async def create_partitioned_topic(
+        self, topic: TopicName, partitions: int, properties: Mapping[str, str] | None = None
+    ) -> None:
+        """Say that a topic has partitions; raises `BadVersion` if it has some already."""
+        value = {"partitions": partitions, "properties": dict(properties or {}), "deleted": False}
+        await self._put(paths.partitioned_topic(topic), value, create=True)
+
+    async def update_partitioned_topic(self, topic: TopicName, partitions: int) -> None:
+        """Give a topic more partitions; raises `NotFound` if it has none."""
+        await self._update(
+            paths.partitioned_topic(topic), lambda value: {**value, "partitions": partitions}
+        )
+
+    async def delete_partitioned_topic(self, topic: TopicName) -> None:
+        """Forget that a topic is partitioned; its partitions are topics of their own."""
+        await self._delete(paths.partitioned_topic(topic))

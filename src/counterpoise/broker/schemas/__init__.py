@@ -1,0 +1,1 @@
+"""Schemas of topics: versions, and what goes with what."""

@@ -1,0 +1,134 @@
+"""The schemas of topics: every version ever registered, in the metadata store."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Sequence
+from typing import Any, Final
+
+from counterpoise.broker import paths
+from counterpoise.broker.errors import BrokerError, store_errors_as_not_ready
+from counterpoise.broker.schemas.compatibility import why_incompatible
+from counterpoise.metadata import BadVersion, MetadataStore, NotFound
+from counterpoise.metadata.port import MUST_NOT_EXIST
+from counterpoise.names.topic import TopicName
+from counterpoise.wire.errors import ServerError
+from counterpoise.wire.proto.values_pb2 import Schema as RawSchema
+from counterpoise.wire.values import Schema
+
+UPDATE_ROUNDS: Final = 10
+AUTO_CONSUME: Final = RawSchema.AutoConsume
+"""The type of a consumer that takes whatever schema the messages have."""
+
+VERSION_BYTES: Final = 8
+"""A version is a number from 0, big-endian (``LongSchemaVersion``)."""
+
+
+class SchemaRegistry:
+    """Schemas by topic and version. All partitions of a topic share its schemas.
+
+    Pulsar keeps the contents in BookKeeper ledgers below ``/schemas/<topic>``; here the node holds
+    them itself.
+    """
+
+    def __init__(self, store: MetadataStore) -> None:
+        self._store = store
+
+    async def get(self, topic: TopicName, version: bytes | None) -> tuple[Schema, bytes] | None:
+        """A schema and its version, the latest if none is named; None if there is none."""
+        with store_errors_as_not_ready():
+            stored = await self._store.get(paths.schemas(topic))
+        schemas = _read(stored.value) if stored is not None else []
+        number = len(schemas) - 1 if version is None else int.from_bytes(version)
+        if not 0 <= number < len(schemas):
+            return None
+        return schemas[number], version_bytes(number)
+
+    async def versions(self, topic: TopicName) -> list[Schema]:
+        """All schemas of a topic, the oldest first; a version is the place in this list."""
+        with store_errors_as_not_ready():
+            stored = await self._store.get(paths.schemas(topic))
+        return _read(stored.value) if stored is not None else []
+
+    async def put(self, topic: TopicName, schema: Schema) -> bytes:
+        """Register a producer's schema unless the topic has it already; returns its version.
+
+        Raises `BrokerError` (IncompatibleSchema) unless it and the latest can read each other.
+        """
+        path = paths.schemas(topic)
+        with store_errors_as_not_ready():
+            for _ in range(UPDATE_ROUNDS):
+                stored = await self._store.get(path)
+                schemas = _read(stored.value) if stored is not None else []
+                if schema in schemas:
+                    return version_bytes(schemas.index(schema))
+                if schemas:
+                    _check(schemas[-1], schema, consumer=False)
+                expected = stored.version if stored is not None else MUST_NOT_EXIST
+                try:
+                    value = _write([*schemas, schema])
+                    await self._store.put(path, value, expected_version=expected)
+                except BadVersion:
+                    continue
+                return version_bytes(len(schemas))
+        raise BrokerError(
+            ServerError.ServiceNotReady, f"the schemas of {topic} keep changing; try again"
+        )
+
+    async def attach(self, topic: TopicName, schema: Schema) -> None:
+        """Admit a consumer's schema: it must read the latest one; a topic's first is registered.
+
+        Raises `BrokerError` (IncompatibleSchema).
+        """
+        if schema.type == AUTO_CONSUME:
+            return
+        latest = await self.get(topic, None)
+        if latest is None:
+            await self.put(topic, schema)
+        else:
+            _check(latest[0], schema, consumer=True)
+
+    async def delete(self, topic: TopicName) -> None:
+        """Forget all schemas of a topic; harmless if it has none."""
+        with store_errors_as_not_ready():
+            try:
+                await self._store.delete(paths.schemas(topic))
+            except NotFound:
+                return
+
+
+def _check(existing: Schema, new: Schema, *, consumer: bool) -> None:
+    problem = why_incompatible(existing, new, consumer=consumer)
+    if problem is not None:
+        raise BrokerError(ServerError.IncompatibleSchema, problem)
+
+
+def version_bytes(number: int) -> bytes:
+    """A version as the protocol carries it."""
+    return number.to_bytes(VERSION_BYTES)
+
+
+def _read(value: bytes) -> list[Schema]:
+    return [
+        Schema(
+            name=each["name"],
+            data=base64.b64decode(each["data"]),
+            type=each["type"],
+            properties=tuple((key, text) for key, text in each["properties"]),
+        )
+        for each in json.loads(value)
+    ]
+
+
+def _write(schemas: Sequence[Schema]) -> bytes:
+    rows: list[dict[str, Any]] = [
+        {
+            "name": each.name,
+            "data": base64.b64encode(each.data).decode(),
+            "type": each.type,
+            "properties": each.properties,
+        }
+        for each in schemas
+    ]
+    return json.dumps(rows, separators=(",", ":")).encode()

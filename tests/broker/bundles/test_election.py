@@ -1,0 +1,103 @@
+"""Leader election on a metadata store."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from counterpoise.broker import paths
+from counterpoise.broker.bundles.election import LeaderElection
+from counterpoise.metadata import MemoryTree, MetadataStore, StoreUnavailable
+from counterpoise.ownership.records import LeaderBroker
+from tests.broker.conftest import BrokersOfTest, eventually
+
+
+class Candidate:
+    def __init__(self, store: MetadataStore, name: str) -> None:
+        self.me = LeaderBroker(f"{name}:8080", f"http://{name}:8080")
+        self.told: list[bool] = []
+        self.store = store
+        self.election = LeaderElection(store, self.me, self.told.append)
+
+
+async def test_the_first_leads_and_is_told_once() -> None:
+    tree = MemoryTree()
+    one, two = Candidate(tree.open(), "b1"), Candidate(tree.open(), "b2")
+    await one.election.start()
+    await two.election.start()
+    assert (one.election.is_leader, two.election.is_leader) == (True, False)
+    assert two.election.leader == one.me
+    assert (one.told, two.told) == ([True], [])
+    stored = await two.store.get(paths.LEADER)
+    assert stored is not None
+    assert LeaderBroker.from_json(stored.value) == one.me
+    assert stored.ephemeral
+    await one.election.stop()
+    await eventually(lambda: two.election.is_leader, "the other leads")
+    assert (one.told, two.told) == ([True, False], [True])
+    await two.election.stop()
+    assert await two.store.get(paths.LEADER) is None
+
+
+async def test_a_killed_leader_is_replaced(any_brokers: BrokersOfTest) -> None:
+    leader, other, third = await any_brokers.start_many(3)
+    assert leader.is_leader
+    await any_brokers.kill(leader)
+    await eventually(lambda: other.is_leader or third.is_leader, "another one leads")
+    heir, follower = (other, third) if other.is_leader else (third, other)
+    await eventually(
+        lambda: (known := follower.leader()) is not None and known.broker_id == heir.id,
+        "the others know it",
+    )
+    assert any_brokers.leadership == [(leader.id, True), (heir.id, True)]
+
+
+async def test_a_leader_that_lost_its_session_says_so() -> None:
+    tree = MemoryTree()
+    session = tree.open()
+    one = Candidate(session, "b1")
+    await one.election.start()
+    session.expire()
+    await eventually(lambda: one.told[:3] == [True, False, True], "it lost and won again")
+    await eventually(lambda: one.election.is_leader, "it leads")
+    await one.election.stop()
+
+
+async def test_a_node_of_a_former_life_does_not_keep_us_from_leading() -> None:
+    tree = MemoryTree()
+    former = tree.open()
+    one = Candidate(tree.open(), "b1")
+    await former.put(paths.LEADER, one.me.to_json(), ephemeral=True)
+    await one.election.start()
+    assert one.election.is_leader
+    stored = await one.store.get(paths.LEADER)
+    assert stored is not None
+    assert stored.mine
+    await one.election.stop()
+
+
+async def test_a_store_out_of_reach_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("counterpoise.broker.bundles.election.RETRY_S", 0)
+    one = Candidate(MemoryTree().open(), "b1")
+    real, failures = one.store.get, iter(range(3))
+
+    async def sometimes(path: str) -> object:
+        for _ in failures:
+            raise StoreUnavailable(f"get {path}", "test")
+        return await real(path)
+
+    monkeypatch.setattr(one.store, "get", sometimes)
+    async with asyncio.timeout(10):
+        await one.election.start()
+    assert one.election.is_leader
+    await one.election.stop()
+
+
+async def test_stopping_twice_or_before_the_start_is_harmless() -> None:
+    one = Candidate(MemoryTree().open(), "b1")
+    await one.election.stop()
+    await one.election.start()
+    await one.election.stop()
+    await one.election.stop()
+    one.election.kill()

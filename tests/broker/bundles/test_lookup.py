@@ -1,0 +1,135 @@
+"""Lookups: who answers what, and who ends up owning a bundle."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from counterpoise.broker.bundles.lookup_answer import Connect, LookupAnswer, Redirect
+from counterpoise.broker.errors import BrokerError
+from counterpoise.names.bundle import BundleName
+from counterpoise.names.namespace import NamespaceName
+from counterpoise.names.topic import TopicName
+from counterpoise.wire.errors import ServerError
+from tests.broker.conftest import NAMESPACE, BrokersOfTest, topic_in
+
+TOPIC = TopicName.parse("persistent://public/default/x")
+
+
+async def follow(brokers: BrokersOfTest, start: str, topic: TopicName) -> list[LookupAnswer]:
+    """Do what a client does with redirects; returns every answer."""
+    answers: list[LookupAnswer] = []
+    broker, authoritative = brokers.get(start), False
+    while len(answers) < 5:
+        answer = await broker.namespaces.lookup(topic, authoritative=authoritative)
+        answers.append(answer)
+        if isinstance(answer, Connect):
+            return answers
+        broker, authoritative = brokers.get(answer.broker_id), answer.authoritative
+    pytest.fail(f"redirected in circles: {answers}")
+
+
+async def test_one_broker_takes_the_bundle_and_says_so(brokers: BrokersOfTest) -> None:
+    broker = await brokers.start()
+    answer = await broker.namespaces.lookup(TOPIC)
+    assert answer == Connect(broker.id, broker.service_url, broker.web_url)
+    assert broker.namespaces.owns(TOPIC)
+    assert TOPIC in broker.namespaces.bundle_of(TOPIC)
+
+
+async def test_the_answer_is_the_same_from_every_broker(any_brokers: BrokersOfTest) -> None:
+    started = await any_brokers.start_many(3)
+    first = (await follow(any_brokers, started[2].id, TOPIC))[-1]
+    for broker in started:
+        assert (await follow(any_brokers, broker.id, TOPIC))[-1] == first
+    assert any_brokers.owner(started[0].namespaces.bundle_of(TOPIC)).id == first.broker_id
+
+
+async def test_an_unowned_bundle_is_decided_by_the_leader(brokers: BrokersOfTest) -> None:
+    leader, follower = await brokers.start_many(2)
+    assert leader.is_leader
+    answer = await follower.namespaces.lookup(TOPIC)
+    assert answer == Redirect(leader.id, leader.service_url, leader.web_url, authoritative=False)
+    leader.namespaces.set_affinity(
+        (await leader.bundles.get(NAMESPACE)).bundle_of(TOPIC), follower.id
+    )
+    answer = await leader.namespaces.lookup(TOPIC)
+    assert answer == Redirect(
+        follower.id, follower.service_url, follower.web_url, authoritative=True
+    )
+    answer = await follower.namespaces.lookup(TOPIC, authoritative=True)
+    assert isinstance(answer, Connect)
+    assert answer.broker_id == follower.id
+
+
+async def test_an_affinity_holds_once_and_only_for_its_namespace(brokers: BrokersOfTest) -> None:
+    leader, other = await brokers.start_many(2)
+    bundle = (await leader.bundles.get(NAMESPACE)).bundles[0]
+    twin = BundleName(NamespaceName("pulsar", "system"), bundle.range)
+    leader.namespaces.set_affinity(bundle, other.id)
+    await leader.namespaces.lookup_bundle(twin)
+    assert leader.namespaces._lookups._affinity == {str(bundle): other.id}
+    assert (await leader.namespaces.lookup_bundle(bundle)).broker_id == other.id
+    assert leader.namespaces._lookups._affinity == {}
+
+
+async def test_an_affinity_to_a_dead_broker_is_forgotten(brokers: BrokersOfTest) -> None:
+    leader = await brokers.start()
+    bundle = (await leader.bundles.get(NAMESPACE)).bundles[0]
+    leader.namespaces.set_affinity(bundle, "gone:8080")
+    assert (await leader.namespaces.lookup_bundle(bundle)).broker_id == leader.id
+
+
+async def test_many_lookups_at_once_find_one_owner(any_brokers: BrokersOfTest) -> None:
+    started = await any_brokers.start_many(3)
+    found = await asyncio.gather(
+        *(follow(any_brokers, broker.id, TOPIC) for broker in started for _ in range(10))
+    )
+    assert len({answers[-1].broker_id for answers in found}) == 1
+
+
+async def test_bundles_of_a_namespace_are_spread_evenly(brokers: BrokersOfTest) -> None:
+    started = await brokers.start_many(2)
+    bundles = (await started[0].bundles.get(NAMESPACE)).bundles
+    for bundle in bundles:
+        await follow(brokers, started[0].id, topic_in(bundle))
+    assert [len(broker.namespaces.owned()) for broker in started] == [2, 2]
+
+
+@pytest.mark.parametrize("name", ["nobody/here/x", "public/nothing/x"])
+async def test_no_such_namespace(brokers: BrokersOfTest, name: str) -> None:
+    broker = await brokers.start()
+    with pytest.raises(BrokerError, match="Namespace not found") as caught:
+        await broker.namespaces.lookup(TopicName.parse(name))
+    assert caught.value.code is ServerError.TopicNotFound
+
+
+async def test_a_heartbeat_namespace_belongs_to_the_broker_it_names(
+    brokers: BrokersOfTest,
+) -> None:
+    started = await brokers.start_many(3)
+    for broker in started:
+        topic = TopicName.parse(f"persistent://pulsar/{broker.id}/healthcheck")
+        answers = await follow(brokers, started[0].id, topic)
+        assert answers[-1].broker_id == broker.id
+
+
+async def test_a_broker_refuses_topics_it_does_not_own(brokers: BrokersOfTest) -> None:
+    started = await brokers.start_many(2)
+    owner = (await follow(brokers, started[0].id, TOPIC))[-1].broker_id
+    other = next(broker for broker in started if broker.id != owner)
+    with pytest.raises(BrokerError, match="not served by this instance") as caught:
+        await other.namespaces.settle(TOPIC)
+    assert caught.value.code is ServerError.ServiceNotReady
+    await brokers.get(owner).namespaces.settle(TOPIC)
+
+
+async def test_a_closed_metadata_session_is_no_crash(brokers: BrokersOfTest) -> None:
+    broker = await brokers.start()
+    broker.metadata.kill()
+    with pytest.raises(BrokerError, match="metadata store") as caught:
+        await broker.namespaces.lookup(TOPIC)
+    assert caught.value.code is ServerError.ServiceNotReady
+    assert not broker.is_ready
+    await brokers.kill(broker)

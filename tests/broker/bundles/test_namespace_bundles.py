@@ -1,0 +1,253 @@
+"""Namespaces cut into bundles: read, kept, split."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pulsar
+import pytest
+
+from counterpoise.broker import paths
+from counterpoise.broker.broker import Broker
+from counterpoise.broker.errors import BrokerError
+from counterpoise.metadata import BadVersion, MetadataStore
+from counterpoise.names.bundle import BundleName, NamespaceBundles
+from counterpoise.names.errors import InvalidName
+from counterpoise.names.namespace import NamespaceName
+from tests.broker.conftest import (
+    NAMESPACE,
+    BrokersOfTest,
+    client_of,
+    eventually,
+    in_thread,
+    topic_in,
+)
+
+FOUR = ["0x00000000", "0x40000000", "0x80000000", "0xc0000000", "0xffffffff"]
+
+
+async def json_at(broker: Broker, path: str) -> dict[str, object]:
+    stored = await broker.metadata.get(path)
+    assert stored is not None
+    read = json.loads(stored.value)
+    assert isinstance(read, dict)
+    return read
+
+
+async def first_bundle(broker: Broker) -> BundleName:
+    bundle = (await broker.bundles.get(NAMESPACE)).bundles[0]
+    await broker.ownership.acquire(bundle)
+    return bundle
+
+
+async def test_what_is_there_before_the_first_client(any_brokers: BrokersOfTest) -> None:
+    broker = await any_brokers.start()
+    assert await broker.policies.clusters() == ["standalone"]
+    assert await broker.policies.tenants() == ["public", "pulsar"]
+    assert await broker.policies.namespaces("pulsar") == [NamespaceName("pulsar", "system")]
+    policies = await json_at(broker, paths.policies(NAMESPACE))
+    assert policies["bundles"] == {"boundaries": FOUR, "numBundles": 4}
+    assert policies["replication_clusters"] == ["standalone"]
+    cluster = await broker.policies.cluster("standalone")
+    assert cluster == {"serviceUrl": broker.web_url, "brokerServiceUrl": broker.service_url}
+
+
+async def test_the_number_of_bundles_is_a_setting(brokers: BrokersOfTest) -> None:
+    broker = await brokers.start(default_number_of_namespace_bundles=7)
+    assert len((await broker.bundles.get(NAMESPACE)).bundles) == 7
+
+
+async def test_bundles_are_copied_to_the_local_policies_once(brokers: BrokersOfTest) -> None:
+    broker = await brokers.start()
+    bundles = await broker.bundles.get(NAMESPACE)
+    local = await json_at(broker, paths.local_policies(NAMESPACE))
+    assert local == {"bundles": {"boundaries": FOUR, "numBundles": 4}, "migrated": False}
+    stored = await broker.metadata.get(paths.local_policies(NAMESPACE))
+    assert await broker.bundles.get(NAMESPACE) is bundles, "it is kept"
+    assert stored == await broker.metadata.get(paths.local_policies(NAMESPACE))
+
+
+async def test_a_namespace_without_bundles_has_one(brokers: BrokersOfTest) -> None:
+    broker = await brokers.start()
+    namespace = NamespaceName("public", "whole")
+    await broker.policies.create_namespace(namespace, {})
+    assert (await broker.bundles.get(namespace)).boundary_texts == ["0x00000000", "0xffffffff"]
+
+
+async def test_a_change_by_others_is_noticed(any_brokers: BrokersOfTest) -> None:
+    one, two = await any_brokers.start_many(2)
+    await one.bundles.get(NAMESPACE)
+    await two.bundles.get(NAMESPACE)
+    await two.bundles.update(NAMESPACE, lambda bundles: bundles.split(bundles.bundles[0].range))
+    await eventually(lambda: one.bundles.peek(NAMESPACE) is None, "the old bundles are forgotten")
+    assert len((await one.bundles.get(NAMESPACE)).bundles) == 5
+
+
+async def test_a_split_keeps_what_else_the_local_policies_hold(brokers: BrokersOfTest) -> None:
+    broker = await brokers.start()
+    await broker.bundles.get(NAMESPACE)
+    await broker.policies.update_local_policies(
+        NAMESPACE, lambda local: {**local, "namespaceAntiAffinityGroup": "g"}
+    )
+    bundle = await first_bundle(broker)
+    await broker.namespaces.split(bundle)
+    local = await json_at(broker, paths.local_policies(NAMESPACE))
+    assert local["namespaceAntiAffinityGroup"] == "g"
+    assert local["bundles"] == {"boundaries": [FOUR[0], "0x20000000", *FOUR[1:]], "numBundles": 5}
+    assert (await json_at(broker, paths.policies(NAMESPACE)))["bundles"] == local["bundles"]
+
+
+async def test_a_split_keeps_topics_open_and_clients_connected(brokers: BrokersOfTest) -> None:
+    broker = await brokers.start()
+    bundle = await first_bundle(broker)
+    topic = topic_in(bundle)
+
+    def connect() -> tuple[pulsar.Client, pulsar.Producer, pulsar.Consumer]:
+        client = client_of(broker)
+        return client, client.create_producer(str(topic)), client.subscribe(str(topic), "s")
+
+    client, producer, consumer = await in_thread(connect)
+    loaded = broker.topics.loaded[topic]
+    children = await broker.namespaces.split(bundle)
+    assert [str(child.range) for child in children] == [
+        "0x00000000_0x20000000",
+        "0x20000000_0x40000000",
+    ]
+    assert broker.namespaces.owned() == sorted(children)
+    assert broker.topics.loaded[topic] is loaded
+    assert broker.namespaces.bundle_of(topic) in children
+    assert not await broker.metadata.exists(paths.bundle_lock(bundle))
+    await in_thread(lambda: producer.send(b"after"))
+    assert (await in_thread(lambda: consumer.receive(10_000))).data() == b"after"
+    await in_thread(client.close)
+
+
+async def test_parts_can_be_unloaded_right_away(brokers: BrokersOfTest) -> None:
+    one, two = await brokers.start_many(2)
+    bundle = await first_bundle(one)
+    children = await one.namespaces.split(bundle, unload=True)
+    await eventually(lambda: two.namespaces.owned() == sorted(children), "the parts have moved")
+    assert one.namespaces.owned() == []
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "boundaries", "expected"),
+    [
+        (None, (), ["0x20000000"]),
+        ("range_equally_divide", (), ["0x20000000"]),
+        ("specified_positions_divide", (0x10000000, 0x30000000), ["0x10000000", "0x30000000"]),
+        ("no_such_algorithm", (), ["0x20000000"]),
+    ],
+)
+async def test_where_a_bundle_is_cut(
+    brokers: BrokersOfTest,
+    algorithm: str | None,
+    boundaries: tuple[int, ...],
+    expected: list[str],
+) -> None:
+    broker = await brokers.start()
+    bundle = await first_bundle(broker)
+    for number in range(2):
+        await broker.policies.create_topic(topic_in(bundle, f"a{number}"))
+    await broker.namespaces.split(bundle, algorithm=algorithm, boundaries=boundaries)
+    texts = (await broker.bundles.get(NAMESPACE)).boundary_texts
+    assert texts == sorted([*FOUR, *expected])
+
+
+async def test_no_cut_where_the_algorithm_sees_no_need(brokers: BrokersOfTest) -> None:
+    broker = await brokers.start()
+    bundle = await first_bundle(broker)
+    assert await broker.namespaces.split(bundle, algorithm="topic_count_equally_divide") == ()
+    assert broker.namespaces.owned() == [bundle]
+
+
+async def test_only_the_owner_splits(brokers: BrokersOfTest) -> None:
+    one, two = await brokers.start_many(2)
+    bundle = await first_bundle(one)
+    with pytest.raises(BrokerError, match="not owned by this broker"):
+        await two.namespaces.split(bundle)
+
+
+async def test_of_two_splits_at_once_one_wins_and_owns_the_parts(brokers: BrokersOfTest) -> None:
+    broker = await brokers.start()
+    bundle = await first_bundle(broker)
+    results = await asyncio.gather(
+        broker.namespaces.split(bundle), broker.namespaces.split(bundle), return_exceptions=True
+    )
+    assert sorted(type(each).__name__ for each in results) == ["BrokerError", "tuple"]
+    assert len(broker.namespaces.owned()) == 2
+    assert len((await broker.bundles.get(NAMESPACE)).bundles) == 5
+
+
+async def test_splits_of_one_namespace_by_two_brokers_both_succeed(
+    any_brokers: BrokersOfTest,
+) -> None:
+    one, two = await any_brokers.start_many(2)
+    bundles = (await one.bundles.get(NAMESPACE)).bundles
+    await one.ownership.acquire(bundles[0])
+    await two.ownership.acquire(bundles[1])
+    await asyncio.gather(one.namespaces.split(bundles[0]), two.namespaces.split(bundles[1]))
+    whole = await any_brokers.session()
+    stored = await whole.get(paths.local_policies(NAMESPACE))
+    await whole.close()
+    assert stored is not None
+    assert json.loads(stored.value)["bundles"]["numBundles"] == 6
+
+
+async def test_a_split_that_others_keep_beating_gives_the_parts_back(
+    brokers: BrokersOfTest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = await brokers.start()
+    bundle = await first_bundle(broker)
+
+    async def beaten(*_: object) -> NamespaceBundles:
+        raise BadVersion(paths.local_policies(NAMESPACE))
+
+    monkeypatch.setattr(broker.bundles, "update", beaten)
+    with pytest.raises(BadVersion):
+        await broker.namespaces.split(bundle)
+    assert broker.namespaces.owned() == [bundle]
+    lock_names = await broker.metadata.children(f"{paths.OWNERSHIP}/{NAMESPACE}")
+    assert lock_names == [str(bundle.range)]
+
+
+async def test_an_impossible_cut_is_refused(brokers: BrokersOfTest) -> None:
+    broker = await brokers.start()
+    await broker.bundles.get(NAMESPACE)
+    with pytest.raises(InvalidName, match="no such bundle now"):
+        await broker.bundles.update(
+            NAMESPACE, lambda bundles: bundles.split(BundleName.parse(f"{NAMESPACE}/0x1_0x2").range)
+        )
+
+
+class Racing:
+    """A store in which somebody else changes a path right before each of our writes."""
+
+    def __init__(self, store: MetadataStore, path: str, times: int) -> None:
+        self._store, self._path, self._times = store, path, times
+        self._put = store.put
+
+    async def put(self, path: str, value: bytes, **more: object) -> int:
+        if path == self._path and self._times > 0:
+            self._times -= 1
+            stored = await self._store.get(path)
+            assert stored is not None
+            await self._put(path, stored.value)
+        return await self._put(path, value, **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("times", "succeeds"), [(3, True), (100, False)])
+async def test_a_split_is_tried_again_while_others_are_faster(
+    brokers: BrokersOfTest, monkeypatch: pytest.MonkeyPatch, times: int, succeeds: bool
+) -> None:
+    broker = await brokers.start()
+    bundle = await first_bundle(broker)
+    path = paths.local_policies(NAMESPACE)
+    monkeypatch.setattr("counterpoise.broker.bundles.namespace_bundles.SPLIT_PAUSE_S", 0)
+    monkeypatch.setattr(broker.metadata, "put", Racing(broker.metadata, path, times).put)
+    if succeeds:
+        assert len(await broker.namespaces.split(bundle)) == 2
+    else:
+        with pytest.raises(BadVersion):
+            await broker.namespaces.split(bundle)

@@ -1,0 +1,266 @@
+"""A bundle changes hands: by order, by a broker's leaving, by its death."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pulsar
+import pytest
+
+from counterpoise.broker import paths
+from counterpoise.broker.broker import Broker
+from counterpoise.broker.bundles.lookup_answer import Connect
+from counterpoise.broker.errors import BrokerError
+from counterpoise.metadata import BadVersion
+from counterpoise.metadata.port import MUST_NOT_EXIST
+from counterpoise.names.bundle import BundleName
+from counterpoise.ownership.records import NamespaceEphemeralData
+from counterpoise.wire.errors import ServerError
+from tests.broker.conftest import (
+    NAMESPACE,
+    BrokersOfTest,
+    client_of,
+    eventually,
+    holds,
+    in_thread,
+    topic_in,
+    vanished,
+)
+
+
+async def own_first_bundle(brokers: BrokersOfTest) -> tuple[BundleName, Broker]:
+    bundle = (await brokers.all[0].bundles.get(NAMESPACE)).bundles[0]
+    await brokers.all[0].ownership.acquire(bundle)
+    return bundle, brokers.all[0]
+
+
+async def test_unload_to_a_destination(any_brokers: BrokersOfTest) -> None:
+    await any_brokers.start_many(3)
+    bundle, owner = await own_first_bundle(any_brokers)
+    destination = any_brokers.all[2]
+    assert await owner.namespaces.unload(bundle, destination.id) == destination.id
+    assert not owner.ownership.serves(bundle)
+    await destination.namespaces.settle(topic_in(bundle))
+    assert any_brokers.owner(bundle) is destination
+    answer = await owner.namespaces.lookup_bundle(bundle)
+    assert answer == Connect(destination.id, destination.service_url, destination.web_url)
+
+
+async def test_unload_without_destination_goes_to_another_broker(brokers: BrokersOfTest) -> None:
+    await brokers.start_many(3)
+    bundle, owner = await own_first_bundle(brokers)
+    heir = await owner.namespaces.unload(bundle)
+    assert heir is not None
+    assert heir != owner.id
+    await brokers.get(heir).namespaces.settle(topic_in(bundle))
+
+
+async def test_unload_of_the_only_broker_closes_and_serves_again(brokers: BrokersOfTest) -> None:
+    await brokers.start()
+    bundle, owner = await own_first_bundle(brokers)
+    before = await owner.metadata.get(paths.bundle_lock(bundle))
+    assert await owner.namespaces.unload(bundle) == owner.id
+    assert owner.ownership.serves(bundle)
+    after = await owner.metadata.get(paths.bundle_lock(bundle))
+    assert before is not None
+    assert after is not None
+    assert after.value == before.value, "the lock still says that it is draining"
+
+
+async def test_what_cannot_be_unloaded(brokers: BrokersOfTest) -> None:
+    one, two = await brokers.start_many(2)
+    bundle, owner = await own_first_bundle(brokers)
+    with pytest.raises(BrokerError, match="not owned by this broker"):
+        await two.namespaces.unload(bundle)
+    with pytest.raises(BrokerError, match="not an active broker") as caught:
+        await one.namespaces.unload(bundle, "gone:1")
+    assert caught.value.code is ServerError.NotAllowedError
+    assert brokers.owner(bundle) is owner
+
+
+async def test_while_a_bundle_drains_lookups_answer_its_destination(
+    brokers: BrokersOfTest,
+) -> None:
+    await brokers.start_many(3)
+    bundle, owner = await own_first_bundle(brokers)
+    destination, third = brokers.all[1:]
+    draining, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slowly(_: BundleName, __: str | None) -> None:
+        draining.set()
+        await go_on.wait()
+
+    owner.ownership._drain = slowly
+    unloading = asyncio.create_task(owner.namespaces.unload(bundle, destination.id))
+    await draining.wait()
+    try:
+        for broker in brokers.all:
+            answer = await broker.namespaces.lookup_bundle(bundle)
+            assert isinstance(answer, Connect)
+            assert answer.broker_id == destination.id
+        for broker in (owner, third):
+            with pytest.raises(BrokerError, match="not served"):
+                await broker.namespaces.settle(topic_in(bundle))
+        waiting = asyncio.create_task(destination.namespaces.settle(topic_in(bundle)))
+        await eventually(lambda: destination.ownership.settling(bundle), "the destination waits")
+        assert not waiting.done()
+    finally:
+        go_on.set()
+    await asyncio.gather(unloading, waiting)
+    assert brokers.owner(bundle) is destination
+
+
+async def test_two_unloads_at_once_do_no_harm(brokers: BrokersOfTest) -> None:
+    await brokers.start_many(3)
+    bundle, owner = await own_first_bundle(brokers)
+    destinations = [broker.id for broker in brokers.all[1:]]
+    results = await asyncio.gather(
+        *(owner.namespaces.unload(bundle, each) for each in destinations), return_exceptions=True
+    )
+    went_to = [each for each in results if isinstance(each, str)]
+    assert went_to, results
+    assert all(isinstance(each, str | BrokerError) for each in results)
+    for broker in brokers.all:
+        answer = await broker.namespaces.lookup_bundle(bundle)
+        assert answer.broker_id == went_to[0]
+
+
+async def test_a_destination_that_dies_meanwhile_is_no_dead_end(brokers: BrokersOfTest) -> None:
+    await brokers.start_many(3)
+    bundle, owner = await own_first_bundle(brokers)
+    destination = brokers.all[1]
+    destination.ownership.close()
+    owner.ownership._patience_s = 0.05
+    await owner.namespaces.unload(bundle, destination.id)
+    await brokers.kill(destination)
+    answer = await owner.namespaces.lookup_bundle(bundle)
+    assert answer.broker_id in {broker.id for broker in brokers.all}
+
+
+async def test_a_broker_that_leaves_hands_everything_over(any_brokers: BrokersOfTest) -> None:
+    leaving, *others = await any_brokers.start_many(3)
+    bundles = (await leaving.bundles.get(NAMESPACE)).bundles
+    for bundle in bundles:
+        await leaving.ownership.acquire(bundle)
+    await any_brokers.stop(leaving)
+    await eventually(
+        lambda: sum(len(broker.namespaces.owned()) for broker in others) == len(bundles),
+        "the others own all bundles",
+    )
+    assert leaving.id not in await others[0].active_brokers()
+    assert [len(broker.namespaces.owned()) for broker in others] == [2, 2]
+    await eventually(lambda: any(broker.is_leader for broker in others), "there is a leader")
+
+
+async def test_a_broker_that_dies_is_replaced(any_brokers: BrokersOfTest) -> None:
+    dying, other = await any_brokers.start_many(2)
+    bundle, _ = await own_first_bundle(any_brokers)
+    await any_brokers.kill(dying)
+    await eventually(lambda: other.is_leader, "the other broker leads")
+    await vanished(other, paths.bundle_lock(bundle))
+    answer = await other.namespaces.lookup_bundle(bundle)
+    assert answer.broker_id == other.id
+    assert (dying.id, False) not in any_brokers.leadership, "a dead broker says nothing"
+
+
+async def test_a_lock_of_a_former_life_is_replaced(brokers: BrokersOfTest) -> None:
+    broker = await brokers.start()
+    bundle = (await broker.bundles.get(NAMESPACE)).bundles[0]
+    former = await brokers.session()
+    left_behind = NamespaceEphemeralData(broker.service_url, broker.web_url)
+    await former.put(paths.bundle_lock(bundle), left_behind.to_json(), ephemeral=True)
+    answer = await broker.namespaces.lookup_bundle(bundle)
+    assert answer.broker_id == broker.id
+    assert broker.ownership.serves(bundle)
+    await former.close()
+    stored = await broker.metadata.get(paths.bundle_lock(bundle))
+    assert stored is not None
+    assert stored.mine
+
+
+async def test_ownership_that_nobody_took_survives_a_lost_session(brokers: BrokersOfTest) -> None:
+    await brokers.start()
+    bundle, owner = await own_first_bundle(brokers)
+    owner.metadata.expire()  # type: ignore[attr-defined] - a session in memory
+    await eventually(lambda: owner.ownership.serves(bundle), "it owns the bundle again")
+    await holds(owner, paths.bundle_lock(bundle))
+    await holds(owner, paths.broker(owner.id))
+    await eventually(lambda: owner.is_leader, "it leads again")
+
+
+async def test_ownership_taken_meanwhile_is_given_up(brokers: BrokersOfTest) -> None:
+    await brokers.start_many(2)
+    bundle, owner = await own_first_bundle(brokers)
+    other = brokers.all[1]
+
+    def run() -> tuple[pulsar.Client, pulsar.Producer]:
+        client = client_of(owner)
+        return client, client.create_producer(str(topic_in(bundle)))
+
+    client, _ = await in_thread(run)
+    assert owner.topics.loaded
+    # The other broker is faster than the owner's return.
+    path, session = paths.bundle_lock(bundle), owner.metadata
+    session._tree.expire(session)  # type: ignore[attr-defined] - a session in memory
+    await other.metadata.put(
+        path,
+        NamespaceEphemeralData(other.service_url, other.web_url).to_json(),
+        expected_version=MUST_NOT_EXIST,
+        ephemeral=True,
+    )
+    await eventually(lambda: not owner.ownership.serves(bundle), "the bundle is given up")
+    await eventually(lambda: not owner.topics.loaded, "its topics are closed")
+    await in_thread(client.close)
+
+
+async def test_the_official_client_follows_without_loss_or_disorder(
+    any_brokers: BrokersOfTest,
+) -> None:
+    await any_brokers.start_many(3)
+    bundle, _ = await own_first_bundle(any_brokers)
+    topic, stop, sent, got = str(topic_in(bundle)), threading.Event(), [0], []
+    client = await in_thread(lambda: client_of(any_brokers.all[0]))
+    results: list[pulsar.Result] = []
+
+    def produce() -> None:
+        producer = client.create_producer(topic, batching_enabled=False)
+        last = False
+        while not last:
+            # The last one is sent after the stop, so that it wakes a consumer that has all others.
+            last = stop.is_set() and sent[0] >= 200
+            number, sent[0] = sent[0], sent[0] + 1
+            producer.send_async(b"%d" % number, lambda result, _: results.append(result))
+            stop.wait(0.001)
+        producer.flush()
+
+    def consume() -> None:
+        consumer = client.subscribe(topic, "s", initial_position=pulsar.InitialPosition.Earliest)
+        while not (stop.is_set() and len(set(got)) == sent[0]):
+            message = consumer.receive(20_000)
+            got.append(int(message.data()))
+            consumer.acknowledge(message)
+
+    running = [asyncio.create_task(in_thread(work)) for work in (produce, consume)]
+    for moves in range(1, 5):
+        await eventually(lambda least=moves * 50: len(results) >= least, "messages flow")
+        owner = any_brokers.owner(bundle)
+        await owner.namespaces.unload(bundle)
+        await eventually(
+            lambda: any(each.ownership.serves(bundle) for each in any_brokers.all), "it moved"
+        )
+    stop.set()
+    await asyncio.gather(*running)
+    await in_thread(client.close)
+    assert results == [pulsar.Result.Ok] * sent[0]
+    first_seen = list(dict.fromkeys(got))
+    assert first_seen == list(range(sent[0])), "lost or out of order"
+
+
+async def test_a_lock_is_only_created_once(brokers: BrokersOfTest) -> None:
+    await brokers.start()
+    bundle, owner = await own_first_bundle(brokers)
+    with pytest.raises(BadVersion):
+        await owner.metadata.put(
+            paths.bundle_lock(bundle), b"", expected_version=MUST_NOT_EXIST, ephemeral=True
+        )

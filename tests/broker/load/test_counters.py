@@ -1,0 +1,78 @@
+"""From counters to rates."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from counterpoise.broker.load.counters import BundleRates, TopicCount
+
+TOPIC = TopicCount("persistent://t/n/a", "t/n/0x0_0x1", 1, 100, 1000, 200, 2000, 2, 3, 5)
+
+
+def test_rates_are_what_passed_between_two_calls() -> None:
+    rates = BundleRates()
+    rates.take([TOPIC], [], 10.0)
+    later = replace(TOPIC, msg_in=150, bytes_in=1500, msg_out=300, bytes_out=4000)
+    stats = rates.take([later], [], 12.5)[TOPIC.bundle]
+    assert (stats.msg_rate_in, stats.msg_throughput_in) == (20.0, 200.0)
+    assert (stats.msg_rate_out, stats.msg_throughput_out) == (40.0, 800.0)
+    assert (stats.producer_count, stats.consumer_count, stats.topics) == (2, 3, 1)
+    assert stats.cache_size == 5
+    assert rates.topics[TOPIC.topic].msg_rate_in == 20.0
+
+
+def test_the_first_call_has_no_rates() -> None:
+    stats = BundleRates().take([TOPIC], [], 10.0)[TOPIC.bundle]
+    assert (stats.msg_rate_in, stats.msg_throughput_out) == (0.0, 0.0)
+    assert stats.topics == 1
+
+
+def test_a_topic_loaded_in_between_counts_from_zero() -> None:
+    rates = BundleRates()
+    rates.take([], [], 0.0)
+    assert rates.take([TOPIC], [], 2.0)[TOPIC.bundle].msg_rate_in == 50.0
+
+
+def test_a_topic_loaded_again_does_not_go_backwards() -> None:
+    rates = BundleRates()
+    rates.take([TOPIC], [], 0.0)
+    again = replace(TOPIC, opened=2, msg_in=10)
+    assert rates.take([again], [], 1.0)[TOPIC.bundle].msg_rate_in == 10.0
+
+
+def test_a_deleted_subscription_gives_no_negative_rate() -> None:
+    rates = BundleRates()
+    rates.take([TOPIC], [], 0.0)
+    stats = rates.take([replace(TOPIC, msg_out=0, bytes_out=0)], [], 1.0)[TOPIC.bundle]
+    assert (stats.msg_rate_out, stats.msg_throughput_out) == (0.0, 0.0)
+
+
+def test_topics_of_a_bundle_are_summed_and_owned_bundles_listed() -> None:
+    rates = BundleRates()
+    other = replace(TOPIC, topic="persistent://t/n/b")
+    third = replace(TOPIC, topic="persistent://t/n/c", bundle="t/n/0x1_0x2")
+    rates.take([TOPIC, other, third], [], 0.0)
+    moved = [replace(each, msg_in=each.msg_in + 5) for each in (TOPIC, other, third)]
+    stats = rates.take(moved, ["t/n/0x2_0x3"], 1.0)
+    assert list(stats) == ["t/n/0x0_0x1", "t/n/0x1_0x2", "t/n/0x2_0x3"]
+    assert [each.msg_rate_in for each in stats.values()] == [10.0, 5.0, 0.0]
+    assert [each.topics for each in stats.values()] == [2, 1, 0]
+
+
+@given(
+    steps=st.lists(
+        st.tuples(st.integers(0, 10_000), st.floats(0.001, 100)), min_size=1, max_size=20
+    )
+)
+def test_rates_times_time_give_every_message_back(steps: list[tuple[int, float]]) -> None:
+    rates, clock, total, seen = BundleRates(), 0.0, 0, 0.0
+    rates.take([replace(TOPIC, msg_in=0)], [], clock)
+    for messages, seconds in steps:
+        before, clock, total = clock, clock + seconds, total + messages
+        stats = rates.take([replace(TOPIC, msg_in=total)], [], clock)
+        seen += stats[TOPIC.bundle].msg_rate_in * (clock - before)
+    assert seen == pytest.approx(total)

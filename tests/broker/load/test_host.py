@@ -1,0 +1,91 @@
+"""A broker's own share of its host."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import pytest
+
+from counterpoise.broker.load.host import (
+    ProcessUsage,
+    SharedProcess,
+    Traffic,
+    available_cores,
+    memory_limit_bytes,
+)
+
+
+class Wire:
+    """Counts bytes, as a listener does."""
+
+    def __init__(self, process: SharedProcess) -> None:
+        self.bytes_in = self.bytes_out = 0
+        process.join(self.traffic)
+
+    def traffic(self) -> Traffic:
+        return Traffic(self.bytes_in, self.bytes_out)
+
+
+def burn(count: int = 300_000) -> int:
+    return sum(itertools.islice(itertools.cycle((1, 2, 3)), count))
+
+
+def test_network_is_kilobits_a_second_against_the_nic() -> None:
+    process = SharedProcess()
+    wire = Wire(process)
+    usage = ProcessUsage(wire.traffic, process, nic_gbps=3.0)
+    first = usage.measure(10.0)
+    assert (first.bandwidth_in.usage, first.cpu.usage) == (0.0, 0.0)
+    wire.bytes_in, wire.bytes_out = 1_000_000, 500_000
+    after = usage.measure(12.0)
+    assert (after.bandwidth_in.usage, after.bandwidth_out.usage) == (4000.0, 2000.0)
+    assert after.bandwidth_in.limit == 3_000_000.0
+
+
+def test_cpu_is_the_process_time_against_one_core() -> None:
+    process = SharedProcess()
+    wire = Wire(process)
+    usage = ProcessUsage(wire.traffic, process, nic_gbps=1.0)
+    usage.measure(0.0)
+    while usage._process.cpu_times().user <= usage._last.cpu_s:  # type: ignore[union-attr]
+        burn()
+    assert usage.measure(1.0).cpu.usage > 0
+    assert usage._cpu_limit <= 100.0
+    assert usage.measure(2.0).memory.usage > 1.0
+
+
+def test_brokers_of_one_process_share_it_by_the_bytes_they_handled() -> None:
+    process = SharedProcess()
+    busy, idle = Wire(process), Wire(process)
+    usages = [ProcessUsage(wire.traffic, process, nic_gbps=1.0) for wire in (busy, idle)]
+    even = [usage.measure(0.0).memory.usage for usage in usages]
+    assert even[0] == pytest.approx(even[1], rel=0.1)
+    busy.bytes_in, idle.bytes_out = 900, 100
+    uneven = [usage.measure(1.0).memory.usage for usage in usages]
+    assert uneven[0] == pytest.approx(9 * uneven[1], rel=0.1)
+    process.leave(idle.traffic)
+    process.leave(idle.traffic)
+    busy.bytes_in += 100
+    assert usages[0].measure(2.0).memory.usage == pytest.approx(sum(even), rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("text", "cores"),
+    [("150000 100000\n", 1.5), ("max 100000\n", None), ("nonsense", None), (None, None)],
+)
+def test_a_cpu_quota_is_the_limit_where_there_is_one(
+    tmp_path: Path, text: str | None, cores: float | None
+) -> None:
+    unlimited = available_cores(tmp_path)
+    if text is not None:
+        (tmp_path / "cpu.max").write_text(text)
+    assert available_cores(tmp_path) == min(unlimited, cores or unlimited)
+
+
+def test_a_memory_limit_is_the_limit_where_there_is_one(tmp_path: Path) -> None:
+    whole = memory_limit_bytes(tmp_path)
+    (tmp_path / "memory.max").write_text("max\n")
+    assert memory_limit_bytes(tmp_path) == whole
+    (tmp_path / "memory.max").write_text("1048576\n")
+    assert memory_limit_bytes(tmp_path) == 1048576

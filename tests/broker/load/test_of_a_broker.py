@@ -1,0 +1,120 @@
+"""The report of a running broker, written where the others read it."""
+
+from __future__ import annotations
+
+import json
+
+import pulsar
+
+from counterpoise.broker import paths
+from counterpoise.broker.broker import Broker
+from counterpoise.broker.load import LoadReportConfig
+from counterpoise.load.report import LocalBrokerData
+from tests.broker.conftest import (
+    NAMESPACE,
+    BrokersOfTest,
+    client_of,
+    eventually,
+    holds,
+    in_thread,
+    topic_in,
+)
+
+
+async def stored_report(broker: Broker) -> LocalBrokerData:
+    stored = await broker.metadata.get(paths.broker(broker.id))
+    assert stored is not None
+    assert stored.mine
+    return LocalBrokerData.from_json(json.loads(stored.value))
+
+
+async def test_a_broker_says_who_it_is_before_anything_happened(any_brokers: BrokersOfTest) -> None:
+    broker = await any_brokers.start()
+    report = await stored_report(broker)
+    assert report.pulsar_service_url == broker.service_url
+    assert report.web_service_url == broker.web_url
+    assert report.start_timestamp > 0
+    assert report.load_manager_class_name is not None
+    assert report.load_manager_class_name.endswith("ModularLoadManagerImpl")
+
+
+async def test_counts_and_rates_of_real_clients(brokers: BrokersOfTest) -> None:
+    broker = await brokers.start()
+    bundle = (await broker.bundles.get(NAMESPACE)).bundles[1]
+    topic = str(topic_in(bundle))
+
+    def work() -> pulsar.Client:
+        client = client_of(broker)
+        consumer = client.subscribe(topic, "s")
+        producer = client.create_producer(topic)
+        for _ in range(200):
+            producer.send(b"x" * 100)
+        for _ in range(200):
+            consumer.acknowledge(consumer.receive(10_000))
+        return client
+
+    most = LocalBrokerData()
+
+    def seen() -> bool:
+        nonlocal most
+        report = broker.load_report()
+        most = max(most, report, key=lambda each: each.msg_rate_in)
+        return most.msg_rate_in > 0 and most.msg_rate_out > 0
+
+    client = await in_thread(work)
+    await eventually(seen, "messages in and out are counted in one report")
+    stats = most.last_stats[str(bundle)]
+    assert stats.msg_throughput_in >= 100 * stats.msg_rate_in
+    assert (stats.topics, stats.producer_count, stats.consumer_count) == (1, 1, 1)
+    assert most.bandwidth_in.usage > 0
+    assert most.bandwidth_out.usage > 0
+    assert most.cpu.limit > 0
+    assert (most.num_topics, most.num_producers, most.num_consumers) == (1, 1, 1)
+    assert most.bundles == (str(bundle),)
+    await in_thread(client.close)
+    await eventually(lambda: broker.load_report().num_producers == 0, "the client has left")
+
+
+async def test_a_change_is_published_and_no_change_is_not(brokers: BrokersOfTest) -> None:
+    broker = await brokers.start(load_report=LoadReportConfig(min_interval_ms=600_000))
+    bundle = (await broker.bundles.get(NAMESPACE)).bundles[0]
+    first = await broker.metadata.get(paths.broker(broker.id))
+    await broker.ownership.acquire(bundle)
+    await broker.reporter.refresh()
+    report = await stored_report(broker)
+    assert report.bundles == (str(bundle),)
+    assert report.last_bundle_gains == (str(bundle),)
+    assert broker.load_report().last_bundle_gains == (), "told once"
+    second = await broker.metadata.get(paths.broker(broker.id))
+    assert first is not None
+    assert second is not None
+    assert second.version == first.version + 1
+
+
+async def test_the_report_comes_back_after_a_lost_session(brokers: BrokersOfTest) -> None:
+    broker, other = await brokers.start_many(2)
+    broker.metadata.expire()  # type: ignore[attr-defined] - a session in memory
+    await holds(broker, paths.broker(broker.id))
+    assert broker.id in await other.active_brokers()
+
+
+async def test_the_leader_writes_averages_down_and_the_next_starts_from_them(
+    brokers: BrokersOfTest,
+) -> None:
+    leader, other = await brokers.start_many(2)
+    bundle = (await leader.bundles.get(NAMESPACE)).bundles[0]
+    await leader.ownership.acquire(bundle)
+    await leader.reporter.refresh(force=True)
+    await eventually(lambda: str(bundle) in leader.load.bundles, "the report is averaged")
+    await leader.metadata.put(paths.time_average("gone:1"), b"{}")
+    await leader.load_keeper.write()
+    written = await other.metadata.get(paths.bundle_data(str(bundle)))
+    assert written is not None
+    samples = json.loads(written.value)["shortTermData"]["numSamples"]
+    assert samples >= 1
+    assert sorted(await other.metadata.children(paths.BROKER_TIME_AVERAGE)) == sorted(
+        [leader.id, other.id]
+    )
+    newcomer = await brokers.start()
+    await newcomer.load.refresh()
+    assert newcomer.load.bundles[str(bundle)].short_term_data.num_samples > samples

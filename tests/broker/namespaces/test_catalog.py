@@ -1,0 +1,184 @@
+"""Which topics exist, and which are created because a client asks."""
+
+from __future__ import annotations
+
+import pytest
+
+from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.namespaces.auto_creation import AutoTopicCreation
+from counterpoise.broker.namespaces.catalog import TopicCatalog, matching
+from counterpoise.broker.namespaces.policies import Policies
+from counterpoise.metadata import BadVersion, MemoryTree, NotEmpty, NotFound
+from counterpoise.names.namespace import NamespaceName
+from counterpoise.names.topic import TopicName
+from counterpoise.wire.errors import ServerError
+
+NAMESPACE = NamespaceName("t", "n")
+
+
+def topic(name: str, domain: str = "persistent") -> TopicName:
+    return TopicName(domain, "t", "n", name)
+
+
+@pytest.fixture
+async def policies() -> Policies:
+    store = MemoryTree().open()
+    made = Policies(store, Policies.cache_of(store))
+    await made.put_tenant("t", {"adminRoles": [], "allowedClusters": []}, create=True)
+    await made.create_namespace(NAMESPACE, {})
+    return made
+
+
+def catalog(policies: Policies, **rule: object) -> TopicCatalog:
+    return TopicCatalog(policies, AutoTopicCreation(**rule))  # type: ignore[arg-type]
+
+
+async def test_an_unknown_topic_becomes_an_ordinary_one(policies: Policies) -> None:
+    topics = catalog(policies)
+    assert await topics.partitions(topic("x")) == 0
+    assert not await topics.exists(topic("x")), "asking for partitions creates no topic"
+    await topics.create(topic("x"))
+    assert await topics.exists(topic("x"))
+    await topics.delete(topic("x"))
+    assert not await topics.exists(topic("x"))
+
+
+async def test_or_a_partitioned_one(policies: Policies) -> None:
+    topics = catalog(policies, kind="partitioned", partitions=3)
+    assert await topics.partitions(topic("x")) == 3
+    assert await topics.partitions(topic("x")) == 3
+    assert await policies.partitioned_topic(topic("x")) == {
+        "partitions": 3,
+        "properties": {},
+        "deleted": False,
+    }
+    await topics.create(topic("x-partition-2"))
+    assert await topics.partitions(topic("x-partition-2")) == 0
+
+
+async def test_an_existing_ordinary_topic_stays_one(policies: Policies) -> None:
+    await policies.create_topic(topic("x"))
+    assert await catalog(policies, kind="partitioned").partitions(topic("x")) == 0
+
+
+async def test_where_creation_is_not_allowed(policies: Policies) -> None:
+    topics = catalog(policies, allowed=False)
+    for refused in (topics.partitions(topic("x")), topics.create(topic("x"))):
+        with pytest.raises(BrokerError, match="does not exist") as caught:
+            await refused
+        assert caught.value.code is ServerError.TopicNotFound
+    assert await topics.partitions(topic("x", "non-persistent")) == 0
+
+
+async def test_without_auto_creation_a_question_is_only_a_question(policies: Policies) -> None:
+    with pytest.raises(BrokerError, match="does not exist"):
+        await catalog(policies).partitions(topic("x"), auto_create=False)
+    assert await policies.partitioned_topics(NAMESPACE, "persistent") == []
+
+
+@pytest.mark.parametrize(
+    ("override", "partitions"),
+    [
+        (
+            {"allowAutoTopicCreation": True, "topicType": "partitioned", "defaultNumPartitions": 2},
+            2,
+        ),
+        ({"allowAutoTopicCreation": True, "topicType": "non-partitioned"}, 0),
+        ({"allowAutoTopicCreation": False}, None),
+    ],
+)
+async def test_a_namespace_may_say_otherwise(
+    policies: Policies, override: dict[str, object], partitions: int | None
+) -> None:
+    await policies.update_namespace(
+        NAMESPACE, lambda each: {**each, "autoTopicCreationOverride": override}
+    )
+    asked = catalog(policies).partitions(topic("x"))
+    if partitions is None:
+        with pytest.raises(BrokerError):
+            await asked
+    else:
+        assert await asked == partitions
+
+
+async def test_a_partition_may_be_created_if_its_topic_has_it(policies: Policies) -> None:
+    await policies.create_partitioned_topic(topic("x"), 2)
+    topics = catalog(policies, allowed=False)
+    await topics.create(topic("x-partition-1"))
+    with pytest.raises(BrokerError):
+        await topics.create(topic("x-partition-2"))
+
+
+async def test_topics_of_a_namespace(policies: Policies) -> None:
+    topics = catalog(policies)
+    await policies.create_topic(topic("b/%2F ü+*"[2:]))
+    await policies.create_topic(topic("a"))
+    await policies.create_partitioned_topic(topic("p"), 2)
+    await policies.create_partitioned_topic(topic("q", "non-persistent"), 1)
+    assert [each.local_name for each in await topics.topics_of(NAMESPACE)] == [
+        "%2F ü+*",
+        "a",
+        "p-partition-0",
+        "p-partition-1",
+    ]
+    only = await topics.topics_of(NAMESPACE, "NON_PERSISTENT")
+    assert only == [topic("q-partition-0", "non-persistent")]
+    assert len(await topics.topics_of(NAMESPACE, "ALL")) == 5
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        ("persistent://t/n/a.*", ["a", "ab"]),
+        ("t/n/b", ["b"]),
+        (None, ["a", "ab", "b"]),
+        ("(", ["a", "ab", "b"]),
+        ("t/n/", []),
+    ],
+)
+def test_patterns(pattern: str | None, found: list[str]) -> None:
+    topics = [topic(name) for name in ("a", "ab", "b")]
+    assert [each.local_name for each in matching(topics, pattern)] == found
+
+
+async def test_no_such_namespace(policies: Policies) -> None:
+    with pytest.raises(BrokerError, match="Namespace not found: t/other"):
+        await catalog(policies).partitions(TopicName.parse("t/other/x"))
+
+
+async def test_a_namespace_with_topics_cannot_be_forgotten(policies: Policies) -> None:
+    await policies.create_topic(topic("x"))
+    with pytest.raises(NotEmpty):
+        await policies.delete_namespace(NAMESPACE)
+    assert await policies.namespace(NAMESPACE) == {}
+    await policies.delete_topic(topic("x"))
+    await policies.delete_namespace(NAMESPACE)
+    assert await policies.namespace(NAMESPACE) is None
+    with pytest.raises(NotFound):
+        await policies.delete_namespace(NAMESPACE)
+
+
+async def test_what_exists_is_not_created_again_nor_changed_when_absent(
+    policies: Policies,
+) -> None:
+    with pytest.raises(BadVersion):
+        await policies.create_namespace(NAMESPACE, {})
+    with pytest.raises(BadVersion):
+        await policies.put_tenant("t", {}, create=True)
+    with pytest.raises(NotFound):
+        await policies.put_tenant("other", {}, create=False)
+    with pytest.raises(NotFound):
+        await policies.update_partitioned_topic(topic("x"), 3)
+    with pytest.raises(NotEmpty):
+        await policies.delete_tenant("t")
+
+
+async def test_isolation_policies_and_failure_domains(policies: Policies) -> None:
+    await policies.put_cluster("c", {}, create=True)
+    assert await policies.isolation_policies("c") == {}
+    await policies.put_isolation_policies("c", {"p": {"namespaces": ["t/.*"]}})
+    await policies.put_isolation_policies("c", {"p": {"namespaces": ["t/n"]}})
+    assert await policies.isolation_policies("c") == {"p": {"namespaces": ["t/n"]}}
+    assert await policies.clusters() == ["c"]
+    await policies._store.put("/admin/clusters/c/failureDomain/d1", b'{"brokers":["b1:1","b2:1"]}')
+    assert await policies.failure_domains("c") == {"b1:1": "d1", "b2:1": "d1"}

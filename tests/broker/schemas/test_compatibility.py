@@ -1,0 +1,139 @@
+"""Which schema may follow which, by Avro's rules and Pulsar's FULL strategy."""
+
+import json
+
+import pytest
+
+from counterpoise.broker.schemas.avro import NotAvro, why_unreadable
+from counterpoise.broker.schemas.compatibility import why_incompatible
+from counterpoise.wire.proto.values_pb2 import Schema as Raw
+from counterpoise.wire.values import Schema
+
+
+def record(*fields: object, name: str = "R", **more: object) -> dict[str, object]:
+    """A record whose fields are ``(name, type)`` or ``(name, type, default)``."""
+    keys = ("name", "type", "default")
+    return {
+        "type": "record",
+        "name": name,
+        "fields": [dict(zip(keys, each, strict=False)) for each in fields],  # type: ignore[call-overload]
+        **more,
+    }
+
+
+def enum(*symbols: str, **more: object) -> dict[str, object]:
+    return {"type": "enum", "name": "E", "symbols": list(symbols), **more}
+
+
+OPTIONAL = ["null", "int"]
+#: A record that holds itself, and what it says when it holds something else.
+TREE = record(("left", ["null", "R"]), ("value", "int"))
+
+READABLE = [
+    ("int", "int"),
+    ("long", "int"),
+    ("double", "int"),
+    ("double", "float"),
+    ("bytes", "string"),
+    ("string", "bytes"),
+    (OPTIONAL, "int"),
+    (OPTIONAL, "null"),
+    (["string", "long"], "int"),
+    (OPTIONAL, ["int"]),
+    ("long", ["int", "long"]),
+    ({"type": "array", "items": "long"}, {"type": "array", "items": "int"}),
+    ({"type": "map", "values": "long"}, {"type": "map", "values": "int"}),
+    ({"type": "int", "logicalType": "date"}, "int"),
+    (record(("a", "int")), record(("a", "int"), ("b", "int"))),
+    (record(("a", "int"), ("b", "int", 1)), record(("a", "int"))),
+    (record(("a", OPTIONAL, None)), record()),
+    (
+        {**record(), "fields": [{"name": "b", "type": "int", "aliases": ["a"]}]},
+        record(("a", "int")),
+    ),
+    (record(name="N", aliases=["R"]), record()),
+    (record(name="N", namespace="x"), record(name="x.N")),
+    (enum("A", "B"), enum("A")),
+    (enum("A", default="A"), enum("A", "B")),
+    (
+        {"type": "fixed", "name": "F", "size": 4},
+        {"type": "fixed", "name": "F", "size": 4},
+    ),
+    (TREE, TREE),
+]
+
+UNREADABLE = [
+    ("int", "long", "long is not read as int"),
+    ("float", "double", "double is not read as float"),
+    ("int", "string", "string is not read as int"),
+    ("int", OPTIONAL, "null is not read as int"),
+    (OPTIONAL, "string", "no branch of the reader's union reads string"),
+    (record(("a", "int"), ("b", "int")), record(("a", "int")), "/b: the writer has no such"),
+    (record(("a", "int")), record(("a", "string")), "/a: string is not read as int"),
+    (record(name="N"), record(), "the reader expects N, the writer wrote R"),
+    (record(name="x.N"), record(name="y.N"), "the reader expects x.N, the writer wrote y.N"),
+    (enum("A"), enum("A", "C", "B"), "the reader does not know B, C"),
+    (
+        {"type": "fixed", "name": "F", "size": 4},
+        {"type": "fixed", "name": "F", "size": 5},
+        "the sizes of F differ",
+    ),
+    (
+        {"type": "array", "items": "int"},
+        {"type": "array", "items": "long"},
+        "/items: long is not read as int",
+    ),
+    (TREE, record(("left", ["null", "R"]), ("value", "long")), "/value: long is not read"),
+]
+
+
+@pytest.mark.parametrize(("reader", "writer"), READABLE)
+def test_readable(reader: object, writer: object) -> None:
+    assert why_unreadable(reader, writer) is None
+
+
+@pytest.mark.parametrize(("reader", "writer", "why"), UNREADABLE)
+def test_unreadable(reader: object, writer: object, why: str) -> None:
+    assert why in str(why_unreadable(reader, writer))
+
+
+@pytest.mark.parametrize("schema", ["nothing", 5, {"name": "x"}, {"type": "strange"}])
+def test_no_schema_at_all(schema: object) -> None:
+    with pytest.raises(NotAvro):
+        why_unreadable(schema, schema)
+
+
+def avro(declaration: object, kind: int = Raw.Avro) -> Schema:
+    return Schema("s", json.dumps(declaration).encode(), kind)
+
+
+OLD = record(("a", "int"))
+WIDER = record(("a", "int"), ("b", "int", 0))
+STRICTER = record(("a", "int"), ("b", "int"))
+
+
+@pytest.mark.parametrize("kind", [Raw.Avro, Raw.Json])
+def test_a_producer_must_read_and_be_read(kind: int) -> None:
+    assert why_incompatible(avro(OLD, kind), avro(WIDER, kind)) is None
+    assert "/b: the writer has no such field" in str(
+        why_incompatible(avro(OLD, kind), avro(STRICTER, kind))
+    )
+    assert "/b: the writer has no such field" in str(
+        why_incompatible(avro(STRICTER, kind), avro(OLD, kind))
+    )
+
+
+def test_a_consumer_only_has_to_read() -> None:
+    assert why_incompatible(avro(STRICTER), avro(OLD), consumer=True) is None
+    assert why_incompatible(avro(OLD), avro(STRICTER), consumer=True) is not None
+
+
+def test_types_do_not_mix() -> None:
+    assert why_incompatible(avro(OLD, Raw.Json), avro(OLD, Raw.Avro)) == (
+        "Incompatible schema: exists schema type JSON, new schema type AVRO"
+    )
+
+
+def test_json_of_another_language_is_let_pass() -> None:
+    assert why_incompatible(avro({"id": "x"}, Raw.Json), avro(OLD, Raw.Json)) is None
+    assert why_incompatible(avro({"id": "x"}), avro(OLD)) is not None

@@ -9,9 +9,9 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from bench.figures import Figure
-from counterpoise.pipeline.fold import Batch, FoldState, fold, merged
+from counterpoise.load.fold import Batch, FoldState, fold, merged
+from counterpoise.load.rows import BROKER, BUNDLE, COLUMNS, POLL, RATES, TEXT, ReportRows
 from counterpoise.pipeline.landing import land
-from counterpoise.pipeline.rows import BROKER, BUNDLE, COLUMNS, POLL, RATES, TEXT, ReportRows
 from counterpoise.pipeline.session import start_session, stop_session
 from counterpoise.pipeline.states import read_state
 from counterpoise.pipeline.stream import start_fold

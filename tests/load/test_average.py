@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counterpoise.load.average import BundleData, TimeAverageMessageData, fold
+from counterpoise.load.average import BundleData, TimeAverageMessageData, fold_samples
 from counterpoise.load.broker_average import TimeAverageBrokerData
 from counterpoise.load.report import NamespaceBundleStats
 
@@ -46,7 +46,7 @@ def test_the_fold_over_columns_is_the_scalar_fold_bit_for_bit(
             NamespaceBundleStats(rate_in, throughput_in, rate_out, throughput_out)
         )
         sample = np.array([[rate_in, rate_out, throughput_in, throughput_out]])
-        counts, values = fold(counts, values, sample, max_samples)
+        counts, values = fold_samples(counts, values, sample, max_samples)
     assert counts[0] == scalar.num_samples
     assert values[0].tolist() == [
         scalar.msg_rate_in,
@@ -58,7 +58,7 @@ def test_the_fold_over_columns_is_the_scalar_fold_bit_for_bit(
 
 def test_the_fold_takes_one_figure_of_many_bundles() -> None:
     counts = np.array([0, 9, 10])
-    found = fold(counts, np.array([50.0, 10.0, 10.0]), np.array([1.0, 20.0, 20.0]), 10)
+    found = fold_samples(counts, np.array([50.0, 10.0, 10.0]), np.array([1.0, 20.0, 20.0]), 10)
     assert found.num_samples.tolist() == [1, 10, 10]
     assert found.values.tolist() == [1.0, 11.0, 11.0]
 

@@ -7,16 +7,16 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from counterpoise.decide.balancing.moves import Outcome, Round, Status
+from counterpoise.decide.balancing.round import Strategy
+from counterpoise.load.fold import Batch, FoldState, fold
 from counterpoise.pipeline.balancer import Balancer
-from counterpoise.pipeline.decide import Strategy
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
-from counterpoise.pipeline.fold import Batch, FoldState, fold
 from counterpoise.pipeline.history import History, ShortHistory
-from counterpoise.pipeline.moves import Outcome, Round, Status
 from counterpoise.pipeline.tables import HistoryTables, read_table
+from tests.decide.balancing.test_round import strategy
+from tests.load.story import START, Loads, poll
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name
-from tests.pipeline.story import START, Loads, poll
-from tests.pipeline.test_decide import strategy
 
 DO_IT = ExecutorOptions(execute=True, verify_within_s=0.3)
 KINDS_OF_HISTORY: list[Callable[[Path], History]] = [HistoryTables, lambda path: ShortHistory()]

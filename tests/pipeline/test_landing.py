@@ -6,12 +6,12 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from counterpoise.load.rows import COLUMNS, ReportRows
 from counterpoise.pipeline import landing
 from counterpoise.pipeline.compaction import archives, compact, read_history, small_files
 from counterpoise.pipeline.landing import land, landed_path, landed_polls, read_landed
-from counterpoise.pipeline.rows import COLUMNS, ReportRows
+from tests.load.story import START, poll
 from tests.pipeline.fake_cluster import bundle_name
-from tests.pipeline.story import START, poll
 
 
 def some_poll(number: int) -> ReportRows:

@@ -10,21 +10,21 @@ import aiohttp
 import numpy as np
 import pytest
 
+from counterpoise.decide.balancing.moves import Round, Status
+from counterpoise.load.fold import Batch, FoldOptions, FoldState, fold, merged
+from counterpoise.load.rows import ReportRows
 from counterpoise.pipeline.balancer import Balancer
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
-from counterpoise.pipeline.fold import Batch, FoldOptions, FoldState, fold, merged
 from counterpoise.pipeline.history import ShortHistory
 from counterpoise.pipeline.landing import land
-from counterpoise.pipeline.moves import Round, Status
-from counterpoise.pipeline.rows import ReportRows
 from counterpoise.pipeline.runner import HistoryInUseError, RunSettings, SparkBalancer
 from counterpoise.pipeline.states import read_state
 from counterpoise.pipeline.stream import start_fold
 from counterpoise.pipeline.tables import HistoryTables, read_table
+from tests.decide.balancing.test_round import strategy
+from tests.load.story import START, Loads, poll
+from tests.load.test_fold import assert_same, average
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name
-from tests.pipeline.story import START, Loads, poll
-from tests.pipeline.test_decide import strategy
-from tests.pipeline.test_fold import assert_same, average
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from counterpoise.load.fold import Batch, FoldState, fold
 from counterpoise.pipeline import states
-from counterpoise.pipeline.fold import Batch, FoldState, fold
 from counterpoise.pipeline.states import BATCHES_KEPT, read_state, state_path, write_state
+from tests.load.story import poll
+from tests.load.test_fold import assert_same
 from tests.pipeline.fake_cluster import bundle_name
-from tests.pipeline.story import poll
-from tests.pipeline.test_fold import assert_same
 
 
 def some_state(number: int) -> FoldState:

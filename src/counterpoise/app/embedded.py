@@ -18,7 +18,7 @@ from counterpoise.names.bundle import BundleName
 from counterpoise.names.topic import TopicName
 
 if TYPE_CHECKING:
-    from counterpoise.pipeline.moves import Round
+    from counterpoise.decide.balancing.moves import Round
 
 T = TypeVar("T")
 

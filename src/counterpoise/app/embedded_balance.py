@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from counterpoise.names.properties import Properties
 
 if TYPE_CHECKING:
-    from counterpoise.pipeline.moves import Round
+    from counterpoise.decide.balancing.moves import Round
 
 log = logging.getLogger(__name__)
 

@@ -7,15 +7,15 @@ from typing import Any
 
 from counterpoise.app.conf import settings_from
 from counterpoise.app.errors import UserError
+from counterpoise.decide.balancing.options import BalanceOptions
+from counterpoise.decide.balancing.round import Strategy
 from counterpoise.decide.placement import PLACEMENTS, placement_strategy
+from counterpoise.decide.placement.least_usage import LeastUsage
 from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.decide.placement.strategy import PlacementStrategy
 from counterpoise.decide.shedding import find_shedder
 from counterpoise.load.view import ClusterView
 from counterpoise.names.properties import Properties
-from counterpoise.pipeline.decide import Strategy
-from counterpoise.pipeline.destination import LeastUsage
-from counterpoise.pipeline.options import BalanceOptions
 
 SHEDDER_SETTING = "loadBalancerLoadSheddingStrategy"
 DEFAULT_SHEDDER = "ThresholdShedder"

@@ -1,6 +1,6 @@
 """Load reports, their averages, and the cluster as columns."""
 
-from counterpoise.load.average import BundleData, TimeAverageMessageData, fold
+from counterpoise.load.average import BundleData, TimeAverageMessageData, fold_samples
 from counterpoise.load.broker_average import TimeAverageBrokerData
 from counterpoise.load.extensible import BrokerLoadData, BundleLoadData, TopBundlesLoadData
 from counterpoise.load.fields import LoadDataError
@@ -31,7 +31,7 @@ __all__ = [
     "TimeAverageMessageData",
     "TopBundlesLoadData",
     "bundle_key",
-    "fold",
+    "fold_samples",
     "percent_of",
     "stats_key",
     "top_bundles",

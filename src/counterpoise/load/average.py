@@ -109,7 +109,7 @@ class Folded(NamedTuple):
     values: Floats
 
 
-def fold(num_samples: Counts, averages: Floats, sample: Floats, max_samples: int) -> Folded:
+def fold_samples(num_samples: Counts, averages: Floats, sample: Floats, max_samples: int) -> Folded:
     """One sample folded into a column of averages, or into several (one column per figure).
 
     ``averages`` and ``sample`` have one row per bundle; ``num_samples`` one entry per bundle. The

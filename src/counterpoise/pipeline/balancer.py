@@ -7,11 +7,11 @@ each step checks what is kept already, so that a step that was cut off anywhere 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from counterpoise.pipeline.decide import Strategy, decide, is_due, newest_poll, traffic
+from counterpoise.decide.balancing.moves import Outcome, Round, Status
+from counterpoise.decide.balancing.round import Strategy, decide, is_due, newest_poll, traffic
+from counterpoise.load.fold import FoldState
 from counterpoise.pipeline.executor import Executor
-from counterpoise.pipeline.fold import FoldState
 from counterpoise.pipeline.history import History
-from counterpoise.pipeline.moves import Outcome, Round, Status
 
 
 class Balancer:

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from counterpoise.pipeline.fold import AVERAGES, BROKERS, Batch, FoldState
-from counterpoise.pipeline.rows import (
+from counterpoise.load.fold import AVERAGES, BROKERS, Batch, FoldState
+from counterpoise.load.rows import (
     BUNDLE,
     COLUMNS,
     REPORT,

@@ -12,8 +12,8 @@ from urllib.parse import quote
 
 import aiohttp
 
+from counterpoise.decide.balancing.moves import Move, Outcome, Status
 from counterpoise.names.bundle import BundleName
-from counterpoise.pipeline.moves import Move, Outcome, Status
 
 LOOK_EVERY_S = 0.1
 

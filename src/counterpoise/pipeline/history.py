@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from counterpoise.pipeline.moves import Outcome, Round, RoundMemory
+from counterpoise.decide.balancing.moves import Outcome, Round, RoundMemory
 
 
 class History(Protocol):

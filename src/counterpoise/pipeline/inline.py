@@ -9,13 +9,13 @@ from collections.abc import Callable, Sequence
 
 import aiohttp
 
+from counterpoise.decide.balancing.moves import Round
+from counterpoise.decide.balancing.round import Strategy
+from counterpoise.load.fold import Batch, FoldState, fold
 from counterpoise.pipeline.balancer import Balancer
 from counterpoise.pipeline.collect import Collector
-from counterpoise.pipeline.decide import Strategy
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
-from counterpoise.pipeline.fold import Batch, FoldState, fold
 from counterpoise.pipeline.history import History, ShortHistory
-from counterpoise.pipeline.moves import Round
 
 HTTP_TIMEOUT_S = 10.0
 

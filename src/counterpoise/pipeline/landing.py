@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
+from counterpoise.load.rows import ReportRows
 from counterpoise.pipeline.codec import rows_from_arrow, rows_to_arrow
 from counterpoise.pipeline.files import write_whole
-from counterpoise.pipeline.rows import ReportRows
 
 
 def landed_path(reports: Path, poll_id: int) -> Path:

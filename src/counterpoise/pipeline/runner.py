@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 
 import aiohttp
 
+from counterpoise.decide.balancing.round import Strategy, newest_poll
+from counterpoise.load.fold import merged
+from counterpoise.load.rows import BROKER, GAP, POLL, ReportRows
 from counterpoise.pipeline.balancer import Balancer
 from counterpoise.pipeline.collect import Collector
 from counterpoise.pipeline.compaction import KEYED_BY_POLL, compact
-from counterpoise.pipeline.decide import Strategy, newest_poll
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
-from counterpoise.pipeline.fold import merged
 from counterpoise.pipeline.inline import HTTP_TIMEOUT_S, wall_clock_ms
 from counterpoise.pipeline.landing import land, landed_polls
-from counterpoise.pipeline.rows import BROKER, GAP, POLL, ReportRows
 from counterpoise.pipeline.session import start_session, stop_query, stop_session
 from counterpoise.pipeline.states import read_state
 from counterpoise.pipeline.stream import start_fold

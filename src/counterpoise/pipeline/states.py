@@ -13,9 +13,9 @@ takes longer than the fold. So the store has the number of a version, and
 
 from pathlib import Path
 
+from counterpoise.load.fold import FoldState
 from counterpoise.pipeline.codec import state_from_bytes, state_to_bytes
 from counterpoise.pipeline.files import appearing
-from counterpoise.pipeline.fold import FoldState
 
 BATCHES_KEPT = 20
 """How many micro-batches Spark may go back."""

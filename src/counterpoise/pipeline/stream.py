@@ -12,8 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from counterpoise.load.fold import DEFAULT_OPTIONS, FoldOptions, FoldState, fold
 from counterpoise.pipeline.codec import batch_from_files
-from counterpoise.pipeline.fold import DEFAULT_OPTIONS, FoldOptions, FoldState, fold
 from counterpoise.pipeline.states import read_state, state_path, write_state
 
 if TYPE_CHECKING:

@@ -22,10 +22,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from counterpoise.decide.balancing.moves import Move, Outcome, Round, RoundMemory, Status
 from counterpoise.decide.plan import Decision, Kind, Rejection
 from counterpoise.pipeline.compaction import read_history
 from counterpoise.pipeline.files import write_whole
-from counterpoise.pipeline.moves import Move, Outcome, Round, RoundMemory, Status
 
 _TEXT, _INT, _FLOAT, _FLAG = pa.string(), pa.int64(), pa.float64(), pa.bool_()
 

@@ -8,7 +8,7 @@ import numpy as np
 from counterpoise.broker.load.change import needs_update
 from counterpoise.broker.load.config import LoadReportConfig
 from counterpoise.decide.weights import ResourceWeights
-from counterpoise.load.average import BundleData, TimeAverageMessageData, fold
+from counterpoise.load.average import BundleData, TimeAverageMessageData, fold_samples
 from counterpoise.load.broker_average import TimeAverageBrokerData
 from counterpoise.load.extensible import BrokerLoadData
 from counterpoise.load.fields import from_json, to_json
@@ -58,7 +58,7 @@ def _folded(most: int, samples: list[NamespaceBundleStats]) -> Any:
     for sample in samples:
         row = (sample.msg_throughput_in, sample.msg_throughput_out)
         row += (sample.msg_rate_in, sample.msg_rate_out)
-        counts, values = fold(counts, values, np.array([row, row]), most)
+        counts, values = fold_samples(counts, values, np.array([row, row]), most)
         assert counts[0] == counts[1]
         out.append(to_json(TimeAverageMessageData(most, int(counts[0]), *values[1].tolist())))
     return out

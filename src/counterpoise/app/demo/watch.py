@@ -12,7 +12,7 @@ from typing import Any
 
 from counterpoise.app.demo.admin import AdminError, load_report
 from counterpoise.app.demo.plan import NAMESPACE
-from counterpoise.pipeline.decide import imbalance
+from counterpoise.decide.balancing.round import imbalance
 from counterpoise.pipeline.tables import read_table
 
 SMOOTHED_OVER = 3

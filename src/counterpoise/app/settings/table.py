@@ -10,6 +10,7 @@ from importlib.resources import files
 
 from counterpoise.app.settings.unread import BALANCING, RATES
 from counterpoise.broker.config import BrokerConfig
+from counterpoise.decide.balancing.options import BalanceOptions
 from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.decide.shedding.options import (
@@ -21,7 +22,6 @@ from counterpoise.decide.shedding.options import (
 from counterpoise.decide.shedding.transfer_options import TransferOptions
 from counterpoise.decide.splitting.options import SplitOptions
 from counterpoise.names.options import ConfigError, Option, all_options
-from counterpoise.pipeline.options import BalanceOptions
 
 ROOMS: tuple[tuple[str, type], ...] = (
     ("decide.shedding", OverloadOptions),

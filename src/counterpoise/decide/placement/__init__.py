@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from counterpoise.decide.placement.least_message_rate import LeastLongTermMessageRate
-from counterpoise.decide.placement.least_usage import (
+from counterpoise.decide.placement.least_resource_usage import (
     LeastResourceUsageWithWeight,
     place_by_store_usage,
 )

@@ -21,7 +21,7 @@ from counterpoise.decide.filters.simple import (
     under_max_topics,
 )
 from counterpoise.decide.filters.versions import latest_version
-from counterpoise.decide.placement.least_usage import place_by_store_usage
+from counterpoise.decide.placement.least_resource_usage import place_by_store_usage
 from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.decide.placement.strategy import Placement, PlacementStrategy
 from counterpoise.load.view import ClusterView

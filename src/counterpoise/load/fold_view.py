@@ -4,7 +4,9 @@ from collections.abc import Collection
 
 import numpy as np
 
+from counterpoise.load.fold import FoldState
 from counterpoise.load.rates import Rates
+from counterpoise.load.rows import RATES, RESOURCES, Column, Table
 from counterpoise.load.usage import percent_of
 from counterpoise.load.view import (
     BrokerColumns,
@@ -13,8 +15,6 @@ from counterpoise.load.view import (
     movable_mask,
     unloaded_mask,
 )
-from counterpoise.pipeline.fold import FoldState
-from counterpoise.pipeline.rows import RATES, RESOURCES, Column, Table
 
 
 def cluster_view(

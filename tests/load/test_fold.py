@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from counterpoise.load.average import BundleData
+from counterpoise.load.fold import Batch, FoldOptions, FoldState, fold, merged
+from counterpoise.load.rows import RATES, ReportRows
 from counterpoise.pipeline.codec import state_from_bytes, state_to_bytes
-from counterpoise.pipeline.fold import Batch, FoldOptions, FoldState, fold, merged
-from counterpoise.pipeline.rows import RATES, ReportRows
+from tests.load.story import joined, poll, stats
 from tests.pipeline.fake_cluster import bundle_name
-from tests.pipeline.story import joined, poll, stats
 
 FEW = settings(max_examples=40, deadline=None)
 BUNDLES = [bundle_name(i) for i in range(5)]

@@ -7,17 +7,18 @@ from typing import Any
 
 import numpy as np
 
+from counterpoise.decide.balancing.moves import Move, Round, RoundMemory, move_id
+from counterpoise.decide.balancing.options import BalanceOptions
+from counterpoise.decide.balancing.projection import Projection
+from counterpoise.decide.placement.least_usage import LeastUsage
 from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.decide.placement.strategy import PlacementStrategy
 from counterpoise.decide.plan import Decision, Rejection
 from counterpoise.decide.shedding import Shedder
+from counterpoise.load.fold import FoldState
+from counterpoise.load.fold_view import cluster_view
+from counterpoise.load.rows import RATES
 from counterpoise.load.view import ClusterView
-from counterpoise.pipeline.destination import LeastUsage, Projection
-from counterpoise.pipeline.fold import FoldState
-from counterpoise.pipeline.moves import Move, Round, RoundMemory, move_id
-from counterpoise.pipeline.options import BalanceOptions
-from counterpoise.pipeline.rows import RATES
-from counterpoise.pipeline.view import cluster_view
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,17 +5,17 @@ from dataclasses import replace
 
 import pytest
 
+from counterpoise.decide.balancing.moves import Round, RoundMemory
+from counterpoise.decide.balancing.options import BalanceOptions
+from counterpoise.decide.balancing.round import Strategy, decide, imbalance, is_due
 from counterpoise.decide.placement import PLACEMENTS, LeastLongTermMessageRate
 from counterpoise.decide.shedding import find_shedder
+from counterpoise.load.fold import Batch, FoldState, fold
+from counterpoise.load.fold_view import cluster_view
 from counterpoise.load.view import ClusterView
 from counterpoise.names.options import from_conf
-from counterpoise.pipeline.decide import Strategy, decide, imbalance, is_due
-from counterpoise.pipeline.fold import Batch, FoldState, fold
-from counterpoise.pipeline.moves import Round, RoundMemory
-from counterpoise.pipeline.options import BalanceOptions
-from counterpoise.pipeline.view import cluster_view
+from tests.load.story import START, Loads, poll, report
 from tests.pipeline.fake_cluster import bundle_name
-from tests.pipeline.story import START, Loads, poll, report
 
 HOT = {bundle_name(i): 9000.0 + i for i in range(10)}
 UNEVEN: dict[str, Loads | None] = {"b1:80": HOT, "b2:80": {bundle_name(20): 9000.0}, "b3:80": {}}

@@ -14,9 +14,8 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from counterpoise.load.average import LONG_TERM_SAMPLES, SHORT_TERM_SAMPLES
-from counterpoise.load.average import fold as fold_samples
-from counterpoise.pipeline.rows import (
+from counterpoise.load.average import LONG_TERM_SAMPLES, SHORT_TERM_SAMPLES, fold_samples
+from counterpoise.load.rows import (
     BROKER,
     BUNDLE,
     COLUMNS,

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from counterpoise.load.report import LocalBrokerData, NamespaceBundleStats, SystemResourceUsage
+from counterpoise.load.report_rows import gap_row, report_digest, report_rows
+from counterpoise.load.rows import COLUMNS, POLL, ReportRows
 from counterpoise.load.usage import ResourceUsage
-from counterpoise.pipeline.collect import gap_row, report_digest, report_rows
-from counterpoise.pipeline.rows import COLUMNS, POLL, ReportRows
 
 Loads = Mapping[str, float]
 START = 1_700_000_000_000

@@ -1,0 +1,67 @@
+"""Where a bundle goes, when several move in one round.
+
+Pulsar asks its placement strategy about each bundle against the same, unchanged picture, so a round
+of several bundles can pile them onto one broker. Here each move is entered into the picture before
+the next is placed.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from counterpoise.decide.plan import Decision
+from counterpoise.load.rates import Rates
+from counterpoise.load.rows import Column
+from counterpoise.load.view import ClusterView
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """The picture as it will be once the moves so far have happened."""
+
+    view: ClusterView
+
+    def after(self, decision: Decision) -> "Projection":
+        """The picture with one more move in it."""
+        view = self.view
+        source = view.broker_index(decision.source)
+        target = view.broker_index(decision.destination or "")
+        bundle = view.bundle_index(decision.bundle)
+        if source is None or target is None or bundle is None:
+            return self
+        broker, averages = view.broker, view.bundle
+        total = float(broker.traffic.throughput()[source])
+        moved = float(averages.short.throughput()[bundle])
+        part = min(1.0, moved / total) if total > 0 else 0.0
+        usage = broker.usage.copy()
+        # What the bundle costs its source it will cost its destination, whose limits are the same.
+        usage[target] += usage[source] * np.float32(part)
+        usage[source] -= usage[source] * np.float32(part)
+        count = broker.bundle_count.copy()
+        count[source] -= 1
+        count[target] += 1
+        topics = broker.topics.copy()
+        topics[source] -= averages.topics[bundle]
+        topics[target] += averages.topics[bundle]
+        moved_columns = replace(
+            broker,
+            usage=usage,
+            bundle_count=count,
+            topics=topics,
+            traffic=_shifted(broker.traffic, averages.short, source, target, bundle),
+            short_average=_shifted(broker.short_average, averages.short, source, target, bundle),
+            long_average=_shifted(broker.long_average, averages.long, source, target, bundle),
+        )
+        return Projection(replace(view, broker=moved_columns))
+
+
+def _shifted(brokers: Rates, bundles: Rates, source: int, target: int, bundle: int) -> Rates:
+    def shift(column: Column, of_bundle: Column) -> Column:
+        column = column.copy()
+        amount = min(column[source], of_bundle[bundle])
+        column[source] -= amount
+        column[target] += amount
+        return column
+
+    names = ("rate_in", "rate_out", "throughput_in", "throughput_out")
+    return Rates(*(shift(getattr(brokers, name), getattr(bundles, name)) for name in names))

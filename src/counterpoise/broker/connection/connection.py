@@ -11,6 +11,7 @@ from counterpoise.broker.connection.finding import Finding
 from counterpoise.broker.connection.keep_alive import KeepAlive
 from counterpoise.broker.connection.link import Link, log
 from counterpoise.broker.connection.outbox import Outbox
+from counterpoise.broker.connection.pause import ReadingPause
 from counterpoise.broker.connection.ports import ConnectionConfig, Services, Traffic
 from counterpoise.broker.connection.producing import Producing
 from counterpoise.broker.connection.watching import Watching
@@ -42,7 +43,6 @@ class Connection(asyncio.Protocol):
         self._connections = connections
         self._traffic = traffic
         self._protocol = ServerProtocol(config.max_message_size)
-        self._reading = True
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The client is there."""
@@ -50,14 +50,16 @@ class Connection(asyncio.Protocol):
         self._transport = transport = cast("asyncio.Transport", transport)
         peer = transport.get_extra_info("peername")
         self._outbox = Outbox(loop, transport, self._traffic, self._resume_consumers)
+        self.pause = ReadingPause(transport, loop.time, self._heard)
         self._link = Link(
-            loop, self._protocol, self._outbox, f"/{peer[0]}:{peer[1]}" if peer else "unknown"
+            loop,
+            self._protocol,
+            self._outbox,
+            self.pause,
+            f"/{peer[0]}:{peer[1]}" if peer else "unknown",
         )
         self._producing = Producing(
-            self._link,
-            self._services,
-            self._config.max_pending_publish_requests,
-            self._throttle,
+            self._link, self._services, self._config.max_pending_publish_requests
         )
         self._consuming = Consuming(self._link, self._services)
         self._finding = Finding(self._link, self._services, self._config)
@@ -100,7 +102,7 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Serve what the next bytes complete."""
-        self._keep_alive.silent = False
+        self._heard()
         self._traffic.bytes_in += len(data)
         handlers = self._handlers
         for event in self._protocol.receive(data):
@@ -128,7 +130,7 @@ class Connection(asyncio.Protocol):
         self._transport.abort()
 
     def _status(self) -> tuple[bool, bool]:
-        return self._protocol.state is not ConnectionState.AWAITING_CONNECT, self._reading
+        return self._protocol.state is not ConnectionState.AWAITING_CONNECT, not self.pause
 
     def _ping(self) -> None:
         self._outbox.write(encode.PING)
@@ -137,14 +139,9 @@ class Connection(asyncio.Protocol):
         log.warning("Closing the connection of %s: %s", self._link.address, why)
         self._transport.abort()
 
-    def _throttle(self, on: bool) -> None:
-        if on == (not self._reading) or self._transport.is_closing():
-            return
-        self._reading = not on
-        if on:
-            self._transport.pause_reading()
-        else:
-            self._transport.resume_reading()
+    def _heard(self) -> None:
+        # After a pause the client's signs of life have yet to be read: it gets a whole interval.
+        self._keep_alive.silent = False
 
     def _resume_consumers(self) -> None:
         self._consuming.resume_all()

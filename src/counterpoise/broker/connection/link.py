@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Coroutine
 
 from counterpoise.broker.connection.outbox import Outbox
+from counterpoise.broker.connection.pause import ReadingPause
 from counterpoise.broker.errors import BrokerError
 from counterpoise.names.errors import InvalidName
 from counterpoise.names.topic import TopicName
@@ -19,7 +20,7 @@ Refuse = Callable[[ServerError, str], bytes]
 
 
 class Link:
-    """The protocol's state, the way out, and the requests that are still being worked on."""
+    """The protocol's state, the way out, why nothing is read, and the requests under way."""
 
     __slots__ = (
         "_loop",
@@ -27,6 +28,7 @@ class Link:
         "address",
         "client_version",
         "outbox",
+        "pause",
         "protocol",
         "protocol_version",
     )
@@ -36,10 +38,12 @@ class Link:
         loop: asyncio.AbstractEventLoop,
         protocol: ServerProtocol,
         outbox: Outbox,
+        pause: ReadingPause,
         address: str,
     ) -> None:
         self.protocol = protocol
         self.outbox = outbox
+        self.pause = pause
         self.address = address
         self.client_version = ""
         self.protocol_version = 0

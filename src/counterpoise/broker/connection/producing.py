@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from counterpoise.broker.connection.link import Link, topic_name
+from counterpoise.broker.connection.pause import PauseReason
 from counterpoise.broker.connection.ports import Services
 from counterpoise.broker.errors import BrokerError
 from counterpoise.broker.topic.ports import ProducerRequest
@@ -33,12 +34,10 @@ class _Attached:
 class Producing:
     """Serves PRODUCER, SEND and CLOSE_PRODUCER; the `ProducerSink` of this connection's topics.
 
-    ``throttle`` is told True when too many publishes are pending, False when half are answered.
+    With ``pending_max`` publishes pending, the connection is not read until half are answered.
     """
 
-    def __init__(
-        self, link: Link, services: Services, pending_max: int, throttle: Callable[[bool], None]
-    ) -> None:
+    def __init__(self, link: Link, services: Services, pending_max: int) -> None:
         self._link = link
         self._services = services
         self._attached: dict[int, _Attached] = {}
@@ -46,8 +45,6 @@ class Producing:
         self._opening: dict[int, OpenProducer] = {}
         self._pending = 0
         self._pending_max = pending_max
-        self._throttled = False
-        self._throttle = throttle
 
     def open(self, event: OpenProducer) -> None:
         """PRODUCER: attach one; asked again for one that is there, say so again."""
@@ -126,9 +123,8 @@ class Producing:
 
     def after_reading(self) -> None:
         """A chunk has been served: stop reading if too much is pending."""
-        if self._pending >= self._pending_max and not self._throttled:
-            self._throttled = True
-            self._throttle(True)
+        if self._pending >= self._pending_max:
+            self._link.pause.hold(PauseReason.PENDING_PUBLISHES)
 
     def refused(self, event: SendRefused) -> None:
         """A SEND whose entry is damaged."""
@@ -197,9 +193,8 @@ class Producing:
 
     def _release(self, count: int) -> None:
         self._pending -= count
-        if self._throttled and self._pending <= self._pending_max // 2:
-            self._throttled = False
-            self._throttle(False)
+        if self._pending <= self._pending_max // 2:
+            self._link.pause.release(PauseReason.PENDING_PUBLISHES)
 
     def producer_ready(self, producer_id: int, topic_epoch: int | None) -> None:
         """A producer that waited for exclusive access has it now."""

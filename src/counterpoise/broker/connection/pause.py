@@ -1,0 +1,76 @@
+"""Why a connection is not read from now: a set of reasons, of which any one is enough."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from enum import StrEnum
+
+
+class PauseReason(StrEnum):
+    """What may stop reading; the value is how logs and metrics call it."""
+
+    PENDING_PUBLISHES = "pending publishes"
+
+
+class ReadingPause:
+    """Stops reading from a transport while somebody has a reason, and only then.
+
+    A reason is held by somebody (``by``: a topic's limit, say; None where there is only one
+    holder) and released by the same: two who stop one connection cannot undo each other, and
+    nobody has to count. While nothing is read, the kernel's buffers fill and the client's writes
+    wait: that is what slows it down.
+    """
+
+    __slots__ = ("_clock", "_held", "_on_resume", "_transport", "pauses", "times")
+
+    def __init__(
+        self,
+        transport: asyncio.Transport,
+        clock: Callable[[], float],
+        on_resume: Callable[[], None] = lambda: None,
+    ) -> None:
+        """``clock`` is in seconds; ``on_resume`` is told when reading goes on."""
+        self._transport = transport
+        self._clock = clock
+        self._on_resume = on_resume
+        self._held: dict[tuple[PauseReason, object], float] = {}
+        #: How often reading stopped.
+        self.pauses = 0
+        #: How often each reason began to be held, by anybody.
+        self.times: Counter[PauseReason] = Counter()
+
+    def __bool__(self) -> bool:
+        """Whether reading is paused."""
+        return bool(self._held)
+
+    def hold(self, reason: PauseReason, by: object = None) -> None:
+        """Read no more until this is released; to hold what one holds already changes nothing."""
+        if (reason, by) in self._held:
+            return
+        self.times[reason] += 1
+        self._held[reason, by] = self._clock()
+        if len(self._held) == 1:
+            self.pauses += 1
+            if not self._transport.is_closing():
+                self._transport.pause_reading()
+
+    def release(self, reason: PauseReason, by: object = None) -> None:
+        """Read on unless another reason is left; to release what one doesn't hold is nothing."""
+        if self._held.pop((reason, by), None) is None or self._held:
+            return
+        if not self._transport.is_closing():
+            self._transport.resume_reading()
+            self._on_resume()
+
+    def holds(self, reason: PauseReason, by: object = None) -> bool:
+        """Whether this one is held."""
+        return (reason, by) in self._held
+
+    def since(self) -> dict[PauseReason, float]:
+        """The reasons held now, and since when each has been, in the clock's seconds."""
+        since: dict[PauseReason, float] = {}
+        for (reason, _), began in self._held.items():
+            since[reason] = min(began, since.get(reason, began))
+        return since

@@ -1,0 +1,161 @@
+"""Reasons to stop reading: each holder releases its own, and only the last one starts it again."""
+
+import asyncio
+from typing import cast
+
+import pytest
+
+from counterpoise.broker.connection import ConnectionConfig
+from counterpoise.broker.connection.pause import PauseReason, ReadingPause
+from counterpoise.names.topic import TopicName
+from tests.broker.connection.held_store import HeldStore
+from tests.broker.connection.one_broker import OneBroker
+from tests.broker.connection.raw_client import RawClient
+from tests.wire import frames
+from tests.wire.frames import Type
+
+PENDING = PauseReason.PENDING_PUBLISHES
+
+
+class StrictTransport:
+    """Refuses what real transports refuse: to stop or start twice, or once it is closing."""
+
+    def __init__(self) -> None:
+        self.reading = True
+        self.closing = False
+
+    def is_closing(self) -> bool:
+        return self.closing
+
+    def pause_reading(self) -> None:
+        assert self.reading
+        assert not self.closing
+        self.reading = False
+
+    def resume_reading(self) -> None:
+        assert not self.reading
+        assert not self.closing
+        self.reading = True
+
+
+@pytest.fixture
+def transport() -> StrictTransport:
+    return StrictTransport()
+
+
+@pytest.fixture
+def now() -> list[float]:
+    return [0.0]
+
+
+@pytest.fixture
+def resumed() -> list[bool]:
+    return []
+
+
+@pytest.fixture
+def pause(transport: StrictTransport, now: list[float], resumed: list[bool]) -> ReadingPause:
+    return ReadingPause(
+        cast("asyncio.Transport", transport), lambda: now[0], lambda: resumed.append(True)
+    )
+
+
+def test_one_who_releases_does_not_undo_another(
+    pause: ReadingPause, transport: StrictTransport, resumed: list[bool]
+) -> None:
+    pause.hold(PENDING, by="a")
+    pause.hold(PENDING, by="b")
+    pause.release(PENDING, by="a")
+    assert not transport.reading
+    assert pause
+    assert not resumed
+    pause.release(PENDING, by="b")
+    assert transport.reading
+    assert not pause
+    assert resumed == [True]
+
+
+def test_to_hold_twice_is_to_hold_once(pause: ReadingPause, transport: StrictTransport) -> None:
+    pause.hold(PENDING)
+    pause.hold(PENDING)
+    pause.release(PENDING)
+    assert transport.reading
+    assert pause.times[PENDING] == pause.pauses == 1
+
+
+def test_to_release_what_is_not_held_is_nothing(
+    pause: ReadingPause, transport: StrictTransport, resumed: list[bool]
+) -> None:
+    pause.release(PENDING)
+    pause.hold(PENDING, by="a")
+    pause.release(PENDING, by="b")
+    assert not transport.reading
+    assert not resumed
+
+
+def test_a_closing_transport_is_left_alone(
+    pause: ReadingPause, transport: StrictTransport, resumed: list[bool]
+) -> None:
+    transport.closing = True
+    pause.hold(PENDING)
+    pause.release(PENDING)
+    assert not pause
+    assert not resumed
+
+
+def test_it_tells_since_when_each_reason_holds(pause: ReadingPause, now: list[float]) -> None:
+    now[0] = 3.0
+    pause.hold(PENDING, by="a")
+    now[0] = 5.0
+    pause.hold(PENDING, by="b")
+    assert pause.since() == {PENDING: 3.0}
+    pause.release(PENDING, by="a")
+    assert pause.since() == {PENDING: 5.0}
+    assert pause.holds(PENDING, by="b")
+    assert not pause.holds(PENDING, by="a")
+
+
+def test_a_client_that_is_not_read_is_pinged_and_not_called_silent(topic: str) -> None:
+    """Its PONGs lie unread in the socket; once they may be read it has a whole interval again."""
+    store = HeldStore()
+    config = ConnectionConfig(max_pending_publish_requests=1, keep_alive_interval_s=0.2)
+    with OneBroker(store, config) as broker, RawClient(broker.service_url) as client:
+        client.connect()
+        client.produce(topic)
+        store.hold()
+        client.send(frames.send(0, 0))
+        assert store.waiting.wait(15)
+        for _ in range(4):  # twice as many intervals as a silent client is given
+            client.receive(Type.PING)
+        broker.run(store.release())
+        client.receive(Type.SEND_RECEIPT)
+        client.receive(Type.PING)
+        client.command(Type.PONG, "pong")
+        client.receive(Type.PING)
+
+
+def test_an_unload_of_one_topic_leaves_what_pends_on_another(topic: str) -> None:
+    """Pending publishes are the connection's, whichever topic they went to."""
+    store = HeldStore()
+    config = ConnectionConfig(max_pending_publish_requests=4)
+    with OneBroker(store, config) as broker, RawClient(broker.service_url) as client:
+        client.connect()
+        client.produce(f"{topic}-1", producer_id=1)
+        client.produce(f"{topic}-2", producer_id=2)
+        store.hold()
+        client.send(frames.send(1, 0) + b"".join(frames.send(2, n) for n in range(3)))
+        client.command(Type.PING, "ping")
+        assert store.waiting.wait(15)
+
+        async def disconnect() -> None:
+            broker.topics.loaded[TopicName.parse(f"{topic}-1")].disconnect(None)
+
+        broker.run(disconnect())
+        assert client.receive().type == Type.CLOSE_PRODUCER
+        client.socket.settimeout(0.3)
+        with pytest.raises(TimeoutError):
+            client.receive()
+        client.socket.settimeout(15)
+        broker.run(store.release())
+        kinds = [client.receive().type for _ in range(4)]
+        assert sorted(kinds) == sorted([Type.SEND_RECEIPT] * 3 + [Type.PONG])

@@ -27,6 +27,8 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "admin": frozenset({"names", "broker"}),
     "pipeline": frozenset({"names", "load", "decide"}),
 }
+# Where a room shows others one face, they import no other module of it.
+FACES = {("admin", "broker"): "counterpoise.broker.face"}
 # Rooms that decide and transform only: time, randomness and the world are arguments there.
 PURE = frozenset({"names", "wire", "quota", "load", "decide", "ownership"})
 IMPURE_MODULES = frozenset(
@@ -76,6 +78,8 @@ def test_imports_follow_the_direction_of_the_rooms(path: Path) -> None:
         if parts[0] == "counterpoise" and len(parts) > 1 and (PACKAGE / parts[1]).is_dir():
             if parts[1] != room and parts[1] not in MAY_IMPORT[room]:
                 broken.append(f"line {line}: room {room!r} may not import room {parts[1]!r}")
+            elif not name.startswith(f"{FACES.get((room, parts[1]), name)}".rstrip(".")):
+                broken.append(f"line {line}: {room!r} knows of {parts[1]!r} only its face")
         elif room in PURE and parts[0] in IMPURE_MODULES and not name.startswith(PURE_PARTS):
             broken.append(f"line {line}: pure room {room!r} may not import {name!r}")
     assert not broken, "\n".join(broken)

@@ -26,7 +26,7 @@ from counterpoise.admin.rest import (
     tenants,
     topics,
 )
-from counterpoise.broker.broker import Broker
+from counterpoise.broker.face import BrokerFace
 from counterpoise.names.options import Option
 
 RESOURCES = (
@@ -52,7 +52,7 @@ BODY_SIZE_MAX = 1024 * 1024
 """Bytes of a request's body. The largest known use is a list of bundle boundaries."""
 
 
-def create_app(broker: Broker, settings: Callable[[], Iterable[Option]]) -> web.Application:
+def create_app(broker: BrokerFace, settings: Callable[[], Iterable[Option]]) -> web.Application:
     """The application that serves a broker's ``webServicePort``.
 
     ``settings`` gives every setting that the cluster's programs read, for those that can be

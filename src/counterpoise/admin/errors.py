@@ -9,7 +9,14 @@ from http import HTTPStatus
 
 from aiohttp import web
 
-from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.face import (
+    BadVersion,
+    BrokerError,
+    NotEmpty,
+    NotFound,
+    StoreUnavailable,
+    TooLarge,
+)
 from counterpoise.names.errors import InvalidName
 from counterpoise.names.options import ConfigError
 
@@ -72,6 +79,8 @@ async def answer_errors(request: web.Request, handler: Handler) -> web.StreamRes
         return await handler(request)
     except RestError as error:
         return refuse(error.status, error.reason)
+    except TooLarge as error:
+        return refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, error.message)
     except BrokerError as error:
         status = STATUS_OF_CODE.get(error.code.name, HTTPStatus.INTERNAL_SERVER_ERROR)
         return refuse(status, error.message)
@@ -81,6 +90,12 @@ async def answer_errors(request: web.Request, handler: Handler) -> web.StreamRes
         return refuse(HTTPStatus.PRECONDITION_FAILED, str(error))
     except json.JSONDecodeError as error:
         return refuse(HTTPStatus.BAD_REQUEST, f"the body is not JSON: {error}")
+    except NotFound as error:
+        return refuse(HTTPStatus.NOT_FOUND, f"it is not there (any more): {error}")
+    except (BadVersion, NotEmpty) as error:
+        return refuse(HTTPStatus.CONFLICT, f"somebody else is changing it: {error}")
+    except StoreUnavailable as error:
+        return refuse(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
     except web.HTTPException as error:
         if error.status < HTTPStatus.BAD_REQUEST:
             raise

@@ -9,17 +9,17 @@ from typing import Any
 from aiohttp import web
 
 from counterpoise.admin.errors import RestError, precondition_failed
-from counterpoise.broker.broker import Broker
+from counterpoise.broker.face import BrokerFace
 from counterpoise.names.bundle import BundleName, BundleRange
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName
 
-BROKER = web.AppKey("broker", Broker)
+BROKER = web.AppKey("broker", BrokerFace)
 Json = Any
 """A value of ``json``: what Pulsar's JSON holds differs from resource to resource."""
 
 
-def broker_of(request: web.Request) -> Broker:
+def broker_of(request: web.Request) -> BrokerFace:
     """The broker that serves this request."""
     return request.app[BROKER]
 

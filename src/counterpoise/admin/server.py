@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from aiohttp import web
 
 from counterpoise.admin.app import create_app
-from counterpoise.broker.broker import Broker
+from counterpoise.broker.face import BrokerFace
 from counterpoise.names.options import Option
 
 SHUTDOWN_WITHIN_S = 1.0
@@ -18,7 +18,7 @@ SHUTDOWN_WITHIN_S = 1.0
 class WebServer:
     """Serves the REST API of a broker on the socket that the broker bound."""
 
-    def __init__(self, broker: Broker, settings: Callable[[], Iterable[Option]]) -> None:
+    def __init__(self, broker: BrokerFace, settings: Callable[[], Iterable[Option]]) -> None:
         """See :func:`create_app` for ``settings``."""
         self._broker = broker
         self._settings = settings

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from counterpoise.broker.topic import SubscriptionType
-from counterpoise.broker.topic.consumer import Consumer
-from counterpoise.broker.topic.dispatch import SingleActiveDispatcher
-from counterpoise.broker.topic.subscription import Subscription
+from counterpoise.broker.face import (
+    Consumer,
+    SingleActiveDispatcher,
+    Subscription,
+    SubscriptionType,
+)
 
 JsonObject = dict[str, Any]
 

@@ -6,10 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from counterpoise.admin.subscription_json import JsonObject, subscription_json, timestamp
-from counterpoise.broker.topic.persistent import PersistentTopic
-from counterpoise.broker.topic.producer import Producer
-from counterpoise.broker.topic.subscription import Subscription
-from counterpoise.broker.topic.topic import Topic
+from counterpoise.broker.face import PersistentTopic, Producer, Subscription, Topic
 
 NOT_MEASURED: Mapping[str, Any] = {
     "systemTopicBytesInCounter": 0,

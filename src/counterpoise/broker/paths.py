@@ -15,6 +15,7 @@ LEADER: Final = "/loadbalance/leader"
 OWNERSHIP: Final = "/namespace"
 HAND_OVERS: Final = "/counterpoise/hand-overs"
 CLUSTERS: Final = "/admin/clusters"
+DYNAMIC_SETTINGS: Final = "/admin/configuration"
 POLICIES: Final = "/admin/policies"
 LOCAL_POLICIES: Final = "/admin/local-policies"
 PARTITIONED_TOPICS: Final = "/admin/partitioned-topics"
@@ -60,6 +61,11 @@ def isolation_policies(cluster_name: str) -> str:
 def failure_domains(cluster_name: str) -> str:
     """The parent of a cluster's failure domains."""
     return f"{CLUSTERS}/{cluster_name}/failureDomain"
+
+
+def failure_domain(cluster_name: str, domain: str) -> str:
+    """One failure domain of a cluster."""
+    return f"{failure_domains(cluster_name)}/{domain}"
 
 
 def tenant(name: str) -> str:

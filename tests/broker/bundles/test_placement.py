@@ -133,7 +133,9 @@ async def test_isolation_policies_are_heeded_and_unreadable_ones_ignored(cluster
         "secondary": [],
         "auto_failover_policy": {"policy_type": "min_available", "parameters": {"min_limit": "1"}},
     }
-    await cluster.policies.put_isolation_policies("c", {"p": policy, "q": {"namespaces": ["("]}})
+    await cluster.policies.update_isolation_policies(
+        "c", lambda _: {"p": policy, "q": {"namespaces": ["("]}}
+    )
     assert await cluster.placer.choose(bundle("t/n", 0)) == BROKERS[1]
     assert await cluster.placer.choose(bundle("t/n", 1)) == BROKERS[1]
     assert await cluster.placer.choose(bundle("t/other", 1)) != BROKERS[1]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from counterpoise.broker.errors import BrokerError
 from counterpoise.broker.namespaces.auto_creation import AutoTopicCreation
 from counterpoise.broker.namespaces.catalog import TopicCatalog, matching
 from counterpoise.broker.namespaces.policies import Policies
-from counterpoise.metadata import BadVersion, MemoryTree, NotEmpty, NotFound
+from counterpoise.broker.namespaces.policies.records import TooLarge
+from counterpoise.metadata import BadVersion, MemoryTree, NotEmpty, NotFound, Stored
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName
 from counterpoise.wire.errors import ServerError
@@ -175,10 +178,41 @@ async def test_what_exists_is_not_created_again_nor_changed_when_absent(
 
 async def test_isolation_policies_and_failure_domains(policies: Policies) -> None:
     await policies.put_cluster("c", {}, create=True)
-    assert await policies.isolation_policies("c") == {}
-    await policies.put_isolation_policies("c", {"p": {"namespaces": ["t/.*"]}})
-    await policies.put_isolation_policies("c", {"p": {"namespaces": ["t/n"]}})
+    assert await policies.isolation_policies("c") is None
+    await policies.update_isolation_policies("c", lambda _: {"p": {"namespaces": ["t/.*"]}})
+    await policies.update_isolation_policies("c", lambda _: {"p": {"namespaces": ["t/n"]}})
     assert await policies.isolation_policies("c") == {"p": {"namespaces": ["t/n"]}}
     assert await policies.clusters() == ["c"]
     await policies._store.put("/admin/clusters/c/failureDomain/d1", b'{"brokers":["b1:1","b2:1"]}')
     assert await policies.failure_domains("c") == {"b1:1": "d1", "b2:1": "d1"}
+
+
+async def test_changes_that_meet_are_all_kept(
+    policies: Policies, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = policies._store.get
+
+    async def slowly(path: str) -> Stored | None:
+        found = await read(path)
+        await asyncio.sleep(0)
+        return found
+
+    monkeypatch.setattr(policies._store, "get", slowly)
+    await policies.put_cluster("c", {}, create=True)
+    await asyncio.gather(
+        *(
+            policies.update_isolation_policies("c", lambda now, name=name: {**now, name: {}})
+            for name in "abcdefghij"
+        )
+    )
+    assert set(await policies.isolation_policies("c") or {}) == set("abcdefghij")
+
+
+async def test_a_value_that_no_node_should_hold_is_refused(policies: Policies) -> None:
+    with pytest.raises(TooLarge, match="at most 262144"):
+        await policies.put_cluster("c", {"x": "x" * 300_000}, create=True)
+
+
+async def test_a_node_that_holds_no_json_stops_no_reader(policies: Policies) -> None:
+    await policies._store.put("/admin/clusters/c", b"{" * 100_000)
+    assert await policies.cluster("c") == {}

@@ -47,7 +47,7 @@ async def leader(request: web.Request) -> web.Response:
 async def health(request: web.Request) -> web.Response:
     """``ok`` when this broker is registered and its metadata session is alive."""
     broker = broker_of(request)
-    if not broker.metadata.connected or broker.id not in await broker.active_brokers():
+    if not broker.is_ready or broker.id not in await broker.active_brokers():
         raise RestError(HTTPStatus.SERVICE_UNAVAILABLE, "the broker is not registered")
     return plain("ok")
 

@@ -19,7 +19,7 @@ from counterpoise.admin.request import (
     no_content,
 )
 from counterpoise.admin.rest.namespaces import NAMESPACE, require_namespace
-from counterpoise.broker.namespaces.policies.namespaces import bundles_json
+from counterpoise.broker.face import bundles_json
 from counterpoise.names.bundle import BundleName, BundleRange
 from counterpoise.names.hashing import topic_hash
 from counterpoise.names.topic import TopicName

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator
 
 from aiohttp import web
@@ -13,8 +12,6 @@ from counterpoise.names.options import Option, options_of, sections_of
 
 BASE = "/admin/v2/brokers/configuration"
 SETTINGS: web.AppKey[Callable[[], Iterable[Option]]] = web.AppKey("settings")
-STORED_AT = "/admin/configuration"
-"""Where the cluster keeps the changed settings, as one JSON object."""
 
 
 def routes() -> Iterable[web.AbstractRouteDef]:
@@ -40,7 +37,7 @@ async def runtime(request: web.Request) -> web.Response:
 
 async def values(request: web.Request) -> web.Response:
     """The settings that were changed while brokers run."""
-    return answer(await _stored(request))
+    return answer(await broker_of(request).policies.dynamic_settings())
 
 
 async def set_value(request: web.Request) -> web.Response:
@@ -50,7 +47,7 @@ async def set_value(request: web.Request) -> web.Response:
     if option is None:
         raise precondition_failed(f"Can't update non-dynamic configuration: {name}")
     option.parse(value)
-    await _store(request, {**await _stored(request), name: value})
+    await broker_of(request).policies.set_dynamic_setting(name, value)
     return no_content()
 
 
@@ -59,9 +56,7 @@ async def delete_value(request: web.Request) -> web.Response:
     name = request.match_info["name"]
     if name not in _dynamic(request):
         raise precondition_failed("Can't delete non-dynamic configuration")
-    kept = await _stored(request)
-    kept.pop(name, None)
-    await _store(request, kept)
+    await broker_of(request).policies.set_dynamic_setting(name, None)
     return no_content()
 
 
@@ -75,15 +70,6 @@ def _all(settings: object) -> Iterator[tuple[str, object]]:
         yield each.conf, getattr(settings, field)
     for field, _ in sections_of(type(settings)):
         yield from _all(getattr(settings, field))
-
-
-async def _stored(request: web.Request) -> dict[str, str]:
-    stored = await broker_of(request).metadata.get(STORED_AT)
-    return dict(json.loads(stored.value)) if stored is not None and stored.value else {}
-
-
-async def _store(request: web.Request, kept: dict[str, str]) -> None:
-    await broker_of(request).metadata.put(STORED_AT, json.dumps(kept).encode())
 
 
 def _text(value: object) -> str:

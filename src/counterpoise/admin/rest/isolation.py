@@ -5,8 +5,6 @@ Below ``/admin/v2/clusters/{cluster}``: ``namespaceIsolationPolicies`` and ``fai
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterable
 from http import HTTPStatus
 
@@ -15,11 +13,11 @@ from aiohttp import web
 from counterpoise.admin.errors import RestError, conflict, not_found
 from counterpoise.admin.request import Json, answer, broker_of, json_object, no_content
 from counterpoise.admin.rest.clusters import CLUSTER, require_cluster
+from counterpoise.broker.face import NotFound
+from counterpoise.names.patterns import matches_any
 
 POLICIES = f"{CLUSTER}/namespaceIsolationPolicies"
 DOMAINS = f"{CLUSTER}/failureDomains"
-STORED_POLICIES = "namespaceIsolationPolicies"
-STORED_DOMAINS = "failureDomain"
 
 
 def routes() -> Iterable[web.AbstractRouteDef]:
@@ -32,16 +30,16 @@ def routes() -> Iterable[web.AbstractRouteDef]:
         web.post(f"{POLICIES}/{{policy}}", put_isolation_policy),
         web.delete(f"{POLICIES}/{{policy}}", delete_isolation_policy),
         web.get(DOMAINS, failure_domains),
-        web.get(f"{DOMAINS}/{{domain}}", failure_domain),
-        web.post(f"{DOMAINS}/{{domain}}", put_failure_domain),
-        web.delete(f"{DOMAINS}/{{domain}}", delete_failure_domain),
+        web.get(f"{DOMAINS}/{{failureDomain}}", failure_domain),
+        web.post(f"{DOMAINS}/{{failureDomain}}", put_failure_domain),
+        web.delete(f"{DOMAINS}/{{failureDomain}}", delete_failure_domain),
     ]
 
 
 async def isolation_policies(request: web.Request) -> web.Response:
     """Which brokers may serve which namespaces, by policy name."""
     await require_cluster(request)
-    found = await _read(request, STORED_POLICIES)
+    found = await broker_of(request).policies.isolation_policies(request.match_info["cluster"])
     if found is None:
         cluster = request.match_info["cluster"]
         raise not_found(f"NamespaceIsolationPolicies for cluster {cluster} does not exist")
@@ -51,7 +49,7 @@ async def isolation_policies(request: web.Request) -> web.Response:
 async def isolation_policy(request: web.Request) -> web.Response:
     """One isolation policy."""
     await require_cluster(request)
-    found = await _read(request, STORED_POLICIES) or {}
+    found = await _policies(request)
     name = request.match_info["policy"]
     if name not in found:
         raise not_found(
@@ -71,74 +69,91 @@ async def put_isolation_policy(request: web.Request) -> web.Response:
                 HTTPStatus.BAD_REQUEST,
                 f"Invalid json of isolation policy: {required} is missing",
             )
-    found = await _read(request, STORED_POLICIES) or {}
-    found[request.match_info["policy"]] = policy
-    await _write(request, STORED_POLICIES, found)
+    name, cluster = request.match_info["policy"], request.match_info["cluster"]
+    await broker_of(request).policies.update_isolation_policies(
+        cluster, lambda found: {**found, name: policy}
+    )
     return no_content()
 
 
 async def delete_isolation_policy(request: web.Request) -> web.Response:
     """Remove an isolation policy."""
     await require_cluster(request)
-    found = await _read(request, STORED_POLICIES) or {}
-    found.pop(request.match_info["policy"], None)
-    await _write(request, STORED_POLICIES, found)
+    name, cluster = request.match_info["policy"], request.match_info["cluster"]
+    await broker_of(request).policies.update_isolation_policies(
+        cluster, lambda found: {each: found[each] for each in found if each != name}
+    )
     return no_content()
 
 
 async def isolated_brokers(request: web.Request) -> web.Response:
     """For every active broker, the namespaces that isolation policies give it."""
     await require_cluster(request)
-    found = await _read(request, STORED_POLICIES) or {}
+    found = await _policies(request)
     return answer([_isolation(each, found) for each in await broker_of(request).active_brokers()])
 
 
 async def isolated_broker(request: web.Request) -> web.Response:
     """The namespaces that isolation policies give to one broker."""
     await require_cluster(request)
-    found = await _read(request, STORED_POLICIES) or {}
+    found = await _policies(request)
     return answer(_isolation(request.match_info["broker"], found))
 
 
 async def failure_domains(request: web.Request) -> web.Response:
     """Which brokers fail together, by domain name."""
     await require_cluster(request)
-    metadata = broker_of(request).metadata
+    policies, cluster = broker_of(request).policies, request.match_info["cluster"]
     found = {}
-    for name in await metadata.children(_path(request, STORED_DOMAINS)):
-        found[name] = await _read(request, f"{STORED_DOMAINS}/{name}")
+    for name in await policies.failure_domain_names(cluster):
+        brokers = await policies.failure_domain(cluster, name)
+        if brokers is not None:
+            found[name] = {"brokers": brokers}
     return answer(found)
 
 
 async def failure_domain(request: web.Request) -> web.Response:
     """One failure domain."""
-    name = request.match_info["domain"]
-    found = await _read(request, f"{STORED_DOMAINS}/{name}")
-    if found is None:
-        raise not_found(f"Domain-name {name} or cluster {request.match_info['cluster']} not found")
-    return answer(found)
+    name, cluster = request.match_info["failureDomain"], request.match_info["cluster"]
+    brokers = await broker_of(request).policies.failure_domain(cluster, name)
+    if brokers is None:
+        raise _no_such_domain(request)
+    return answer({"brokers": brokers})
 
 
 async def put_failure_domain(request: web.Request) -> web.Response:
     """Create or replace a failure domain; a broker belongs to one domain at most."""
     await require_cluster(request)
-    name, domain = request.match_info["domain"], await json_object(request)
-    wanted = set(domain.get("brokers") or [])
-    for other in await broker_of(request).metadata.children(_path(request, STORED_DOMAINS)):
-        taken = wanted & set((await _read(request, f"{STORED_DOMAINS}/{other}") or {})["brokers"])
-        if other != name and taken:
-            raise conflict(f"{sorted(taken)} already exist in domain {other}")
-    await _write(request, f"{STORED_DOMAINS}/{name}", {"brokers": sorted(wanted)})
+    name, cluster = request.match_info["failureDomain"], request.match_info["cluster"]
+    wanted = set((await json_object(request)).get("brokers") or [])
+    policies = broker_of(request).policies
+    for broker, other in (await policies.failure_domains(cluster)).items():
+        if other != name and broker in wanted:
+            raise conflict(f"{broker} already exists in domain {other}")
+    await policies.put_failure_domain(cluster, name, wanted)
     return no_content()
 
 
 async def delete_failure_domain(request: web.Request) -> web.Response:
     """Remove a failure domain."""
-    await failure_domain(request)
-    await broker_of(request).metadata.delete(
-        _path(request, f"{STORED_DOMAINS}/{request.match_info['domain']}")
-    )
+    name, cluster = request.match_info["failureDomain"], request.match_info["cluster"]
+    try:
+        await broker_of(request).policies.delete_failure_domain(cluster, name)
+    except NotFound:
+        raise _no_such_domain(request) from None
     return no_content()
+
+
+async def _policies(request: web.Request) -> dict[str, Json]:
+    cluster = request.match_info["cluster"]
+    return await broker_of(request).policies.isolation_policies(cluster) or {}
+
+
+def _no_such_domain(request: web.Request) -> RestError:
+    found = request.match_info
+    return not_found(
+        f"Domain-name {found['failureDomain']} or cluster {found['cluster']} not found"
+    )
 
 
 def _isolation(broker: str, policies: dict[str, Json]) -> dict[str, Json]:
@@ -146,23 +161,10 @@ def _isolation(broker: str, policies: dict[str, Json]) -> dict[str, Json]:
     host = broker.rpartition(":")[0]
     told: dict[str, Json] = {"brokerName": broker, "namespaceRegex": [], "primary": False}
     for name, policy in sorted(policies.items()):
-        primary = any(re.fullmatch(each, host) for each in policy.get("primary") or [])
-        secondary = any(re.fullmatch(each, host) for each in policy.get("secondary") or [])
+        primary = matches_any(policy.get("primary") or [], host)
+        secondary = matches_any(policy.get("secondary") or [], host)
         if primary or secondary:
             told["policyName"] = name
             told["namespaceRegex"] += policy.get("namespaces") or []
             told["primary"] = told["primary"] or primary
     return told
-
-
-def _path(request: web.Request, tail: str) -> str:
-    return f"/admin/clusters/{request.match_info['cluster']}/{tail}"
-
-
-async def _read(request: web.Request, tail: str) -> Json:
-    stored = await broker_of(request).metadata.get(_path(request, tail))
-    return None if stored is None or not stored.value else json.loads(stored.value)
-
-
-async def _write(request: web.Request, tail: str, value: Json) -> None:
-    await broker_of(request).metadata.put(_path(request, tail), json.dumps(value).encode())

@@ -9,7 +9,7 @@ from aiohttp import web
 from counterpoise.admin.errors import not_found
 from counterpoise.admin.redirect import to_broker
 from counterpoise.admin.request import answer, broker_of, flag, plain, topic_of
-from counterpoise.broker.bundles.lookup_answer import Redirect
+from counterpoise.broker.face import Redirect
 from counterpoise.names.bundle import FULL_RANGE
 
 TOPIC = "/lookup/v2/{kind:topic|destination}/{domain}/{tenant}/{namespace}/{topic}"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from aiohttp import web
 
 from counterpoise.admin.request import broker_of
-from counterpoise.broker.broker import Broker
+from counterpoise.broker.face import BrokerFace
 
 CONTENT_TYPE = "text/plain"
 
@@ -46,7 +46,7 @@ async def metrics(request: web.Request) -> web.Response:
     return web.Response(text="\n".join(lines) + "\n", content_type=CONTENT_TYPE)
 
 
-def figures(broker: Broker) -> Iterator[Figure]:
+def figures(broker: BrokerFace) -> Iterator[Figure]:
     """Everything this broker can tell, most general first."""
     report = broker.load_report()
     cluster = ("cluster", broker.config.cluster_name)
@@ -86,7 +86,7 @@ def figures(broker: Broker) -> Iterator[Figure]:
     yield from _topic_figures(broker, cluster)
 
 
-def _topic_figures(broker: Broker, cluster: tuple[str, str]) -> Iterator[Figure]:
+def _topic_figures(broker: BrokerFace, cluster: tuple[str, str]) -> Iterator[Figure]:
     for name, topic in sorted(broker.topics.loaded.items()):
         labels = (cluster, ("namespace", str(name.namespace_name)), ("topic", str(name)))
         for what, value in (
@@ -105,7 +105,7 @@ def _topic_figures(broker: Broker, cluster: tuple[str, str]) -> Iterator[Figure]
             yield Figure(what, labels, float(value))
 
 
-def _subscriptions(broker: Broker) -> int:
+def _subscriptions(broker: BrokerFace) -> int:
     return sum(len(topic.subscriptions) for topic in broker.topics.loaded.values())
 
 

@@ -20,8 +20,7 @@ from counterpoise.admin.request import (
     no_content,
     whole_number,
 )
-from counterpoise.broker.namespaces.catalog import DOMAINS_OF_MODE
-from counterpoise.broker.namespaces.policies.namespaces import bundles_json
+from counterpoise.broker.face import DOMAINS_OF_MODE, bundles_json
 from counterpoise.names.bundle import NamespaceBundles
 from counterpoise.names.errors import InvalidName
 from counterpoise.names.namespace import NamespaceName

@@ -22,10 +22,7 @@ from counterpoise.admin.request import (
 )
 from counterpoise.admin.rest.namespaces import require_namespace
 from counterpoise.admin.rest.topics import TOPIC, path_of, require_loaded
-from counterpoise.broker.topic import InitialPosition
-from counterpoise.broker.topic.persistent import PersistentTopic
-from counterpoise.broker.topic.ports import EARLIEST
-from counterpoise.broker.topic.subscription import Subscription
+from counterpoise.broker.face import EARLIEST, InitialPosition, PersistentTopic, Subscription
 from counterpoise.names.topic import TopicName
 
 SUBSCRIPTION = f"{TOPIC}/subscription/{{subscription}}"

@@ -21,8 +21,7 @@ from counterpoise.admin.request import (
 )
 from counterpoise.admin.rest.namespaces import require_namespace
 from counterpoise.admin.topic_json import internal_stats_json, topic_stats_json
-from counterpoise.broker.errors import BrokerError
-from counterpoise.broker.topic.topic import Topic
+from counterpoise.broker.face import BrokerError, Topic
 from counterpoise.names.bundle import BundleRange
 from counterpoise.names.topic import NON_PERSISTENT, PERSISTENT, TopicName
 

@@ -118,7 +118,8 @@ class LoadPlacer:
 
     async def _isolation(self) -> dict[str, IsolationPolicy]:
         policies = {}
-        for name, value in (await self._policies.isolation_policies(self._cluster)).items():
+        stored = await self._policies.isolation_policies(self._cluster) or {}
+        for name, value in stored.items():
             try:
                 policies[name] = IsolationPolicy.from_json(value, name)
             except LoadDataError as error:

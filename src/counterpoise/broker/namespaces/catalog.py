@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import Final
 
@@ -10,7 +9,9 @@ from counterpoise.broker.errors import BrokerError, store_errors_as_not_ready
 from counterpoise.broker.namespaces.auto_creation import AutoTopicCreation
 from counterpoise.broker.namespaces.policies import Policies
 from counterpoise.metadata import BadVersion
+from counterpoise.names.errors import InvalidName
 from counterpoise.names.namespace import NamespaceName
+from counterpoise.names.patterns import compile_pattern
 from counterpoise.names.topic import NON_PERSISTENT, PERSISTENT, TopicName
 from counterpoise.wire.errors import ServerError
 
@@ -130,13 +131,13 @@ class TopicCatalog:
 def matching(topics: Iterable[TopicName], pattern: str | None) -> list[TopicName]:
     """The topics whose name without the domain matches a client's pattern (PIP-145).
 
-    A pattern that Python cannot read selects everything: the client filters again itself.
+    A pattern that cannot be read selects everything: the client filters again itself.
     """
     if not pattern:
         return list(topics)
     try:
-        wanted = re.compile(pattern.rpartition("://")[2])
-    except re.error:
+        wanted = compile_pattern(pattern.rpartition("://")[2])
+    except InvalidName:
         return list(topics)
     return [
         each for each in topics if wanted.fullmatch(str(each.partitioned_name).partition("://")[2])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +10,8 @@ from counterpoise.decide.filters.facts import UNKNOWN, BrokerFacts, broker_host
 from counterpoise.decide.filters.outcome import FilterOutcome, applied
 from counterpoise.decide.plan import Rejection
 from counterpoise.load.fields import LoadDataError, read_object, read_text, read_texts
+from counterpoise.names.errors import InvalidName
+from counterpoise.names.patterns import compile_pattern, matches_any
 
 NAME = "isolation_policies"
 
@@ -56,7 +57,7 @@ class IsolationPolicy:
 
 def matches(patterns: Sequence[str], text: str) -> bool:
     """Whether any of the regular expressions matches the whole text."""
-    return any(re.fullmatch(pattern, text) for pattern in patterns)
+    return matches_any(patterns, text)
 
 
 def governing_policy(
@@ -149,8 +150,8 @@ def _read_patterns(value: object, path: str) -> tuple[str, ...]:
     patterns = read_texts(value, path)
     for index, pattern in enumerate(patterns):
         try:
-            re.compile(pattern)
-        except re.error as error:
+            compile_pattern(pattern)
+        except InvalidName as error:
             expected = f"a regular expression ({error})"
             raise LoadDataError(f"{path}[{index}]", expected, pattern) from None
     return patterns

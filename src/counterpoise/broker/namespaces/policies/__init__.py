@@ -8,13 +8,17 @@ store's `NotFound` or `BadVersion` (it exists already, or somebody else was fast
 from __future__ import annotations
 
 from counterpoise.broker.namespaces.policies.clusters import Clusters
+from counterpoise.broker.namespaces.policies.dynamic import DynamicSettings
+from counterpoise.broker.namespaces.policies.isolation import Isolation
 from counterpoise.broker.namespaces.policies.namespaces import Namespaces
 from counterpoise.broker.namespaces.policies.partitions import PartitionedTopics
 from counterpoise.broker.namespaces.policies.tenants import Tenants
 from counterpoise.broker.namespaces.policies.topics import Topics
 
 
-class Policies(Clusters, Tenants, Namespaces, PartitionedTopics, Topics):
+class Policies(
+    Clusters, DynamicSettings, Isolation, Tenants, Namespaces, PartitionedTopics, Topics
+):
     """All of them behind one name."""
 
 

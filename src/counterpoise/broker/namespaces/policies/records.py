@@ -2,18 +2,40 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import logging
+import random
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from counterpoise.broker.errors import BrokerError
 from counterpoise.metadata import BadVersion, MetadataStore, NotFound
 from counterpoise.metadata.cache import MetadataCache
 from counterpoise.metadata.port import MUST_NOT_EXIST
+from counterpoise.wire.errors import ServerError
+
+log = logging.getLogger(__name__)
 
 JsonObject = dict[str, Any]
 
-UPDATE_ROUNDS: Final = 10
+UPDATE_ROUNDS: Final = 40
 """How often a change is tried again when somebody else changed the node meanwhile."""
+UPDATE_PAUSE_S: Final = 0.002
+"""The longest pause after the first lost race; it grows with every further one."""
+NODE_BYTES_MAX: Final = 256 * 1024
+"""Bytes of one node. ZooKeeper keeps all of them in memory and refuses a megabyte; the largest that
+is of use, the boundaries of 16,384 bundles, has 210 kB."""
+
+
+class TooLarge(BrokerError):
+    """More than one metadata node shall hold."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(
+            ServerError.NotAllowedError,
+            f"{size} bytes are too many for one metadata node; at most {NODE_BYTES_MAX}",
+        )
 
 
 class Records:
@@ -32,26 +54,35 @@ class Records:
         return await self._cache.get(path)
 
     async def _put(self, path: str, value: Mapping[str, Any], *, create: bool) -> None:
+        data = write_object(value)
         if create:
-            await self._store.put(path, write_object(value), expected_version=MUST_NOT_EXIST)
-        elif await self._store.exists(path):
-            await self._store.put(path, write_object(value))
+            await self._store.put(path, data, expected_version=MUST_NOT_EXIST)
+            self._cache.forget(path)
         else:
-            raise NotFound(path)
-        self._cache.forget(path)
+            await self._update(path, lambda _: value)
 
     async def _update(
-        self, path: str, change: Callable[[JsonObject], Mapping[str, Any]]
+        self,
+        path: str,
+        change: Callable[[JsonObject], Mapping[str, Any]],
+        *,
+        create: bool = False,
     ) -> JsonObject:
-        """Read, change and write in one compare-and-set, again while others are faster."""
-        for _ in range(UPDATE_ROUNDS):
+        """Read, change and write in one compare-and-set, again while others are faster.
+
+        A node that is not there is `NotFound`, or with ``create`` an empty object. Raises
+        `BadVersion` when others were faster `UPDATE_ROUNDS` times.
+        """
+        for lost in range(UPDATE_ROUNDS):
             stored = await self._store.get(path)
-            if stored is None:
+            if stored is None and not create:
                 raise NotFound(path)
-            after = dict(change(read_object(stored.value)))
+            after = dict(change({} if stored is None else read_object(stored.value)))
+            expected = MUST_NOT_EXIST if stored is None else stored.version
             try:
-                await self._store.put(path, write_object(after), expected_version=stored.version)
+                await self._store.put(path, write_object(after), expected_version=expected)
             except BadVersion:
+                await asyncio.sleep(random.random() * UPDATE_PAUSE_S * (lost + 1))
                 continue
             self._cache.forget(path)
             return after
@@ -63,11 +94,21 @@ class Records:
 
 
 def read_object(value: bytes) -> JsonObject:
-    """A node's JSON object; an empty node, as ZooKeeper parents are, is an empty one."""
-    read = json.loads(value) if value else {}
+    """A node's JSON object; an empty node, as ZooKeeper parents are, is an empty one.
+
+    So is a node that holds something else: whoever wrote that must not stop every reader.
+    """
+    try:
+        read = json.loads(value) if value else {}
+    except (ValueError, RecursionError) as error:
+        log.warning("a metadata node holds no JSON, taken as empty: %s: %r", error, value[:80])
+        return {}
     return read if isinstance(read, dict) else {}
 
 
 def write_object(value: Mapping[str, Any]) -> bytes:
-    """Bytes of a JSON object, as Jackson writes them."""
-    return json.dumps(value, separators=(",", ":")).encode()
+    """Bytes of a JSON object, as Jackson writes them; raises `TooLarge`."""
+    data = json.dumps(value, separators=(",", ":")).encode()
+    if len(data) > NODE_BYTES_MAX:
+        raise TooLarge(len(data))
+    return data

@@ -1,0 +1,102 @@
+"""The face that a broker shows to its administrators: all that `admin/` knows of this room.
+
+`BrokerFace` is what the REST API asks of the broker behind it; the other names are the values that
+pass between the two, whatever rooms below they come from.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from counterpoise.broker.bundles.lookup_answer import Redirect
+from counterpoise.broker.bundles.service import NamespaceService
+from counterpoise.broker.config import BrokerConfig
+from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.namespaces.catalog import DOMAINS_OF_MODE, TopicCatalog
+from counterpoise.broker.namespaces.policies import Policies
+from counterpoise.broker.namespaces.policies.namespaces import bundles_json
+from counterpoise.broker.namespaces.policies.records import JsonObject, TooLarge
+from counterpoise.broker.topic import InitialPosition, SubscriptionType
+from counterpoise.broker.topic.consumer import Consumer
+from counterpoise.broker.topic.dispatch import SingleActiveDispatcher
+from counterpoise.broker.topic.persistent import PersistentTopic
+from counterpoise.broker.topic.ports import EARLIEST
+from counterpoise.broker.topic.producer import Producer
+from counterpoise.broker.topic.subscription import Subscription
+from counterpoise.broker.topic.topic import Topic
+from counterpoise.broker.topic.topics import TopicRegistry
+from counterpoise.load.report import LocalBrokerData
+from counterpoise.metadata import BadVersion, MetadataError, NotEmpty, NotFound, StoreUnavailable
+from counterpoise.ownership.records import LeaderBroker
+
+__all__ = [
+    "DOMAINS_OF_MODE",
+    "EARLIEST",
+    "BadVersion",
+    "BrokerError",
+    "BrokerFace",
+    "Consumer",
+    "InitialPosition",
+    "JsonObject",
+    "LocalBrokerData",
+    "MetadataError",
+    "NotEmpty",
+    "NotFound",
+    "PersistentTopic",
+    "Policies",
+    "Producer",
+    "Redirect",
+    "SingleActiveDispatcher",
+    "StoreUnavailable",
+    "Subscription",
+    "SubscriptionType",
+    "TooLarge",
+    "Topic",
+    "bundles_json",
+]
+
+
+class BrokerFace(Protocol):
+    """One broker, as its admin API sees it."""
+
+    id: str
+    """``host:webPort``."""
+    service_url: str
+    """``pulsar://host:port``."""
+    web_url: str
+    """``http://host:port``."""
+    policies: Policies
+    """Clusters, tenants, namespaces and topics as the metadata store has them."""
+    namespaces: NamespaceService
+    """Bundles: who owns them, and how they change hands."""
+    catalog: TopicCatalog
+    """Which topics exist."""
+    topics: TopicRegistry
+    """The topics that this broker serves now."""
+
+    @property
+    def config(self) -> BrokerConfig:
+        """The settings it was started with."""
+        ...
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether clients may come: it runs, and its metadata session is alive."""
+        ...
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether it leads the cluster."""
+        ...
+
+    def leader(self) -> LeaderBroker | None:
+        """Who leads the cluster, None while nobody does."""
+        ...
+
+    async def active_brokers(self) -> list[str]:
+        """The ids of the brokers that are alive, sorted."""
+        ...
+
+    def load_report(self) -> LocalBrokerData:
+        """What it measured last."""
+        ...

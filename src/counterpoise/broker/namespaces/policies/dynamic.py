@@ -1,0 +1,26 @@
+"""Settings that were changed while brokers run: ``/admin/configuration``, one JSON object."""
+
+from __future__ import annotations
+
+from counterpoise.broker import paths
+from counterpoise.broker.namespaces.policies.records import Records
+
+
+class DynamicSettings(Records):
+    """What an administrator set for every broker of the cluster, as text by Pulsar's names."""
+
+    async def dynamic_settings(self) -> dict[str, str]:
+        """Everything that is set now."""
+        found = await self._get(paths.DYNAMIC_SETTINGS) or {}
+        return {name: str(value) for name, value in found.items()}
+
+    async def set_dynamic_setting(self, name: str, value: str | None) -> None:
+        """Set one; None gives it back the value that each broker was started with."""
+        await self._update(
+            paths.DYNAMIC_SETTINGS,
+            lambda found: {
+                **{each: text for each, text in found.items() if each != name},
+                **({} if value is None else {name: value}),
+            },
+            create=True,
+        )

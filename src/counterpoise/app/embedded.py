@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Coroutine, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -10,12 +11,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from counterpoise.app.embedded_balance import EmbeddedBalancer
 from counterpoise.app.loop_thread import LoopThread
-from counterpoise.app.wiring import conf_text, config_of, make_broker, open_ledgers
+from counterpoise.app.wiring import conf_text, config_of, make_broker
 from counterpoise.broker.broker import Broker
 from counterpoise.broker.load import SharedProcess
 from counterpoise.metadata.memory import MemoryTree
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.topic import TopicName
+from counterpoise.storage.open import file_url, in_memory, open_ledgers
 
 if TYPE_CHECKING:
     from counterpoise.decide.balancing.moves import Round
@@ -77,7 +79,8 @@ class Cluster:
     ``brokers``: how many to start with.
     ``config``: settings for all of them under broker.conf's names, such as
     ``{"defaultNumberOfNamespaceBundles": 16}``; an unknown name raises ``ConfigError``.
-    ``storage``: a directory for messages; without one they live in memory.
+    ``storage``: where messages are kept, a directory or a ledger store's URL; without it they live
+    in memory (or where ``config`` says: ``ledgerStoreUrl``).
     ``balance_every_s``: seconds between two rounds of the balancer, which moves bundles by the
     strategy that ``config`` names (``loadBalancerLoadSheddingStrategy``); without it they stay.
     """
@@ -93,12 +96,16 @@ class Cluster:
         if brokers < 1:
             raise ValueError(f"brokers={brokers}: a cluster needs at least one broker")
         self._wanted = brokers
-        self._config = config_of(config or {}, DEFAULTS)
-        self._storage = Path(storage) if storage is not None else None
+        settings = dict(config or {})
+        if storage is not None:
+            settings["ledgerStoreUrl"] = _storage_url(storage)
+        self._config = config_of(settings, DEFAULTS)
         self._brokers: list[EmbeddedBroker] = []
         self._thread: LoopThread | None = None
         self._tree = MemoryTree()
-        self._memory = open_ledgers(None, self._config.storage)
+        self._memory = (
+            open_ledgers(self._config.storage) if in_memory(self._config.storage.url) else None
+        )
         self._process = SharedProcess()
         self._balancer = (
             None
@@ -219,9 +226,7 @@ class Cluster:
 
     async def _add(self) -> EmbeddedBroker:
         # In files each broker opens the directory for itself, in memory they share one store.
-        ledgers = self._memory
-        if self._storage is not None:
-            ledgers = open_ledgers(self._storage, self._config.storage)
+        ledgers = self._memory or open_ledgers(self._config.storage)
         broker = await make_broker(
             self._config, ledgers=ledgers, memory=self._tree, process=self._process
         )
@@ -298,3 +303,11 @@ class Cluster:
 
     def _id(self, broker: EmbeddedBroker | str | None) -> str | None:
         return None if broker is None else self._find(broker).id
+
+
+def _storage_url(storage: str | Path) -> str:
+    """A directory's URL, or the URL itself."""
+    # Two letters at least before the colon: "C:" begins no URL, and neither does a plain path.
+    if isinstance(storage, str) and re.match(r"[a-z]{2,}:", storage):
+        return storage
+    return file_url(Path(storage))

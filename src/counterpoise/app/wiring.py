@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 
 from counterpoise.admin.server import WebServer
 from counterpoise.broker.broker import Broker
@@ -12,9 +11,6 @@ from counterpoise.broker.load import SharedProcess
 from counterpoise.metadata.memory import MemoryTree
 from counterpoise.metadata.open import open_store
 from counterpoise.names.options import Option, all_options, from_conf
-from counterpoise.storage.files.store import FileLedgerStore
-from counterpoise.storage.memory import MemoryLedgerStore
-from counterpoise.storage.options import StorageOptions
 from counterpoise.storage.port import LedgerStore
 
 
@@ -44,15 +40,6 @@ async def make_broker(
         web=lambda made: WebServer(made, known_settings),
         on_leadership=on_leadership,
         process=process,
-    )
-
-
-def open_ledgers(directory: Path | None, options: StorageOptions) -> LedgerStore:
-    """Ledgers in files below ``directory``, or in memory without one."""
-    if directory is None:
-        return MemoryLedgerStore()
-    return FileLedgerStore(
-        directory, ledger_bytes=options.ledger_mb << 20, cache_bytes=options.cache_mb << 20
     )
 
 

@@ -9,8 +9,14 @@ from counterpoise.names.options import option
 
 @dataclass(frozen=True, slots=True)
 class StorageOptions:
-    """Sizes of the ledgers in files; the defaults are smaller than Pulsar's, for one host."""
+    """Where the ledgers are and how large; the sizes are smaller than Pulsar's, for one host."""
 
+    url: str = option(
+        "memory:",
+        conf="ledgerStoreUrl",
+        why="where messages are kept: memory: (gone with the broker) or file:///directory, which "
+        "all brokers of a cluster share",
+    )
     ledger_mb: int = option(
         64,
         conf="managedLedgerMaxSizePerLedgerMbytes",

@@ -9,6 +9,7 @@ import json
 import logging
 import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,7 +36,8 @@ examples:
 
 When clients may connect, one line is printed: the word ready and a JSON object with id,
 service_url and admin_url. Messages go to files below --data, which all brokers of a cluster
-share; without it they live in memory and are gone with the broker.
+share, or to the store that ledgerStoreUrl names; without either they live in memory and are gone
+with the broker.
 SIGTERM and Ctrl-C hand every bundle to another broker first.
 """
 
@@ -51,7 +53,10 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
     )
     add_conf_arguments(parser)
     parser.add_argument(
-        "--data", type=Path, metavar="DIR", help="where the cluster's messages are stored"
+        "--data",
+        type=Path,
+        metavar="DIR",
+        help="where the cluster's messages are stored; short for --set ledgerStoreUrl=file:///DIR",
     )
     parser.add_argument(
         "--balance",
@@ -91,21 +96,27 @@ def run(args: argparse.Namespace) -> int:
 
 async def _serve(args: argparse.Namespace, config: BrokerConfig) -> None:
     from counterpoise.app.supervisor import LeaderProgram
-    from counterpoise.app.wiring import make_broker, open_ledgers
+    from counterpoise.app.wiring import make_broker
     from counterpoise.metadata import MetadataError
+    from counterpoise.storage.open import InvalidLedgerUrl, file_url, open_ledgers
 
     told = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, told.set)
     balancer = LeaderProgram(lambda: _balancer(args, broker)) if args.balance else None
+    storage = config.storage
+    if args.data is not None:
+        storage = replace(storage, url=file_url(args.data))
     try:
         broker = await make_broker(
             config,
-            ledgers=open_ledgers(args.data, config.storage),
+            ledgers=open_ledgers(storage),
             on_leadership=balancer.on_leadership if balancer is not None else None,
         )
         await broker.start()
+    except InvalidLedgerUrl as error:
+        raise UserError(f"ledgerStoreUrl: {error}") from None
     except MetadataError as error:
         raise UserError(f"metadataStoreUrl={config.metadata_store_url}: {error}") from None
     except OSError as error:

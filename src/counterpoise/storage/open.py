@@ -1,0 +1,76 @@
+"""From a ledger store URL to a store.
+
+Another store is a folder beside ``files/`` and one entry in `SCHEMES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from counterpoise.storage.memory import MemoryLedgerStore
+from counterpoise.storage.options import StorageOptions
+from counterpoise.storage.port import LedgerStore, StorageError
+
+
+class InvalidLedgerUrl(StorageError, ValueError):
+    """Not the address of a ledger store."""
+
+    def __init__(self, url: str, problem: str) -> None:
+        super().__init__(
+            f"not a ledger store URL: {url!r}: {problem}; "
+            "use memory: (one process) or file:///directory (shared by all brokers)"
+        )
+
+
+def open_ledgers(options: StorageOptions) -> LedgerStore:
+    """The store that ``options.url`` names; raises `InvalidLedgerUrl`.
+
+    A store in memory is shared by handing the same object to several brokers; any other is opened
+    by each broker for itself (`in_memory` tells).
+    """
+    scheme, colon, _ = options.url.partition(":")
+    opener = SCHEMES.get(scheme)
+    if not colon or opener is None:
+        raise InvalidLedgerUrl(options.url, f"its scheme is not one of {', '.join(SCHEMES)}")
+    return opener(options)
+
+
+def in_memory(url: str) -> bool:
+    """Whether the store lives and dies with this process."""
+    return url.partition(":")[0] == "memory"
+
+
+def file_url(directory: Path) -> str:
+    """The URL of ledgers in files below a directory."""
+    return directory.absolute().as_uri()
+
+
+def _open_memory(options: StorageOptions) -> LedgerStore:
+    if options.url != "memory:":
+        raise InvalidLedgerUrl(options.url, "nothing may follow 'memory:'")
+    return MemoryLedgerStore()
+
+
+def _open_files(options: StorageOptions) -> LedgerStore:
+    # Imported here: a cluster in memory needs none of it.
+    from counterpoise.storage.files.store import FileLedgerStore
+
+    parts = urlsplit(options.url)
+    if parts.netloc not in ("", "localhost") or not parts.path.startswith("/"):
+        raise InvalidLedgerUrl(options.url, "an absolute path is expected")
+    if parts.query or parts.fragment:
+        raise InvalidLedgerUrl(options.url, "'?' and '#' in a path are written %3F and %23")
+    return FileLedgerStore(
+        Path(unquote(parts.path)),
+        ledger_bytes=options.ledger_mb << 20,
+        cache_bytes=options.cache_mb << 20,
+    )
+
+
+SCHEMES: Mapping[str, Callable[[StorageOptions], LedgerStore]] = {
+    "memory": _open_memory,
+    "file": _open_files,
+}
+"""How each scheme's store is opened."""

@@ -6,12 +6,14 @@ from typing import Any
 
 from tests.conformance.generators import placement
 from tests.conformance.generators import splitting as splits
+from tests.conformance.generators.channel import channel_case
 from tests.conformance.generators.load import change_case, load_case, topk_case
 from tests.conformance.generators.load_data import shedding_case
 from tests.conformance.generators.names import names_case
 from tests.conformance.generators.selection import selection_case
 from tests.conformance.generators.transfer import transfer_case
 from tests.conformance.jars import AVG_SHEDDER_VERSION, MAIN_VERSION
+from tests.conformance.ours import channel as channels
 from tests.conformance.ours import load as loading
 from tests.conformance.ours import names as naming
 from tests.conformance.ours import placement as placing
@@ -233,6 +235,13 @@ def _all() -> list[Suite]:
             ours=selecting.select,
             differ=_fields_differ,
             acted=lambda answer: answer["broker"] is not None,
+        ),
+        Suite(
+            name="channel",
+            generate=channel_case,
+            ours=channels.channel,
+            differ=_per_line,
+            acted=lambda answer: sum(line["counts"] for line in answer),
         ),
         Suite(name="names", generate=names_case, ours=naming.names, differ=_names_differ),
     ]

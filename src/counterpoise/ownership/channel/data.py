@@ -1,0 +1,120 @@
+"""The record of one bundle on the channel (``ServiceUnitState``, ``ServiceUnitStateData``)."""
+
+from __future__ import annotations
+
+import enum
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from counterpoise.ownership.records import InvalidRecord
+
+INT64_MIN: Final = -(1 << 63)
+INT64_MAX: Final = (1 << 63) - 1
+
+
+class State(enum.Enum):
+    """What a bundle is in, by Pulsar's names and in their order; no record means `INIT`."""
+
+    INIT = "Init"
+    FREE = "Free"
+    OWNED = "Owned"
+    ASSIGNING = "Assigning"
+    RELEASING = "Releasing"
+    SPLITTING = "Splitting"
+    DELETED = "Deleted"
+
+    @property
+    def in_flight(self) -> bool:
+        """Whether somebody has to act before the bundle is at rest again."""
+        return self in (State.ASSIGNING, State.RELEASING, State.SPLITTING)
+
+    @property
+    def active(self) -> bool:
+        """Whether a broker has, had or is to have the bundle."""
+        return self is State.OWNED or self.in_flight
+
+
+@dataclass(frozen=True, slots=True)
+class StateData:
+    """One record. At least one broker is named in every state but `FREE`."""
+
+    state: State
+    destination: str | None = None
+    """``dstBroker``: who has the bundle, or is to have it."""
+    source: str | None = None
+    """``sourceBroker``: who had it."""
+    children: Mapping[str, str | None] = field(default_factory=dict)
+    """``splitServiceUnitToDestBroker``: the ranges that a splitting bundle is cut into."""
+    force: bool = False
+    """Written to mend what a dead broker left: no transition is checked."""
+    timestamp_ms: int = 0
+    version: int = 0
+    """``versionId``: one more than the record before, the first is 1."""
+
+    def __post_init__(self) -> None:
+        if self.state is not State.FREE and blank(self.destination) and blank(self.source):
+            raise ValueError(f"a record of state {self.state.value} names no broker")
+
+    def to_json(self) -> bytes:
+        """The record's bytes, in Pulsar's order, nulls omitted."""
+        fields: dict[str, Any] = {
+            "state": self.state.value,
+            "dstBroker": self.destination,
+            "sourceBroker": self.source,
+            "splitServiceUnitToDestBroker": dict(self.children) or None,
+            "force": self.force,
+            "timestamp": self.timestamp_ms,
+            "versionId": self.version,
+        }
+        present = {name: value for name, value in fields.items() if value is not None}
+        return json.dumps(present, separators=(",", ":")).encode()
+
+    @staticmethod
+    def from_json(value: bytes) -> StateData:
+        """Read it; raises `InvalidRecord`."""
+        try:
+            read = json.loads(value)
+            children = read.get("splitServiceUnitToDestBroker") or {}
+            version, timestamp = read.get("versionId", 0), read.get("timestamp", 0)
+            if not all(_is_int64(number) for number in (version, timestamp)):
+                raise TypeError("a number is not a whole one of 64 bits")
+            return StateData(
+                State(read["state"]),
+                _text(read.get("dstBroker")),
+                _text(read.get("sourceBroker")),
+                {str(name): _text(broker) for name, broker in children.items()},
+                bool(read.get("force", False)),
+                timestamp,
+                version,
+            )
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            raise InvalidRecord("ServiceUnitStateData", value) from None
+
+
+def _is_int64(value: Any) -> bool:
+    return isinstance(value, int) and INT64_MIN <= value <= INT64_MAX
+
+
+def _text(value: Any) -> str | None:
+    if value is not None and not isinstance(value, str):
+        raise TypeError("a broker's id is not text")
+    return value
+
+
+def blank(broker: str | None) -> bool:
+    """Whether no broker is named, as Pulsar sees it."""
+    return broker is None or not broker.strip()
+
+
+def state_of(record: StateData | None) -> State:
+    """The state that a record, or its absence, stands for."""
+    return State.INIT if record is None else record.state
+
+
+def next_version(record: StateData | None) -> int:
+    """The version that follows a record's; it wraps as a Java long does."""
+    if record is None:
+        return 1
+    return INT64_MIN if record.version == INT64_MAX else record.version + 1

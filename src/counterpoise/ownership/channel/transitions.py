@@ -1,0 +1,117 @@
+"""Which record may follow which (``ServiceUnitStateDataConflictResolver``).
+
+Whoever reads the channel asks this of every record and ignores those that it refuses. It depends on
+the two records and the kind of channel alone, so brokers that read the same records in the same
+order believe the same, and a record that lost a race is ignored by everybody alike.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from counterpoise.ownership.channel.data import (
+    INT64_MAX,
+    INT64_MIN,
+    State,
+    StateData,
+    blank,
+    state_of,
+)
+
+
+class Storage(enum.Enum):
+    """Where the channel is kept (``loadManagerServiceUnitStateTableViewClassName``)."""
+
+    SYSTEM_TOPIC = "ServiceUnitStateTableViewImpl"
+    METADATA_STORE = "ServiceUnitStateMetadataStoreTableViewImpl"
+
+
+_S = State
+_FOLLOWS: Final[Mapping[State, frozenset[State]]] = {
+    _S.OWNED: frozenset({_S.SPLITTING, _S.RELEASING}),
+    _S.ASSIGNING: frozenset({_S.OWNED}),
+    _S.RELEASING: frozenset({_S.ASSIGNING, _S.FREE}),
+    _S.SPLITTING: frozenset({_S.DELETED}),
+    _S.DELETED: frozenset({_S.INIT}),
+}
+#: From a state, the states that may come next. A reader of the topic may find a bundle's first
+#: record compacted away, so there anything may follow nothing.
+FOLLOWS: Final[Mapping[Storage, Mapping[State, frozenset[State]]]] = {
+    Storage.SYSTEM_TOPIC: {
+        _S.INIT: frozenset(State) - {_S.INIT},
+        _S.FREE: frozenset({_S.ASSIGNING, _S.INIT}),
+        **_FOLLOWS,
+    },
+    Storage.METADATA_STORE: {
+        _S.INIT: frozenset({_S.ASSIGNING}),
+        _S.FREE: frozenset({_S.ASSIGNING}),
+        **_FOLLOWS,
+    },
+}
+
+
+def refusal(before: StateData | None, after: StateData | None, storage: Storage) -> str | None:
+    """Why ``after`` may not follow ``before``; None when it may. ``after`` None is a tombstone."""
+    if after is None:
+        return None
+    if before is None:
+        if storage is Storage.METADATA_STORE:
+            return None if after.version == 1 else "the first record must have version 1"
+    elif not _wraps(before.version, after.version):
+        if before.version >= after.version:
+            return f"version {after.version} is not above {before.version}"
+        if after.version > before.version + 1:
+            # On the topic the records between were compacted away; in the store they got lost.
+            lost = storage is Storage.METADATA_STORE
+            return f"version {after.version} does not follow {before.version}" if lost else None
+    if after.force:
+        return None
+    state = state_of(before)
+    if after.state not in FOLLOWS[storage][state]:
+        return f"{after.state.value} may not follow {state.value}"
+    check = _CHECKS.get((state, after.state))
+    if check is not None and before is not None and not check(before, after):
+        return f"{after.state.value} names other brokers than {state.value} allows"
+    return None
+
+
+def _wraps(before: int, after: int) -> bool:
+    return before == INT64_MAX and after == INT64_MIN
+
+
+def _same_brokers(before: StateData, after: StateData) -> bool:
+    return (before.destination, before.source) == (after.destination, after.source)
+
+
+def _splits_own(before: StateData, after: StateData) -> bool:
+    return blank(after.destination) and before.destination == after.source
+
+
+def _releases_own(before: StateData, after: StateData) -> bool:
+    return (
+        not blank(after.source)
+        and before.destination == after.source
+        and before.destination != after.destination
+    )
+
+
+def _hands_over(before: StateData, after: StateData) -> bool:
+    return not blank(after.destination) and _same_brokers(before, after)
+
+
+def _takes_free(before: StateData, after: StateData) -> bool:
+    del before
+    return blank(after.source) and not blank(after.destination)
+
+
+_CHECKS: Final[Mapping[tuple[State, State], Callable[[StateData, StateData], bool]]] = {
+    (_S.OWNED, _S.SPLITTING): _splits_own,
+    (_S.OWNED, _S.RELEASING): _releases_own,
+    (_S.ASSIGNING, _S.OWNED): _same_brokers,
+    (_S.RELEASING, _S.FREE): _same_brokers,
+    (_S.RELEASING, _S.ASSIGNING): _hands_over,
+    (_S.SPLITTING, _S.DELETED): _same_brokers,
+    (_S.FREE, _S.ASSIGNING): _takes_free,
+}

@@ -131,6 +131,24 @@ def test_no_dead_modules() -> None:
     assert not dead, f"nothing imports {dead}"
 
 
+#: Where a broker's tasks are made; everything else asks `BackgroundTasks` for them.
+MAKES_TASKS = {"broker/background.py", "broker/bundles/election.py", "broker/bundles/ownership.py"}
+
+
+def test_a_broker_starts_its_tasks_where_their_end_is_seen() -> None:
+    found = [
+        f"{path.relative_to(PACKAGE)} line {node.lineno}"
+        for path in sources()
+        if room_of(path) in {"broker", "admin"}
+        and str(path.relative_to(PACKAGE)) not in MAKES_TASKS
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute | ast.Name)
+        and (node.attr if isinstance(node, ast.Attribute) else node.id)
+        in {"create_task", "ensure_future", "TaskGroup"}
+    ]
+    assert not found, f"use broker/background.py: {found}"
+
+
 def test_the_repository_names_no_registry_and_no_path_of_one_machine() -> None:
     pattern = (
         r"https?://[a-z0-9.-]*(pypi|pythonhosted|maven|npmjs|crates|debian)[a-z0-9.-]*"

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from random import Random
 from typing import Final, Protocol
 
+from counterpoise.broker.background import BackgroundTasks
 from counterpoise.broker.bundles.election import LeaderElection
 from counterpoise.broker.bundles.lookup import HAND_OVER_S, LookupService
 from counterpoise.broker.bundles.moves import BundleMoves
@@ -21,6 +22,7 @@ from counterpoise.broker.bundles.split_points import SplitPointFinder
 from counterpoise.broker.config import BrokerConfig, check_supported
 from counterpoise.broker.connection import Services
 from counterpoise.broker.connection.listener import Listener
+from counterpoise.broker.errors import BrokerError
 from counterpoise.broker.load import (
     LoadReporter,
     ProcessUsage,
@@ -107,6 +109,7 @@ class Broker:
         self._web = web(self) if web is not None else None
         self._on_leadership = on_leadership or (lambda _: None)
         self._process = process or SharedProcess()
+        self.background: Final = BackgroundTasks()
         self._running = False
         self._leave_session: Callable[[], None] = lambda: None
 
@@ -198,6 +201,7 @@ class Broker:
         self.election.kill()
         self.topics.abandon()
         self.listener.kill()
+        self.background.cancel()
         await self._close()
 
     async def _close(self) -> None:
@@ -208,6 +212,7 @@ class Broker:
         await self.listener.stop()
         if self._web is not None:
             await self._web.stop()
+        await self.background.stop()
         self.registry.close()
         self.bundles.close()
         await self._ledgers.close()
@@ -242,6 +247,7 @@ class Broker:
             owner=self.id,
             cluster=config.cluster_name,
             options=config.topics,
+            background=self.background,
         )
         services = Services(
             topics=self.topics,
@@ -250,7 +256,7 @@ class Broker:
             schemas=self.schemas,
             on_topics_changed=TopicChanges(store).subscribe,
         )
-        self.listener = Listener(services, config.connection)
+        self.listener = Listener(services, config.connection, self.background)
         self._assemble_reporting()
 
     def _namespace_service(self) -> NamespaceService:
@@ -292,6 +298,7 @@ class Broker:
             ),
             publish=self.registry.register,
             config=config,
+            background=self.background,
         )
         self.load_keeper = LoadKeeper(
             self.metadata,
@@ -299,6 +306,7 @@ class Broker:
             is_leader=lambda: self.election.is_leader,
             write_every_minutes=config.averages_interval_minutes,
             bundles_a_broker=config.bundles_in_report,
+            background=self.background,
         )
 
     async def _drain(self, bundle: BundleName, destination: str | None) -> None:
@@ -319,8 +327,12 @@ class Broker:
         return Traffic(self.listener.bytes_in, self.listener.bytes_out)
 
     def _counts(self) -> Iterable[TopicCount]:
-        bundle_of = self.namespaces.bundle_of
-        return [count_of(each, bundle_of(each.name)) for each in self.topics.loaded.values()]
+        counts: list[TopicCount] = []
+        for topic in self.topics.loaded.values():
+            # A topic on its way out may have lost its bundle already: nobody's load any more.
+            with contextlib.suppress(BrokerError):
+                counts.append(count_of(topic, self.namespaces.bundle_of(topic.name)))
+        return counts
 
     def _topic_loads(self) -> Iterable[tuple[str, TopicLoad]]:
         return self.reporter.topic_loads()

@@ -10,6 +10,7 @@ from typing import Self
 
 import uvloop
 
+from counterpoise.broker.background import BackgroundTasks
 from counterpoise.broker.bundles.lookup_answer import Connect
 from counterpoise.broker.connection import ConnectionConfig, Services
 from counterpoise.broker.connection.listener import Listener
@@ -92,9 +93,13 @@ class OneBroker:
     """Runs on a thread of its own, so that synchronous clients can use it: ``with OneBroker()``."""
 
     def __init__(
-        self, store: LedgerStore | None = None, config: ConnectionConfig | None = None
+        self,
+        store: LedgerStore | None = None,
+        config: ConnectionConfig | None = None,
+        world: Everything | None = None,
     ) -> None:
-        self.everything = Everything()
+        self.everything = world or Everything()
+        self.background = BackgroundTasks()
         self._store = store or MemoryLedgerStore()
         self._config = config or ConnectionConfig()
         self._ready: Future[str] = Future()
@@ -114,13 +119,14 @@ class OneBroker:
         world = self.everything
         self.topics = TopicRegistry(self._store, world, world, owner="localhost:0")
         services = Services(self.topics, world, world, world, world.on_topics_changed)
-        self.listener = Listener(services, self._config)
+        self.listener = Listener(services, self._config, self.background)
         sock = socket.create_server(("127.0.0.1", 0))
         world.url = f"pulsar://127.0.0.1:{await self.listener.start(sock)}"
         self._ready.set_result(world.url)
         await self._stop.wait()
         await self.topics.close()
         await self.listener.stop()
+        await self.background.stop()
 
     def run(self, coroutine):  # type: ignore[no-untyped-def]
         """Run a coroutine on the broker's loop and wait for it."""

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, cast
 
+from counterpoise.broker.background import BackgroundTasks
 from counterpoise.broker.connection.consuming import Consuming
 from counterpoise.broker.connection.finding import Finding
 from counterpoise.broker.connection.keep_alive import KeepAlive
@@ -37,11 +38,13 @@ class Connection(asyncio.Protocol):
         config: ConnectionConfig,
         connections: set[Connection],
         traffic: Traffic,
+        background: BackgroundTasks,
     ) -> None:
         self._services = services
         self._config = config
         self._connections = connections
         self._traffic = traffic
+        self._background = background
         self._protocol = ServerProtocol(config.max_message_size)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -52,7 +55,7 @@ class Connection(asyncio.Protocol):
         self._outbox = Outbox(loop, transport, self._traffic, self._resume_consumers)
         self.pause = ReadingPause(transport, loop.time, self._heard)
         self._link = Link(
-            loop,
+            self._background,
             self._protocol,
             self._outbox,
             self.pause,

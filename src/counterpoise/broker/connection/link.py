@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine
 
+from counterpoise.broker.background import BackgroundTasks
 from counterpoise.broker.connection.outbox import Outbox
 from counterpoise.broker.connection.pause import ReadingPause
 from counterpoise.broker.errors import BrokerError
@@ -20,13 +21,17 @@ Refuse = Callable[[ServerError, str], bytes]
 
 
 class Link:
-    """The protocol's state, the way out, why nothing is read, and the requests under way."""
+    """The protocol's state, the way out, why nothing is read, and the requests under way.
+
+    A request whose client goes away is finished all the same, and its answer thrown away: it may
+    be in the middle of something that others wait for, as a lookup is that takes a bundle.
+    """
 
     __slots__ = (
-        "_loop",
-        "_tasks",
+        "_background",
         "address",
         "client_version",
+        "closed",
         "outbox",
         "pause",
         "protocol",
@@ -35,7 +40,7 @@ class Link:
 
     def __init__(
         self,
-        loop: asyncio.AbstractEventLoop,
+        background: BackgroundTasks,
         protocol: ServerProtocol,
         outbox: Outbox,
         pause: ReadingPause,
@@ -47,16 +52,24 @@ class Link:
         self.address = address
         self.client_version = ""
         self.protocol_version = 0
-        self._loop = loop
-        self._tasks: set[asyncio.Task[None]] = set()
+        #: Whether the client is gone.
+        self.closed = False
+        self._background = background
 
     def answer(self, work: Coroutine[None, None, bytes | None], refuse: Refuse) -> None:
         """Do a request's work beside the others'; write what it returns, or its refusal."""
-        task = self._loop.create_task(self._answer(work, refuse))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._background.start("a client's request", self._answer(work, refuse))
+
+    def keep(
+        self, name: str, work: Callable[[], Coroutine[None, None, None]]
+    ) -> asyncio.Task[None]:
+        """Do something beside the requests until it is cancelled."""
+        return self._background.keep(f"{name} of {self.address}", work)
 
     async def _answer(self, work: Coroutine[None, None, bytes | None], refuse: Refuse) -> None:
+        if self.closed:
+            work.close()
+            return
         try:
             frame = await work
         except BrokerError as error:
@@ -66,13 +79,12 @@ class Link:
         except Exception:
             log.exception("A request of %s failed in a way it must not", self.address)
             frame = refuse(ServerError.UnknownError, "The broker failed; its log says how")
-        if frame is not None:
+        if frame is not None and not self.closed:
             self.outbox.write(frame)
 
     def close(self) -> None:
-        """Give up what is still being worked on."""
-        for task in self._tasks:
-            task.cancel()
+        """The client is gone: begin nothing more, and say nothing more."""
+        self.closed = True
 
 
 def topic_name(text: str) -> TopicName:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import socket
 
+from counterpoise.broker.background import BackgroundTasks
 from counterpoise.broker.connection import Connection, ConnectionConfig, Services
 from counterpoise.broker.connection.ports import Traffic
 
@@ -16,9 +17,16 @@ FAREWELL_S = 1.0
 class Listener:
     """Serves clients on one socket, from `start` to `stop`."""
 
-    def __init__(self, services: Services, config: ConnectionConfig) -> None:
+    def __init__(
+        self,
+        services: Services,
+        config: ConnectionConfig,
+        background: BackgroundTasks | None = None,
+    ) -> None:
+        """``background``: where requests are worked on; whoever gives it ends it."""
         self._services = services
         self._config = config
+        self._background = background or BackgroundTasks()
         self._connections: set[Connection] = set()
         self._traffic = Traffic()
         self._server: asyncio.Server | None = None
@@ -46,7 +54,9 @@ class Listener:
         return port
 
     def _connection(self) -> Connection:
-        return Connection(self._services, self._config, self._connections, self._traffic)
+        return Connection(
+            self._services, self._config, self._connections, self._traffic, self._background
+        )
 
     async def stop(self) -> None:
         """Stop listening; let every client read what was already said, then disconnect.

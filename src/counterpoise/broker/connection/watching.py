@@ -29,6 +29,7 @@ class Watch:
         self._known: set[str] = set()
         self._changed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._stopped = False
         self._unsubscribe: Callable[[], None] = services.on_topics_changed(
             self._namespace, self._changed.set
         )
@@ -36,7 +37,8 @@ class Watch:
     async def start(self) -> set[str]:
         """Return the topics of this moment; from now on differences are sent."""
         self._known = await self._list()
-        self._task = asyncio.get_running_loop().create_task(self._follow())
+        if not self._stopped:
+            self._task = self._link.keep("a watch of topics", self._follow)
         return self._known
 
     async def _list(self) -> set[str]:
@@ -64,6 +66,7 @@ class Watch:
 
     def stop(self) -> None:
         """Hear and say nothing more."""
+        self._stopped = True
         self._unsubscribe()
         if self._task is not None:
             self._task.cancel()

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from counterpoise.broker import paths
+from counterpoise.broker.background import BackgroundTasks
 from counterpoise.broker.load.cluster_load import ClusterLoad
 from counterpoise.load.average import BundleData
 from counterpoise.metadata import MetadataError, MetadataStore, Notification
@@ -36,6 +37,7 @@ class LoadKeeper:
         is_leader: Callable[[], bool],
         write_every_minutes: float,
         bundles_a_broker: int,
+        background: BackgroundTasks,
     ) -> None:
         """``bundles_a_broker``: how many bundles are written for each broker; 0 means all."""
         self._store = store
@@ -43,6 +45,7 @@ class LoadKeeper:
         self._is_leader = is_leader
         self._write_every_s = write_every_minutes * MINUTE_S
         self._bundles_a_broker = bundles_a_broker
+        self._background = background
         self._news = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._unsubscribe: Callable[[], None] | None = None
@@ -52,8 +55,8 @@ class LoadKeeper:
         self._unsubscribe = self._store.subscribe(self._on_change)
         self._news.set()
         self._tasks = [
-            asyncio.create_task(self._follow(), name="load data"),
-            asyncio.create_task(self._write_regularly(), name="load data writer"),
+            self._background.keep("the picture of the cluster's load", self._follow),
+            self._background.keep("the writer of load averages", self._write_regularly),
         ]
 
     def stop(self) -> list[asyncio.Task[None]]:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Final
 
+from counterpoise.broker.background import BackgroundTasks
 from counterpoise.broker.load.change import needs_update
 from counterpoise.broker.load.config import LoadReportConfig
 from counterpoise.broker.load.counters import BundleRates, TopicCount
@@ -35,6 +36,7 @@ class LoadReporter:
         host: HostUsage,
         publish: Callable[[LocalBrokerData], Awaitable[None]],
         config: LoadReportConfig,
+        background: BackgroundTasks,
     ) -> None:
         """``counts``: of every loaded topic; ``bundles``: that the broker owns."""
         self._counts = counts
@@ -42,6 +44,7 @@ class LoadReporter:
         self._host = host
         self._publish = publish
         self._config = config
+        self._background = background
         self._rates = BundleRates()
         self._written: LocalBrokerData | None = None
         self._wanted = asyncio.Event()
@@ -52,7 +55,7 @@ class LoadReporter:
         """Write a first report, which is what makes the broker known; then go on regularly."""
         self.measure()
         await self.publish()
-        self._task = asyncio.create_task(self._run(), name="load report")
+        self._task = self._background.keep("the load report", self._run)
 
     async def stop(self) -> None:
         """End; nothing is written any more."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+from counterpoise.broker.background import BackgroundTasks
 from counterpoise.storage.port import Chunk, Log, StorageError
 
 _log = logging.getLogger(__name__)
@@ -20,11 +22,12 @@ _RETRY_SECONDS = 5.0
 class Feed:
     """One dispatcher's window on a log: what it read last, and the read that is under way."""
 
-    __slots__ = ("_chunk", "_log", "_reading", "_wake")
+    __slots__ = ("_background", "_chunk", "_log", "_reading", "_wake")
 
     def __init__(self, log: Log[Any], wake: Callable[[], None]) -> None:
         """``wake`` is called when a chunk that `at` could not give is there."""
         self._log = log
+        self._background = BackgroundTasks()
         self._wake = wake
         self._chunk: Chunk | None = None
         self._reading: asyncio.Task[None] | None = None
@@ -39,7 +42,9 @@ class Feed:
         if chunk is not None and chunk.first <= index < chunk.first + len(chunk.entries):
             return chunk
         if self._reading is None:
-            self._reading = asyncio.get_running_loop().create_task(self._read(index))
+            self._reading = self._background.keep(
+                f"reading {self._log.name}", partial(self._read, index)
+            )
         return None
 
     async def _read(self, index: int) -> None:

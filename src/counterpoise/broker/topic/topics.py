@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from counterpoise.broker.background import BackgroundTasks
 from counterpoise.broker.errors import BrokerError
 from counterpoise.broker.topic.nonpersistent import NonPersistentTopic
 from counterpoise.broker.topic.options import TopicOptions
@@ -40,6 +41,7 @@ class TopicRegistry:
         owner: str,
         cluster: str = "standalone",
         options: TopicOptions = _DEFAULTS,
+        background: BackgroundTasks | None = None,
     ) -> None:
         """``owner`` names this broker in messages about fencing."""
         self._store = store
@@ -47,6 +49,7 @@ class TopicRegistry:
         self._catalog = catalog
         self._owner = owner
         self._options = options
+        self._background = background or BackgroundTasks()
         self._topics: dict[TopicName, Topic] = {}
         self._loading: dict[TopicName, asyncio.Task[Topic]] = {}
         self._closing: set[asyncio.Task[None]] = set()
@@ -72,7 +75,9 @@ class TopicRegistry:
         await self._ownership.settle(name)
         loading = self._loading.get(name)
         if loading is None:
-            loading = asyncio.get_running_loop().create_task(self._load(name, create=create))
+            loading = self._background.start(
+                f"loading {name}", self._load(name, create=create), expected=(BrokerError,)
+            )
             self._loading[name] = loading
             loading.add_done_callback(lambda _: self._loading.pop(name, None))
         # One impatient client must not cancel the load for the others.
@@ -130,7 +135,7 @@ class TopicRegistry:
         """A topic's log was fenced or broke: let its clients look for its owner."""
         self._forget(topic)
         topic.disconnect(None)
-        closing = asyncio.get_running_loop().create_task(topic.leave(None))
+        closing = self._background.start(f"closing {topic.name}", topic.leave(None))
         self._closing.add(closing)
         closing.add_done_callback(self._closing.discard)
 

@@ -1,0 +1,96 @@
+"""Clients that leave while they are being served: what they asked for is finished, or not begun."""
+
+import asyncio
+import threading
+
+import pytest
+
+from counterpoise.broker.bundles.lookup_answer import Connect
+from counterpoise.names.topic import TopicName
+from tests.broker.connection.one_broker import Everything, OneBroker
+from tests.broker.connection.raw_client import RawClient
+from tests.wire.frames import Type
+
+
+class SlowOwner(Everything):
+    """Takes a bundle in two steps; whoever is stopped between them leaves it half taken."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.half_way = threading.Event()
+        self.go_on = asyncio.Event()
+        self.taken: list[str] = []
+        self.abandoned: list[str] = []
+
+    async def lookup(self, topic: TopicName, *, authoritative: bool = False) -> Connect:
+        self.half_way.set()
+        try:
+            await self.go_on.wait()
+        except asyncio.CancelledError:
+            self.abandoned.append(topic.local_name)
+            raise
+        self.taken.append(topic.local_name)
+        return await super().lookup(topic, authoritative=authoritative)
+
+
+async def gone(broker: OneBroker) -> None:
+    async with asyncio.timeout(15):
+        while broker.listener.connections:  # noqa: ASYNC110 - in the socket's own time
+            await asyncio.sleep(0.002)
+
+
+def test_a_lookup_is_finished_although_its_client_has_gone(topic: str) -> None:
+    world = SlowOwner()
+    name = TopicName.parse(topic).local_name
+    with OneBroker(world=world) as broker:
+        with RawClient(broker.service_url) as client:
+            client.connect()
+            client.command(Type.LOOKUP, "lookup_topic", topic=topic, request_id=4)
+            assert world.half_way.wait(15)
+        broker.run(gone(broker))
+
+        async def finish() -> None:
+            world.go_on.set()
+            async with asyncio.timeout(15):
+                while not (world.taken or world.abandoned):  # noqa: ASYNC110 - whichever comes
+                    await asyncio.sleep(0.002)
+
+        broker.run(finish())
+    assert (world.taken, world.abandoned) == ([name], [])
+
+
+def test_a_watch_whose_client_went_while_it_began_watches_nothing(
+    topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = Everything()
+    half_way, go_on = threading.Event(), asyncio.Event()
+    list_topics = world.topics_of
+
+    async def slowly(*args: object) -> list[TopicName]:
+        half_way.set()
+        await go_on.wait()
+        return await list_topics(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(world, "topics_of", slowly)
+    with OneBroker(world=world) as broker:
+        with RawClient(broker.service_url) as client:
+            client.connect()
+            client.command(
+                Type.WATCH_TOPIC_LIST,
+                "watch_topic_list",
+                namespace="public/default",
+                topics_pattern=".*",
+                watcher_id=1,
+                request_id=4,
+            )
+            assert half_way.wait(15)
+        broker.run(gone(broker))
+
+        async def finish() -> list[str]:
+            go_on.set()
+            async with asyncio.timeout(15):
+                while "a client's request" in broker.background.running:  # noqa: ASYNC110
+                    await asyncio.sleep(0.002)
+            return broker.background.running
+
+        assert broker.run(finish()) == []

@@ -75,3 +75,14 @@ def test_settings_reach_the_strategy_and_options_win_over_minutes() -> None:
     assert strategy.placement_options.weights.cpu == 0
     assert strategy.balance.decide_every_ms == 1500
     assert strategy.balance.leave_alone_ms == 180_000
+
+
+def test_one_look_at_a_cluster_that_does_not_answer_ends_with_a_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["balance", "--admin-url", "http://127.0.0.1:1", "--history", str(tmp_path), "--once"]
+    assert main(words) == 2
+    said = capsys.readouterr()
+    assert said.err.count("\n") == 1, said.err
+    assert "the cluster does not answer: http://127.0.0.1:1" in said.err
+    assert "Spark" not in said.out, "nobody waits for Spark to hear that"

@@ -1,13 +1,13 @@
 """Stories of load reports: what polls of a small cluster would have seen."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
+from counterpoise.load.measured import measured_of
+from counterpoise.load.poll_rows import Fetched, Gap, poll_rows
 from counterpoise.load.report import LocalBrokerData, NamespaceBundleStats, SystemResourceUsage
-from counterpoise.load.report_rows import gap_row, report_digest, report_rows
-from counterpoise.load.rows import COLUMNS, POLL, ReportRows
+from counterpoise.load.rows import COLUMNS, ReportRows
 from counterpoise.load.usage import ResourceUsage
 
 Loads = Mapping[str, float]
@@ -44,17 +44,14 @@ def poll(
 ) -> ReportRows:
     """One poll's rows; a broker with None is a gap, one of `repeated` has nothing new to say."""
     poll_id = START + number * every_ms
-    rows: list[dict[str, Any]] = [{"kind": POLL, "fetched_at_ms": poll_id}]
+    fetched = []
     for name, loads in brokers.items():
         if loads is None:
-            rows.append(gap_row(name, poll_id + 1, "no answer"))
+            fetched.append(Fetched(name, poll_id + 1, Gap("no answer")))
             continue
-        said = report(loads, poll_id - 7)
-        fresh = name not in repeated
-        rows += report_rows(name, poll_id + 1, said, digest=report_digest(said), fresh=fresh)
-    for seq, row in enumerate(rows):
-        row |= {"poll_id": poll_id, "seq": seq}
-    return ReportRows.of(rows)
+        said = measured_of(report(loads, poll_id - 7))
+        fetched.append(Fetched(name, poll_id + 1, said, name not in repeated, said.reported_ms))
+    return poll_rows(poll_id, "", fetched)
 
 
 def joined(polls: Sequence[ReportRows]) -> ReportRows:

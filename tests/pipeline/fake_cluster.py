@@ -4,6 +4,7 @@ Each broker is a real HTTP server on a port of its own. A bundle carries a given
 that owns it reports it, from the next report on.
 """
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -27,12 +28,21 @@ class FakeBroker:
     silent: bool = False
     says: Any = None
     """Answered in place of the load report, when set."""
+    answers: dict[str, tuple[int, bytes]] = field(default_factory=dict)
+    """Status and body by path, in place of whatever would be answered there."""
+    hangs: asyncio.Event | None = None
+    """When set, the load report is answered no sooner than this is."""
+    heap: float = 0.0
+    """Heap in use, which a broker measures anew whenever it is asked."""
+    asked: list[str] = field(default_factory=list)
 
     def report(self) -> LocalBrokerData:
         stats = {b: self.cluster.loads[b] for b, o in self.cluster.owners.items() if o == self.name}
         kbit = sum(s.msg_throughput_in for s in stats.values()) * 8 / 1000
         usage = SystemResourceUsage(
-            cpu=ResourceUsage(5.0, 100.0), bandwidth_in=ResourceUsage(kbit, self.cluster.nic_kbit)
+            cpu=ResourceUsage(5.0, 100.0),
+            memory=ResourceUsage(self.heap, 100.0),
+            bandwidth_in=ResourceUsage(kbit, self.cluster.nic_kbit),
         )
         return LocalBrokerData(
             web_service_url=f"http://{self.name}", pulsar_service_url="pulsar://127.0.0.1:1"
@@ -66,9 +76,9 @@ class FakeCluster:
         return f"http://{self.brokers[0].name}"
 
     async def add_broker(self) -> FakeBroker:
-        app = web.Application()
+        app = web.Application(middlewares=[_instead])
         runner = web.AppRunner(app)
-        broker = FakeBroker(self, runner)
+        broker = app[_BROKER] = FakeBroker(self, runner)
         app.add_routes(
             [
                 web.get("/admin/v2/brokers", self._brokers),
@@ -131,6 +141,8 @@ class FakeCluster:
     async def _load_report(self, broker: FakeBroker, request: web.Request) -> web.Response:
         if broker.silent:
             return web.Response(status=503, text="not now")
+        if broker.hangs:
+            await broker.hangs.wait()
         return web.json_response(broker.says or broker.report().to_json())
 
     async def _owned(self, broker: FakeBroker, request: web.Request) -> web.Response:
@@ -156,6 +168,20 @@ class FakeCluster:
             destination = next(n for n in self.names if n not in (destination, broker.name))
         self.owners[bundle] = destination
         return web.Response(status=204)
+
+
+_BROKER = web.AppKey("broker", FakeBroker)
+
+
+@web.middleware
+async def _instead(request: web.Request, handler: Any) -> web.StreamResponse:
+    broker = request.app[_BROKER]
+    broker.asked.append(request.path)
+    if request.path in broker.answers:
+        status, body = broker.answers[request.path]
+        return web.Response(status=status, body=body)
+    answer: web.StreamResponse = await handler(request)
+    return answer
 
 
 def _bound(handler: Any, broker: FakeBroker) -> Any:

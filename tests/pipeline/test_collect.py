@@ -3,7 +3,7 @@
 import aiohttp
 
 from counterpoise.load.rows import ReportRows
-from counterpoise.pipeline.collect import Collector
+from counterpoise.pipeline.collect.collector import Collector
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name
 
 NOW = 1_700_000_000_000

@@ -13,7 +13,7 @@ from counterpoise.decide.balancing.moves import Round
 from counterpoise.decide.balancing.round import Strategy
 from counterpoise.load.fold import Batch, FoldState, fold
 from counterpoise.pipeline.balancer import Balancer
-from counterpoise.pipeline.collect import Collector
+from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
 from counterpoise.pipeline.history import History, ShortHistory
 

@@ -13,9 +13,10 @@ import aiohttp
 
 from counterpoise.decide.balancing.round import Strategy, newest_poll
 from counterpoise.load.fold import merged
-from counterpoise.load.rows import BROKER, GAP, POLL, ReportRows
+from counterpoise.load.rows import ReportRows
 from counterpoise.pipeline.balancer import Balancer
-from counterpoise.pipeline.collect import Collector
+from counterpoise.pipeline.collect.collector import Collector
+from counterpoise.pipeline.collect.told import Seen, trouble
 from counterpoise.pipeline.compaction import KEYED_BY_POLL, compact
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
 from counterpoise.pipeline.inline import HTTP_TIMEOUT_S, wall_clock_ms
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
 
 class HistoryInUseError(RuntimeError):
     """Another balancer writes this history."""
+
+
+class NothingSeenError(RuntimeError):
+    """The only look at the cluster showed no broker's load; the message says why."""
 
 
 class StreamFailedError(RuntimeError):
@@ -80,14 +85,15 @@ class SparkBalancer:
         self._strategy = strategy
         self._tell = tell
         self._reports = settings.history / "reports"
-        self._gaps: dict[str, str] = {}
-        self._answered: frozenset[str] = frozenset()
+        self._seen = Seen(tell)
         self._taken_in = 0
+        self._folded = False
 
     async def run(self, stop: asyncio.Event) -> None:
         """Balance until `stop` is set.
 
-        Raises `HistoryInUseError` when another balancer has the history, and `StreamFailedError`.
+        Raises `HistoryInUseError` when another balancer has the history, `StreamFailedError`, and,
+        when one look is all there is, `NothingSeenError`.
         """
         self._loop = asyncio.get_running_loop()
         self._reports.mkdir(parents=True, exist_ok=True)
@@ -100,6 +106,8 @@ class SparkBalancer:
             balancer = Balancer(self._strategy, history, executor, self._tell)
             last = max(landed_polls(self._reports), default=0)
             collector = Collector(session, self._settings.addresses, wall_clock_ms, after_poll=last)
+            if self._settings.once:
+                await self._first(collector)
             # Spark takes seconds to start; the first polls land meanwhile.
             starting = asyncio.create_task(asyncio.to_thread(self._start, balancer))
             try:
@@ -115,8 +123,9 @@ class SparkBalancer:
         spark = self._spark or start_session(settings.master, partitions=settings.shards)
 
         def each(number: int, shards: list[Path]) -> None:
-            if number == 0 or not self._taken_in:
+            if not self._folded:
                 self._tell(f"micro-batch {number} is folded")
+            self._folded = True
             # Every shard knows the brokers; the bundles are put together only for a round.
             newest = read_state(shards[0])
             if balancer.is_due(newest):
@@ -142,6 +151,17 @@ class SparkBalancer:
         if not self._spark:
             stop_session(spark)
 
+    async def _poll(self, collector: Collector) -> ReportRows:
+        rows = await collector.poll()
+        await asyncio.to_thread(land, self._reports, rows)
+        self._seen.take(rows)
+        return rows
+
+    async def _first(self, collector: Collector) -> None:
+        """The only poll of a run that makes one; it is landed, whatever it saw."""
+        if reason := trouble(await self._poll(collector)):
+            raise NothingSeenError(reason)
+
     async def _collect(
         self,
         collector: Collector,
@@ -149,35 +169,16 @@ class SparkBalancer:
         stop: asyncio.Event,
     ) -> None:
         """Poll and land until told to stop, or until the stream ends by itself."""
+        if self._settings.once:
+            _, query = await starting
+            await asyncio.to_thread(query.processAllAvailable)
+            return
         while not stop.is_set():
-            rows = await collector.poll()
-            await asyncio.to_thread(land, self._reports, rows)
-            self._tell_seen(rows)
-            if self._settings.once:
-                _, query = await starting
-                await asyncio.to_thread(query.processAllAvailable)
-                return
+            await self._poll(collector)
             if starting.done():
                 _raise_if_ended(starting.result()[1])
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(stop.wait(), self._settings.poll_every_s)
-
-    def _tell_seen(self, rows: ReportRows) -> None:
-        """Say who is there, when something stops answering and when it answers again, once each."""
-        brokers = frozenset(rows["broker"][rows["kind"] == BROKER])
-        if brokers - self._answered:
-            self._tell(f"load reports of {len(brokers)} brokers: {', '.join(sorted(brokers))}")
-        self._answered |= brokers
-        silent = (rows["kind"] == GAP) | ((rows["kind"] == POLL) & (rows["note"] != ""))
-        gaps = {
-            str(broker) or "the cluster": str(note)
-            for broker, note in zip(rows["broker"][silent], rows["note"][silent], strict=True)
-        }
-        for name in gaps.keys() - self._gaps.keys():
-            self._tell(f"no load report from {name}: {gaps[name]}")
-        for name in self._gaps.keys() - gaps.keys():
-            self._tell(f"{name} answers again, or has left")
-        self._gaps = gaps
 
     def _compact(self, up_to_poll: int) -> None:
         """Archive what the stream has committed; the last rounds stay at hand for a replay."""

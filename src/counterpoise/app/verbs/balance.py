@@ -118,6 +118,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         from counterpoise.pipeline.runner import (
             HistoryInUseError,
+            NothingSeenError,
             SparkBalancer,
             StreamFailedError,
         )
@@ -132,7 +133,7 @@ def run(args: argparse.Namespace) -> int:
     tell(f"history in {settings.history}")
     try:
         asyncio.run(_until_told(SparkBalancer(settings, strategy, tell)))
-    except HistoryInUseError as error:
+    except (HistoryInUseError, NothingSeenError) as error:
         raise UserError(str(error)) from None
     except StreamFailedError as error:
         sys.stderr.write(f"counterpoise: {error}\n")

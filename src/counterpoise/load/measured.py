@@ -1,0 +1,107 @@
+"""What one broker said, as columns, whichever load manager it runs; and a load report as such."""
+
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from counterpoise.load.report import LocalBrokerData
+from counterpoise.load.rows import RATES, RESOURCES, TEXT, Column, Table
+
+Row = dict[str, Any]
+
+OF_BUNDLE = ("bundle", "digest", *RATES, "topics", "producers", "consumers", "cache_size")
+COUNTS = ("topics", "producers", "consumers", "cache_size")
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A broker's report: its own figures by `rows.COLUMNS`, and its bundles' as columns.
+
+    `reported_ms` is the report's own time, 0 where it has none. `figures` is a checksum of what was
+    measured of the bundles: no host usage, which a broker measures anew whenever it is asked.
+    """
+
+    broker: Row
+    bundles: Table
+    reported_ms: int
+    figures: int
+
+    @staticmethod
+    def of(broker: Row, bundles: Table, reported_ms: int) -> "Measured":
+        """The report of these rows."""
+        return Measured(broker, bundles, reported_ms, checksum(bundles))
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing flows: two measurements of nothing look the same."""
+        return not any(self.bundles[name].any() for name in RATES)
+
+
+def bundle_columns(
+    names: Sequence[str],
+    rates: Mapping[str, Iterable[float]],
+    counts: Mapping[str, Iterable[int]],
+) -> Table:
+    """Columns of `OF_BUNDLE` from a report's values."""
+    return {
+        "bundle": np.array(names, TEXT),
+        "digest": np.array([zlib.crc32(name.encode()) for name in names], np.int64),
+        **{name: np.array(rates[name], np.float64) for name in RATES},
+        **{name: np.array(counts[name], np.int64) for name in COUNTS},
+    }
+
+
+def checksum(bundles: Table) -> int:
+    """CRC-32 of the bundles' figures, in whatever order they were told."""
+    order: Column = np.argsort(bundles["digest"], kind="stable")
+    total = 0
+    for name in OF_BUNDLE[1:]:
+        total = zlib.crc32(bundles[name][order].tobytes(), total)
+    return total
+
+
+def measured_of(report: LocalBrokerData) -> Measured:
+    """A load report as columns."""
+    return Measured.of(broker_row(report), _bundles_of(report), report.last_update)
+
+
+def _bundles_of(report: LocalBrokerData) -> Table:
+    rows = report.last_stats.values()
+    rates = {name: [getattr(row, name) for row in rows] for name in RATES}
+    counts = {
+        "topics": [row.topics for row in rows],
+        "producers": [row.producer_count for row in rows],
+        "consumers": [row.consumer_count for row in rows],
+        "cache_size": [row.cache_size for row in rows],
+    }
+    return bundle_columns(list(report.last_stats), rates, counts)
+
+
+def broker_row(report: LocalBrokerData) -> Row:
+    """What a report says of the broker itself, by `rows.COLUMNS`."""
+    usage = {
+        f"{name}_{part}": float(getattr(getattr(report, name), part))
+        for name in RESOURCES
+        for part in ("usage", "limit")
+    }
+    return {
+        **usage,
+        "msg_rate_in": report.msg_rate_in,
+        "msg_rate_out": report.msg_rate_out,
+        "msg_throughput_in": report.msg_throughput_in,
+        "msg_throughput_out": report.msg_throughput_out,
+        "topics": report.num_topics,
+        "bundles": report.num_bundles,
+        "producers": report.num_producers,
+        "consumers": report.num_consumers,
+        "web_service_url": report.web_service_url or "",
+        "pulsar_service_url": report.pulsar_service_url or "",
+        "broker_version": report.broker_version_string or "",
+        "load_manager": report.load_manager_class_name or "",
+        "persistent_topics": report.persistent_topics_enabled,
+        "non_persistent_topics": report.non_persistent_topics_enabled,
+        "started_at_ms": report.start_timestamp,
+    }

@@ -1,0 +1,74 @@
+"""A poll's answers as the rows that are landed (`rows.COLUMNS`)."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from counterpoise.load.measured import OF_BUNDLE, Measured
+from counterpoise.load.rows import BROKER, BUNDLE, COLUMNS, GAP, POLL, TEXT, Column, ReportRows
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Why a broker's report could not be read."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """One broker's answer and when it came, milliseconds since 1970."""
+
+    broker: str
+    at_ms: int
+    answer: Measured | Gap
+    fresh: bool = False
+    """Whether the answer is a measurement that no poll before had."""
+    reported_ms: int = 0
+    """When the report was made: its own time, or that of the poll that first read it."""
+
+
+def poll_rows(poll_id: int, trouble: str, fetched: Sequence[Fetched]) -> ReportRows:
+    """The rows of one poll; `trouble` says why nothing could be read, and is empty otherwise."""
+    at_ms = fetched[-1].at_ms if fetched else poll_id
+    parts = [_row({"kind": POLL, "note": trouble, "fetched_at_ms": at_ms})]
+    for one in fetched:
+        parts += _rows_of(one)
+    columns = {
+        name: np.concatenate([part[name] for part in parts]).astype(dtype, copy=False)
+        for name, dtype in COLUMNS.items()
+    }
+    columns["poll_id"][:] = poll_id
+    columns["seq"] = np.arange(len(columns["seq"]))
+    return ReportRows(columns)
+
+
+def _rows_of(one: Fetched) -> Iterable[dict[str, Column]]:
+    common: dict[str, Any] = {"broker": one.broker, "fetched_at_ms": one.at_ms}
+    if isinstance(one.answer, Gap):
+        return [_row({**common, "kind": GAP, "note": one.answer.reason})]
+    common |= {
+        "report_at_ms": one.reported_ms,
+        "age_ms": one.at_ms - one.reported_ms,
+        "fresh": one.fresh,
+    }
+    broker = _row({**common, **one.answer.broker, "kind": BROKER, "digest": one.answer.figures})
+    if not one.fresh:
+        return [broker]
+    bundles = one.answer.bundles
+    rows = _filled({**common, "kind": BUNDLE}, len(bundles["bundle"]))
+    return [broker, {**rows, **{name: bundles[name] for name in OF_BUNDLE}}]
+
+
+def _row(values: Mapping[str, Any]) -> dict[str, Column]:
+    return _filled(values, 1)
+
+
+def _filled(values: Mapping[str, Any], count: int) -> dict[str, Column]:
+    """Columns of so many equal rows; what they do not name is empty, zero or false."""
+    return {
+        name: np.full(count, values.get(name, "" if dtype == TEXT else 0), dtype)
+        for name, dtype in COLUMNS.items()
+    }

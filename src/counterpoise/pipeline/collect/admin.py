@@ -1,0 +1,124 @@
+"""Asking brokers: bounded in how many at once, patient with our own slowness, exact about refusals.
+
+A broker is given `timeout_s` from the moment its request is on the way. Neither the time a request
+waits for its turn nor the time our own event loop was busy counts: neither is the broker's doing.
+"""
+
+import asyncio
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import aiohttp
+
+T = TypeVar("T")
+
+
+class RefusedError(Exception):
+    """An answer that is not what was asked for; `status` is HTTP's, 0 where that was fine."""
+
+    def __init__(self, sentence: str, status: int = 0, body: str = "") -> None:
+        super().__init__(sentence)
+        self.status = status
+        self.body = body
+
+
+UNREADABLE = (aiohttp.ClientError, TimeoutError, OSError, RefusedError)
+"""What may come of asking a broker."""
+
+
+@dataclass(frozen=True, slots=True)
+class AdminOptions:
+    """How brokers are asked."""
+
+    at_once: int = 32
+    """Requests under way at the same time, at most."""
+    timeout_s: float = 10.0
+    """Seconds a broker may take for one answer."""
+
+
+class Admin:
+    """GETs of a cluster's admin API over one `aiohttp` session (which brings TLS and tokens)."""
+
+    def __init__(self, session: aiohttp.ClientSession, options: AdminOptions) -> None:
+        self._session = session
+        self._turns = asyncio.Semaphore(options.at_once)
+        self._timeout_s = options.timeout_s
+        self._lag = LoopLag()
+
+    async def get(self, url: str) -> bytes:
+        """The body of a 200; raises one of `UNREADABLE`, whose text says what came instead."""
+        async with self._turns:
+            return await self._lag.within(self._get(url), self._timeout_s)
+
+    async def _get(self, url: str) -> bytes:
+        # No limit of the session's own: its clocks count our own slowness.
+        async with self._session.get(url, timeout=aiohttp.ClientTimeout(total=None)) as response:
+            body = await response.read()
+            if response.status != 200:
+                text = body.decode(errors="replace").strip()
+                # A stack trace in a JSON string says all that matters in its first words.
+                said = text[:200].split("\\n\\tat", 1)[0]
+                raise RefusedError(f"HTTP {response.status} {said}".strip(), response.status, text)
+            return body
+
+
+class LoopLag:
+    """How late the running event loop is, added up: time during which nothing could be heard."""
+
+    EVERY_S = 0.1
+
+    def __init__(self) -> None:
+        self._waiting = 0
+        self._late_s = 0.0
+        self._due = 0.0
+        self._handle: asyncio.TimerHandle | None = None
+
+    async def within(self, work: Coroutine[Any, Any, T], seconds: float) -> T:
+        """The result of `work`, or `TimeoutError` when that takes longer without our own lag."""
+        clock = asyncio.get_running_loop().time
+        task = asyncio.ensure_future(work)
+        self._begin()
+        try:
+            began, late = clock(), self._late()
+            left = seconds
+            while left > 0:
+                done, _ = await asyncio.wait({task}, timeout=left)
+                if done:
+                    return task.result()
+                left = seconds - (clock() - began) + (self._late() - late)
+            raise TimeoutError(f"no answer within {seconds:g} s")
+        finally:
+            self._end()
+            if not task.done():
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+
+    def _late(self) -> float:
+        overdue = asyncio.get_running_loop().time() - self._due
+        return self._late_s + max(0.0, overdue)
+
+    def _begin(self) -> None:
+        self._waiting += 1
+        if self._handle is None:
+            self._next()
+
+    def _end(self) -> None:
+        self._waiting -= 1
+        if not self._waiting and self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+
+    def _next(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._due = loop.time() + self.EVERY_S
+        self._handle = loop.call_at(self._due, self._tick)
+
+    def _tick(self) -> None:
+        self._late_s += max(0.0, asyncio.get_running_loop().time() - self._due)
+        self._next()
+
+
+def said(error: BaseException) -> str:
+    """What an error says, or its name where it says nothing."""
+    return str(error) or type(error).__name__

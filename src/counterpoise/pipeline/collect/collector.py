@@ -1,0 +1,152 @@
+"""One poll of a cluster: every listed broker asked, each by the load manager it runs.
+
+One contract for every cluster: the list of brokers, and what each says of itself. What cannot be
+read is a row too.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+import aiohttp
+import orjson
+
+from counterpoise.load.fields import LoadDataError
+from counterpoise.load.freshness import Taken, take
+from counterpoise.load.measured import Measured
+from counterpoise.load.poll_rows import Fetched, Gap, poll_rows
+from counterpoise.load.rows import ReportRows
+from counterpoise.pipeline.collect import extensible, modular
+from counterpoise.pipeline.collect.admin import (
+    UNREADABLE,
+    Admin,
+    AdminOptions,
+    RefusedError,
+    said,
+)
+from counterpoise.pipeline.collect.identity import EXTENSIBLE, UNSUPPORTED, Identity, identify
+
+
+class ClusterUnreachableError(ConnectionError):
+    """None of the addresses of the cluster answered; the message says what each one said."""
+
+
+@dataclass(slots=True)
+class _Known:
+    """What is remembered of a broker between two polls."""
+
+    identity: Identity
+    taken: Taken | None = None
+    topics: Measured | None = None
+    """Under the extensible manager: the last report, while its bytes stay the same."""
+    body: bytes = b""
+    usage_ms: int = 0
+    """Under the extensible manager: when its host's usage was read, which costs a broker more."""
+
+
+class Collector:
+    """Polls a cluster; remembers only what it needs to tell a report it has already seen.
+
+    `addresses` are admin URLs, tried in turn; the web addresses of brokers seen at the last poll
+    are tried after them, so that losing the broker we were pointed at is a gap and not the end.
+    Answers are parsed in a thread, so that a large cluster does not keep us from hearing it.
+    """
+
+    def __init__(
+        self,
+        session: aiohttp.ClientSession,
+        addresses: Sequence[str],
+        clock_ms: Callable[[], int],
+        *,
+        after_poll: int = 0,
+        options: AdminOptions | None = None,
+    ) -> None:
+        self._admin = Admin(session, options or AdminOptions())
+        self._addresses = tuple(url.rstrip("/") for url in addresses)
+        self._scheme = self._addresses[0].partition("://")[0]
+        self._clock_ms = clock_ms
+        self._last_poll = after_poll
+        self._known: dict[str, _Known] = {}
+        # One: more would only contend for the interpreter, with the event loop among them.
+        self._parsers = ThreadPoolExecutor(1, "parse-reports")
+
+    async def poll(self) -> ReportRows:
+        """The rows of one poll. Never raises for a cluster that does not answer: that is a gap."""
+        self._last_poll = poll_id = max(self._clock_ms(), self._last_poll + 1)
+        try:
+            brokers = await self._brokers()
+        except ClusterUnreachableError as error:
+            return await self._rows(poll_id, str(error), [])
+        self._known = {name: known for name, known in self._known.items() if name in brokers}
+        fetched = await asyncio.gather(*(self._seen(broker) for broker in sorted(brokers)))
+        return await self._rows(poll_id, "", fetched)
+
+    async def _rows(self, poll_id: int, trouble: str, fetched: Sequence[Fetched]) -> ReportRows:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._parsers, poll_rows, poll_id, trouble, fetched)
+
+    def _address(self, broker: str) -> str:
+        return f"{self._scheme}://{broker}"
+
+    async def _brokers(self) -> frozenset[str]:
+        refusals = []
+        known = (self._address(broker) for broker in sorted(self._known))
+        for address in dict.fromkeys((*self._addresses, *known)):
+            try:
+                listed = orjson.loads(await self._admin.get(f"{address}/admin/v2/brokers"))
+            except (*UNREADABLE, orjson.JSONDecodeError) as error:
+                refusals.append(f"{address}: {said(error)}")
+                continue
+            if isinstance(listed, list):
+                return frozenset(str(broker) for broker in listed)
+            refusals.append(f"{address}: the list of brokers is not a list")
+        raise ClusterUnreachableError("; ".join(refusals))
+
+    async def _seen(self, broker: str) -> Fetched:
+        try:
+            measured = await self._measured(broker)
+        except (*UNREADABLE, LoadDataError) as error:
+            return Fetched(broker, self._clock_ms(), Gap(said(error)))
+        at_ms, known = self._clock_ms(), self._known[broker]
+        known.taken, fresh = take(known.taken, measured, at_ms, known.identity.stats_every_ms)
+        return Fetched(
+            broker, at_ms, measured, fresh, known.taken.reported_ms or known.taken.taken_ms
+        )
+
+    async def _measured(self, broker: str) -> Measured:
+        address = self._address(broker)
+        known = self._known.get(broker)
+        if known is None:
+            known = self._known[broker] = _Known(await identify(self._admin, address))
+        if known.identity.extensible:
+            return await self._by_topics(broker, address, known)
+        try:
+            body = await modular.fetch(self._admin, address)
+        except RefusedError as error:
+            if UNSUPPORTED in error.body:
+                # It was started again with the other manager, or its settings mislead.
+                known.identity = replace(known.identity, load_manager=EXTENSIBLE)
+                return await self._by_topics(broker, address, known)
+            raise
+        return await self._parsed(modular.parse, body, broker)
+
+    async def _by_topics(self, broker: str, address: str, known: _Known) -> Measured:
+        body = await extensible.fetch_topics(self._admin, address)
+        identity, now_ms = known.identity, self._clock_ms()
+        recent = now_ms - known.usage_ms < identity.stats_every_ms
+        if known.topics is not None and body == known.body and recent:
+            return known.topics
+        usage = await extensible.fetch_usage(self._admin, address)
+        row = {
+            **usage,
+            "load_manager": identity.load_manager,
+            "broker_version": identity.version,
+            "web_service_url": address,
+        }
+        measured = await self._parsed(extensible.parse, body, broker, row)
+        known.body, known.topics, known.usage_ms = body, measured, now_ms
+        return measured
+
+    async def _parsed(self, parse: Callable[..., Measured], *given: object) -> Measured:
+        return await asyncio.get_running_loop().run_in_executor(self._parsers, parse, *given)

@@ -1,0 +1,137 @@
+"""A broker under Pulsar's extensible load manager (PIP-192): no load report, but its figures.
+
+`ExtensibleLoadManagerWrapper.generateLoadReport` throws `UnsupportedOperationException` (4.0.7).
+The same facts are elsewhere, and not cut to the busiest bundles as the load-data topics are:
+`broker-stats/topics` has every loaded topic by bundle, and `broker-stats/metrics`, or `/metrics/`
+where that one is not to be had, the host's usage (`pulsar_lb_*`, per cent).
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import orjson
+
+from counterpoise.load.fields import LoadDataError, read_integer, read_number, read_object
+from counterpoise.load.measured import COUNTS, Measured, Row, bundle_columns
+from counterpoise.load.rows import RATES
+from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, RefusedError
+
+_TOPIC_RATES = {
+    "msg_rate_in": "msgRateIn",
+    "msg_rate_out": "msgRateOut",
+    "msg_throughput_in": "msgThroughputIn",
+    "msg_throughput_out": "msgThroughputOut",
+}
+_RESOURCES = {
+    "cpu": "cpu",
+    "memory": "memory",
+    "directMemory": "direct_memory",
+    "bandwidth_in": "bandwidth_in",
+    "bandwidth_out": "bandwidth_out",
+}
+_USAGE = re.compile(
+    rb"^pulsar_lb_(" + b"|".join(name.encode() for name in _RESOURCES) + rb")_usage"
+    rb"(?:\{[^}\n]*\})?\s+(\S+)",
+    re.MULTILINE,
+)
+
+
+async def fetch_topics(admin: Admin, address: str) -> bytes:
+    """Every loaded topic's figures."""
+    return await admin.get(f"{address}/admin/v2/broker-stats/topics")
+
+
+async def fetch_usage(admin: Admin, address: str) -> Row:
+    """The host's usage and limits, by `rows.COLUMNS`."""
+    try:
+        body = await admin.get(f"{address}/admin/v2/broker-stats/metrics")
+        return usage_of_json(body)
+    except UNREADABLE:
+        return usage_of_text(await admin.get(f"{address}/metrics/"))
+
+
+def usage_of_text(body: bytes) -> Row:
+    """The usage in the Prometheus text of `/metrics/`."""
+    return _usage({name.decode(): value.decode() for name, value in _USAGE.findall(body)})
+
+
+def usage_of_json(body: bytes) -> Row:
+    """The usage in the answer of `broker-stats/metrics`."""
+    try:
+        groups = orjson.loads(body)
+        found: dict[str, Any] = {}
+        for group in groups:
+            for name, value in group["metrics"].items():
+                if name.startswith("brk_lb_") and name.endswith("_usage"):
+                    found[name[7:-6]] = value
+    except (orjson.JSONDecodeError, TypeError, KeyError, AttributeError):
+        raise RefusedError("the metrics are not those of a broker") from None
+    return _usage(found)
+
+
+def _usage(found: Mapping[str, Any]) -> Row:
+    missing = [name for name in _RESOURCES if name not in found]
+    if missing:
+        raise RefusedError(f"the metrics have no pulsar_lb_{missing[0]}_usage")
+    row: Row = {}
+    for name, ours in _RESOURCES.items():
+        try:
+            row[f"{ours}_usage"] = float(found[name])
+        except (TypeError, ValueError):
+            raise LoadDataError(f"pulsar_lb_{name}_usage", "a number", found[name]) from None
+        row[f"{ours}_limit"] = 100.0
+    return row
+
+
+def parse(body: bytes, broker: str, known: Row) -> Measured:
+    """The report of a broker of which `known` says what the topics do not (usage, version, …)."""
+    what = f"broker-stats/topics of {broker}"
+    try:
+        document = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise RefusedError(f"{what} is not JSON: {error}") from None
+    names: list[str] = []
+    rates: dict[str, list[float]] = {name: [] for name in RATES}
+    counts: dict[str, list[int]] = {name: [] for name in COUNTS}
+    for name, topics in _bundles(document, what):
+        names.append(name)
+        for ours, theirs in _TOPIC_RATES.items():
+            values = (read_number(each.get(theirs, 0.0), f"{what}: {theirs}") for each in topics)
+            rates[ours].append(sum(values))
+        counts["topics"].append(len(topics))
+        producers = (each.get("producerCount", 0) for each in topics)
+        counts["producers"].append(
+            sum(read_integer(n, f"{what}: producerCount") for n in producers)
+        )
+        counts["consumers"].append(sum(_consumers(each, what) for each in topics))
+        counts["cache_size"].append(0)
+    totals: Row = {name: float(sum(each)) for name, each in rates.items()}
+    totals |= {name: sum(counts[name]) for name in ("topics", "producers", "consumers")}
+    row = {
+        "persistent_topics": True,
+        "non_persistent_topics": True,
+        **known,
+        **totals,
+        "bundles": len(names),
+    }
+    return Measured.of(row, bundle_columns(names, rates, counts), 0)
+
+
+def _bundles(document: object, what: str) -> Iterator[tuple[str, list[Mapping[str, Any]]]]:
+    for namespace, ranges in read_object(document, what).items():
+        for bundle, domains in read_object(ranges, f"{what}: {namespace}").items():
+            name = f"{namespace}/{bundle}"
+            found: list[Mapping[str, Any]] = []
+            for topics in read_object(domains, f"{what}: {name}").values():
+                for topic, figures in read_object(topics, f"{what}: {name}").items():
+                    found.append(read_object(figures, f"{what}: {topic}"))
+            yield name, found
+
+
+def _consumers(topic: Mapping[str, Any], what: str) -> int:
+    subscriptions = read_object(topic.get("subscriptions", {}), f"{what}: subscriptions")
+    return sum(
+        len(read_object(each, f"{what}: {name}").get("consumers") or ())
+        for name, each in subscriptions.items()
+    )

@@ -1,0 +1,65 @@
+"""Which load manager a broker runs, and what else only its settings tell."""
+
+from dataclasses import dataclass
+
+import orjson
+
+from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, RefusedError
+
+EXTENSIBLE = "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl"
+MODULAR = "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl"
+UNSUPPORTED = "UnsupportedOperationException"
+"""What the extensible manager says when it is asked for a load report."""
+STATS_EVERY_S = 60
+"""`statsUpdateFrequencyInSecs` where the broker does not tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What a broker is."""
+
+    load_manager: str
+    stats_every_ms: int = STATS_EVERY_S * 1000
+    """How often it measures rates; between two measurements it answers with the same ones."""
+    version: str = ""
+
+    @property
+    def extensible(self) -> bool:
+        """Whether it has no load report."""
+        return "ExtensibleLoadManager" in self.load_manager
+
+
+async def identify(admin: Admin, address: str) -> Identity:
+    """Ask a broker's runtime configuration; where that is refused, see how it takes our question.
+
+    Raises one of `UNREADABLE` when the broker cannot be asked at all.
+    """
+    try:
+        settings = orjson.loads(
+            await admin.get(f"{address}/admin/v2/brokers/configuration/runtime")
+        )
+        manager = str(settings["loadManagerClassName"])
+        every = int(float(settings.get("statsUpdateFrequencyInSecs", STATS_EVERY_S)) * 1000)
+    except (RefusedError, ValueError, KeyError, TypeError, AttributeError):
+        return await _by_trying(admin, address)
+    version = ""
+    if "ExtensibleLoadManager" in manager:
+        version = await _version(admin, address)
+    return Identity(manager, every, version)
+
+
+async def _by_trying(admin: Admin, address: str) -> Identity:
+    try:
+        await admin.get(f"{address}/admin/v2/broker-stats/load-report")
+    except RefusedError as error:
+        if UNSUPPORTED in error.body:
+            return Identity(EXTENSIBLE, version=await _version(admin, address))
+        raise
+    return Identity("")
+
+
+async def _version(admin: Admin, address: str) -> str:
+    try:
+        return (await admin.get(f"{address}/admin/v2/brokers/version")).decode().strip(' "\n')
+    except (*UNREADABLE, UnicodeDecodeError):
+        return ""

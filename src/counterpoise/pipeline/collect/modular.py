@@ -1,0 +1,63 @@
+"""A broker under Pulsar's modular load manager: `broker-stats/load-report`, a `LocalBrokerData`."""
+
+from typing import Any
+
+import orjson
+
+from counterpoise.load.fields import LoadDataError
+from counterpoise.load.measured import Measured, broker_row, bundle_columns, measured_of
+from counterpoise.load.report import LocalBrokerData
+from counterpoise.load.rows import Table
+from counterpoise.pipeline.collect.admin import Admin, RefusedError
+
+_RATES = {
+    "msg_rate_in": "msgRateIn",
+    "msg_rate_out": "msgRateOut",
+    "msg_throughput_in": "msgThroughputIn",
+    "msg_throughput_out": "msgThroughputOut",
+}
+_COUNTS = {
+    "topics": "topics",
+    "producers": "producerCount",
+    "consumers": "consumerCount",
+    "cache_size": "cacheSize",
+}
+_NUMBERS, _WHOLE = frozenset((int, float)), frozenset((int,))
+
+
+async def fetch(admin: Admin, address: str) -> bytes:
+    """The report as bytes; parsing them is left to a thread."""
+    return await admin.get(f"{address}/admin/v2/broker-stats/load-report")
+
+
+def parse(body: bytes, broker: str) -> Measured:
+    """The report; raises `RefusedError` or `LoadDataError`, which name what is wrong with it."""
+    what = f"load report of {broker}"
+    try:
+        document = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise RefusedError(f"{what} is not JSON: {error}") from None
+    if document is None:
+        raise RefusedError("the broker has no load report")
+    if not isinstance(document, dict):
+        raise LoadDataError(what, "an object", document)
+    stats = document.get("lastStats") or {}
+    bundles = _columns(stats)
+    if bundles is None:
+        # Something is unusual; the reader of load reports knows every form and names what is not.
+        return measured_of(LocalBrokerData.from_json(document, what))
+    report = LocalBrokerData.from_json({**document, "lastStats": {}}, what)
+    return Measured.of(broker_row(report), bundles, report.last_update)
+
+
+def _columns(stats: Any) -> Table | None:
+    """The bundles' columns; None when a value is not plainly a number."""
+    if not isinstance(stats, dict) or not set(map(type, stats.values())) <= {dict}:
+        return None
+    rows = stats.values()
+    rates = {ours: [row.get(name, 0.0) for row in rows] for ours, name in _RATES.items()}
+    counts = {ours: [row.get(name, 0) for row in rows] for ours, name in _COUNTS.items()}
+    plain = all(set(map(type, each)) <= _NUMBERS for each in rates.values()) and all(
+        set(map(type, each)) <= _WHOLE for each in counts.values()
+    )
+    return bundle_columns(list(stats), rates, counts) if plain else None

@@ -1,0 +1,74 @@
+"""What polls show, in sentences for a person: each once, until it is otherwise."""
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable
+
+from counterpoise.load.rows import BROKER, GAP, POLL, Column, ReportRows
+
+NAMED = 5
+"""How many brokers a sentence names; the rest are counted."""
+
+
+class Seen:
+    """Says who is there and by which load manager, who stops answering, and who answers again."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        self._tell = tell
+        self._gaps: dict[str, str] = {}
+        self._answered: frozenset[str] = frozenset()
+        self._managers: dict[str, str] = {}
+
+    def take(self, rows: ReportRows) -> None:
+        """Tell what is new in a poll."""
+        of_brokers = rows["kind"] == BROKER
+        brokers = frozenset(rows["broker"][of_brokers].tolist())
+        if brokers - self._answered:
+            self._tell(f"load reports of {len(brokers)} brokers: {names(brokers)}")
+        self._answered |= brokers
+        self._tell_managers(rows, of_brokers)
+        silent = (rows["kind"] == GAP) | ((rows["kind"] == POLL) & (rows["note"] != ""))
+        gaps = {
+            str(broker) or "the cluster": str(note)
+            for broker, note in zip(rows["broker"][silent], rows["note"][silent], strict=True)
+        }
+        # By the reason without the broker's own name, so that many brokers are one sentence.
+        alike: dict[str, list[str]] = defaultdict(list)
+        for name in gaps.keys() - self._gaps.keys():
+            alike[gaps[name].replace(name, "the broker")].append(name)
+        for reason, those in sorted(alike.items()):
+            self._tell(f"no load report from {names(those)}: {reason}")
+        if back := self._gaps.keys() - gaps.keys():
+            self._tell(f"{names(back)} answers again, or has left")
+        self._gaps = gaps
+
+    def _tell_managers(self, rows: ReportRows, of_brokers: Column) -> None:
+        found = dict(zip(rows["broker"][of_brokers], rows["load_manager"][of_brokers], strict=True))
+        new = {b: m for b, m in found.items() if m and self._managers.get(b) != m}
+        if not new:
+            return
+        self._managers |= new
+        for manager in sorted(set(new.values())):
+            short = manager.rpartition(".")[2]
+            way = "broker-stats/topics" if "Extensible" in short else "broker-stats/load-report"
+            those = [broker for broker, each in new.items() if each == manager]
+            self._tell(f"{names(those)}: {short}, read from {way}")
+
+
+def names(brokers: Collection[str]) -> str:
+    """Some brokers' names, and how many more."""
+    listed: Iterable[str] = sorted(brokers)[:NAMED]
+    more = f" and {len(brokers) - NAMED} more" if len(brokers) > NAMED else ""
+    return ", ".join(listed) + more
+
+
+def trouble(rows: ReportRows) -> str:
+    """Why a poll has no report of any broker; empty when it has one."""
+    if (rows["kind"] == BROKER).any():
+        return ""
+    if note := str(rows["note"][0]):
+        return f"the cluster does not answer: {note}"
+    silent = rows["kind"] == GAP
+    if not silent.any():
+        return "the cluster lists no broker"
+    first, reason = rows["broker"][silent][0], rows["note"][silent][0]
+    return f"none of {int(silent.sum())} brokers gives its load; {first} says: {reason}"

@@ -1,0 +1,166 @@
+"""Which load manager a broker runs is found out, and each is read in its own way."""
+
+import json
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from counterpoise.load.fields import LoadDataError
+from counterpoise.pipeline.collect import extensible, modular
+from counterpoise.pipeline.collect.admin import RefusedError
+from counterpoise.pipeline.collect.collector import Collector
+from counterpoise.pipeline.collect.identity import EXTENSIBLE, MODULAR
+from counterpoise.pipeline.collect.told import Seen
+from tests.pipeline.fake_cluster import FakeBroker, FakeCluster, bundle_name
+
+RECORDED = Path(__file__).with_name("recorded")
+NOW = 1_700_000_000_000
+RUNTIME = "/admin/v2/brokers/configuration/runtime"
+LOAD_REPORT = "/admin/v2/broker-stats/load-report"
+TOPICS = "/admin/v2/broker-stats/topics"
+METRICS = "/admin/v2/broker-stats/metrics"
+
+
+def recorded(name: str) -> bytes:
+    return (RECORDED / name).read_bytes()
+
+
+def as_extensible(broker: FakeBroker) -> FakeBroker:
+    """Make a broker answer as one of Apache Pulsar 4.0.7 did."""
+    settings = {"loadManagerClassName": EXTENSIBLE, "statsUpdateFrequencyInSecs": "10"}
+    broker.answers |= {
+        RUNTIME: (200, json.dumps(settings).encode()),
+        LOAD_REPORT: (500, recorded("extensible-load-report.json")),
+        TOPICS: (200, recorded("extensible-topics.json")),
+        METRICS: (200, recorded("extensible-metrics.json")),
+        "/metrics/": (200, recorded("extensible-metrics.txt")),
+        "/admin/v2/brokers/version": (200, b"4.0.7"),
+    }
+    return broker
+
+
+def collector(http: aiohttp.ClientSession, cluster: FakeCluster) -> Collector:
+    return Collector(http, [cluster.admin_url], lambda: NOW)
+
+
+async def test_a_broker_of_the_extensible_manager_is_read_by_its_topics(
+    cluster: FakeCluster, http: aiohttp.ClientSession
+) -> None:
+    broker = as_extensible(await cluster.add_broker())
+    rows = await collector(http, cluster).poll()
+    assert [str(kind) for kind in rows["kind"]][:2] == ["poll", "broker"]
+    assert LOAD_REPORT not in broker.asked, "it would write a stack trace into its log"
+    one = rows.take(rows["kind"] == "broker")
+    assert one["load_manager"][0] == EXTENSIBLE
+    assert one["broker_version"][0] == "4.0.7"
+    assert (one["cpu_limit"][0], one["direct_memory_usage"][0]) == (100.0, 3.125)
+    # By hand from the recorded answer: topics t6 and t2 are in one bundle.
+    bundles = rows.take(rows["kind"] == "bundle")
+    where = bundles["bundle"] == "public/default/0x50000000_0x60000000"
+    hot = bundles.take(where)
+    assert hot["msg_rate_in"][0] == pytest.approx(21.208 + 47.468, abs=1e-3)
+    assert hot["msg_throughput_out"][0] == pytest.approx(21834.388 + 48887.922, abs=1e-2)
+    assert (hot["topics"][0], hot["producers"][0], hot["consumers"][0]) == (2, 2, 2)
+    assert one["msg_throughput_in"][0] == pytest.approx(float(bundles["msg_throughput_in"].sum()))
+    assert one["bundles"][0] == len(bundles) == 7
+
+
+async def test_where_the_configuration_is_refused_a_broker_shows_its_manager_itself(
+    cluster: FakeCluster, http: aiohttp.ClientSession
+) -> None:
+    broker = as_extensible(await cluster.add_broker())
+    broker.answers[RUNTIME] = (401, b"not for you")
+    collect = collector(http, cluster)
+    rows = await collect.poll()
+    assert rows["load_manager"][1] == EXTENSIBLE
+    await collect.poll()
+    assert broker.asked.count(LOAD_REPORT) == 1, "once it is known, it is not asked for again"
+
+
+async def test_the_usage_comes_from_the_metrics_page_where_json_is_not_to_be_had(
+    cluster: FakeCluster, http: aiohttp.ClientSession
+) -> None:
+    broker = as_extensible(await cluster.add_broker())
+    broker.answers[METRICS] = (403, b"")
+    rows = await collector(http, cluster).poll()
+    assert rows["cpu_usage"][1] == pytest.approx(68.03488)
+    assert rows["memory_usage"][1] == pytest.approx(20.303642)
+
+
+async def test_the_same_topics_are_one_measurement_and_cost_no_metrics(
+    cluster: FakeCluster, http: aiohttp.ClientSession
+) -> None:
+    broker = as_extensible(await cluster.add_broker())
+    collect = collector(http, cluster)
+    await collect.poll()
+    again = await collect.poll()
+    assert [str(kind) for kind in again["kind"]] == ["poll", "broker"]
+    assert not again["fresh"][1]
+    assert broker.asked.count(METRICS) == 1
+
+
+async def test_a_broker_that_changed_its_manager_is_read_in_the_new_way(
+    cluster: FakeCluster, http: aiohttp.ClientSession
+) -> None:
+    broker = await cluster.add_broker()
+    broker.answers[RUNTIME] = (200, json.dumps({"loadManagerClassName": MODULAR}).encode())
+    collect = collector(http, cluster)
+    await collect.poll()
+    as_extensible(broker)
+    # Its configuration misleads: it still names the manager that was there before.
+    broker.answers[RUNTIME] = (200, json.dumps({"loadManagerClassName": MODULAR}).encode())
+    rows = await collect.poll()
+    assert rows["load_manager"][1] == EXTENSIBLE
+
+
+async def test_a_cluster_with_both_managers_is_read_and_said_so(
+    cluster: FakeCluster, http: aiohttp.ClientSession
+) -> None:
+    one, two = await cluster.add_broker(), as_extensible(await cluster.add_broker())
+    cluster.carry(one, bundle_name(1), 500.0)
+    one.says = {**one.report().to_json(), "loadManagerClassName": MODULAR}
+    told: list[str] = []
+    seen, collect = Seen(told.append), collector(http, cluster)
+    for _ in range(3):
+        seen.take(await collect.poll())
+    assert len(told) == 3, told
+    assert f"{one.name}: ModularLoadManagerImpl, read from broker-stats/load-report" in told
+    assert f"{two.name}: ExtensibleLoadManagerImpl, read from broker-stats/topics" in told
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        (b"{", "not JSON"),
+        (b"[]", "an object"),
+        (b'{"a/b": {"0x0_0x1": {"persistent": {"t": {"msgRateIn": "fast"}}}}}', "msgRateIn"),
+        (b'{"a/b": {"0x0_0x1": {"persistent": {"t": {"producerCount": 1.5}}}}}', "producerCount"),
+        (b'{"a/b": {"0x0_0x1": {"persistent": {"t": {"subscriptions": []}}}}}', "subscriptions"),
+        (b'{"a/b": {"0x0_0x1": 5}}', "0x0_0x1"),
+    ],
+)
+def test_topics_that_make_no_sense_are_named(body: bytes, says: str) -> None:
+    with pytest.raises((RefusedError, LoadDataError), match=says):
+        extensible.parse(body, "b1:80", {})
+
+
+@pytest.mark.parametrize("body", [b"{}", b"[5]", b"nothing", b'[{"metrics": []}]'])
+def test_metrics_without_the_hosts_usage_are_refused(body: bytes) -> None:
+    with pytest.raises(RefusedError):
+        extensible.usage_of_json(body)
+
+
+def test_a_report_with_numbers_that_json_cannot_write_is_read() -> None:
+    stats = {"msgRateIn": "NaN", "msgThroughputIn": 5, "topics": 2.0, "producerCount": None}
+    body = json.dumps({"lastUpdate": 7, "lastStats": {"a/b/0x0_0x1": stats}}).encode()
+    bundles = modular.parse(body, "b1:80").bundles
+    assert str(bundles["msg_rate_in"][0]) == "nan"
+    assert (bundles["msg_throughput_in"][0], bundles["topics"][0]) == (5.0, 2)
+
+
+@pytest.mark.parametrize("wrong", ["5", True, [], {}])
+def test_a_rate_that_is_no_number_is_named(wrong: object) -> None:
+    body = json.dumps({"lastStats": {"a/b/0x0_0x1": {"msgRateIn": wrong}}}).encode()
+    with pytest.raises(LoadDataError, match="msgRateIn"):
+        modular.parse(body, "b1:80")

@@ -1,0 +1,6 @@
+"""A broker as the client of its peers: the system topics that all of them read and write."""
+
+from counterpoise.broker.peers.connection import PeerError
+from counterpoise.broker.peers.system_topic import Heard, Listener, SystemTopicLink
+
+__all__ = ["Heard", "Listener", "PeerError", "SystemTopicLink"]

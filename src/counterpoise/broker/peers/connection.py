@@ -1,0 +1,174 @@
+"""One connection to a peer: requests that are answered, and what a reader is sent."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Callable
+from typing import Final, cast
+
+from google.protobuf.message import DecodeError
+
+from counterpoise.wire import encode, requests
+from counterpoise.wire.proto.base_pb2 import BaseCommand
+
+_Type = BaseCommand.Type
+_CLIENT_VERSION: Final = "counterpoise-broker"
+#: How each answer is called in its command, by type.
+_ANSWERS: Final = {
+    _Type.SUCCESS: "success",
+    _Type.PRODUCER_SUCCESS: "producer_success",
+    _Type.LOOKUP_RESPONSE: "lookup_topic_response",
+    _Type.GET_LAST_MESSAGE_ID_RESPONSE: "get_last_message_id_response",
+}
+
+
+class PeerError(Exception):
+    """A peer could not be reached, refused, or went away; the text says which and why."""
+
+
+class PeerConnection(asyncio.Protocol):
+    """The client's end of one connection."""
+
+    def __init__(
+        self,
+        url: str,
+        on_message: Callable[[BaseCommand, bytes], None],
+        on_closed: Callable[[str], None],
+    ) -> None:
+        """``on_closed``: the peer is gone, or has closed the producer or the reader."""
+        self.url: Final = url
+        self._on_message = on_message
+        self._on_closed = on_closed
+        self._buffer = bytearray()
+        self._request_ids = itertools.count(1)
+        self._waiting: dict[int, asyncio.Future[BaseCommand]] = {}
+        self._unconfirmed: dict[int, asyncio.Future[BaseCommand]] = {}
+        self._connected: asyncio.Future[BaseCommand] | None = None
+        self._transport: asyncio.Transport | None = None
+
+    @staticmethod
+    async def open(
+        url: str,
+        on_message: Callable[[BaseCommand, bytes], None],
+        on_closed: Callable[[str], None],
+        timeout_s: float,
+    ) -> PeerConnection:
+        """Connect to ``pulsar://host:port``; raises `PeerError`."""
+        host, _, port = url.removeprefix("pulsar://").rpartition(":")
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(timeout_s):
+                _, made = await loop.create_connection(
+                    lambda: PeerConnection(url, on_message, on_closed), host, int(port)
+                )
+                try:
+                    await made.hello()
+                except BaseException:
+                    made.close()
+                    raise
+        except (OSError, TimeoutError, ValueError) as error:
+            raise PeerError(f"{url} cannot be reached: {error or 'no answer in time'}") from error
+        return made
+
+    async def hello(self) -> None:
+        """Say who connects and wait to be accepted."""
+        self._connected = asyncio.get_running_loop().create_future()
+        self._write(requests.connect(_CLIENT_VERSION))
+        await self._connected
+
+    async def request(self, frame_of: Callable[[int], bytes]) -> BaseCommand:
+        """Send the frame made with a fresh request id; returns the answer, raises `PeerError`."""
+        number = next(self._request_ids)
+        answer: asyncio.Future[BaseCommand] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = answer
+        try:
+            self._write(frame_of(number))
+            return await answer
+        finally:
+            self._waiting.pop(number, None)
+
+    async def send(self, producer_id: int, sequence_id: int, entry: bytes) -> None:
+        """Publish an entry; returns when it is stored, raises `PeerError`."""
+        receipt = asyncio.get_running_loop().create_future()
+        self._unconfirmed[sequence_id] = receipt
+        try:
+            self._write(requests.send(producer_id, sequence_id, entry))
+            await receipt
+        finally:
+            self._unconfirmed.pop(sequence_id, None)
+
+    def tell(self, frame: bytes) -> None:
+        """Send what is not answered; nothing happens once the peer is gone."""
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.write(frame)
+
+    def close(self) -> None:
+        """Close without a word to `on_closed`."""
+        self._on_closed = lambda _: None
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _write(self, frame: bytes) -> None:
+        if self._transport is None or self._transport.is_closing():
+            raise PeerError(f"{self.url} has closed the connection")
+        self._transport.write(frame)
+
+    # What asyncio tells.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The socket is open."""
+        self._transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        """Serve the frames that the next bytes complete."""
+        self._buffer += data
+        try:
+            for command, entry in requests.frames_in(self._buffer):
+                self._receive(command, entry)
+        except DecodeError as error:
+            self._lose(f"{self.url} sent what is no command: {error}")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The peer is gone."""
+        self._lose(f"{self.url} has closed the connection{f': {exc}' if exc else ''}")
+
+    def _lose(self, why: str) -> None:
+        for future in (self._connected, *self._waiting.values(), *self._unconfirmed.values()):
+            if future is not None and not future.done():
+                future.set_exception(PeerError(why))
+                future.exception()  # Whoever waits hears of it; if nobody does, so be it.
+        on_closed, self._on_closed = self._on_closed, lambda _: None
+        if self._transport is not None:
+            self._transport.abort()
+        on_closed(why)
+
+    def _receive(self, command: BaseCommand, entry: bytes) -> None:
+        kind = command.type
+        if kind == _Type.MESSAGE:
+            self._on_message(command, entry)
+        elif kind == _Type.SEND_RECEIPT:
+            self._settle(self._unconfirmed.get(command.send_receipt.sequence_id), command)
+        elif kind == _Type.SEND_ERROR:
+            refused = command.send_error
+            self._refuse(self._unconfirmed.get(refused.sequence_id), refused.message)
+        elif kind in _ANSWERS:
+            number = getattr(command, _ANSWERS[kind]).request_id
+            self._settle(self._waiting.get(number), command)
+        elif kind == _Type.ERROR:
+            self._refuse(self._waiting.get(command.error.request_id), command.error.message)
+        elif kind == _Type.PING:
+            self.tell(encode.PONG)
+        elif kind == _Type.CONNECTED:
+            self._settle(self._connected, command)
+        elif kind in (_Type.CLOSE_PRODUCER, _Type.CLOSE_CONSUMER):
+            self._lose(f"{self.url} serves the topic no more")
+
+    @staticmethod
+    def _settle(waiting: asyncio.Future[BaseCommand] | None, answer: BaseCommand) -> None:
+        if waiting is not None and not waiting.done():
+            waiting.set_result(answer)
+
+    def _refuse(self, waiting: asyncio.Future[BaseCommand] | None, why: str) -> None:
+        if waiting is not None and not waiting.done():
+            waiting.set_exception(PeerError(f"{self.url}: {why}"))

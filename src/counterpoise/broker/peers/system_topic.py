@@ -1,0 +1,201 @@
+"""A topic that all brokers of a cluster read and write: one value under each key, the last counts.
+
+What Pulsar's ``TableView`` is to its extensible load manager. The topic is served by one of the
+brokers, and moves like any other: when it does, or its broker dies, the link is made again and the
+topic is read from its beginning. Nothing read twice does harm, since listeners are told when a
+reading begins and when it has caught up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final
+
+from counterpoise.broker.peers.connection import PeerConnection, PeerError
+from counterpoise.wire import requests
+from counterpoise.wire.entry import BadEntry, build, metadata_of, split
+from counterpoise.wire.proto import commands_pb2 as commands
+from counterpoise.wire.proto.base_pb2 import BaseCommand
+from counterpoise.wire.proto.metadata_pb2 import MessageMetadata
+
+_LookupType = commands.CommandLookupTopicResponse.LookupType
+_PRODUCER_ID: Final = 0
+_CONSUMER_ID: Final = 0
+_PERMITS: Final = 1000
+_REDIRECTS_MAX: Final = 8
+_SUBSCRIPTION: Final = "counterpoise"
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """One message. ``value`` is None for a tombstone."""
+
+    key: str
+    value: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """Whom a link tells what it reads, in order."""
+
+    on_begin: Callable[[], None]
+    """The topic is read from its beginning (again): what was known may be outdated."""
+    on_message: Callable[[Heard], None]
+    on_caught_up: Callable[[], None]
+    """Everything has been read that was there when the reading began."""
+
+
+class SystemTopicLink:
+    """Reads and writes one system topic while a connection to its broker lasts."""
+
+    def __init__(
+        self,
+        topic: str,
+        listener: Listener,
+        *,
+        producer_name: str,
+        timeout_s: float,
+        clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    ) -> None:
+        self.topic: Final = topic
+        self._listener = listener
+        self._producer_name = producer_name
+        self._timeout_s = timeout_s
+        self._clock_ms = clock_ms
+        self._sequence_ids = itertools.count()
+        self._peer: PeerConnection | None = None
+        self._ended: asyncio.Future[str] | None = None
+        self._last: tuple[int, int] | None = None
+        self._caught_up = False
+        self._read = 0
+
+    async def run(self, broker_url: Callable[[], Awaitable[str]]) -> str:
+        """Make the link and keep it; returns why it ended.
+
+        ``broker_url`` names any broker to begin the lookup at. Raises `PeerError` when the link
+        cannot be made.
+        """
+        ended = self._ended = asyncio.get_running_loop().create_future()
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                await self._open(await broker_url())
+        except TimeoutError:
+            self.close()
+            raise PeerError(
+                f"{self.topic}: no link within {self._timeout_s} s; it is tried again"
+            ) from None
+        except PeerError:
+            self.close()
+            raise
+        try:
+            why: str = await ended
+            return why
+        finally:
+            self.close()
+
+    async def publish(self, key: str, value: bytes | None) -> None:
+        """Write a value, or a tombstone; returns when it is stored. Raises `PeerError`."""
+        if self._peer is None:
+            raise PeerError(f"{self.topic} is not linked at the moment")
+        metadata = MessageMetadata(
+            producer_name=self._producer_name,
+            sequence_id=next(self._sequence_ids),
+            publish_time=self._clock_ms(),
+            partition_key=key,
+            null_value=value is None,
+        )
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                await self._peer.send(
+                    _PRODUCER_ID, metadata.sequence_id, build(metadata, value or b"")
+                )
+        except TimeoutError:
+            raise PeerError(
+                f"{self.topic}: {self._peer.url} confirmed nothing within {self._timeout_s} s"
+            ) from None
+
+    def close(self) -> None:
+        """End the link."""
+        if self._peer is not None:
+            self._peer.close()
+            self._peer = None
+
+    async def _open(self, url: str) -> None:
+        peer = self._peer = await self._serving(url)
+        await peer.request(lambda number: requests.open_producer(self.topic, _PRODUCER_ID, number))
+        self._last, self._caught_up, self._read = None, False, 0
+        self._listener.on_begin()
+        await peer.request(
+            lambda number: requests.read_from_start(
+                self.topic, _CONSUMER_ID, number, f"{_SUBSCRIPTION}-{self._producer_name}"
+            )
+        )
+        if self.topic.startswith("persistent://"):
+            answer = await peer.request(lambda number: requests.last_message_id(0, number))
+            last = answer.get_last_message_id_response.last_message_id
+            # An empty topic's last entry is -1, which 64 bits without a sign write as 2^64 - 1.
+            if last.entry_id < 1 << 63:
+                self._last = (last.ledger_id, last.entry_id)
+        peer.tell(requests.permit(_CONSUMER_ID, _PERMITS))
+        if self._last is None:
+            self._catch_up()
+
+    async def _serving(self, url: str) -> PeerConnection:
+        """Connect to the broker that serves the topic, asking others for it first."""
+        authoritative = False
+        for _ in range(_REDIRECTS_MAX):
+            peer = self._peer = await PeerConnection.open(
+                url, self._receive, self._on_closed, self._timeout_s
+            )
+            asked = authoritative
+            answer = await peer.request(
+                lambda number, asked=asked: requests.look_up(  # type: ignore[misc]
+                    self.topic, number, authoritative=asked
+                )
+            )
+            found = answer.lookup_topic_response
+            if found.response == _LookupType.Failed:
+                raise PeerError(f"{url} does not know who serves {self.topic}: {found.message}")
+            connect = found.response == _LookupType.Connect
+            if connect and found.broker_service_url == url:
+                return peer
+            peer.close()
+            url, authoritative = found.broker_service_url, found.authoritative
+        raise PeerError(f"{self.topic}: sent from broker to broker {_REDIRECTS_MAX} times")
+
+    def _on_closed(self, why: str) -> None:
+        self._peer = None
+        if self._ended is not None and not self._ended.done():
+            self._ended.set_result(why)
+
+    def _receive(self, command: BaseCommand, entry: bytes) -> None:
+        position = command.message.message_id
+        try:
+            metadata = metadata_of(entry)
+            _, payload = split(entry)
+        except BadEntry:
+            metadata = None
+        if metadata is not None and not _is_packed(metadata):
+            key = metadata.partition_key
+            gone = metadata.null_value or not payload
+            self._listener.on_message(Heard(key, None if gone else bytes(payload)))
+        self._read += 1
+        if self._read >= _PERMITS // 2 and self._peer is not None:
+            self._peer.tell(requests.permit(_CONSUMER_ID, self._read))
+            self._read = 0
+        if self._last is not None and (position.ledger_id, position.entry_id) >= self._last:
+            self._catch_up()
+
+    def _catch_up(self) -> None:
+        if not self._caught_up:
+            self._caught_up = True
+            self._listener.on_caught_up()
+
+
+def _is_packed(metadata: MessageMetadata) -> bool:
+    """Whether this is a batch, or compressed: brokers write neither here, so it isn't theirs."""
+    return metadata.HasField("num_messages_in_batch") or metadata.compression != 0

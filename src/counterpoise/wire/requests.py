@@ -1,0 +1,122 @@
+"""Requests to bytes: the few commands that a broker sends to another as its client.
+
+Each function returns one whole frame. The answers come back as `BaseCommand`s (`frames_in`).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+from counterpoise.wire.constants import PROTOCOL_VERSION
+from counterpoise.wire.encode import frame
+from counterpoise.wire.proto import commands_pb2 as commands
+from counterpoise.wire.proto import values_pb2 as raw
+from counterpoise.wire.proto.base_pb2 import BaseCommand
+
+_SIZES = struct.Struct(">II")
+_TOTAL_SIZE = 4
+_Type = BaseCommand.Type
+_EARLIEST = (1 << 64) - 1
+"""-1 in 64 bits: both halves of the position before the first message."""
+
+
+def connect(client_version: str) -> bytes:
+    """Open the conversation."""
+    return frame(
+        BaseCommand(
+            type=_Type.CONNECT,
+            connect=commands.CommandConnect(
+                client_version=client_version, protocol_version=PROTOCOL_VERSION
+            ),
+        )
+    )
+
+
+def look_up(topic: str, request_id: int, *, authoritative: bool) -> bytes:
+    """Ask who serves a topic."""
+    return frame(
+        BaseCommand(
+            type=_Type.LOOKUP,
+            lookup_topic=commands.CommandLookupTopic(
+                topic=topic, request_id=request_id, authoritative=authoritative
+            ),
+        )
+    )
+
+
+def open_producer(topic: str, producer_id: int, request_id: int) -> bytes:
+    """Ask to publish to a topic."""
+    return frame(
+        BaseCommand(
+            type=_Type.PRODUCER,
+            producer=commands.CommandProducer(
+                topic=topic, producer_id=producer_id, request_id=request_id
+            ),
+        )
+    )
+
+
+def send(producer_id: int, sequence_id: int, entry: bytes) -> bytes:
+    """Publish one entry."""
+    command = BaseCommand(
+        type=_Type.SEND,
+        send=commands.CommandSend(producer_id=producer_id, sequence_id=sequence_id),
+    )
+    body = command.SerializeToString()
+    return _SIZES.pack(len(body) + _TOTAL_SIZE + len(entry), len(body)) + body + entry
+
+
+def read_from_start(topic: str, consumer_id: int, request_id: int, subscription: str) -> bytes:
+    """Read a topic from its first message on, leaving nothing behind (a reader)."""
+    return frame(
+        BaseCommand(
+            type=_Type.SUBSCRIBE,
+            subscribe=commands.CommandSubscribe(
+                topic=topic,
+                subscription=subscription,
+                sub_type=commands.CommandSubscribe.Exclusive,
+                consumer_id=consumer_id,
+                request_id=request_id,
+                durable=False,
+                read_compacted=topic.startswith("persistent://"),
+                initial_position=commands.CommandSubscribe.Earliest,
+                start_message_id=raw.MessageIdData(ledger_id=_EARLIEST, entry_id=_EARLIEST),
+            ),
+        )
+    )
+
+
+def permit(consumer_id: int, messages: int) -> bytes:
+    """Let so many messages come."""
+    return frame(
+        BaseCommand(
+            type=_Type.FLOW,
+            flow=commands.CommandFlow(consumer_id=consumer_id, message_permits=messages),
+        )
+    )
+
+
+def last_message_id(consumer_id: int, request_id: int) -> bytes:
+    """Ask for the topic's last message."""
+    return frame(
+        BaseCommand(
+            type=_Type.GET_LAST_MESSAGE_ID,
+            get_last_message_id=commands.CommandGetLastMessageId(
+                consumer_id=consumer_id, request_id=request_id
+            ),
+        )
+    )
+
+
+def frames_in(buffer: bytearray) -> Iterator[tuple[BaseCommand, bytes]]:
+    """Take the whole frames off a buffer: each command, and the entry that follows it."""
+    while len(buffer) >= _SIZES.size:
+        total, size = _SIZES.unpack_from(buffer)
+        if len(buffer) < _TOTAL_SIZE + total:
+            return
+        body_end = _SIZES.size + size
+        command = BaseCommand.FromString(bytes(buffer[_SIZES.size : body_end]))
+        entry = bytes(buffer[body_end : _TOTAL_SIZE + total])
+        del buffer[: _TOTAL_SIZE + total]
+        yield command, entry

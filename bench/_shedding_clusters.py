@@ -46,6 +46,7 @@ def cluster(brokers: int, each: int) -> ClusterView:
     load = (1e4 + 990000 * spread(np.arange(count) + 7)) * scale(owner) * (100.0 / each)
     short = Rates.of(load / 1000, load / 1000, load, load)
     total = np.bincount(owner, load, brokers)
+    bundles = [f"t/ns{b}/0x{k:08x}_0x{k + 1:08x}" for b in range(brokers) for k in range(each)]
     return ClusterView.from_columns(
         now_ms=0,
         brokers=[f"broker-{b}:8080" for b in numbers],
@@ -54,14 +55,8 @@ def cluster(brokers: int, each: int) -> ClusterView:
             Rates.of(total / 1000, total / 1000, total, total),
             np.full(brokers, each),
         ),
-        bundles=[f"t/ns{b}/0x{k:08x}_0x{k + 1:08x}" for b in range(brokers) for k in range(each)],
-        bundle=BundleColumns(
-            short,
-            short,
-            np.zeros(count, np.int64),
-            np.zeros(count, np.bool_),
-            np.ones(count, np.bool_),
-        ),
+        bundles=bundles,
+        bundle=BundleColumns.of(bundles, short, short),
         reported=(owner, np.arange(count)),
     )
 

@@ -41,17 +41,28 @@ def poll(
     *,
     every_ms: int = 5000,
     repeated: Iterable[str] = (),
+    trouble: str = "",
 ) -> ReportRows:
-    """One poll's rows; a broker with None is a gap, one of `repeated` has nothing new to say."""
+    """One poll's rows; a broker with None is a gap, one of `repeated` has nothing new to say.
+
+    ``trouble`` is why nobody could be read at all.
+    """
     poll_id = START + number * every_ms
-    fetched = []
+    return poll_rows(poll_id, trouble, fetched(poll_id, brokers, repeated))
+
+
+def fetched(
+    poll_id: int, brokers: Mapping[str, Loads | None], repeated: Iterable[str] = ()
+) -> list[Fetched]:
+    """The answers of one poll, as `poll` has them."""
+    found = []
     for name, loads in brokers.items():
         if loads is None:
-            fetched.append(Fetched(name, poll_id + 1, Gap("no answer")))
+            found.append(Fetched(name, poll_id + 1, Gap("no answer")))
             continue
         said = measured_of(report(loads, poll_id - 7))
-        fetched.append(Fetched(name, poll_id + 1, said, name not in repeated, said.reported_ms))
-    return poll_rows(poll_id, "", fetched)
+        found.append(Fetched(name, poll_id + 1, said, name not in repeated, said.reported_ms))
+    return found
 
 
 def joined(polls: Sequence[ReportRows]) -> ReportRows:

@@ -11,9 +11,13 @@ from hypothesis import strategies as st
 
 from counterpoise.load.average import BundleData
 from counterpoise.load.fold import Batch, FoldOptions, FoldState, fold, merged
+from counterpoise.load.fold_view import cluster_view
+from counterpoise.load.poll_batch import poll_batch
+from counterpoise.load.poll_rows import poll_rows
+from counterpoise.load.remembered import reported_bundles, with_averages
 from counterpoise.load.rows import RATES, ReportRows
 from counterpoise.pipeline.codec import state_from_bytes, state_to_bytes
-from tests.load.story import joined, poll, stats
+from tests.load.story import START, Loads, fetched, joined, poll, stats
 from tests.pipeline.fake_cluster import bundle_name
 
 FEW = settings(max_examples=40, deadline=None)
@@ -66,22 +70,31 @@ def test_the_worked_example_with_three_samples_at_most() -> None:
 
 @given(stories)
 @FEW
-def test_averages_are_those_of_the_scalar_fold_bit_for_bit(polls: list[ReportRows]) -> None:
-    expected: dict[str, BundleData] = {}
+def test_averages_are_pulsars_formula_sample_by_sample_bit_for_bit(polls: list[ReportRows]) -> None:
+    samples: dict[str, list[float]] = {}
     for rows in polls:
         for kind, bundle, throughput in zip(
             rows["kind"], rows["bundle"], rows["msg_throughput_in"], strict=True
         ):
             if kind == "bundle":
-                before = expected.get(bundle, BundleData.unseen())
-                expected[bundle] = before.updated(stats(float(throughput)))
+                samples.setdefault(bundle, []).append(float(throughput))
     state = folded(polls)
-    assert set(state.averages["bundle"]) == set(expected)
-    for bundle, data in expected.items():
-        for term, wanted in (("short", data.short_term_data), ("long", data.long_term_data)):
-            assert average(state, bundle, f"{term}_samples") == wanted.num_samples
+    assert set(state.averages["bundle"]) == set(samples)
+    for bundle, seen in samples.items():
+        for term, limit in (("short", 10), ("long", 1000)):
+            assert average(state, bundle, f"{term}_samples") == min(len(seen), limit)
             for name in RATES:
-                assert average(state, bundle, f"{term}_{name}") == getattr(wanted, name)
+                figures = [getattr(stats(each), name) for each in seen]
+                assert average(state, bundle, f"{term}_{name}") == formula(figures, limit)
+
+
+def formula(samples: list[float], limit: int) -> float:
+    """``TimeAverageMessageData.update``, one sample after another."""
+    value = 0.0
+    for number, sample in enumerate(samples, 1):
+        count = min(number, limit)
+        value = ((count - 1) * value + sample) / count
+    return value
 
 
 @given(stories, st.data())
@@ -135,7 +148,53 @@ def test_a_silent_broker_keeps_its_last_report_and_one_that_left_does_not() -> N
 
 def test_a_poll_that_reached_nobody_changes_nothing() -> None:
     before = folded([poll(1, {"b1:80": {BUNDLES[0]: 1.0}})])
-    assert_same(fold(before, Batch.of(poll(2, {}))), before)
+    assert_same(fold(before, Batch.of(poll(2, {}, trouble="refused"))), before)
+
+
+def test_a_poll_that_lists_no_broker_leaves_none() -> None:
+    state = folded([poll(1, {"b1:80": {BUNDLES[0]: 1.0}}), poll(2, {})])
+    assert len(state.brokers["broker"]) == len(state.served["bundle"]) == 0
+    assert average(state, BUNDLES[0], "short_samples") == 1
+
+
+def test_a_bundle_in_a_report_that_stands_is_kept_however_old_it_is() -> None:
+    options = FoldOptions(forget_after_ms=10_000)
+    quiet = {"b1:80": {BUNDLES[0]: 1.0}}
+    state = folded([poll(0, quiet, every_ms=1000)], options)
+    for second in range(1, 40):
+        later = poll(
+            second, {**quiet, "b2:80": {BUNDLES[1]: 1.0}}, every_ms=1000, repeated=["b1:80"]
+        )
+        state = fold(state, Batch.of(later), options)
+    assert average(state, BUNDLES[0], "short_samples") == 1
+    assert cluster_view(state, START).bundles == (BUNDLES[0], BUNDLES[1])
+
+
+@given(brokers, st.sets(st.sampled_from(BROKERS)))
+@FEW
+def test_a_poll_is_the_same_batch_landed_or_not(
+    seen: dict[str, Loads | None], repeated: set[str]
+) -> None:
+    answers = fetched(START, seen, repeated)
+    landed, direct = Batch.of(poll_rows(START, "", answers)), poll_batch(START, answers)
+    for table in ("samples", "reports"):
+        one, other = getattr(landed, table), getattr(direct, table)
+        assert one.keys() == other.keys()
+        for name, column in one.items():
+            np.testing.assert_array_equal(column, other[name], err_msg=name)
+            assert column.dtype == other[name].dtype
+
+
+@given(stories)
+@FEW
+def test_averages_survive_being_written_down(polls: list[ReportRows]) -> None:
+    state = folded(polls)
+    written = reported_bundles(state)
+    assert written.keys() == set(state.served["bundle"])
+    read = with_averages(FoldState.empty(), written, START)
+    again = FoldState(read.averages, state.served, state.brokers)
+    assert reported_bundles(again) == written
+    assert with_averages(state, {name: BundleData.unseen() for name in written}, 0) is state
 
 
 def test_a_bundle_on_the_move_keeps_its_averages_for_a_while_and_then_begins_anew() -> None:

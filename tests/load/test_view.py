@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counterpoise.load.average import BundleData
+from counterpoise.load.average import BundleData, TimeAverageMessageData
 from counterpoise.load.fields import LoadDataError
 from counterpoise.load.rates import sequential_sum, sum_in_order
-from counterpoise.load.report import LocalBrokerData, NamespaceBundleStats
+from counterpoise.load.report import LocalBrokerData
 from counterpoise.load.store_view import LoadStoreView
 from counterpoise.load.usage import ResourceUsage
 from counterpoise.load.view import ClusterView
@@ -37,7 +37,8 @@ def line() -> dict[str, Any]:
 
 
 def bundle(rate: float) -> dict[str, Any]:
-    return BundleData.empty().updated(NamespaceBundleStats(rate, rate * 10, 0.5, 1.0)).to_json()
+    short = TimeAverageMessageData(10, 1, rate * 10, 1.0, rate, 0.5)
+    return BundleData(short, replace(short, max_samples=1000, num_samples=2)).to_json()
 
 
 def test_brokers_and_bundles_stand_in_order_of_name() -> None:
@@ -47,6 +48,7 @@ def test_brokers_and_bundles_stand_in_order_of_name() -> None:
     assert view.bundle.short.rate_in.tolist() == [1, 2, 3]
     assert view.bundle.long.throughput_in.tolist() == [10, 20, 30]
     assert view.bundle.recently_unloaded.tolist() == [False, False, True]
+    assert view.bundle.samples.tolist() == [[10, 1, 1000, 2]] * 3
     assert view.broker.usage[0].tolist() == [50, 0, 0, 0, 0]
     assert view.broker.usage[1].tolist() == [0, 0, 0, 25, 0]
     assert view.broker.topics.tolist() == [0, 3]

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import socket
+import time
 from collections.abc import Callable, Iterable
 from random import Random
 from typing import Final, Protocol
@@ -41,6 +42,7 @@ from counterpoise.broker.namespaces.topic_changes import TopicChanges
 from counterpoise.broker.schemas.registry import SchemaRegistry
 from counterpoise.broker.topic.topics import TopicRegistry
 from counterpoise.decide.splitting import TopicLoad
+from counterpoise.load.fold import FoldOptions
 from counterpoise.load.report import LocalBrokerData
 from counterpoise.metadata import MetadataStore, SessionEvent, StoreUnavailable
 from counterpoise.names.broker import BrokerId
@@ -242,7 +244,12 @@ class Broker:
         )
         self.catalog = TopicCatalog(self.policies, config.auto_topic_creation)
         self.schemas = SchemaRegistry(store)
-        self.load = ClusterLoad(self.registry, store)
+        self.load = ClusterLoad(
+            self.registry,
+            store,
+            clock_ms=lambda: time.time_ns() // 1_000_000,
+            options=FoldOptions(forget_after_ms=config.load_report.kept_ms),
+        )
         self.namespaces = self._namespace_service()
         self.topics = TopicRegistry(
             self._ledgers,

@@ -1,8 +1,7 @@
 """Averages over a bundle's samples: an exact mean at first, then an exponential one.
 
 ``TimeAverageMessageData.update`` is an ordered fold: with ``n = min(n + 1, maxSamples)`` each
-value becomes ``((n - 1) * average + sample) / n``. It exists here twice, for one bundle and for
-columns of bundles, and the two agree to the last bit.
+value becomes ``((n - 1) * average + sample) / n``. The first sample replaces what was assumed.
 """
 
 from dataclasses import dataclass
@@ -12,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from counterpoise.load.fields import from_json, to_json
-from counterpoise.load.report import NamespaceBundleStats
 
 SHORT_TERM_SAMPLES: Final = 10
 LONG_TERM_SAMPLES: Final = 1000
@@ -31,19 +29,6 @@ class TimeAverageMessageData:
     msg_throughput_out: float = 0.0
     msg_rate_in: float = 0.0
     msg_rate_out: float = 0.0
-
-    def updated(self, sample: NamespaceBundleStats) -> "TimeAverageMessageData":
-        """The average after one more sample; the first sample replaces whatever stood there."""
-        count = min(self.num_samples + 1, self.max_samples)
-        kept = count - 1
-        return TimeAverageMessageData(
-            self.max_samples,
-            count,
-            (kept * self.msg_throughput_in + sample.msg_throughput_in) / count,
-            (kept * self.msg_throughput_out + sample.msg_throughput_out) / count,
-            (kept * self.msg_rate_in + sample.msg_rate_in) / count,
-            (kept * self.msg_rate_out + sample.msg_rate_out) / count,
-        )
 
     @property
     def throughput(self) -> float:
@@ -69,13 +54,6 @@ class BundleData:
     topics: int = 0
 
     @staticmethod
-    def empty() -> "BundleData":
-        """A bundle without samples, with Pulsar's sample limits (10 and 1000)."""
-        return BundleData(
-            TimeAverageMessageData(SHORT_TERM_SAMPLES), TimeAverageMessageData(LONG_TERM_SAMPLES)
-        )
-
-    @staticmethod
     def unseen() -> "BundleData":
         """What Pulsar assumes of a bundle never reported: 50 messages/s, 50 kB/s each way.
 
@@ -84,12 +62,6 @@ class BundleData:
         return BundleData(
             TimeAverageMessageData(SHORT_TERM_SAMPLES, 0, 50000.0, 50000.0, 50.0, 50.0),
             TimeAverageMessageData(LONG_TERM_SAMPLES, 0, 50000.0, 50000.0, 50.0, 50.0),
-        )
-
-    def updated(self, sample: NamespaceBundleStats) -> "BundleData":
-        """Both averages and the topic count after one more sample."""
-        return BundleData(
-            self.short_term_data.updated(sample), self.long_term_data.updated(sample), sample.topics
         )
 
     @staticmethod
@@ -112,8 +84,7 @@ class Folded(NamedTuple):
 def fold_samples(num_samples: Counts, averages: Floats, sample: Floats, max_samples: int) -> Folded:
     """One sample folded into a column of averages, or into several (one column per figure).
 
-    ``averages`` and ``sample`` have one row per bundle; ``num_samples`` one entry per bundle. The
-    arithmetic is :meth:`TimeAverageMessageData.updated`'s, bit for bit.
+    ``averages`` and ``sample`` have one row per bundle; ``num_samples`` one entry per bundle.
     """
     counts = np.minimum(num_samples + 1, max_samples)
     divisor = counts.astype(np.float64)

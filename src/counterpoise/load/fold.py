@@ -1,11 +1,16 @@
 """The fold of load reports into the averages and the current picture of a cluster.
 
-The same fold runs in the leader's process, one shard, and inside Spark, one shard for each hash of
-the bundles' names; its result does not depend on how the polls are cut into batches, nor on the
-number of shards. It is Pulsar's `ModularLoadManagerImpl.updateBundleData` with two differences,
-both about samples that never were: a report is one sample however often it is read (Pulsar samples
-every report again whenever any broker publishes), and a bundle that is in no report for a moment,
-because it is moving, keeps its averages until `forget_after_ms` (Pulsar drops them at once).
+The same fold runs in every broker, one shard, and inside Spark, one shard for each hash of the
+bundles' names; its result does not depend on how the polls are cut into batches, nor on the number
+of shards. It is Pulsar's `ModularLoadManagerImpl.updateBundleData` with two differences, both about
+samples that never were:
+
+* A report is one sample however often it is read. Pulsar samples every report again whenever any
+  broker publishes.
+* A bundle that nobody reports has no place in the view, but its averages are kept until
+  `forget_after_ms` have passed since its last sample: it is on its way to another broker, and what
+  is known of it is what placing it rests on. Pulsar drops them at once and assumes a default. A
+  bundle in the latest report of a listed broker is kept, however old that report is.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +24,7 @@ from counterpoise.load.rows import (
     BROKER,
     BUNDLE,
     COLUMNS,
-    GAP,
+    POLL,
     RATES,
     REPORT,
     SAMPLE,
@@ -40,13 +45,16 @@ AVERAGES: Final = (
 BROKERS: Final = (*REPORT, "report_poll")
 
 
+FORGET_AFTER_MS: Final = 10 * 60 * 1000
+
+
 @dataclass(frozen=True, slots=True)
 class FoldOptions:
     """How samples are averaged, and how long those of a bundle that nobody reports are kept."""
 
     short_samples: int = SHORT_TERM_SAMPLES
     long_samples: int = LONG_TERM_SAMPLES
-    forget_after_ms: int = 10 * 60 * 1000
+    forget_after_ms: int = FORGET_AFTER_MS
 
     @property
     def limits(self) -> Mapping[str, int]:
@@ -101,14 +109,11 @@ class FoldState:
 def fold(state: FoldState, batch: Batch, options: FoldOptions = DEFAULT_OPTIONS) -> FoldState:
     """The state after these polls."""
     brokers = _fold_brokers(state.brokers, batch.reports)
-    return FoldState(
-        _fold_averages(state.averages, batch, options),
-        _fold_served(state.served, batch.samples, brokers),
-        brokers,
-    )
+    served = _fold_served(state.served, batch.samples, brokers)
+    return FoldState(_fold_averages(state.averages, batch, served, options), served, brokers)
 
 
-def _fold_averages(averages: Table, batch: Batch, options: FoldOptions) -> Table:
+def _fold_averages(averages: Table, batch: Batch, served: Table, options: FoldOptions) -> Table:
     samples = batch.samples
     if len(samples["bundle"]) == 0:
         return averages
@@ -117,7 +122,11 @@ def _fold_averages(averages: Table, batch: Batch, options: FoldOptions) -> Table
         _take_samples(table, rows[turn], select(samples, SAMPLE, turn), options)
     newest = int(samples["fetched_at_ms"].max())
     kept = newest - table["seen_at_ms"] <= options.forget_after_ms
-    return table if kept.all() else select(table, AVERAGES, kept)
+    if kept.all():
+        return table
+    reported = set(served["bundle"])
+    kept |= np.fromiter((bundle in reported for bundle in table["bundle"]), np.bool_, len(kept))
+    return select(table, AVERAGES, kept)
 
 
 def _take_samples(
@@ -146,10 +155,10 @@ def _rows_of(averages: Table, bundles: Column) -> tuple[Column, dict[str, Column
     table = {
         name: np.concatenate([column, np.zeros(added, column.dtype)])
         for name, column in averages.items()
+        if name != "bundle"
     }
-    if added:
-        table["bundle"] = np.array(list(known), COLUMNS["bundle"])
-    return rows, table
+    names_now = np.array(list(known), COLUMNS["bundle"]) if added else averages["bundle"]
+    return rows, {"bundle": names_now, **table}
 
 
 def _turns(rows: Column) -> list[Column]:
@@ -171,10 +180,10 @@ def _fold_brokers(brokers: Table, reports: Table) -> Table:
         name: _Latest(brokers, row, int(brokers["report_poll"][row]))
         for row, name in enumerate(brokers["broker"])
     }
-    listing = np.flatnonzero(np.isin(reports["kind"], (BROKER, GAP)))
+    listing = np.flatnonzero((reports["kind"] != POLL) | (reports["note"] == ""))
     polls = reports["poll_id"][listing]
     for poll in np.unique(polls).tolist():
-        rows = listing[polls == poll].tolist()
+        rows = listing[(polls == poll) & (reports["kind"][listing] != POLL)].tolist()
         listed = {reports["broker"][row] for row in rows}
         latest = {name: known for name, known in latest.items() if name in listed}
         for row in rows:

@@ -4,21 +4,18 @@ from collections.abc import Collection
 
 import numpy as np
 
-from counterpoise.load.fold import FoldState
+from counterpoise.load.fold import DEFAULT_OPTIONS, FoldOptions, FoldState
 from counterpoise.load.rates import Rates
 from counterpoise.load.rows import RATES, RESOURCES, Column, Table
 from counterpoise.load.usage import percent_of
-from counterpoise.load.view import (
-    BrokerColumns,
-    BundleColumns,
-    ClusterView,
-    movable_mask,
-    unloaded_mask,
-)
+from counterpoise.load.view import BrokerColumns, BundleColumns, ClusterView
 
 
 def cluster_view(
-    state: FoldState, now_ms: int, recently_unloaded: Collection[str] = ()
+    state: FoldState,
+    now_ms: int,
+    recently_unloaded: Collection[str] = (),
+    options: FoldOptions = DEFAULT_OPTIONS,
 ) -> ClusterView:
     """What is known of the cluster: its listed brokers, and the bundles they report.
 
@@ -35,18 +32,18 @@ def cluster_view(
     topics = np.zeros(len(names), np.int64)
     latest = np.argsort(served["poll_id"], kind="stable")
     topics[member[latest]] = served["topics"][latest]
-    recent = dict.fromkeys(recently_unloaded)
     return ClusterView.from_columns(
         now_ms=now_ms,
         brokers=brokers["broker"].tolist(),
         broker=_broker_columns(brokers, averages, owner, member),
         bundles=names,
-        bundle=BundleColumns(
+        bundle=BundleColumns.of(
+            names,
             _rates(averages, "short_"),
             _rates(averages, "long_"),
             topics,
-            unloaded_mask(names, recent),
-            movable_mask(names),
+            _samples(averages, options),
+            recently_unloaded,
         ),
         reported=(owner, member),
     )
@@ -59,6 +56,18 @@ def _averages_of(averages: Table, reported: Column) -> Table:
         return averages
     kept = np.fromiter((b in present for b in averages["bundle"]), np.bool_)
     return {name: column[kept] for name, column in averages.items()}
+
+
+def _samples(averages: Table, options: FoldOptions) -> Column:
+    count = len(averages["bundle"])
+    return np.stack(
+        [
+            column
+            for term, limit in options.limits.items()
+            for column in (np.full(count, limit, np.int64), averages[f"{term}_samples"])
+        ],
+        axis=1,
+    )
 
 
 def _rates(table: Table, prefix: str = "") -> Rates:

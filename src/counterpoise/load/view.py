@@ -7,8 +7,8 @@ name.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from operator import mul
 from typing import Any, Final, TypeVar
 
@@ -82,9 +82,31 @@ class BundleColumns:
     short: Rates
     long: Rates
     topics: Integers
+    samples: Integers
+    """Four figures of each: the limit and the number of samples, of the short and the long term."""
     recently_unloaded: Masks
     movable: Masks
     """False for the namespaces bound to one broker (heartbeat, SLA monitor)."""
+
+    @staticmethod
+    def of(
+        bundles: Sequence[str],
+        short: Rates,
+        long: Rates,
+        topics: Integers | None = None,
+        samples: Integers | None = None,
+        recently_unloaded: Collection[str] = (),
+    ) -> "BundleColumns":
+        """The columns of these bundles; what is not given is zero."""
+        count = len(bundles)
+        return BundleColumns(
+            short,
+            long,
+            np.zeros(count, np.int64) if topics is None else topics,
+            np.zeros((count, 4), np.int64) if samples is None else samples,
+            unloaded_mask(bundles, recently_unloaded),
+            movable_mask(bundles),
+        )
 
     def take(self, rows: Indices) -> "BundleColumns":
         """The chosen bundles, in the given order."""
@@ -92,6 +114,7 @@ class BundleColumns:
             self.short.take(rows),
             self.long.take(rows),
             self.topics[rows],
+            self.samples[rows],
             self.recently_unloaded[rows],
             self.movable[rows],
         )
@@ -163,9 +186,20 @@ class ClusterView:
             *_tables(names),
         )
 
+    def with_preallocated(self, rates: Sequence[float]) -> "ClusterView":
+        """The same with other ``preallocated_rate`` of the brokers, in their order."""
+        column = np.array(rates, dtype=np.float64)
+        return replace(self, broker=replace(self.broker, preallocated_rate=column))
+
     def reported_by(self, broker: int) -> Indices:
         """The bundles that broker ``broker`` (an index) reports, as rising indices."""
         found: Indices = self.members[self.offsets[broker] : self.offsets[broker + 1]]
+        return found
+
+    def reporters(self, bundle: int) -> list[int]:
+        """The brokers (rising indices) that report bundle ``bundle`` (an index)."""
+        places = np.flatnonzero(self.members == bundle)
+        found: list[int] = (np.searchsorted(self.offsets, places, side="right") - 1).tolist()
         return found
 
     def candidates(self, brokers: Indices, movable: Masks | None = None) -> tuple[Indices, Indices]:
@@ -267,8 +301,9 @@ def bundle_namespace(bundle: str) -> str:
     return namespace if "/" in namespace else bundle
 
 
-def unloaded_mask(bundles: Sequence[str], recently_unloaded: Mapping[str, Any]) -> Masks:
-    """Which bundles are keys of ``recentlyUnloadedBundles``."""
+def unloaded_mask(bundles: Sequence[str], recently_unloaded: Collection[str]) -> Masks:
+    """Which bundles are among these."""
     if not recently_unloaded:
         return np.zeros(len(bundles), dtype=np.bool_)
-    return np.fromiter((name in recently_unloaded for name in bundles), np.bool_, len(bundles))
+    recent = frozenset(recently_unloaded)
+    return np.fromiter((name in recent for name in bundles), np.bool_, len(bundles))

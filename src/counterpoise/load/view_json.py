@@ -26,8 +26,6 @@ from counterpoise.load.view import (
     BrokerColumns,
     BundleColumns,
     ClusterView,
-    movable_mask,
-    unloaded_mask,
 )
 
 _RATES = ("msgRateIn", "msgRateOut", "msgThroughputIn", "msgThroughputOut")
@@ -143,12 +141,16 @@ def _preallocated_rate(entry: Mapping[str, Any]) -> float:
 def _bundle_columns(
     names: Sequence[str], entries: Sequence[Mapping[str, Any]], recent: Mapping[str, Any]
 ) -> BundleColumns:
-    return BundleColumns(
-        _rates([entry["shortTermData"] for entry in entries], _RATES),
-        _rates([entry["longTermData"] for entry in entries], _RATES),
+    terms = [[entry[term] for entry in entries] for term in ("shortTermData", "longTermData")]
+    counts = ("maxSamples", "numSamples")
+    samples = [[_whole(each[name]) for each in term] for term in terms for name in counts]
+    return BundleColumns.of(
+        names,
+        _rates(terms[0], _RATES),
+        _rates(terms[1], _RATES),
         np.array([_whole(entry["topics"]) for entry in entries], dtype=np.int64),
-        unloaded_mask(names, recent),
-        movable_mask(names),
+        np.array(samples, dtype=np.int64).reshape(4, len(names)).T,
+        recent,
     )
 
 

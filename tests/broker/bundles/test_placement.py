@@ -15,7 +15,8 @@ from counterpoise.broker.load.registry import BrokerRegistry, write_report
 from counterpoise.broker.namespaces.policies import Policies
 from counterpoise.decide.filters import FilterOptions
 from counterpoise.decide.placement import PlacementOptions
-from counterpoise.load.average import BundleData
+from counterpoise.load.average import BundleData, TimeAverageMessageData
+from counterpoise.load.fold import FoldOptions
 from counterpoise.load.report import LocalBrokerData, NamespaceBundleStats
 from counterpoise.load.usage import ResourceUsage
 from counterpoise.metadata import MemoryTree, MetadataStore
@@ -46,7 +47,13 @@ class Cluster:
     def __init__(self, **filters: object) -> None:
         self.store: MetadataStore = MemoryTree().open()
         self.policies = Policies(self.store, Policies.cache_of(self.store))
-        self.load = ClusterLoad(BrokerRegistry(self.store, BROKERS[0]), self.store)
+        self.now_ms = 1_000_000
+        self.load = ClusterLoad(
+            BrokerRegistry(self.store, BROKERS[0]),
+            self.store,
+            clock_ms=lambda: self.now_ms,
+            options=FoldOptions(forget_after_ms=60_000),
+        )
         self.placer = LoadPlacer(
             self.load,
             self.policies,
@@ -93,7 +100,8 @@ async def test_then_the_least_long_term_rate_decides(cluster: Cluster) -> None:
 async def test_what_was_just_placed_counts_before_it_is_reported(cluster: Cluster) -> None:
     chosen = [await cluster.placer.choose(bundle("t/n", each)) for each in range(6)]
     assert sorted(map(str, chosen)) == sorted(BROKERS * 2)
-    assert cluster.load.held()[BROKERS[0]] == set(cluster.load.assigned_to(BROKERS[0]))
+    assert cluster.load.namespaces()[BROKERS[0]] == {"t/n": 2}
+    assert cluster.load.view().broker.preallocated_rate.tolist() == [200.0] * 3
 
 
 async def test_a_report_confirms_an_assignment(cluster: Cluster) -> None:
@@ -102,8 +110,9 @@ async def test_a_report_confirms_an_assignment(cluster: Cluster) -> None:
     assert chosen is not None
     await cluster.say(chosen, report([placed]))
     await cluster.load.refresh()
-    assert cluster.load.assigned_to(chosen) == []
-    assert cluster.load.held()[chosen] == {str(placed)}
+    assert cluster.load.assigned.broker_of(str(placed)) is None
+    assert cluster.load.namespaces() == {chosen: {"t/n": 1}}
+    assert cluster.load.view().broker.preallocated_rate.tolist() == [0.0] * 3
 
 
 async def test_an_assignment_to_a_broker_that_died_is_forgotten(cluster: Cluster) -> None:
@@ -114,8 +123,19 @@ async def test_an_assignment_to_a_broker_that_died_is_forgotten(cluster: Cluster
     cluster.load._registry._reports.forget(paths.broker(chosen))
     cluster.load._registry._forget()
     await cluster.load.refresh()
-    assert chosen not in cluster.load.held()
-    assert str(placed) not in cluster.load.bundles
+    assert cluster.load.namespaces() == {}
+    assert cluster.load.assigned.broker_of(str(placed)) is None
+    assert chosen not in cluster.load.view().brokers
+
+
+async def test_an_assignment_that_nobody_came_for_is_forgotten_in_the_end(cluster: Cluster) -> None:
+    placed = bundle("t/n", 0)
+    chosen = await cluster.placer.choose(placed)
+    for later_ms, still in ((60_000, chosen), (1, None)):
+        cluster.now_ms += later_ms
+        await cluster.say(BROKERS[0], report([]))
+        await cluster.load.refresh()
+        assert cluster.load.assigned.broker_of(str(placed)) == still
 
 
 async def test_a_moved_bundle_is_counted_at_its_new_broker_only(cluster: Cluster) -> None:
@@ -123,7 +143,38 @@ async def test_a_moved_bundle_is_counted_at_its_new_broker_only(cluster: Cluster
     await cluster.say(BROKERS[0], report([moved]))
     chosen = await cluster.placer.choose(moved, without={BROKERS[0]})
     assert chosen in BROKERS[1:]
-    assert str(moved) not in cluster.load.held()[BROKERS[0]]
+    assert cluster.load.namespaces()[BROKERS[0]]["t/n"] == 0
+    assert cluster.load.namespaces()[str(chosen)] == {"t/n": 1}
+
+
+async def test_a_bundle_on_the_move_is_placed_by_what_is_known_of_it(cluster: Cluster) -> None:
+    """Pulsar drops its averages as soon as nobody reports it, and assumes a default."""
+    moved = bundle("t/n", 0)
+    await cluster.say(BROKERS[0], report([moved], rate=700.0))
+    await cluster.load.refresh()
+    await cluster.say(BROKERS[0], report([]))
+    chosen = await cluster.placer.choose(moved, without={BROKERS[0]})
+    view = cluster.load.view()
+    assert view.bundles == ()
+    assert view.broker.preallocated_rate[view.row_of[str(chosen)]] == 1400.0
+    await cluster.say(str(chosen), report([moved], rate=100.0))
+    await cluster.load.refresh()
+    data = cluster.load.bundles()[str(moved)].long_term_data
+    assert (data.num_samples, data.msg_rate_in) == (2, 400.0)
+
+
+async def test_bundles_are_placed_anew_and_again_without_a_new_view(cluster: Cluster) -> None:
+    """However often a bundle is assigned, it is counted once, where it was assigned last."""
+    placed = bundle("t/n", 0)
+    for _ in range(4):
+        await cluster.placer.choose(placed)
+        counted = {
+            broker: bundles["t/n"]
+            for broker, bundles in cluster.load.namespaces().items()
+            if bundles["t/n"]
+        }
+        assert counted == {cluster.load.assigned.broker_of(str(placed)): 1}
+        assert sum(cluster.load.view().broker.preallocated_rate) == 100.0
 
 
 async def test_isolation_policies_are_heeded_and_unreadable_ones_ignored(cluster: Cluster) -> None:
@@ -161,21 +212,22 @@ async def test_a_report_is_one_sample_however_often_it_is_looked_at(cluster: Clu
     await cluster.say(BROKERS[0], report([bundle("t/n", 1)], rate=100.0))
     for _ in range(3):
         await cluster.load.refresh()
-    data = cluster.load.bundles[str(bundle("t/n", 1))]
+    data = cluster.load.bundles()[str(bundle("t/n", 1))]
     assert data.short_term_data.num_samples == 1
     await cluster.say(BROKERS[0], report([bundle("t/n", 1)], rate=200.0))
     await cluster.load.refresh()
-    data = cluster.load.bundles[str(bundle("t/n", 1))]
+    data = cluster.load.bundles()[str(bundle("t/n", 1))]
     assert (data.short_term_data.num_samples, data.short_term_data.msg_rate_in) == (2, 150.0)
 
 
 async def test_averages_start_from_what_was_written_down(cluster: Cluster) -> None:
     name = str(bundle("t/n", 1))
-    known = BundleData.empty().updated(NamespaceBundleStats(10.0, 1.0, 10.0, 1.0))
+    average = TimeAverageMessageData(10, 1, 1.0, 1.0, 10.0, 10.0)
+    known = BundleData(average, replace(average, max_samples=1000))
     await cluster.store.put(paths.bundle_data(name), json.dumps(known.to_json()).encode())
     await cluster.say(BROKERS[0], report([bundle("t/n", 1)], rate=20.0))
     await cluster.load.refresh()
-    assert cluster.load.bundles[name].short_term_data.msg_rate_in == 15.0
+    assert cluster.load.bundles()[name].short_term_data.msg_rate_in == 15.0
 
 
 async def test_the_view_holds_what_was_reported(cluster: Cluster) -> None:
@@ -183,7 +235,7 @@ async def test_the_view_holds_what_was_reported(cluster: Cluster) -> None:
         BROKERS[0], replace(report([bundle("t/n", 2), bundle("t/n", 1)]), num_topics=7)
     )
     await cluster.load.refresh()
-    view = cluster.load.view(now_ms=5)
+    view = cluster.load.view()
     assert view.brokers == tuple(BROKERS)
     assert view.bundles == (str(bundle("t/n", 1)), str(bundle("t/n", 2)))
     assert view.broker.bundle_count.tolist() == [2, 0, 0]
@@ -194,4 +246,4 @@ async def test_the_view_holds_what_was_reported(cluster: Cluster) -> None:
 
 
 async def test_an_empty_cluster_has_an_empty_view() -> None:
-    assert Cluster().load.view(now_ms=0).brokers == ()
+    assert Cluster().load.view().brokers == ()

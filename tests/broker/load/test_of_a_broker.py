@@ -105,7 +105,7 @@ async def test_the_leader_writes_averages_down_and_the_next_starts_from_them(
     bundle = (await leader.bundles.get(NAMESPACE)).bundles[0]
     await leader.ownership.acquire(bundle)
     await leader.reporter.refresh(force=True)
-    await eventually(lambda: str(bundle) in leader.load.bundles, "the report is averaged")
+    await eventually(lambda: str(bundle) in leader.load.bundles(), "the report is averaged")
     await leader.metadata.put(paths.time_average("gone:1"), b"{}")
     await leader.load_keeper.write()
     written = await other.metadata.get(paths.bundle_data(str(bundle)))
@@ -117,4 +117,4 @@ async def test_the_leader_writes_averages_down_and_the_next_starts_from_them(
     )
     newcomer = await brokers.start()
     await newcomer.load.refresh()
-    assert newcomer.load.bundles[str(bundle)].short_term_data.num_samples > samples
+    assert newcomer.load.bundles()[str(bundle)].short_term_data.num_samples > samples

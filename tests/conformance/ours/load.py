@@ -9,25 +9,33 @@ from counterpoise.broker.load.change import needs_update
 from counterpoise.broker.load.config import LoadReportConfig
 from counterpoise.decide.weights import ResourceWeights
 from counterpoise.load.average import BundleData, TimeAverageMessageData, fold_samples
-from counterpoise.load.broker_average import TimeAverageBrokerData
+from counterpoise.load.broker_average import broker_averages
 from counterpoise.load.extensible import BrokerLoadData
 from counterpoise.load.fields import from_json, to_json
+from counterpoise.load.fold import FoldState, fold
+from counterpoise.load.fold_view import cluster_view
+from counterpoise.load.measured import measured_of
+from counterpoise.load.poll_batch import poll_batch
+from counterpoise.load.poll_rows import Fetched
+from counterpoise.load.remembered import reported_bundles, with_averages
 from counterpoise.load.report import LocalBrokerData, NamespaceBundleStats, SystemResourceUsage
+from counterpoise.load.rows import RATES
 from counterpoise.load.usage import percent_of, weighted_max
 from counterpoise.names.options import from_conf
 from tests.conformance.ours.shedding import conf_text
 from tests.conformance.suite import Answer, Case
+
+_BROKER = "b:1"
 
 
 def load(case: Case) -> Answer:
     samples = [NamespaceBundleStats.from_json(sample) for sample in case["samples"]]
     weights = from_conf(ResourceWeights, conf_text(case["conf"]))
     history = float(case["conf"].get("loadBalancerHistoryResourcePercentage", 0.9))
-    known = {name: BundleData.from_json(data) for name, data in case["known"].items()}
     return {
-        "bundle": _grown(BundleData.empty(), samples),
+        "bundle": _grown(samples),
         "average": _folded(case["maxSamples"], samples),
-        "broker": TimeAverageBrokerData.of(case["owned"], known, samples[0]).to_json(),
+        "broker": _summed(case, samples[0]),
         "report": _reports(case["reports"], weights.modular),
         "load": _loads(case["reports"], samples[0], weights.extensible, history),
     }
@@ -42,16 +50,36 @@ def change(case: Case) -> Answer:
     return {"needed": bool(needs_update(written, now, case["age"], config))}
 
 
-def _grown(average: Any, samples: list[NamespaceBundleStats]) -> Any:
-    out = []
-    for sample in samples:
-        average = average.updated(sample)
-        out.append(to_json(average))
+def _seen(before: FoldState, number: int, stats: dict[str, NamespaceBundleStats]) -> FoldState:
+    """The state after one more report of one broker."""
+    report = LocalBrokerData(last_stats=stats)
+    said = Fetched(_BROKER, number, measured_of(report), fresh=True)
+    return fold(before, poll_batch(number, [said]))
+
+
+def _grown(samples: list[NamespaceBundleStats]) -> Any:
+    """A bundle's averages by the whole fold of reports, sample by sample."""
+    state, out = FoldState.empty(), []
+    for number, sample in enumerate(samples, 1):
+        state = _seen(state, number, {"x": sample})
+        out.append(reported_bundles(state)["x"].to_json())
     return out
 
 
+def _summed(case: Case, default: NamespaceBundleStats) -> Any:
+    """A broker's averages by the view; what nothing is known of has the default in both terms."""
+    rates = {name: getattr(default, name) for name in RATES}
+    assumed = TimeAverageMessageData(1, 1, **rates)
+    known = {name: BundleData(assumed, assumed) for name in case["owned"]}
+    known |= {name: BundleData.from_json(data) for name, data in case["known"].items()}
+    averages = with_averages(FoldState.empty(), known, 0).averages
+    served = _seen(FoldState.empty(), 1, dict.fromkeys(case["owned"], default))
+    state = FoldState(averages, served.served, served.brokers)
+    return broker_averages(cluster_view(state, 1))[_BROKER].to_json()
+
+
 def _folded(most: int, samples: list[NamespaceBundleStats]) -> Any:
-    """The averages by the columnar fold, which the pipeline uses: two bundles, the same samples."""
+    """The averages by the arithmetic of columns: two bundles, the same samples."""
     counts = np.zeros(2, dtype=np.int64)
     values = np.zeros((2, 4))
     out = []

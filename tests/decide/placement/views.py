@@ -33,13 +33,12 @@ def view_of(brokers, bundles=()):
     )
     rates = np.array(list(dict(bundles).values()), dtype=np.float64)
     carried = Rates.of(rates, np.zeros(len(rates)), np.zeros(len(rates)), np.zeros(len(rates)))
-    flags = np.zeros(len(rates), dtype=np.bool_)
     none = np.array([], dtype=np.intp)
     return ClusterView.from_columns(
         now_ms=0,
         brokers=list(brokers),
         broker=broker,
         bundles=list(dict(bundles)),
-        bundle=BundleColumns(carried, carried, np.zeros(len(rates), np.int64), flags, ~flags),
+        bundle=BundleColumns.of(list(dict(bundles)), carried, carried),
         reported=(none, none),
     )

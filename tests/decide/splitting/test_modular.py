@@ -1,14 +1,12 @@
 """When the modular manager splits: ``BundleSplitterTaskTest`` and the rules around it."""
 
-import dataclasses
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from counterpoise.decide.plan import Kind
 from counterpoise.decide.splitting import BundleLoads, SplitOptions, find_bundles_to_split
-from counterpoise.load.average import BundleData
+from counterpoise.load.average import BundleData, TimeAverageMessageData
 from counterpoise.load.report import LocalBrokerData, NamespaceBundleStats
 
 ONE = "ten/ns/0x00000000_0x80000000"
@@ -31,11 +29,11 @@ def report(**bundles):
 
 
 def long_term(rate=0.0, throughput=0.0):
-    data = BundleData.empty()
-    average = dataclasses.replace(
-        data.long_term_data, num_samples=1, msg_rate_in=rate, msg_throughput_out=throughput
+    return BundleData(
+        long_term_data=TimeAverageMessageData(
+            1000, 1, msg_rate_in=rate, msg_throughput_out=throughput
+        )
     )
-    return dataclasses.replace(data, long_term_data=average)
 
 
 def plan(reports, bundle_data=None, counts=None, options=None):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
+from collections import Counter
 from collections.abc import Collection, Mapping
 from random import Random
 from typing import Any, Protocol
@@ -71,8 +71,7 @@ class LoadPlacer:
         await self._load.refresh()
         self._memory = self._strategy.forget(self._memory, self._load.reports.keys())
         around = await self._surroundings(bundle, without)
-        view = self._load.view(int(time.time() * 1000))
-        chooser = Chooser(self._strategy, view, self._placement, self._rng)
+        chooser = Chooser(self._strategy, self._load.view(), self._placement, self._rng)
         selection: Selection[Any] = select_modular(
             str(bundle), around, chooser, self._memory, self._filters
         )
@@ -83,15 +82,14 @@ class LoadPlacer:
         return selection.broker
 
     async def _surroundings(self, bundle: BundleName, without: Collection[str]) -> Surroundings:
-        held = self._load.held()
-        below = f"{bundle.namespace}/"
+        namespace = str(bundle.namespace)
+        held = self._load.namespaces()
         return Surroundings(
             brokers=list(self._load.reports),
             facts={broker_id: self._facts(broker_id) for broker_id in self._load.reports},
             policies=await self._isolation(),
             namespace_bundles={
-                broker_id: sum(each.startswith(below) for each in bundles)
-                for broker_id, bundles in held.items()
+                broker_id: namespaces[namespace] for broker_id, namespaces in held.items()
             },
             anti_affinity=await self._anti_affinity(bundle.namespace, held),
             domains=await self._domains(),
@@ -106,9 +104,7 @@ class LoadPlacer:
             persistent_topics=report.persistent_topics_enabled,
             non_persistent_topics=report.non_persistent_topics_enabled,
             topics=report.num_topics,
-            preallocated_topics=sum(
-                self._load.bundles[each].topics for each in self._load.assigned_to(broker_id)
-            ),
+            preallocated_topics=self._load.assigned.topics(broker_id),
         )
 
     async def _domains(self) -> dict[str, str]:
@@ -127,14 +123,14 @@ class LoadPlacer:
         return policies
 
     async def _anti_affinity(
-        self, namespace: NamespaceName, held: Mapping[str, Collection[str]]
+        self, namespace: NamespaceName, held: Mapping[str, Counter[str]]
     ) -> dict[str, int] | None:
         group = await self._policies.anti_affinity_group(namespace)
         if group is None:
             return None
         served = {
-            broker_id: {each.rpartition("/")[0] for each in bundles}
-            for broker_id, bundles in held.items()
+            broker_id: {name for name, bundles in namespaces.items() if bundles > 0}
+            for broker_id, namespaces in held.items()
         }
         groups: dict[str, str] = {}
         for name in sorted(set().union(*served.values())):

@@ -1,8 +1,6 @@
 """The cluster's load as this broker knows it: every report, every bundle's averages.
 
-What ``ModularLoadManagerImpl`` keeps in ``LoadData``. One thing differs: there a report counts as a
-new sample of each of its bundles again whenever *any* broker's report changes; here each report
-counts once.
+What ``ModularLoadManagerImpl`` keeps in ``LoadData``, by the fold that the balancer uses too.
 """
 
 from __future__ import annotations
@@ -10,167 +8,187 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Sequence
-from typing import Final
-
-import numpy as np
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Mapping
 
 from counterpoise.broker import paths
 from counterpoise.broker.load.registry import BrokerRegistry
+from counterpoise.load.assignments import Assignment, Assignments
 from counterpoise.load.average import BundleData
-from counterpoise.load.broker_average import TimeAverageBrokerData
 from counterpoise.load.fields import LoadDataError
-from counterpoise.load.rates import Rates, sequential_sum
-from counterpoise.load.report import LocalBrokerData, NamespaceBundleStats
-from counterpoise.load.usage import percent_of
-from counterpoise.load.view import BrokerColumns, BundleColumns, ClusterView, movable_mask
+from counterpoise.load.fold import FoldOptions, FoldState, fold
+from counterpoise.load.fold_view import cluster_view
+from counterpoise.load.measured import Measured, measured_of
+from counterpoise.load.poll_batch import poll_batch
+from counterpoise.load.poll_rows import Fetched
+from counterpoise.load.remembered import bundle_data, reported_bundles, with_averages
+from counterpoise.load.report import LocalBrokerData
+from counterpoise.load.view import ClusterView, bundle_namespace
 from counterpoise.metadata import MetadataStore
 
 log = logging.getLogger(__name__)
 
-DEFAULT_STATS: Final = NamespaceBundleStats(50.0, 50000.0, 50.0, 50000.0)
-"""What is assumed of a bundle nobody has reported yet: 50 messages/s and 50 kB/s each way."""
-
 
 class ClusterLoad:
-    """Reports and averages; up to date after `refresh`."""
+    """Reports and averages; up to date after `refresh`.
 
-    def __init__(self, registry: BrokerRegistry, store: MetadataStore) -> None:
+    What follows from them is worked out once after each change: placing bundles asks for it again
+    and again.
+    """
+
+    def __init__(
+        self,
+        registry: BrokerRegistry,
+        store: MetadataStore,
+        clock_ms: Callable[[], int],
+        options: FoldOptions,
+    ) -> None:
+        """``options.forget_after_ms`` must be longer than brokers may be silent."""
         self._registry = registry
         self._store = store
+        self._clock_ms = clock_ms
+        self._options = options
         self._turn = asyncio.Lock()
+        self._polled_at_ms = 0
+        self._measured: Mapping[str, Measured] = {}
+        self._state = FoldState.empty()
+        self._derived = _Derived(self._state, 0, options, Assignments())
         self.reports: dict[str, LocalBrokerData] = {}
         """The last report of each broker that is alive, by id, sorted."""
-        self.bundles: Final[dict[str, BundleData]] = {}
-        """The averages of every bundle in any of these reports, or just assigned."""
-        self._assigned: Final[dict[str, str]] = {}
+        self.assigned = Assignments()
+        """Who was given what and has not reported it yet."""
 
     async def refresh(self) -> None:
         """Read what brokers reported since the last time; raises `StoreUnavailable`."""
         async with self._turn:
-            await self._refresh()
+            reports = await self._registry.reports()
+            fresh = [name for name, each in reports.items() if self.reports.get(name) is not each]
+            if fresh or reports.keys() != self.reports.keys():
+                news = {bundle for name in fresh for bundle in reports[name].last_stats}
+                remembered = await self._remembered(news)
+                self._fold(reports, fresh, remembered)
 
-    async def _refresh(self) -> None:
-        before, self.reports = self.reports, await self._registry.reports()
-        for broker_id, report in self.reports.items():
-            if before.get(broker_id) is not report:
-                await self._sample(report)
-        self._settle_assignments()
-        reported = {bundle for report in self.reports.values() for bundle in report.bundles}
-        for bundle in self.bundles.keys() - reported - self._assigned.keys():
-            del self.bundles[bundle]
-
-    def assign(self, bundle: str, broker_id: str) -> None:
-        """Count a bundle to a broker already now; its next report will confirm it."""
-        self._assigned[bundle] = broker_id
-        self.bundles.setdefault(bundle, BundleData.unseen())
-
-    def held(self) -> dict[str, set[str]]:
-        """The bundles of each broker, with assignments that no report has confirmed yet."""
-        found = {
-            broker_id: {each for each in report.bundles if each not in self._assigned}
-            for broker_id, report in self.reports.items()
+    def _fold(
+        self,
+        reports: dict[str, LocalBrokerData],
+        fresh: Collection[str],
+        remembered: Mapping[str, BundleData],
+    ) -> None:
+        now_ms = self._polled_at_ms = max(self._clock_ms(), self._polled_at_ms + 1)
+        self._measured = {
+            name: measured_of(report) if name in fresh else self._measured[name]
+            for name, report in reports.items()
         }
-        for bundle, broker_id in self._assigned.items():
-            found.setdefault(broker_id, set()).add(bundle)
+        poll = [
+            Fetched(name, now_ms, said, name in fresh, said.reported_ms)
+            for name, said in self._measured.items()
+        ]
+        had = self._state.averages["bundle"]
+        before = with_averages(self._state, remembered, now_ms)
+        self._state = fold(before, poll_batch(now_ms, poll), self._options)
+        self.reports = reports
+        self.assigned.settle(self._state.served, reports, now_ms - self._options.forget_after_ms)
+        row_of = self._derived.row_of() if self._state.averages["bundle"] is had else None
+        self._derived = _Derived(self._state, now_ms, self._options, self.assigned, row_of)
+
+    def assign(self, bundle: str, broker: str) -> None:
+        """Count a bundle to a broker already now; its next report will confirm it."""
+        before = self._derived.holders(bundle)
+        self.assigned.add(bundle, Assignment(broker, self._known(bundle), self._clock_ms()))
+        self._derived.moved(bundle, before, broker)
+
+    def namespaces(self) -> Mapping[str, Counter[str]]:
+        """How many bundles of each namespace each broker has, those just given to it included."""
+        return self._derived.namespaces()
+
+    def bundles(self) -> dict[str, BundleData]:
+        """What is known of every bundle that some broker reports, by name."""
+        return reported_bundles(self._state, self._options)
+
+    def view(self) -> ClusterView:
+        """All of it as columns."""
+        return self._derived.view()
+
+    def _known(self, bundle: str) -> BundleData:
+        """What the averages say of a bundle, reported or not, else what is assumed."""
+        row = self._derived.row_of().get(bundle)
+        if row is None:
+            return BundleData.unseen()
+        view = self._derived.view()
+        place = view.bundle_index(bundle)
+        topics = 0 if place is None else view.bundle.topics.item(place)
+        return bundle_data(self._state, row, topics, self._options)
+
+    async def _remembered(self, bundles: Collection[str]) -> dict[str, BundleData]:
+        """What a leader before us wrote down of those of these bundles that we know nothing of."""
+        found = {}
+        for bundle in sorted(bundles - self._derived.row_of().keys()):
+            stored = await self._store.get(paths.bundle_data(bundle))
+            if stored is not None:
+                try:
+                    found[bundle] = BundleData.from_json(json.loads(stored.value), bundle)
+                except (LoadDataError, ValueError) as error:
+                    log.warning("ignoring the stored averages of %s: %s", bundle, error)
         return found
 
-    def assigned_to(self, broker_id: str) -> list[str]:
-        """The bundles assigned to a broker that it has not reported yet, sorted."""
-        return sorted(bundle for bundle, owner in self._assigned.items() if owner == broker_id)
 
-    def time_averages(self) -> dict[str, TimeAverageBrokerData]:
-        """Each broker's averages: the sums over the bundles that it reports."""
-        return {
-            broker_id: TimeAverageBrokerData.of(report.last_stats, self.bundles, DEFAULT_STATS)
-            for broker_id, report in self.reports.items()
-        }
+class _Derived:
+    """What follows from a state and the assignments, worked out when it is first asked for."""
 
-    def view(self, now_ms: int) -> ClusterView:
-        """All of it as columns."""
-        brokers, bundles = list(self.reports), sorted(self.bundles)
-        index = {bundle: place for place, bundle in enumerate(bundles)}
-        pairs = [
-            (owner, index[bundle])
-            for owner, report in enumerate(self.reports.values())
-            for bundle in sorted(set(report.bundles))
-            if bundle in index
-        ]
-        rows = [self.bundles[bundle] for bundle in bundles]
-        return ClusterView.from_columns(
-            now_ms=now_ms,
-            brokers=brokers,
-            broker=self._broker_columns(),
-            bundles=bundles,
-            bundle=BundleColumns(
-                _rates([row.short_term_data for row in rows]),
-                _rates([row.long_term_data for row in rows]),
-                np.array([row.topics for row in rows], dtype=np.int64),
-                np.zeros(len(rows), dtype=np.bool_),
-                movable_mask(bundles),
-            ),
-            reported=(
-                np.array([pair[0] for pair in pairs], dtype=np.intp),
-                np.array([pair[1] for pair in pairs], dtype=np.intp),
-            ),
-        )
+    def __init__(
+        self,
+        state: FoldState,
+        now_ms: int,
+        options: FoldOptions,
+        assigned: Assignments,
+        row_of: Mapping[str, int] | None = None,
+    ) -> None:
+        """``row_of`` is where each bundle stands in the averages, when that is known already."""
+        self._state = state
+        self._now_ms = now_ms
+        self._options = options
+        self._assigned = assigned
+        self._reported: ClusterView | None = None
+        self._view: ClusterView | None = None
+        self._namespaces: defaultdict[str, Counter[str]] | None = None
+        self._row_of = row_of
 
-    def _broker_columns(self) -> BrokerColumns:
-        reports = list(self.reports.values())
-        usages = [
-            (each.cpu, each.memory, each.direct_memory, each.bandwidth_in, each.bandwidth_out)
-            for each in reports
-        ]
-        used = np.array([[each.usage for each in row] for row in usages], dtype=np.float64)
-        limit = np.array([[each.limit for each in row] for row in usages], dtype=np.float64)
-        averages = self.time_averages().values()
-        return BrokerColumns(
-            percent_of(used.reshape(-1, 5), limit.reshape(-1, 5)),
-            _rates(reports),
-            np.array([len(set(each.bundles)) for each in reports], dtype=np.int64),
-            np.array([each.num_topics for each in reports], dtype=np.int64),
-            Rates.of(
-                [each.short_term_msg_rate_in for each in averages],
-                [each.short_term_msg_rate_out for each in averages],
-                [each.short_term_msg_throughput_in for each in averages],
-                [each.short_term_msg_throughput_out for each in averages],
-            ),
-            Rates.of(
-                [each.long_term_msg_rate_in for each in averages],
-                [each.long_term_msg_rate_out for each in averages],
-                [each.long_term_msg_throughput_in for each in averages],
-                [each.long_term_msg_throughput_out for each in averages],
-            ),
-            np.array([self._assigned_rate(each) for each in self.reports], dtype=np.float64),
-        )
+    def holders(self, bundle: str) -> list[str]:
+        """The brokers that a bundle is counted to."""
+        given = self._assigned.broker_of(bundle)
+        if given is not None:
+            return [given]
+        view = self.view()
+        place = view.bundle_index(bundle)
+        return [] if place is None else [view.brokers[row] for row in view.reporters(place)]
 
-    def _assigned_rate(self, broker_id: str) -> float:
-        long_terms = [self.bundles[each].long_term_data for each in self.assigned_to(broker_id)]
-        return sequential_sum([each.rate for each in long_terms])
+    def moved(self, bundle: str, before: Collection[str], after: str) -> None:
+        """Take in that a bundle was assigned, and is no more counted where it was."""
+        self._view = None
+        if self._namespaces is not None:
+            namespace = bundle_namespace(bundle)
+            for broker in before:
+                self._namespaces[broker][namespace] -= 1
+            self._namespaces[after][namespace] += 1
 
-    async def _sample(self, report: LocalBrokerData) -> None:
-        for bundle, stats in report.last_stats.items():
-            known = self.bundles.get(bundle) or await self._remembered(bundle)
-            self.bundles[bundle] = known.updated(stats)
+    def view(self) -> ClusterView:
+        """The cluster as columns, with what was assigned."""
+        if self._reported is None:
+            self._reported = cluster_view(self._state, self._now_ms, options=self._options)
+        if self._view is None:
+            rates = [self._assigned.rate(broker) for broker in self._reported.brokers]
+            self._view = self._reported.with_preallocated(rates)
+        return self._view
 
-    async def _remembered(self, bundle: str) -> BundleData:
-        """What a leader before us wrote down of a bundle, else the assumed default."""
-        stored = await self._store.get(paths.bundle_data(bundle))
-        if stored is None:
-            return BundleData.unseen()
-        try:
-            return BundleData.from_json(json.loads(stored.value), bundle)
-        except (LoadDataError, ValueError) as error:
-            log.warning("ignoring the stored averages of %s: %s", bundle, error)
-            return BundleData.unseen()
+    def namespaces(self) -> Mapping[str, Counter[str]]:
+        """See ``ClusterLoad.namespaces``."""
+        if self._namespaces is None:
+            self._namespaces = self._assigned.namespaces(self._state.served)
+        return self._namespaces
 
-    def _settle_assignments(self) -> None:
-        for bundle, broker_id in list(self._assigned.items()):
-            report = self.reports.get(broker_id)
-            if report is None or bundle in report.bundles:
-                del self._assigned[bundle]
-
-
-def _rates(rows: Sequence[object]) -> Rates:
-    names = ("msg_rate_in", "msg_rate_out", "msg_throughput_in", "msg_throughput_out")
-    return Rates.of(*([float(getattr(row, name)) for row in rows] for name in names))
+    def row_of(self) -> Mapping[str, int]:
+        """Where each bundle stands in the averages."""
+        if self._row_of is None:
+            names = self._state.averages["bundle"].tolist()
+            self._row_of = {name: row for row, name in enumerate(names)}
+        return self._row_of

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from counterpoise.decide.weights import DEFAULT_WEIGHTS, ResourceWeights
+from counterpoise.load.fold import FORGET_AFTER_MS
 from counterpoise.names.options import option
 
 
@@ -60,3 +61,11 @@ class LoadReportConfig:
         why="the network's speed, where the operating system does not know it",
     )
     weights: ResourceWeights = DEFAULT_WEIGHTS
+
+    @property
+    def kept_ms(self) -> int:
+        """How long the averages of a bundle are kept that nobody reports, in milliseconds.
+
+        Long enough that a broker with nothing new to say tells of itself in the meantime.
+        """
+        return max(FORGET_AFTER_MS, 2 * self.max_interval_minutes * 60_000)

@@ -13,6 +13,8 @@ from counterpoise.broker import paths
 from counterpoise.broker.background import BackgroundTasks
 from counterpoise.broker.load.cluster_load import ClusterLoad
 from counterpoise.load.average import BundleData
+from counterpoise.load.broker_average import broker_averages
+from counterpoise.load.ranking import bundle_key
 from counterpoise.metadata import MetadataError, MetadataStore, Notification
 from counterpoise.metadata.errors import NotFound
 
@@ -73,17 +75,17 @@ class LoadKeeper:
         await self._load.refresh()
         for bundle, data in self._worth_writing():
             await self._put(paths.bundle_data(bundle), data.to_json())
-        averages = self._load.time_averages()
-        for broker_id, average in averages.items():
+        view = self._load.view()
+        for broker_id, average in broker_averages(view).items():
             await self._put(paths.time_average(broker_id), average.to_json())
-        for gone in set(await self._store.children(paths.BROKER_TIME_AVERAGE)) - averages.keys():
+        for gone in set(await self._store.children(paths.BROKER_TIME_AVERAGE)) - set(view.brokers):
             with contextlib.suppress(NotFound):
                 await self._store.delete(paths.time_average(gone))
 
     def _worth_writing(self) -> list[tuple[str, BundleData]]:
         """The bundles with the most traffic, in the order of ``BundleData.compareTo``."""
         ordered = sorted(
-            self._load.bundles.items(), key=lambda item: _weight(item[1]), reverse=True
+            self._load.bundles().items(), key=lambda item: bundle_key(item[1]), reverse=True
         )
         if self._bundles_a_broker <= 0:
             return ordered
@@ -113,16 +115,3 @@ class LoadKeeper:
                     await self.write()
                 except MetadataError as error:
                     log.warning("load averages were not written: %s", error)
-
-
-def _weight(data: BundleData) -> tuple[int, ...]:
-    """Short-term averages first, then long-term ones; coarse, so that noise does not decide."""
-    return tuple(
-        int(value)
-        for term in (data.short_term_data, data.long_term_data)
-        for value in (
-            term.msg_throughput_in / 1e5,
-            term.msg_throughput_out / 1e5,
-            (term.msg_rate_in + term.msg_rate_out) / 100,
-        )
-    )

@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from random import Random
 
-import numpy as np
-
 from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.decide.placement.strategy import Memoryless, Placement, known_candidates, nobody
 from counterpoise.decide.plan import Rejection
@@ -61,10 +59,7 @@ def _no_gain(bundle: str, after: float, before: float) -> Rejection:
 
 def _reporter(view: ClusterView, bundle: str) -> int | None:
     row = view.bundle_index(bundle)
-    where = np.flatnonzero(view.members == row) if row is not None else np.zeros(0, np.intp)
-    if not len(where):
-        return None
-    return int(np.searchsorted(view.offsets, where[0], side="right")) - 1
+    return None if row is None else next(iter(view.reporters(row)), None)
 
 
 def _share(view: ClusterView, broker: int, bundle: str, usage: float) -> float:

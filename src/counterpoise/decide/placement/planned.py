@@ -16,22 +16,29 @@ PlannedTargets = Mapping[str, str]
 
 NO_TARGETS: PlannedTargets = MappingProxyType({})
 
-_UNSEEN = (50.0, 50.0, 50000.0, 50000.0)
+_UNSEEN_RATES = (50.0, 50.0, 50000.0, 50000.0)
+_UNSEEN_SAMPLES = [10, 0, 1000, 0]
 
 
 def load_key(view: ClusterView, bundle: str) -> str:
-    """What a bundle is remembered by: its averages and topic count, not its name.
+    """What a bundle is remembered by: its averages, their samples and its topics, not its name.
 
     Quirk kept from ``AvgShedder`` of 4.0.7, whose map is keyed by the ``BundleData`` itself: a
     bundle whose averages changed since is not found again, and bundles with the same averages
-    (such as all that no broker has reported yet) share one entry. Pulsar's key also holds the
-    number of samples, which the view does not.
+    (such as all that no broker has reported yet) share one entry.
     """
     row = view.bundle_index(bundle)
     if row is None:
-        return repr((_UNSEEN, _UNSEEN, 0))
+        return repr((_UNSEEN_RATES, _UNSEEN_RATES, 0, _UNSEEN_SAMPLES))
     columns = view.bundle
-    return repr((columns.short.entry(row), columns.long.entry(row), columns.topics.item(row)))
+    return repr(
+        (
+            columns.short.entry(row),
+            columns.long.entry(row),
+            columns.topics.item(row),
+            columns.samples[row].tolist(),
+        )
+    )
 
 
 class AvgShedderPlacement:

@@ -123,7 +123,7 @@ async def measure(
     started, sent = time.process_time(), 0
     while sent < count:
         for n in range(BURST):
-            producer.publish(sent + n, sent + n, 1, bodies[(sent + n) % len(bodies)])
+            producer.publish(sent + n, sent + n, bodies[(sent + n) % len(bodies)])
         sent += BURST
         await asyncio.sleep(0)
         while sent - sink.confirmed > PENDING_MAX:  # noqa: ASYNC110 - turns of the loop

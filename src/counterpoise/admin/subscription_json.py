@@ -6,18 +6,11 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from counterpoise.broker.face import (
-    Consumer,
-    SingleActiveDispatcher,
-    Subscription,
-    SubscriptionType,
-)
+from counterpoise.broker.face import Recipient, Subscription, SubscriptionType
 
 JsonObject = dict[str, Any]
 
 NOT_MEASURED: Mapping[str, Any] = {
-    "msgRateRedeliver": 0.0,
-    "messageAckRate": 0.0,
     "chunkedMessageRate": 0.0,
     "earliestMsgPublishTimeInBacklog": 0,
     "msgDelayed": 0,
@@ -25,9 +18,6 @@ NOT_MEASURED: Mapping[str, Any] = {
     "msgRateExpired": 0.0,
     "totalMsgExpired": 0,
     "lastExpireTimestamp": 0,
-    "lastConsumedFlowTimestamp": 0,
-    "lastConsumedTimestamp": 0,
-    "lastAckedTimestamp": 0,
     "lastMarkDeleteAdvancedTimestamp": 0,
     "allowOutOfOrderDelivery": False,
     "consumersAfterMarkDeletePosition": {},
@@ -52,33 +42,33 @@ NOT_MEASURED: Mapping[str, Any] = {
 """Figures of a subscription that clients and tools expect and this broker does not take."""
 
 CONSUMER_NOT_MEASURED: Mapping[str, Any] = {
-    "msgRateRedeliver": 0.0,
-    "messageAckRate": 0.0,
     "chunkedMessageRate": 0.0,
-    "avgMessagesPerEntry": 0,
     "drainingHashesCount": 0,
     "drainingHashesClearedTotal": 0,
     "drainingHashesUnackedMessages": 0,
-    "lastAckedTimestamp": 0,
-    "lastConsumedTimestamp": 0,
-    "lastConsumedFlowTimestamp": 0,
 }
+
+_LAST_TIMES = ("lastAckedTimestamp", "lastConsumedTimestamp", "lastConsumedFlowTimestamp")
+"""Of a subscription, the latest of its consumers'."""
 
 
 def subscription_json(subscription: Subscription) -> JsonObject:
     """``SubscriptionStats`` of one subscription."""
     consumers = [consumer_json(each) for each in subscription.consumers]
-    active = active_consumer(subscription)
+    active = subscription.active
     kind = subscription.type if subscription.dispatcher is not None else None
     return {
         **NOT_MEASURED,
-        "msgRateOut": subscription.meter.rate,
-        "msgThroughputOut": subscription.meter.byte_rate,
-        "bytesOutCounter": subscription.meter.bytes,
-        "msgOutCounter": subscription.meter.messages,
+        "msgRateOut": subscription.meters.out.rate,
+        "msgThroughputOut": subscription.meters.out.byte_rate,
+        "bytesOutCounter": subscription.meters.out.bytes,
+        "msgOutCounter": subscription.meters.out.messages,
         "msgBacklog": subscription.backlog,
         "backlogSize": backlog_size(subscription),
         "msgBacklogNoDelayed": subscription.backlog,
+        "msgRateRedeliver": subscription.meters.redelivered.rate,
+        "messageAckRate": subscription.meters.acked.rate,
+        **{name: max((each[name] for each in consumers), default=0) for name in _LAST_TIMES},
         "blockedSubscriptionOnUnackedMsgs": False,
         "unackedMessages": sum(each["unackedMessages"] for each in consumers),
         # Nobody has subscribed since the topic was opened, so no type is known.
@@ -93,29 +83,27 @@ def subscription_json(subscription: Subscription) -> JsonObject:
     }
 
 
-def active_consumer(subscription: Subscription) -> Consumer | None:
-    """Who gets the messages, where only one consumer does."""
-    dispatcher = subscription.dispatcher
-    if not isinstance(dispatcher, SingleActiveDispatcher):
-        return None
-    return next((each for each in dispatcher.consumers if dispatcher.is_active(each)), None)
-
-
 def backlog_size(subscription: Subscription) -> int:
     """Bytes of the backlog, at the average size of the topic's entries (as Pulsar estimates)."""
     entries = subscription.log.end - subscription.log.begin
     return subscription.backlog * subscription.log.size // entries if entries else 0
 
 
-def consumer_json(consumer: Consumer) -> JsonObject:
+def consumer_json(consumer: Recipient) -> JsonObject:
     """``ConsumerStats`` of one consumer."""
     request = consumer.request
     return {
         **CONSUMER_NOT_MEASURED,
-        "msgRateOut": consumer.meter.rate,
-        "msgThroughputOut": consumer.meter.byte_rate,
-        "bytesOutCounter": consumer.meter.bytes,
-        "msgOutCounter": consumer.meter.messages,
+        "msgRateOut": consumer.meters.out.rate,
+        "msgThroughputOut": consumer.meters.out.byte_rate,
+        "bytesOutCounter": consumer.meters.out.bytes,
+        "msgOutCounter": consumer.meters.out.messages,
+        "msgRateRedeliver": consumer.meters.redelivered.rate,
+        "messageAckRate": consumer.meters.acked.rate,
+        "avgMessagesPerEntry": round(consumer.meters.out.messages / max(consumer.entries_out, 1)),
+        "lastAckedTimestamp": consumer.last_acked_ms,
+        "lastConsumedTimestamp": consumer.last_sent_ms,
+        "lastConsumedFlowTimestamp": consumer.last_flow_ms,
         "consumerName": consumer.name,
         "availablePermits": consumer.permits,
         "unackedMessages": consumer.unacked,

@@ -157,7 +157,7 @@ def _cursor_json(subscription: Subscription) -> JsonObject:
         "readPosition": _position(log.position(min(acks.mark + 1, log.end))),
         "waitingReadOp": False,
         "pendingReadOps": 0,
-        "messagesConsumedCounter": subscription.meter.messages,
+        "messagesConsumedCounter": subscription.meters.out.messages,
         "cursorLedger": -1,
         "cursorLedgerLastEntry": -1,
         "individuallyDeletedMessages": "["

@@ -114,6 +114,7 @@ class Broker:
         self.background: Final = BackgroundTasks()
         self._running = False
         self._leave_session: Callable[[], None] = lambda: None
+        self._window: asyncio.TimerHandle | None = None
 
     @property
     def is_ready(self) -> bool:
@@ -170,6 +171,7 @@ class Broker:
         else:
             web.close()
         self._process.join(self._traffic)
+        self._next_window()
         await self.reporter.start()
         self.load_keeper.start()
         await self.election.start()
@@ -210,7 +212,15 @@ class Broker:
         self.background.cancel()
         await self._close()
 
+    def _next_window(self) -> None:
+        """Begin the next window that rates are taken over, and so on."""
+        seconds = self.config.topics.rate_window_s
+        self._window = asyncio.get_running_loop().call_later(seconds, self._next_window)
+        self.topics.clock.turn()
+
     async def _close(self) -> None:
+        if self._window is not None:
+            self._window.cancel()
         self._leave_session()
         self._process.leave(self._traffic)
         await asyncio.gather(*self.load_keeper.stop(), return_exceptions=True)

@@ -11,10 +11,17 @@ import crc32c
 from google.protobuf.message import DecodeError
 
 from counterpoise.wire.constants import MAGIC_CRC32C
-from counterpoise.wire.proto.metadata_pb2 import MessageMetadata
+from counterpoise.wire.proto.metadata_pb2 import CompressionType, MessageMetadata
 
 _SIZE = struct.Struct(">I")
 _MAGIC_AND_CHECKSUM_SIZE = 6
+
+_BATCH_TAG = b"\x58"
+"""How field 11 (``num_messages_in_batch``) of the metadata begins."""
+_BATCHED_MESSAGE_MIN = 6
+"""Each message of a batch has the size of its metadata (4 bytes), and there its payload's size."""
+BATCH_MAX = 1 << 20
+"""More messages than this an entry never holds: some five megabytes of nothing but their sizes."""
 
 #: What stands for the key of a message that has neither a key nor a producer (Java ``NONE_KEY``).
 NO_KEY = b"NONE_KEY"
@@ -53,6 +60,29 @@ def metadata_of(entry: bytes) -> MessageMetadata:
         raise BadEntry(f"the metadata cannot be read: {error}") from None
 
 
+def messages_in(entry: bytes) -> int:
+    """Count an entry's messages as its metadata has it; raise `BadEntry` if it cannot hold them.
+
+    What a SEND's own ``num_messages`` says decides nothing (as in Pulsar): permits are counted by
+    what consumers will find.
+    """
+    start = _MAGIC_AND_CHECKSUM_SIZE if entry[:2] == MAGIC_CRC32C else 0
+    begin = start + _SIZE.size
+    end = begin + int.from_bytes(entry[start:begin], "big")
+    # Metadata is parsed only where the field's tag may be: most messages are no batch.
+    if begin <= end <= len(entry) and entry.find(_BATCH_TAG, begin, end) < 0:
+        return 1
+    metadata = metadata_of(entry)
+    count = metadata.num_messages_in_batch
+    if count == 1:
+        return 1
+    packed = metadata.compression != CompressionType.NONE
+    size = metadata.uncompressed_size if packed else len(entry) - end
+    if not 1 <= count <= min(size // _BATCHED_MESSAGE_MIN, BATCH_MAX):
+        raise BadEntry(f"a batch of {size} bytes says that it holds {count} messages")
+    return count
+
+
 def build(metadata: MessageMetadata, payload: bytes) -> bytes:
     """Write an entry with its checksum, as a client does."""
     raw = metadata.SerializeToString()
@@ -79,9 +109,11 @@ def sticky_key(metadata: MessageMetadata) -> bytes:
 
 
 __all__ = [
+    "BATCH_MAX",
     "NO_KEY",
     "BadEntry",
     "build",
+    "messages_in",
     "metadata_of",
     "split",
     "sticky_key",

@@ -16,7 +16,7 @@ from counterpoise.names.topic import TopicName
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.wire.entry import build
 from counterpoise.wire.errors import ServerError
-from counterpoise.wire.proto.metadata_pb2 import MessageMetadata
+from counterpoise.wire.proto.metadata_pb2 import MessageMetadata, SingleMessageMetadata
 from counterpoise.wire.values import InitialPosition, SubscriptionType
 
 
@@ -24,6 +24,14 @@ def entry(payload: object, **metadata: object) -> bytes:
     """An entry as a client writes it; ``metadata`` overrides fields."""
     fields = {"producer_name": "p", "sequence_id": 0, "publish_time": 1, **metadata}
     return build(MessageMetadata(**fields), str(payload).encode())
+
+
+def batch(count: int) -> bytes:
+    """An entry of so many messages: the single metadata of each (its size is 0), and nothing."""
+    fields = {"producer_name": "p", "sequence_id": 0, "publish_time": 1}
+    single = SingleMessageMetadata(payload_size=0).SerializeToString()
+    body = (len(single).to_bytes(4, "big") + single) * count
+    return build(MessageMetadata(**fields, num_messages_in_batch=count), body)
 
 
 def payload(message: bytes) -> str:
@@ -98,6 +106,9 @@ class Wire:
             if consumer is None or consumer_id == consumer.consumer_id
         ]
 
+    def entries(self) -> list[bytes]:
+        return [m[3] for _, m in self.deliveries]
+
     def ids(self, consumer: Consumer) -> list[tuple[int, int, tuple[int, ...]]]:
         """What the consumer got, ready to be acknowledged."""
         return [(m[0], m[1], ()) for c, m in self.deliveries if c == consumer.consumer_id]
@@ -133,11 +144,14 @@ class Everything:
 class World:
     """One broker's topics with a connection to drive them."""
 
-    def __init__(self, store: MemoryLedgerStore) -> None:
+    def __init__(self, store: MemoryLedgerStore, **settings: object) -> None:
+        """``settings``: of the registry."""
         self.store = store
         self.cluster = Everything()
         self.wire = Wire()
-        self.registry = TopicRegistry(store, self.cluster, self.cluster, owner="broker-1")
+        self.registry = TopicRegistry(
+            store, self.cluster, self.cluster, owner="broker-1", **settings
+        )  # type: ignore[arg-type]
         self.name = TopicName.parse("persistent://t/n/x")
         self._ids = 0
 
@@ -177,7 +191,7 @@ class World:
         """Publish and wait for the receipts."""
         wanted = len(self.wire.receipted) + len(payloads)
         for number, body in enumerate(payloads):
-            producer.publish(number, number, 1, entry(body, **metadata))
+            producer.publish(number, number, entry(body, **metadata))
         await self.wire.until(lambda: len(self.wire.receipted) == wanted)
 
 

@@ -25,7 +25,7 @@ async def on_disk(tmp_path: Path) -> AsyncIterator[World]:
 async def fill(world: World) -> None:
     producer = await world.producer()
     for number in range(COUNT):
-        producer.publish(number, number, 1, entry(number, partition_key=str(number % 10)))
+        producer.publish(number, number, entry(number, partition_key=str(number % 10)))
         if number % 40 == 0:
             await world.wire.until(lambda: len(world.wire.receipted) > number - 40)  # noqa: B023
     await world.wire.until(lambda: len(world.wire.receipted) == COUNT)

@@ -22,7 +22,7 @@ async def publish_keys(world: World, producer: object, keys: str) -> None:
     wanted = len(world.wire.receipted) + len(keys)
     for number, key in enumerate(keys):
         body = entry(f"{key}{wanted - len(keys) + number}", partition_key=key)
-        producer.publish(number, number, 1, body)  # type: ignore[attr-defined]
+        producer.publish(number, number, body)  # type: ignore[attr-defined]
     await world.wire.until(lambda: len(world.wire.receipted) == wanted)
 
 
@@ -151,7 +151,7 @@ async def tell(script: list[tuple[str, int]]) -> None:
         elif what == "publish":
             key = "abcdef"[n % 6]
             body = entry(f"{key}{story.published:011d}", partition_key=key)
-            producer.publish(story.published, story.published, 1, body)
+            producer.publish(story.published, story.published, body)
             story.published += 1
             await world.wire.until(lambda: len(world.wire.receipted) == story.published)
         elif story.consumers:

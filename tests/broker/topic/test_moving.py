@@ -94,7 +94,7 @@ class Client(Wire):
                 if self.producer is None:
                     self.producer = topic.add_producer(ProducerRequest(1), self)
                     for number, body in self.unreceipted.items():
-                        self.producer.publish(number, number, 1, body)
+                        self.producer.publish(number, number, body)
             except BrokerError:
                 await asyncio.sleep(0)
 
@@ -130,7 +130,7 @@ class Client(Wire):
         body = entry(number, partition_key=str(number % 5))
         self.unreceipted[number] = body
         if self.producer is not None:
-            self.producer.publish(number, number, 1, body)
+            self.producer.publish(number, number, body)
 
 
 @pytest.mark.parametrize("how", ["move", "steal"])

@@ -33,7 +33,7 @@ async def test_who_waits_is_told_when_it_is_its_turn(world: World) -> None:
     first = await world.producer(access_mode=AccessMode.WaitForExclusive)
     second = await world.producer(access_mode=AccessMode.WaitForExclusive)
     assert (first.ready, second.ready) == (True, False)
-    second.publish(0, 0, 1, entry("too early"))
+    second.publish(0, 0, entry("too early"))
     assert world.wire.errors[0][2].code is ServerError.ProducerFenced
     first.close()
     assert world.wire.ready == [(second.producer_id, 2)]
@@ -53,7 +53,7 @@ async def test_fencing_throws_the_others_out(world: World) -> None:
     shared = await world.producer()
     usurper = await world.producer(access_mode=AccessMode.ExclusiveWithFencing)
     assert world.wire.closed_producers == [(shared.producer_id, None)]
-    shared.publish(0, 0, 1, entry("ignored"))
+    shared.publish(0, 0, entry("ignored"))
     await world.publish(usurper, "taken")
     assert [r[0] for r in world.wire.receipted] == [usurper.producer_id]
     shared.close()

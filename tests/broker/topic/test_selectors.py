@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from counterpoise.broker.topic.active import active_index
-from counterpoise.broker.topic.selectors import (
+from counterpoise.broker.topic.dispatch.failover_order import FailoverOrder
+from counterpoise.broker.topic.dispatch.selectors import (
     LAST_SLOT,
     HashRing,
     RangesRefusedError,
@@ -105,24 +105,49 @@ def test_ranges_that_are_refused(ranges: list[tuple[int, int]] | None, why: str)
 
 
 def test_a_partition_takes_its_turn_among_the_best_priority() -> None:
-    consumers = [(1, "a"), (0, "c"), (0, "b")]
-    chosen = [active_index(consumers, "t", partition) for partition in range(4)]
-    assert [consumers[i][1] for i in chosen] == ["b", "c", "b", "c"]
+    chosen = []
+    for partition in range(4):
+        order: FailoverOrder[str] = FailoverOrder("t", partition)
+        for priority, name in [(1, "a"), (0, "c"), (0, "b")]:
+            order.add(name, name, priority)
+        chosen.append(order.first())
+    assert chosen == ["b", "c", "b", "c"]
+
+
+members = st.tuples(st.integers(0, 2), st.text("abc", min_size=1, max_size=3))
+
+
+def active_twin(consumers: list[tuple[int, str, int]], topic: str, partition: int) -> int:
+    """(priority, name, member) in order of joining; the active one by Pulsar's own steps."""
+    best = min(priority for priority, _, _ in consumers)
+    group = sorted((c for c in consumers if c[0] == best), key=lambda c: c[1])
+    if partition >= 0:
+        return group[partition % len(group)][2]
+    ring: dict[int, int] = {}
+    for _, name, member in group:
+        ring |= {murmur3_32(f"{name}{n}".encode()): member for n in range(100)}
+    points = sorted(ring)
+    return ring[points[bisect_left(points, murmur3_32(topic.encode())) % len(points)]]
 
 
 @given(
-    st.lists(st.tuples(st.integers(0, 2), st.text("abc", min_size=1, max_size=3)), min_size=1),
+    st.lists(st.one_of(members, st.integers(0, 5)), min_size=1, max_size=10),
     st.text(min_size=1),
+    st.sampled_from([-1, 0, 1, 5]),
 )
-@settings(deadline=None, max_examples=40)
-def test_an_unpartitioned_topic_falls_on_the_ring(
-    consumers: list[tuple[int, str]], topic: str
+@settings(deadline=None, max_examples=80)
+def test_the_active_one_is_whom_pulsar_would_pick(
+    steps: list[tuple[int, str] | int], topic: str, partition: int
 ) -> None:
-    best = min(priority for priority, _ in consumers)
-    group = sorted((c for c in consumers if c[0] == best), key=lambda c: c[1])
-    ring: dict[int, tuple[int, str]] = {}
-    for consumer in group:
-        ring |= {murmur3_32(f"{consumer[1]}{n}".encode()): consumer for n in range(100)}
-    points = sorted(ring)
-    at = bisect_left(points, murmur3_32(topic.encode()))
-    assert consumers[active_index(consumers, topic, -1)] == ring[points[at % len(points)]]
+    order: FailoverOrder[int] = FailoverOrder(topic, partition)
+    consumers: list[tuple[int, str, int]] = []
+    for member, step in enumerate(steps):
+        if isinstance(step, tuple):
+            priority, name = step
+            consumers.append((priority, name, member))
+            order.add(member, name, priority)
+        elif consumers:
+            priority, name, gone = consumers.pop(step % len(consumers))
+            order.remove(gone, name, priority)
+        if consumers:
+            assert order.first() == active_twin(consumers, topic, partition)

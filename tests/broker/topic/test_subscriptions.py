@@ -6,8 +6,7 @@ import time
 import pytest
 
 from counterpoise.broker.errors import BrokerError
-from counterpoise.broker.topic.dispatch import SingleActiveDispatcher
-from counterpoise.broker.topic.dispatch_shared import SharedDispatcher
+from counterpoise.broker.topic.dispatch.single_active import SingleActiveDispatcher
 from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.persistent import PersistentTopic
 from counterpoise.broker.topic.ports import EARLIEST, LATEST
@@ -15,7 +14,7 @@ from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.storage.port import Position
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.values import InitialPosition, SubscriptionType
-from tests.broker.topic.conftest import Wire, World
+from tests.broker.topic.conftest import Wire, World, batch
 
 EXCLUSIVE, SHARED = SubscriptionType.Exclusive, SubscriptionType.Shared
 FAILOVER = SubscriptionType.Failover
@@ -67,7 +66,8 @@ async def test_the_last_batch_index(world: World) -> None:
     assert await consumer.last_batch_index() == -1
     await world.publish(producer, "single")
     assert await consumer.last_batch_index() == -1
-    await world.publish(producer, "batch", num_messages_in_batch=3)
+    producer.publish(1, 3, batch(3))
+    await world.wire.until(lambda: len(world.wire.receipted) == 2)
     assert await consumer.last_batch_index() == 2
 
 
@@ -137,16 +137,11 @@ async def test_a_failover_switch_lets_acknowledgements_arrive_first(world: World
 
 
 async def test_a_shared_consumer_is_blocked_by_what_it_does_not_acknowledge(
-    world: World,
+    store: MemoryLedgerStore,
 ) -> None:
+    world = World(store, options=TopicOptions(max_unacked_per_consumer=4))
     producer = await world.producer()
     consumer = await world.consumer(SHARED, permits=0)
-    subscription = consumer.subscription
-    limited = SharedDispatcher(
-        subscription.log, subscription.acks, TopicOptions(max_unacked_per_consumer=4)
-    )
-    limited.consumers = list(subscription.consumers)
-    subscription.dispatcher = limited
     await world.publish(producer, *range(10))
     consumer.flow(100)
     assert world.wire.payloads() == ["0", "1", "2", "3"]

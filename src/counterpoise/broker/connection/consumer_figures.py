@@ -12,9 +12,9 @@ def figures_of(consumer: Consumer) -> ConsumerFigures:
     """Read the figures of this moment; rates are those of the last sample."""
     subscription = consumer.subscription
     return ConsumerFigures(
-        msg_rate_out=consumer.meter.rate,
-        msg_throughput_out=consumer.meter.byte_rate,
-        msg_rate_redeliver=0.0,
+        msg_rate_out=consumer.meters.out.rate,
+        msg_throughput_out=consumer.meters.out.byte_rate,
+        msg_rate_redeliver=consumer.meters.redelivered.rate,
         consumer_name=consumer.name,
         available_permits=max(0, consumer.permits),
         unacked_messages=consumer.unacked,
@@ -24,5 +24,5 @@ def figures_of(consumer: Consumer) -> ConsumerFigures:
         type=consumer.request.type.name,
         msg_rate_expired=0.0,
         msg_backlog=subscription.backlog,
-        message_ack_rate=0.0,
+        message_ack_rate=consumer.meters.acked.rate,
     )

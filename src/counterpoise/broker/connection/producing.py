@@ -115,11 +115,11 @@ class Producing:
 
     def send(self, event: Send) -> None:
         """SEND: store an entry."""
-        producer_id, sequence_id, highest_sequence_id, messages, _, entry = event
+        producer_id, sequence_id, highest_sequence_id, _, _, entry = event
         attached = self._attached[producer_id]
         attached.pending += 1
         self._pending += 1
-        attached.producer.publish(sequence_id, highest_sequence_id, messages, entry)
+        attached.producer.publish(sequence_id, highest_sequence_id, entry)
 
     def after_reading(self) -> None:
         """A chunk has been served: stop reading if too much is pending."""

@@ -82,9 +82,8 @@ def _passed(count: TopicCount, last: TopicCount | None) -> TopicCount:
         count,
         msg_in=count.msg_in - last.msg_in,
         bytes_in=count.bytes_in - last.bytes_in,
-        # A subscription that was deleted takes its counts with it.
-        msg_out=max(0, count.msg_out - last.msg_out),
-        bytes_out=max(0, count.bytes_out - last.bytes_out),
+        msg_out=count.msg_out - last.msg_out,
+        bytes_out=count.bytes_out - last.bytes_out,
     )
 
 

@@ -36,8 +36,8 @@ def count_of(topic: Topic, bundle: BundleName) -> TopicCount:
         opened=topic.created,
         msg_in=topic.meter_in.messages,
         bytes_in=topic.meter_in.bytes,
-        msg_out=sum(each.meter.messages for each in subscriptions),
-        bytes_out=sum(each.meter.bytes for each in subscriptions),
+        msg_out=topic.meter_out.messages,
+        bytes_out=topic.meter_out.bytes,
         producers=len(topic.producers.all()),
         consumers=sum(len(each.consumers) for each in subscriptions),
     )

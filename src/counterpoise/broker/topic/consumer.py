@@ -1,77 +1,44 @@
-"""One attached consumer: its permits, what it holds unacknowledged, and what it was sent."""
+"""What a connection holds after a successful subscribe: the verbs of one consumer."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
+from counterpoise.broker.topic.dispatch.recipient import Recipient
 from counterpoise.broker.topic.lookback import last_batch_index
-from counterpoise.broker.topic.meter import Meter
-from counterpoise.broker.topic.ports import Acked, ConsumerSink, Delivery, SubscribeRequest
+from counterpoise.broker.topic.ports import Acked, ConsumerSink, SubscribeRequest
+from counterpoise.broker.topic.subscription import Subscription
 from counterpoise.storage.port import Position
 
-if TYPE_CHECKING:
-    from counterpoise.broker.topic.subscription import Subscription
 
+class Consumer(Recipient):
+    """A recipient with what its client may ask of it."""
 
-class Consumer:
-    """What a connection holds after a successful subscribe.
-
-    ``permits`` counts messages, so a batch can take it below zero; ``pending`` maps the index of
-    each entry that was sent and is neither acknowledged nor given back to its number of messages
-    (kept for Shared and Key_Shared only, the types that acknowledge entry by entry).
-    """
-
-    __slots__ = (
-        "_totals",
-        "blocked",
-        "closed",
-        "connected_since",
-        "consumer_id",
-        "meter",
-        "msgs_acked",
-        "msgs_redelivered",
-        "name",
-        "partition",
-        "pending",
-        "permits",
-        "priority",
-        "request",
-        "sink",
-        "subscription",
-        "unacked",
-    )
+    __slots__ = ("subscription",)
 
     def __init__(
         self, request: SubscribeRequest, sink: ConsumerSink, subscription: Subscription
     ) -> None:
-        self.request = request
-        self.consumer_id = request.consumer_id
-        self.name = request.consumer_name
-        self.priority = request.priority_level
-        self.sink = sink
+        super().__init__(
+            request,
+            sink,
+            subscription.partition,
+            subscription.clock,
+            subscription.meters,
+            subscription.topic_meter,
+        )
         self.subscription = subscription
-        self.partition = subscription.partition
-        self.permits = 0
-        self.pending: dict[int, int] = {}
-        self.unacked = 0
-        self.blocked = False
-        self.closed = False
-        self.meter = Meter(time.monotonic())
-        self._totals = (self.meter, subscription.meter, subscription.topic_meter)
-        self.msgs_redelivered = 0
-        self.msgs_acked = 0
-        self.connected_since = time.time()
 
     def flow(self, permits: int) -> None:
         """The client has room for this many more messages."""
         self.permits += permits
-        self.subscription.wake()
+        self.last_flow_ms = int(time.time() * 1000)
+        self.subscription.resume(self)
 
     def resume(self) -> None:
         """The connection can be written to again."""
-        self.subscription.wake()
+        self.subscription.resume(self)
 
     def ack_individual(self, acks: Iterable[Acked]) -> None:
         """Acknowledge entries one by one."""
@@ -110,10 +77,3 @@ class Consumer:
         if not self.closed:
             self.closed = True
             self.subscription.remove(self)
-
-    def send(self, deliveries: Sequence[Delivery], messages: int, size: int) -> None:
-        """Hand a burst to the connection (for dispatchers)."""
-        for total in self._totals:
-            total.messages += messages
-            total.bytes += size
-        self.sink.deliver(self.consumer_id, self.partition, deliveries)

@@ -1,39 +1,116 @@
-"""Rates from counters that only grow."""
+"""Rates from counters that only grow, at no cost to what is idle."""
 
 from __future__ import annotations
 
-MIN_SECONDS = 1.0
-"""Samples closer together than this are ignored: the rate would be noise."""
+from collections.abc import Callable
+from typing import Final
+
+MIN_SECONDS: Final = 1.0
+"""A rate is never taken over less: the first messages of a new topic would count for thousands."""
+
+
+class RateClock:
+    """The windows of time that all rates of one broker are taken over.
+
+    A window ends when its broker says so (`turn`), every ``statsUpdateFrequencyInSecs``. Nothing
+    is done for a meter then: each notices the new window when it next counts or is asked. So an
+    idle topic costs nothing, and a hundred thousand of them no more.
+    """
+
+    __slots__ = ("began", "former_began", "now", "window")
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        """``now``: seconds of a monotonic clock."""
+        self.now = now
+        self.window = 0
+        self.began = self.former_began = now()
+
+    def turn(self) -> None:
+        """Begin the next window."""
+        self.window += 1
+        self.former_began, self.began = self.began, self.now()
 
 
 class Meter:
-    """Messages and bytes that passed, and their rates between the last two samples.
+    """Messages and bytes that passed, and how fast they pass.
 
-    Before the first sample the rate is the average since the meter was made.
+    The rates are those of the last window and of the current one so far, together: between one
+    window and two, so they are right from the first seconds, hold steady, and are 0 two windows
+    after the last message. Pulsar shows the last window alone, which is nothing at first.
     """
 
-    __slots__ = ("_at", "_sampled", "_sampled_bytes", "byte_rate", "bytes", "messages", "rate")
+    __slots__ = (
+        "_began",
+        "_began_bytes",
+        "_clock",
+        "_former",
+        "_former_bytes",
+        "_made",
+        "_window",
+        "bytes",
+        "messages",
+    )
 
-    def __init__(self, now: float) -> None:
-        """``now``: seconds of a monotonic clock, here and in `sample`."""
+    def __init__(self, clock: RateClock) -> None:
         self.messages = 0
         self.bytes = 0
-        self.rate = 0.0
-        self.byte_rate = 0.0
-        self._at = now
-        self._sampled = 0
-        self._sampled_bytes = 0
+        self._clock = clock
+        self._made = clock.now()
+        self._window = clock.window
+        # What had been counted when the current window began, and when the one before it did.
+        self._began = self._began_bytes = 0
+        self._former = self._former_bytes = 0
 
-    def sample(self, now: float) -> None:
-        """Recompute the rates per second over the time since the last sample."""
-        seconds = now - self._at
-        if seconds < MIN_SECONDS:
-            return
-        self.rate = (self.messages - self._sampled) / seconds
-        self.byte_rate = (self.bytes - self._sampled_bytes) / seconds
-        self._at, self._sampled, self._sampled_bytes = now, self.messages, self.bytes
+    def count(self, messages: int, size: int) -> None:
+        """Note what passed: messages, and their bytes in all."""
+        if self._window != self._clock.window:
+            self._catch_up()
+        self.messages += messages
+        self.bytes += size
+
+    def _catch_up(self) -> None:
+        """Begin the clock's window; whatever was counted before passed in the one last noticed."""
+        window = self._clock.window
+        missed = window - self._window > 1
+        self._former = self.messages if missed else self._began
+        self._former_bytes = self.bytes if missed else self._began_bytes
+        self._began, self._began_bytes = self.messages, self.bytes
+        self._window = window
+
+    @property
+    def rate(self) -> float:
+        """Messages a second."""
+        if self._window != self._clock.window:
+            self._catch_up()
+        return (self.messages - self._former) / self._seconds()
+
+    @property
+    def byte_rate(self) -> float:
+        """Bytes a second."""
+        if self._window != self._clock.window:
+            self._catch_up()
+        return (self.bytes - self._former_bytes) / self._seconds()
+
+    def _seconds(self) -> float:
+        """How long the last window and the current one have taken, of this meter's life."""
+        clock = self._clock
+        return max(clock.now() - max(clock.former_began, self._made), MIN_SECONDS)
 
     @property
     def average_size(self) -> float:
-        """Bytes a message, at the sampled rates; 0 when nothing passed."""
-        return self.byte_rate / self.rate if self.rate else 0.0
+        """Bytes a message, at the current rates; 0 when nothing passes."""
+        if self._window != self._clock.window:
+            self._catch_up()
+        messages = self.messages - self._former
+        return (self.bytes - self._former_bytes) / messages if messages else 0.0
+
+
+class DeliveryMeters:
+    """What was sent (again or not), what of it was sent again, and what was acknowledged."""
+
+    __slots__ = ("acked", "out", "redelivered")
+
+    def __init__(self, clock: RateClock) -> None:
+        self.out = Meter(clock)
+        self.redelivered = Meter(clock)
+        self.acked = Meter(clock)

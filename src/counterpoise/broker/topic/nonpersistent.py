@@ -6,11 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from counterpoise.broker.topic.acks import AckState
-from counterpoise.broker.topic.consumer import Consumer
-from counterpoise.broker.topic.dispatch import SingleActiveDispatcher
-from counterpoise.broker.topic.dispatch_keyed import KeySharedDispatcher, key_of
-from counterpoise.broker.topic.dispatch_shared import SharedDispatcher
-from counterpoise.broker.topic.ports import ConsumerSink, SubscribeRequest
+from counterpoise.broker.topic.ports import SubscribeRequest
 from counterpoise.broker.topic.producer import Producer
 from counterpoise.broker.topic.subscription import Subscription
 from counterpoise.broker.topic.topic import Topic
@@ -32,37 +28,33 @@ class NonPersistentTopic(Topic):
         """Subscriptions by name: those with a consumer."""
         return self._subscriptions
 
-    def _publish(
+    def _accept(
         self, producer: Producer, sequence_id: int, highest: int, messages: int, entry: bytes
     ) -> None:
-        self.meter_in.messages += messages
-        self.meter_in.bytes += len(entry)
+        self.meter_in.count(messages, len(entry))
+        producer.meter.count(messages, len(entry))
         # Pulsar's position for all that is not stored (``NonPersistentTopic.publishMessage``).
         producer.sink.receipt(producer.producer_id, sequence_id, highest, 0, 0)
         for subscription in self._subscriptions.values():
-            if not _offer(subscription, entry, messages):
+            if not subscription.offer(entry, messages):
                 self.dropped += messages
 
-    async def subscribe(self, request: SubscribeRequest, sink: ConsumerSink) -> Consumer:
-        """Attach a consumer; it gets what is published from now on."""
-        self.check_open()
+    async def _subscription_for(self, request: SubscribeRequest) -> Subscription:
         subscription = self._subscriptions.get(request.subscription)
         if subscription is None:
-            subscription = Subscription(
+            subscription = self._subscriptions[request.subscription] = Subscription(
                 request.subscription,
                 self.name,
                 _NOTHING,
                 AckState(-1),
                 durable=False,
                 properties=request.properties,
-                options=self.options,
+                commons=self.commons,
                 meter_out=self.meter_out,
                 on_ended=self._ended,
                 on_advanced=lambda: None,
             )
-        consumer = subscription.attach(request, sink)
-        self._subscriptions[request.subscription] = subscription
-        return consumer
+        return subscription
 
     def _ended(self, name: str) -> None:
         self._subscriptions.pop(name, None)
@@ -76,24 +68,6 @@ class NonPersistentTopic(Topic):
 
     async def _close_storage(self) -> None:
         """Nothing is stored."""
-
-
-def _offer(subscription: Subscription, entry: bytes, messages: int) -> bool:
-    """Give the entry to one of the subscription's consumers; whether one could take it."""
-    dispatcher = subscription.dispatcher
-    consumer: Consumer | None = None
-    if isinstance(dispatcher, SingleActiveDispatcher):
-        consumer = dispatcher.active
-    elif isinstance(dispatcher, KeySharedDispatcher):
-        selector = dispatcher.selector
-        consumer = selector.select(selector.slot(key_of(entry)))
-    elif isinstance(dispatcher, SharedDispatcher):
-        consumer = dispatcher.next_ready()
-    if consumer is None or consumer.permits <= 0 or not consumer.sink.writable:
-        return False
-    consumer.permits -= messages
-    consumer.send([(0, 0, 0, entry, ())], messages, len(entry))
-    return True
 
 
 class _Nothing:

@@ -49,3 +49,17 @@ class TopicOptions:
         why="how long a new active Failover consumer waits for the acknowledgements of one that "
         "is still there",
     )
+    failover_consistent_hashing: bool = option(
+        False,
+        conf="activeConsumerFailoverConsistentHashing",
+        why="whether a partition's active Failover consumer falls on a ring by name, as that of a "
+        "topic without partitions does, and not by the partition's number",
+    )
+    rate_window_s: int = option(
+        5,
+        conf="statsUpdateFrequencyInSecs",
+        unit="s",
+        low=1,
+        why="over how long the rates of topics, producers and consumers are taken: between this "
+        "and twice this (Pulsar's default is 60, and shows nothing for the first minute)",
+    )

@@ -8,10 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from counterpoise.broker.errors import BrokerError
 from counterpoise.broker.topic.acks import AckState
-from counterpoise.broker.topic.consumer import Consumer
+from counterpoise.broker.topic.commons import Commons
 from counterpoise.broker.topic.lookback import first_published_at
-from counterpoise.broker.topic.options import TopicOptions
-from counterpoise.broker.topic.ports import ConsumerSink, SubscribeRequest
+from counterpoise.broker.topic.ports import SubscribeRequest
 from counterpoise.broker.topic.producer import Producer
 from counterpoise.broker.topic.subscription import (
     Subscription,
@@ -40,13 +39,12 @@ class PersistentTopic(Topic):
     def __init__(
         self,
         name: TopicName,
-        options: TopicOptions,
+        commons: Commons,
         *,
-        new_producer_name: Callable[[], str],
         on_lost: Callable[[PersistentTopic, StorageError], None],
     ) -> None:
         """The log comes with `start`, because the log needs this topic as its listener."""
-        super().__init__(name, options, new_producer_name)
+        super().__init__(name, commons)
         self._subscriptions: dict[str, Subscription] = {}
         self._on_lost = on_lost
 
@@ -61,7 +59,7 @@ class PersistentTopic(Topic):
         """Subscriptions by name."""
         return self._subscriptions
 
-    def _publish(
+    def _accept(
         self, producer: Producer, sequence_id: int, highest: int, messages: int, entry: bytes
     ) -> None:
         try:
@@ -78,6 +76,10 @@ class PersistentTopic(Topic):
             end = begin + 1
             while end < count and contexts[end][0] is producer:
                 end += 1
+            messages = sum(group.messages[begin:end])
+            size = sum(map(len, group.entries[begin:end]))
+            producer.meter.count(messages, size)
+            self.meter_in.count(messages, size)
             if not producer.closed:
                 producer.sink.receipts(
                     producer.producer_id,
@@ -86,9 +88,6 @@ class PersistentTopic(Topic):
                     contexts[begin:end],
                 )
             begin = end
-        meter = self.meter_in
-        meter.messages += sum(group.messages)
-        meter.bytes += group.size
         for subscription in self._subscriptions.values():
             subscription.wake()
 
@@ -100,9 +99,7 @@ class PersistentTopic(Topic):
         _log.warning("%s: %s", self.name, error)
         self._on_lost(self, error)
 
-    async def subscribe(self, request: SubscribeRequest, sink: ConsumerSink) -> Consumer:
-        """Attach a consumer, creating its subscription if need be; raise `BrokerError`."""
-        self.check_open()
+    async def _subscription_for(self, request: SubscribeRequest) -> Subscription:
         subscription = self._subscriptions.get(request.subscription)
         if subscription is None:
             acks = AckState(await self._start_of(request) - 1)
@@ -110,14 +107,14 @@ class PersistentTopic(Topic):
             # Somebody may have created it while this waited for a read.
             subscription = self._subscriptions.get(request.subscription)
             if subscription is None:
-                subscription = self._add_subscription(request.subscription, acks, request=request)
-        elif subscription.durable is not request.durable:
+                return self._add_subscription(request.subscription, acks, request=request)
+        if subscription.durable is not request.durable:
             kind = "Durable" if subscription.durable else "NonDurable"
             raise BrokerError(
                 ServerError.NotAllowedError,
                 f"{kind} subscription with the same name already exists: {subscription.name}",
             )
-        return subscription.attach(request, sink)
+        return subscription
 
     def create_subscription(
         self, name: str, initial: InitialPosition | Position = InitialPosition.Latest
@@ -148,7 +145,7 @@ class PersistentTopic(Topic):
             acks,
             durable=request is None or request.durable,
             properties=properties,
-            options=self.options,
+            commons=self.commons,
             meter_out=self.meter_out,
             on_ended=self._subscription_ended,
             on_advanced=self._trim,

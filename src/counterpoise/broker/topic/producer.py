@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import deque
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from counterpoise.broker.errors import BrokerError
 from counterpoise.broker.topic.meter import Meter
@@ -12,8 +11,15 @@ from counterpoise.broker.topic.ports import ProducerRequest, ProducerSink
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.values import AccessMode
 
-if TYPE_CHECKING:
-    from counterpoise.broker.topic.topic import Topic
+
+class PublishedTo(Protocol):
+    """A topic, as its producers use it."""
+
+    def publish(self, producer: Producer, sequence_id: int, highest: int, entry: bytes) -> None:
+        """Take one entry."""
+
+    def remove_producer(self, producer: Producer) -> None:
+        """Let a producer go."""
 
 
 class Producer:
@@ -36,7 +42,12 @@ class Producer:
     )
 
     def __init__(
-        self, request: ProducerRequest, name: str, sink: ProducerSink, topic: Topic
+        self,
+        request: ProducerRequest,
+        name: str,
+        sink: ProducerSink,
+        topic: PublishedTo,
+        meter: Meter,
     ) -> None:
         self.request = request
         self.producer_id = request.producer_id
@@ -46,7 +57,8 @@ class Producer:
         self.topic_epoch: int | None = None
         self.ready = True
         self.closed = False
-        self.meter = Meter(time.monotonic())
+        #: What was stored of it (or passed on, where nothing is stored).
+        self.meter = meter
         self.connected_since = time.time()
 
     @property
@@ -54,14 +66,9 @@ class Producer:
         """The last sequence id known to be stored; -1: this broker does not deduplicate."""
         return -1
 
-    def publish(
-        self, sequence_id: int, highest_sequence_id: int, messages: int, entry: bytes
-    ) -> None:
-        """Store one entry of ``messages`` messages; the sink gets its receipt, or its error."""
-        meter = self.meter
-        meter.messages += messages
-        meter.bytes += len(entry)
-        self.topic.publish(self, sequence_id, highest_sequence_id, messages, entry)
+    def publish(self, sequence_id: int, highest_sequence_id: int, entry: bytes) -> None:
+        """Store one entry; the sink gets its receipt, or its error."""
+        self.topic.publish(self, sequence_id, highest_sequence_id, entry)
 
     def close(self) -> None:
         """Detach; entries already published are stored all the same."""
@@ -85,7 +92,7 @@ class ProducerSet:
         self.by_name: dict[str, Producer] = {}
         self.topic_epoch: int | None = None
         self._exclusive: Producer | None = None
-        self._waiting: deque[Producer] = deque()
+        self._waiting: dict[Producer, None] = {}
 
     def all(self) -> list[Producer]:
         """Everyone attached, waiting ones too."""
@@ -119,7 +126,7 @@ class ProducerSet:
                 if mode is AccessMode.Exclusive:
                     raise BrokerError(ServerError.ProducerFenced, self._held_by())
                 producer.ready = False
-                self._waiting.append(producer)
+                self._waiting[producer] = None
                 return []
             self._grant(producer)
         producer.topic_epoch = self.topic_epoch
@@ -131,7 +138,8 @@ class ProducerSet:
         self._forget(producer)
         if self.by_name or not self._waiting:
             return None
-        heir = self._waiting.popleft()
+        heir = next(iter(self._waiting))
+        del self._waiting[heir]
         heir.ready = True
         self._grant(heir)
         heir.topic_epoch = self.topic_epoch
@@ -143,8 +151,7 @@ class ProducerSet:
             del self.by_name[producer.name]
         if self._exclusive is producer:
             self._exclusive = None
-        if producer in self._waiting:
-            self._waiting.remove(producer)
+        self._waiting.pop(producer, None)
 
     def _grant(self, producer: Producer) -> None:
         self._exclusive = producer

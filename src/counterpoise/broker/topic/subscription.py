@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from counterpoise.broker.errors import BrokerError
 from counterpoise.broker.topic.acks import AckState
-from counterpoise.broker.topic.consumer import Consumer
-from counterpoise.broker.topic.dispatch import Dispatcher, SingleActiveDispatcher
-from counterpoise.broker.topic.dispatch_keyed import KeySharedDispatcher
-from counterpoise.broker.topic.dispatch_shared import SharedDispatcher
+from counterpoise.broker.topic.commons import Commons
+from counterpoise.broker.topic.dispatch.by_type import DISPATCHERS, Wanted
+from counterpoise.broker.topic.dispatch.dispatcher import Dispatcher
+from counterpoise.broker.topic.dispatch.recipient import Recipient
 from counterpoise.broker.topic.lookback import first_published_at
-from counterpoise.broker.topic.meter import Meter
-from counterpoise.broker.topic.options import TopicOptions
-from counterpoise.broker.topic.ports import Acked, ConsumerSink, SubscribeRequest
+from counterpoise.broker.topic.meter import DeliveryMeters, Meter
+from counterpoise.broker.topic.ports import Acked, SubscribeRequest
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.port import CursorState, Log, Position
 from counterpoise.wire.errors import ServerError
@@ -45,7 +43,7 @@ class Subscription:
         *,
         durable: bool,
         properties: Mapping[str, str],
-        options: TopicOptions,
+        commons: Commons,
         meter_out: Meter,
         on_ended: Callable[[str], None],
         on_advanced: Callable[[], None],
@@ -63,29 +61,39 @@ class Subscription:
         self.properties = dict(properties)
         self.type = SubscriptionType.Exclusive
         self.dispatcher: Dispatcher | None = None
-        self.meter = Meter(time.monotonic())
+        self.clock = commons.clock
+        self.meters = DeliveryMeters(commons.clock)
         self.topic_meter = meter_out
         self._on_ended = on_ended
         self._on_advanced = on_advanced
-        self._options = options
+        self._commons = commons
         self._dirty = False
         self._closed = False
 
     @property
-    def consumers(self) -> Sequence[Consumer]:
+    def consumers(self) -> Collection[Recipient]:
         """Attached consumers."""
         return self.dispatcher.consumers if self.dispatcher is not None else ()
+
+    @property
+    def active(self) -> Recipient | None:
+        """Who gets the messages, where only one consumer does."""
+        return self.dispatcher.active if self.dispatcher is not None else None
 
     @property
     def backlog(self) -> int:
         """Entries that are stored and not acknowledged."""
         return self.acks.backlog(self.log.end)
 
-    def attach(self, request: SubscribeRequest, sink: ConsumerSink) -> Consumer:
+    def attach(self, consumer: Recipient) -> None:
         """Add a consumer; raise `BrokerError` where the type forbids it."""
-        dispatcher = self.dispatcher
+        dispatcher, request = self.dispatcher, consumer.request
         if dispatcher is None or not dispatcher.consumers:
-            if dispatcher is None or not self._suits(dispatcher, request):
+            if (
+                dispatcher is None
+                or self.type is not request.type
+                or not dispatcher.serves(request)
+            ):
                 dispatcher = self._new_dispatcher(request)
         elif self.type is not request.type:
             raise BrokerError(
@@ -95,22 +103,17 @@ class Subscription:
         elif self.type is SubscriptionType.Exclusive:
             raise BrokerError(ServerError.ConsumerBusy, "Exclusive consumer is already connected")
         self.dispatcher, self.type = dispatcher, request.type
-        consumer = Consumer(request, sink, self)
         dispatcher.add(consumer)
-        return consumer
-
-    def _suits(self, dispatcher: Dispatcher, request: SubscribeRequest) -> bool:
-        """Whether a dispatcher nobody is attached to can serve this consumer."""
-        if isinstance(dispatcher, KeySharedDispatcher):
-            return request.type is self.type and dispatcher.serves(request.key_shared)
-        return request.type is self.type
 
     def _new_dispatcher(self, request: SubscribeRequest) -> Dispatcher:
         if self.dispatcher is not None:
             self.dispatcher.close()
-        return _dispatcher(self.log, self.acks, self._options, request, self.topic)
+        commons = self._commons
+        return DISPATCHERS[request.type](
+            Wanted(self.topic, self.log, self.acks, commons.options, commons.turns, request)
+        )
 
-    def remove(self, consumer: Consumer) -> None:
+    def remove(self, consumer: Recipient) -> None:
         """Detach a consumer."""
         if self.dispatcher is None or consumer not in self.dispatcher.consumers:
             return
@@ -118,14 +121,23 @@ class Subscription:
         if not self.dispatcher.consumers:
             self.dispatcher.rewind(self.acks.mark + 1)
             if not self.durable:
-                self._end()
+                self.end()
 
     def wake(self) -> None:
-        """Entries, permits or room have come."""
+        """Entries have come."""
         if self.dispatcher is not None:
             self.dispatcher.dispatch()
 
-    def ack_individual(self, consumer: Consumer, acks: Iterable[Acked]) -> None:
+    def resume(self, consumer: Recipient) -> None:
+        """A consumer has got permits, or its connection room."""
+        if self.dispatcher is not None:
+            self.dispatcher.resume(consumer)
+
+    def offer(self, entry: bytes, messages: int) -> bool:
+        """Send an entry that is stored nowhere; False if no consumer can take it at once."""
+        return self.dispatcher is not None and self.dispatcher.offer(entry, messages)
+
+    def ack_individual(self, consumer: Recipient, acks: Iterable[Acked]) -> None:
         """Acknowledge entries; a batch counts once no index of it is left."""
         state, log, dispatcher = self.acks, self.log, self.dispatcher
         if dispatcher is None or self._closed:
@@ -137,13 +149,13 @@ class Subscription:
             index = log.index((ledger_id, entry_id))
             if index < end and state.ack(index):
                 was_held += dispatcher.acked(consumer, index)
-        consumer.msgs_acked += was_held
+        consumer.acknowledged(was_held)
         if not self._dirty:
             self._touch()
         dispatcher.dispatch()
 
     def ack_cumulative(
-        self, consumer: Consumer, position: Position, ack_set: Sequence[int] = ()
+        self, consumer: Recipient, position: Position, ack_set: Sequence[int] = ()
     ) -> None:
         """Acknowledge everything up to ``position``, without it while its batch is in use."""
         if self.type not in CUMULATIVE or self.dispatcher is None or self._closed:
@@ -151,12 +163,12 @@ class Subscription:
         index = min(self.log.index(position), self.log.end - 1)
         if ack_set and any(ack_set):
             index -= 1
-        self.acks.ack_through(index)
+        consumer.acknowledged(self.acks.ack_through(index))
         self.dispatcher.acked_through(index)
         if not self._dirty:
             self._touch()
 
-    def redeliver(self, consumer: Consumer, positions: Iterable[tuple[int, int]] | None) -> None:
+    def redeliver(self, consumer: Recipient, positions: Iterable[tuple[int, int]] | None) -> None:
         """Send entries again."""
         if self.dispatcher is not None:
             index = self.log.index
@@ -213,13 +225,12 @@ class Subscription:
             self.dispatcher.rewind(index)
             for consumer in consumers:
                 consumer.closed = True
-                self.dispatcher.consumers.remove(consumer)
             self.dispatcher.close()
             self.dispatcher = None
         for consumer in consumers:
             consumer.sink.close_consumer(consumer.consumer_id, None)
 
-    async def unsubscribe(self, consumer: Consumer | None, *, force: bool = False) -> None:
+    async def unsubscribe(self, consumer: Recipient | None, *, force: bool = False) -> None:
         """Delete the subscription; refused while anybody else is attached unless forced."""
         others = [c for c in self.consumers if c is not consumer]
         if others and not force:
@@ -232,19 +243,14 @@ class Subscription:
             other.sink.close_consumer(other.consumer_id, None)
         if consumer is not None:
             consumer.closed = True
-        self._end()
+        self.end()
 
-    def _end(self) -> None:
+    def end(self) -> None:
+        """Delete the subscription, whoever is attached."""
         self.close()
         if self.durable:
             self.log.drop_cursor(self.name)
         self._on_ended(self.name)
-
-    def sample(self, now: float) -> None:
-        """Recompute the rates."""
-        self.meter.sample(now)
-        for consumer in self.consumers:
-            consumer.meter.sample(now)
 
     def _touch(self) -> None:
         """The cursor has moved: save it before long."""
@@ -275,22 +281,6 @@ class Subscription:
         """Send and take nothing more; the consumers stay attached for whoever tells them."""
         self._closed = True
         self.stop()
-
-
-def _dispatcher(
-    log: Log[Any],
-    acks: AckState,
-    options: TopicOptions,
-    request: SubscribeRequest,
-    topic: TopicName,
-) -> Dispatcher:
-    """The dispatcher that a request's subscription type needs."""
-    if request.type in CUMULATIVE:
-        delay = options.failover_delay_ms / 1000 if topic.is_persistent else 0
-        return SingleActiveDispatcher(log, acks, request.type, str(topic), switch_delay=delay)
-    if request.type is SubscriptionType.Key_Shared:
-        return KeySharedDispatcher(log, acks, options, request.key_shared)
-    return SharedDispatcher(log, acks, options)
 
 
 def restored_acks(log: Log[Any], state: CursorState) -> AckState:

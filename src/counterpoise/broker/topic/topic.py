@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import Final
 
 from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.topic.commons import Commons
+from counterpoise.broker.topic.consumer import Consumer
 from counterpoise.broker.topic.meter import Meter
-from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.ports import (
     ConsumerSink,
     ProducerRequest,
@@ -17,29 +18,27 @@ from counterpoise.broker.topic.ports import (
     SubscribeRequest,
 )
 from counterpoise.broker.topic.producer import Producer, ProducerSet
+from counterpoise.broker.topic.subscription import Subscription
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.port import Position
+from counterpoise.wire.entry import BadEntry, messages_in
 from counterpoise.wire.errors import ServerError
 
-if TYPE_CHECKING:
-    from counterpoise.broker.topic.consumer import Consumer
-    from counterpoise.broker.topic.subscription import Subscription
+ATTACH_WORK: Final = 100
+"""What attaching a consumer costs of a turn (`Turns`): its points on the ring, at worst."""
 
 
 class Topic(ABC):
     """One topic this broker owns. All of it runs on the broker's event loop."""
 
-    def __init__(
-        self, name: TopicName, options: TopicOptions, new_producer_name: Callable[[], str]
-    ) -> None:
+    def __init__(self, name: TopicName, commons: Commons) -> None:
         self.name = name
-        self.options = options
+        self.commons = commons
         self.producers = ProducerSet()
-        self.meter_in = Meter(time.monotonic())
-        self.meter_out = Meter(time.monotonic())
+        self.meter_in = Meter(commons.clock)
+        self.meter_out = Meter(commons.clock)
         self.created = time.time()
         self.closing = False
-        self._new_producer_name = new_producer_name
 
     @property
     @abstractmethod
@@ -49,7 +48,8 @@ class Topic(ABC):
     def add_producer(self, request: ProducerRequest, sink: ProducerSink) -> Producer:
         """Attach a producer; raise `BrokerError` (ProducerBusy, ProducerFenced, …)."""
         self.check_open()
-        producer = Producer(request, request.name or self._new_producer_name(), sink, self)
+        name = request.name or self.commons.new_producer_name()
+        producer = Producer(request, name, sink, self, Meter(self.commons.clock))
         for fenced in self.producers.add(producer):
             fenced.sink.close_producer(fenced.producer_id, None)
         return producer
@@ -60,9 +60,7 @@ class Topic(ABC):
         if heir is not None:
             heir.sink.producer_ready(heir.producer_id, heir.topic_epoch)
 
-    def publish(
-        self, producer: Producer, sequence_id: int, highest: int, messages: int, entry: bytes
-    ) -> None:
+    def publish(self, producer: Producer, sequence_id: int, highest: int, entry: bytes) -> None:
         """Take one entry (`Producer.publish` calls this).
 
         While the topic is being unloaded the entry is dropped without an answer: the client is
@@ -70,23 +68,45 @@ class Topic(ABC):
         """
         if self.closing or producer.closed:
             return
-        if producer.ready:
-            self._publish(producer, sequence_id, highest, messages, entry)
+        if not producer.ready:
+            refusal = BrokerError(
+                ServerError.ProducerFenced, "Producer waits for exclusive access to the topic"
+            )
+            producer.sink.send_error(producer.producer_id, sequence_id, refusal)
             return
-        error = BrokerError(
-            ServerError.ProducerFenced, "Producer waits for exclusive access to the topic"
-        )
-        producer.sink.send_error(producer.producer_id, sequence_id, error)
+        try:
+            messages = messages_in(entry)
+        except BadEntry as bad:
+            refusal = BrokerError(ServerError.NotAllowedError, f"The entry is refused: {bad}")
+            producer.sink.send_error(producer.producer_id, sequence_id, refusal)
+            return
+        self._accept(producer, sequence_id, highest, messages, entry)
 
     @abstractmethod
-    def _publish(
+    def _accept(
         self, producer: Producer, sequence_id: int, highest: int, messages: int, entry: bytes
     ) -> None:
         """Store or pass on one entry."""
 
-    @abstractmethod
     async def subscribe(self, request: SubscribeRequest, sink: ConsumerSink) -> Consumer:
         """Attach a consumer, creating its subscription if need be; raise `BrokerError`."""
+        # However many subscribe at once, others are served in between.
+        await self.commons.turns.my()
+        self.commons.turns.spend(ATTACH_WORK)
+        self.check_open()
+        subscription = await self._subscription_for(request)
+        consumer = Consumer(request, sink, subscription)
+        try:
+            subscription.attach(consumer)
+        except BrokerError:
+            if not subscription.durable and not subscription.consumers:
+                subscription.end()
+            raise
+        return consumer
+
+    @abstractmethod
+    async def _subscription_for(self, request: SubscribeRequest) -> Subscription:
+        """The subscription a consumer asks for, created if need be; raise `BrokerError`."""
 
     @abstractmethod
     def last_message_id(self) -> Position:
@@ -96,15 +116,6 @@ class Topic(ABC):
         """Raise `BrokerError` (ServiceNotReady: look up again) once the topic is closing."""
         if self.closing:
             raise BrokerError(ServerError.ServiceNotReady, f"Topic {self.name} is being unloaded")
-
-    def sample(self, now: float) -> None:
-        """Recompute the rates; ``now`` in seconds of the monotonic clock."""
-        self.meter_in.sample(now)
-        self.meter_out.sample(now)
-        for producer in self.producers.all():
-            producer.meter.sample(now)
-        for subscription in self.subscriptions.values():
-            subscription.sample(now)
 
     async def leave(self, assigned_broker_url: str | None) -> None:
         """Close this topic so that its next owner finds all that was acknowledged.

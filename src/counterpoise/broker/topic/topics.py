@@ -7,11 +7,14 @@ import itertools
 import logging
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from counterpoise.broker.background import BackgroundTasks
 from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.topic.commons import Commons
+from counterpoise.broker.topic.dispatch.turns import Turns
+from counterpoise.broker.topic.meter import RateClock
 from counterpoise.broker.topic.nonpersistent import NonPersistentTopic
 from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.persistent import PersistentTopic
@@ -42,13 +45,13 @@ class TopicRegistry:
         cluster: str = "standalone",
         options: TopicOptions = _DEFAULTS,
         background: BackgroundTasks | None = None,
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``owner`` names this broker in messages about fencing."""
+        """``owner`` names this broker in messages about fencing; ``now`` is what rates go by."""
         self._store = store
         self._ownership = ownership
         self._catalog = catalog
         self._owner = owner
-        self._options = options
         self._background = background or BackgroundTasks()
         self._topics: dict[TopicName, Topic] = {}
         self._loading: dict[TopicName, asyncio.Task[Topic]] = {}
@@ -57,6 +60,8 @@ class TopicRegistry:
         # drawn anew by every broker process.
         self._name_prefix = f"{cluster}-{secrets.token_hex(4)}"
         self._names = itertools.count()
+        self.clock = RateClock(now)
+        self._commons = Commons(options, self.clock, Turns(), self._new_producer_name)
 
     @property
     def loaded(self) -> Mapping[TopicName, Topic]:
@@ -100,15 +105,13 @@ class TopicRegistry:
         return await self._open(name)
 
     def _begin(self, name: TopicName) -> Topic:
-        topic = NonPersistentTopic(name, self._options, self._new_producer_name)
+        topic = NonPersistentTopic(name, self._commons)
         topic.start()
         self._topics[name] = topic
         return topic
 
     async def _open(self, name: TopicName) -> Topic:
-        topic = PersistentTopic(
-            name, self._options, new_producer_name=self._new_producer_name, on_lost=self._lost
-        )
+        topic = PersistentTopic(name, self._commons, on_lost=self._lost)
         try:
             topic.start(await self._store.open(log_name(name), self._owner, topic))
         except StorageError as error:
@@ -193,12 +196,6 @@ class TopicRegistry:
         if name.is_persistent:
             await self._catalog.delete(name)
             await self._store.delete(log_name(name))
-
-    def sample_rates(self) -> None:
-        """Recompute all rates; call it every few seconds."""
-        now = time.monotonic()
-        for topic in self._topics.values():
-            topic.sample(now)
 
     def _in(self, name: TopicName, bundle: BundleName) -> bool:
         # By range, not by asking for the bundle: in the middle of a split nobody may have it.

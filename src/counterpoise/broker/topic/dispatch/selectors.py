@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Hashable, Sequence
 from functools import lru_cache
+from heapq import heappop, heappush
 from typing import Generic, TypeVar
 
 from counterpoise.names.hashing import murmur3_32
@@ -57,9 +58,11 @@ class HashRing(Selector[M]):
     """
 
     def __init__(self) -> None:
-        self._points: list[int] = []
+        #: The occupied points in order; None once they have changed, until somebody asks.
+        self._sorted: list[int] | None = []
         self._owners: dict[int, list[M]] = {}
-        self._members: dict[M, tuple[str, int]] = {}
+        self._members: dict[M, tuple[str, int, list[int]]] = {}
+        self._numbers: dict[str, _Numbers] = {}
 
     @staticmethod
     def slot(key: bytes) -> int:
@@ -68,34 +71,53 @@ class HashRing(Selector[M]):
 
     def add(self, member: M, name: str, ranges: Sequence[tuple[int, int]] | None = None) -> None:
         """Put the member's points on the ring."""
-        taken = {number for other, number in self._members.values() if other == name}
-        number = next(n for n in range(len(taken) + 1) if n not in taken)
-        self._members[member] = (name, number)
-        for point in self._points_of(name, number):
-            owners = self._owners.setdefault(point, [])
-            if not owners:
-                insort(self._points, point)
+        number = self._numbers.setdefault(name, _Numbers()).take()
+        points = [self.slot(f"{name}\0{number}\0{n}".encode()) for n in range(REPLICA_POINTS)]
+        self._members[member] = (name, number, points)
+        self._sorted = None
+        for point in points:
             # A member that meets itself holds the point twice, and gives it up twice.
-            owners.append(member)
+            self._owners.setdefault(point, []).append(member)
 
     def remove(self, member: M) -> None:
         """Take the member's points off the ring."""
-        for point in self._points_of(*self._members.pop(member)):
+        name, number, points = self._members.pop(member)
+        if self._numbers[name].give_back(number):
+            del self._numbers[name]
+        self._sorted = None
+        for point in points:
             owners = self._owners[point]
             owners.remove(member)
             if not owners:
                 del self._owners[point]
-                del self._points[bisect_left(self._points, point)]
 
     def select(self, slot: int) -> M | None:
         """The first owner of the next point at or above the slot."""
-        points = self._points
+        points = self._sorted
+        if points is None:
+            points = self._sorted = sorted(self._owners)
         if not points:
             return None
         return self._owners[points[bisect_left(points, slot) % len(points)]][0]
 
-    def _points_of(self, name: str, number: int) -> list[int]:
-        return [self.slot(f"{name}\0{number}\0{n}".encode()) for n in range(REPLICA_POINTS)]
+
+class _Numbers:
+    """The numbers of members of one name: each takes the lowest that is free."""
+
+    def __init__(self) -> None:
+        self._free: list[int] = []
+        self._next = 0
+
+    def take(self) -> int:
+        if self._free:
+            return heappop(self._free)
+        self._next += 1
+        return self._next - 1
+
+    def give_back(self, number: int) -> bool:
+        """Whether none is taken any more."""
+        heappush(self._free, number)
+        return len(self._free) == self._next
 
 
 class StickyRanges(Selector[M]):
@@ -106,6 +128,7 @@ class StickyRanges(Selector[M]):
 
     def __init__(self) -> None:
         self._ranges: list[tuple[int, int, M]] = []
+        self._held: dict[M, list[int]] = {}
 
     @staticmethod
     def slot(key: bytes) -> int:
@@ -128,18 +151,22 @@ class StickyRanges(Selector[M]):
                     f"[{before[0]}, {before[1]}] and [{start}, {end}]"
                 )
             before = (start, end)
-            for low, high, _ in self._ranges:
-                if start <= high and low <= end:
-                    raise RangesRefusedError(
-                        f"Range [{start}, {end}] conflicts with [{low}, {high}] of a consumer "
-                        "that is attached"
-                    )
+            # Those that are held meet nobody: only the last one that begins before the end can.
+            at = bisect_right(self._ranges, end, key=lambda held: held[0]) - 1
+            if at >= 0 and start <= self._ranges[at][1]:
+                low, high, _ = self._ranges[at]
+                raise RangesRefusedError(
+                    f"Range [{start}, {end}] conflicts with [{low}, {high}] of a consumer "
+                    "that is attached"
+                )
+        self._held[member] = [start for start, _ in ranges]
         for start, end in ranges:
             insort(self._ranges, (start, end, member), key=lambda held: held[0])
 
     def remove(self, member: M) -> None:
         """Free the member's ranges."""
-        self._ranges = [held for held in self._ranges if held[2] is not member]
+        for start in self._held.pop(member):
+            del self._ranges[bisect_left(self._ranges, start, key=lambda held: held[0])]
 
     def select(self, slot: int) -> M | None:
         """The member whose range has the slot."""

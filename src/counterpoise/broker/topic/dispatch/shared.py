@@ -9,8 +9,10 @@ from heapq import heappop, heappush
 from typing import Any
 
 from counterpoise.broker.topic.acks import AckState
-from counterpoise.broker.topic.consumer import Consumer
-from counterpoise.broker.topic.dispatch import BURST_BYTES, Dispatcher
+from counterpoise.broker.topic.dispatch.dispatcher import BURST_BYTES, BURST_ENTRIES, Dispatcher
+from counterpoise.broker.topic.dispatch.recipient import Recipient
+from counterpoise.broker.topic.dispatch.rota import Rota
+from counterpoise.broker.topic.dispatch.turns import Turns
 from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.ports import Delivery
 from counterpoise.storage.port import Chunk, Log
@@ -24,47 +26,64 @@ _METADATA_BYTES = 4096
 
 
 class SharedDispatcher(Dispatcher):
-    """Each entry goes to one consumer; what comes back is sent first, counted as redelivered."""
+    """Each entry goes to one consumer; what comes back is sent first, counted as redelivered.
 
-    def __init__(self, log: Log[Any], acks: AckState, options: TopicOptions) -> None:
-        super().__init__(log, acks)
+    ``_holder`` has who holds each entry that was sent and is neither acknowledged nor back.
+    """
+
+    def __init__(self, log: Log[Any], acks: AckState, turns: Turns, options: TopicOptions) -> None:
+        super().__init__(log, acks, turns)
         self.unacked = 0
         self.redeliveries: dict[int, int] = {}
         self._turn_messages = options.round_robin_messages
         self._max_unacked_consumer = options.max_unacked_per_consumer
         self._max_unacked = options.max_unacked_per_subscription
+        self._holder: dict[int, Recipient] = {}
         self._replay: list[int] = []
         self._replay_set: set[int] = set()
         self._delayed: list[tuple[int, int]] = []
         self._timer: asyncio.TimerHandle | None = None
-        self._turn = 0
+        self._rota = Rota()
 
-    def add(self, consumer: Consumer) -> None:
-        """Attach a consumer behind those of its own or a better priority."""
-        self.consumers.append(consumer)
-        self.consumers.sort(key=lambda c: c.priority)
+    def _taker(self, entry: bytes) -> Recipient | None:
+        return self._rota.next()
 
-    def remove(self, consumer: Consumer) -> None:
+    def add(self, recipient: Recipient) -> None:
+        """Attach a consumer; it takes part once it has permits."""
+        self.consumers[recipient] = None
+
+    def remove(self, recipient: Recipient) -> None:
         """Detach a consumer; what it held is sent to others, in order."""
-        self._detach(consumer)
+        self._detach(recipient)
         self.dispatch()
 
-    def _detach(self, consumer: Consumer) -> None:
-        self.consumers.remove(consumer)
-        held, consumer.pending = consumer.pending, {}
-        self.unacked -= consumer.unacked
-        consumer.unacked = 0
+    def _detach(self, recipient: Recipient) -> None:
+        del self.consumers[recipient]
+        held, recipient.pending = recipient.pending, {}
+        self._rota.leave(recipient)
+        self.unacked -= recipient.unacked
+        recipient.unacked = 0
         for index in held:
+            del self._holder[index]
             self._released(index)
             self.give_back(index)
 
-    def redeliver(self, consumer: Consumer, indexes: Iterable[int] | None) -> None:
+    def resume(self, recipient: Recipient) -> None:
+        """A consumer has got permits, or its connection room."""
+        self._enter(recipient)
+        self.dispatch()
+
+    def _enter(self, recipient: Recipient) -> None:
+        """The consumer may be ready again."""
+        self._rota.enter(recipient)
+
+    def redeliver(self, recipient: Recipient, indexes: Iterable[int] | None) -> None:
         """Send entries the consumer holds again, to whoever has permits."""
-        pending = consumer.pending
+        pending = recipient.pending
         for index in list(pending) if indexes is None else indexes:
             messages = pending.pop(index, None)
             if messages is not None:
-                self._forget(consumer, index, messages)
+                self._forget(recipient, index, messages)
                 self.give_back(index)
         self.dispatch()
 
@@ -81,51 +100,53 @@ class SharedDispatcher(Dispatcher):
             self._replay_set.add(index)
             heappush(self._replay, index)
 
-    def acked(self, consumer: Consumer, index: int) -> int:
+    def acked(self, recipient: Recipient, index: int) -> int:
         """Forget an acknowledged entry; the consumer may get more if it was blocked."""
         if self.redeliveries:
             self.redeliveries.pop(index, None)
-        messages = consumer.pending.pop(index, None)
+        messages = recipient.pending.pop(index, None)
         if messages is not None:
-            self._forget(consumer, index, messages)
+            self._forget(recipient, index, messages)
             return messages
         # Another consumer may hold it by now: after a reconnect clients ack what they got.
-        for other in self.consumers:
-            messages = other.pending.pop(index, None)
-            if messages is not None:
-                self._forget(other, index, messages)
-                break
+        other = self._holder.get(index)
+        if other is not None:
+            self._forget(other, index, other.pending.pop(index))
         return 0
 
     def acked_through(self, index: int) -> None:
         """The cursor was moved over entries: nobody holds them any more."""
         self.read_index = max(self.read_index, index + 1)
-        for consumer in self.consumers:
-            for held in [i for i in consumer.pending if i <= index]:
-                self.acked(consumer, held)
+        for held in [i for i in self._holder if i <= index]:
+            self.acked(self._holder[held], held)
 
     def _released(self, index: int) -> None:
         """Nobody holds this entry any more."""
 
-    def _forget(self, consumer: Consumer, index: int, messages: int) -> None:
+    def _forget(self, recipient: Recipient, index: int, messages: int) -> None:
+        """The consumer holds this entry no more."""
+        del self._holder[index]
         self._released(index)
-        consumer.unacked -= messages
+        recipient.unacked -= messages
         self.unacked -= messages
-        if consumer.blocked and consumer.unacked <= self._max_unacked_consumer // 2:
-            consumer.blocked = False
+        if recipient.blocked and recipient.unacked <= self._max_unacked_consumer // 2:
+            recipient.blocked = False
+            self._enter(recipient)
 
     def rewind(self, index: int) -> None:
         """Start again at ``index``: nothing is held or waiting any more."""
         super().rewind(index)
+        self._holder.clear()
         self._replay.clear()
         self._replay_set.clear()
         self._delayed.clear()
         self.redeliveries.clear()
         self.unacked = 0
-        for consumer in self.consumers:
-            consumer.pending.clear()
-            consumer.unacked = 0
-            consumer.blocked = False
+        for recipient in self.consumers:
+            recipient.pending.clear()
+            recipient.unacked = 0
+            recipient.blocked = False
+            self._enter(recipient)
 
     def close(self) -> None:
         """Send nothing more."""
@@ -133,68 +154,52 @@ class SharedDispatcher(Dispatcher):
             self._timer.cancel()
         super().close()
 
-    def ready(self, consumer: Consumer) -> bool:
-        """Whether the consumer can be sent something."""
-        return consumer.permits > 0 and not consumer.blocked and consumer.sink.writable
-
-    def next_ready(self) -> Consumer | None:
-        """Whose turn it is: round robin inside the best priority that has someone ready."""
-        consumers = self.consumers
-        count = len(consumers)
-        best: Consumer | None = None
-        for step in range(count):
-            consumer = consumers[(self._turn + step) % count]
-            if self.ready(consumer) and (best is None or consumer.priority < best.priority):
-                best, chosen = consumer, (self._turn + step) % count
-                if consumer.priority == consumers[0].priority:
-                    break
-        if best is not None:
-            self._turn = (chosen + 1) % count
-        return best
-
-    def dispatch(self) -> None:
+    def _deliver(self) -> None:
         """Send what permits allow: what came back first, then what was never sent."""
-        if self.closed:
-            return
-        while (self._replay or self.read_index < self.log.end) and self.unacked < self._max_unacked:
-            consumer = self.next_ready()
-            if consumer is None or not self._serve(consumer):
+        turns = self.turns
+        while (
+            (self._replay or self.read_index < self.log.end)
+            and self.unacked < self._max_unacked
+            and turns.left > 0
+        ):
+            recipient = self._rota.next()
+            if recipient is None or not self._serve(recipient):
                 return
 
-    def _serve(self, consumer: Consumer) -> bool:
+    def _serve(self, recipient: Recipient) -> bool:
         """Give one consumer its turn; False when entries must be read first."""
-        turn = min(consumer.permits, self._max_unacked_consumer - consumer.unacked)
+        turn = min(recipient.permits, self._max_unacked_consumer - recipient.unacked)
         if len(self.consumers) > 1:
             turn = min(turn, self._turn_messages)
         burst: list[Delivery] = []
         left = turn
         if self._replay:
-            left, size, have = self._serve_again(consumer, left, burst)
+            left, size, have = self._serve_again(recipient, left, burst)
         else:
-            left, size, have = self._serve_new(consumer, left, burst)
+            left, size, have = self._serve_new(recipient, left, burst)
         if burst:
             sent = turn - left
-            consumer.permits -= sent
-            consumer.unacked += sent
+            recipient.permits -= sent
+            recipient.unacked += sent
             self.unacked += sent
-            consumer.blocked = consumer.unacked >= self._max_unacked_consumer
-            consumer.send(burst, sent, size)
+            recipient.blocked = recipient.unacked >= self._max_unacked_consumer
+            recipient.send(burst, sent, size)
         return have
 
     def _serve_new(
-        self, consumer: Consumer, left: int, burst: list[Delivery]
+        self, recipient: Recipient, left: int, burst: list[Delivery]
     ) -> tuple[int, int, bool]:
         """Fill ``burst`` with entries nobody was sent: (messages left, bytes, whether read)."""
         index, size = self.read_index, 0
-        chunk = self.feed.at(index)
+        chunk = self._feed.at(index)
         if chunk is None:
             return left, 0, False
         first, entries, counts = chunk.first, chunk.entries, chunk.messages
         ledger_id, entry_id = self.log.position(index)
         shift = entry_id - index
-        stop = min(first + len(entries), self.log.end)
+        stop = min(first + len(entries), self.log.end, index + BURST_ENTRIES)
         check = self.acks.above or index <= self.acks.mark
-        pending = consumer.pending
+        pending, holder = recipient.pending, self._holder
         while index < stop and left > 0 and size < BURST_BYTES:
             entry = entries[index - first]
             if (check and self.acks.is_acked(index)) or (
@@ -204,44 +209,49 @@ class SharedDispatcher(Dispatcher):
                 index += 1
                 continue
             pending[index] = messages = counts[index - first]
+            holder[index] = recipient
             burst.append((ledger_id, index + shift, 0, entry, ()))
             left -= messages
             size += len(entry)
             index += 1
+        self.turns.spend(index - self.read_index, size)
         self.read_index = index
         return left, size, True
 
     def _serve_again(
-        self, consumer: Consumer, left: int, burst: list[Delivery]
+        self, recipient: Recipient, left: int, burst: list[Delivery]
     ) -> tuple[int, int, bool]:
         """Fill ``burst`` with entries that came back, as `_serve_new` does."""
-        size = 0
-        while self._replay and left > 0 and size < BURST_BYTES:
+        size = looked = 0
+        while self._replay and left > 0 and size < BURST_BYTES and looked < BURST_ENTRIES:
+            looked += 1
             index = self._replay[0]
             if self.acks.is_acked(index):
                 self._replay_set.discard(heappop(self._replay))
                 continue
-            chunk = self.feed.at(index)
+            chunk = self._feed.at(index)
             if chunk is None:
                 return left, size, False
             self._replay_set.discard(heappop(self._replay))
             entry = chunk.entries[index - chunk.first]
             if self._is_delayed(entry, index):
                 continue
-            left -= self._take(consumer, chunk, index, burst)
+            left -= self._take(recipient, chunk, index, burst)
             size += len(entry)
+        self.turns.spend(looked, size)
         return left, size, True
 
-    def _take(self, consumer: Consumer, chunk: Chunk, index: int, burst: list[Delivery]) -> int:
+    def _take(self, recipient: Recipient, chunk: Chunk, index: int, burst: list[Delivery]) -> int:
         """Hand the entry over to the consumer; returns its messages."""
         at = index - chunk.first
         messages = chunk.messages[at]
         ledger_id, entry_id = self.log.position(index)
         count = self.redeliveries.get(index, 0) if self.redeliveries else 0
         if count:
-            consumer.msgs_redelivered += messages
+            recipient.sent_again(messages, len(chunk.entries[at]))
         burst.append((ledger_id, entry_id, count, chunk.entries[at], ()))
-        consumer.pending[index] = messages
+        recipient.pending[index] = messages
+        self._holder[index] = recipient
         return messages
 
     def _is_delayed(self, entry: bytes, index: int) -> bool:
@@ -255,7 +265,8 @@ class SharedDispatcher(Dispatcher):
         if due <= time.time() * 1000:
             return False
         heappush(self._delayed, (due, index))
-        self._arm()
+        if self._delayed[0] == (due, index):
+            self._arm()
         return True
 
     def _arm(self) -> None:
@@ -268,7 +279,9 @@ class SharedDispatcher(Dispatcher):
 
     def _due(self) -> None:
         now = time.time() * 1000
-        while self._delayed and self._delayed[0][0] <= now:
+        for _ in range(BURST_ENTRIES):
+            if not self._delayed or self._delayed[0][0] > now:
+                break
             self.replay(heappop(self._delayed)[1])
         self._arm()
         self.dispatch()

@@ -1,0 +1,67 @@
+"""Which dispatcher serves which type of subscription."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from counterpoise.broker.topic.acks import AckState
+from counterpoise.broker.topic.dispatch.dispatcher import Dispatcher
+from counterpoise.broker.topic.dispatch.failover_order import FailoverOrder
+from counterpoise.broker.topic.dispatch.key_shared import KeySharedDispatcher
+from counterpoise.broker.topic.dispatch.recipient import Recipient
+from counterpoise.broker.topic.dispatch.shared import SharedDispatcher
+from counterpoise.broker.topic.dispatch.single_active import SingleActiveDispatcher
+from counterpoise.broker.topic.dispatch.turns import Turns
+from counterpoise.broker.topic.options import TopicOptions
+from counterpoise.broker.topic.ports import SubscribeRequest
+from counterpoise.names.topic import TopicName
+from counterpoise.storage.port import Log
+from counterpoise.wire.values import SubscriptionType
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a dispatcher is made for: the topic, its log and cursor, and its first consumer."""
+
+    topic: TopicName
+    log: Log[Any]
+    acks: AckState
+    options: TopicOptions
+    turns: Turns
+    request: SubscribeRequest
+
+
+def _exclusive(wanted: Wanted) -> Dispatcher:
+    return SingleActiveDispatcher(wanted.log, wanted.acks, wanted.turns)
+
+
+def _failover(wanted: Wanted) -> Dispatcher:
+    topic, options = wanted.topic, wanted.options
+    order: FailoverOrder[Recipient] = FailoverOrder(
+        str(topic),
+        -1 if options.failover_consistent_hashing else topic.partition_index,
+    )
+    delay_ms = options.failover_delay_ms if topic.is_persistent else 0
+    return SingleActiveDispatcher(
+        wanted.log, wanted.acks, wanted.turns, order, switch_delay=delay_ms / 1000
+    )
+
+
+def _shared(wanted: Wanted) -> Dispatcher:
+    return SharedDispatcher(wanted.log, wanted.acks, wanted.turns, wanted.options)
+
+
+def _key_shared(wanted: Wanted) -> Dispatcher:
+    return KeySharedDispatcher(
+        wanted.log, wanted.acks, wanted.turns, wanted.options, wanted.request.key_shared
+    )
+
+
+DISPATCHERS: Final[Mapping[SubscriptionType, Callable[[Wanted], Dispatcher]]] = {
+    SubscriptionType.Exclusive: _exclusive,
+    SubscriptionType.Failover: _failover,
+    SubscriptionType.Shared: _shared,
+    SubscriptionType.Key_Shared: _key_shared,
+}

@@ -1,0 +1,117 @@
+"""The port through which a subscription delivers: what every dispatcher does."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Any
+
+from counterpoise.broker.topic.acks import AckState
+from counterpoise.broker.topic.dispatch.feed import Feed
+from counterpoise.broker.topic.dispatch.recipient import Recipient
+from counterpoise.broker.topic.dispatch.turns import Turns
+from counterpoise.broker.topic.ports import SubscribeRequest
+from counterpoise.storage.port import Log
+
+BURST_BYTES = 1 << 20
+"""A burst ends after this many bytes, so that one consumer cannot fill a connection's buffer."""
+
+BURST_ENTRIES = 500
+"""And after so many entries were looked at, so that it cannot hold up everybody else."""
+
+
+class Dispatcher(ABC):
+    """Moves entries from a log to the consumers of one subscription, as permits allow.
+
+    ``read_index`` is the next entry that nobody was sent yet; ``consumers`` are in order of joining
+    (a dict, so that each comes and goes at the same cost, however many there are).
+    """
+
+    def __init__(self, log: Log[Any], acks: AckState, turns: Turns) -> None:
+        self.log = log
+        self.acks = acks
+        self.consumers: dict[Recipient, None] = {}
+        self.read_index = acks.mark + 1
+        self.closed = False
+        self.turns = turns
+        self._waits = False
+        self._feed = Feed(log, self.dispatch)
+
+    def dispatch(self) -> None:
+        """Send what can be sent now. Called when entries, permits or room have come.
+
+        What the loop's turn has no time for is sent in one of the next (`Turns`).
+        """
+        if self.closed or self._waits or not self.consumers:
+            return
+        if self.turns.left > 0:
+            self._deliver()
+        if self.turns.left <= 0:
+            self._waits = True
+            self.turns.wait(self._go_on)
+
+    def _go_on(self) -> None:
+        self._waits = False
+        self.dispatch()
+
+    @abstractmethod
+    def _deliver(self) -> None:
+        """Send what can be sent, until the turn is spent."""
+
+    def offer(self, entry: bytes, messages: int) -> bool:
+        """Send an entry that is stored nowhere; False if nobody can take it at once."""
+        recipient = self._taker(entry)
+        if recipient is None or not recipient.ready:
+            return False
+        recipient.permits -= messages
+        recipient.send([(0, 0, 0, entry, ())], messages, len(entry))
+        return True
+
+    @abstractmethod
+    def _taker(self, entry: bytes) -> Recipient | None:
+        """Whom an entry would be sent to now."""
+
+    def serves(self, request: SubscribeRequest) -> bool:
+        """Whether a consumer with this request may be attached, as far as its type has a say."""
+        return True
+
+    @abstractmethod
+    def add(self, recipient: Recipient) -> None:
+        """Attach a consumer; may raise `BrokerError`."""
+
+    @abstractmethod
+    def remove(self, recipient: Recipient) -> None:
+        """Detach a consumer; what it held is sent to others."""
+
+    def resume(self, recipient: Recipient) -> None:
+        """A consumer has got permits, or its connection room."""
+        self.dispatch()
+
+    @abstractmethod
+    def redeliver(self, recipient: Recipient, indexes: Iterable[int] | None) -> None:
+        """Send unacknowledged entries again: these, or all the consumer holds."""
+
+    @abstractmethod
+    def acked(self, recipient: Recipient, index: int) -> int:
+        """An entry was acknowledged; returns its messages if the consumer held it, else 0.
+
+        (1 where nobody keeps note of who holds what.)
+        """
+
+    @abstractmethod
+    def acked_through(self, index: int) -> None:
+        """Every entry up to ``index`` was acknowledged."""
+
+    def rewind(self, index: int) -> None:
+        """Start again at ``index``: the cursor was moved."""
+        self.read_index = index
+
+    @property
+    def active(self) -> Recipient | None:
+        """The only one who gets messages, where it is only one."""
+        return None
+
+    def close(self) -> None:
+        """Send nothing more."""
+        self.closed = True
+        self._feed.close()

@@ -1,0 +1,70 @@
+"""Who is active among the consumers of a Failover subscription."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from typing import Generic, TypeVar
+
+from counterpoise.names.hashing import murmur3_32
+
+M = TypeVar("M")
+
+_POINTS = 100
+_RING = 1 << 31
+
+
+class FailoverOrder(Generic[M]):
+    """The members in the order in which they are active.
+
+    Source: ``AbstractDispatcherSingleActiveConsumer`` (``pickAndScheduleActiveConsumer``).
+
+    Only the best priority (lowest number) counts, sorted by name. A partition takes its turn by
+    number; an unpartitioned topic falls on a ring of 100 points a member. Only the point that
+    follows the topic's own decides, so a member is worth its nearest point and no ring is kept: a
+    member comes and goes in logarithmic time.
+    """
+
+    def __init__(self, topic: str, partition: int) -> None:
+        """``partition``: -1 for the ring."""
+        self._topic_hash = murmur3_32(topic.encode())
+        self._partition = partition
+        self._levels: list[int] = []
+        # By priority: (distance on the ring, name, number of joining, member), sorted.
+        self._lines: dict[int, list[tuple[int, str, int, M]]] = {}
+        self._joined = 0
+
+    def add(self, member: M, name: str, priority: int) -> None:
+        """Let a member stand for activity."""
+        line = self._lines.get(priority)
+        if line is None:
+            line = self._lines[priority] = []
+            insort(self._levels, priority)
+        insort(line, (self._distance(name), name, self._joined, member), key=lambda e: e[:3])
+        self._joined += 1
+
+    def remove(self, member: M, name: str, priority: int) -> None:
+        """Take a member out again."""
+        line = self._lines[priority]
+        at = bisect_left(line, (self._distance(name), name), key=lambda e: e[:2])
+        while line[at][3] is not member:
+            at += 1
+        del line[at]
+        if not line:
+            del self._lines[priority]
+            del self._levels[bisect_left(self._levels, priority)]
+
+    def first(self) -> M:
+        """Who is active; there must be a member."""
+        line = self._lines[self._levels[0]]
+        if self._partition >= 0:
+            return line[self._partition % len(line)][3]
+        # Points that meet: Pulsar's ring keeps the last one by name.
+        return line[bisect_right(line, line[0][0], key=lambda e: e[0]) - 1][3]
+
+    def _distance(self, name: str) -> int:
+        """How far after the topic's point the member's nearest lies; 0 where no ring is asked."""
+        if self._partition >= 0:
+            return 0
+        return min(
+            (murmur3_32(f"{name}{n}".encode()) - self._topic_hash) % _RING for n in range(_POINTS)
+        )

@@ -1,0 +1,322 @@
+"""Key_Shared subscriptions: a key's messages go to one consumer at a time, in order.
+
+When consumers come or go a key may change hands. It does so only once its former consumer has
+nothing of it left to acknowledge (PIP-379's draining hashes), so that the order of a key's
+messages survives. What cannot be sent yet waits by key, and other keys pass it, up to a bound.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from heapq import heappop, heappush
+from typing import Any
+
+from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.topic.acks import AckState
+from counterpoise.broker.topic.dispatch.dispatcher import BURST_BYTES, BURST_ENTRIES
+from counterpoise.broker.topic.dispatch.recipient import Recipient
+from counterpoise.broker.topic.dispatch.selectors import (
+    HashRing,
+    RangesRefusedError,
+    Selector,
+    StickyRanges,
+)
+from counterpoise.broker.topic.dispatch.shared import SharedDispatcher
+from counterpoise.broker.topic.dispatch.turns import Turns
+from counterpoise.broker.topic.options import TopicOptions
+from counterpoise.broker.topic.ports import Delivery, KeySharedMeta, SubscribeRequest
+from counterpoise.storage.port import Chunk, Log
+from counterpoise.wire.entry import NO_KEY, BadEntry, metadata_of, sticky_key
+from counterpoise.wire.errors import ServerError
+
+
+class KeySharedDispatcher(SharedDispatcher):
+    """Shared delivery with a consumer per key.
+
+    ``_waiting`` has the entries that wait, by slot; ``_lanes`` the slots each consumer could be
+    sent something of, by their first entry; ``_holders`` who holds unacknowledged entries of a
+    slot and how many. ``_open`` has whoever may be ready (everyone who is, and some who no longer
+    are), ``_served`` those of them with something in their lane.
+    """
+
+    def __init__(
+        self,
+        log: Log[Any],
+        acks: AckState,
+        turns: Turns,
+        options: TopicOptions,
+        meta: KeySharedMeta,
+    ) -> None:
+        super().__init__(log, acks, turns, options)
+        self._look_ahead = options.look_ahead
+        self.meta = meta
+        self.selector: Selector[Recipient] = (
+            HashRing() if meta.sticky_ranges is None else StickyRanges()
+        )
+        self._slots: dict[int, int] = {}
+        self._holders: dict[int, tuple[Recipient, int]] = {}
+        self._waiting: dict[int, list[int]] = {}
+        self._waiting_count = 0
+        self._lanes: dict[Recipient, list[tuple[int, int]]] = {}
+        #: Keys have changed hands since the lanes were laid.
+        self._lanes_stale = False
+        self._open: OrderedDict[Recipient, None] = OrderedDict()
+        self._served: OrderedDict[Recipient, None] = OrderedDict()
+
+    def serves(self, request: SubscribeRequest) -> bool:
+        """Whether consumers with these wishes can be attached together."""
+        meta = request.key_shared
+        return (meta.sticky_ranges is None) is (self.meta.sticky_ranges is None) and (
+            meta.allow_out_of_order is self.meta.allow_out_of_order
+        )
+
+    def _taker(self, entry: bytes) -> Recipient | None:
+        return self.selector.select(self.selector.slot(key_of(entry)))
+
+    def add(self, recipient: Recipient) -> None:
+        """Attach a consumer; some keys become its own once they are drained elsewhere."""
+        if not self.serves(recipient.request):
+            raise BrokerError(
+                ServerError.ConsumerAssignError,
+                "Key_Shared consumers of one subscription share one mode (AUTO_SPLIT or STICKY) "
+                "and one opinion on out-of-order delivery",
+            )
+        wanted = recipient.request.key_shared.sticky_ranges
+        try:
+            self.selector.add(recipient, recipient.name, wanted)
+        except RangesRefusedError as refused:
+            raise BrokerError(ServerError.ConsumerAssignError, str(refused)) from None
+        super().add(recipient)
+        self._lanes_stale = True
+
+    def _detach(self, recipient: Recipient) -> None:
+        """Detach a consumer; its keys and what it held go to others."""
+        self.selector.remove(recipient)
+        self._open.pop(recipient, None)
+        self._served.pop(recipient, None)
+        self._lanes.pop(recipient, None)
+        super()._detach(recipient)
+        self._lanes_stale = True
+
+    def _enter(self, recipient: Recipient) -> None:
+        self._open.setdefault(recipient)
+        if recipient in self._lanes:
+            self._served.setdefault(recipient)
+
+    def acked(self, recipient: Recipient, index: int) -> int:
+        """Forget an acknowledged entry; its key may be free to change hands."""
+        messages = super().acked(recipient, index)
+        self._slots.pop(index, None)
+        return messages
+
+    def replay(self, index: int) -> None:
+        """Queue an entry under its key."""
+        slot = self._slots.get(index)
+        if slot is not None:
+            self._wait(index, slot)
+
+    def rewind(self, index: int) -> None:
+        """Start again at ``index``."""
+        super().rewind(index)
+        self._slots.clear()
+        self._holders.clear()
+        self._waiting.clear()
+        self._waiting_count = 0
+        self._lay_lanes()
+
+    def _deliver(self) -> None:
+        """Send what waits for its consumer first, then what was never sent."""
+        if self._lanes_stale:
+            self._lay_lanes()
+        turns, served = self.turns, self._served
+        while served and turns.left > 0 and self.unacked < self._max_unacked:
+            recipient = served.popitem(last=False)[0]
+            if recipient.ready and self._lanes.get(recipient) and not self._serve_lane(recipient):
+                return
+        while (
+            self.read_index < self.log.end
+            and self._waiting_count < self._look_ahead
+            and self.unacked < self._max_unacked
+            and turns.left > 0
+            and self._somebody_ready()
+        ):
+            chunk = self._feed.at(self.read_index)
+            if chunk is None:
+                return
+            self._serve_chunk(chunk)
+
+    def _somebody_ready(self) -> bool:
+        """Forget those who are ready no more, until one is."""
+        while self._open:
+            if next(iter(self._open)).ready:
+                return True
+            self._open.popitem(last=False)
+        return False
+
+    def _serve_lane(self, recipient: Recipient) -> bool:
+        """Send a consumer what waits for it, in the order of the log; False: read first."""
+        lane = self._lanes[recipient]
+        burst = _Burst()
+        have, looked = True, 0
+        while lane and burst.size < BURST_BYTES and looked < BURST_ENTRIES and recipient.ready:
+            looked += 1
+            index, slot = lane[0]
+            waiting = self._waiting.get(slot)
+            if not waiting or waiting[0] != index:
+                heappop(lane)
+                continue
+            acked = self.acks.is_acked(index)
+            chunk = None if acked else self._feed.at(index)
+            if chunk is None and not acked:
+                have = False
+                break
+            heappop(lane)
+            self._pop_waiting(slot, waiting)
+            if chunk is None:
+                self._slots.pop(index, None)
+            elif not self._is_delayed(chunk.entries[index - chunk.first], index):
+                messages = self._take(recipient, chunk, index, burst.deliveries)
+                self._hand_over(recipient, slot, messages)
+                burst.messages += messages
+                burst.size += len(chunk.entries[index - chunk.first])
+            if slot in self._waiting:
+                self._enter_lane(slot)
+        self.turns.spend(looked, burst.size)
+        burst.send(recipient)
+        if lane:
+            self._served.setdefault(recipient)
+        else:
+            self._lanes.pop(recipient, None)
+        return have
+
+    def _serve_chunk(self, chunk: Chunk) -> None:
+        """Deal entries of a chunk out to their keys' consumers, or let them wait."""
+        first, entries, counts = chunk.first, chunk.entries, chunk.messages
+        begin, size = self.read_index, 0
+        ledger_id, entry_id = self.log.position(begin)
+        shift = entry_id - begin
+        bursts: dict[Recipient, _Burst] = {}
+        slot_of, waiting, most = self.selector.slot, self._waiting, self._max_unacked
+        is_open, holder = self._open, self._holder
+        check = self.acks.above or begin <= self.acks.mark
+        stop = min(first + len(entries), self.log.end, begin + BURST_ENTRIES)
+        for index in range(begin, stop):
+            if not is_open or self._waiting_count >= self._look_ahead or self.unacked >= most:
+                break
+            self.read_index = index + 1
+            if check and self.acks.is_acked(index):
+                continue
+            entry = entries[index - first]
+            self._slots[index] = slot = slot_of(key_of(entry))
+            if self._is_delayed(entry, index):
+                continue
+            recipient = self._consumer_of(slot)
+            if recipient is None or slot in waiting or recipient not in is_open:
+                self._wait(index, slot)
+                continue
+            burst = bursts.get(recipient)
+            if burst is None:
+                if not recipient.ready:
+                    del is_open[recipient]
+                    self._wait(index, slot)
+                    continue
+                burst = bursts[recipient] = _Burst()
+            recipient.pending[index] = messages = counts[index - first]
+            holder[index] = recipient
+            burst.deliveries.append((ledger_id, index + shift, 0, entry, ()))
+            burst.messages += messages
+            burst.size += len(entry)
+            size += len(entry)
+            self._hand_over(recipient, slot, messages)
+            if burst.size >= BURST_BYTES:
+                burst.send(recipient)
+            if not recipient.ready:
+                del is_open[recipient]
+        self.turns.spend(self.read_index - begin, size)
+        for recipient, burst in bursts.items():
+            burst.send(recipient)
+
+    def _hand_over(self, recipient: Recipient, slot: int, messages: int) -> None:
+        held = self._holders.get(slot)
+        self._holders[slot] = (recipient, 1 if held is None else held[1] + 1)
+        recipient.permits -= messages
+        recipient.unacked += messages
+        self.unacked += messages
+        if recipient.unacked >= self._max_unacked_consumer:
+            recipient.blocked = True
+
+    def _consumer_of(self, slot: int) -> Recipient | None:
+        """Whom the slot may be sent to now; None while its former consumer is not done."""
+        recipient = self.selector.select(slot)
+        if recipient is None or self.meta.allow_out_of_order:
+            return recipient
+        held = self._holders.get(slot)
+        return recipient if held is None or held[0] is recipient else None
+
+    def _wait(self, index: int, slot: int) -> None:
+        waiting = self._waiting.setdefault(slot, [])
+        heappush(waiting, index)
+        self._waiting_count += 1
+        if waiting[0] == index:
+            self._enter_lane(slot)
+
+    def _pop_waiting(self, slot: int, waiting: list[int]) -> None:
+        heappop(waiting)
+        self._waiting_count -= 1
+        if not waiting:
+            del self._waiting[slot]
+
+    def _enter_lane(self, slot: int) -> None:
+        """Offer a waiting slot to its consumer, unless it must drain elsewhere first."""
+        recipient = self._consumer_of(slot)
+        if recipient is not None:
+            heappush(self._lanes.setdefault(recipient, []), (self._waiting[slot][0], slot))
+            if recipient in self._open:
+                self._served.setdefault(recipient)
+
+    def _lay_lanes(self) -> None:
+        """Offer every waiting slot anew: some have another consumer now."""
+        self._lanes_stale = False
+        self._lanes = {}
+        self._served.clear()
+        self.turns.spend(len(self._waiting))
+        for slot in self._waiting:
+            self._enter_lane(slot)
+
+    def _released(self, index: int) -> None:
+        """A consumer no longer holds this entry."""
+        slot = self._slots[index]
+        held = self._holders.get(slot)
+        if held is None:
+            return
+        recipient, count = held
+        if count > 1:
+            self._holders[slot] = (recipient, count - 1)
+            return
+        del self._holders[slot]
+        if slot in self._waiting:
+            self._enter_lane(slot)
+
+
+class _Burst:
+    """What one consumer is about to be sent."""
+
+    __slots__ = ("deliveries", "messages", "size")
+
+    def __init__(self) -> None:
+        self.deliveries: list[Delivery] = []
+        self.messages = 0
+        self.size = 0
+
+    def send(self, recipient: Recipient) -> None:
+        if self.deliveries:
+            recipient.send(self.deliveries, self.messages, self.size)
+            self.deliveries, self.messages, self.size = [], 0, 0
+
+
+def key_of(entry: bytes) -> bytes:
+    """The key that decides the consumer of an entry."""
+    try:
+        return sticky_key(metadata_of(entry))
+    except (BadEntry, ValueError):
+        return NO_KEY

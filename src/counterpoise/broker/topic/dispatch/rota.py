@@ -1,0 +1,54 @@
+"""Round robin among consumers that can be sent something, the best priority first."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections import OrderedDict
+
+from counterpoise.broker.topic.dispatch.recipient import Recipient
+
+
+class Rota:
+    """Recipients in line by priority (the lowest number is the best).
+
+    One that cannot be sent anything when its turn comes leaves the line, and `enter`s again once it
+    can: so a turn costs the same however many others wait for permits.
+    """
+
+    def __init__(self) -> None:
+        self._levels: list[int] = []
+        self._lines: dict[int, OrderedDict[Recipient, None]] = {}
+
+    def enter(self, recipient: Recipient) -> None:
+        """Stand in line, behind those of the same priority; no-op for one who does."""
+        line = self._lines.get(recipient.priority)
+        if line is None:
+            line = self._lines[recipient.priority] = OrderedDict()
+            insort(self._levels, recipient.priority)
+        line.setdefault(recipient)
+
+    def leave(self, recipient: Recipient) -> None:
+        """Stand in line no more; no-op for one who does not."""
+        line = self._lines.get(recipient.priority)
+        if line is not None:
+            line.pop(recipient, None)
+            if not line:
+                self._close(recipient.priority)
+
+    def next(self) -> Recipient | None:
+        """Whose turn it is; it goes to the end of its line. None when nobody is ready."""
+        while self._levels:
+            level = self._levels[0]
+            line = self._lines[level]
+            while line:
+                recipient = next(iter(line))
+                if recipient.ready:
+                    line.move_to_end(recipient)
+                    return recipient
+                del line[recipient]
+            self._close(level)
+        return None
+
+    def _close(self, level: int) -> None:
+        del self._lines[level]
+        del self._levels[bisect_left(self._levels, level)]

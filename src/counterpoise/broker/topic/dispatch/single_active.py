@@ -1,0 +1,172 @@
+"""Exclusive and Failover subscriptions: one consumer gets everything, in order."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any
+
+from counterpoise.broker.topic.acks import AckState
+from counterpoise.broker.topic.dispatch.dispatcher import BURST_BYTES, BURST_ENTRIES, Dispatcher
+from counterpoise.broker.topic.dispatch.failover_order import FailoverOrder
+from counterpoise.broker.topic.dispatch.recipient import Recipient
+from counterpoise.broker.topic.dispatch.turns import Turns
+from counterpoise.broker.topic.ports import Delivery
+from counterpoise.storage.port import Log
+
+
+class SingleActiveDispatcher(Dispatcher):
+    """Serves the one consumer there may be, or the first by ``order`` (Failover).
+
+    When another consumer becomes active it starts at the mark-delete position again. For a
+    Failover switch away from a consumer that is still attached, ``switch_delay`` seconds pass
+    before the new one is served, so that acknowledgements under way still arrive
+    (``activeConsumerFailoverDelayTimeMillis``; there is no wait when nobody was active).
+    """
+
+    def __init__(
+        self,
+        log: Log[Any],
+        acks: AckState,
+        turns: Turns,
+        order: FailoverOrder[Recipient] | None = None,
+        *,
+        switch_delay: float = 1.0,
+    ) -> None:
+        super().__init__(log, acks, turns)
+        self._order = order
+        self._switch_delay = switch_delay
+        self._active: Recipient | None = None
+        self._serving: Recipient | None = None
+        #: The last one who was told to be active.
+        self._told: Recipient | None = None
+        self._switch: asyncio.TimerHandle | None = None
+
+    @property
+    def active(self) -> Recipient | None:
+        """Who is served, or about to be."""
+        return self._active
+
+    def _taker(self, entry: bytes) -> Recipient | None:
+        return self._serving
+
+    def add(self, recipient: Recipient) -> None:
+        """Attach a consumer; it may become the active one."""
+        self.consumers[recipient] = None
+        if self._order is not None:
+            self._order.add(recipient, recipient.name, recipient.priority)
+        self._choose()
+        if recipient is not self._serving:
+            self._tell(recipient, is_active=False)
+
+    def remove(self, recipient: Recipient) -> None:
+        """Detach a consumer; another may become active."""
+        del self.consumers[recipient]
+        if self._order is not None:
+            self._order.remove(recipient, recipient.name, recipient.priority)
+        if recipient is self._serving:
+            self._serving = None
+        if recipient is self._told:
+            self._told = None
+        if not self.consumers:
+            self._active = None
+            self._cancel_switch()
+        elif not self._choose() and self._serving is None and self._active is not None:
+            # The one that was to be relieved has left: there is nothing to wait for any more.
+            self._cancel_switch()
+            self._serve(self._active)
+
+    def redeliver(self, recipient: Recipient, indexes: Iterable[int] | None) -> None:
+        """Send everything unacknowledged again: order leaves no other choice."""
+        if recipient is self._serving:
+            self.read_index = self.acks.mark + 1
+            self.dispatch()
+
+    def acked(self, recipient: Recipient, index: int) -> int:
+        """Entries are not held one by one here: their messages are not known any more."""
+        return 1
+
+    def acked_through(self, index: int) -> None:
+        """The cursor may have overtaken the reader."""
+        self.read_index = max(self.read_index, index + 1)
+
+    def _deliver(self) -> None:
+        """Send the active consumer what it has permits for."""
+        recipient = self._serving
+        if recipient is None:
+            return
+        end, turns = self.log.end, self.turns
+        while self.read_index < end and turns.left > 0 and recipient.ready:
+            if not self._send_burst(recipient, end):
+                return
+
+    def _send_burst(self, recipient: Recipient, end: int) -> bool:
+        index = self.read_index
+        chunk = self._feed.at(index)
+        if chunk is None:
+            return False
+        ledger_id, entry_id = self.log.position(index)
+        start = index - chunk.first
+        stop = min(len(chunk.entries), end - chunk.first, start + BURST_ENTRIES)
+        shift = entry_id - start
+        check = self.acks.above or index <= self.acks.mark
+        permits, size = recipient.permits, 0
+        burst: list[Delivery] = []
+        at = start
+        for at in range(start, stop):
+            if check and self.acks.is_acked(chunk.first + at):
+                continue
+            entry = chunk.entries[at]
+            burst.append((ledger_id, at + shift, 0, entry, ()))
+            permits -= chunk.messages[at]
+            size += len(entry)
+            if permits <= 0 or size >= BURST_BYTES:
+                break
+        self.read_index = chunk.first + at + 1
+        self.turns.spend(at + 1 - start, size)
+        if burst:
+            messages = recipient.permits - permits
+            recipient.permits = permits
+            recipient.send(burst, messages, size)
+        return True
+
+    def _choose(self) -> bool:
+        """Pick the active consumer; whether it changed."""
+        chosen = next(iter(self.consumers)) if self._order is None else self._order.first()
+        if chosen is self._active:
+            return False
+        self._active = chosen
+        self._cancel_switch()
+        former, self._serving = self._serving, None
+        if former is None or self._switch_delay <= 0:
+            self._serve(chosen)
+        else:
+            loop = asyncio.get_running_loop()
+            self._switch = loop.call_later(self._switch_delay, self._serve, chosen)
+        return True
+
+    def _serve(self, chosen: Recipient) -> None:
+        self._switch = None
+        self._serving = chosen
+        self.read_index = self.acks.mark + 1
+        former, self._told = self._told, chosen
+        if former is not None and former is not chosen:
+            self._tell(former, is_active=False)
+        if former is not chosen:
+            self._tell(chosen, is_active=True)
+        self.dispatch()
+
+    def _tell(self, recipient: Recipient, *, is_active: bool) -> None:
+        """Tell a Failover consumer; only those for whom it changed hear of it."""
+        if self._order is not None:
+            recipient.sink.active_change(recipient.consumer_id, is_active)
+
+    def _cancel_switch(self) -> None:
+        if self._switch is not None:
+            self._switch.cancel()
+            self._switch = None
+
+    def close(self) -> None:
+        """Send nothing more."""
+        self._cancel_switch()
+        super().close()

@@ -114,7 +114,6 @@ class Broker:
         self.background: Final = BackgroundTasks()
         self._running = False
         self._leave_session: Callable[[], None] = lambda: None
-        self._window: asyncio.TimerHandle | None = None
 
     @property
     def is_ready(self) -> bool:
@@ -171,7 +170,7 @@ class Broker:
         else:
             web.close()
         self._process.join(self._traffic)
-        self._next_window()
+        self.background.keep("rate windows", self._turn_rate_windows)
         await self.reporter.start()
         self.load_keeper.start()
         await self.election.start()
@@ -212,15 +211,12 @@ class Broker:
         self.background.cancel()
         await self._close()
 
-    def _next_window(self) -> None:
-        """Begin the next window that rates are taken over, and so on."""
-        seconds = self.config.topics.rate_window_s
-        self._window = asyncio.get_running_loop().call_later(seconds, self._next_window)
-        self.topics.clock.turn()
+    async def _turn_rate_windows(self) -> None:
+        while True:
+            await asyncio.sleep(self.config.topics.rate_window_s)
+            self.topics.clock.turn()
 
     async def _close(self) -> None:
-        if self._window is not None:
-            self._window.cancel()
         self._leave_session()
         self._process.leave(self._traffic)
         await asyncio.gather(*self.load_keeper.stop(), return_exceptions=True)

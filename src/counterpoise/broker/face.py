@@ -17,8 +17,7 @@ from counterpoise.broker.namespaces.policies import Policies
 from counterpoise.broker.namespaces.policies.namespaces import bundles_json
 from counterpoise.broker.namespaces.policies.records import JsonObject, TooLarge
 from counterpoise.broker.topic import InitialPosition, SubscriptionType
-from counterpoise.broker.topic.consumer import Consumer
-from counterpoise.broker.topic.dispatch import SingleActiveDispatcher
+from counterpoise.broker.topic.dispatch.recipient import Recipient
 from counterpoise.broker.topic.persistent import PersistentTopic
 from counterpoise.broker.topic.ports import EARLIEST
 from counterpoise.broker.topic.producer import Producer
@@ -35,7 +34,6 @@ __all__ = [
     "BadVersion",
     "BrokerError",
     "BrokerFace",
-    "Consumer",
     "InitialPosition",
     "JsonObject",
     "LocalBrokerData",
@@ -45,8 +43,8 @@ __all__ = [
     "PersistentTopic",
     "Policies",
     "Producer",
+    "Recipient",
     "Redirect",
-    "SingleActiveDispatcher",
     "StoreUnavailable",
     "Subscription",
     "SubscriptionType",

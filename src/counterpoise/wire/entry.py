@@ -16,7 +16,8 @@ from counterpoise.wire.proto.metadata_pb2 import CompressionType, MessageMetadat
 _SIZE = struct.Struct(">I")
 _MAGIC_AND_CHECKSUM_SIZE = 6
 
-_BATCH_TAG = b"\x58"
+_HEADER = _MAGIC_AND_CHECKSUM_SIZE + _SIZE.size
+_BATCH_TAG = 0x58
 """How field 11 (``num_messages_in_batch``) of the metadata begins."""
 _BATCHED_MESSAGE_MIN = 6
 """Each message of a batch has the size of its metadata (4 bytes), and there its payload's size."""
@@ -66,18 +67,18 @@ def messages_in(entry: bytes) -> int:
     What a SEND's own ``num_messages`` says decides nothing (as in Pulsar): permits are counted by
     what consumers will find.
     """
-    start = _MAGIC_AND_CHECKSUM_SIZE if entry[:2] == MAGIC_CRC32C else 0
-    begin = start + _SIZE.size
-    end = begin + int.from_bytes(entry[start:begin], "big")
-    # Metadata is parsed only where the field's tag may be: most messages are no batch.
-    if begin <= end <= len(entry) and entry.find(_BATCH_TAG, begin, end) < 0:
-        return 1
+    # Metadata is parsed only where the field's tag may be in it: most messages are no batch, and
+    # this is asked of every one. Indexing is what costs least.
+    if len(entry) > _HEADER and entry[0] == MAGIC_CRC32C[0] and not entry[6] and not entry[7]:
+        end = _HEADER + (entry[8] << 8) + entry[9]
+        if end <= len(entry) and _BATCH_TAG not in entry[_HEADER:end]:
+            return 1
     metadata = metadata_of(entry)
     count = metadata.num_messages_in_batch
     if count == 1:
         return 1
     packed = metadata.compression != CompressionType.NONE
-    size = metadata.uncompressed_size if packed else len(entry) - end
+    size = metadata.uncompressed_size if packed else len(split(entry)[1])
     if not 1 <= count <= min(size // _BATCHED_MESSAGE_MIN, BATCH_MAX):
         raise BadEntry(f"a batch of {size} bytes says that it holds {count} messages")
     return count

@@ -78,3 +78,18 @@ async def test_a_producer_comes_again_on_its_own_connection(world: World) -> Non
     await world.publish(second, "a")
     with pytest.raises(BrokerError, match="'me' is already connected"):
         topic.add_producer(ProducerRequest(7, name="me", epoch=2), Wire())
+
+
+@pytest.mark.parametrize("count", [-1, 0, 2**31 - 1])
+async def test_an_entry_that_lies_about_its_messages_is_refused_and_nothing_else(
+    world: World, count: int
+) -> None:
+    producer, consumer = await world.producer(), await world.consumer(permits=101)
+    producer.publish(0, 0, entry("lie", num_messages_in_batch=count))
+    assert [(number, e.code) for _, number, e in world.wire.errors] == [
+        (0, ServerError.NotAllowedError)
+    ]
+    await world.publish(producer, *range(101))
+    await world.wire.until(lambda: len(world.wire.payloads(consumer)) == 101)
+    assert consumer.permits == 0
+    await world.registry.unload_topic(world.name)

@@ -1,0 +1,164 @@
+"""However much there is to deliver, and however many want it, everybody else has their turn."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from counterpoise.broker.topic.dispatch.recipient import Recipient
+from counterpoise.broker.topic.dispatch.rota import Rota
+from counterpoise.broker.topic.dispatch.turns import TURN, Turns
+from counterpoise.storage.memory import MemoryLedgerStore
+from counterpoise.wire.values import SubscriptionType
+from tests.broker.topic.conftest import Wire, World, entry
+
+EVERY_TYPE = list(SubscriptionType)
+
+
+async def fill(world: World, count: int) -> None:
+    producer, body = await world.producer(), entry("x")
+    for number in range(count):
+        producer.publish(number, number, body)
+    await world.wire.until(lambda: len(world.wire.receipted) == count)
+
+
+async def most_in_a_turn(deliveries: Callable[[], int], until: int) -> int:
+    """The most that is delivered between two turns of the loop."""
+    most = before = deliveries()
+    async with asyncio.timeout(30):
+        while before < until:
+            await asyncio.sleep(0)
+            now = deliveries()
+            most, before = max(most, now - before), now
+    return most
+
+
+@pytest.mark.parametrize("kind", EVERY_TYPE)
+async def test_a_backlog_does_not_hold_the_loop(world: World, kind: SubscriptionType) -> None:
+    await fill(world, 20_000)
+    consumer = await world.consumer(kind, permits=0)
+    consumer.flow(1_000_000)
+    assert await most_in_a_turn(lambda: len(world.wire.deliveries), 20_000) <= TURN + 500
+    assert len(set(world.wire.ids(consumer))) == len(world.wire.deliveries) == 20_000
+
+
+@pytest.mark.parametrize("kind", [SubscriptionType.Shared, SubscriptionType.Exclusive])
+async def test_many_subscriptions_with_a_backlog_take_turns(kind: SubscriptionType) -> None:
+    world = World(MemoryLedgerStore())
+    await fill(world, 1000)
+    consumers = [await world.consumer(kind, subscription=f"s{n}", permits=0) for n in range(50)]
+    for consumer in consumers:
+        consumer.flow(1000)
+    assert await most_in_a_turn(lambda: len(world.wire.deliveries), 50_000) <= TURN + 500
+    assert {len(world.wire.ids(consumer)) for consumer in consumers[:3]} == {1000}
+
+
+@pytest.mark.parametrize("kind", [SubscriptionType.Shared, SubscriptionType.Key_Shared])
+async def test_what_many_consumers_cannot_take_costs_nothing(kind: SubscriptionType) -> None:
+    """A thousand consumers without permits, and one with: nobody looks at the thousand."""
+    asked = 0
+
+    class Counting(Wire):
+        @property
+        def writable(self) -> bool:
+            nonlocal asked
+            asked += 1
+            return True
+
+        @writable.setter
+        def writable(self, value: bool) -> None: ...
+
+    world = World(MemoryLedgerStore())
+    wire = Counting()
+    idle = [await world.consumer(kind, permits=0, wire=wire) for _ in range(1000)]
+    asked = 0
+    producer = await world.producer()
+    for n in range(20):
+        await world.publish(producer, n, partition_key=str(n))
+    assert asked <= 100
+    for consumer in idle:
+        consumer.flow(20)
+    await wire.until(lambda: len(wire.deliveries) == 20)
+
+
+@pytest.mark.parametrize("kind", EVERY_TYPE[1:])
+async def test_subscribing_costs_the_same_however_many_there_are(
+    monkeypatch: pytest.MonkeyPatch, kind: SubscriptionType
+) -> None:
+    """Counted in looks at a consumer's name, priority and sink, not in seconds."""
+    looks = 0
+    original = {name: Recipient.__dict__[name] for name in ("name", "priority", "sink", "permits")}
+
+    def counted(name: str) -> property:
+        def get(self: Recipient) -> object:
+            nonlocal looks
+            looks += 1
+            return original[name].__get__(self)
+
+        return property(get, original[name].__set__)
+
+    for name in original:
+        monkeypatch.setattr(Recipient, name, counted(name))
+    world = World(MemoryLedgerStore())
+    await fill(world, 100)
+    costs = []
+    for _ in range(300):
+        before = looks
+        consumer = await world.consumer(kind, permits=1)
+        costs.append(looks - before)
+        del consumer
+    assert max(costs[-50:]) <= max(costs[:50]) + 10
+    dispatcher = next(iter((await world.topic()).subscriptions.values())).dispatcher
+    assert dispatcher is not None
+    before = looks
+    for recipient in list(dispatcher.consumers):
+        recipient.close()  # type: ignore[attr-defined]
+    assert looks - before <= 300 * 40
+
+
+async def test_everybody_gets_a_turn_although_one_fails(caplog: pytest.LogCaptureFixture) -> None:
+    turns, order = Turns(turn=1), []
+    done = asyncio.Event()
+
+    def broken() -> None:
+        order.append("broken")
+        turns.spend(1)
+        raise RuntimeError("a fault")
+
+    def good() -> None:
+        order.append("good")
+        done.set()
+
+    turns.spend(5)
+    turns.wait(broken)
+    turns.wait(good)
+    await asyncio.wait_for(done.wait(), 5)
+    assert order == ["broken", "good"]
+    assert "a fault" in caplog.text
+
+
+def recipient(priority: int) -> Recipient:
+    class Stub:
+        ready = True
+
+    stub = Stub()
+    stub.priority = priority  # type: ignore[attr-defined]
+    return stub  # type: ignore[return-value]
+
+
+def test_the_rota_goes_round_inside_the_best_priority() -> None:
+    rota = Rota()
+    first, second, low = recipient(0), recipient(0), recipient(1)
+    for each in (low, first, second, first):
+        rota.enter(each)
+    assert [rota.next() for _ in range(4)] == [first, second, first, second]
+    first.ready = False  # type: ignore[misc]
+    assert [rota.next() for _ in range(2)] == [second, second]
+    rota.leave(second)
+    assert rota.next() is low
+    rota.leave(low)
+    assert rota.next() is None
+    first.ready = True  # type: ignore[misc]
+    assert rota.next() is None, "who has left the line comes back by entering only"
+    rota.enter(first)
+    assert rota.next() is first

@@ -49,10 +49,10 @@ def test_a_tenants_life(api: Api) -> None:
     [
         ("PUT", f"{TENANTS}/x", {"allowedClusters": []}, 412, "Clusters can not be empty"),
         ("PUT", f"{TENANTS}/x", {"allowedClusters": ["no"]}, 412, "Clusters do not exist"),
-        ("PUT", f"{TENANTS}/b@d", {"allowedClusters": ["standalone"]}, 412, "not valid"),
+        ("PUT", f"{TENANTS}/b@d", {"allowedClusters": ["standalone"]}, 412, "the tenant 'b@d'"),
         ("POST", f"{TENANTS}/no", {"allowedClusters": ["standalone"]}, 404, "Tenant no not found"),
         ("DELETE", f"{TENANTS}/no", None, 404, "Tenant doesn't exist"),
-        ("PUT", f"{TENANTS}/x", "text", 400, "JSON object"),
+        ("PUT", f"{TENANTS}/x", "text", 400, "the body must be object"),
         ("GET", f"{CLUSTERS}/no", None, 404, "Cluster does not exist"),
         ("PUT", f"{CLUSTERS}/standalone", {}, 409, "Cluster already exists"),
         ("DELETE", f"{CLUSTERS}/standalone", None, 412, "Cluster not empty"),

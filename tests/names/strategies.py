@@ -5,10 +5,11 @@ from hypothesis import strategies as st
 from counterpoise.names import BundleName, BundleRange, NamespaceBundles, NamespaceName, TopicName
 
 FULL = 0xFFFFFFFF
-entities = st.text("abcXYZ019_-=:.", min_size=1, max_size=12)
+DOTS = (".", "..")
+entities = st.text("abcXYZ019_-=:.", min_size=1, max_size=12).filter(lambda t: t not in DOTS)
 local_names = st.text(
     st.characters(blacklist_categories=("Cs",), blacklist_characters="/"), min_size=1, max_size=20
-).filter(lambda text: bool(text.strip()))
+).filter(lambda text: bool(text.strip()) and text not in DOTS)
 namespaces = st.builds(NamespaceName, entities, entities)
 topics = st.builds(
     TopicName, st.sampled_from(["persistent", "non-persistent"]), entities, entities, local_names

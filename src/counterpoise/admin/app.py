@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from aiohttp import web
 
 from counterpoise.admin.errors import answer_errors
+from counterpoise.admin.own_site import own_site
 from counterpoise.admin.redirect import peers
 from counterpoise.admin.request import BROKER
 from counterpoise.admin.rest import (
@@ -15,6 +16,7 @@ from counterpoise.admin.rest import (
     bundles,
     clusters,
     configuration,
+    description,
     health,
     isolation,
     lookup,
@@ -26,10 +28,12 @@ from counterpoise.admin.rest import (
     tenants,
     topics,
 )
+from counterpoise.admin.route import Route
 from counterpoise.broker.face import BrokerFace
 from counterpoise.names.options import Option
 
 RESOURCES = (
+    description,
     configuration,
     brokers,
     clusters,
@@ -52,16 +56,24 @@ BODY_SIZE_MAX = 1024 * 1024
 """Bytes of a request's body. The largest known use is a list of bundle boundaries."""
 
 
+def all_routes() -> list[Route]:
+    """Every route, in the order in which they are tried."""
+    return [each for resource in RESOURCES for each in resource.routes()]
+
+
 def create_app(broker: BrokerFace, settings: Callable[[], Iterable[Option]]) -> web.Application:
     """The application that serves a broker's ``webServicePort``.
 
     ``settings`` gives every setting that the cluster's programs read, for those that can be
     changed while brokers run.
     """
-    app = web.Application(middlewares=[answer_errors], client_max_size=BODY_SIZE_MAX)
+    app = web.Application(
+        middlewares=[answer_errors, own_site(broker)], client_max_size=BODY_SIZE_MAX
+    )
     app[BROKER] = broker
     app[configuration.SETTINGS] = settings
     app.cleanup_ctx.append(peers)
-    for resource in RESOURCES:
-        app.router.add_routes(resource.routes())
+    routes = all_routes()
+    app[description.ROUTES] = routes
+    app.router.add_routes([each.definition() for each in routes])
     return app

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 
 from aiohttp import web
 
+from counterpoise.admin.shapes import InvalidBody
 from counterpoise.broker.face import (
     BadVersion,
     BrokerError,
@@ -88,8 +88,10 @@ async def answer_errors(request: web.Request, handler: Handler) -> web.StreamRes
         return refuse(HTTPStatus.PRECONDITION_FAILED, str(error))
     except ConfigError as error:
         return refuse(HTTPStatus.PRECONDITION_FAILED, str(error))
-    except json.JSONDecodeError as error:
-        return refuse(HTTPStatus.BAD_REQUEST, f"the body is not JSON: {error}")
+    except web.RequestPayloadError as error:
+        return refuse(HTTPStatus.BAD_REQUEST, f"the body cannot be read: {error}")
+    except InvalidBody as error:
+        return refuse(HTTPStatus.BAD_REQUEST, str(error))
     except NotFound as error:
         return refuse(HTTPStatus.NOT_FOUND, f"it is not there (any more): {error}")
     except (BadVersion, NotEmpty) as error:

@@ -11,7 +11,8 @@ from aiohttp import web
 from yarl import URL
 
 from counterpoise.admin.errors import RestError, precondition_failed
-from counterpoise.admin.request import Json, broker_of, flag
+from counterpoise.admin.request import broker_of, flag
+from counterpoise.admin.shapes import Json
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.topic import TopicName
 

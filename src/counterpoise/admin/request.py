@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from http import HTTPStatus
-from typing import Any
-
 from aiohttp import web
 
-from counterpoise.admin.errors import RestError, precondition_failed
+from counterpoise.admin.errors import precondition_failed
+from counterpoise.admin.parameters import whole_number
+from counterpoise.admin.route import body_of
+from counterpoise.admin.shapes import Json
 from counterpoise.broker.face import BrokerFace
 from counterpoise.names.bundle import BundleName, BundleRange
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName
 
 BROKER = web.AppKey("broker", BrokerFace)
-Json = Any
-"""A value of ``json``: what Pulsar's JSON holds differs from resource to resource."""
 
 
 def broker_of(request: web.Request) -> BrokerFace:
@@ -48,32 +45,18 @@ def flag(request: web.Request, name: str, default: bool = False) -> bool:
     if text is None or text == "":
         return default
     if text.lower() not in ("true", "false"):
-        raise precondition_failed(f"query parameter {name}={text}: expected true or false")
+        raise precondition_failed(f"query parameter {name}={text[:40]!r}: expected true or false")
     return text.lower() == "true"
 
 
-def whole_number(text: str, what: str) -> int:
-    """A whole number in a path or a query; 412 when it is none."""
-    try:
-        return int(text)
-    except ValueError:
-        raise precondition_failed(f"{what}: {text!r} is not a whole number") from None
+def number_of(request: web.Request, name: str) -> int:
+    """A whole number in the path."""
+    return whole_number(request.match_info[name])
 
 
-async def body(request: web.Request) -> Json:
-    """The body as JSON, None when there is none; 400 when it is malformed."""
-    text = await request.text()
-    return json.loads(text) if text.strip() else None
-
-
-async def json_object(request: web.Request) -> dict[str, Json]:
-    """The body, which must be a JSON object; an empty body is an empty object."""
-    value = await body(request)
-    if value is None:
-        return {}
-    if not isinstance(value, dict):
-        raise RestError(HTTPStatus.BAD_REQUEST, "the body must be a JSON object")
-    return value
+def object_of_body(request: web.Request) -> dict[str, Json]:
+    """The body of a route whose body is an object; an empty body is an empty object."""
+    return body_of(request) or {}
 
 
 def answer(value: Json) -> web.Response:

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 from collections.abc import Callable, Iterable
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from counterpoise.admin.app import create_app
 from counterpoise.broker.face import BrokerFace
 from counterpoise.names.options import Option
+
+log = logging.getLogger("counterpoise.admin.http")
+
+
+def _is_ours(record: logging.LogRecord) -> bool:
+    """Whether it is about this program: aiohttp tells of a client's malformed HTTP as an error."""
+    told = record.exc_info[1] if record.exc_info else None
+    return not isinstance(told, HttpProcessingError | web.RequestPayloadError)
+
+
+log.addFilter(_is_ours)
 
 SHUTDOWN_WITHIN_S = 1.0
 """How long answers in progress may take when the broker stops."""
@@ -29,6 +42,7 @@ class WebServer:
         runner = web.AppRunner(
             create_app(self._broker, self._settings),
             access_log=None,
+            logger=log,
             shutdown_timeout=SHUTDOWN_WITHIN_S,
         )
         await runner.setup()

@@ -14,6 +14,8 @@ from counterpoise.names.hashing import FULL_UPPER_BOUND, topic_hash
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName
 
+_TEXT_MAX = 600
+"""Characters of the longest name of a bundle."""
 _HEX = re.compile(r"(?:0[xX]|#)([0-9a-fA-F]+)")
 _DECIMAL = re.compile(r"[0-9]+")
 
@@ -80,6 +82,9 @@ class BundleName:
     @staticmethod
     def parse(text: str) -> BundleName:
         """Read ``tenant/namespace/0x…_0x…``; raise `InvalidName` for anything else."""
+        if len(text) > _TEXT_MAX:
+            # Before the cache sees it.
+            raise InvalidName(text, "expected tenant/namespace/0xLOWER_0xUPPER")
         return _parse(text)
 
     def __str__(self) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+SHOWN_MAX = 200
+"""Characters of a wrong name that its message repeats."""
+
 
 class InvalidName(ValueError):
     """A topic, namespace, bundle or broker name that cannot be read.
@@ -11,4 +14,5 @@ class InvalidName(ValueError):
 
     def __init__(self, text: str, problem: str) -> None:
         self.text = text
-        super().__init__(f"{text!r}: {problem}")
+        shown = text if len(text) <= SHOWN_MAX else f"{text[:SHOWN_MAX]}…"
+        super().__init__(f"{shown!r}: {problem}")

@@ -11,19 +11,27 @@ from counterpoise.names.errors import InvalidName
 _ENTITY = re.compile(r"[-=:.\w]+", re.ASCII)
 _BROKER_LOCAL = re.compile(r"[^:]+:\d+")
 
+ENTITY_MAX = 255
+"""Characters of a tenant's, namespace's or cluster's name: it is a directory's name too."""
+
 SYSTEM_NAMESPACE_TEXT = "pulsar/system"
 
 
 def check_entity(name: str, kind: str, text: str) -> None:
-    """Raise `InvalidName` unless ``name`` is a legal tenant or namespace part of ``text``.
+    """Raise `InvalidName` unless ``name`` is a legal tenant, namespace or cluster part of ``text``.
 
-    The alphabet is ``NamedEntity``'s: letters, digits, ``_``, ``-``, ``=``, ``:`` and ``.``.
+    The alphabet is ``NamedEntity``'s: letters, digits, ``_``, ``-``, ``=``, ``:`` and ``.``. Pulsar
+    lets ``.`` and ``..`` pass here and fails later, because no metadata store has such a node.
     """
+    if len(name) > ENTITY_MAX:
+        raise InvalidName(text, f"the {kind} has {len(name)} characters, at most {ENTITY_MAX}")
     if not _ENTITY.fullmatch(name):
         raise InvalidName(
             text,
             f"the {kind} {name!r} must be letters, digits, '_', '-', '=', ':' or '.', at least one",
         )
+    if name in (".", ".."):
+        raise InvalidName(text, f"the {kind} must not be {name!r}")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -43,6 +51,9 @@ class NamespaceName:
     @staticmethod
     def parse(text: str) -> NamespaceName:
         """Read ``tenant/namespace``; raise `InvalidName` for anything else."""
+        if len(text) > 2 * ENTITY_MAX + 1:
+            # Before the cache sees it.
+            raise InvalidName(text, f"two names of at most {ENTITY_MAX} characters are expected")
         return _parse(text)
 
     def __str__(self) -> str:

@@ -13,7 +13,33 @@ PERSISTENT = "persistent"
 NON_PERSISTENT = "non-persistent"
 PARTITION_SUFFIX = "-partition-"
 
+LOCAL_NAME_MAX = 1024
+"""Bytes of a topic's own name in UTF-8. Every broker keeps the names of many topics."""
+_TEXT_MAX = LOCAL_NAME_MAX + 600
+"""Characters of the longest complete name: two entities, a domain, three slashes."""
+
 _DOMAINS = (PERSISTENT, NON_PERSISTENT)
+
+
+def check_local_name(name: str, text: str | None = None) -> None:
+    """Raise `InvalidName` unless ``name`` can be the own name of the topic ``text``.
+
+    Whatever is text may stand in it, as in Pulsar: where it becomes a path it is encoded. ``.`` and
+    ``..`` stay what they are when encoded, and no metadata store has such a node.
+    """
+    text = name if text is None else text
+    if not name.strip():
+        raise InvalidName(text, "the topic's own name is missing")
+    if "/" in name:
+        raise InvalidName(text, "expected domain://tenant/namespace/topic, no '/' in the last part")
+    if name in (".", ".."):
+        raise InvalidName(text, "a topic cannot have this name")
+    try:
+        size = len(name.encode())
+    except UnicodeEncodeError:
+        raise InvalidName(text, "a topic's name must be text in UTF-8") from None
+    if size > LOCAL_NAME_MAX:
+        raise InvalidName(text, f"the topic's own name has {size} bytes, at most {LOCAL_NAME_MAX}")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -35,10 +61,7 @@ class TopicName:
         text = f"{self.domain}://{self.tenant}/{self.namespace}/{self.local_name}"
         if self.domain not in _DOMAINS:
             raise InvalidName(text, "the domain must be persistent or non-persistent")
-        if not self.local_name.strip():
-            raise InvalidName(text, "the topic's own name is missing")
-        if "/" in self.local_name:
-            raise InvalidName(text, "expected domain://tenant/namespace/topic")
+        check_local_name(self.local_name, text)
         object.__setattr__(self, "namespace_name", NamespaceName(self.tenant, self.namespace))
         object.__setattr__(self, "_text", text)
 
@@ -50,6 +73,9 @@ class TopicName:
         also where Pulsar is lenient by accident: domains in capitals, empty parts of a short form
         (``t//n/x``), and the four-part names of Pulsar 1.
         """
+        if len(text) > _TEXT_MAX:
+            # Before the cache sees it.
+            raise InvalidName(text, f"a topic's name has at most {_TEXT_MAX} characters")
         return _parse(text)
 
     def __str__(self) -> str:
@@ -92,6 +118,11 @@ class TopicName:
     def encoded_local_name(self) -> str:
         """The local name as Pulsar writes it into paths (``java.net.URLEncoder``'s rules)."""
         return quote_plus(self.local_name, safe="*").replace("~", "%7E")
+
+    @property
+    def rest_path(self) -> str:
+        """``persistent/tenant/namespace/topic``, the last part encoded, as the admin API has it."""
+        return f"{self.domain}/{self.namespace_name}/{self.encoded_local_name}"
 
     def _with_local_name(self, local_name: str) -> TopicName:
         return TopicName(self.domain, self.tenant, self.namespace, local_name)

@@ -6,23 +6,25 @@ from collections.abc import Iterable
 
 from aiohttp import web
 
-from counterpoise.admin.request import Json, answer, broker_of
+from counterpoise.admin import route
+from counterpoise.admin.request import answer, broker_of
 from counterpoise.admin.rest.metrics import figures
+from counterpoise.admin.shapes import Json
 from counterpoise.admin.topic_json import broker_topic_json
 
 BASE = "/admin/v2/broker-stats"
 
 
-def routes() -> Iterable[web.AbstractRouteDef]:
+def routes() -> Iterable[route.Route]:
     """The paths of this resource."""
     return [
-        web.get(f"{BASE}/load-report", load_report),
-        web.get(f"{BASE}/load-report/", load_report),
-        web.get(f"{BASE}/topics", topics),
-        web.get(f"{BASE}/destinations", topics),
-        web.get(f"{BASE}/metrics", metrics),
-        web.get(f"{BASE}/mbeans", mbeans),
-        web.get(f"{BASE}/bookieops", bookie_ops),
+        route.get(f"{BASE}/load-report", load_report),
+        route.get(f"{BASE}/load-report/", load_report),
+        route.get(f"{BASE}/topics", topics),
+        route.get(f"{BASE}/destinations", topics),
+        route.get(f"{BASE}/metrics", metrics),
+        route.get(f"{BASE}/mbeans", mbeans),
+        route.get(f"{BASE}/bookieops", bookie_ops),
     ]
 
 

@@ -8,6 +8,7 @@ from http import HTTPStatus
 from aiohttp import web
 
 from counterpoise import __version__
+from counterpoise.admin import route
 from counterpoise.admin.errors import RestError, not_found
 from counterpoise.admin.redirect import to_broker
 from counterpoise.admin.request import answer, broker_of, no_content, plain
@@ -15,18 +16,18 @@ from counterpoise.admin.request import answer, broker_of, no_content, plain
 BASE = "/admin/v2/brokers"
 
 
-def routes() -> Iterable[web.AbstractRouteDef]:
+def routes() -> Iterable[route.Route]:
     """The paths of this resource."""
     return [
-        web.get(BASE, active),
-        web.get(f"{BASE}/leaderBroker", leader),
-        web.get(f"{BASE}/health", health),
-        web.get(f"{BASE}/ready", ready),
-        web.get(f"{BASE}/version", version),
-        web.get(f"{BASE}/backlog-quota-check", backlog_quota_check),
-        web.get(f"{BASE}/internal-configuration", internal_configuration),
-        web.get(f"{BASE}/{{cluster}}", active),
-        web.get(f"{BASE}/{{cluster}}/{{broker}}/ownedNamespaces", owned_bundles),
+        route.get(BASE, active),
+        route.get(f"{BASE}/leaderBroker", leader),
+        route.get(f"{BASE}/health", health),
+        route.get(f"{BASE}/ready", ready),
+        route.get(f"{BASE}/version", version),
+        route.get(f"{BASE}/backlog-quota-check", backlog_quota_check),
+        route.get(f"{BASE}/internal-configuration", internal_configuration),
+        route.get(f"{BASE}/{{cluster}}", active),
+        route.get(f"{BASE}/{{cluster}}/{{broker}}/ownedNamespaces", owned_bundles),
     ]
 
 

@@ -7,11 +7,11 @@ from http import HTTPStatus
 
 from aiohttp import web
 
+from counterpoise.admin import route
 from counterpoise.admin.errors import RestError, not_found, precondition_failed
 from counterpoise.admin.redirect import ask, require_bundle_owner, require_leader
 from counterpoise.admin.request import (
     answer,
-    body,
     broker_of,
     bundle_of,
     flag,
@@ -19,6 +19,8 @@ from counterpoise.admin.request import (
     no_content,
 )
 from counterpoise.admin.rest.namespaces import NAMESPACE, require_namespace
+from counterpoise.admin.route import AUTHORITATIVE, body_of
+from counterpoise.admin.shapes import FLAG, INT64, Shape, list_of, nullable, text, whole
 from counterpoise.broker.face import bundles_json
 from counterpoise.names.bundle import BundleName, BundleRange
 from counterpoise.names.hashing import topic_hash
@@ -33,14 +35,27 @@ SPLIT_ALGORITHMS = (
 )
 
 
-def routes() -> Iterable[web.AbstractRouteDef]:
+POSITIONS = Shape(nullable(list_of(whole(INT64))))
+"""Where to cut, for ``specified_positions_divide``."""
+
+
+def routes() -> Iterable[route.Route]:
     """The paths of this resource."""
     return [
-        web.get(f"{NAMESPACE}/bundles", bundles),
-        web.put(f"{NAMESPACE}/{{bundle}}/unload", unload),
-        web.put(f"{NAMESPACE}/{{bundle}}/split", split),
-        web.get(f"{NAMESPACE}/{{bundle}}/topicHashPositions", topic_hash_positions),
-        web.delete(BUNDLE, delete),
+        route.get(f"{NAMESPACE}/bundles", bundles),
+        route.put(
+            f"{NAMESPACE}/{{bundle}}/unload",
+            unload,
+            query={"destinationBroker": text(), **AUTHORITATIVE},
+        ),
+        route.put(
+            f"{NAMESPACE}/{{bundle}}/split",
+            split,
+            POSITIONS,
+            {"unload": FLAG, "splitAlgorithmName": text(*SPLIT_ALGORITHMS), **AUTHORITATIVE},
+        ),
+        route.get(f"{NAMESPACE}/{{bundle}}/topicHashPositions", topic_hash_positions),
+        route.delete(BUNDLE, delete),
     ]
 
 
@@ -79,20 +94,19 @@ async def split(request: web.Request) -> web.Response:
             "Unsupported namespace bundle split algorithm, supported algorithms are "
             f"[{', '.join(SPLIT_ALGORITHMS)}]"
         )
-    boundaries = await body(request)
+    boundaries = body_of(request)
     if algorithm == "specified_positions_divide" and not boundaries:
         raise precondition_failed(
             "With specified_positions_divide split algorithm, splitBoundaries must not be empty"
         )
-    if boundaries is not None and not (
-        isinstance(boundaries, list) and all(isinstance(each, int) for each in boundaries)
-    ):
-        raise RestError(HTTPStatus.BAD_REQUEST, "the body must be a list of hash positions")
     bundle = await _to_split(request)
     if not await require_bundle_owner(request, bundle):
         raise precondition_failed(f"Failed to find ownership for ServiceUnit:{bundle}")
     await broker_of(request).namespaces.split(
-        bundle, algorithm=algorithm, boundaries=boundaries or (), unload=flag(request, "unload")
+        bundle,
+        algorithm=algorithm,
+        boundaries=[int(each) for each in boundaries or ()],
+        unload=flag(request, "unload"),
     )
     return no_content()
 
@@ -102,13 +116,13 @@ async def topic_hash_positions(request: web.Request) -> web.Response:
     namespace = namespace_of(request)
     await require_namespace(request, namespace)
     bundle = await bundle_of(request)
-    wanted = {TopicName.parse(text) for text in request.query.getall("topics", [])}
+    wanted = {TopicName.parse(each) for each in request.query.getall("topics", [])}
     positions = {}
-    for text in await ask(request, "GET", f"/admin/v2/namespaces/{namespace}/topics?mode=ALL"):
-        topic = TopicName.parse(text)
+    for name in await ask(request, "GET", f"/admin/v2/namespaces/{namespace}/topics?mode=ALL"):
+        topic = TopicName.parse(name)
         chosen = not wanted or topic in wanted or topic.partitioned_name in wanted
         if topic in bundle and chosen:
-            positions[text] = topic_hash(text)
+            positions[name] = topic_hash(name)
     return answer(
         {
             "namespace": str(namespace),

@@ -6,8 +6,11 @@ from collections.abc import Iterable, Mapping
 
 from aiohttp import web
 
+from counterpoise.admin import route
 from counterpoise.admin.errors import conflict, not_found, precondition_failed
-from counterpoise.admin.request import Json, answer, broker_of, json_object, no_content
+from counterpoise.admin.request import answer, broker_of, no_content, object_of_body
+from counterpoise.admin.shapes import FLAG, Json, Shape, list_of, object_of, text
+from counterpoise.broker.face import BadVersion, NotFound
 
 BASE = "/admin/v2/clusters"
 CLUSTER = f"{BASE}/{{cluster}}"
@@ -20,17 +23,34 @@ CLUSTER_DEFAULTS: Mapping[str, Json] = {
     "brokerClientSslFactoryPlugin": "org.apache.pulsar.common.util.DefaultPulsarSslFactory",
 }
 """What ``ClusterData`` says where nothing was set."""
+CLUSTER_DATA = Shape(
+    object_of(
+        {
+            **{
+                name: text()
+                for name in (
+                    *("serviceUrl", "serviceUrlTls", "brokerServiceUrl", "brokerServiceUrlTls"),
+                    *("proxyServiceUrl", "authenticationPlugin", "authenticationParameters"),
+                    *("brokerClientTrustCertsFilePath", "listenerName"),
+                )
+            },
+            "brokerClientTlsEnabled": FLAG,
+            "tlsAllowInsecureConnection": FLAG,
+            "peerClusterNames": list_of(text()),
+        }
+    )
+)
 
 
-def routes() -> Iterable[web.AbstractRouteDef]:
+def routes() -> Iterable[route.Route]:
     """The paths of this resource."""
     return [
-        web.get(BASE, names),
-        web.get(CLUSTER, get),
-        web.put(CLUSTER, create),
-        web.post(CLUSTER, update),
-        web.delete(CLUSTER, delete),
-        web.get(f"{CLUSTER}/peers", peers),
+        route.get(BASE, names),
+        route.get(CLUSTER, get),
+        route.put(CLUSTER, create, CLUSTER_DATA),
+        route.post(CLUSTER, update, CLUSTER_DATA),
+        route.delete(CLUSTER, delete),
+        route.get(f"{CLUSTER}/peers", peers),
     ]
 
 
@@ -46,19 +66,21 @@ async def get(request: web.Request) -> web.Response:
 
 async def create(request: web.Request) -> web.Response:
     """Register a cluster."""
-    name, data = request.match_info["cluster"], await json_object(request)
-    policies = broker_of(request).policies
-    if await policies.cluster(name) is not None:
-        raise conflict("Cluster already exists")
-    await policies.put_cluster(name, data, create=True)
+    name, data = request.match_info["cluster"], object_of_body(request)
+    try:
+        await broker_of(request).policies.put_cluster(name, data, create=True)
+    except BadVersion:
+        raise conflict("Cluster already exists") from None
     return no_content()
 
 
 async def update(request: web.Request) -> web.Response:
     """Change a cluster's addresses."""
-    await require_cluster(request)
-    data = await json_object(request)
-    await broker_of(request).policies.put_cluster(request.match_info["cluster"], data, create=False)
+    name, data = request.match_info["cluster"], object_of_body(request)
+    try:
+        await broker_of(request).policies.put_cluster(name, data, create=False)
+    except NotFound:
+        raise not_found("Cluster does not exist") from None
     return no_content()
 
 
@@ -71,7 +93,10 @@ async def delete(request: web.Request) -> web.Response:
             found = await policies.namespace(namespace) or {}
             if name in found.get("replication_clusters", []):
                 raise precondition_failed("Cluster not empty")
-    await policies.delete_cluster(name)
+    try:
+        await policies.delete_cluster(name)
+    except NotFound:
+        raise not_found("Cluster does not exist") from None
     return no_content()
 
 

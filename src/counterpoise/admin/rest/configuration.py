@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from aiohttp import web
 
+from counterpoise.admin import route
 from counterpoise.admin.errors import precondition_failed
 from counterpoise.admin.request import answer, broker_of, no_content
 from counterpoise.names.options import Option, options_of, sections_of
@@ -14,14 +15,14 @@ BASE = "/admin/v2/brokers/configuration"
 SETTINGS: web.AppKey[Callable[[], Iterable[Option]]] = web.AppKey("settings")
 
 
-def routes() -> Iterable[web.AbstractRouteDef]:
+def routes() -> Iterable[route.Route]:
     """The paths of this resource."""
     return [
-        web.get(BASE, dynamic_names),
-        web.get(f"{BASE}/runtime", runtime),
-        web.get(f"{BASE}/values", values),
-        web.post(f"{BASE}/{{name}}/{{value:.*}}", set_value),
-        web.delete(f"{BASE}/{{name}}", delete_value),
+        route.get(BASE, dynamic_names),
+        route.get(f"{BASE}/runtime", runtime),
+        route.get(f"{BASE}/values", values),
+        route.post(f"{BASE}/{{name}}/{{value:.*}}", set_value),
+        route.delete(f"{BASE}/{{name}}", delete_value),
     ]
 
 

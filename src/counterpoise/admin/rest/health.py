@@ -6,12 +6,13 @@ from collections.abc import Iterable
 
 from aiohttp import web
 
+from counterpoise.admin import route
 from counterpoise.admin.request import plain
 
 
-def routes() -> Iterable[web.AbstractRouteDef]:
+def routes() -> Iterable[route.Route]:
     """The paths of this resource."""
-    return [web.get("/status.html", status)]
+    return [route.get("/status.html", status)]
 
 
 async def status(request: web.Request) -> web.Response:

@@ -10,29 +10,46 @@ from http import HTTPStatus
 
 from aiohttp import web
 
+from counterpoise.admin import route
 from counterpoise.admin.errors import RestError, conflict, not_found
-from counterpoise.admin.request import Json, answer, broker_of, json_object, no_content
+from counterpoise.admin.parameters import whole_number
+from counterpoise.admin.request import answer, broker_of, no_content, object_of_body
 from counterpoise.admin.rest.clusters import CLUSTER, require_cluster
+from counterpoise.admin.shapes import Json, Shape, list_of, map_of, object_of, text
 from counterpoise.broker.face import NotFound
-from counterpoise.names.patterns import matches_any
+from counterpoise.names.patterns import compile_pattern, matches_any
 
 POLICIES = f"{CLUSTER}/namespaceIsolationPolicies"
 DOMAINS = f"{CLUSTER}/failureDomains"
+FAILURE_DOMAIN = Shape(object_of({"brokers": list_of(text())}))
+ISOLATION_POLICY = Shape(
+    object_of(
+        {
+            "namespaces": list_of(text()),
+            "primary": list_of(text()),
+            "secondary": list_of(text()),
+            "auto_failover_policy": object_of(
+                {"policy_type": text("min_available"), "parameters": map_of(text())}
+            ),
+            "unload_scope": text("all_matching", "none", "changed"),
+        }
+    )
+)
 
 
-def routes() -> Iterable[web.AbstractRouteDef]:
+def routes() -> Iterable[route.Route]:
     """The paths of this resource."""
     return [
-        web.get(POLICIES, isolation_policies),
-        web.get(f"{POLICIES}/brokers", isolated_brokers),
-        web.get(f"{POLICIES}/brokers/{{broker}}", isolated_broker),
-        web.get(f"{POLICIES}/{{policy}}", isolation_policy),
-        web.post(f"{POLICIES}/{{policy}}", put_isolation_policy),
-        web.delete(f"{POLICIES}/{{policy}}", delete_isolation_policy),
-        web.get(DOMAINS, failure_domains),
-        web.get(f"{DOMAINS}/{{failureDomain}}", failure_domain),
-        web.post(f"{DOMAINS}/{{failureDomain}}", put_failure_domain),
-        web.delete(f"{DOMAINS}/{{failureDomain}}", delete_failure_domain),
+        route.get(POLICIES, isolation_policies),
+        route.get(f"{POLICIES}/brokers", isolated_brokers),
+        route.get(f"{POLICIES}/brokers/{{broker}}", isolated_broker),
+        route.get(f"{POLICIES}/{{policy}}", isolation_policy),
+        route.post(f"{POLICIES}/{{policy}}", put_isolation_policy, ISOLATION_POLICY),
+        route.delete(f"{POLICIES}/{{policy}}", delete_isolation_policy),
+        route.get(DOMAINS, failure_domains),
+        route.get(f"{DOMAINS}/{{failureDomain}}", failure_domain),
+        route.post(f"{DOMAINS}/{{failureDomain}}", put_failure_domain, FAILURE_DOMAIN),
+        route.delete(f"{DOMAINS}/{{failureDomain}}", delete_failure_domain),
     ]
 
 
@@ -62,13 +79,19 @@ async def isolation_policy(request: web.Request) -> web.Response:
 async def put_isolation_policy(request: web.Request) -> web.Response:
     """Create or replace an isolation policy."""
     await require_cluster(request)
-    policy = await json_object(request)
+    policy = object_of_body(request)
     for required in ("namespaces", "primary", "auto_failover_policy"):
         if not policy.get(required):
             raise RestError(
                 HTTPStatus.BAD_REQUEST,
                 f"Invalid json of isolation policy: {required} is missing",
             )
+    for patterns in ("namespaces", "primary", "secondary"):
+        for each in policy.get(patterns) or ():
+            compile_pattern(each)
+    for name, value in (policy["auto_failover_policy"].get("parameters") or {}).items():
+        if name in ("min_limit", "usage_threshold"):
+            whole_number(value)
     name, cluster = request.match_info["policy"], request.match_info["cluster"]
     await broker_of(request).policies.update_isolation_policies(
         cluster, lambda found: {**found, name: policy}
@@ -125,7 +148,7 @@ async def put_failure_domain(request: web.Request) -> web.Response:
     """Create or replace a failure domain; a broker belongs to one domain at most."""
     await require_cluster(request)
     name, cluster = request.match_info["failureDomain"], request.match_info["cluster"]
-    wanted = set((await json_object(request)).get("brokers") or [])
+    wanted = set(object_of_body(request).get("brokers") or [])
     policies = broker_of(request).policies
     for broker, other in (await policies.failure_domains(cluster)).items():
         if other != name and broker in wanted:

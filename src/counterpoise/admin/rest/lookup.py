@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from aiohttp import web
 
+from counterpoise.admin import route
 from counterpoise.admin.errors import not_found
 from counterpoise.admin.redirect import to_broker
 from counterpoise.admin.request import answer, broker_of, flag, plain, topic_of
@@ -15,9 +16,9 @@ from counterpoise.names.bundle import FULL_RANGE
 TOPIC = "/lookup/v2/{kind:topic|destination}/{domain}/{tenant}/{namespace}/{topic}"
 
 
-def routes() -> Iterable[web.AbstractRouteDef]:
+def routes() -> Iterable[route.Route]:
     """The paths of this resource."""
-    return [web.get(TOPIC, lookup), web.get(f"{TOPIC}/bundle", bundle)]
+    return [route.get(TOPIC, lookup), route.get(f"{TOPIC}/bundle", bundle)]
 
 
 async def lookup(request: web.Request) -> web.Response:

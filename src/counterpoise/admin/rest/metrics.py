@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
+from counterpoise.admin import route
 from counterpoise.admin.request import broker_of
 from counterpoise.broker.face import BrokerFace
 
@@ -29,9 +30,9 @@ class Figure:
         return f"{self.name}{{{labels}}} {self.value:g}" if labels else f"{self.name} {self.value}"
 
 
-def routes() -> Iterable[web.AbstractRouteDef]:
+def routes() -> Iterable[route.Route]:
     """The paths of this resource; Prometheus is usually told the one with the slash."""
-    return [web.get("/metrics", metrics), web.get("/metrics/", metrics)]
+    return [route.get("/metrics", metrics), route.get("/metrics/", metrics)]
 
 
 async def metrics(request: web.Request) -> web.Response:

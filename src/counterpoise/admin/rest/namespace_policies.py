@@ -8,100 +8,52 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
-from http import HTTPStatus
 
 from aiohttp import web
 
-from counterpoise.admin.errors import RestError, precondition_failed
+from counterpoise.admin import route
+from counterpoise.admin.errors import precondition_failed
+from counterpoise.admin.policies import BACKLOG_QUOTA, POLICIES, Policy
 from counterpoise.admin.request import (
-    Json,
     answer,
-    body,
     broker_of,
     namespace_of,
     no_content,
     nothing,
 )
 from counterpoise.admin.rest.namespaces import BASE, NAMESPACE, require_namespace
+from counterpoise.admin.route import body_of
+from counterpoise.admin.shapes import Json, Shape, nullable, text
+from counterpoise.names.namespace import check_entity
 
 Handler = Callable[[web.Request], Awaitable[web.Response]]
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """One member of the policies: its path, its JSON name, and how it is written."""
-
-    path: str
-    name: str
-    method: str = "POST"
-    per_cluster: bool = False
-    """Kept as a map from cluster to value; the API speaks of this cluster's."""
-    unset: Json = None
-    """What a namespace that never set it answers; None is an empty body."""
-    low: int | None = None
-    """The least value that is accepted, for numbers."""
+BACKLOG_QUOTA_TYPE = {"backlogQuotaType": text("destination_storage", "message_age")}
+ANTI_AFFINITY = "namespaceAntiAffinityGroup"
+RESOURCE_GROUP = Policy("resourcegroup", "resource_group_name", text())
 
 
-POLICIES: tuple[Policy, ...] = (
-    Policy("messageTTL", "message_ttl_in_seconds", low=0),
-    Policy("subscriptionExpirationTime", "subscription_expiration_time_minutes", low=0),
-    Policy("deduplication", "deduplicationEnabled"),
-    Policy("deduplicationSnapshotInterval", "deduplicationSnapshotIntervalSeconds", low=0),
-    Policy("autoTopicCreation", "autoTopicCreationOverride"),
-    Policy("autoSubscriptionCreation", "autoSubscriptionCreationOverride"),
-    Policy("publishRate", "publishMaxMessageRate", per_cluster=True),
-    Policy("dispatchRate", "topicDispatchRate", per_cluster=True),
-    Policy("subscriptionDispatchRate", "subscriptionDispatchRate", per_cluster=True),
-    Policy("replicatorDispatchRate", "replicatorDispatchRate", per_cluster=True),
-    Policy("subscribeRate", "clusterSubscribeRate", per_cluster=True),
-    Policy("retention", "retention_policies"),
-    Policy("persistence", "persistence"),
-    Policy("subscriptionAuthMode", "subscription_auth_mode", unset="None"),
-    Policy("encryptionRequired", "encryption_required", unset=False),
-    Policy("delayedDelivery", "delayed_delivery_policies"),
-    Policy("inactiveTopicPolicies", "inactive_topic_policies"),
-    Policy("maxProducersPerTopic", "max_producers_per_topic", low=0),
-    Policy("maxConsumersPerTopic", "max_consumers_per_topic", low=0),
-    Policy("maxConsumersPerSubscription", "max_consumers_per_subscription", low=0),
-    Policy("maxUnackedMessagesPerConsumer", "max_unacked_messages_per_consumer", low=0),
-    Policy("maxUnackedMessagesPerSubscription", "max_unacked_messages_per_subscription", low=0),
-    Policy("maxSubscriptionsPerTopic", "max_subscriptions_per_topic", low=0),
-    Policy("maxTopicsPerNamespace", "max_topics_per_namespace", unset=0, low=0),
-    Policy("compactionThreshold", "compaction_threshold", low=0, method="PUT"),
-    Policy("schemaCompatibilityStrategy", "schema_compatibility_strategy", method="PUT"),
-    Policy("isAllowAutoUpdateSchema", "is_allow_auto_update_schema", unset=True),
-    Policy("schemaValidationEnforced", "schema_validation_enforced", unset=False),
-    Policy("subscriptionTypesEnabled", "subscription_types_enabled", unset=[]),
-    Policy("replication", "replication_clusters", unset=[]),
-    Policy("allowedClusters", "allowed_clusters", unset=[]),
-    Policy("properties", "properties", method="PUT", unset={}),
-    Policy("entryFilters", "entryFilters"),
-)
-
-
-def routes() -> Iterable[web.AbstractRouteDef]:
+def routes() -> Iterable[route.Route]:
     """The paths of this resource."""
     for policy in POLICIES:
         path = f"{NAMESPACE}/{policy.path}"
-        yield web.get(path, _reader(policy))
-        yield web.route(policy.method, path, _writer(policy))
-        yield web.delete(path, _remover(policy))
-    yield web.get(f"{NAMESPACE}/permissions", permissions)
-    yield web.get(f"{NAMESPACE}/backlogQuotaMap", backlog_quotas)
-    yield web.post(f"{NAMESPACE}/backlogQuota", set_backlog_quota)
-    yield web.delete(f"{NAMESPACE}/backlogQuota", remove_backlog_quota)
-    yield web.get(f"{NAMESPACE}/antiAffinity", anti_affinity)
-    yield web.post(f"{NAMESPACE}/antiAffinity", set_anti_affinity)
-    yield web.delete(f"{NAMESPACE}/antiAffinity", remove_anti_affinity)
-    yield web.get(f"{BASE}/{{cluster}}/antiAffinity/{{group}}", of_anti_affinity_group)
-    yield web.get(f"{NAMESPACE}/resourcegroup", _reader(RESOURCE_GROUP))
-    yield web.post(f"{NAMESPACE}/resourcegroup/{{group}}", set_resource_group)
-    yield web.delete(f"{NAMESPACE}/resourcegroup", _remover(RESOURCE_GROUP))
-
-
-ANTI_AFFINITY = "namespaceAntiAffinityGroup"
-RESOURCE_GROUP = Policy("resourcegroup", "resource_group_name")
+        yield route.get(path, _reader(policy))
+        yield route.Route(policy.method, path, _writer(policy), Shape(nullable(policy.shape)))
+        yield route.delete(path, _remover(policy))
+    yield route.get(f"{NAMESPACE}/permissions", permissions)
+    yield route.get(f"{NAMESPACE}/backlogQuotaMap", backlog_quotas)
+    yield route.post(
+        f"{NAMESPACE}/backlogQuota", set_backlog_quota, Shape(BACKLOG_QUOTA), BACKLOG_QUOTA_TYPE
+    )
+    yield route.delete(f"{NAMESPACE}/backlogQuota", remove_backlog_quota, None, BACKLOG_QUOTA_TYPE)
+    yield route.get(f"{NAMESPACE}/antiAffinity", anti_affinity)
+    yield route.post(f"{NAMESPACE}/antiAffinity", set_anti_affinity, Shape(nullable(text())))
+    yield route.delete(f"{NAMESPACE}/antiAffinity", remove_anti_affinity)
+    yield route.get(f"{BASE}/{{cluster}}/antiAffinity/{{group}}", of_anti_affinity_group)
+    yield route.get(f"{NAMESPACE}/resourcegroup", _reader(RESOURCE_GROUP))
+    yield route.post(f"{NAMESPACE}/resourcegroup/{{group}}", set_resource_group)
+    yield route.delete(f"{NAMESPACE}/resourcegroup", _remover(RESOURCE_GROUP))
 
 
 async def permissions(request: web.Request) -> web.Response:
@@ -118,16 +70,14 @@ async def backlog_quotas(request: web.Request) -> web.Response:
 
 async def set_backlog_quota(request: web.Request) -> web.Response:
     """Set the quota of one type."""
-    kind, quota = request.query.get("backlogQuotaType", "destination_storage"), await body(request)
-    if not isinstance(quota, dict):
-        raise RestError(HTTPStatus.BAD_REQUEST, "the body must be a BacklogQuota object")
+    kind, quota = _quota_type(request), body_of(request)
     await _update(request, lambda it: it.setdefault("backlog_quota_map", {}).update({kind: quota}))
     return no_content()
 
 
 async def remove_backlog_quota(request: web.Request) -> web.Response:
     """Remove the quota of one type."""
-    kind = request.query.get("backlogQuotaType", "destination_storage")
+    kind = _quota_type(request)
     await _update(request, lambda it: it.setdefault("backlog_quota_map", {}).pop(kind, None))
     return no_content()
 
@@ -141,7 +91,7 @@ async def anti_affinity(request: web.Request) -> web.Response:
 
 async def set_anti_affinity(request: web.Request) -> web.Response:
     """Put the namespace in such a group."""
-    namespace, group = namespace_of(request), await body(request)
+    namespace, group = namespace_of(request), body_of(request)
     if not isinstance(group, str) or not group.strip():
         raise precondition_failed("antiAffinityGroup can't be empty")
     # Asking for the bundles writes them to the local policies, where the group is kept too.
@@ -168,11 +118,13 @@ async def of_anti_affinity_group(request: web.Request) -> web.Response:
     """The namespaces of a group; ``tenant`` narrows it to one tenant."""
     policies, group = broker_of(request).policies, request.match_info["group"]
     tenant = request.query.get("tenant")
+    if tenant:
+        check_entity(tenant, "tenant", tenant)
     found = []
     for each in [tenant] if tenant else await policies.tenants():
         for namespace in await policies.namespaces(each):
             local = await policies.local_policies(namespace) or {}
-            if local.get(ANTI_AFFINITY, "").lower() == group.lower():
+            if str(local.get(ANTI_AFFINITY) or "").lower() == group.lower():
                 found.append(str(namespace))
     return answer(found)
 
@@ -182,6 +134,13 @@ async def set_resource_group(request: web.Request) -> web.Response:
     group = request.match_info["group"]
     await _update(request, lambda it: it.update({RESOURCE_GROUP.name: group}))
     return no_content()
+
+
+def _quota_type(request: web.Request) -> str:
+    kind = request.query.get("backlogQuotaType") or "destination_storage"
+    if kind not in ("destination_storage", "message_age"):
+        raise precondition_failed(f"backlogQuotaType={kind[:40]!r}: no such type")
+    return kind
 
 
 def _reader(policy: Policy) -> Handler:
@@ -196,8 +155,12 @@ def _reader(policy: Policy) -> Handler:
 
 
 def _writer(policy: Policy) -> Handler:
+    remove = _remover(policy)
+
     async def write(request: web.Request) -> web.Response:
-        value = await body(request)
+        value = body_of(request)
+        if value is None:
+            return await remove(request)
         _check(policy, value)
         if policy.per_cluster:
             cluster = broker_of(request).config.cluster_name
@@ -212,11 +175,7 @@ def _writer(policy: Policy) -> Handler:
 
 
 def _check(policy: Policy, value: Json) -> None:
-    if policy.low is None or value is None:
-        return
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise RestError(HTTPStatus.BAD_REQUEST, f"{policy.path}: {value!r} is not a whole number")
-    if value < policy.low:
+    if policy.low is not None and value < policy.low:
         raise precondition_failed(
             f"Invalid value for {policy.path}: {value} must be {policy.low} or more"
         )

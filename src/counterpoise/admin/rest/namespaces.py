@@ -3,70 +3,50 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+import contextlib
+from collections.abc import Iterable
 from http import HTTPStatus
 
 from aiohttp import web
 
+from counterpoise.admin import route
 from counterpoise.admin.errors import RestError, conflict, not_found, precondition_failed
+from counterpoise.admin.policies import ALL_POLICIES, NEW_POLICIES
 from counterpoise.admin.redirect import ask
 from counterpoise.admin.request import (
-    Json,
     answer,
     broker_of,
     flag,
-    json_object,
     namespace_of,
     no_content,
-    whole_number,
+    object_of_body,
 )
-from counterpoise.broker.face import DOMAINS_OF_MODE, bundles_json
+from counterpoise.admin.shapes import FLAG, Json, text
+from counterpoise.broker.face import DOMAINS_OF_MODE, BadVersion, NotEmpty, NotFound, bundles_json
 from counterpoise.names.bundle import NamespaceBundles
 from counterpoise.names.errors import InvalidName
 from counterpoise.names.namespace import NamespaceName
+from counterpoise.names.topic import TopicName
 
 BASE = "/admin/v2/namespaces"
 NAMESPACE = f"{BASE}/{{tenant}}/{{namespace}}"
-NEW_POLICIES: Mapping[str, Json] = {
-    "auth_policies": {
-        "namespace_auth": {},
-        "destination_auth": {},
-        "subscription_auth_roles": {},
-    },
-    "replication_clusters": [],
-    "allowed_clusters": [],
-    "backlog_quota_map": {},
-    "clusterDispatchRate": {},
-    "topicDispatchRate": {},
-    "subscriptionDispatchRate": {},
-    "replicatorDispatchRate": {},
-    "clusterSubscribeRate": {},
-    "publishMaxMessageRate": {},
-    "latency_stats_sample_rate": {},
-    "deleted": False,
-    "encryption_required": False,
-    "subscription_auth_mode": "None",
-    "offload_threshold": -1,
-    "offload_threshold_in_seconds": -1,
-    "schema_compatibility_strategy": "UNDEFINED",
-    "is_allow_auto_update_schema": True,
-    "schema_validation_enforced": False,
-    "subscription_types_enabled": [],
-    "properties": {},
-    "migrated": False,
-}
-"""What Pulsar 4.0's ``Policies`` writes for a new namespace."""
+BUNDLES_MAX = 16_384
+"""Bundles that a namespace can be made with: their boundaries fill one metadata node."""
 
 
-def routes() -> Iterable[web.AbstractRouteDef]:
+def routes() -> Iterable[route.Route]:
     """The paths of this resource."""
     return [
-        web.get(f"{BASE}/{{tenant}}", names),
-        web.get(NAMESPACE, get),
-        web.put(NAMESPACE, create),
-        web.delete(NAMESPACE, delete),
-        web.get(f"{NAMESPACE}/topics", topics),
-        web.put(f"{NAMESPACE}/unload", unload),
+        route.get(f"{BASE}/{{tenant}}", names),
+        route.get(NAMESPACE, get),
+        route.put(NAMESPACE, create, ALL_POLICIES),
+        route.delete(NAMESPACE, delete, query=route.FORCE),
+        route.get(
+            f"{NAMESPACE}/topics",
+            topics,
+            {"mode": text(*DOMAINS_OF_MODE), "includeSystemTopic": FLAG},
+        ),
+        route.put(f"{NAMESPACE}/unload", unload),
     ]
 
 
@@ -89,11 +69,9 @@ async def get(request: web.Request) -> web.Response:
 async def create(request: web.Request) -> web.Response:
     """Make a namespace; its body may bring policies and bundles."""
     namespace, broker = namespace_of(request), broker_of(request)
-    wanted = await json_object(request)
+    wanted = object_of_body(request)
     if await broker.policies.tenant(namespace.tenant) is None:
         raise not_found(f"Tenant {namespace.tenant} does not exist")
-    if await broker.policies.namespace(namespace) is not None:
-        raise conflict("Namespace already exists")
     count = broker.config.default_number_of_namespace_bundles
     bundles = wanted_bundles(namespace, wanted.get("bundles"), count)
     policies = {
@@ -103,7 +81,10 @@ async def create(request: web.Request) -> web.Response:
     }
     if not policies["replication_clusters"]:
         policies["replication_clusters"] = [broker.config.cluster_name]
-    await broker.policies.create_namespace(namespace, policies)
+    try:
+        await broker.policies.create_namespace(namespace, policies)
+    except BadVersion:
+        raise conflict("Namespace already exists") from None
     return no_content()
 
 
@@ -115,13 +96,24 @@ async def delete(request: web.Request) -> web.Response:
     if found and not flag(request, "force"):
         raise conflict("Cannot delete non empty namespace")
     for topic in found:
-        path = topic.replace("://", "/")
-        await ask(request, "DELETE", f"/admin/v2/{path}?force=true")
+        try:
+            path = TopicName.parse(topic).rest_path
+            await ask(request, "DELETE", f"/admin/v2/{path}?force=true")
+        except RestError as error:
+            # Somebody else was faster.
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
     for domain in ("persistent", "non-persistent"):
         for name in await broker.policies.partitioned_topics(namespace, domain):
-            await broker.policies.delete_partitioned_topic(name)
+            with contextlib.suppress(NotFound):
+                await broker.policies.delete_partitioned_topic(name)
     await _unload_bundles(request, namespace)
-    await broker.policies.delete_namespace(namespace)
+    try:
+        await broker.policies.delete_namespace(namespace)
+    except NotFound:
+        raise not_found("Namespace does not exist") from None
+    except NotEmpty:
+        raise conflict("Cannot delete non empty namespace") from None
     return no_content()
 
 
@@ -165,8 +157,13 @@ def wanted_bundles(namespace: NamespaceName, wanted: Json, default: int) -> Name
     if wanted is None:
         return NamespaceBundles.of_count(namespace, default)
     boundaries = wanted.get("boundaries") or []
-    count = wanted.get("numBundles", 0)
+    count = int(wanted.get("numBundles") or 0)
     try:
+        if max(count, len(boundaries)) > BUNDLES_MAX:
+            raise precondition_failed(
+                f"Invalid number of bundles: at most {BUNDLES_MAX}, so that the metadata store "
+                "can keep their boundaries"
+            )
         if boundaries:
             return NamespaceBundles.from_text(namespace, boundaries)
         if count < 0:
@@ -174,9 +171,7 @@ def wanted_bundles(namespace: NamespaceName, wanted: Json, default: int) -> Name
                 HTTPStatus.BAD_REQUEST,
                 "Invalid number of bundles. Number of bundles has to be in the range of (0, 2^32].",
             )
-        return NamespaceBundles.of_count(
-            namespace, whole_number(str(count), "numBundles") or default
-        )
+        return NamespaceBundles.of_count(namespace, count or default)
     except InvalidName as error:
         raise RestError(HTTPStatus.BAD_REQUEST, f"Input bundles: {error}") from None
 

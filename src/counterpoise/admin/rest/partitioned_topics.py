@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 from collections.abc import Iterable
 from http import HTTPStatus
 
 from aiohttp import web
 
+from counterpoise.admin import route
 from counterpoise.admin.errors import RestError, conflict, not_found
 from counterpoise.admin.redirect import ask
 from counterpoise.admin.request import (
-    Json,
     answer,
-    body,
     broker_of,
     flag,
     namespace_of,
@@ -23,23 +23,32 @@ from counterpoise.admin.request import (
 )
 from counterpoise.admin.rest.namespaces import require_namespace
 from counterpoise.admin.rest.topics import IN_NAMESPACE, TOPIC, path_of
+from counterpoise.admin.route import body_of
+from counterpoise.admin.shapes import ANYTHING, FLAG, Json, Shape
 from counterpoise.admin.topic_json import sum_of_stats
+from counterpoise.broker.face import BadVersion, NotFound
 from counterpoise.names.topic import TopicName
 
+PARTITIONS = Shape(ANYTHING)
+"""A number, or ``PartitionedTopicMetadata``; what is neither is refused with Pulsar's 406."""
+PARTITIONS_MAX = 10_000
+"""Partitions of one topic: each is a node of the metadata store and a topic of its own. Pulsar's
+``maxNumPartitionsPerPartitionedTopic`` has no limit by default."""
+CREATED_AT_ONCE = 64
 UNPROCESSABLE = HTTPStatus.UNPROCESSABLE_ENTITY
 
 
-def routes() -> Iterable[web.AbstractRouteDef]:
+def routes() -> Iterable[route.Route]:
     """The paths of this resource."""
     return [
-        web.get(f"{IN_NAMESPACE}/partitioned", names),
-        web.get(f"{TOPIC}/partitions", get),
-        web.put(f"{TOPIC}/partitions", create),
-        web.post(f"{TOPIC}/partitions", update),
-        web.delete(f"{TOPIC}/partitions", delete),
-        web.get(f"{TOPIC}/partitioned-stats", stats),
-        web.get(f"{TOPIC}/partitioned-internalStats", internal_stats),
-        web.post(f"{TOPIC}/createMissedPartitions", create_missed),
+        route.get(f"{IN_NAMESPACE}/partitioned", names),
+        route.get(f"{TOPIC}/partitions", get, {"checkAllowAutoCreation": FLAG}),
+        route.put(f"{TOPIC}/partitions", create, PARTITIONS, {"createLocalTopicOnly": FLAG}),
+        route.post(f"{TOPIC}/partitions", update, PARTITIONS),
+        route.delete(f"{TOPIC}/partitions", delete, query=route.FORCE),
+        route.get(f"{TOPIC}/partitioned-stats", stats, {"perPartition": FLAG}),
+        route.get(f"{TOPIC}/partitioned-internalStats", internal_stats),
+        route.post(f"{TOPIC}/createMissedPartitions", create_missed),
     ]
 
 
@@ -73,29 +82,35 @@ async def create(request: web.Request) -> web.Response:
     """Make a partitioned topic and its partitions."""
     topic, broker = topic_of(request), broker_of(request)
     await require_namespace(request, topic.namespace_name)
-    wanted = await body(request)
-    told = wanted.get("properties") if isinstance(wanted, dict) else None
+    wanted = body_of(request)
+    told = _properties(wanted.get("properties")) if isinstance(wanted, dict) else None
     count = _partitions(wanted.get("partitions") if isinstance(wanted, dict) else wanted)
     if topic.partition_index >= 0:
         raise RestError(HTTPStatus.PRECONDITION_FAILED, "A partition cannot have partitions")
     exists = topic.is_persistent and await broker.policies.topic_exists(topic)
-    if exists or await broker.policies.partitioned_topic(topic) is not None:
+    if exists:
         raise conflict("This topic already exists")
-    await broker.policies.create_partitioned_topic(topic, count, told)
+    try:
+        await broker.policies.create_partitioned_topic(topic, count, told)
+    except BadVersion:
+        raise conflict("This topic already exists") from None
     await _create_partitions(request, topic, count)
     return no_content()
 
 
 async def update(request: web.Request) -> web.Response:
     """Give a partitioned topic more partitions."""
-    topic, count = topic_of(request), _partitions(await body(request))
+    topic, count = topic_of(request), _partitions(body_of(request))
     now = await _partition_count(request, topic, HTTPStatus.CONFLICT)
     if count < now:
         raise RestError(
             UNPROCESSABLE,
             f"Desired partitions {count} can't be less than the current partitions {now}.",
         )
-    await broker_of(request).policies.update_partitioned_topic(topic, count)
+    try:
+        await broker_of(request).policies.update_partitioned_topic(topic, count)
+    except NotFound:
+        raise _not_partitioned(topic) from None
     await _create_partitions(request, topic, count)
     return no_content()
 
@@ -108,7 +123,10 @@ async def delete(request: web.Request) -> web.Response:
     for index in range(count):
         with contextlib.suppress(_NotThereError):
             await _ask_known(request, "DELETE", f"{path_of(topic.partition(index))}?force={force}")
-    await broker_of(request).policies.delete_partitioned_topic(topic)
+    try:
+        await broker_of(request).policies.delete_partitioned_topic(topic)
+    except NotFound:
+        raise not_found(f"Partitioned Topic not found: {topic}") from None
     return no_content()
 
 
@@ -178,22 +196,38 @@ async def _partition_count(request: web.Request, topic: TopicName, status: HTTPS
     if found is None:
         if status == HTTPStatus.NOT_FOUND:
             raise not_found(f"Partitioned Topic not found: {topic}")
-        raise RestError(status, f"Topic {topic} is not the partitioned topic.")
+        raise _not_partitioned(topic)
     return int(found["partitions"])
 
 
+def _not_partitioned(topic: TopicName) -> RestError:
+    return RestError(HTTPStatus.CONFLICT, f"Topic {topic} is not the partitioned topic.")
+
+
 def _partitions(value: Json) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
+    number = isinstance(value, int) and not isinstance(value, bool)
+    if not number or not 0 < value <= PARTITIONS_MAX:
         raise RestError(
             HTTPStatus.NOT_ACCEPTABLE,
-            f"Number of partitions should be more than 0, and less than or equal to the maximum; "
-            f"got {value!r}",
+            "Number of partitions should be more than 0, and less than or equal to "
+            f"{PARTITIONS_MAX}; got {str(value)[:40]}",
         )
+    return int(value)
+
+
+def _properties(value: Json) -> dict[str, str] | None:
+    if value is None:
+        return None
+    if not isinstance(value, dict) or not all(isinstance(each, str) for each in value.values()):
+        raise RestError(HTTPStatus.BAD_REQUEST, "properties must be an object of texts")
     return value
 
 
 async def _create_partitions(request: web.Request, topic: TopicName, count: int) -> None:
+    """Make the partitions' records, as long as somebody waits for them."""
     policies = broker_of(request).policies
-    if topic.is_persistent:
-        for index in range(count):
-            await policies.create_topic(topic.partition(index))
+    partitions = iter(range(count if topic.is_persistent else 0))
+    while some := list(itertools.islice(partitions, CREATED_AT_ONCE)):
+        if request.transport is None or request.transport.is_closing():
+            raise RestError(HTTPStatus.REQUEST_TIMEOUT, "the client went away")
+        await asyncio.gather(*(policies.create_topic(topic.partition(each)) for each in some))

@@ -8,37 +8,58 @@ from http import HTTPStatus
 
 from aiohttp import web
 
+from counterpoise.admin import route
 from counterpoise.admin.errors import RestError, conflict, not_found
 from counterpoise.admin.redirect import ask, require_topic_owner
 from counterpoise.admin.request import (
-    Json,
     answer,
-    body,
     broker_of,
     flag,
     no_content,
+    number_of,
     topic_of,
-    whole_number,
 )
 from counterpoise.admin.rest.namespaces import require_namespace
 from counterpoise.admin.rest.topics import TOPIC, path_of, require_loaded
+from counterpoise.admin.route import body_of
+from counterpoise.admin.shapes import (
+    FLAG,
+    INT64,
+    Json,
+    Shape,
+    map_of,
+    object_of,
+    text,
+    whole,
+)
 from counterpoise.broker.face import EARLIEST, InitialPosition, PersistentTopic, Subscription
 from counterpoise.names.topic import TopicName
 
 SUBSCRIPTION = f"{TOPIC}/subscription/{{subscription}}"
 LONG_MAX = 2**63 - 1
+_ID = {
+    "ledgerId": whole(INT64),
+    "entryId": whole(INT64),
+    "partitionIndex": whole(),
+    "batchIndex": whole(),
+    "isExcluded": FLAG,
+    "properties": map_of(text()),
+}
+MESSAGE_ID = Shape(object_of(_ID, required=("ledgerId", "entryId")))
+START = Shape({**object_of(_ID), "type": ["object", "string", "null"]})
+"""Where a new subscription starts: a message id (``ResetCursorData``) or a word."""
 
 
-def routes() -> Iterable[web.AbstractRouteDef]:
+def routes() -> Iterable[route.Route]:
     """The paths of this resource."""
     return [
-        web.get(f"{TOPIC}/subscriptions", names),
-        web.put(SUBSCRIPTION, create),
-        web.delete(SUBSCRIPTION, delete),
-        web.post(f"{SUBSCRIPTION}/skip/{{count}}", skip),
-        web.post(f"{SUBSCRIPTION}/skip_all", skip_all),
-        web.post(f"{SUBSCRIPTION}/resetcursor/{{timestamp}}", reset_to_time),
-        web.post(f"{SUBSCRIPTION}/resetcursor", reset_to_position),
+        route.get(f"{TOPIC}/subscriptions", names),
+        route.put(SUBSCRIPTION, create, START),
+        route.delete(SUBSCRIPTION, delete, query=route.FORCE),
+        route.post(f"{SUBSCRIPTION}/skip/{{count}}", skip),
+        route.post(f"{SUBSCRIPTION}/skip_all", skip_all),
+        route.post(f"{SUBSCRIPTION}/resetcursor/{{timestamp}}", reset_to_time),
+        route.post(f"{SUBSCRIPTION}/resetcursor", reset_to_position, MESSAGE_ID),
     ]
 
 
@@ -59,7 +80,7 @@ async def names(request: web.Request) -> web.Response:
 async def create(request: web.Request) -> web.Response:
     """Make a subscription; the body may hold the message id where it starts (default: the end)."""
     topic, name = await _topic(request), request.match_info["subscription"]
-    start = await body(request)
+    start = body_of(request)
     if await _on_partitions(request, topic, start):
         return no_content()
     await require_topic_owner(request, topic)
@@ -69,7 +90,8 @@ async def create(request: web.Request) -> web.Response:
     initial = _start_of(start)
     if initial is None:
         at = EARLIEST._replace(
-            ledger_id=int(start["ledgerId"]), entry_id=int(start.get("entryId", -1))
+            ledger_id=int(start["ledgerId"]),
+            entry_id=int(start["entryId"]) if start.get("entryId") is not None else -1,
         )
         _persistent(loaded).create_subscription(name, at)
     else:
@@ -94,7 +116,7 @@ async def delete(request: web.Request) -> web.Response:
 async def skip(request: web.Request) -> web.Response:
     """Acknowledge the next ``count`` entries of the backlog."""
     topic = await _topic(request)
-    count = whole_number(request.match_info["count"], "numMessages")
+    count = number_of(request, "count")
     if await _partitions(request, topic):
         raise RestError(
             HTTPStatus.METHOD_NOT_ALLOWED,
@@ -116,7 +138,7 @@ async def skip_all(request: web.Request) -> web.Response:
 async def reset_to_time(request: web.Request) -> web.Response:
     """Go on with the first message published at or after a time (milliseconds)."""
     topic = await _topic(request)
-    at = whole_number(request.match_info["timestamp"], "timestamp")
+    at = number_of(request, "timestamp")
     if await _on_partitions(request, topic, None):
         return no_content()
     await (await _subscription(request, topic)).seek_to_time(at)
@@ -125,9 +147,7 @@ async def reset_to_time(request: web.Request) -> web.Response:
 
 async def reset_to_position(request: web.Request) -> web.Response:
     """Go on with a message id; ``isExcluded`` starts after it."""
-    topic, wanted = await _topic(request), await body(request)
-    if not isinstance(wanted, dict) or "ledgerId" not in wanted or "entryId" not in wanted:
-        raise RestError(HTTPStatus.BAD_REQUEST, "the body must hold ledgerId and entryId")
+    topic, wanted = await _topic(request), body_of(request)
     if await _partitions(request, topic):
         raise RestError(
             HTTPStatus.METHOD_NOT_ALLOWED,
@@ -168,7 +188,7 @@ def _start_of(wanted: Json) -> InitialPosition | None:
         return InitialPosition.Latest
     if wanted == "earliest":
         return InitialPosition.Earliest
-    if not isinstance(wanted, dict) or "ledgerId" not in wanted:
+    if not isinstance(wanted, dict) or wanted.get("ledgerId") is None:
         raise RestError(HTTPStatus.BAD_REQUEST, "the body must be a message id")
     if int(wanted["ledgerId"]) == LONG_MAX:
         return InitialPosition.Latest

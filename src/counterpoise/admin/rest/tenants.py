@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from http import HTTPStatus
 
 from aiohttp import web
 
-from counterpoise.admin.errors import RestError, conflict, not_found, precondition_failed
+from counterpoise.admin import route
+from counterpoise.admin.errors import conflict, not_found, precondition_failed
 from counterpoise.admin.redirect import ask
-from counterpoise.admin.request import Json, answer, broker_of, flag, json_object, no_content
-from counterpoise.names.errors import InvalidName
-from counterpoise.names.namespace import check_entity
+from counterpoise.admin.request import answer, broker_of, flag, no_content, object_of_body
+from counterpoise.admin.shapes import Json, Shape, list_of, object_of, text
+from counterpoise.broker.face import BadVersion, NotEmpty, NotFound
 
 BASE = "/admin/v2/tenants"
 TENANT = f"{BASE}/{{tenant}}"
+TENANT_INFO = Shape(object_of({"adminRoles": list_of(text()), "allowedClusters": list_of(text())}))
 
 
-def routes() -> Iterable[web.AbstractRouteDef]:
+def routes() -> Iterable[route.Route]:
     """The paths of this resource."""
     return [
-        web.get(BASE, names),
-        web.get(TENANT, get),
-        web.put(TENANT, create),
-        web.post(TENANT, update),
-        web.delete(TENANT, delete),
+        route.get(BASE, names),
+        route.get(TENANT, get),
+        route.put(TENANT, create, TENANT_INFO),
+        route.post(TENANT, update, TENANT_INFO),
+        route.delete(TENANT, delete, query=route.FORCE),
     ]
 
 
@@ -44,14 +45,11 @@ async def get(request: web.Request) -> web.Response:
 async def create(request: web.Request) -> web.Response:
     """Make a tenant."""
     name, policies = request.match_info["tenant"], broker_of(request).policies
-    try:
-        check_entity(name, "tenant", name)
-    except InvalidName:
-        raise precondition_failed("Tenant name is not valid") from None
     info = await _checked(request)
-    if await policies.tenant(name) is not None:
-        raise conflict("Tenant already exist")
-    await policies.put_tenant(name, info, create=True)
+    try:
+        await policies.put_tenant(name, info, create=True)
+    except BadVersion:
+        raise conflict("Tenant already exist") from None
     return no_content()
 
 
@@ -59,9 +57,10 @@ async def update(request: web.Request) -> web.Response:
     """Change a tenant's clusters and administrators."""
     name, policies = request.match_info["tenant"], broker_of(request).policies
     info = await _checked(request)
-    if await policies.tenant(name) is None:
-        raise not_found(f"Tenant {name} not found")
-    await policies.put_tenant(name, info, create=False)
+    try:
+        await policies.put_tenant(name, info, create=False)
+    except NotFound:
+        raise not_found(f"Tenant {name} not found") from None
     return no_content()
 
 
@@ -75,17 +74,20 @@ async def delete(request: web.Request) -> web.Response:
         raise conflict("The tenant still has active namespaces")
     for namespace in namespaces:
         await ask(request, "DELETE", f"/admin/v2/namespaces/{namespace}?force=true")
-    await policies.delete_tenant(name)
+    try:
+        await policies.delete_tenant(name)
+    except NotFound:
+        raise not_found("Tenant doesn't exist") from None
+    except NotEmpty:
+        raise conflict("The tenant still has active namespaces") from None
     return no_content()
 
 
 async def _checked(request: web.Request) -> dict[str, Json]:
-    info = await json_object(request)
+    info = object_of_body(request)
     clusters = info.get("allowedClusters")
     if not clusters:
         raise precondition_failed("Clusters can not be empty")
-    if not isinstance(clusters, list) or not all(isinstance(each, str) for each in clusters):
-        raise RestError(HTTPStatus.BAD_REQUEST, "allowedClusters must be a list of names")
     known = set(await broker_of(request).policies.clusters())
     if not set(clusters) <= known:
         raise precondition_failed("Clusters do not exist")

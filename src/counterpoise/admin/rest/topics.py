@@ -7,19 +7,20 @@ from http import HTTPStatus
 
 from aiohttp import web
 
+from counterpoise.admin import route
 from counterpoise.admin.errors import RestError, conflict, not_found, precondition_failed
 from counterpoise.admin.redirect import ask, require_topic_owner
 from counterpoise.admin.request import (
-    Json,
     answer,
     broker_of,
     flag,
-    json_object,
     namespace_of,
     no_content,
     topic_of,
 )
 from counterpoise.admin.rest.namespaces import require_namespace
+from counterpoise.admin.route import AUTHORITATIVE
+from counterpoise.admin.shapes import FLAG, Json, Shape, map_of, nullable, text
 from counterpoise.admin.topic_json import internal_stats_json, topic_stats_json
 from counterpoise.broker.face import BrokerError, Topic
 from counterpoise.names.bundle import BundleRange
@@ -30,18 +31,21 @@ IN_NAMESPACE = f"{DOMAIN}/{{tenant}}/{{namespace}}"
 TOPIC = f"{IN_NAMESPACE}/{{topic}}"
 
 
-def routes() -> Iterable[web.AbstractRouteDef]:
+PROPERTIES = Shape(nullable(map_of(text())))
+
+
+def routes() -> Iterable[route.Route]:
     """The paths of this resource."""
     return [
-        web.get(IN_NAMESPACE, names),
-        web.put(TOPIC, create),
-        web.delete(TOPIC, delete),
-        web.put(f"{TOPIC}/unload", unload),
-        web.get(f"{TOPIC}/stats", stats),
-        web.get(f"{TOPIC}/internalStats", internal_stats),
-        web.get(f"{TOPIC}/lastMessageId", last_message_id),
-        web.get(f"{TOPIC}/properties", properties),
-        web.get(f"{TOPIC}/permissions", permissions),
+        route.get(IN_NAMESPACE, names, {"bundle": text(), "includeSystemTopic": FLAG}),
+        route.put(TOPIC, create, PROPERTIES, AUTHORITATIVE),
+        route.delete(TOPIC, delete, query=route.FORCE),
+        route.put(f"{TOPIC}/unload", unload),
+        route.get(f"{TOPIC}/stats", stats),
+        route.get(f"{TOPIC}/internalStats", internal_stats),
+        route.get(f"{TOPIC}/lastMessageId", last_message_id),
+        route.get(f"{TOPIC}/properties", properties),
+        route.get(f"{TOPIC}/permissions", permissions),
     ]
 
 
@@ -54,10 +58,10 @@ async def names(request: web.Request) -> web.Response:
         found = await broker.policies.topics(namespace, domain)
     else:
         found = await _non_persistent(request)
-    text = request.query.get("bundle")
-    if text:
+    wanted = request.query.get("bundle")
+    if wanted:
         bundles = await broker.namespaces.bundles(namespace)
-        bundle = bundles.validate(BundleRange.parse(text))
+        bundle = bundles.validate(BundleRange.parse(wanted))
         found = [each for each in found if each in bundle]
     return answer([str(each) for each in found])
 
@@ -66,7 +70,6 @@ async def create(request: web.Request) -> web.Response:
     """Make a topic without partitions."""
     topic, broker = topic_of(request), broker_of(request)
     await require_namespace(request, topic.namespace_name)
-    await json_object(request)
     if topic.partition_index >= 0 and not await _is_known_partition(request, topic):
         raise precondition_failed(
             "Can't create topic as a partition of a topic that does not have it: "
@@ -180,7 +183,7 @@ async def require_loaded(request: web.Request, topic: TopicName) -> Topic:
 
 def path_of(topic: TopicName) -> str:
     """The path of a topic's resource, encoded."""
-    return f"/admin/v2/{topic.domain}/{topic.namespace_name}/{topic.encoded_local_name}"
+    return f"/admin/v2/{topic.rest_path}"
 
 
 async def _is_known_partition(request: web.Request, topic: TopicName) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import itertools
 import logging
 import secrets
@@ -28,6 +29,7 @@ from counterpoise.wire.errors import ServerError
 UNLOAD_TIMEOUT_S = 60.0
 """Patience with the topics of a bundle (``namespaceBundleUnloadingTimeoutMs``)."""
 
+_DIRECTORY_MAX = 240
 _DEFAULTS = TopicOptions()
 _log = logging.getLogger(__name__)
 
@@ -220,5 +222,11 @@ def _not_found(name: TopicName) -> BrokerError:
 
 
 def log_name(topic: TopicName) -> str:
-    """Under which name a topic's log is stored: ``tenant/namespace/persistent/topic``."""
-    return "/".join((topic.tenant, topic.namespace, topic.domain, topic.encoded_local_name))
+    """Under which name a topic's log is stored: ``tenant/namespace/persistent/topic``.
+
+    A directory's name has at most 255 bytes: of a longer one the beginning and a digest stand.
+    """
+    last = topic.encoded_local_name
+    if len(last) > _DIRECTORY_MAX:
+        last = f"{last[:128]}~{hashlib.sha256(last.encode()).hexdigest()}"
+    return "/".join((topic.tenant, topic.namespace, topic.domain, last))

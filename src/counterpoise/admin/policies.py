@@ -1,0 +1,204 @@
+"""The policies of a namespace that are one value each: path, name, and what the value may be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from counterpoise.admin.shapes import (
+    FLAG,
+    INT64,
+    NUMBER,
+    Json,
+    Schema,
+    Shape,
+    list_of,
+    map_of,
+    nullable,
+    object_of,
+    text,
+    whole,
+)
+
+RATE_PERIOD: Mapping[str, Schema] = {"ratePeriodInSecond": whole()}
+PUBLISH_RATE = object_of(
+    {"publishThrottlingRateInMsg": whole(), "publishThrottlingRateInByte": whole(INT64)}
+)
+DISPATCH_RATE = object_of(
+    {
+        "dispatchThrottlingRateInMsg": whole(),
+        "dispatchThrottlingRateInByte": whole(INT64),
+        "relativeToPublishRate": FLAG,
+        **RATE_PERIOD,
+    }
+)
+SUBSCRIBE_RATE = object_of({"subscribeThrottlingRatePerConsumer": whole(), **RATE_PERIOD})
+RETENTION = object_of({"retentionTimeInMinutes": whole(), "retentionSizeInMB": whole(INT64)})
+BACKLOG_QUOTA = object_of(
+    {
+        "limit": whole(INT64),
+        "limitSize": whole(INT64),
+        "limitTime": whole(),
+        "policy": text("producer_request_hold", "producer_exception", "consumer_backlog_eviction"),
+    }
+)
+PERSISTENCE = object_of(
+    {
+        "bookkeeperEnsemble": whole(),
+        "bookkeeperWriteQuorum": whole(),
+        "bookkeeperAckQuorum": whole(),
+        "managedLedgerMaxMarkDeleteRate": NUMBER,
+        "managedLedgerStorageClassName": text(),
+    }
+)
+DELAYED_DELIVERY = object_of(
+    {"active": FLAG, "tickTime": NUMBER, "maxDeliveryDelayInMillis": whole(INT64)}
+)
+INACTIVE_TOPICS = object_of(
+    {
+        "inactiveTopicDeleteMode": text(
+            "delete_when_no_subscriptions", "delete_when_subscriptions_caught_up"
+        ),
+        "maxInactiveDurationSeconds": whole(),
+        "deleteWhileInactive": FLAG,
+    }
+)
+AUTO_TOPIC_CREATION = object_of(
+    {
+        "allowAutoTopicCreation": FLAG,
+        "topicType": text("partitioned", "non-partitioned"),
+        "defaultNumPartitions": whole(),
+    }
+)
+AUTO_SUBSCRIPTION_CREATION = object_of({"allowAutoSubscriptionCreation": FLAG})
+COMPATIBILITY = text(
+    *("UNDEFINED", "ALWAYS_INCOMPATIBLE", "ALWAYS_COMPATIBLE", "BACKWARD", "FORWARD", "FULL"),
+    *("BACKWARD_TRANSITIVE", "FORWARD_TRANSITIVE", "FULL_TRANSITIVE"),
+)
+SUBSCRIPTION_TYPES = list_of(text("Exclusive", "Shared", "Failover", "Key_Shared"))
+ENTRY_FILTERS = object_of({"entryFilterNames": text()})
+BUNDLES = object_of({"boundaries": list_of(text()), "numBundles": whole()})
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """One member of the policies: its path, its JSON name, and how it is written."""
+
+    path: str
+    name: str
+    shape: Schema
+    method: str = "POST"
+    per_cluster: bool = False
+    """Kept as a map from cluster to value; the API speaks of this cluster's."""
+    unset: Json = None
+    """What a namespace that never set it answers; None is an empty body."""
+    low: int | None = None
+    """The least value that is accepted, for numbers."""
+
+
+POLICIES: tuple[Policy, ...] = (
+    Policy("messageTTL", "message_ttl_in_seconds", whole(), low=0),
+    Policy("subscriptionExpirationTime", "subscription_expiration_time_minutes", whole(), low=0),
+    Policy("deduplication", "deduplicationEnabled", FLAG),
+    Policy("deduplicationSnapshotInterval", "deduplicationSnapshotIntervalSeconds", whole(), low=0),
+    Policy("autoTopicCreation", "autoTopicCreationOverride", AUTO_TOPIC_CREATION),
+    Policy(
+        "autoSubscriptionCreation", "autoSubscriptionCreationOverride", AUTO_SUBSCRIPTION_CREATION
+    ),
+    Policy("publishRate", "publishMaxMessageRate", PUBLISH_RATE, per_cluster=True),
+    Policy("dispatchRate", "topicDispatchRate", DISPATCH_RATE, per_cluster=True),
+    Policy("subscriptionDispatchRate", "subscriptionDispatchRate", DISPATCH_RATE, per_cluster=True),
+    Policy("replicatorDispatchRate", "replicatorDispatchRate", DISPATCH_RATE, per_cluster=True),
+    Policy("subscribeRate", "clusterSubscribeRate", SUBSCRIBE_RATE, per_cluster=True),
+    Policy("retention", "retention_policies", RETENTION),
+    Policy("persistence", "persistence", PERSISTENCE),
+    Policy("subscriptionAuthMode", "subscription_auth_mode", text("None", "Prefix"), unset="None"),
+    Policy("encryptionRequired", "encryption_required", FLAG, unset=False),
+    Policy("delayedDelivery", "delayed_delivery_policies", DELAYED_DELIVERY),
+    Policy("inactiveTopicPolicies", "inactive_topic_policies", INACTIVE_TOPICS),
+    Policy("maxProducersPerTopic", "max_producers_per_topic", whole(), low=0),
+    Policy("maxConsumersPerTopic", "max_consumers_per_topic", whole(), low=0),
+    Policy("maxConsumersPerSubscription", "max_consumers_per_subscription", whole(), low=0),
+    Policy("maxUnackedMessagesPerConsumer", "max_unacked_messages_per_consumer", whole(), low=0),
+    Policy(
+        "maxUnackedMessagesPerSubscription",
+        "max_unacked_messages_per_subscription",
+        whole(),
+        low=0,
+    ),
+    Policy("maxSubscriptionsPerTopic", "max_subscriptions_per_topic", whole(), low=0),
+    Policy("maxTopicsPerNamespace", "max_topics_per_namespace", whole(), unset=0, low=0),
+    Policy("compactionThreshold", "compaction_threshold", whole(INT64), low=0, method="PUT"),
+    Policy("offloadThreshold", "offload_threshold", whole(INT64), method="PUT", unset=-1),
+    Policy(
+        "offloadThresholdInSeconds",
+        "offload_threshold_in_seconds",
+        whole(INT64),
+        method="PUT",
+        unset=-1,
+    ),
+    Policy(
+        "schemaCompatibilityStrategy", "schema_compatibility_strategy", COMPATIBILITY, method="PUT"
+    ),
+    Policy("isAllowAutoUpdateSchema", "is_allow_auto_update_schema", FLAG, unset=True),
+    Policy("schemaValidationEnforced", "schema_validation_enforced", FLAG, unset=False),
+    Policy("subscriptionTypesEnabled", "subscription_types_enabled", SUBSCRIPTION_TYPES, unset=[]),
+    Policy("replication", "replication_clusters", list_of(text()), unset=[]),
+    Policy("allowedClusters", "allowed_clusters", list_of(text()), unset=[]),
+    Policy("properties", "properties", map_of(text()), method="PUT", unset={}),
+    Policy("entryFilters", "entryFilters", ENTRY_FILTERS),
+)
+
+NEW_POLICIES: Mapping[str, Json] = {
+    "auth_policies": {
+        "namespace_auth": {},
+        "destination_auth": {},
+        "subscription_auth_roles": {},
+    },
+    "replication_clusters": [],
+    "allowed_clusters": [],
+    "backlog_quota_map": {},
+    "clusterDispatchRate": {},
+    "topicDispatchRate": {},
+    "subscriptionDispatchRate": {},
+    "replicatorDispatchRate": {},
+    "clusterSubscribeRate": {},
+    "publishMaxMessageRate": {},
+    "latency_stats_sample_rate": {},
+    "deleted": False,
+    "encryption_required": False,
+    "subscription_auth_mode": "None",
+    "offload_threshold": -1,
+    "offload_threshold_in_seconds": -1,
+    "schema_compatibility_strategy": "UNDEFINED",
+    "is_allow_auto_update_schema": True,
+    "schema_validation_enforced": False,
+    "subscription_types_enabled": [],
+    "properties": {},
+    "migrated": False,
+}
+"""What Pulsar 4.0's ``Policies`` writes for a new namespace."""
+
+ALL_POLICIES = Shape(
+    nullable(
+        object_of(
+            {
+                "bundles": BUNDLES,
+                "backlog_quota_map": map_of(BACKLOG_QUOTA),
+                "resource_group_name": text(),
+                "auth_policies": object_of(
+                    {
+                        "namespace_auth": map_of(list_of(text())),
+                        "destination_auth": map_of(map_of(list_of(text()))),
+                        "subscription_auth_roles": map_of(list_of(text())),
+                    }
+                ),
+                **{
+                    each.name: map_of(each.shape) if each.per_cluster else each.shape
+                    for each in POLICIES
+                },
+            }
+        )
+    )
+)
+"""The body that makes a namespace: any of its policies, and its bundles."""

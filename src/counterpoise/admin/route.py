@@ -1,0 +1,113 @@
+"""A route of the admin API: its method, its path, what it takes, and what serves it.
+
+A request passes one entrance whatever its route: names in its path are checked, its body is read
+and held against the route's shape. Handlers see only what passed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from urllib.parse import unquote_plus
+
+from aiohttp import web
+
+from counterpoise.admin.parameters import PARAMETERS
+from counterpoise.admin.shapes import FLAG, Json, Schema, Shape, read_json
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+BODY = web.RequestKey("body", object)
+_HOLE = re.compile(r"\{(\w+)(?::(?:[^{}]|\{\d+\})*)?\}")
+_NO_BODY = Shape({})
+_JAVA = ("topic", "subscription")
+"""Parameters that Pulsar decodes with ``URLDecoder``, to which ``+`` is a blank."""
+
+AUTHORITATIVE: Mapping[str, Schema] = {"authoritative": FLAG}
+FORCE: Mapping[str, Schema] = {"force": FLAG, **AUTHORITATIVE}
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One method of one path."""
+
+    method: str
+    path: str
+    """As aiohttp writes it: ``{name}`` or ``{name:expression}``."""
+    handler: Handler
+    body: Shape | None = None
+    """What the body may be; None when the route takes none."""
+    query: Mapping[str, Schema] = field(default_factory=dict)
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of the parameters in its path, in order."""
+        return tuple(_HOLE.findall(self.path))
+
+    @property
+    def template(self) -> str:
+        """The path with its parameters as OpenAPI writes them."""
+        return _HOLE.sub(r"{\1}", self.path)
+
+    def definition(self) -> web.RouteDef:
+        """The route for aiohttp, with its entrance."""
+        checks = [(name, PARAMETERS[name].check) for name in self.parameters]
+        segments = self.template.split("/")
+        encoded = [
+            (name, segments.index(f"{{{name}}}")) for name in self.parameters if name in _JAVA
+        ]
+        shape = self.body or _NO_BODY
+
+        async def enter(request: web.Request) -> web.StreamResponse:
+            for name, position in encoded:
+                raw = request.rel_url.raw_path.split("/")[position]
+                request.match_info[name] = unquote_plus(raw)
+            for name, check in checks:
+                check(request.match_info[name])
+            if self.body is not None:
+                request[BODY] = shape.check(read_json(await request.read()))
+            return await self.handler(request)
+
+        make = {"GET": web.get, "PUT": web.put, "POST": web.post, "DELETE": web.delete}
+        return make[self.method](self.path, enter)
+
+
+def get(path: str, handler: Handler, query: Mapping[str, Schema] | None = None) -> Route:
+    """A route that reads."""
+    return Route("GET", path, handler, None, query or {})
+
+
+def put(
+    path: str,
+    handler: Handler,
+    body: Shape | None = None,
+    query: Mapping[str, Schema] | None = None,
+) -> Route:
+    """A route that makes something."""
+    return Route("PUT", path, handler, body, query or {})
+
+
+def post(
+    path: str,
+    handler: Handler,
+    body: Shape | None = None,
+    query: Mapping[str, Schema] | None = None,
+) -> Route:
+    """A route that changes something."""
+    return Route("POST", path, handler, body, query or {})
+
+
+def delete(
+    path: str,
+    handler: Handler,
+    body: Shape | None = None,
+    query: Mapping[str, Schema] | None = None,
+) -> Route:
+    """A route that removes something."""
+    return Route("DELETE", path, handler, body, query or {})
+
+
+def body_of(request: web.Request) -> Json:
+    """The body, which has the shape that the route declared; None when it was empty."""
+    return request[BODY]

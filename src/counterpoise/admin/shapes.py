@@ -1,0 +1,140 @@
+"""Which JSON a request's body may be: small JSON Schemas, checked before a handler sees the value.
+
+The same schemas describe the bodies in the OpenAPI document. Members that a shape does not name are
+let through, as Pulsar does; those that it names have the right type or are null.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Final
+
+Json = Any
+"""A value of ``json``: what Pulsar's JSON holds differs from resource to resource."""
+Schema = Mapping[str, Any]
+
+DEPTH_MAX: Final = 32
+"""Levels of a body. Pulsar's deepest has five."""
+INT32: Final = (-(2**31), 2**31 - 1)
+INT64: Final = (-(2**63), 2**63 - 1)
+
+
+class InvalidBody(ValueError):
+    """A body that is not what the route takes; the message says where and why."""
+
+
+class Shape:
+    """One kind of body."""
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema: Final = schema
+
+    def check(self, value: Json) -> Json:
+        """The value itself; raises `InvalidBody` naming the member that is wrong."""
+        # Imported late: most brokers of a test never see a body.
+        from fastjsonschema import JsonSchemaValueException
+
+        try:
+            self._validate(value)
+        except JsonSchemaValueException as error:
+            raise InvalidBody(error.message.replace("data", "the body", 1)) from None
+        return value
+
+    @cached_property
+    def _validate(self) -> Callable[[Json], Json]:
+        import fastjsonschema
+
+        compiled: Callable[[Json], Json] = fastjsonschema.compile(dict(self.schema))
+        return compiled
+
+
+def text(*choices: str) -> Schema:
+    """A string, or one of the choices."""
+    return {"type": "string", "enum": list(choices)} if choices else {"type": "string"}
+
+
+def whole(bounds: tuple[int, int] = INT32) -> Schema:
+    """A whole number; by default one that fits Java's int."""
+    return {"type": "integer", "minimum": bounds[0], "maximum": bounds[1]}
+
+
+NUMBER: Final[Schema] = {"type": "number"}
+FLAG: Final[Schema] = {"type": "boolean"}
+ANYTHING: Final[Schema] = {}
+
+
+def list_of(each: Schema) -> Schema:
+    """A list of one kind."""
+    return {"type": "array", "items": each}
+
+
+def map_of(each: Schema) -> Schema:
+    """An object with any names and values of one kind."""
+    return {"type": "object", "additionalProperties": each}
+
+
+def object_of(members: Mapping[str, Schema], required: Sequence[str] = ()) -> Schema:
+    """An object; members that are not required may be null or missing."""
+    return {
+        "type": "object",
+        "properties": {
+            name: each if name in required else nullable(each) for name, each in members.items()
+        },
+        "required": list(required),
+    }
+
+
+def nullable(each: Schema) -> Schema:
+    """The same, or null."""
+    if not each:
+        return each
+    told = {**each, "type": [each["type"], "null"]}
+    return {**told, "enum": [*each["enum"], None]} if "enum" in each else told
+
+
+def read_json(data: bytes) -> Json:
+    """The value of a body, None for an empty one; raises `InvalidBody`."""
+    if not data.strip():
+        return None
+    try:
+        value = json.loads(data.decode("utf-8-sig"), parse_constant=_no_constant)
+    except UnicodeDecodeError:
+        raise InvalidBody("the body is not text in UTF-8") from None
+    except RecursionError:
+        raise InvalidBody(f"the body is nested deeper than {DEPTH_MAX} levels") from None
+    except ValueError as error:
+        # Beside malformed JSON: a number of more digits than Python reads.
+        raise InvalidBody(f"the body is not JSON: {error}") from None
+    for depth, each in _walk(value):
+        if depth > DEPTH_MAX:
+            raise InvalidBody(f"the body is nested deeper than {DEPTH_MAX} levels")
+        if isinstance(each, str) and not _is_text(each):
+            raise InvalidBody("the body has half of a surrogate pair, which is no text")
+    return value
+
+
+def _walk(value: Json) -> Iterator[tuple[int, Json]]:
+    """Every value and name inside a value, with its depth."""
+    pending = [(1, value)]
+    while pending:
+        depth, each = pending.pop()
+        yield depth, each
+        if isinstance(each, dict):
+            pending.extend((depth + 1, name) for name in each)
+            pending.extend((depth + 1, inner) for inner in each.values())
+        elif isinstance(each, list):
+            pending.extend((depth + 1, inner) for inner in each)
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _no_constant(name: str) -> Json:
+    raise ValueError(f"{name} is no JSON number")

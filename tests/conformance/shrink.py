@@ -43,7 +43,7 @@ def minimise(
 
 def smaller_load_data(case: Case) -> Iterator[Case]:
     """Simpler variants of a case whose lines hold `brokerData` and `bundleData`."""
-    yield from _without_lines(case)
+    yield from fewer_lines(case)
     yield from _without_settings(case)
     brokers = sorted({name for line in case["lines"] for name in line.get("brokerData", ())})
     for chunk in _chunks(brokers):
@@ -69,7 +69,7 @@ def smaller_load_data(case: Case) -> Iterator[Case]:
 
 def smaller_transfer(case: Case) -> Iterator[Case]:
     """Simpler variants of a case for TransferShedder."""
-    yield from _without_lines(case)
+    yield from fewer_lines(case)
     yield from _without_settings(case)
     brokers = sorted({name for line in case["lines"] for name in line["brokers"]})
     for chunk in _chunks(brokers):
@@ -120,7 +120,7 @@ def rounder_numbers(case: Case) -> Iterator[Case]:
                     break
 
 
-def _without_lines(case: Case) -> Iterator[Case]:
+def fewer_lines(case: Case) -> Iterator[Case]:
     lines = case["lines"]
     for chunk in _chunks(list(range(len(lines)))):
         kept = [line for i, line in enumerate(lines) if i not in chunk]

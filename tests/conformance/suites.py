@@ -6,6 +6,7 @@ from typing import Any
 
 from tests.conformance.generators import placement
 from tests.conformance.generators import splitting as splits
+from tests.conformance.generators.buckets import bucket_case
 from tests.conformance.generators.channel import channel_case
 from tests.conformance.generators.load import change_case, load_case, topk_case
 from tests.conformance.generators.load_data import shedding_case
@@ -13,6 +14,7 @@ from tests.conformance.generators.names import names_case
 from tests.conformance.generators.selection import selection_case
 from tests.conformance.generators.transfer import transfer_case
 from tests.conformance.jars import AVG_SHEDDER_VERSION, MAIN_VERSION
+from tests.conformance.ours import buckets as counting
 from tests.conformance.ours import channel as channels
 from tests.conformance.ours import load as loading
 from tests.conformance.ours import names as naming
@@ -20,7 +22,12 @@ from tests.conformance.ours import placement as placing
 from tests.conformance.ours import selection as selecting
 from tests.conformance.ours import shedding, splitting
 from tests.conformance.ours import topk as ranking
-from tests.conformance.shrink import smaller_load_data, smaller_placement, smaller_transfer
+from tests.conformance.shrink import (
+    fewer_lines,
+    smaller_load_data,
+    smaller_placement,
+    smaller_transfer,
+)
 from tests.conformance.suite import Answer, Case, Suite, equal
 
 
@@ -242,6 +249,13 @@ def _all() -> list[Suite]:
             ours=channels.channel,
             differ=_per_line,
             acted=lambda answer: sum(line["counts"] for line in answer),
+        ),
+        Suite(
+            name="bucket",
+            generate=bucket_case,
+            ours=counting.bucket,
+            smaller=fewer_lines,
+            acted=lambda answer: len(answer["answers"]),
         ),
         Suite(name="names", generate=names_case, ours=naming.names, differ=_names_differ),
     ]

@@ -12,6 +12,7 @@ from tests.conformance.jvm.java import Java, Json
 
 def operations(java: Java) -> dict[str, Callable[[Json], Json]]:
     """What this judge can be asked, by name."""
+    from tests.conformance.jvm.buckets import Buckets
     from tests.conformance.jvm.channel import Channel
     from tests.conformance.jvm.load import Load, ReportChange
     from tests.conformance.jvm.names import Names
@@ -39,6 +40,7 @@ def operations(java: Java) -> dict[str, Callable[[Json], Json]]:
         "topk": TopBundles(java).answer,
         "placement-time": PlacementTime(java).answer,
         "report-change": ReportChange(java).answer,
+        "bucket": Buckets(java).answer,
         "names": Names(java, factory).answer,
         "channel": Channel(java).answer,
     }

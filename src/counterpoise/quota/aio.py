@@ -1,0 +1,116 @@
+"""A rate limiter for asyncio: ``async with limiter`` waits until it is one's turn.
+
+The only file of this room that knows a clock or an event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from types import TracebackType
+
+from counterpoise.quota.bucket import SECOND_NS, Clock
+from counterpoise.quota.token_bucket import TokenBucket
+
+
+class RateLimiter:
+    """At most ``rate`` passes in ``per_s`` seconds, first come, first served.
+
+    ``burst`` (by default as many as a period allows) may pass at once after a rest. In any ``t``
+    seconds at most ``burst + rate * (t + 0.016) / per_s + n`` pass, ``n`` being the largest number
+    asked for at once: `Bucket` has the exact statement. A hard "never more than N in a second" is
+    therefore ``rate`` and ``burst`` that together stay below N.
+
+    Any number of tasks may wait; they cost one timer together, and a task that is cancelled loses
+    its place and nothing else. Use it from one event loop at a time::
+
+        limiter = RateLimiter(100)
+        async with limiter:
+            await call()
+        await limiter.acquire(10)  # ten at once
+    """
+
+    def __init__(
+        self,
+        rate: int,
+        per_s: float = 1.0,
+        *,
+        burst: int | None = None,
+        clock: Clock = time.monotonic_ns,
+    ) -> None:
+        self._bucket = TokenBucket(
+            rate, clock=clock, period_ns=round(per_s * SECOND_NS), capacity=burst, target=1
+        )
+        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def try_acquire(self, n: int = 1) -> bool:
+        """Pass now or not at all; nobody who waits is overtaken."""
+        if n < 0:
+            raise ValueError(f"cannot acquire {n}")
+        if self._waiting:
+            return False
+        bucket = self._bucket
+        if not bucket.contains() and not bucket.contains(consistent=True):
+            return False
+        bucket.balance -= n
+        return True
+
+    async def acquire(self, n: int = 1) -> None:
+        """Wait for one's turn to pass ``n`` times."""
+        if self.try_acquire(n):
+            return
+        turn = asyncio.get_running_loop().create_future()
+        place = (n, turn)
+        self._waiting.append(place)
+        self._arm()
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if not turn.cancelled():
+                # Its turn had come in the same moment: what it did not use goes to the next.
+                self._bucket.balance += n
+            elif place in self._waiting:
+                self._waiting.remove(place)
+            self._arm()
+            raise
+
+    def set_rate(self, rate: int, per_s: float = 1.0, *, burst: int | None = None) -> None:
+        """Another rate from now on, for those who wait too."""
+        self._bucket.set_rate(rate, period_ns=round(per_s * SECOND_NS), capacity=burst, target=1)
+        self._arm()
+
+    @property
+    def waiting(self) -> int:
+        """How many tasks wait."""
+        return len(self._waiting)
+
+    def _arm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._waiting:
+            delay_s = self._bucket.throttling_ns() / SECOND_NS
+            self._timer = asyncio.get_running_loop().call_later(delay_s, self._release)
+
+    def _release(self) -> None:
+        self._timer = None
+        while self._waiting and self._bucket.contains(consistent=True):
+            n, turn = self._waiting.popleft()
+            if not turn.done():
+                self._bucket.consume(n)
+                turn.set_result(None)
+        self._arm()
+
+    async def __aenter__(self) -> RateLimiter:
+        await self.acquire()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Nothing to give back: what passed has passed."""

@@ -1,0 +1,181 @@
+"""The token bucket of PIP-322, in whole tokens and whole nanoseconds, and time as an argument.
+
+A bucket that holds ``rate`` tokens a period needs no scheduler: what has been earned follows from
+the time that passed. It never refuses what has already happened, so its balance may fall below
+zero; whoever caused that waits until it has been earned back.
+
+Source: PIP-322, and ``org.apache.pulsar.broker.qos.AsyncTokenBucket`` of Pulsar 4.0.7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+SECOND_NS: Final = 1_000_000_000
+RESOLUTION_NS: Final = 16_000_000
+"""How often what was earned is added while nobody asks for the exact balance (Pulsar's 16 ms)."""
+
+Clock = Callable[[], int]
+"""Nanoseconds of a clock that does not go backwards, such as ``time.monotonic_ns``."""
+
+
+class Bucket:
+    """The balance of a rate limit; every method is told the time.
+
+    ``rate`` tokens are earned in ``period_ns`` nanoseconds; at most ``capacity`` tokens (by default
+    as many as a period brings) are kept, and ``initial`` (by default all of those) are there at
+    ``now``. ``target`` is how many tokens a pause should bring (by default 1 % of the capacity).
+
+    What was earned is added when more than ``resolution_ns`` have passed since the last time, or
+    one token's time if that is longer; in between only subtractions happen. The part of a token
+    that was earned besides is carried exactly, so that no rate drifts. (Pulsar carries it in
+    nanoseconds rounded up, and so gains up to one each time.)
+
+    **The bound.** Whoever goes on only while the balance is above zero, and takes at most ``n``
+    tokens at a time, takes in any ``t`` nanoseconds at most
+    ``capacity + rate * (t + d) / period_ns + n`` tokens, where ``d`` is the longer of the
+    resolution and the time of one token. And at any time the balance differs by at most
+    ``rate * d / period_ns + 1`` tokens from that of an ideal bucket, which earns continuously:
+    after any number of steps, since nothing is rounded away.
+
+    Not for several threads at once. Numbers have no upper limit: where Pulsar's 64-bit product of
+    time and rate overflows (a gigabyte a second, idle for ten seconds) this one goes on counting.
+    """
+
+    __slots__ = (
+        "_capacity",
+        "_carried",
+        "_last",
+        "_period_ns",
+        "_rate",
+        "_resolution_ns",
+        "_target",
+        "balance",
+        "due",
+    )
+
+    def __init__(
+        self,
+        rate: int,
+        now: int,
+        *,
+        period_ns: int = SECOND_NS,
+        capacity: int | None = None,
+        initial: int | None = None,
+        target: int | None = None,
+        resolution_ns: int = RESOLUTION_NS,
+    ) -> None:
+        """Raise ValueError unless rate, period and capacity are positive, and the rest fits."""
+        _check(rate, period_ns, rate if capacity is None else capacity)
+        if resolution_ns < 0:
+            raise ValueError(f"resolution_ns={resolution_ns}: must not be negative")
+        self._rate = rate
+        self._period_ns = period_ns
+        self._capacity = rate if capacity is None else capacity
+        self._target = self._capacity // 100 if target is None else target
+        self._resolution_ns = resolution_ns
+        #: Tokens left; negative while more was taken than there was.
+        self.balance = self._capacity if initial is None else initial
+        if self.balance > self._capacity:
+            raise ValueError(f"initial={initial} tokens do not fit a capacity of {self._capacity}")
+        #: The part of a token that was earned besides, in ``period_ns``-ths of a token.
+        self._carried = 0
+        self._last = now
+        #: Later than this, `settle` adds what was earned.
+        self.due = now + self._step_ns()
+
+    @property
+    def rate(self) -> int:
+        """Tokens earned in a period."""
+        return self._rate
+
+    @property
+    def period_ns(self) -> int:
+        """Nanoseconds in which ``rate`` tokens are earned."""
+        return self._period_ns
+
+    @property
+    def capacity(self) -> int:
+        """How many tokens are kept at most."""
+        return self._capacity
+
+    def _step_ns(self) -> int:
+        """More than this must pass before anything is added: Pulsar's strict comparison."""
+        if self._period_ns // self._rate > self._resolution_ns:
+            return -((self._carried - self._period_ns) // self._rate) - 1
+        return self._resolution_ns
+
+    def settle(self, now: int, *, consistent: bool = False) -> int:
+        """Add what was earned if a step has passed, or (``consistent``) anyway; the balance."""
+        if now > self.due or (consistent and now > self._last):
+            self._earn(now)
+        return self.balance
+
+    def _earn(self, now: int) -> None:
+        elapsed_ns = now - self._last
+        earned, self._carried = divmod(elapsed_ns * self._rate + self._carried, self._period_ns)
+        self._last = now
+        self.due = now + self._step_ns()
+        if earned:
+            self.balance = min(self.balance + earned, self._capacity)
+
+    def take(self, tokens: int, now: int) -> bool:
+        """Take tokens, whether they are there or not; say whether any are left."""
+        if tokens < 0:
+            raise ValueError(f"cannot take {tokens} tokens")
+        if now > self.due:
+            self._earn(now)
+        balance = self.balance = self.balance - tokens
+        return balance > 0
+
+    def wait_ns(self, now: int, required: int | None = None, *, consistent: bool = True) -> int:
+        """Nanoseconds until ``required`` tokens are there (the target, and at least one): 0 is now.
+
+        Exact if ``consistent``. If not, whole tokens of the eventually consistent balance decide,
+        as in Pulsar, and the answer may be too long by a resolution step and a token's time.
+        """
+        if required is None:
+            required = max(1, self._target)
+        missing = required - self.settle(now, consistent=consistent)
+        if missing <= 0:
+            return 0
+        if consistent:
+            return -((self._carried - missing * self._period_ns) // self._rate)
+        return missing * self._period_ns // self._rate
+
+    def fill_ns(self, now: int) -> int:
+        """Nanoseconds until the bucket is full."""
+        return self.wait_ns(now, self._capacity)
+
+    def change(
+        self,
+        now: int,
+        *,
+        rate: int | None = None,
+        period_ns: int | None = None,
+        capacity: int | None = None,
+        target: int | None = None,
+    ) -> None:
+        """Earn at another rate from now on.
+
+        Until now the former rate holds. What the bucket owes it goes on owing, and a capacity that
+        grows does not fill it: no rate can be passed by setting it again. Without a ``capacity`` it
+        becomes what the new rate brings in a period, without a ``target`` 1 % of that.
+        """
+        rate = self._rate if rate is None else rate
+        period_ns = self._period_ns if period_ns is None else period_ns
+        capacity = rate if capacity is None else capacity
+        _check(rate, period_ns, capacity)
+        self.settle(now, consistent=True)
+        self._carried = self._carried * period_ns // self._period_ns
+        self._rate, self._period_ns, self._capacity = rate, period_ns, capacity
+        self._target = capacity // 100 if target is None else target
+        self.balance = min(self.balance, capacity)
+        self.due = self._last + self._step_ns()
+
+
+def _check(rate: int, period_ns: int, capacity: int) -> None:
+    for name, value in (("rate", rate), ("period_ns", period_ns), ("capacity", capacity)):
+        if value <= 0:
+            raise ValueError(f"{name}={value}: must be more than 0")

@@ -1,0 +1,143 @@
+"""`RateLimiter` on an event loop whose time jumps to the next timer: exact, and over at once."""
+
+import asyncio
+import selectors
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from counterpoise.quota import SECOND_NS, RateLimiter
+
+
+class _Select(selectors.SelectSelector):
+    """Instead of waiting, time passes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now_ns = 0
+
+    def select(self, timeout: float | None = None):  # type: ignore[no-untyped-def]
+        if timeout:
+            self.now_ns += max(1, round(timeout * SECOND_NS))
+        return super().select(0)
+
+
+class JumpingLoop(asyncio.SelectorEventLoop):
+    def __init__(self) -> None:
+        self.jumping = _Select()
+        super().__init__(self.jumping)
+
+    def time(self) -> float:
+        return self.jumping.now_ns / SECOND_NS
+
+
+def run(work: Callable[[Callable[[], int]], Awaitable[None]]) -> None:
+    loop = JumpingLoop()
+
+    async def main() -> None:
+        await work(lambda: loop.jumping.now_ns)
+
+    with asyncio.Runner(loop_factory=lambda: loop) as runner:
+        runner.run(main())
+
+
+def test_so_many_pass_in_a_second_and_no_more() -> None:
+    async def work(clock: Callable[[], int]) -> None:
+        limiter = RateLimiter(100, burst=1, clock=clock)
+        passed: list[int] = []
+
+        async def one() -> None:
+            async with limiter:
+                passed.append(clock())
+
+        await asyncio.gather(*(one() for _ in range(1001)))
+        # The first one is free, each other takes a hundredth of a second.
+        assert abs(passed[-1] - 10 * SECOND_NS) < SECOND_NS // 100
+        for first, last in zip(passed, passed[100:], strict=False):
+            assert last - first > 0.99 * SECOND_NS - 1
+
+    run(work)
+
+
+def test_first_come_first_served_whatever_they_ask_for() -> None:
+    async def work(clock: Callable[[], int]) -> None:
+        limiter = RateLimiter(10, burst=1, clock=clock)
+        order: list[int] = []
+
+        async def ask(number: int, n: int) -> None:
+            await limiter.acquire(n)
+            order.append(number)
+
+        await asyncio.gather(*(ask(number, 1 + number % 3) for number in range(20)))
+        assert order == list(range(20))
+        assert not limiter.try_acquire(), "the debt of the last one is not paid"
+
+    run(work)
+
+
+def test_thousands_wait_on_one_timer() -> None:
+    async def work(clock: Callable[[], int]) -> None:
+        limiter = RateLimiter(100_000, burst=1, clock=clock)
+        loop = asyncio.get_running_loop()
+        tasks = [asyncio.ensure_future(limiter.acquire()) for _ in range(5000)]
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        alive = [timer for timer in loop._scheduled if not timer.cancelled()]  # type: ignore[attr-defined]
+        assert limiter.waiting > 4000
+        assert len(alive) == 1
+        await asyncio.gather(*tasks)
+
+    run(work)
+
+
+def test_who_is_cancelled_loses_its_place_and_nothing_else() -> None:
+    async def work(clock: Callable[[], int]) -> None:
+        limiter = RateLimiter(10, burst=1, clock=clock)
+        await limiter.acquire()
+        tasks = [asyncio.ensure_future(limiter.acquire()) for _ in range(3)]
+        await asyncio.sleep(0)
+        tasks[1].cancel()
+        done = await asyncio.gather(*tasks, return_exceptions=True)
+        assert isinstance(done[1], asyncio.CancelledError)
+        assert limiter.waiting == 0
+        assert clock() < 0.25 * SECOND_NS, "the one that was cancelled has cost nothing"
+
+    run(work)
+
+
+def test_cancelled_when_its_turn_has_just_come() -> None:
+    async def work(clock: Callable[[], int]) -> None:
+        limiter = RateLimiter(10, burst=1, clock=clock)
+        await limiter.acquire()
+        first = asyncio.ensure_future(limiter.acquire())
+        second = asyncio.ensure_future(limiter.acquire())
+        await asyncio.sleep(0)
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, JumpingLoop)
+        loop.jumping.now_ns += SECOND_NS // 10
+        limiter._release()
+        first.cancel()
+        done = await asyncio.gather(first, second, return_exceptions=True)
+        assert isinstance(done[0], asyncio.CancelledError)
+        assert clock() < 0.15 * SECOND_NS, "the turn went to the next one, at once"
+
+    run(work)
+
+
+def test_a_raised_rate_wakes_those_who_wait() -> None:
+    async def work(clock: Callable[[], int]) -> None:
+        limiter = RateLimiter(1, per_s=3600, clock=clock)
+        await limiter.acquire()
+        waiting = asyncio.ensure_future(limiter.acquire())
+        await asyncio.sleep(1)
+        assert not waiting.done()
+        limiter.set_rate(1000)
+        await waiting
+        assert clock() < 2 * SECOND_NS
+
+    run(work)
+
+
+def test_nothing_negative_can_be_acquired() -> None:
+    with pytest.raises(ValueError, match="-1"):
+        RateLimiter(1).try_acquire(-1)

@@ -1,0 +1,287 @@
+"""The bucket against an ideal one in exact fractions, and by hand."""
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from counterpoise.quota import RESOLUTION_NS, SECOND_NS, Bucket, DynamicTokenBucket, TokenBucket
+
+MS = 1_000_000
+
+
+class Clock:
+    def __init__(self, now: int = 100 * SECOND_NS) -> None:
+        self.now = now
+
+    def __call__(self) -> int:
+        return self.now
+
+    def ms(self, milliseconds: int) -> None:
+        self.now += milliseconds * MS
+
+
+class Ideal:
+    """Earns continuously, in fractions; nothing is rounded and nothing is late."""
+
+    def __init__(self, rate: int, period_ns: int, capacity: int, tokens: int, now: int) -> None:
+        self.rate, self.period_ns, self.capacity = rate, period_ns, capacity
+        self.tokens = Fraction(tokens)
+        self.now = now
+
+    def at(self, now: int) -> Fraction:
+        earned = Fraction((now - self.now) * self.rate, self.period_ns)
+        self.tokens = min(self.tokens + earned, Fraction(self.capacity))
+        self.now = now
+        return self.tokens
+
+
+def slack(rate: int, period_ns: int, resolution_ns: int) -> Fraction:
+    """How far a bucket may be from the ideal one: what its docstring says."""
+    step_ns = max(Fraction(resolution_ns), Fraction(period_ns, rate))
+    return rate * step_ns / period_ns + 1
+
+
+rates = st.one_of(st.integers(1, 100), st.integers(1, 10**9))
+periods = st.sampled_from([SECOND_NS, 2 * SECOND_NS, 7 * SECOND_NS, 60 * SECOND_NS, 333_333_333])
+resolutions = st.sampled_from([0, 1, 1_000_000, RESOLUTION_NS, SECOND_NS])
+gaps = st.one_of(st.integers(0, 1000), st.integers(0, 20 * MS), st.integers(0, 10 * SECOND_NS))
+steps = st.lists(
+    st.tuples(gaps, st.sampled_from(["take", "settle", "exact", "wait"]), st.integers(0, 10**6)),
+    max_size=60,
+)
+
+
+@given(rates, periods, resolutions, st.none() | st.integers(1, 10**9), steps)
+def test_it_stays_within_its_bound_of_the_ideal_bucket(
+    rate: int, period_ns: int, resolution_ns: int, capacity: int | None, steps: list
+) -> None:
+    now = 12_345
+    bucket = Bucket(rate, now, period_ns=period_ns, capacity=capacity, resolution_ns=resolution_ns)
+    ideal = Ideal(rate, period_ns, bucket.capacity, bucket.capacity, now)
+    bound = slack(rate, period_ns, resolution_ns)
+    for gap, what, amount in steps:
+        now += gap
+        expected = ideal.at(now)
+        if what == "take":
+            bucket.take(amount, now)
+            ideal.tokens = expected = expected - amount
+        elif what == "wait":
+            bucket.wait_ns(now, consistent=False)
+        elif what == "exact":
+            bucket.settle(now, consistent=True)
+        else:
+            bucket.settle(now)
+        assert abs(bucket.balance - expected) <= bound
+        if what == "exact":
+            assert bucket.balance > expected - 1, "a whole token that was earned is missing"
+
+
+@given(st.integers(1, 10**6), resolutions, st.integers(1, 1000), steps, st.data())
+def test_whoever_heeds_it_takes_no_more_than_its_bound_in_any_span(
+    rate: int, resolution_ns: int, most: int, steps: list, data: st.DataObject
+) -> None:
+    capacity = data.draw(st.integers(1, 2 * rate))
+    now = 0
+    bucket = Bucket(rate, now, capacity=capacity, resolution_ns=resolution_ns)
+    taken: list[tuple[int, int]] = []
+    for gap, what, amount in steps:
+        now += gap
+        if bucket.settle(now, consistent=what == "exact") > 0:
+            bucket.take(min(amount, most), now)
+            taken.append((now, min(amount, most)))
+    step_ns = max(resolution_ns, SECOND_NS // rate + 1)
+    for first, (begin, _) in enumerate(taken):
+        total = 0
+        for at, amount in taken[first:]:
+            total += amount
+            assert total <= capacity + Fraction(rate * (at - begin + step_ns), SECOND_NS) + most
+
+
+@given(st.integers(1, 10**7), st.lists(st.integers(1, 10**9), min_size=1, max_size=50))
+def test_no_part_of_a_token_is_ever_lost_or_won(rate: int, gaps: list[int]) -> None:
+    bucket = Bucket(rate, 0, capacity=10**30, initial=0)
+    now = 0
+    for gap in gaps:
+        now += gap
+        bucket.settle(now, consistent=gap % 2 == 0)
+    assert bucket.settle(now, consistent=True) == rate * now // SECOND_NS
+
+
+@given(rates, st.lists(st.tuples(gaps, rates, periods), min_size=1, max_size=20))
+def test_a_changed_rate_counts_from_then_on_and_gives_nothing_away(
+    rate: int, changes: list[tuple[int, int, int]]
+) -> None:
+    bucket = Bucket(rate, 0, capacity=10**30, initial=0)
+    ideal = Ideal(rate, SECOND_NS, 10**30, 0, 0)
+    now = 0
+    for gap, rate, period_ns in changes:
+        now += gap
+        ideal.at(now)
+        bucket.change(now, rate=rate, period_ns=period_ns, capacity=10**30)
+        ideal.rate, ideal.period_ns = rate, period_ns
+        # Converting the carried part of a token to another period may cost a sliver of one.
+        behind = ideal.tokens - bucket.balance
+        assert 0 <= behind < 1 + Fraction(len(changes), 333_333_333)
+
+
+@given(rates, st.integers(-(10**9), 10**9), st.integers(1, 10**9), resolutions, gaps)
+def test_after_the_wait_it_names_the_tokens_are_there_and_not_before(
+    rate: int, balance: int, required: int, resolution_ns: int, early: int
+) -> None:
+    bucket = Bucket(rate, 0, capacity=10**9, initial=balance, resolution_ns=resolution_ns)
+    bucket.settle(early, consistent=True)
+    wait_ns = bucket.wait_ns(early, required)
+    if wait_ns:
+        assert bucket.settle(early + wait_ns - 1, consistent=True) < required
+    assert bucket.settle(early + wait_ns, consistent=True) >= required
+
+
+def test_setting_a_rate_again_and_again_gives_nothing_away() -> None:
+    bucket = Bucket(100, 0)
+    bucket.take(100, 0)
+    for _ in range(1000):
+        bucket.change(0, rate=100)
+        bucket.change(0, rate=1000)
+    assert bucket.balance == 0
+
+
+def test_a_lower_capacity_is_kept_at_once() -> None:
+    bucket = Bucket(1000, 0)
+    bucket.change(0, rate=10)
+    assert bucket.balance == 10
+
+
+# The cases of Pulsar's AsyncTokenBucketTest: rate 10, capacity 100, clock at 100 s.
+
+
+def test_it_fills_and_is_capped() -> None:
+    clock = Clock()
+    bucket = TokenBucket(10, capacity=100, initial=0, clock=clock)
+    seen = []
+    for milliseconds in (5000, 1000, 4000, 5000):
+        clock.ms(milliseconds)
+        seen.append(bucket.tokens())
+    assert seen == [50, 60, 100, 100]
+    bucket.consume(100)
+    assert bucket.tokens() == 0
+    clock.ms(1000)
+    assert bucket.tokens() == 10
+
+
+def test_it_owes_what_it_had_not_and_says_for_how_long() -> None:
+    clock = Clock()
+    bucket = TokenBucket(10, capacity=100, initial=0, clock=clock)
+    clock.ms(5000)
+    assert not bucket.consume_and_check(100)
+    assert bucket.tokens() == -50
+    assert bucket.throttling_ns() == 5100 * MS
+
+
+def test_parts_of_tokens_add_up() -> None:
+    clock = Clock()
+    bucket = TokenBucket(10, capacity=100, initial=0, clock=clock)
+    for _ in range(150):
+        bucket.tokens()
+        clock.ms(1)
+    assert bucket.tokens() == 1
+    clock.ms(150)
+    assert bucket.tokens() == 3
+    clock.ms(1)
+    assert bucket.tokens() == 3
+    clock.ms(99)
+    assert bucket.tokens() == 4
+
+
+def test_one_a_second_comes_with_the_second() -> None:
+    clock = Clock()
+    bucket = TokenBucket(1, capacity=10, initial=0, clock=clock)
+    clock.ms(999)
+    assert bucket.tokens() == 0
+    clock.ms(1)
+    assert bucket.tokens() == 1
+    clock.ms(1000)
+    assert bucket.tokens() == 2
+
+
+@pytest.mark.parametrize(("rate", "owed", "milliseconds"), [(100, 98, 990), (100, 0, 10)])
+def test_how_long_a_debt_lasts(rate: int, owed: int, milliseconds: int) -> None:
+    bucket = TokenBucket(rate, initial=-owed, clock=Clock())
+    assert bucket.throttling_ns() == milliseconds * MS
+
+
+def test_between_two_steps_nothing_is_added_unless_asked_for() -> None:
+    clock = Clock()
+    bucket = TokenBucket(1000, initial=0, clock=clock)
+    clock.now += RESOLUTION_NS
+    assert bucket.tokens() == 0
+    assert bucket.tokens(consistent=True) == 16
+    clock.now += RESOLUTION_NS + 1
+    assert bucket.tokens() == 32
+
+
+def test_always_consistent_adds_every_token_when_it_is_due() -> None:
+    clock = Clock()
+    bucket = TokenBucket(1000, initial=0, clock=clock, always_consistent=True)
+    seen = []
+    for _ in range(5):
+        clock.ms(1)
+        seen.append(bucket.tokens())
+    assert seen == [1, 2, 3, 4, 5]
+
+
+def test_a_clock_that_goes_back_is_waited_for() -> None:
+    clock = Clock()
+    bucket = TokenBucket(10, initial=0, clock=clock)
+    clock.ms(-5000)
+    assert bucket.tokens(consistent=True) == 0
+    clock.ms(6000)
+    assert bucket.tokens() == 10
+
+
+def test_an_idle_gigabyte_a_second_is_full_not_overflown() -> None:
+    clock = Clock()
+    bucket = TokenBucket(10**9, initial=-6 * 10**9, clock=clock)
+    clock.ms(20_000)
+    assert bucket.tokens() == 10**9
+
+
+def test_a_dynamic_rate_is_asked_for() -> None:
+    clock = Clock()
+    rate = 10
+    bucket = DynamicTokenBucket(lambda: rate, clock=clock, initial_fill_factor=0)
+    clock.ms(1000)
+    assert bucket.tokens() == 10
+    rate = 100
+    clock.ms(1000)
+    assert (bucket.tokens(), bucket.capacity) == (100, 100)
+    bucket.consume(150)
+    assert bucket.throttling_ns() == 510 * MS
+    rate = 0
+    assert bucket.rate == 100
+    assert not bucket.contains()
+    assert bucket.rate == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"rate": 0},
+        {"rate": -1},
+        {"rate": 1, "period_ns": 0},
+        {"rate": 1, "capacity": 0},
+        {"rate": 10, "initial": 11},
+        {"rate": 1, "resolution_ns": -1},
+    ],
+)
+def test_what_makes_no_sense_is_refused(arguments: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match=r"=-?\d+"):
+        TokenBucket(clock=Clock(), **arguments)
+
+
+def test_nothing_negative_can_be_taken() -> None:
+    bucket = TokenBucket(10, clock=Clock())
+    for take in (bucket.consume, bucket.consume_and_check):
+        with pytest.raises(ValueError, match="-1 tokens"):
+            take(-1)

@@ -1,0 +1,227 @@
+"""Who pauses and who goes next: nothing waits for no reason, nobody starves, every limit holds."""
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from counterpoise.quota import SECOND_NS, Flow, Level, PublishLimit
+from tests.quota.world import World
+
+MS = 1_000_000
+
+rate = st.one_of(st.just(0), st.integers(1, 50), st.integers(1, 100_000))
+actions = st.one_of(
+    st.tuples(st.just("send"), st.integers(0, 5), st.integers(1, 1000), st.integers(0, 5000)),
+    st.tuples(st.just("burst"), st.integers(0, 5), st.integers(1, 20), st.integers(0, 500)),
+    st.tuples(
+        st.just("read"),
+        st.lists(st.tuples(st.integers(0, 5), st.integers(1, 50), st.integers(0, 500))),
+    ),
+    st.tuples(st.just("wait"), st.integers(0, 3 * SECOND_NS)),
+    st.tuples(st.just("wait"), st.integers(0, 20 * MS)),
+    st.tuples(st.just("rates"), st.integers(0, 7), rate, rate),
+    st.tuples(st.just("regroup"), st.integers(0, 5), st.integers(0, 7), st.integers(0, 7)),
+    st.tuples(st.just("move"), st.integers(0, 5)),
+    st.tuples(st.just("ring"), st.integers(0, 7)),
+)
+
+
+def a_broker(world: World, rates: list[tuple[int, int]]) -> list[tuple[PublishLimit, ...]]:
+    """One broker, two resource groups, four topics: the paths of six producers."""
+    broker = world.limit(Level.BROKER, "b", *rates[0])
+    groups = [world.limit(Level.RESOURCE_GROUP, f"g{n}", *rates[1 + n]) for n in range(2)]
+    topics = [world.limit(Level.TOPIC, f"t{n}", *rates[3 + n]) for n in range(4)]
+    paths: list[tuple[PublishLimit, ...]] = [
+        (topic, groups[number // 2], broker) for number, topic in enumerate(topics)
+    ]
+    return [*paths, paths[0], (topics[0], broker)]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.tuples(rate, rate), min_size=7, max_size=7), st.lists(actions, max_size=60))
+def test_whatever_is_paused_is_paused_for_a_reason_and_let_go(
+    rates: list[tuple[int, int]], steps: list[tuple]
+) -> None:
+    world = World()
+    flows = [world.flow(*path) for path in a_broker(world, rates)]
+    for step in steps:
+        do(world, flows, step)
+        world.judge()
+    # With every rate removed nothing has a reason to wait any more.
+    for limit in world.limits:
+        world.throttle.set_rates(limit, 0, 0, world.now)
+    world.run_until(world.now)
+    world.judge()
+    assert not any(flow.held for flow in world.flows)
+    assert all(limit.resume_at is None for limit in world.limits)
+
+
+def do(world: World, flows: list[Flow], step: tuple) -> None:
+    match step:
+        case "send", who, messages, size:
+            world.offer(flows[who], messages, size)
+        case "burst", who, count, size:
+            for _ in range(count):
+                world.offer(flows[who], 1, size)
+        case "read", sends:
+            # One read of a connection: what is set aside is given back at its end only.
+            for who, messages, size in sends:
+                world.offer(flows[who], messages, size)
+        case "wait", span:
+            world.run_until(world.now + span)
+        case "rates", which, messages, size:
+            limit = world.limits[which % len(world.limits)]
+            world.throttle.set_rates(limit, messages, size, world.now)
+        case "regroup", who, first, second:
+            chosen = {world.limits[n % len(world.limits)] for n in (first, second)}
+            world.regroup(flows[who], *sorted(chosen, key=world.limits.index, reverse=True))
+        case "move", who:
+            former = flows[who]
+            world.end(former)
+            flows[who] = world.flow(*former.limits)
+        case "ring", which:
+            world.ring(world.limits[which % len(world.limits)])
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.tuples(rate, rate), min_size=7, max_size=7),
+    st.lists(
+        st.tuples(
+            st.integers(0, 5), st.integers(1, 500), st.integers(0, 5000), st.integers(0, 100 * MS)
+        ),
+        max_size=80,
+    ),
+)
+def test_every_limit_holds_in_every_span(
+    rates: list[tuple[int, int]], sends: list[tuple[int, int, int, int]]
+) -> None:
+    world = World()
+    flows = [world.flow(*path) for path in a_broker(world, rates)]
+    for who, messages, size, pause in sends:
+        world.offer(flows[who], messages, size)
+        if pause > 10 * MS:
+            world.run_until(world.now + pause)
+    world.run_until(world.now + 10 * SECOND_NS)
+    for limit, (messages_rate, size_rate) in zip(world.limits, rates, strict=True):
+        through = [(at, m, s) for at, flow, m, s in world.through if limit in flow.limits]
+        for first, (begin, _, _) in enumerate(through):
+            messages = size = 0
+            for at, m, s in through[first:]:
+                # What the last entry adds comes on top: it passed because something was left.
+                span = Fraction(at - begin + 16 * MS, SECOND_NS)
+                assert (
+                    not messages_rate
+                    or messages <= messages_rate * (span + Fraction("0.016")) + 2 + m
+                )
+                assert not size_rate or size <= size_rate * (span + Fraction("0.016")) + 2 + s
+                messages, size = messages + m, size + s
+
+
+def saturate(
+    world: World, flows: list[Flow], seconds: int, entry: dict[Flow, int]
+) -> dict[Flow, int]:
+    """Everybody always has something to send; messages that passed by flow."""
+    begin = len(world.through)
+    end = world.now + seconds * SECOND_NS
+    while world.now < end:
+        for flow in flows:
+            while len(flow.held) < 300:
+                world.offer(flow, entry[flow])
+        world.run_until(world.now + 2 * MS)
+    passed = dict.fromkeys(flows, 0)
+    for _, flow, messages, _ in world.through[begin:]:
+        if flow in passed:
+            passed[flow] += messages
+    return passed
+
+
+@pytest.mark.parametrize("messages", [10, 1000, 50_000])
+def test_equal_producers_share_a_limit_equally(messages: int) -> None:
+    world = World()
+    limit = world.limit(Level.TOPIC, "t", messages)
+    flows = [world.flow(limit) for _ in range(5)]
+    passed = saturate(world, flows, 10, dict.fromkeys(flows, 1))
+    assert abs(sum(passed.values()) - 10 * messages) <= 0.016 * messages + 2
+    assert max(passed.values()) - min(passed.values()) <= 1 + 0.016 * messages
+
+
+def test_large_batches_get_no_more_than_small_ones() -> None:
+    world = World()
+    limit = world.limit(Level.BROKER, "b", 10_000)
+    flows = [world.flow(limit) for _ in range(4)]
+    entry = dict(zip(flows, (1, 10, 100, 1000), strict=True))
+    passed = saturate(world, flows, 10, entry)
+    assert sum(passed.values()) == pytest.approx(100_000, rel=0.02)
+    assert min(passed.values()) >= 25_000 - 1000 - 160
+
+
+def test_who_sends_little_passes_those_who_are_responsible() -> None:
+    world = World()
+    limit = world.limit(Level.BROKER, "b", 100)
+    busy = [world.flow(limit) for _ in range(10)]
+    quiet = world.flow(limit)
+    for flow in busy:
+        for _ in range(50):
+            world.offer(flow)
+    world.run_until(SECOND_NS)
+    before = len(world.through)
+    assert not world.offer(quiet)
+    while quiet.held:
+        world.run_until(world.now + MS)
+    others = [flow for _, flow, _, _ in world.through[before:] if flow is not quiet]
+    # At most one entry of each of the others is due before it, and no one has two.
+    assert len(others) == len(set(others)) <= len(busy)
+
+
+def test_a_full_topic_holds_up_no_other_topic_at_the_brokers_limit() -> None:
+    world = World()
+    broker = world.limit(Level.BROKER, "b", 1000)
+    slow = world.limit(Level.TOPIC, "slow", 1)
+    blocked, free = world.flow(slow, broker), world.flow(broker)
+    passed = saturate(world, [blocked, free], 5, {blocked: 1, free: 1})
+    assert passed[blocked] == pytest.approx(5, abs=1)
+    assert passed[free] == pytest.approx(4995, abs=25)
+
+
+def test_the_last_entry_passes_whole_and_is_paid_for() -> None:
+    world = World()
+    limit = world.limit(Level.TOPIC, "t", 1000)
+    flow = world.flow(limit)
+    assert world.offer(flow, 500)
+    assert not world.offer(flow, 1)
+    assert limit.resume_at == pytest.approx((500 - 16 + 4) * MS, abs=MS)
+    assert limit.throttled_count == flow.throttled_count == 1
+    world.run_until(SECOND_NS)
+    assert not flow.held
+    assert limit.throttled_ns == flow.throttled_ns == pytest.approx(488 * MS, abs=MS)
+
+
+def test_a_raised_rate_is_felt_by_those_who_wait() -> None:
+    world = World()
+    limit = world.limit(Level.TOPIC, "t", 10)
+    flow = world.flow(limit)
+    world.offer(flow, 1000)
+    world.offer(flow)
+    assert limit.resume_at is not None
+    assert limit.resume_at > 99 * SECOND_NS
+    world.throttle.set_rates(limit, 10_000, 0, world.now)
+    assert limit in world.throttle.alarms
+    assert limit.resume_at == pytest.approx(104 * MS, abs=MS)
+    world.throttle.set_rates(limit, 0, 0, world.now)
+    assert limit.resume_at == world.now
+
+
+def test_nothing_waits_when_no_limit_applies_any_more() -> None:
+    world = World()
+    limit = world.limit(Level.TOPIC, "t", 10)
+    flow = world.flow(limit)
+    for _ in range(5):
+        world.offer(flow)
+    world.regroup(flow)
+    world.judge()
+    assert world.passed[flow] == [0, 1, 2, 3, 4]
+    assert limit.resume_at is None
+    assert limit.throttled_since is None

@@ -1,147 +1,173 @@
-"""The election machine: its table, and many candidates in every order of events."""
+"""The election machine: what it does in order, and everything that may come in between."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from counterpoise.ownership.election import (
-    Announce,
-    Beaten,
-    CreateNode,
+    LEADER_NODE,
+    RESIGN_TRIES,
     Election,
-    ReadNode,
-    RemoveNode,
     Resign,
     Role,
-    Seen,
     SessionLost,
     Stand,
-    Won,
     advance,
 )
+from counterpoise.ownership.port import (
+    Change,
+    Created,
+    CreateNode,
+    Differs,
+    Exists,
+    Failed,
+    Found,
+    NodeChanged,
+    Question,
+    ReadNode,
+    Removed,
+    RemoveNode,
+    SessionChanged,
+    WakeMe,
+    Woken,
+)
 from counterpoise.ownership.records import LeaderBroker
+from tests.ownership.exploring import explore
 
 ME = LeaderBroker("b1:8080", "http://b1:8080")
 OTHER = LeaderBroker("b2:8080", "http://b2:8080")
-
-UNDECIDED = Election(ME)
+BEGIN = Election(ME)
 LEADER = Election(ME, Role.LEADER, ME)
 FOLLOWER = Election(ME, Role.FOLLOWER, OTHER)
 RESIGNED = Election(ME, Role.RESIGNED)
+GONE = NodeChanged(LEADER_NODE, Change.VANISHED)
+READ, CREATE = ReadNode(LEADER_NODE), CreateNode(LEADER_NODE, ME.to_json())
+NOBODY = Found(None)
+THE_OTHER = Found(OTHER.to_json(), 3)
+MINE = Found(ME.to_json(), 0, mine=True)
+FORMER = Found(ME.to_json(), 4)
 
-TABLE = [
-    (UNDECIDED, Stand(), UNDECIDED, (ReadNode(),)),
-    (UNDECIDED, Seen(None), UNDECIDED, (CreateNode(ME),)),
-    (UNDECIDED, Seen(OTHER), FOLLOWER, (Announce(OTHER, me=False),)),
-    (UNDECIDED, Seen(ME, mine=True), LEADER, (Announce(ME, me=True),)),
-    (UNDECIDED, Seen(ME, mine=False, version=3), UNDECIDED, (RemoveNode(3),)),
-    (UNDECIDED, Won(), LEADER, (Announce(ME, me=True),)),
-    (UNDECIDED, Beaten(), UNDECIDED, (ReadNode(),)),
-    (UNDECIDED, SessionLost(), UNDECIDED, ()),
-    (UNDECIDED, Resign(), RESIGNED, ()),
-    (LEADER, Stand(), LEADER, (ReadNode(),)),
-    (LEADER, Seen(ME, mine=True), LEADER, ()),
-    (LEADER, Seen(None), UNDECIDED, (Announce(None, me=False), CreateNode(ME))),
-    (LEADER, Seen(OTHER), FOLLOWER, (Announce(OTHER, me=False),)),
-    (LEADER, SessionLost(), UNDECIDED, (Announce(None, me=False),)),
-    (LEADER, Resign(), RESIGNED, (Announce(None, me=False), RemoveNode())),
-    (FOLLOWER, Stand(), FOLLOWER, (ReadNode(),)),
-    (FOLLOWER, Seen(OTHER), FOLLOWER, ()),
-    (FOLLOWER, Seen(None), UNDECIDED, (Announce(None, me=False), CreateNode(ME))),
-    (FOLLOWER, SessionLost(), UNDECIDED, (Announce(None, me=False),)),
-    (FOLLOWER, Resign(), RESIGNED, (Announce(None, me=False),)),
-    (RESIGNED, Stand(), RESIGNED, ()),
-    (RESIGNED, Seen(None), RESIGNED, ()),
-    (RESIGNED, Won(), RESIGNED, (RemoveNode(),)),
-]
-
-
-@pytest.mark.parametrize(("before", "record", "after", "effects"), TABLE)
-def test_table(
-    before: Election, record: object, after: Election, effects: tuple[object, ...]
-) -> None:
-    assert advance(before, record) == (after, effects)
-
-
-class Candidates:
-    """Brokers around one node, whose effects run in an order that a test chooses."""
-
-    def __init__(self, count: int) -> None:
-        ids = [LeaderBroker(f"b{number}:8080", "") for number in range(count)]
-        self.states = [Election(each) for each in ids]
-        self.node: tuple[LeaderBroker, int, int] | None = None
-        self.sessions = [0] * count
-        self.todo: list[tuple[int, object]] = []
-        for number in range(count):
-            self.feed(number, Stand())
-
-    def feed(self, number: int, record: object) -> None:
-        self.states[number], effects = advance(self.states[number], record)
-        self.todo += [(number, effect) for effect in effects if not isinstance(effect, Announce)]
-
-    def run(self, place: int) -> None:
-        number, effect = self.todo.pop(place % len(self.todo))
-        if isinstance(effect, ReadNode):
-            if self.node is None:
-                self.feed(number, Seen(None))
-            else:
-                leader, owner, session = self.node
-                mine = owner == number and session == self.sessions[number]
-                self.feed(number, Seen(leader, mine=mine))
-        elif isinstance(effect, CreateNode):
-            if self.node is None:
-                self.node = (effect.value, number, self.sessions[number])
-                self.notify()
-                self.feed(number, Won())
-            else:
-                self.feed(number, Beaten())
-        elif isinstance(effect, RemoveNode):
-            self.node = None
-            self.notify()
-            self.feed(number, Stand())
-
-    def lose_session(self, number: int) -> None:
-        self.feed(number, SessionLost())
-        if self.node is not None and self.node[1:] == (number, self.sessions[number]):
-            self.node = None
-            self.notify()
-        self.sessions[number] += 1
-        # What was on its way in the old session fails; the new one begins by looking.
-        self.todo = [each for each in self.todo if each[0] != number]
-        self.feed(number, Stand())
-
-    def notify(self) -> None:
-        for number in range(len(self.states)):
-            self.feed(number, Stand())
-
-    def leaders(self) -> list[int]:
-        return [n for n, state in enumerate(self.states) if state.role is Role.LEADER]
+R = Role
+WHAT_HAPPENS = {
+    "the first": (
+        BEGIN,
+        (Stand(), R.UNDECIDED, (READ,)),
+        (NOBODY, R.UNDECIDED, (CREATE,)),
+        (Created(0), R.LEADER, ()),
+    ),
+    "the second": (
+        BEGIN,
+        (Stand(), R.UNDECIDED, (READ,)),
+        (NOBODY, R.UNDECIDED, (CREATE,)),
+        (Exists(), R.UNDECIDED, (READ,)),
+        (THE_OTHER, R.FOLLOWER, ()),
+    ),
+    "a follower whose leader goes": (
+        FOLLOWER,
+        (GONE, R.FOLLOWER, (READ,)),
+        (NOBODY, R.UNDECIDED, (CREATE,)),
+        (Created(0), R.LEADER, ()),
+    ),
+    "one that was elected, though nobody said so": (
+        BEGIN,
+        (Stand(), R.UNDECIDED, (READ,)),
+        (NOBODY, R.UNDECIDED, (CREATE,)),
+        (Failed("away"), R.UNDECIDED, (WakeMe(0.05),)),
+        (Woken(), R.UNDECIDED, (READ,)),
+        (MINE, R.LEADER, ()),
+    ),
+    "a node of a former life": (
+        BEGIN,
+        (Stand(), R.UNDECIDED, (READ,)),
+        (FORMER, R.UNDECIDED, (RemoveNode(LEADER_NODE, 4),)),
+        (Removed(), R.UNDECIDED, (READ,)),
+    ),
+    "a node that is no record": (
+        BEGIN,
+        (Stand(), R.UNDECIDED, (READ,)),
+        (Found(b"[", 1), R.UNDECIDED, (RemoveNode(LEADER_NODE, 1),)),
+    ),
+    "a leader that lost its session is none before it asks": (
+        LEADER,
+        (SessionLost(), R.UNDECIDED, (WakeMe(0.05),)),
+        (SessionChanged(), R.UNDECIDED, (READ,)),
+        (THE_OTHER, R.FOLLOWER, ()),
+    ),
+    "an answer from a lost session elects nobody": (
+        BEGIN,
+        (Stand(), R.UNDECIDED, (READ,)),
+        (NOBODY, R.UNDECIDED, (CREATE,)),
+        (SessionLost(), R.UNDECIDED, ()),
+        (Created(0), R.UNDECIDED, (READ,)),
+        (THE_OTHER, R.FOLLOWER, ()),
+    ),
+    "a leader that resigns": (
+        LEADER,
+        (Resign(), R.RESIGNING, (READ,)),
+        (MINE, R.RESIGNING, (RemoveNode(LEADER_NODE, 0),)),
+        (Removed(), R.RESIGNED, ()),
+    ),
+    "a leader that resigns when somebody else leads already": (
+        LEADER,
+        (Resign(), R.RESIGNING, (READ,)),
+        (THE_OTHER, R.RESIGNED, ()),
+    ),
+    "one that resigns while its node is created": (
+        BEGIN,
+        (Stand(), R.UNDECIDED, (READ,)),
+        (NOBODY, R.UNDECIDED, (CREATE,)),
+        (Resign(), R.RESIGNING, ()),
+        (Created(0), R.RESIGNING, (READ,)),
+        (MINE, R.RESIGNING, (RemoveNode(LEADER_NODE, 0),)),
+        (Removed(), R.RESIGNED, ()),
+    ),
+    "one that has left": (RESIGNED, (GONE, R.RESIGNED, ()), (Resign(), R.RESIGNED, ())),
+}
 
 
-@settings(max_examples=200, deadline=None)
-@given(
-    count=st.integers(1, 4),
-    steps=st.lists(st.tuples(st.booleans(), st.integers(0, 100)), max_size=60),
-)
-def test_in_the_end_exactly_one_leads_and_everybody_knows_it(
-    count: int, steps: list[tuple[bool, int]]
-) -> None:
-    candidates = Candidates(count)
-    for loses, choice in steps:
-        if loses:
-            candidates.lose_session(choice % count)
-        elif candidates.todo:
-            candidates.run(choice)
-    for _ in range(500):
-        if not candidates.todo:
-            break
-        candidates.run(0)
-    assert not candidates.todo, "the candidates never come to rest"
-    leaders = candidates.leaders()
-    assert len(leaders) == 1
-    assert candidates.node is not None
-    assert candidates.node[1] == leaders[0]
-    leader = candidates.states[leaders[0]].me
-    assert all(state.leader == leader for state in candidates.states)
+@pytest.mark.parametrize("story", WHAT_HAPPENS)
+def test_what_happens_to(story: str) -> None:
+    state, *steps = WHAT_HAPPENS[story]
+    for record, role, effects in steps:
+        state, out = advance(state, record)
+        assert (state.role, out) == (role, effects), record
+
+
+def test_one_that_resigns_does_not_wait_for_a_store_for_ever() -> None:
+    state, _ = advance(LEADER, Resign())
+    for _ in range(RESIGN_TRIES - 1):
+        state, (alarm,) = advance(state, Failed("away"))
+        assert isinstance(alarm, WakeMe)
+        state, _ = advance(state, Woken())
+    assert advance(state, Failed("away")) == (RESIGNED, ())
+
+
+def answers(question: Question) -> Iterable[object]:
+    match question:
+        case CreateNode():
+            return Created(0), Exists()
+        case ReadNode():
+            return NOBODY, THE_OTHER, MINE, FORMER, Found(b"[")
+        case RemoveNode():
+            return Removed(), Differs()
+    raise AssertionError(question)
+
+
+def test_whatever_comes_it_never_waits_for_nothing() -> None:
+    reached = explore(
+        Election(ME, Role.FOLLOWER, OTHER),
+        advance,
+        [Stand(), GONE, SessionChanged(), SessionLost(), Resign()],
+        answers,
+        lambda state: state.passing,
+    )
+    assert {place.state.role for place in reached} == set(Role)
+    for place, (before, record) in reached.items():
+        if place.state.leads and not before.state.leads:
+            assert isinstance(record, Created | Found), (before, record)
+            assert not before.state.overtaken, (before, record)
+        assert place.state.leads is (place.state.leader == ME)
+        if place.state.role is not Role.RESIGNED:
+            assert place.state.asking is (place.question is not None)

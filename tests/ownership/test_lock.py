@@ -1,200 +1,385 @@
-"""The bundle lock machine: its table, and several brokers in every order of events."""
+"""The bundle lock machine: what it does in order, and everything that may come in between."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterable
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from counterpoise.ownership import lock
-from counterpoise.ownership.lock import BundleLock, Phase, advance
+from counterpoise.ownership.lock.nodes import hand_over_of, lock_of
+from counterpoise.ownership.lock.state import BundleLock, Phase
+from counterpoise.ownership.lock.table import DRAIN_TRIES, TRIES, advance
 from counterpoise.ownership.machine import ProtocolError
+from counterpoise.ownership.port import (
+    Acquire,
+    CatchUp,
+    Change,
+    Created,
+    CreateNode,
+    Differs,
+    Drain,
+    Drained,
+    Exists,
+    Failed,
+    Found,
+    NodeChanged,
+    Question,
+    ReadNode,
+    Release,
+    Removed,
+    RemoveNode,
+    Replaced,
+    SessionChanged,
+    Terms,
+    WakeMe,
+    Woken,
+    WriteNode,
+    Written,
+)
+from counterpoise.ownership.records import HandOver, NamespaceEphemeralData
+from tests.ownership.exploring import Place, explore
 
+BUNDLE = "t/n/0x00000000_0xffffffff"
+LOCK, HAND_OVER = lock_of(BUNDLE), hand_over_of(BUNDLE)
 ME, OTHER = "b1:8080", "b2:8080"
-FREE = BundleLock(ME)
+TERMS = Terms(NamespaceEphemeralData("pulsar://b1:6650", f"http://{ME}"), heir_s=5, drain_s=70)
+MY_LOCK = TERMS.me.to_json()
+OTHERS_LOCK = NamespaceEphemeralData("pulsar://b2:6650", f"http://{OTHER}").to_json()
+TO_ME = HandOver(OTHER, ME).to_json()
+FROM_ME = HandOver(ME, OTHER).to_json()
+FREE = BundleLock(TERMS, BUNDLE)
+VANISHED = NodeChanged(LOCK, Change.VANISHED)
+APPEARED = NodeChanged(LOCK, Change.APPEARED)
+ANNOUNCED = NodeChanged(HAND_OVER, Change.APPEARED)
+WITHDRAWN = NodeChanged(HAND_OVER, Change.VANISHED)
+CREATE = CreateNode(LOCK, MY_LOCK)
+NOBODY = Found(None)
+OTHERS = Found(OTHERS_LOCK, 3)
+MINE = Found(MY_LOCK, 0, mine=True)
+FORMER = Found(MY_LOCK, 4)
 
 
-def at(phase: Phase, destination: str | None = None) -> BundleLock:
-    return replace(FREE, phase=phase, destination=destination)
+def drain(destination: str | None) -> Drain:
+    return Drain(destination, within_s=70)
 
 
-TABLE = [
-    (FREE, lock.Acquire(), at(Phase.ACQUIRING), (lock.CreateLock(),)),
-    (at(Phase.ACQUIRING), lock.LockCreated(), at(Phase.OWNED), ()),
-    (at(Phase.ACQUIRING), lock.LockTaken(), FREE, ()),
-    # Hand-over: announce, drain, delete.
-    (
-        at(Phase.OWNED),
-        lock.Release(OTHER),
-        at(Phase.ANNOUNCING, OTHER),
-        (lock.Announce(OTHER),),
+def run(state: BundleLock, *steps: tuple[object, Phase, tuple[object, ...]]) -> BundleLock:
+    for record, phase, effects in steps:
+        state, out = advance(state, record)
+        assert (state.phase, out) == (phase, effects), record
+    return state
+
+
+def quietly(state: BundleLock, *records: object) -> BundleLock:
+    for record in records:
+        state, _ = advance(state, record)
+    return state
+
+
+def owned() -> BundleLock:
+    return quietly(FREE, Acquire(), Created(0))
+
+
+def leaving(destination: str | None) -> BundleLock:
+    return quietly(owned(), Release(destination), Written())
+
+
+P = Phase
+WHAT_HAPPENS = {
+    "a bundle that nobody owns": (
+        FREE,
+        (Acquire(), P.ACQUIRING, (CREATE,)),
+        (Created(0), P.OWNED, ()),
     ),
-    (
-        at(Phase.ANNOUNCING, OTHER),
-        lock.Announced(),
-        at(Phase.DRAINING, OTHER),
-        (lock.Drain(OTHER),),
+    "a bundle that somebody owns": (
+        FREE,
+        (Acquire(), P.ACQUIRING, (CREATE,)),
+        (Exists(), P.ACQUIRING, (ReadNode(LOCK),)),
+        (OTHERS, P.FREE, ()),
     ),
-    (at(Phase.DRAINING, OTHER), lock.Drained(), at(Phase.DELETING, OTHER), (lock.DeleteLock(),)),
-    (at(Phase.DELETING, OTHER), lock.LockDeleted(), FREE, ()),
-    # To itself: the lock is never let go.
-    (at(Phase.DRAINING, ME), lock.Drained(), at(Phase.OWNED), (lock.Withdraw(),)),
-    # The other side of a hand-over.
-    (FREE, lock.Expect(), at(Phase.EXPECTED), ()),
-    (at(Phase.EXPECTED), lock.LockVanished(), at(Phase.ACQUIRING), (lock.CreateLock(),)),
-    (at(Phase.EXPECTED), lock.GiveUp(), FREE, ()),
-    # A lost session.
-    (at(Phase.OWNED), lock.Doubt(), at(Phase.DOUBTED), (lock.ReadLock(),)),
-    (at(Phase.OWNED), lock.LockVanished(), at(Phase.DOUBTED), (lock.ReadLock(),)),
-    (at(Phase.DOUBTED), lock.LockSeen(exists=True, mine=True), at(Phase.OWNED), ()),
-    (
-        at(Phase.DOUBTED),
-        lock.LockSeen(exists=False, mine=False),
-        at(Phase.DOUBTED),
-        (lock.CreateLock(),),
+    "a lock of a former life": (
+        FREE,
+        (Acquire(), P.ACQUIRING, (CREATE,)),
+        (Exists(), P.ACQUIRING, (ReadNode(LOCK),)),
+        (FORMER, P.ACQUIRING, (RemoveNode(LOCK, 4),)),
+        (Removed(), P.ACQUIRING, (CREATE,)),
+        (Created(0), P.OWNED, ()),
     ),
-    (at(Phase.DOUBTED), lock.LockSeen(exists=True, mine=False), FREE, (lock.DropTopics(),)),
-    (at(Phase.DOUBTED), lock.LockTaken(), FREE, (lock.DropTopics(),)),
-    # A split.
-    (at(Phase.OWNED), lock.Replaced(), at(Phase.DELETING), (lock.DeleteLock(),)),
-]
+    "a lock that was created, though nobody said so": (
+        FREE,
+        (Acquire(), P.ACQUIRING, (CREATE,)),
+        (Failed("away"), P.ACQUIRING, (WakeMe(0.05),)),
+        (Woken(), P.ACQUIRING, (CREATE,)),
+        (Exists(), P.ACQUIRING, (ReadNode(LOCK),)),
+        (MINE, P.OWNED, ()),
+    ),
+    "a hand-over, the owner's side": (
+        owned(),
+        (Release(OTHER), P.ANNOUNCING, (WriteNode(HAND_OVER, FROM_ME),)),
+        (Written(), P.DRAINING, (drain(OTHER),)),
+        (Drained(), P.DELETING, (RemoveNode(LOCK, 0),)),
+        (Removed(), P.HANDING_ON, (WakeMe(5),)),
+        (APPEARED, P.WITHDRAWING, (ReadNode(HAND_OVER),)),
+        (Found(FROM_ME, 0, mine=True), P.WITHDRAWING, (RemoveNode(HAND_OVER, 0),)),
+        (Removed(), P.FREE, ()),
+    ),
+    "an heir that never comes": (
+        quietly(leaving(OTHER), Drained(), Removed()),
+        (Woken(), P.WITHDRAWING, (ReadNode(HAND_OVER),)),
+        (NOBODY, P.FREE, ()),
+    ),
+    "a hand-over that the heir has handed on already": (
+        quietly(leaving(OTHER), Drained(), Removed(), APPEARED),
+        (ANNOUNCED, P.WITHDRAWING, ()),
+        (Found(TO_ME, 1, mine=True), P.HEARING, (ReadNode(HAND_OVER),)),
+        (Found(TO_ME, 1, mine=True), P.CHECKING, (ReadNode(LOCK),)),
+        (OTHERS, P.EXPECTED, (WakeMe(5),)),
+    ),
+    "a hand-over to nobody": (
+        leaving(None),
+        (Drained(), P.DELETING, (RemoveNode(LOCK, 0),)),
+        (Removed(), P.WITHDRAWING, (ReadNode(HAND_OVER),)),
+    ),
+    "a hand-over to itself keeps the lock and is nobody's business": (
+        owned(),
+        (Release(ME), P.DRAINING, (drain(ME),)),
+        (Drained(), P.OWNED, ()),
+    ),
+    "a hand-over, the heir's side": (
+        FREE,
+        (ANNOUNCED, P.HEARING, (ReadNode(HAND_OVER),)),
+        (Found(TO_ME), P.CHECKING, (ReadNode(LOCK),)),
+        (OTHERS, P.EXPECTED, (WakeMe(5),)),
+        (VANISHED, P.ACQUIRING, (CREATE,)),
+        (Created(0), P.OWNED, ()),
+    ),
+    "a hand-over of which the heir hears late": (
+        FREE,
+        (ANNOUNCED, P.HEARING, (ReadNode(HAND_OVER),)),
+        (Found(TO_ME), P.CHECKING, (ReadNode(LOCK),)),
+        (NOBODY, P.ACQUIRING, (CREATE,)),
+    ),
+    "a lock that goes while the heir looks at it": (
+        FREE,
+        (ANNOUNCED, P.HEARING, (ReadNode(HAND_OVER),)),
+        (Found(TO_ME), P.CHECKING, (ReadNode(LOCK),)),
+        (VANISHED, P.CHECKING, ()),
+        (OTHERS, P.CHECKING, (ReadNode(LOCK),)),
+        (NOBODY, P.ACQUIRING, (CREATE,)),
+    ),
+    "an heir that hears nothing tries before it gives up": (
+        quietly(FREE, ANNOUNCED, Found(TO_ME), OTHERS),
+        (Woken(), P.ACQUIRING, (CREATE,)),
+        (Exists(), P.ACQUIRING, (ReadNode(LOCK),)),
+        (OTHERS, P.FREE, ()),
+    ),
+    "somebody else's hand-over": (
+        FREE,
+        (ANNOUNCED, P.HEARING, (ReadNode(HAND_OVER),)),
+        (Found(HandOver(OTHER, "b3:8080").to_json()), P.FREE, ()),
+    ),
+    "a client that comes for nothing": (
+        FREE,
+        (CatchUp(), P.HEARING, (ReadNode(HAND_OVER),)),
+        (NOBODY, P.CHECKING, (ReadNode(LOCK),)),
+        (OTHERS, P.FREE, ()),
+    ),
+    "a client that knows more than the broker": (
+        FREE,
+        (CatchUp(), P.HEARING, (ReadNode(HAND_OVER),)),
+        (NOBODY, P.CHECKING, (ReadNode(LOCK),)),
+        (MINE, P.OWNED, ()),
+    ),
+    "an announcement that a release of ours left behind": (
+        FREE,
+        (CatchUp(), P.HEARING, (ReadNode(HAND_OVER),)),
+        (Found(FROM_ME, 2), P.WITHDRAWING, (ReadNode(HAND_OVER),)),
+        (Found(FROM_ME, 2), P.WITHDRAWING, (RemoveNode(HAND_OVER, 2),)),
+        (Differs(), P.WITHDRAWING, (ReadNode(HAND_OVER),)),
+        (NOBODY, P.FREE, ()),
+    ),
+    "a session that was only interrupted": (
+        owned(),
+        (SessionChanged(), P.DOUBTED, (ReadNode(LOCK),)),
+        (MINE, P.OWNED, ()),
+    ),
+    "a session that was lost": (
+        owned(),
+        (SessionChanged(), P.DOUBTED, (ReadNode(LOCK),)),
+        (NOBODY, P.DOUBTED, (CREATE,)),
+        (Created(0), P.OWNED, ()),
+    ),
+    "a lock that our lost session still holds": (
+        owned(),
+        (SessionChanged(), P.DOUBTED, (ReadNode(LOCK),)),
+        (FORMER, P.DOUBTED, (RemoveNode(LOCK, 4),)),
+        (Removed(), P.DOUBTED, (CREATE,)),
+    ),
+    "somebody else has it": (
+        owned(),
+        (VANISHED, P.DOUBTED, (ReadNode(LOCK),)),
+        (OTHERS, P.DROPPING, (drain(None),)),
+        (Drained(), P.FREE, ()),
+    ),
+    "an answer from before the session was lost is not believed": (
+        owned(),
+        (SessionChanged(), P.DOUBTED, (ReadNode(LOCK),)),
+        (SessionChanged(), P.DOUBTED, ()),
+        (MINE, P.DOUBTED, (ReadNode(LOCK),)),
+        (OTHERS, P.DROPPING, (drain(None),)),
+    ),
+    "nor is a lock that a lost session created": (
+        FREE,
+        (Acquire(), P.ACQUIRING, (CREATE,)),
+        (SessionChanged(), P.ACQUIRING, ()),
+        (Created(0), P.ACQUIRING, (CREATE,)),
+        (Exists(), P.ACQUIRING, (ReadNode(LOCK),)),
+        (FORMER, P.ACQUIRING, (RemoveNode(LOCK, 4),)),
+    ),
+    "a store that is away while there is doubt is asked when it is back": (
+        owned(),
+        (SessionChanged(), P.DOUBTED, (ReadNode(LOCK),)),
+        (Failed("away"), P.DOUBTED, (WakeMe(0.05),)),
+        (Woken(), P.DOUBTED, (ReadNode(LOCK),)),
+        (Failed("away"), P.DOUBTED, (WakeMe(0.1),)),
+        (SessionChanged(), P.DOUBTED, (ReadNode(LOCK),)),
+    ),
+    "a session that is lost while the bundle drains to its own broker": (
+        quietly(owned(), Release(ME)),
+        (SessionChanged(), P.DRAINING, ()),
+        (Drained(), P.DOUBTED, (ReadNode(LOCK),)),
+        (OTHERS, P.DROPPING, (drain(None),)),
+    ),
+    "a session that is lost while the bundle drains to another": (
+        leaving(OTHER),
+        (SessionChanged(), P.DRAINING, ()),
+        # A version may be the same in a lock that is somebody else's by now.
+        (Drained(), P.DELETING, (ReadNode(LOCK),)),
+        (OTHERS, P.WITHDRAWING, (ReadNode(HAND_OVER),)),
+    ),
+    "a release that nobody could be told of has no heir to wait for": (
+        quietly(owned(), Release(OTHER), Failed("1"), Woken(), Failed("2"), Woken()),
+        (Failed("3"), P.DRAINING, (drain(None),)),
+        (Drained(), P.DELETING, (RemoveNode(LOCK, 0),)),
+        (Removed(), P.WITHDRAWING, (ReadNode(HAND_OVER),)),
+    ),
+    "a lock whose deletion was not answered is looked at": (
+        quietly(leaving(OTHER), Drained()),
+        (Failed("away"), P.DELETING, (WakeMe(0.05),)),
+        (Woken(), P.DELETING, (ReadNode(LOCK),)),
+        (MINE, P.DELETING, (RemoveNode(LOCK, 0),)),
+    ),
+    "a lookup that chose a broker which still waits for the heir": (
+        quietly(leaving(OTHER), Drained(), Removed()),
+        (Acquire(), P.WITHDRAWING, (ReadNode(HAND_OVER),)),
+        (NOBODY, P.ACQUIRING, (CREATE,)),
+    ),
+    "a split": (
+        owned(),
+        (Replaced(), P.DELETING, (RemoveNode(LOCK, 0),)),
+        (Removed(), P.FREE, ()),
+    ),
+    "a split that ends while there is doubt": (
+        quietly(owned(), SessionChanged()),
+        (Replaced(), P.DOUBTED, ()),
+        (Found(MY_LOCK, 7, mine=True), P.DELETING, (RemoveNode(LOCK, 7),)),
+    ),
+    "a lock that is no record": (
+        FREE,
+        (Acquire(), P.ACQUIRING, (CREATE,)),
+        (Exists(), P.ACQUIRING, (ReadNode(LOCK),)),
+        (Found(b"[", 1), P.FREE, ()),
+    ),
+}
 
 
-@pytest.mark.parametrize(("before", "record", "after", "effects"), TABLE)
-def test_table(
-    before: BundleLock, record: object, after: BundleLock, effects: tuple[object, ...]
+@pytest.mark.parametrize("story", WHAT_HAPPENS)
+def test_what_happens_to(story: str) -> None:
+    start, *steps = WHAT_HAPPENS[story]
+    run(start, *steps)
+
+
+def test_topics_that_never_close_do_not_keep_a_bundle() -> None:
+    state = leaving(OTHER)
+    for _ in range(DRAIN_TRIES - 1):
+        state = run(quietly(state, Failed("no")), (Woken(), P.DRAINING, (drain(OTHER),)))
+    run(state, (Failed("no"), P.DELETING, (RemoveNode(LOCK, 0),)))
+
+
+def test_a_bundle_that_cannot_be_taken_is_left_to_the_next_lookup() -> None:
+    state = quietly(FREE, Acquire())
+    for _ in range(TRIES - 1):
+        state = quietly(state, Failed("away"), Woken())
+    assert advance(state, Failed("away")) == (FREE, ())
+
+
+def test_pauses_grow_and_are_bounded() -> None:
+    state, pauses = quietly(owned(), SessionChanged()), []
+    for _ in range(40):
+        state, (alarm,) = advance(state, Failed("away"))
+        pauses.append(alarm.after_s)
+        state = quietly(state, Woken())
+    assert pauses == sorted(pauses)
+    assert pauses[0] < 0.1
+    assert pauses[-1] == pauses[-2] <= 5
+
+
+def answers(question: Question) -> Iterable[object]:
+    match question:
+        case CreateNode():
+            return Created(0), Exists()
+        case WriteNode():
+            return (Written(),)
+        case ReadNode(path) if path == LOCK:
+            return NOBODY, OTHERS, MINE, FORMER, Found(b"[")
+        case ReadNode():
+            return NOBODY, Found(TO_ME), Found(FROM_ME), Found(HandOver(OTHER, None).to_json())
+        case RemoveNode():
+            return Removed(), Differs()
+        case Drain():
+            return (Drained(),)
+    raise AssertionError(question)
+
+
+OUTSIDE = [
+    Acquire(), Release(OTHER), Release(ME), Release(None), Replaced(), CatchUp(),
+    VANISHED, APPEARED, ANNOUNCED, WITHDRAWN, SessionChanged(),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def places() -> dict[Place, tuple[Place, object]]:
+    return explore(FREE, advance, OUTSIDE, answers, lambda state: state.passing)
+
+
+def test_wherever_it_is_anything_may_come_and_it_never_waits_for_nothing(
+    places: dict[Place, tuple[Place, object]],
 ) -> None:
-    assert advance(before, record) == (after, effects)
+    assert {place.state.phase for place in places} == set(Phase)
 
 
-@pytest.mark.parametrize("phase", Phase)
-@pytest.mark.parametrize(
-    "record",
-    [
-        lock.Acquire(),
-        lock.Expect(),
-        lock.LockVanished(),
-        lock.GiveUp(),
-        lock.Release(),
-        lock.Doubt(),
-    ],
-)
-def test_what_comes_from_outside_can_come_at_any_time(phase: Phase, record: object) -> None:
-    advance(at(phase), record)
+def test_what_it_says_of_itself(places: dict[Place, tuple[Place, object]]) -> None:
+    for place in places:
+        state = place.state
+        assert state.holds or not state.serves
+        assert not (state.serves and (state.passing or state.version is None)), place
+        assert not (state.forgettable and (state.passing or place.question)), place
 
 
-@pytest.mark.parametrize("phase", [Phase.ANNOUNCING, Phase.DRAINING, Phase.DELETING])
-def test_nothing_interrupts_a_bundle_that_leaves(phase: Phase) -> None:
-    for record in (lock.Acquire(), lock.Release(ME), lock.Doubt(), lock.LockVanished()):
-        assert advance(at(phase, OTHER), record) == (at(phase, OTHER), ())
+def test_it_serves_only_upon_the_word_of_the_store(
+    places: dict[Place, tuple[Place, object]],
+) -> None:
+    for place, (before, record) in places.items():
+        if place.state.serves and not before.state.serves and before is not place:
+            draining_to_itself = isinstance(record, Drained | Failed)
+            assert isinstance(record, Created | Found) or draining_to_itself, (before, record)
+            assert not before.state.overtaken, (before, record)
 
 
 @pytest.mark.parametrize(
-    ("phase", "record"),
-    [
-        (Phase.FREE, lock.Drained()),
-        (Phase.OWNED, lock.LockDeleted()),
-        (Phase.EXPECTED, lock.Announced()),
-        (Phase.DRAINING, lock.LockCreated()),
-    ],
+    ("state", "record"),
+    [(FREE, Drained()), (owned(), Removed()), (leaving(OTHER), Created(0))],
 )
-def test_an_answer_to_nothing_is_a_protocol_error(phase: Phase, record: object) -> None:
+def test_an_answer_to_nothing_is_a_protocol_error(state: BundleLock, record: object) -> None:
     with pytest.raises(ProtocolError, match=type(record).__name__):
-        advance(at(phase), record)
-
-
-def test_who_serves_and_who_lets_clients_wait() -> None:
-    assert {phase for phase in Phase if at(phase).serves} == {Phase.OWNED, Phase.DOUBTED}
-    assert {phase for phase in Phase if at(phase, OTHER).settling} == {
-        Phase.EXPECTED,
-        Phase.ACQUIRING,
-    }
-    assert at(Phase.DRAINING, ME).settling, "a bundle that comes back is worth waiting for"
-
-
-class Brokers:
-    """Brokers around one lock node; a test chooses in which order their effects run."""
-
-    def __init__(self, count: int) -> None:
-        self.locks = [BundleLock(f"b{number}") for number in range(count)]
-        self.holder: int | None = None
-        self.open_topics: set[int] = set()
-        self.todo: list[tuple[int, object]] = []
-
-    def feed(self, number: int, record: object) -> None:
-        # As in the broker: what follows from one record is over before the next one is taken.
-        if any(each == number for each, _ in self.todo):
-            return
-        self.apply(number, record)
-
-    def apply(self, number: int, record: object) -> None:
-        self.locks[number], effects = advance(self.locks[number], record)
-        self.todo += [(number, effect) for effect in effects]
-
-    def run(self, place: int) -> None:
-        number, effect = self.todo.pop(place % len(self.todo))
-        match effect:
-            case lock.CreateLock():
-                free = self.holder is None
-                if free:
-                    self.holder = number
-                self.apply(number, lock.LockCreated() if free else lock.LockTaken())
-            case lock.Announce(destination):
-                self.apply(number, lock.Announced())
-                for other, state in enumerate(self.locks):
-                    if state.me == destination and other != number:
-                        self.feed(other, lock.Expect())
-            case lock.Drain():
-                self.open_topics.discard(number)
-                self.apply(number, lock.Drained())
-            case lock.DeleteLock():
-                assert self.holder == number
-                self.holder = None
-                self.apply(number, lock.LockDeleted())
-                for other in range(len(self.locks)):
-                    self.feed(other, lock.LockVanished())
-        if self.locks[number].serves:
-            self.open_topics.add(number)
-
-
-@settings(max_examples=300, deadline=None)
-@given(
-    count=st.integers(2, 4),
-    steps=st.lists(
-        st.tuples(st.sampled_from("arrrrrgw"), st.integers(0, 20), st.integers(0, 3)), max_size=60
-    ),
-)
-def test_never_two_owners_and_the_named_successor_takes_over(
-    count: int, steps: list[tuple[str, int, int]]
-) -> None:
-    brokers = Brokers(count)
-    brokers.feed(0, lock.Acquire())
-    for what, choice, target in steps:
-        number = choice % count
-        if what == "a":
-            brokers.feed(number, lock.Acquire())
-        elif what == "g":
-            brokers.feed(number, lock.GiveUp())
-        elif what == "w" and brokers.locks[number].phase is Phase.OWNED:
-            brokers.feed(number, lock.Release(f"b{target % count}"))
-        elif brokers.todo:
-            brokers.run(choice)
-        assert sum(each.serves for each in brokers.locks) <= 1
-        assert len(brokers.open_topics) <= 1, "a topic is open on two brokers"
-    while brokers.todo:
-        brokers.run(0)
-    owners = [number for number, each in enumerate(brokers.locks) if each.serves]
-    assert owners == ([] if brokers.holder is None else [brokers.holder])
-
-
-def test_a_hand_over_ends_at_the_named_broker() -> None:
-    brokers = Brokers(3)
-    brokers.feed(0, lock.Acquire())
-    while brokers.todo:
-        brokers.run(0)
-    brokers.feed(0, lock.Release("b2"))
-    while brokers.todo:
-        brokers.run(0)
-    assert [each.phase for each in brokers.locks] == [Phase.FREE, Phase.FREE, Phase.OWNED]
+        advance(state, record)

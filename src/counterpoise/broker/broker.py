@@ -13,10 +13,10 @@ from typing import Final, Protocol
 
 from counterpoise.broker.background import BackgroundTasks
 from counterpoise.broker.bundles.election import LeaderElection
-from counterpoise.broker.bundles.lookup import HAND_OVER_S, LookupService
+from counterpoise.broker.bundles.lookup import LookupService
 from counterpoise.broker.bundles.moves import BundleMoves
 from counterpoise.broker.bundles.namespace_bundles import NamespaceBundleCache
-from counterpoise.broker.bundles.ownership import BundleOwnership
+from counterpoise.broker.bundles.ownership import PATIENCE_S, BundleOwnership
 from counterpoise.broker.bundles.placement import LoadPlacer
 from counterpoise.broker.bundles.service import NamespaceService
 from counterpoise.broker.bundles.split_points import SplitPointFinder
@@ -47,6 +47,8 @@ from counterpoise.load.report import LocalBrokerData
 from counterpoise.metadata import MetadataStore, SessionEvent, StoreUnavailable
 from counterpoise.names.broker import BrokerId
 from counterpoise.names.bundle import BundleName
+from counterpoise.ownership.port import Terms
+from counterpoise.ownership.protocols import PROTOCOLS
 from counterpoise.ownership.records import LeaderBroker, NamespaceEphemeralData
 from counterpoise.storage.port import LedgerStore
 
@@ -54,6 +56,8 @@ log = logging.getLogger(__name__)
 
 STOP_WITHIN_S: Final = 15.0
 """How long a broker that stops hands its bundles over, before it just leaves."""
+DRAIN_MARGIN_S: Final = 10.0
+"""What draining a bundle may take beyond the time its topics have to close."""
 
 
 class WebServer(Protocol):
@@ -242,12 +246,13 @@ class Broker:
         self.election = LeaderElection(
             store, LeaderBroker(self.id, self.web_url), self._on_leadership
         )
-        self.ownership = BundleOwnership(
-            store,
+        terms = Terms(
             NamespaceEphemeralData(native_url=self.service_url, http_url=self.web_url),
-            self._drain,
-            patience_s=HAND_OVER_S,
+            heir_s=PATIENCE_S,
+            drain_s=config.namespace_bundle_unloading_timeout_ms / 1000 + DRAIN_MARGIN_S,
         )
+        protocol = PROTOCOLS[config.filters.load_manager_class](terms)
+        self.ownership = BundleOwnership(store, protocol, terms, self._drain)
         self.catalog = TopicCatalog(self.policies, config.auto_topic_creation)
         self.schemas = SchemaRegistry(store)
         self.load = ClusterLoad(
@@ -327,7 +332,11 @@ class Broker:
         )
 
     async def _drain(self, bundle: BundleName, destination: str | None) -> None:
-        report = await self.registry.report(destination) if destination is not None else None
+        report = None
+        if destination is not None:
+            # Without the store clients are not sent on; they look the owner up themselves.
+            with contextlib.suppress(StoreUnavailable):
+                report = await self.registry.report(destination)
         await self.topics.unload_bundle(
             bundle,
             report.pulsar_service_url if report else None,

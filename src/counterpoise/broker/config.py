@@ -8,11 +8,12 @@ from counterpoise.broker.connection.ports import ConnectionConfig
 from counterpoise.broker.load.config import LoadReportConfig
 from counterpoise.broker.namespaces.auto_creation import AutoTopicCreation
 from counterpoise.broker.topic.options import TopicOptions
-from counterpoise.decide.filters.options import MODULAR, FilterOptions
+from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.decide.placement import PLACEMENTS, placement_strategy
 from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.decide.splitting.options import SplitOptions
 from counterpoise.names.options import INT64_MAX, ConfigError, option
+from counterpoise.ownership.protocols import PROTOCOLS
 from counterpoise.storage.options import StorageOptions
 
 _AUTO_TOPIC_CREATION = AutoTopicCreation()
@@ -106,8 +107,9 @@ class BrokerConfig:
 def check_supported(config: BrokerConfig) -> None:
     """Raise `ConfigError` for a value that Pulsar knows and this broker cannot serve."""
     manager = config.filters.load_manager_class
-    if manager != MODULAR:
-        raise ConfigError("loadManagerClassName", f"{manager} is not supported; use {MODULAR}")
+    if manager not in PROTOCOLS:
+        use = " or ".join(PROTOCOLS)
+        raise ConfigError("loadManagerClassName", f"{manager} is not supported; use {use}")
     try:
         placement_strategy(config.placement.strategy)
     except KeyError:

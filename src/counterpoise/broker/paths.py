@@ -1,19 +1,18 @@
-"""Where Pulsar keeps what in the metadata store."""
+"""Where Pulsar keeps what in the metadata store.
+
+Ownership and leadership have their nodes where their protocols are: `counterpoise.ownership`.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
-from counterpoise.names.bundle import BundleName
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName
 
 BROKERS: Final = "/loadbalance/brokers"
 BUNDLE_DATA: Final = "/loadbalance/bundle-data"
 BROKER_TIME_AVERAGE: Final = "/loadbalance/broker-time-average"
-LEADER: Final = "/loadbalance/leader"
-OWNERSHIP: Final = "/namespace"
-HAND_OVERS: Final = "/counterpoise/hand-overs"
 CLUSTERS: Final = "/admin/clusters"
 DYNAMIC_SETTINGS: Final = "/admin/configuration"
 POLICIES: Final = "/admin/policies"
@@ -26,16 +25,6 @@ SCHEMAS: Final = "/schemas"
 def broker(broker_id: str) -> str:
     """A broker's load report and registration."""
     return f"{BROKERS}/{broker_id}"
-
-
-def bundle_lock(bundle: BundleName) -> str:
-    """The ownership lock of a bundle."""
-    return f"{OWNERSHIP}/{bundle}"
-
-
-def hand_over(bundle: BundleName) -> str:
-    """The announcement that a bundle is changing hands."""
-    return f"{HAND_OVERS}/{bundle}"
 
 
 def bundle_data(bundle: str) -> str:

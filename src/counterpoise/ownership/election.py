@@ -1,7 +1,8 @@
-"""Leader election by one ephemeral node (Pulsar's ``LeaderElectionImpl``), as a machine.
+"""Leader election by one ephemeral node (Pulsar's ``LeaderElectionImpl``), as a table.
 
-Records in, effects out: the shell carries the effects out and feeds back what came of them.
-Whoever creates the node leads until the node vanishes, with its session or by its own hand.
+Whoever creates the node leads until the node vanishes, with its session or by its own hand. A
+candidate that cannot tell whether it still leads does not: it is told at once when its session is
+lost, and only the store's word makes it leader again.
 """
 
 from __future__ import annotations
@@ -9,10 +10,31 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final, TypeAlias
 
+from counterpoise.ownership.backoff import pause_s
 from counterpoise.ownership.machine import Effects, step
-from counterpoise.ownership.records import LeaderBroker
+from counterpoise.ownership.port import (
+    Created,
+    CreateNode,
+    Differs,
+    Exists,
+    Failed,
+    Found,
+    NodeChanged,
+    Question,
+    ReadNode,
+    Removed,
+    RemoveNode,
+    SessionChanged,
+    WakeMe,
+    Woken,
+)
+from counterpoise.ownership.records import InvalidRecord, LeaderBroker
+
+LEADER_NODE: Final = "/loadbalance/leader"
+RESIGN_TRIES: Final = 4
+"""Questions in a row that may fail before one who resigns leaves the node to the session's end."""
 
 
 class Role(enum.Enum):
@@ -21,6 +43,7 @@ class Role(enum.Enum):
     UNDECIDED = "undecided"
     LEADER = "leading"
     FOLLOWER = "following"
+    RESIGNING = "resigning"
     RESIGNED = "resigned"
 
 
@@ -31,33 +54,26 @@ class Election:
     me: LeaderBroker
     role: Role = Role.UNDECIDED
     leader: LeaderBroker | None = None
+    asking: bool = False
+    """Whether a question is open."""
+    overtaken: bool = False
+    """Something happened after the question was put: its answer is not believed."""
+    failures: int = 0
 
+    @property
+    def leads(self) -> bool:
+        """Whether this candidate leads."""
+        return self.role is Role.LEADER
 
-# Records: what happened.
+    @property
+    def passing(self) -> bool:
+        """Whether the machine is on its way: it waits for an answer or for its alarm."""
+        return self.asking or self.role in (Role.UNDECIDED, Role.RESIGNING) or self.failures > 0
 
 
 @dataclass(frozen=True, slots=True)
 class Stand:
     """Take part, or look again because something may have changed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """The node was read: its value (None: there is none), and whether our session made it."""
-
-    leader: LeaderBroker | None
-    mine: bool = False
-    version: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Won:
-    """Our node was created."""
-
-
-@dataclass(frozen=True, slots=True)
-class Beaten:
-    """Somebody else's node was there first, or the answer got lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,106 +86,150 @@ class Resign:
     """Leave the election for good."""
 
 
-# Effects: what to do.
+_Next: TypeAlias = tuple[Election, Effects]
+_Transition: TypeAlias = Callable[[Election, Any], _Next]
 
 
-@dataclass(frozen=True, slots=True)
-class ReadNode:
-    """Read the leader's node and answer with `Seen`."""
-
-
-@dataclass(frozen=True, slots=True)
-class CreateNode:
-    """Create the ephemeral node with this value; answer `Won` or `Beaten`."""
-
-    value: LeaderBroker
-
-
-@dataclass(frozen=True, slots=True)
-class RemoveNode:
-    """Delete the node, at this version if given; then `Stand` again unless resigned."""
-
-    version: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Announce:
-    """Tell whoever listens who leads now (None: nobody known)."""
-
-    leader: LeaderBroker | None
-    me: bool
-
-
-def advance(state: Election, record: object) -> tuple[Election, Effects]:
+def advance(state: Election, record: object) -> _Next:
     """The next state and the effects of one record; raises `ProtocolError`."""
-    return step(_TABLE, state.role, "leader election", state, record)
+    return step(TABLE, state.role, "leader election", state, record)
 
 
-def _look(state: Election, _: object) -> tuple[Election, Effects]:
-    return state, (ReadNode(),)
-
-
-def _seen(state: Election, record: Seen) -> tuple[Election, Effects]:
-    if record.leader is None:
-        after, effects = _become(state, Role.UNDECIDED, None)
-        return after, (*effects, CreateNode(state.me))
-    if record.mine:
-        return _become(state, Role.LEADER, record.leader)
-    if record.leader.broker_id == state.me.broker_id:
-        # Left behind by a former life of this broker, whose session has not timed out yet.
-        return state, (RemoveNode(record.version),)
-    return _become(state, Role.FOLLOWER, record.leader)
-
-
-def _won(state: Election, _: Won) -> tuple[Election, Effects]:
-    return _become(state, Role.LEADER, state.me)
-
-
-def _session_lost(state: Election, _: SessionLost) -> tuple[Election, Effects]:
-    return _become(state, Role.UNDECIDED, None)
-
-
-def _resign(state: Election, _: Resign) -> tuple[Election, Effects]:
-    was_leader = state.role is Role.LEADER
-    after, effects = _become(state, Role.RESIGNED, None)
-    return after, ((*effects, RemoveNode()) if was_leader else effects)
-
-
-def _ignore(state: Election, _: object) -> tuple[Election, Effects]:
+def _stay(state: Election, _: object) -> _Next:
     return state, ()
 
 
-def _become(state: Election, role: Role, leader: LeaderBroker | None) -> tuple[Election, Effects]:
-    after = replace(state, role=role, leader=leader)
-    if (after.role is Role.LEADER, leader) == (state.role is Role.LEADER, state.leader):
-        return after, ()
-    return after, (Announce(leader, role is Role.LEADER),)
+def _ask(state: Election, question: Question) -> _Next:
+    return replace(state, asking=True, overtaken=False), (question,)
 
 
-_TABLE: dict[tuple[Role, type], Callable[[Election, Any], tuple[Election, Effects]]] = {
-    (Role.UNDECIDED, Stand): _look,
-    (Role.UNDECIDED, Seen): _seen,
-    (Role.UNDECIDED, Won): _won,
-    (Role.UNDECIDED, Beaten): _look,
-    (Role.UNDECIDED, SessionLost): _ignore,
-    (Role.UNDECIDED, Resign): _resign,
-    (Role.LEADER, Stand): _look,
-    (Role.LEADER, Seen): _seen,
-    (Role.LEADER, Won): _ignore,
-    (Role.LEADER, Beaten): _look,
-    (Role.LEADER, SessionLost): _session_lost,
-    (Role.LEADER, Resign): _resign,
-    (Role.FOLLOWER, Stand): _look,
-    (Role.FOLLOWER, Seen): _seen,
-    (Role.FOLLOWER, Won): _look,
-    (Role.FOLLOWER, Beaten): _look,
-    (Role.FOLLOWER, SessionLost): _session_lost,
-    (Role.FOLLOWER, Resign): _resign,
-    (Role.RESIGNED, Stand): _ignore,
-    (Role.RESIGNED, Seen): _ignore,
-    (Role.RESIGNED, Beaten): _ignore,
-    (Role.RESIGNED, SessionLost): _ignore,
-    (Role.RESIGNED, Resign): _ignore,
-    # Created while we were leaving: take it away again.
-    (Role.RESIGNED, Won): lambda state, _: (state, (RemoveNode(),)),
+def _look(state: Election, _: object) -> _Next:
+    if state.asking:
+        return replace(state, overtaken=True), ()
+    return _ask(state, ReadNode(LEADER_NODE))
+
+
+def _look_now(state: Election, _: object) -> _Next:
+    return _ask(state, ReadNode(LEADER_NODE))
+
+
+def _believing(transition: _Transition) -> _Transition:
+    """Take an answer, or look again if something happened since the question was put."""
+
+    def answered(state: Election, answer: Any) -> _Next:
+        if state.overtaken:
+            return _look_now(state, answer)
+        return transition(state, answer)
+
+    return answered
+
+
+def _found(state: Election, answer: Found) -> _Next:
+    leader = _read(answer.value)
+    if answer.value is None:
+        stands = replace(state, role=Role.UNDECIDED, leader=None)
+        return _ask(stands, CreateNode(LEADER_NODE, state.me.to_json()))
+    if answer.mine:
+        return _settle(state, Role.LEADER, state.me)
+    if leader is None or leader.broker_id == state.me.broker_id:
+        # No record at all, or left behind by a former life of this broker, whose session has not
+        # timed out yet.
+        undecided = replace(state, role=Role.UNDECIDED, leader=None)
+        return _ask(undecided, RemoveNode(LEADER_NODE, answer.version))
+    return _settle(state, Role.FOLLOWER, leader)
+
+
+def _read(value: bytes | None) -> LeaderBroker | None:
+    if value is None:
+        return None
+    try:
+        return LeaderBroker.from_json(value)
+    except InvalidRecord:
+        return None
+
+
+def _created(state: Election, _: Created) -> _Next:
+    return _settle(state, Role.LEADER, state.me)
+
+
+def _settle(state: Election, role: Role, leader: LeaderBroker | None) -> _Next:
+    return Election(state.me, role, leader), ()
+
+
+def _failed(state: Election, _: Failed) -> _Next:
+    failures = state.failures + 1
+    after = replace(state, asking=False, overtaken=False, failures=failures)
+    return after, (WakeMe(pause_s(failures)),)
+
+
+def _session_lost(state: Election, _: SessionLost) -> _Next:
+    after = replace(state, role=Role.UNDECIDED, leader=None)
+    if after.asking:
+        return replace(after, overtaken=True), ()
+    # Nothing can be asked before there is a session again, which is told; this is the net below.
+    failures = after.failures + 1
+    return replace(after, failures=failures), (WakeMe(pause_s(failures)),)
+
+
+# Leaving. Whether the node is ours is asked: a creation may be under way, or have been answered
+# with silence.
+
+
+def _resign(state: Election, _: Resign) -> _Next:
+    leaving = replace(state, role=Role.RESIGNING, leader=None, failures=0)
+    if leaving.asking:
+        return replace(leaving, overtaken=True), ()
+    return (leaving, ()) if state.role is Role.RESIGNED else _look_now(leaving, Resign())
+
+
+def _left(state: Election, _: object) -> _Next:
+    return Election(state.me, Role.RESIGNED), ()
+
+
+def _found_on_leaving(state: Election, answer: Found) -> _Next:
+    if answer.mine:
+        return _ask(state, RemoveNode(LEADER_NODE, answer.version))
+    return _left(state, answer)
+
+
+def _failed_on_leaving(state: Election, record: Failed) -> _Next:
+    return _left(state, record) if state.failures + 1 >= RESIGN_TRIES else _failed(state, record)
+
+
+_ANSWERS: Final[dict[type, _Transition]] = {
+    Found: _believing(_found),
+    Created: _believing(_created),
+    Exists: _look_now,
+    Removed: _look_now,
+    Differs: _look_now,
+    Failed: _failed,
+}
+_ANY_TIME: Final[dict[type, _Transition]] = {
+    Stand: _look,
+    NodeChanged: _look,
+    SessionChanged: _look,
+    Woken: _look,
+    SessionLost: _session_lost,
+    Resign: _resign,
+}
+_ON_LEAVING: Final[dict[type, _Transition]] = {
+    **dict.fromkeys(_ANY_TIME, _stay),
+    SessionLost: _left,
+    Woken: _look,
+    Found: _believing(_found_on_leaving),
+    Created: _look_now,
+    Exists: _look_now,
+    Removed: _left,
+    Differs: _look_now,
+    Failed: _failed_on_leaving,
+}
+TABLE: Final[dict[tuple[Role, type], _Transition]] = {
+    **{
+        (role, kind): transition
+        for role in (Role.UNDECIDED, Role.LEADER, Role.FOLLOWER)
+        for kind, transition in {**_ANY_TIME, **_ANSWERS}.items()
+    },
+    **{(Role.RESIGNING, kind): transition for kind, transition in _ON_LEAVING.items()},
+    # An answer may still come when a lost session ended the leaving; the node went with it.
+    **{(Role.RESIGNED, kind): _stay for kind in {**_ANY_TIME, **_ANSWERS}},
 }

@@ -47,7 +47,7 @@ class NamespaceEphemeralData:
     http_url_tls: str | None = None
     disabled: bool = False
     """The owner is about to let go: it takes no new clients. Pulsar writes it during a split."""
-    advertised_listeners: Mapping[str, Any] = field(default_factory=dict)
+    advertised_listeners: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     @property
     def broker_id(self) -> str:

@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from counterpoise.broker import paths
 from counterpoise.broker.bundles.election import LeaderElection
 from counterpoise.metadata import MemoryTree, MetadataStore, StoreUnavailable
+from counterpoise.ownership.election import LEADER_NODE
 from counterpoise.ownership.records import LeaderBroker
 from tests.broker.conftest import BrokersOfTest, eventually
 
@@ -29,7 +29,7 @@ async def test_the_first_leads_and_is_told_once() -> None:
     assert (one.election.is_leader, two.election.is_leader) == (True, False)
     assert two.election.leader == one.me
     assert (one.told, two.told) == ([True], [])
-    stored = await two.store.get(paths.LEADER)
+    stored = await two.store.get(LEADER_NODE)
     assert stored is not None
     assert LeaderBroker.from_json(stored.value) == one.me
     assert stored.ephemeral
@@ -37,7 +37,7 @@ async def test_the_first_leads_and_is_told_once() -> None:
     await eventually(lambda: two.election.is_leader, "the other leads")
     assert (one.told, two.told) == ([True, False], [True])
     await two.election.stop()
-    assert await two.store.get(paths.LEADER) is None
+    assert await two.store.get(LEADER_NODE) is None
 
 
 async def test_a_killed_leader_is_replaced(any_brokers: BrokersOfTest) -> None:
@@ -68,17 +68,16 @@ async def test_a_node_of_a_former_life_does_not_keep_us_from_leading() -> None:
     tree = MemoryTree()
     former = tree.open()
     one = Candidate(tree.open(), "b1")
-    await former.put(paths.LEADER, one.me.to_json(), ephemeral=True)
+    await former.put(LEADER_NODE, one.me.to_json(), ephemeral=True)
     await one.election.start()
     assert one.election.is_leader
-    stored = await one.store.get(paths.LEADER)
+    stored = await one.store.get(LEADER_NODE)
     assert stored is not None
     assert stored.mine
     await one.election.stop()
 
 
 async def test_a_store_out_of_reach_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("counterpoise.broker.bundles.election.RETRY_S", 0)
     one = Candidate(MemoryTree().open(), "b1")
     real, failures = one.store.get, iter(range(3))
 

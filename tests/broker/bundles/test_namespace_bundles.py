@@ -15,6 +15,7 @@ from counterpoise.metadata import BadVersion, MetadataStore
 from counterpoise.names.bundle import BundleName, NamespaceBundles
 from counterpoise.names.errors import InvalidName
 from counterpoise.names.namespace import NamespaceName
+from counterpoise.ownership.lock.nodes import LOCKS, lock_of
 from tests.broker.conftest import (
     NAMESPACE,
     BrokersOfTest,
@@ -117,7 +118,7 @@ async def test_a_split_keeps_topics_open_and_clients_connected(brokers: BrokersO
     assert broker.namespaces.owned() == sorted(children)
     assert broker.topics.loaded[topic] is loaded
     assert broker.namespaces.bundle_of(topic) in children
-    assert not await broker.metadata.exists(paths.bundle_lock(bundle))
+    assert not await broker.metadata.exists(lock_of(str(bundle)))
     await in_thread(lambda: producer.send(b"after"))
     assert (await in_thread(lambda: consumer.receive(10_000))).data() == b"after"
     await in_thread(client.close)
@@ -208,7 +209,7 @@ async def test_a_split_that_others_keep_beating_gives_the_parts_back(
     with pytest.raises(BadVersion):
         await broker.namespaces.split(bundle)
     assert broker.namespaces.owned() == [bundle]
-    lock_names = await broker.metadata.children(f"{paths.OWNERSHIP}/{NAMESPACE}")
+    lock_names = await broker.metadata.children(f"{LOCKS}/{NAMESPACE}")
     assert lock_names == [str(bundle.range)]
 
 

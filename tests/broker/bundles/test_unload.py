@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from dataclasses import replace
 
 import pulsar
 import pytest
@@ -15,6 +16,7 @@ from counterpoise.broker.errors import BrokerError
 from counterpoise.metadata import BadVersion
 from counterpoise.metadata.port import MUST_NOT_EXIST
 from counterpoise.names.bundle import BundleName
+from counterpoise.ownership.lock.nodes import lock_of
 from counterpoise.ownership.records import NamespaceEphemeralData
 from counterpoise.wire.errors import ServerError
 from tests.broker.conftest import (
@@ -59,10 +61,10 @@ async def test_unload_without_destination_goes_to_another_broker(brokers: Broker
 async def test_unload_of_the_only_broker_closes_and_serves_again(brokers: BrokersOfTest) -> None:
     await brokers.start()
     bundle, owner = await own_first_bundle(brokers)
-    before = await owner.metadata.get(paths.bundle_lock(bundle))
+    before = await owner.metadata.get(lock_of(str(bundle)))
     assert await owner.namespaces.unload(bundle) == owner.id
     assert owner.ownership.serves(bundle)
-    after = await owner.metadata.get(paths.bundle_lock(bundle))
+    after = await owner.metadata.get(lock_of(str(bundle)))
     assert before is not None
     assert after is not None
     assert after.value == before.value, "the lock still says that it is draining"
@@ -128,10 +130,10 @@ async def test_two_unloads_at_once_do_no_harm(brokers: BrokersOfTest) -> None:
 
 async def test_a_destination_that_dies_meanwhile_is_no_dead_end(brokers: BrokersOfTest) -> None:
     await brokers.start_many(3)
-    bundle, owner = await own_first_bundle(brokers)
-    destination = brokers.all[1]
+    owner, destination = brokers.all[:2]
+    owner.ownership._protocol.terms = replace(owner.ownership._terms, heir_s=0.05)
+    bundle, _ = await own_first_bundle(brokers)
     destination.ownership.close()
-    owner.ownership._patience_s = 0.05
     await owner.namespaces.unload(bundle, destination.id)
     await brokers.kill(destination)
     answer = await owner.namespaces.lookup_bundle(bundle)
@@ -158,7 +160,7 @@ async def test_a_broker_that_dies_is_replaced(any_brokers: BrokersOfTest) -> Non
     bundle, _ = await own_first_bundle(any_brokers)
     await any_brokers.kill(dying)
     await eventually(lambda: other.is_leader, "the other broker leads")
-    await vanished(other, paths.bundle_lock(bundle))
+    await vanished(other, lock_of(str(bundle)))
     answer = await other.namespaces.lookup_bundle(bundle)
     assert answer.broker_id == other.id
     assert (dying.id, False) not in any_brokers.leadership, "a dead broker says nothing"
@@ -169,12 +171,12 @@ async def test_a_lock_of_a_former_life_is_replaced(brokers: BrokersOfTest) -> No
     bundle = (await broker.bundles.get(NAMESPACE)).bundles[0]
     former = await brokers.session()
     left_behind = NamespaceEphemeralData(broker.service_url, broker.web_url)
-    await former.put(paths.bundle_lock(bundle), left_behind.to_json(), ephemeral=True)
+    await former.put(lock_of(str(bundle)), left_behind.to_json(), ephemeral=True)
     answer = await broker.namespaces.lookup_bundle(bundle)
     assert answer.broker_id == broker.id
     assert broker.ownership.serves(bundle)
     await former.close()
-    stored = await broker.metadata.get(paths.bundle_lock(bundle))
+    stored = await broker.metadata.get(lock_of(str(bundle)))
     assert stored is not None
     assert stored.mine
 
@@ -184,7 +186,7 @@ async def test_ownership_that_nobody_took_survives_a_lost_session(brokers: Broke
     bundle, owner = await own_first_bundle(brokers)
     owner.metadata.expire()  # type: ignore[attr-defined] - a session in memory
     await eventually(lambda: owner.ownership.serves(bundle), "it owns the bundle again")
-    await holds(owner, paths.bundle_lock(bundle))
+    await holds(owner, lock_of(str(bundle)))
     await holds(owner, paths.broker(owner.id))
     await eventually(lambda: owner.is_leader, "it leads again")
 
@@ -201,7 +203,7 @@ async def test_ownership_taken_meanwhile_is_given_up(brokers: BrokersOfTest) -> 
     client, _ = await in_thread(run)
     assert owner.topics.loaded
     # The other broker is faster than the owner's return.
-    path, session = paths.bundle_lock(bundle), owner.metadata
+    path, session = lock_of(str(bundle)), owner.metadata
     session._tree.expire(session)  # type: ignore[attr-defined] - a session in memory
     await other.metadata.put(
         path,
@@ -262,5 +264,5 @@ async def test_a_lock_is_only_created_once(brokers: BrokersOfTest) -> None:
     bundle, owner = await own_first_bundle(brokers)
     with pytest.raises(BadVersion):
         await owner.metadata.put(
-            paths.bundle_lock(bundle), b"", expected_version=MUST_NOT_EXIST, ephemeral=True
+            lock_of(str(bundle)), b"", expected_version=MUST_NOT_EXIST, ephemeral=True
         )

@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Callable
 from typing import Final
 
-from counterpoise.broker import paths
-from counterpoise.metadata import (
-    BadVersion,
-    MetadataStore,
-    NodeError,
-    Notification,
-    SessionEvent,
-    StoreUnavailable,
-)
-from counterpoise.metadata.port import MUST_NOT_EXIST
+from counterpoise.broker.bundles.runner import Runner
+from counterpoise.broker.bundles.store_questions import ask_store
+from counterpoise.metadata import MetadataStore, Notification, NotificationKind, SessionEvent
 from counterpoise.ownership import election
+from counterpoise.ownership.election import LEADER_NODE, Election
+from counterpoise.ownership.port import Change, NodeChanged, Question, SessionChanged
 from counterpoise.ownership.records import LeaderBroker
 
 log = logging.getLogger(__name__)
 
-RETRY_S: Final = 1.0
-"""Pause before standing again after the store could not be reached."""
+RESIGN_WITHIN_S: Final = 5.0
+"""How long a broker that stops waits for the store; after that its session ends anyway."""
 
 
 class LeaderElection:
@@ -34,123 +28,86 @@ class LeaderElection:
         self, store: MetadataStore, me: LeaderBroker, on_leadership: Callable[[bool], None]
     ) -> None:
         self._store = store
-        self._state = election.Election(me)
         self._on_leadership = on_leadership
-        self._records: Final = asyncio.Queue[object]()
+        self._runner: Final[Runner[str, Election]] = Runner(
+            new=lambda _: Election(me),
+            advance=election.advance,
+            forgettable=lambda _: False,
+            ask=self._ask,
+            changed=self._on_state,
+        )
         self._decided = asyncio.Event()
-        self._told = False
-        self._task: asyncio.Task[None] | None = None
+        self._resigned = asyncio.Event()
+        self._running = False
         self._unsubscribe: list[Callable[[], None]] = []
 
     @property
     def is_leader(self) -> bool:
         """Whether this broker leads."""
-        return self._state.role is election.Role.LEADER
+        return self._runner.state(LEADER_NODE).leads
 
     @property
     def leader(self) -> LeaderBroker | None:
         """Who leads, None while nobody is known to."""
-        return self._state.leader
+        return self._runner.state(LEADER_NODE).leader
 
     async def start(self) -> None:
         """Take part; returns when a leader is known."""
+        self._running = True
         self._unsubscribe = [
             self._store.subscribe(self._on_change),
             self._store.subscribe_session(self._on_session),
         ]
-        self._records.put_nowait(election.Stand())
-        self._task = asyncio.create_task(self._run(), name="leader election")
+        self._feed(election.Stand())
         await self._decided.wait()
 
     async def stop(self) -> None:
         """Leave; if this broker led, another one can at once."""
-        if self._task is not None:
-            self._leave()
-            while not self._records.empty():
-                self._records.get_nowait()
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-            self._task = None
-            await self._feed(election.Resign())
+        if not self._running:
+            return
+        self._running = False
+        self._feed(election.Resign())
+        try:
+            async with asyncio.timeout(RESIGN_WITHIN_S):
+                await self._resigned.wait()
+        except TimeoutError:
+            log.warning("leadership ends with the session: the metadata store does not answer")
+        self.kill()
 
     def kill(self) -> None:
         """Stop without a word, as a crash would."""
-        if self._task is not None:
-            self._leave()
-            self._task.cancel()
-            self._task = None
-
-    def _leave(self) -> None:
+        self._running = False
         for unsubscribe in self._unsubscribe:
             unsubscribe()
+        self._runner.close()
+
+    def _feed(self, record: object) -> None:
+        self._runner.feed(LEADER_NODE, record)
+
+    async def _ask(self, _: str, question: Question) -> object:
+        return await ask_store(self._store, question)
 
     def _on_change(self, notification: Notification) -> None:
-        if notification.path == paths.LEADER:
-            self._records.put_nowait(election.Stand())
+        if notification.path == LEADER_NODE:
+            gone = notification.kind is NotificationKind.DELETED
+            self._feed(NodeChanged(LEADER_NODE, Change.VANISHED if gone else Change.APPEARED))
 
     def _on_session(self, event: SessionEvent) -> None:
         if event is SessionEvent.SESSION_LOST:
-            self._records.put_nowait(election.SessionLost())
+            self._feed(election.SessionLost())
         elif event is not SessionEvent.CONNECTION_LOST:
-            self._records.put_nowait(election.Stand())
+            self._feed(SessionChanged())
 
-    async def _run(self) -> None:
-        while True:
-            await self._feed(await self._records.get())
-
-    async def _feed(self, record: object | None) -> None:
-        pending = [record]
-        while pending:
-            if (record := pending.pop(0)) is None:
-                continue
-            self._state, effects = election.advance(self._state, record)
-            for effect in effects:
-                try:
-                    pending.append(await self._carry_out(effect))
-                except StoreUnavailable as error:
-                    log.warning("leader election waits for the metadata store: %s", error)
-                    asyncio.get_running_loop().call_later(
-                        RETRY_S, self._records.put_nowait, election.Stand()
-                    )
-
-    async def _carry_out(self, effect: object) -> object | None:
-        match effect:
-            case election.ReadNode():
-                return await self._read()
-            case election.CreateNode(value):
-                return await self._create(value)
-            case election.RemoveNode(version):
-                return await self._remove(version)
-            case election.Announce(leader, me):
-                self._announce(leader, me=me)
-        return None
-
-    async def _read(self) -> election.Seen:
-        stored = await self._store.get(paths.LEADER)
-        if stored is None:
-            return election.Seen(None)
-        return election.Seen(LeaderBroker.from_json(stored.value), stored.mine, stored.version)
-
-    async def _create(self, value: LeaderBroker) -> object:
-        try:
-            await self._store.put(
-                paths.LEADER, value.to_json(), expected_version=MUST_NOT_EXIST, ephemeral=True
-            )
-        except BadVersion:
-            return election.Beaten()
-        return election.Won()
-
-    async def _remove(self, version: int | None) -> object | None:
-        # Gone, or somebody else's by now: either way it is not ours any more.
-        with contextlib.suppress(NodeError):
-            await self._store.delete(paths.LEADER, expected_version=version)
-        resigned = self._state.role is election.Role.RESIGNED
-        return None if resigned else election.Stand()
-
-    def _announce(self, leader: LeaderBroker | None, *, me: bool) -> None:
-        log.info("leader: %s", leader.broker_id if leader else "nobody")
-        if leader is not None:
+    def _on_state(self, _: str, before: Election, after: Election) -> None:
+        if after.leader is not None:
             self._decided.set()
-        if me is not self._told:
-            self._told = me
-            self._on_leadership(me)
+        if after.role is election.Role.RESIGNED:
+            self._resigned.set()
+        if after.leader != before.leader:
+            log.info("leader: %s", after.leader.broker_id if after.leader else "nobody")
+        if after.leads is not before.leads:
+            try:
+                self._on_leadership(after.leads)
+            except Exception:
+                # Whoever listens must not keep a broker from being, or not being, leader.
+                log.exception("what follows from leadership failed")

@@ -6,7 +6,7 @@ from typing import Final
 
 from counterpoise.broker.bundles.election import LeaderElection
 from counterpoise.broker.bundles.lookup_answer import Connect, LookupAnswer, Redirect
-from counterpoise.broker.bundles.ownership import BundleOwnership
+from counterpoise.broker.bundles.ownership import PATIENCE_S, BundleOwnership
 from counterpoise.broker.bundles.placement import Placer
 from counterpoise.broker.errors import BrokerError, store_errors_as_not_ready
 from counterpoise.broker.load.registry import BrokerRegistry
@@ -14,12 +14,9 @@ from counterpoise.names.bundle import BundleName
 from counterpoise.ownership.records import NamespaceEphemeralData
 from counterpoise.wire.errors import ServerError
 
-HAND_OVER_S: Final = 5.0
-"""How long a client waits at most for a bundle that is just changing hands."""
-
 
 class LookupService:
-    """Lookups by lock and redirect, as this broker answers them."""
+    """Lookups, as this broker answers them."""
 
     def __init__(
         self,
@@ -55,16 +52,14 @@ class LookupService:
         `BrokerError` (ServiceNotReady) when the client should try again.
         """
         with store_errors_as_not_ready():
-            hand_over = await self._ownership.hand_over(bundle)
-            if hand_over is not None and hand_over.destination is not None:
-                return await self._hand_on(bundle, hand_over.destination)
-            owner = await self._ownership.owner(bundle)
-            if owner is not None and (hand_over is not None or owner.disabled):
-                owner = await self._after_unload(bundle)
+            where = await self._ownership.whereabouts(bundle)
+            if where.heir is not None:
+                return await self._hand_on(bundle, where.heir)
+            owner = await self._after_unload(bundle) if where.changing else where.owner
             if owner is None:
                 return await self._assign(bundle, authoritative=authoritative)
-            if owner.broker_id == self._registry.my_id and not self._ownership.serves(bundle):
-                await self._ownership.acquire(bundle)
+            if owner.broker_id == self._registry.my_id:
+                await self._ownership.catch_up(bundle)
             return _connect_to(owner)
 
     async def _hand_on(self, bundle: BundleName, destination: str) -> LookupAnswer:
@@ -77,16 +72,14 @@ class LookupService:
     async def _after_unload(self, bundle: BundleName) -> NamespaceEphemeralData | None:
         """Who owns a bundle after it was let go; raises `BrokerError` when that takes long."""
 
-        async def let_go() -> bool:
-            owner = await self._ownership.owner(bundle)
-            hand_over = await self._ownership.hand_over(bundle)
-            return owner is None or not (owner.disabled or hand_over)
+        async def settled() -> bool:
+            return not (await self._ownership.whereabouts(bundle)).changing
 
-        if not await self._ownership.until(bundle, let_go, HAND_OVER_S):
+        if not await self._ownership.until(bundle, settled, PATIENCE_S):
             raise BrokerError(
                 ServerError.ServiceNotReady, f"Namespace bundle {bundle} is being unloaded"
             )
-        return await self._ownership.owner(bundle)
+        return (await self._ownership.whereabouts(bundle)).owner
 
     async def _assign(self, bundle: BundleName, *, authoritative: bool) -> LookupAnswer:
         me = self._registry.my_id
@@ -120,7 +113,7 @@ class LookupService:
 
     async def _take(self, bundle: BundleName) -> LookupAnswer:
         await self._ownership.acquire(bundle)
-        owner = await self._ownership.owner(bundle)
+        owner = (await self._ownership.whereabouts(bundle)).owner
         if owner is None:
             raise BrokerError(
                 ServerError.ServiceNotReady, f"{bundle} could not be acquired; look it up again"

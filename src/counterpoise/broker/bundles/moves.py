@@ -64,7 +64,8 @@ class BundleMoves:
                     f"{destination} is not an active broker; unload {bundle} to one that is",
                 )
             heir = destination or await self._choose_other(bundle)
-            await self._ownership.release(bundle, heir)
+            if not await self._ownership.release(bundle, heir):
+                raise _not_owned(bundle)
             return heir
 
     async def leave(self) -> None:

@@ -1,30 +1,43 @@
-"""Which bundles this broker owns: runs one lock machine of `counterpoise.ownership` a bundle."""
+"""Which bundles this broker owns: runs one machine of an ownership protocol for each."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import Final, Protocol
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, Protocol
 
-from counterpoise.broker import paths
-from counterpoise.broker.bundles.nodes import BundleNodes
-from counterpoise.metadata import (
-    MetadataStore,
-    Notification,
-    NotificationKind,
-    SessionEvent,
-    StoreUnavailable,
-)
+from counterpoise.broker.bundles.runner import Runner
+from counterpoise.broker.bundles.store_questions import ask_store
+from counterpoise.metadata import MetadataStore, Notification, NotificationKind, SessionEvent
+from counterpoise.metadata.cache import MetadataCache
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.errors import InvalidName
-from counterpoise.ownership import lock as locks
-from counterpoise.ownership.records import HandOver, NamespaceEphemeralData
+from counterpoise.ownership.port import (
+    Acquire,
+    BundleProtocol,
+    BundleState,
+    CatchUp,
+    Change,
+    Drain,
+    Drained,
+    NodeChanged,
+    Question,
+    ReadNode,
+    Release,
+    Replaced,
+    SessionChanged,
+    Terms,
+    Whereabouts,
+)
 
 log = logging.getLogger(__name__)
 
+PATIENCE_S: Final = 5.0
+"""How long a client waits at most for a bundle that is just changing hands."""
 
-class Drain(Protocol):
+
+class Drainer(Protocol):
     """Closes the topics of a bundle."""
 
     async def __call__(self, bundle: BundleName, destination: str | None) -> None:
@@ -33,23 +46,30 @@ class Drain(Protocol):
 
 
 class BundleOwnership:
-    """The ownership locks of one broker.
-
-    Records of one bundle are taken one after another, each with all that follows from it.
-    """
+    """The bundles of one broker, whichever protocol decides about them."""
 
     def __init__(
-        self, store: MetadataStore, me: NamespaceEphemeralData, drain: Drain, *, patience_s: float
+        self,
+        store: MetadataStore,
+        protocol: BundleProtocol[Any],
+        terms: Terms,
+        drain: Drainer,
     ) -> None:
-        """``patience_s``: how long a hand-over waits for the successor to take the lock."""
-        self._me = me
+        self._store = store
+        self._protocol = protocol
+        self._terms = terms
         self._drain = drain
-        self._patience_s = patience_s
-        self._locks: Final[dict[BundleName, locks.BundleLock]] = {}
-        self._turns: Final[dict[BundleName, asyncio.Lock]] = {}
-        self._waiting: Final[dict[BundleName, set[asyncio.Future[None]]]] = {}
-        self._tasks: Final[set[asyncio.Task[None]]] = set()
-        self._nodes = BundleNodes(store, me)
+        self._waiting: Final[dict[BundleName, list[asyncio.Future[None]]]] = {}
+        self._values: Final = {
+            root: MetadataCache(store, root, lambda value: value) for root in protocol.roots
+        }
+        self._runner: Final[Runner[BundleName, BundleState]] = Runner(
+            new=lambda bundle: protocol.new(str(bundle)),
+            advance=protocol.advance,
+            forgettable=lambda state: state.forgettable,
+            ask=self._ask,
+            changed=self._on_state,
+        )
         self._unsubscribe = (
             store.subscribe(self._on_change),
             store.subscribe_session(self._on_session),
@@ -59,25 +79,20 @@ class BundleOwnership:
 
     def serves(self, bundle: BundleName) -> bool:
         """Whether topics of the bundle may be opened here now."""
-        held = self._locks.get(bundle)
-        return held is not None and held.serves
+        return self._runner.state(bundle).serves
 
     def settling(self, bundle: BundleName) -> bool:
         """Whether it will be known in a moment that the bundle is served here."""
-        held = self._locks.get(bundle)
-        return held is not None and held.settling
+        return self._runner.state(bundle).settling
 
     def owned(self) -> list[BundleName]:
-        """The bundles served here, sorted."""
-        return sorted(bundle for bundle, held in self._locks.items() if held.serves)
+        """The bundles served here, or served until a doubt is resolved; sorted."""
+        return sorted(each for each in self._runner.known() if self._runner.state(each).holds)
 
-    async def owner(self, bundle: BundleName) -> NamespaceEphemeralData | None:
-        """Who holds the lock, by the store's word; raises `StoreUnavailable`."""
-        return await self._nodes.owner(bundle)
-
-    async def hand_over(self, bundle: BundleName) -> HandOver | None:
-        """Whether the bundle is changing hands, and to whom; raises `StoreUnavailable`."""
-        return await self._nodes.hand_over(bundle)
+    async def whereabouts(self, bundle: BundleName) -> Whereabouts:
+        """Where the bundle is, by the store's word; raises `StoreUnavailable`."""
+        nodes = self._protocol.nodes(str(bundle))
+        return self._protocol.whereabouts({path: await self._value(path) for path in nodes})
 
     async def until(
         self, bundle: BundleName, condition: Callable[[], Awaitable[bool]], timeout_s: float
@@ -88,8 +103,8 @@ class BundleOwnership:
         while True:
             # Registered before the question: what happens while it is answered wakes us too.
             future = asyncio.get_running_loop().create_future()
-            waiting = self._waiting.setdefault(bundle, set())
-            waiting.add(future)
+            waiting = self._waiting.setdefault(bundle, [])
+            waiting.append(future)
             try:
                 if await condition():
                     return True
@@ -97,141 +112,114 @@ class BundleOwnership:
                     return False
                 await asyncio.wait([future], timeout=deadline - clock())
             finally:
-                waiting.discard(future)
+                if future in waiting:
+                    waiting.remove(future)
+                if not waiting and self._waiting.get(bundle) is waiting:
+                    del self._waiting[bundle]
 
-    # What others order.
+    # What others order. An order goes on when whoever gave it goes away.
 
     async def acquire(self, bundle: BundleName) -> bool:
-        """Try to own a bundle; False when somebody else does."""
-        await self._feed(bundle, locks.Acquire())
+        """Try to own a bundle; False when somebody else does, or within `PATIENCE_S` nobody."""
+        self._runner.feed(bundle, Acquire())
+        await self._settled(bundle, PATIENCE_S)
         return self.serves(bundle)
 
-    async def catch_up(self, bundle: BundleName) -> None:
-        """Take a bundle over whose hand-over to us we have not heard of yet."""
-        hand_over = await self.hand_over(bundle)
-        if hand_over is not None and hand_over.destination == self._me.broker_id:
-            await self._feed(bundle, locks.Expect())
-            # Looked at afterwards: from here on a notification would find the machine waiting.
-            if await self.owner(bundle) is None:
-                await self._feed(bundle, locks.LockVanished())
+    async def catch_up(self, bundle: BundleName) -> bool:
+        """Whether this broker serves a bundle for which a client came.
 
-    async def release(self, bundle: BundleName, destination: str | None) -> None:
+        If not yet, it looks whether it should: the bundle may be on its way here.
+        """
+        if not self.serves(bundle):
+            self._runner.feed(bundle, CatchUp())
+
+            async def known() -> bool:
+                return not self.settling(bundle)
+
+            await self.until(bundle, known, PATIENCE_S)
+        return self.serves(bundle)
+
+    async def release(self, bundle: BundleName, destination: str | None) -> bool:
         """Drain a bundle and let go of it, towards a broker if one is named.
 
-        Returns when that broker has it, or has not taken it within the patience there is.
+        Returns when that broker has it, or has not taken it within the patience there is; False
+        at once if there is nothing to let go, or somebody was faster.
         """
-        await self._feed(bundle, locks.Release(destination))
-        if destination not in (None, self._me.broker_id):
-            await self._await_owner(bundle)
-        await self._nodes.withdraw(bundle)
+        if not self.serves(bundle):
+            return False
+        self._runner.feed(bundle, Release(destination))
+        await self._settled(bundle, self._terms.drain_s + self._terms.heir_s)
+        return True
 
     async def replaced(self, bundle: BundleName) -> None:
         """Let go of a bundle whose parts this broker owns."""
-        await self._feed(bundle, locks.Replaced())
+        self._runner.feed(bundle, Replaced())
+        await self._settled(bundle, PATIENCE_S)
 
     def close(self) -> None:
-        """Stop listening and acting; the locks go with the session."""
+        """Stop listening and acting; what this broker holds goes with its session."""
         for unsubscribe in self._unsubscribe:
             unsubscribe()
-        self._nodes.close()
-        for task in self._tasks:
-            task.cancel()
+        for values in self._values.values():
+            values.close()
+        self._runner.close()
 
-    # How the machine runs.
+    # How the machines run.
 
-    async def _feed(self, bundle: BundleName, record: object) -> None:
-        async with self._turns.setdefault(bundle, asyncio.Lock()):
-            pending: list[object] = [record]
-            while pending:
-                before = self._locks.get(bundle) or locks.BundleLock(self._me.broker_id)
-                after, effects = locks.advance(before, pending.pop(0))
-                if after.phase is locks.Phase.FREE:
-                    self._locks.pop(bundle, None)
-                else:
-                    self._locks[bundle] = after
-                if after != before:
-                    log.debug("%s: %s", bundle, after.phase.value)
-                    self._wake(bundle)
-                for effect in effects:
-                    answer = await self._carry_out(bundle, effect)
-                    if answer is not None:
-                        pending.append(answer)
+    async def _settled(self, bundle: BundleName, timeout_s: float) -> None:
+        async def at_rest() -> bool:
+            return not self._runner.state(bundle).passing
 
-    async def _carry_out(self, bundle: BundleName, effect: object) -> object | None:
-        match effect:
-            case locks.CreateLock():
-                return await self._nodes.create(bundle)
-            case locks.Announce(destination):
-                await self._nodes.announce(bundle, destination)
-                return locks.Announced()
-            case locks.Withdraw():
-                await self._nodes.withdraw(bundle)
-            case locks.Drain(destination):
-                await self._drain(bundle, destination)
-                return locks.Drained()
-            case locks.DeleteLock():
-                await self._nodes.delete(bundle)
-                return locks.LockDeleted()
-            case locks.ReadLock():
-                return await self._nodes.look(bundle)
-            case locks.DropTopics():
-                log.warning("%s is owned by another broker now: closing its topics", bundle)
-                await self._drain(bundle, None)
-        return None
+        await self.until(bundle, at_rest, timeout_s)
 
-    async def _await_owner(self, bundle: BundleName) -> None:
-        async def owned() -> bool:
-            return await self.owner(bundle) is not None
+    async def _ask(self, bundle: BundleName, question: Question) -> object:
+        if isinstance(question, Drain):
+            await self._drain(bundle, question.destination)
+            return Drained()
+        try:
+            return await ask_store(self._store, question)
+        finally:
+            # Our own write is known before the store tells us of it.
+            if not isinstance(question, ReadNode):
+                path = getattr(question, "path", "")
+                for root, values in self._values.items():
+                    if path.startswith(root):
+                        values.forget(path)
 
-        if not await self.until(bundle, owned, self._patience_s):
-            log.warning("nobody took %s over; the next lookup places it", bundle)
+    async def _value(self, path: str) -> bytes | None:
+        root = next(each for each in self._values if path.startswith(each))
+        return await self._values[root].get(path)
+
+    def _on_state(self, bundle: BundleName, before: BundleState, after: BundleState) -> None:
+        log.debug("%s: %s", bundle, after)
+        if before.holds and not after.holds:
+            log.debug("%s is not served here any more", bundle)
+        self._wake(bundle)
 
     # What the store tells.
 
     def _on_change(self, notification: Notification) -> None:
-        gone = notification.kind is NotificationKind.DELETED
-        if (bundle := _bundle_below(paths.OWNERSHIP, notification.path)) is not None:
-            if gone and bundle in self._locks:
-                self._spawn(bundle, locks.LockVanished())
-            self._wake(bundle)
-        elif (bundle := _bundle_below(paths.HAND_OVERS, notification.path)) is not None:
-            if not gone:
-                self._start(self._hear_of(bundle))
-            elif bundle in self._locks:
-                self._spawn(bundle, locks.GiveUp())
-            self._wake(bundle)
-
-    async def _hear_of(self, bundle: BundleName) -> None:
+        name = self._protocol.bundle_of(notification.path)
+        if name is None:
+            return
         try:
-            await self.catch_up(bundle)
-        except StoreUnavailable as error:
-            log.warning("a hand-over of %s was not read: %s", bundle, error)
+            bundle = BundleName.parse(name)
+        except InvalidName:
+            log.warning("ignoring what is no bundle: %s", notification.path)
+            return
+        gone = notification.kind is NotificationKind.DELETED
+        change = Change.VANISHED if gone else Change.APPEARED
+        known = not self._runner.state(bundle).forgettable
+        if known or self._protocol.hears(notification.path, change):
+            self._runner.feed(bundle, NodeChanged(notification.path, change))
+        self._wake(bundle)
 
     def _on_session(self, event: SessionEvent) -> None:
         if event is not SessionEvent.CONNECTION_LOST:
-            for bundle in list(self._locks):
-                self._spawn(bundle, locks.Doubt())
-
-    def _spawn(self, bundle: BundleName, record: object) -> None:
-        self._start(self._feed(bundle, record))
-
-    def _start(self, work: Coroutine[object, object, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+            for bundle in self._runner.known():
+                self._runner.feed(bundle, SessionChanged())
 
     def _wake(self, bundle: BundleName) -> None:
         for future in self._waiting.pop(bundle, ()):
             if not future.done():
                 future.set_result(None)
-
-
-def _bundle_below(parent: str, path: str) -> BundleName | None:
-    before, _, name = path.partition(parent + "/")
-    if before or name.count("/") != 2:
-        return None
-    try:
-        return BundleName.parse(name)
-    except InvalidName:
-        log.warning("ignoring what is no bundle: %s", path)
-        return None

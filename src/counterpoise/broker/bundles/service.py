@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from counterpoise.broker.bundles.lookup import HAND_OVER_S, LookupService
+from counterpoise.broker.bundles.lookup import LookupService
 from counterpoise.broker.bundles.lookup_answer import LookupAnswer
 from counterpoise.broker.bundles.moves import BundleMoves
 from counterpoise.broker.bundles.namespace_bundles import NamespaceBundleCache
@@ -50,7 +50,8 @@ class NamespaceService:
         if bundles is not None and self._ownership.serves(bundles.bundle_of(topic)):
             return True
         # During a split the parent's lock still counts for what its parts do not cover yet.
-        return any(topic in bundle for bundle in self._ownership.owned())
+        serving = filter(self._ownership.serves, self._ownership.owned())
+        return any(topic in bundle for bundle in serving)
 
     async def settle(self, topic: TopicName) -> None:
         """Return when this broker owns the topic, waiting for a hand-over that is under way.
@@ -58,20 +59,9 @@ class NamespaceService:
         Raises `BrokerError` (ServiceNotReady) when it does not: the client looks up again.
         """
         bundle = (await self.bundles(topic.namespace_name)).bundle_of(topic)
-        if self._ownership.serves(bundle):
-            return
-        with store_errors_as_not_ready():
-            if not self._ownership.settling(bundle):
-                await self._ownership.catch_up(bundle)
-            await self._until_settled(bundle)
+        await self._ownership.catch_up(bundle)
         if not self.owns(topic):
             raise _not_served(topic)
-
-    async def _until_settled(self, bundle: BundleName) -> None:
-        async def settled() -> bool:
-            return not self._ownership.settling(bundle)
-
-        await self._ownership.until(bundle, settled, HAND_OVER_S)
 
     # What a client asks.
 
@@ -83,7 +73,7 @@ class NamespaceService:
     async def owner(self, bundle: BundleName) -> NamespaceEphemeralData | None:
         """Who owns a bundle."""
         with store_errors_as_not_ready():
-            return await self._ownership.owner(bundle)
+            return (await self._ownership.whereabouts(bundle)).owner
 
     def owned(self) -> list[BundleName]:
         """The bundles that this broker owns, sorted."""

@@ -1,0 +1,50 @@
+"""Puts the questions of ownership machines to a metadata store."""
+
+from __future__ import annotations
+
+from counterpoise.metadata import BadVersion, MetadataStore
+from counterpoise.metadata.errors import NotFound
+from counterpoise.metadata.port import MUST_NOT_EXIST
+from counterpoise.ownership.port import (
+    Created,
+    CreateNode,
+    Differs,
+    Exists,
+    Found,
+    Question,
+    ReadNode,
+    Removed,
+    RemoveNode,
+    WriteNode,
+    Written,
+)
+
+
+async def ask_store(store: MetadataStore, question: Question) -> object:
+    """Do what a question about a node asks for, and answer it; raises `MetadataError`."""
+    match question:
+        case CreateNode(path, value):
+            try:
+                version = await store.put(
+                    path, value, expected_version=MUST_NOT_EXIST, ephemeral=True
+                )
+            except BadVersion:
+                return Exists()
+            return Created(version)
+        case WriteNode(path, value):
+            await store.put(path, value, ephemeral=True)
+            return Written()
+        case ReadNode(path):
+            stored = await store.get(path)
+            if stored is None:
+                return Found(None)
+            return Found(stored.value, stored.version, stored.mine)
+        case RemoveNode(path, version):
+            try:
+                await store.delete(path, expected_version=version)
+            except NotFound:
+                return Removed()
+            except BadVersion:
+                return Differs()
+            return Removed()
+    raise AssertionError(f"a metadata store has no answer to {question}")

@@ -1,0 +1,13 @@
+"""How long to wait before something that failed is tried again."""
+
+from __future__ import annotations
+
+from typing import Final
+
+FIRST_S: Final = 0.05
+LAST_S: Final = 2.0
+
+
+def pause_s(failures: int) -> float:
+    """The pause after so many failures in a row: doubled each time, up to `LAST_S`."""
+    return min(FIRST_S * 2.0 ** min(failures - 1, 16), LAST_S)

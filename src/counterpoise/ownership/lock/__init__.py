@@ -1,0 +1,63 @@
+"""Lock and redirect: the ownership protocol of Pulsar's modular load manager, with a hand-over."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from counterpoise.ownership.lock.nodes import (
+    HAND_OVERS,
+    LOCKS,
+    bundle_of,
+    hand_over_of,
+    lock_of,
+    read_hand_over,
+    read_lock,
+)
+from counterpoise.ownership.lock.state import BundleLock
+from counterpoise.ownership.lock.table import advance
+from counterpoise.ownership.machine import Effects
+from counterpoise.ownership.port import Change, Terms, Whereabouts
+
+
+class LockAndRedirect:
+    """See `counterpoise.ownership.port.BundleProtocol` for what its methods promise."""
+
+    def __init__(self, terms: Terms) -> None:
+        self.terms = terms
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """See `BundleProtocol.roots`."""
+        return f"{LOCKS}/", f"{HAND_OVERS}/"
+
+    def new(self, bundle: str) -> BundleLock:
+        """See `BundleProtocol.new`."""
+        return BundleLock(self.terms, bundle)
+
+    def advance(self, state: BundleLock, record: object) -> tuple[BundleLock, Effects]:
+        """See `BundleProtocol.advance`."""
+        return advance(state, record)
+
+    def nodes(self, bundle: str) -> tuple[str, ...]:
+        """See `BundleProtocol.nodes`."""
+        return hand_over_of(bundle), lock_of(bundle)
+
+    def bundle_of(self, path: str) -> str | None:
+        """See `BundleProtocol.bundle_of`."""
+        return bundle_of(path)
+
+    def hears(self, path: str, change: Change) -> bool:
+        """See `BundleProtocol.hears`: an heir does not know yet that it is one."""
+        return change is Change.APPEARED and path == hand_over_of(bundle_of(path) or "")
+
+    def whereabouts(self, values: Mapping[str, bytes | None]) -> Whereabouts:
+        """See `BundleProtocol.whereabouts`."""
+        announcement, lock = values.values()
+        owner, hand_over = read_lock(lock), read_hand_over(announcement)
+        if owner is not None and hand_over is not None and hand_over.source != owner.broker_id:
+            hand_over = None  # It is over, and will be withdrawn in a moment.
+        return Whereabouts(
+            owner,
+            None if hand_over is None else hand_over.destination,
+            hand_over is not None or (owner is not None and owner.disabled),
+        )

@@ -1,0 +1,50 @@
+"""The two metadata nodes of a bundle: its ownership lock, and the announcement of a hand-over."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from counterpoise.ownership.records import HandOver, InvalidRecord, NamespaceEphemeralData
+
+LOCKS: Final = "/namespace"
+"""Where Pulsar keeps the locks."""
+HAND_OVERS: Final = "/counterpoise/hand-overs"
+
+
+def lock_of(bundle: str) -> str:
+    """The ownership lock of a bundle."""
+    return f"{LOCKS}/{bundle}"
+
+
+def hand_over_of(bundle: str) -> str:
+    """The announcement that a bundle is changing hands."""
+    return f"{HAND_OVERS}/{bundle}"
+
+
+def bundle_of(path: str) -> str | None:
+    """The bundle of one of these nodes; None for any other node."""
+    for parent in (LOCKS, HAND_OVERS):
+        if path.startswith(parent + "/"):
+            name = path[len(parent) + 1 :]
+            return name if name.count("/") == 2 else None
+    return None
+
+
+def read_lock(value: bytes | None) -> NamespaceEphemeralData | None:
+    """Who holds a lock; somebody without a name if the value is no record."""
+    if value is None:
+        return None
+    try:
+        return NamespaceEphemeralData.from_json(value)
+    except InvalidRecord:
+        return NamespaceEphemeralData("", "")
+
+
+def read_hand_over(value: bytes | None) -> HandOver | None:
+    """Who hands a bundle to whom; None where nobody does, or where the value is no record."""
+    if value is None:
+        return None
+    try:
+        return HandOver.from_json(value)
+    except InvalidRecord:
+        return None

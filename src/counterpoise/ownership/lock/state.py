@@ -1,0 +1,105 @@
+"""A bundle as one broker sees it, under lock and redirect."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from counterpoise.ownership.lock.nodes import hand_over_of, lock_of
+from counterpoise.ownership.port import Terms
+
+
+class Phase(enum.Enum):
+    """What a bundle is to this broker."""
+
+    FREE = "not owned here"
+    HEARING = "being handed over, perhaps to this broker"
+    CHECKING = "not served here, unless the lock says so"
+    EXPECTED = "about to be handed over to this broker"
+    ACQUIRING = "being acquired"
+    OWNED = "owned"
+    DOUBTED = "owned, unless the lock is gone"
+    ANNOUNCING = "about to drain"
+    DRAINING = "draining"
+    DELETING = "being released"
+    HANDING_ON = "released, and not yet taken by its heir"
+    WITHDRAWING = "released, its hand-over still announced"
+    DROPPING = "owned by somebody else, its topics still closing here"
+
+
+REST = frozenset({Phase.FREE, Phase.OWNED})
+"""Every other phase waits for an answer or for the alarm."""
+_SETTLING = frozenset(
+    {Phase.HEARING, Phase.CHECKING, Phase.EXPECTED, Phase.ACQUIRING, Phase.DOUBTED}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BundleLock:
+    """One bundle as one broker sees it."""
+
+    terms: Terms
+    bundle: str
+    phase: Phase = Phase.FREE
+    destination: str | None = None
+    """Who takes the bundle after its present owner."""
+    version: int | None = None
+    """Of our lock; None when something happened that makes it worth another look."""
+    announced: bool = False
+    """Whether a hand-over of ours may stand."""
+    thorough: bool = False
+    """Whether a client asked, so that the lock is looked at as well as the hand-over."""
+    pausing: bool = False
+    """No question is open: the last one failed and is put again when the alarm rings."""
+    overtaken: bool = False
+    """Something happened after the question was put: its answer is not believed."""
+    failures: int = 0
+    """Questions in a row that failed."""
+    order: object | None = None
+    """A record that waits until this step is over."""
+
+    @property
+    def me(self) -> str:
+        """The broker's id."""
+        return self.terms.me.broker_id
+
+    @property
+    def lock(self) -> str:
+        """The path of the lock."""
+        return lock_of(self.bundle)
+
+    @property
+    def hand_over(self) -> str:
+        """The path of the hand-over."""
+        return hand_over_of(self.bundle)
+
+    @property
+    def serves(self) -> bool:
+        """Whether topics of the bundle may be opened here now."""
+        return self.phase is Phase.OWNED
+
+    @property
+    def holds(self) -> bool:
+        """Whether open topics of the bundle stay open.
+
+        In doubt they do: nobody can publish to them once another broker has fenced their logs.
+        None is opened, though: that would fence the logs of whoever owns the bundle.
+        """
+        return self.phase in (Phase.OWNED, Phase.DOUBTED)
+
+    @property
+    def settling(self) -> bool:
+        """Whether a client should wait: the bundle will be served here, or not, in a moment."""
+        return self.phase in _SETTLING or (
+            self.phase is Phase.DRAINING and self.destination == self.me
+        )
+
+    @property
+    def passing(self) -> bool:
+        """Whether the machine is on its way."""
+        return self.phase not in REST
+
+    @property
+    def forgettable(self) -> bool:
+        """Whether the machine knows nothing that a new one would not."""
+        return self.phase is Phase.FREE

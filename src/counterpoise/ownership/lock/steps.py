@@ -1,0 +1,308 @@
+"""What one record does to a bundle under lock and redirect: the steps that the table names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+from counterpoise.ownership.backoff import pause_s
+from counterpoise.ownership.lock.nodes import read_hand_over, read_lock
+from counterpoise.ownership.lock.state import BundleLock, Phase
+from counterpoise.ownership.machine import Effects
+from counterpoise.ownership.port import (
+    CatchUp,
+    Change,
+    Created,
+    CreateNode,
+    Drain,
+    Failed,
+    Found,
+    NodeChanged,
+    Question,
+    ReadNode,
+    Release,
+    RemoveNode,
+    Replaced,
+    WakeMe,
+    Woken,
+    WriteNode,
+)
+from counterpoise.ownership.records import HandOver
+
+Next: TypeAlias = tuple[BundleLock, Effects]
+Transition: TypeAlias = Callable[[BundleLock, Any], Next]
+P = Phase
+
+
+def stay(state: BundleLock, _: object) -> Next:
+    """It changes nothing."""
+    return state, ()
+
+
+def ask(state: BundleLock, question: Question) -> Next:
+    """Put a question; its answer will be believed unless something overtakes it."""
+    return replace(state, pausing=False, overtaken=False), (question,)
+
+
+def enter(state: BundleLock, phase: Phase, **changes: Any) -> Next:
+    """Begin a phase with its question."""
+    return ask_again(replace(state, phase=phase, failures=0, **changes))
+
+
+def ask_again(state: BundleLock) -> Next:
+    """Put the question with which a phase begins."""
+    match state.phase:
+        case P.HEARING | P.WITHDRAWING:
+            return ask(state, ReadNode(state.hand_over))
+        case P.CHECKING | P.DOUBTED:
+            return ask(state, ReadNode(state.lock))
+        case P.ACQUIRING:
+            return ask(state, CreateNode(state.lock, state.terms.me.to_json()))
+        case P.ANNOUNCING:
+            value = HandOver(state.me, state.destination).to_json()
+            return ask(state, WriteNode(state.hand_over, value))
+        case P.DELETING if state.version is not None:
+            return ask(state, RemoveNode(state.lock, state.version))
+        case P.DELETING:
+            return ask(state, ReadNode(state.lock))
+        case P.DRAINING:
+            return ask(state, Drain(state.destination, within_s=state.terms.drain_s))
+        case P.DROPPING:
+            return ask(state, Drain(None, within_s=state.terms.drain_s))
+    raise AssertionError(f"no question begins {state.phase}")
+
+
+def rest(state: BundleLock, phase: Phase, version: int | None = None) -> Next:
+    """Come to rest; the order that waited for it comes next."""
+    return BundleLock(state.terms, state.bundle, phase, version=version, order=state.order), ()
+
+
+def pause(state: BundleLock) -> Next:
+    """Wait before the question is put again."""
+    failures = state.failures + 1
+    after = replace(state, pausing=True, overtaken=False, failures=failures)
+    return after, (WakeMe(pause_s(failures)),)
+
+
+def later(state: BundleLock, record: object) -> Next:
+    """Keep an order until this step is over."""
+    return replace(state, order=record), ()
+
+
+# Taking a bundle.
+
+
+def acquire(state: BundleLock, _: object) -> Next:
+    """Try to create the lock."""
+    return enter(state, P.ACQUIRING)
+
+
+def hear(state: BundleLock, _: object) -> Next:
+    """Somebody announced a hand-over: look to whom."""
+    return enter(state, P.HEARING, destination=None)
+
+
+def catch_up(state: BundleLock, _: CatchUp) -> Next:
+    """A client came: look whether the bundle is handed over to us, or ours already."""
+    return enter(state, P.HEARING, thorough=True)
+
+
+def heard(state: BundleLock, answer: Found) -> Next:
+    """The hand-over was read."""
+    hand_over = read_hand_over(answer.value)
+    if hand_over is not None and hand_over.destination == state.me:
+        return enter(state, P.CHECKING, destination=state.me)
+    if hand_over is not None and hand_over.source == state.me:
+        # Left by a release of ours that could not end.
+        return enter(state, P.WITHDRAWING)
+    return enter(state, P.CHECKING) if state.thorough else rest(state, P.FREE)
+
+
+def checked(state: BundleLock, answer: Found) -> Next:
+    """The lock was read, by a broker that does not serve the bundle."""
+    expected = state.destination == state.me
+    holder = read_lock(answer.value)
+    if holder is None:
+        return enter(state, P.ACQUIRING) if expected else rest(state, P.FREE)
+    if answer.mine or holder.broker_id == state.me:
+        return found_lock(replace(state, phase=P.ACQUIRING), answer)
+    if not expected:
+        return rest(state, P.FREE)
+    return replace(state, phase=P.EXPECTED), (WakeMe(state.terms.heir_s),)
+
+
+def created(state: BundleLock, answer: Created) -> Next:
+    """The lock is ours."""
+    return rest(state, P.OWNED, answer.version)
+
+
+def look(state: BundleLock, _: object) -> Next:
+    """Read the lock."""
+    return ask(state, ReadNode(state.lock))
+
+
+def found_lock(state: BundleLock, answer: Found) -> Next:
+    """The lock was read, by a broker that wants it or has open topics."""
+    holder = read_lock(answer.value)
+    if holder is None:
+        # Nobody has it. If it went with a session of ours, the topics just stay open.
+        return ask(state, CreateNode(state.lock, state.terms.me.to_json()))
+    if answer.mine:
+        return rest(state, P.OWNED, answer.version)
+    if holder.broker_id == state.me:
+        # Left behind by a former life of this broker, or by its former session: it would vanish
+        # under us.
+        return ask(state, RemoveNode(state.lock, answer.version))
+    if state.phase is P.DOUBTED:
+        return enter(state, P.DROPPING)
+    return rest(state, P.FREE)
+
+
+def create(state: BundleLock, _: object) -> Next:
+    """Nothing is in the way of our lock any more."""
+    return ask(state, CreateNode(state.lock, state.terms.me.to_json()))
+
+
+# Letting go of a bundle.
+
+
+def doubt(state: BundleLock, _: object) -> Next:
+    """The lock may be gone: look before any other topic is opened."""
+    return enter(state, P.DOUBTED, version=None)
+
+
+def release(state: BundleLock, order: Release) -> Next:
+    """Let go: announce it first."""
+    if order.destination == state.me:
+        # The lock stays, so nobody else has to know.
+        return enter(state, P.DRAINING, destination=state.me)
+    return enter(state, P.ANNOUNCING, destination=order.destination, announced=True)
+
+
+def drain(state: BundleLock, _: object) -> Next:
+    """Everybody knows: close the topics."""
+    return enter(state, P.DRAINING)
+
+
+def drain_for_nobody(state: BundleLock, _: object) -> Next:
+    """Nobody could be told: close the topics, and let the next lookup find an heir."""
+    return enter(state, P.DRAINING, destination=None)
+
+
+def drained(state: BundleLock, _: object) -> Next:
+    """The topics are closed: let go, or serve again if the bundle comes back here."""
+    if state.destination != state.me:
+        return enter(state, P.DELETING)
+    if state.version is None:
+        return enter(state, P.DOUBTED)
+    return rest(state, P.OWNED, state.version)
+
+
+def replaced(state: BundleLock, _: Replaced) -> Next:
+    """The parts are owned: only the lock has to go."""
+    return enter(state, P.DELETING, destination=None)
+
+
+def found_own(state: BundleLock, answer: Found) -> Next:
+    """The lock was read, to delete it if it is ours."""
+    if answer.value is None:
+        return deleted(state, answer)
+    if answer.mine:
+        return ask(state, RemoveNode(state.lock, answer.version))
+    return withdraw(state, answer) if state.announced else rest(state, P.FREE)
+
+
+def deleted(state: BundleLock, answer: object) -> Next:
+    """Our lock is gone: give the heir time to take it."""
+    if not state.announced:
+        return rest(state, P.FREE)
+    if state.destination is None:
+        return withdraw(state, answer)
+    return replace(state, phase=P.HANDING_ON), (WakeMe(state.terms.heir_s),)
+
+
+def withdraw(state: BundleLock, _: object) -> Next:
+    """The hand-over is over: take its announcement away."""
+    return enter(state, P.WITHDRAWING)
+
+
+def stop_waiting(state: BundleLock, order: object) -> Next:
+    """Somebody chose this broker again, so the heir will not come."""
+    return enter(replace(state, order=order), P.WITHDRAWING)
+
+
+def found_hand_over(state: BundleLock, answer: Found) -> Next:
+    """The hand-over was read, to delete it if it is ours."""
+    hand_over = read_hand_over(answer.value)
+    if hand_over is None or hand_over.source != state.me:
+        return rest(state, P.FREE)
+    # Whose session made the node does not matter: the next owner may have written into ours.
+    return ask(state, RemoveNode(state.hand_over, answer.version))
+
+
+def free(state: BundleLock, _: object) -> Next:
+    """It is over."""
+    return rest(state, P.FREE)
+
+
+# What comes at any time.
+
+
+def believing(transition: Transition) -> Transition:
+    """Take an answer, or put the question again if something happened since it was put."""
+
+    def answered(state: BundleLock, answer: Any) -> Next:
+        return ask_again(state) if state.overtaken else transition(state, answer)
+
+    return answered
+
+
+def trying(tries: int | None, then: Transition) -> Transition:
+    """Put a question that failed again; after so many failures in a row do something else."""
+
+    def failed(state: BundleLock, record: Failed) -> Next:
+        if tries is not None and state.failures + 1 >= tries:
+            return then(state, record)
+        # Whatever was asked for may have happened.
+        return pause(replace(state, version=None) if state.phase is P.DELETING else state)
+
+    return failed
+
+
+def woken(state: BundleLock, _: Woken) -> Next:
+    """The pause is over."""
+    return ask_again(state) if state.pausing else (state, ())
+
+
+def unsettle(state: BundleLock, _: object) -> Next:
+    """Trust neither what is known of the lock nor the answer that is on its way."""
+    state = replace(state, version=None)
+    return ask_again(state) if state.pausing else (replace(state, overtaken=True), ())
+
+
+def unsure(state: BundleLock, _: object) -> Next:
+    """The lock may be gone; that is looked at when the topics are closed."""
+    return replace(state, version=None), ()
+
+
+def on_node(
+    lock_vanished: Transition = stay,
+    lock_appeared: Transition = stay,
+    announced: Transition = stay,
+    withdrawn: Transition = stay,
+) -> Transition:
+    """What follows from a change of the lock or of the hand-over."""
+
+    def changed(state: BundleLock, record: NodeChanged) -> Next:
+        vanished = record.change is Change.VANISHED
+        if record.path == state.lock:
+            return (lock_vanished if vanished else lock_appeared)(state, record)
+        return (withdrawn if vanished else announced)(state, record)
+
+    return changed
+
+
+def also_look_at_the_lock(state: BundleLock, _: CatchUp) -> Next:
+    """A client came while the hand-over is read for another reason."""
+    return replace(state, thorough=True), ()

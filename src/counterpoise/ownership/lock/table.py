@@ -1,0 +1,204 @@
+"""Ownership of one bundle by lock and redirect (Pulsar's ``OwnershipCache``), as a table.
+
+The owner holds an ephemeral node at ``/namespace/<bundle>``. To let go it first announces that,
+naming its heir if it has one (`HandOver`), then drains its topics, then deletes the node, and
+withdraws the announcement when the heir has the lock. The heir sees the announcement, waits for
+the node to vanish and takes the lock at once, so that clients sent on to it need no new lookup.
+Pulsar's own protocol has no announcement and leaves the bundle to the next lookup; the lock itself
+is the same.
+
+What fails is tried again, after pauses that grow to seconds: forever where the store's word is
+needed (is the lock still ours, is it gone, is the announcement), since without the store nothing
+else can be done either; a few times where it is not (closing topics: the heir fences their logs;
+taking a bundle: the next lookup tries again).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from counterpoise.ownership.lock import steps as do
+from counterpoise.ownership.lock.state import BundleLock, Phase
+from counterpoise.ownership.lock.steps import Next, Transition
+from counterpoise.ownership.machine import step
+from counterpoise.ownership.port import (
+    Acquire,
+    CatchUp,
+    Created,
+    Differs,
+    Drained,
+    Exists,
+    Failed,
+    Found,
+    NodeChanged,
+    Release,
+    Removed,
+    Replaced,
+    SessionChanged,
+    Woken,
+    Written,
+)
+
+TRIES: Final = 6
+"""Questions in a row that may fail before a broker no longer tries to take a bundle."""
+ANNOUNCE_TRIES: Final = 3
+"""Announcements in a row that may fail before a bundle is let go without an heir."""
+DRAIN_TRIES: Final = 3
+"""Drains in a row that may fail before a bundle is let go with topics that would not close."""
+
+P = Phase
+
+
+def advance(state: BundleLock, record: object) -> Next:
+    """The next state and the effects of one record; raises `ProtocolError`."""
+    after, effects = step(TABLE, state.phase, "bundle ownership", state, record)
+    if after.passing or after.order is None:
+        return after, effects
+    # At rest, it takes the order that waited for that.
+    rested, more = advance(replace(after, order=None), after.order)
+    return rested, (*effects, *more)
+
+
+def _row(phase: Phase, *, answers: dict[type, Transition], **records: Transition) -> None:
+    """Enter a phase: what is not named here changes nothing."""
+    row: dict[type, Transition] = {
+        Acquire: records.get("acquire", do.stay),
+        Release: records.get("release", do.stay),
+        Replaced: records.get("replaced", do.stay),
+        CatchUp: records.get("catch_up", do.stay),
+        NodeChanged: records.get("node", do.stay),
+        SessionChanged: records.get("session", do.stay),
+        Woken: records.get("woken", do.stay),
+        **answers,
+    }
+    TABLE.update({(phase, kind): transition for kind, transition in row.items()})
+
+
+TABLE: Final[dict[tuple[Phase, type], Transition]] = {}
+_row(
+    P.FREE,
+    acquire=do.acquire,
+    catch_up=do.catch_up,
+    node=do.on_node(announced=do.hear),
+    answers={},
+)
+_row(
+    P.HEARING,
+    acquire=do.later,
+    catch_up=do.also_look_at_the_lock,
+    node=do.on_node(announced=do.unsettle, withdrawn=do.unsettle),
+    session=do.unsettle,
+    woken=do.woken,
+    answers={Found: do.believing(do.heard), Failed: do.trying(TRIES, do.free)},
+)
+_row(
+    P.CHECKING,
+    acquire=do.later,
+    release=do.later,
+    replaced=do.later,
+    node=do.on_node(lock_vanished=do.unsettle, lock_appeared=do.unsettle, announced=do.later),
+    session=do.unsettle,
+    woken=do.woken,
+    answers={Found: do.believing(do.checked), Failed: do.trying(TRIES, do.free)},
+)
+_row(
+    P.EXPECTED,
+    # A notification may have been missed: before it gives up, it tries.
+    node=do.on_node(lock_vanished=do.acquire, announced=do.hear, withdrawn=do.acquire),
+    session=lambda state, _: do.enter(state, P.CHECKING),
+    woken=do.acquire,
+    answers={},
+)
+_ABOUT_THE_LOCK: Final[dict[type, Transition]] = {
+    Created: do.believing(do.created),
+    Exists: do.look,
+    Found: do.believing(do.found_lock),
+    Removed: do.create,
+    Differs: do.create,
+}
+_row(
+    P.ACQUIRING,
+    release=do.later,
+    replaced=do.later,
+    session=do.unsettle,
+    woken=do.woken,
+    answers={**_ABOUT_THE_LOCK, Failed: do.trying(TRIES, do.free)},
+)
+_row(
+    P.OWNED,
+    release=do.release,
+    replaced=do.replaced,
+    node=do.on_node(lock_vanished=do.doubt),
+    session=do.doubt,
+    answers={},
+)
+_row(
+    P.DOUBTED,
+    release=do.later,
+    replaced=do.later,
+    node=do.on_node(lock_vanished=do.unsettle),
+    session=do.unsettle,
+    woken=do.woken,
+    answers={**_ABOUT_THE_LOCK, Failed: do.trying(None, do.stay)},
+)
+_row(
+    P.ANNOUNCING,
+    node=do.on_node(lock_vanished=do.unsure),
+    session=do.unsure,
+    woken=do.woken,
+    # A heir that does not know must not be waited for, nor keep a bundle here.
+    answers={Written: do.drain, Failed: do.trying(ANNOUNCE_TRIES, do.drain_for_nobody)},
+)
+_row(
+    P.DRAINING,
+    node=do.on_node(lock_vanished=do.unsure),
+    session=do.unsure,
+    woken=do.woken,
+    answers={Drained: do.drained, Failed: do.trying(DRAIN_TRIES, do.drained)},
+)
+_row(
+    P.DELETING,
+    acquire=do.later,
+    catch_up=do.later,
+    node=do.on_node(announced=do.later),
+    session=do.unsettle,
+    woken=do.woken,
+    answers={
+        Found: do.believing(do.found_own),
+        Removed: do.deleted,
+        Differs: do.look,
+        Failed: do.trying(None, do.stay),
+    },
+)
+_row(
+    P.HANDING_ON,
+    acquire=do.stop_waiting,
+    catch_up=do.stop_waiting,
+    node=do.on_node(lock_appeared=do.withdraw, announced=do.later),
+    session=do.withdraw,
+    woken=do.withdraw,
+    answers={},
+)
+_row(
+    P.WITHDRAWING,
+    acquire=do.later,
+    catch_up=do.later,
+    node=do.on_node(announced=do.later),
+    session=do.unsettle,
+    woken=do.woken,
+    answers={
+        Found: do.believing(do.found_hand_over),
+        Removed: do.free,
+        Differs: lambda state, _: do.ask_again(state),
+        Failed: do.trying(None, do.stay),
+    },
+)
+_row(
+    P.DROPPING,
+    acquire=do.later,
+    catch_up=do.later,
+    node=do.on_node(announced=do.later),
+    woken=do.woken,
+    answers={Drained: do.free, Failed: do.trying(DRAIN_TRIES, do.free)},
+)

@@ -1,0 +1,282 @@
+"""What every ownership protocol has in common: its orders, its questions, and its answers.
+
+A protocol is a table. The runner (`counterpoise.broker.bundles.runner`) feeds it records, one at a
+time and without ever waiting, and carries out the effects that follow. Three rules hold for all:
+
+- Only applying a record changes a state.
+- A state has at most one `Question` open. The runner answers each exactly once: with what came of
+  it or, when it raised or took too long, with `Failed`.
+- `WakeMe` is the only clock. Each state has one alarm; setting it anew replaces it.
+
+So a state that is not at rest always waits for an answer or for its alarm, never for whoever asked.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Generic, Protocol, TypeVar
+
+from counterpoise.ownership.machine import Effects
+from counterpoise.ownership.records import NamespaceEphemeralData
+
+STORE_S: Final = 10.0
+"""How long a question to the metadata store may take before it has failed."""
+
+# Orders: what a broker is asked to do with a bundle.
+
+
+@dataclass(frozen=True, slots=True)
+class Acquire:
+    """A lookup chose this broker."""
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Let go of the bundle, towards a broker or (None) wherever the next lookup puts it."""
+
+    destination: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """The bundle was split, and this broker owns its parts."""
+
+
+@dataclass(frozen=True, slots=True)
+class CatchUp:
+    """A client came for a bundle that is not served here: look whether it should be."""
+
+
+# What happened without being asked for.
+
+
+class Change(enum.Enum):
+    """What became of a node."""
+
+    APPEARED = "appeared"
+    """It was created, or its value changed."""
+    VANISHED = "vanished"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeChanged:
+    """A node of the bundle changed; it may have changed again by now."""
+
+    path: str
+    change: Change
+
+
+@dataclass(frozen=True, slots=True)
+class SessionChanged:
+    """The session with the store was interrupted or lost, or stands again: trust nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Woken:
+    """The alarm that the machine set."""
+
+
+# Effects that are no questions.
+
+
+@dataclass(frozen=True, slots=True)
+class WakeMe:
+    """Feed `Woken` after so many seconds, instead of at any time set before."""
+
+    after_s: float
+
+
+# Questions: effects with exactly one answer.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """An effect with one answer, which is `Failed` after ``within_s``."""
+
+    within_s: float = STORE_S
+
+
+@dataclass(frozen=True, slots=True)
+class CreateNode(Question):
+    """Create an ephemeral node; answer `Created` or `Exists`."""
+
+    path: str
+    value: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class WriteNode(Question):
+    """Write an ephemeral node, whatever stands there; answer `Written`."""
+
+    path: str
+    value: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ReadNode(Question):
+    """Read a node; answer `Found`."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveNode(Question):
+    """Delete a node that is at this version; answer `Removed` or `Differs`."""
+
+    path: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Drain(Question):
+    """Close the bundle's topics, sending clients to a broker if one is named; answer `Drained`."""
+
+    destination: str | None
+
+
+# Answers.
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    """The node is ours, at this version."""
+
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Exists:
+    """There is such a node already, ours or somebody else's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The node has our value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What stands at the path: nothing (None), or a value."""
+
+    value: bytes | None
+    version: int = 0
+    mine: bool = False
+    """Ephemeral, and created by our present session."""
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """There is no such node any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Differs:
+    """The node is at another version: somebody else wrote it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drained:
+    """The bundle's topics are closed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The question was not answered; what it asked for may have happened or not."""
+
+    reason: str
+
+
+# What a protocol offers.
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What all bundles of one broker have in common."""
+
+    me: NamespaceEphemeralData
+    heir_s: float = 5.0
+    """How long a hand-over waits for the heir to take the bundle, and the heir for the bundle."""
+    drain_s: float = 70.0
+    """After this long a bundle is let go, whether or not its topics are closed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Whereabouts:
+    """Where a bundle is, by the word of the cluster's metadata."""
+
+    owner: NamespaceEphemeralData | None
+    """Who holds it."""
+    heir: str | None = None
+    """The id of the broker that is about to have it."""
+    changing: bool = False
+    """Whether it is changing hands, to an heir or to whomever the next lookup chooses."""
+
+
+class BundleState(Protocol):
+    """A bundle as one broker sees it."""
+
+    @property
+    def serves(self) -> bool:
+        """Whether topics of the bundle may be opened here now."""
+        ...
+
+    @property
+    def holds(self) -> bool:
+        """Whether open topics of the bundle stay open: it is served, or that is in doubt."""
+        ...
+
+    @property
+    def settling(self) -> bool:
+        """Whether a client should wait: the bundle will be served here, or not, in a moment."""
+        ...
+
+    @property
+    def passing(self) -> bool:
+        """Whether the machine is on its way: it waits for an answer or for its alarm."""
+        ...
+
+    @property
+    def forgettable(self) -> bool:
+        """Whether the machine knows nothing that a new one would not."""
+        ...
+
+
+S = TypeVar("S", bound=BundleState)
+
+
+class BundleProtocol(Protocol, Generic[S]):
+    """One way for brokers to agree on who owns a bundle.
+
+    Bundles are named ``tenant/namespace/0x…_0x…``. Nodes are paths of the metadata store.
+    """
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """The paths below which its nodes stand, each ending in a slash."""
+        ...
+
+    def new(self, bundle: str) -> S:
+        """What a broker knows of a bundle before it hears anything."""
+        ...
+
+    def advance(self, state: S, record: object) -> tuple[S, Effects]:
+        """The next state and the effects of one record; raises `ProtocolError`."""
+        ...
+
+    def nodes(self, bundle: str) -> tuple[str, ...]:
+        """The nodes that tell where a bundle is, in the order in which to read them."""
+        ...
+
+    def bundle_of(self, path: str) -> str | None:
+        """The bundle that a node is about, if any."""
+        ...
+
+    def hears(self, path: str, change: Change) -> bool:
+        """Whether a change of this node matters to a broker that knows nothing of its bundle."""
+        ...
+
+    def whereabouts(self, values: Mapping[str, bytes | None]) -> Whereabouts:
+        """Read `nodes`."""
+        ...

@@ -1,0 +1,255 @@
+"""Whatever fails while a bundle changes hands, it is usable again afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from counterpoise.broker import paths
+from counterpoise.broker.broker import Broker
+from counterpoise.broker.errors import BrokerError
+from counterpoise.names.bundle import BundleName
+from counterpoise.storage.port import StorageError
+from tests.broker.conftest import NAMESPACE, BrokersOfTest, eventually, holds, topic_in
+from tests.broker.misbehaving_store import MisbehavingStore
+
+
+class BrokersOnBadDays(BrokersOfTest):
+    """Each broker has a session that a test can spoil."""
+
+    async def session(self) -> MisbehavingStore:
+        return MisbehavingStore(self.tree)
+
+
+@pytest.fixture
+async def brokers() -> AsyncIterator[BrokersOnBadDays]:
+    made = BrokersOnBadDays("memory:")
+    yield made
+    for broker in list(made.all):
+        await made.stop(broker)
+
+
+def store_of(broker: Broker) -> MisbehavingStore:
+    assert isinstance(broker.metadata, MisbehavingStore)
+    return broker.metadata
+
+
+async def bundles_of(broker: Broker) -> tuple[BundleName, ...]:
+    return (await broker.bundles.get(NAMESPACE)).bundles
+
+
+async def usable(brokers: BrokersOfTest, bundle: BundleName) -> Broker:
+    """Follow lookups as a client does until one broker serves a topic of the bundle."""
+    broker, authoritative, last = brokers.all[0], False, "nothing"
+    try:
+        async with asyncio.timeout(20):
+            while True:
+                try:
+                    answer = await broker.namespaces.lookup_bundle(
+                        bundle, authoritative=authoritative
+                    )
+                    last = str(answer)
+                    broker = brokers.get(answer.broker_id)
+                    authoritative = getattr(answer, "authoritative", False)
+                    if not hasattr(answer, "authoritative"):
+                        await broker.namespaces.settle(topic_in(bundle))
+                        return broker
+                except (BrokerError, StopIteration) as error:
+                    last = str(error)
+                    broker, authoritative = brokers.all[0], False
+                    await asyncio.sleep(0.01)
+    except TimeoutError:
+        pytest.fail(f"{bundle} is unusable: {last}")
+
+
+async def both_ways(brokers: BrokersOfTest, bundle: BundleName) -> None:
+    """Nothing is left of what went wrong: the bundle goes to every broker and back."""
+    for broker in brokers.all:
+        await holds(broker, paths.broker(broker.id))
+    for broker in [*brokers.all, brokers.all[0]]:
+        owner = await usable(brokers, bundle)
+        await owner.namespaces.unload(bundle, broker.id)
+        assert await usable(brokers, bundle) is broker
+
+
+async def test_a_lookup_whose_client_goes_away_does_not_stop_what_it_began(
+    brokers: BrokersOnBadDays,
+) -> None:
+    (broker,) = await brokers.start_many(1)
+    for bundle in await bundles_of(broker):
+        for turns in range(12):
+            asking = asyncio.create_task(broker.namespaces.lookup_bundle(bundle))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            asking.cancel()
+            await asyncio.gather(asking, return_exceptions=True)
+        await usable(brokers, bundle)
+
+
+async def test_an_unload_whose_client_goes_away_ends_all_the_same(
+    brokers: BrokersOnBadDays,
+) -> None:
+    one, two = await brokers.start_many(2)
+    for turns, bundle in enumerate(await bundles_of(one)):
+        await one.ownership.acquire(bundle)
+        unloading = asyncio.create_task(one.namespaces.unload(bundle, two.id))
+        for _ in range(turns * 3):
+            await asyncio.sleep(0)
+        unloading.cancel()
+        await asyncio.gather(unloading, return_exceptions=True)
+        await both_ways(brokers, bundle)
+
+
+@pytest.mark.parametrize("lose", [False, True], ids=["connection", "session"])
+async def test_a_store_that_goes_away_just_after_unloads_are_ordered(
+    brokers: BrokersOnBadDays, lose: bool
+) -> None:
+    one, two = await brokers.start_many(2)
+    bundles = await bundles_of(one)
+    for bundle in bundles:
+        await one.ownership.acquire(bundle)
+        await one.topics.get(topic_in(bundle))
+    unloads = [asyncio.create_task(one.namespaces.unload(each, two.id)) for each in bundles]
+    for _ in range(6):
+        await asyncio.sleep(0)
+    for broker in (one, two):
+        store_of(broker).go_away()
+        if lose:
+            store_of(broker).lose_session()
+    for _ in range(20):
+        await asyncio.sleep(0)
+    for broker in (one, two):
+        store_of(broker).come_back()
+    for bundle in bundles:
+        await usable(brokers, bundle)
+    await asyncio.gather(*unloads, return_exceptions=True)
+    for bundle in bundles:
+        await both_ways(brokers, bundle)
+
+
+@pytest.mark.parametrize("error", [StorageError("disk"), RuntimeError("bug"), OSError("io")])
+async def test_a_drain_that_raises(brokers: BrokersOnBadDays, error: Exception) -> None:
+    one, two = await brokers.start_many(2)
+    bundle = (await bundles_of(one))[0]
+    await one.ownership.acquire(bundle)
+    real, failures = one.topics.unload_bundle, iter(range(2))
+
+    async def sometimes(*arguments: Any, **more: Any) -> int:
+        for _ in failures:
+            raise error
+        return await real(*arguments, **more)
+
+    one.topics.unload_bundle = sometimes  # type: ignore[method-assign]
+    await asyncio.gather(one.namespaces.unload(bundle, two.id), return_exceptions=True)
+    assert await usable(brokers, bundle) is two
+    await both_ways(brokers, bundle)
+
+
+@pytest.mark.parametrize("afterwards", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("operation", ["get", "put", "delete"])
+@pytest.mark.parametrize("below", ["/namespace/", "/counterpoise/hand-overs/"])
+async def test_each_store_operation_of_a_move_may_fail(
+    brokers: BrokersOnBadDays, below: str, operation: str, afterwards: bool
+) -> None:
+    one, two = await brokers.start_many(2)
+    bundle = (await bundles_of(one))[0]
+    await one.ownership.acquire(bundle)
+    for broker in (one, two):
+        failures = iter(range(2))
+
+        def fails(what: str, path: str, failures: Any = failures) -> bool:
+            return what == operation and path.startswith(below) and next(failures, None) is not None
+
+        if afterwards:
+            store_of(broker).fails_afterwards = fails
+        else:
+            store_of(broker).fails = fails
+    await asyncio.gather(one.namespaces.unload(bundle, two.id), return_exceptions=True)
+    await usable(brokers, bundle)
+    await both_ways(brokers, bundle)
+
+
+async def test_a_draining_bundle_whose_session_is_lost_is_closed_and_not_served(
+    brokers: BrokersOnBadDays,
+) -> None:
+    one, two = await brokers.start_many(2)
+    bundle = (await bundles_of(one))[0]
+    await one.ownership.acquire(bundle)
+    await one.topics.get(topic_in(bundle))
+    real, draining, go_on = one.topics.unload_bundle, asyncio.Event(), asyncio.Event()
+
+    async def slowly(*arguments: Any, **more: Any) -> int:
+        draining.set()
+        await go_on.wait()
+        return await real(*arguments, **more)
+
+    one.topics.unload_bundle = slowly  # type: ignore[method-assign]
+    unloading = asyncio.create_task(one.namespaces.unload(bundle, one.id))
+    await draining.wait()
+    store_of(one).lose_session()
+    await eventually(lambda: not two.ownership.settling(bundle), "the other has nothing to do")
+    assert (await usable(BrokersAlone(two), bundle)) is two
+    store_of(one).come_back()
+    go_on.set()
+    await asyncio.gather(unloading, return_exceptions=True)
+    await eventually(lambda: not one.topics.loaded, "its topics are closed")
+    await eventually(lambda: not one.ownership.settling(bundle), "it knows better")
+    assert brokers.owner(bundle) is two
+    await both_ways(brokers, bundle)
+
+
+class BrokersAlone(BrokersOfTest):
+    """Some of the brokers, for a client that reaches no other."""
+
+    def __init__(self, *brokers: Broker) -> None:
+        super().__init__("memory:")
+        self.all = list(brokers)
+
+
+async def test_a_lost_session_is_seen_although_nobody_told_of_the_deleted_lock(
+    brokers: BrokersOnBadDays,
+) -> None:
+    one, two = await brokers.start_many(2)
+    bundle = (await bundles_of(one))[0]
+    await one.ownership.acquire(bundle)
+    await one.topics.get(topic_in(bundle))
+    store_of(one).lose_session()
+    assert await usable(BrokersAlone(two), bundle) is two
+    store_of(one).come_back()
+    await eventually(lambda: not one.ownership.serves(bundle), "the bundle is given up")
+    await eventually(lambda: not one.topics.loaded, "its topics are closed")
+    await both_ways(brokers, bundle)
+
+
+async def test_notifications_that_come_late_and_twice(brokers: BrokersOnBadDays) -> None:
+    one, two = await brokers.start_many(2)
+    bundle = (await bundles_of(one))[0]
+    await one.ownership.acquire(bundle)
+    for broker in (one, two):
+        store_of(broker).hold_notifications()
+    one_way = asyncio.create_task(one.namespaces.unload(bundle, two.id))
+    await eventually(lambda: not one.ownership.serves(bundle), "it is on its way")
+    for broker in (two, one):
+        store_of(broker).release_notifications(times=2)
+    await one_way
+    await both_ways(brokers, bundle)
+
+
+async def test_a_lock_that_was_created_without_an_answer_is_taken_up(
+    brokers: BrokersOnBadDays,
+) -> None:
+    one, two = await brokers.start_many(2)
+    bundle = (await bundles_of(one))[0]
+    store_of(one).fails_afterwards = lambda what, path: (
+        what == "put" and path.startswith("/namespace/")
+    )
+    asking = asyncio.create_task(one.namespaces.lookup_bundle(bundle, authoritative=True))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    asking.cancel()
+    await asyncio.gather(asking, return_exceptions=True)
+    store_of(one).fails_afterwards = lambda _, __: False
+    assert await usable(BrokersAlone(two, one), bundle) is one

@@ -11,10 +11,11 @@ import numpy as np
 from bench.figures import Figure
 from counterpoise.load.fold import Batch, FoldState, fold, merged
 from counterpoise.load.rows import BROKER, BUNDLE, COLUMNS, POLL, RATES, TEXT, ReportRows
-from counterpoise.pipeline.landing import land
-from counterpoise.pipeline.session import start_session, stop_session
-from counterpoise.pipeline.states import read_state
-from counterpoise.pipeline.stream import start_fold
+from counterpoise.pipeline.history.reports import land
+from counterpoise.pipeline.history.store import open_store
+from counterpoise.pipeline.stream.fold import start_fold
+from counterpoise.pipeline.stream.session import start_session, stop_session
+from counterpoise.pipeline.stream.states import read_state
 
 BUNDLES = 100_000
 BROKERS = 100
@@ -88,22 +89,23 @@ def _on_spark(polls: list[ReportRows]) -> tuple[float, float, FoldState]:
     spark = start_session("local[2]", partitions=2)
     try:
         with TemporaryDirectory(prefix="counterpoise-bench-") as home:
+            store = open_store(home)
             for rows in polls:
-                land(Path(home) / "reports", rows)
-            states: list[Path] = []
+                land(store, rows)
+            states: list[str] = []
 
-            def keep(number: int, files: list[Path]) -> None:
-                read_state(files[0])  # as the balancer does, to see whether a round is due
+            def keep(up_to: int, files: list[str]) -> None:
+                read_state(store, files[0])  # as the balancer does, to see whether a round is due
                 states[:] = files
 
             query = start_fold(
-                spark, Path(home) / "reports", Path(home) / "stream", keep, shards=2, files=1
+                spark, home, keep, shards=2, checkpoint=f"{home}/checkpoint", files=1
             )
             query.processAllAvailable()
             progress = [each["durationMs"]["triggerExecution"] for each in query.recentProgress]
             query.stop()
             began = time.perf_counter()
-            state = merged([read_state(file) for file in states])
+            state = merged([read_state(store, name) for name in states])
             round_s = time.perf_counter() - began
     finally:
         stop_session(spark)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import aiohttp
 import pytest
 
-from counterpoise.pipeline.session import start_session, stop_session
+from counterpoise.pipeline.stream.session import start_session, stop_session
 from tests.pipeline.fake_cluster import FakeCluster
 
 if TYPE_CHECKING:

@@ -12,14 +12,18 @@ from counterpoise.decide.balancing.round import Strategy
 from counterpoise.load.fold import Batch, FoldState, fold
 from counterpoise.pipeline.balancer import Balancer
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
-from counterpoise.pipeline.history import History, ShortHistory
-from counterpoise.pipeline.tables import HistoryTables, read_table
+from counterpoise.pipeline.history.port import History, ShortHistory
+from counterpoise.pipeline.history.store import open_store
+from counterpoise.pipeline.history.tables import HistoryTables, read_table
 from tests.decide.balancing.test_round import strategy
 from tests.load.story import START, Loads, poll
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name
 
 DO_IT = ExecutorOptions(execute=True, verify_within_s=0.3)
-KINDS_OF_HISTORY: list[Callable[[Path], History]] = [HistoryTables, lambda path: ShortHistory()]
+KINDS_OF_HISTORY: list[Callable[[Path], History]] = [
+    lambda path: HistoryTables(open_store(path)),
+    lambda path: ShortHistory(),
+]
 
 
 @pytest.fixture(params=KINDS_OF_HISTORY, ids=["tables", "short"])
@@ -117,13 +121,13 @@ async def test_a_round_that_was_cut_off_is_finished_and_not_repeated(
     cut: str,
 ) -> None:
     state = seen(uneven)
-    first = HistoryTables(tmp_path)
+    first = HistoryTables(open_store(tmp_path))
     cut_off(first, cut, monkeypatch)
     with pytest.raises(CutOffError):
         await balancer(http, first, options=replace(DO_IT, at_once=1)).step(state)
     left = len(uneven.unloads)
     # The next leader has the files, and nothing else.
-    history = HistoryTables(tmp_path)
+    history = HistoryTables(open_store(tmp_path))
     made = await balancer(http, history).step(state)
     assert made is not None
     assert len(uneven.unloads) == len(made.moves)
@@ -284,16 +288,16 @@ async def test_a_broker_that_reports_the_same_for_long_is_taken_at_its_word(
 async def test_the_tables_say_who_what_when_and_why(
     uneven: FakeCluster, http: aiohttp.ClientSession, tmp_path: Path
 ) -> None:
-    made = await balancer(http, HistoryTables(tmp_path)).step(seen(uneven))
+    made = await balancer(http, HistoryTables(open_store(tmp_path))).step(seen(uneven))
     assert made is not None
-    decisions = read_table(tmp_path, "decisions")
+    decisions = read_table(open_store(tmp_path), "decisions")
     assert [row["id"] for row in decisions] == [move.id for move in made.moves]
     assert decisions[0]["sentence"] == made.moves[0].decision.sentence
     assert '"usage"' in decisions[0]["figures"]
-    rejections = read_table(tmp_path, "rejections")
+    rejections = read_table(open_store(tmp_path), "rejections")
     assert {row["subject"] for row in rejections} >= set(uneven.names[1:])
-    assert all(row["carried_out"] for row in read_table(tmp_path, "outcomes"))
-    [row] = read_table(tmp_path, "rounds")
+    assert all(row["carried_out"] for row in read_table(open_store(tmp_path), "outcomes"))
+    [row] = read_table(open_store(tmp_path), "rounds")
     assert row["decisions"] == len(made.moves)
     assert row["imbalance"] == pytest.approx(2.0)
-    assert read_table(tmp_path, "nothing") == []
+    assert read_table(open_store(tmp_path), "nothing") == []

@@ -1,9 +1,11 @@
 """The same on Spark: number for number, decision for decision, and again after a restart."""
 
 import asyncio
+import shutil
 import signal
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import aiohttp
@@ -15,12 +17,18 @@ from counterpoise.load.fold import Batch, FoldOptions, FoldState, fold, merged
 from counterpoise.load.rows import ReportRows
 from counterpoise.pipeline.balancer import Balancer
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
-from counterpoise.pipeline.history import ShortHistory
-from counterpoise.pipeline.landing import land
-from counterpoise.pipeline.runner import HistoryInUseError, RunSettings, SparkBalancer
-from counterpoise.pipeline.states import read_state
-from counterpoise.pipeline.stream import start_fold
-from counterpoise.pipeline.tables import HistoryTables, read_table
+from counterpoise.pipeline.history.compaction import compact
+from counterpoise.pipeline.history.faults import from_spark
+from counterpoise.pipeline.history.keeping import KeepingOptions
+from counterpoise.pipeline.history.layout import files
+from counterpoise.pipeline.history.lease import HistoryInUseError
+from counterpoise.pipeline.history.port import ShortHistory
+from counterpoise.pipeline.history.reports import land
+from counterpoise.pipeline.history.store import open_store
+from counterpoise.pipeline.history.tables import HistoryTables, read_table
+from counterpoise.pipeline.runner import RunSettings, SparkBalancer
+from counterpoise.pipeline.stream.fold import start_fold
+from counterpoise.pipeline.stream.states import read_state, state_name
 from tests.decide.balancing.test_round import strategy
 from tests.load.story import START, Loads, poll
 from tests.load.test_fold import assert_same, average
@@ -60,41 +68,43 @@ def stream(
     options: FoldOptions | None = None,
     fail_at: int = -1,
 ) -> list[Folded]:
-    """Run everything that was landed through the stream, and give each batch's states.
+    """Run everything that was landed through the stream, and give each batch's poll and states.
 
-    The stream ends with micro-batch `fail_at`, after the fold and before Spark commits it.
+    The stream ends with micro-batch `fail_at` of this run, after the fold.
     """
     from pyspark.errors import StreamingQueryException
 
     folded: list[Folded] = []
+    store = open_store(home)
 
-    def each(number: int, states: list[Path]) -> None:
-        folded.append((number, [read_state(file) for file in states]))
-        if number == fail_at:
+    def each(up_to: int, names: list[str]) -> None:
+        folded.append((up_to, [read_state(store, name) for name in names]))
+        if len(folded) - 1 == fail_at:
             raise ConnectionError("the leader died")
 
-    query = start_fold(
-        spark,
-        home / "reports",
-        home / "stream",
-        each,
-        shards=shards,
-        files=files,
-        options=options or FoldOptions(),
-    )
-    try:
-        query.processAllAvailable()
-    except StreamingQueryException:
-        if fail_at < 0:
-            raise
-    finally:
-        query.stop()
+    with TemporaryDirectory() as checkpoint:
+        query = start_fold(
+            spark,
+            str(home),
+            each,
+            shards=shards,
+            checkpoint=checkpoint,
+            files=files,
+            options=options or FoldOptions(),
+        )
+        try:
+            query.processAllAvailable()
+        except StreamingQueryException:
+            if fail_at < 0:
+                raise
+        finally:
+            query.stop()
     return folded
 
 
 def kept(home: Path) -> dict[str, bytes]:
-    """The files of all states, by shard and version."""
-    states = home / "stream" / "states"
+    """The files of all states, by poll and shard."""
+    states = home / "states"
     return {str(file.relative_to(states)): file.read_bytes() for file in states.rglob("*.arrow*")}
 
 
@@ -108,7 +118,7 @@ def in_process(polls: Sequence[ReportRows], options: FoldOptions | None = None) 
 
 def landed(home: Path, polls: Sequence[ReportRows]) -> None:
     for rows in polls:
-        land(home / "reports", rows)
+        land(open_store(home), rows)
 
 
 @pytest.fixture(scope="module")
@@ -120,53 +130,74 @@ def streamed(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) ->
 
 
 def test_spark_folds_number_for_number_what_the_process_folds(streamed: list[Folded]) -> None:
-    assert [number for number, _ in streamed] == list(range(6))
+    assert [up_to for up_to, _ in streamed] == [START + 5000 * number for number in range(6)]
     for (_, shards), expected in zip(streamed, in_process(story()), strict=True):
         assert len(shards) == 3
         assert_same(merged(shards), expected)
 
 
-def test_a_stream_that_is_started_again_goes_on_from_its_checkpoint(
+def test_a_stream_that_is_started_again_elsewhere_goes_on_behind_its_states(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
     polls = story()
-    landed(tmp_path, polls[:3])
-    stream(spark, tmp_path, files=2)
-    landed(tmp_path, polls[3:])
-    batches = stream(spark, tmp_path, files=100)
+    landed(tmp_path / "here", polls[:3])
+    stream(spark, tmp_path / "here", files=2)
+    shutil.copytree(tmp_path / "here", tmp_path / "there")
+    shutil.rmtree(tmp_path / "here")
+    landed(tmp_path / "there", polls[3:])
+    batches = stream(spark, tmp_path / "there", files=100)
     assert len(batches) == 1, "the first three polls are not taken in again"
     assert_same(merged(batches[-1][1]), in_process(polls)[-1])
 
 
-def test_a_micro_batch_that_is_folded_again_gives_the_same_states_in_the_same_files(
+def test_polls_that_were_compacted_before_they_were_folded_are_folded_all_the_same(
     spark: "SparkSession", tmp_path: Path
+) -> None:
+    polls = story()
+    landed(tmp_path, polls[:2])
+    stream(spark, tmp_path)
+    landed(tmp_path, polls[2:])
+    # A compacted file that begins before what is folded already, and ends behind it.
+    compact(open_store(tmp_path), "reports", up_to_poll=START + 5000 * 4, at_least=1)
+    batches = stream(spark, tmp_path)
+    assert [up_to for up_to, _ in batches] == [START + 5000 * 4, START + 5000 * 5]
+    assert_same(merged(batches[-1][1]), in_process(polls)[-1])
+
+
+@pytest.mark.parametrize("lost", ["nothing", "a shard of the last state"])
+def test_a_micro_batch_that_was_cut_off_is_not_folded_twice(
+    spark: "SparkSession", tmp_path: Path, lost: str
 ) -> None:
     polls = story()
     landed(tmp_path, polls)
     cut_off = stream(spark, tmp_path, fail_at=3)
-    assert [number for number, _ in cut_off] == [0, 1, 2, 3]
+    assert len(cut_off) == 4
     written = kept(tmp_path)
+    if lost != "nothing":
+        (tmp_path / state_name(START + 5000 * 3, 1, 3)).unlink()
     again = stream(spark, tmp_path)
-    assert [number for number, _ in again] == [3, 4, 5], "what was committed is not folded again"
-    for (_, shards), expected in zip(again, in_process(polls)[3:], strict=True):
+    first = 4 if lost == "nothing" else 3
+    assert [up_to for up_to, _ in again] == [START + 5000 * n for n in range(first, 6)]
+    for (_, shards), expected in zip(again, in_process(polls)[first:], strict=True):
         assert_same(merged(shards), expected)
-    assert {name: kept(tmp_path)[name] for name in written} == written
-    assert len(kept(tmp_path)) == 3 * 6
+    same = {name: data for name, data in kept(tmp_path).items() if name in written}
+    assert same
+    assert all(written[name] == data for name, data in same.items())
 
 
-def test_a_stream_goes_back_as_far_as_its_checkpoint_does(
+def test_a_damaged_poll_ends_the_stream_with_a_sentence(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
-    """After a power cut the newest files of a checkpoint may be missing: Spark never syncs them."""
-    polls = story()
-    landed(tmp_path, polls)
-    stream(spark, tmp_path)
-    for record in ("commits/4", "commits/5", "offsets/5"):
-        (tmp_path / "stream" / "checkpoint" / record).unlink()
-    again = stream(spark, tmp_path)
-    assert [number for number, _ in again] == [4, 5]
-    for (_, shards), expected in zip(again, in_process(polls)[4:], strict=True):
-        assert_same(merged(shards), expected)
+    from pyspark.errors import StreamingQueryException
+
+    landed(tmp_path, story()[:2])
+    damaged = files(open_store(tmp_path), "reports")[1]
+    (tmp_path / damaged).write_bytes(b"PAR1")
+    with pytest.raises(StreamingQueryException) as error:
+        stream(spark, tmp_path)
+    sentence = from_spark(str(error.value))
+    assert damaged in sentence
+    assert "counterpoise history repair" in sentence
 
 
 def test_the_worked_example_on_spark(spark: "SparkSession", tmp_path: Path) -> None:
@@ -186,7 +217,7 @@ async def test_keystone_one_story_gives_the_same_decisions_inline_and_on_spark(
     def balancer(history: HistoryTables | ShortHistory) -> Balancer:
         return Balancer(by, history, Executor(http, lambda: START, dry), lambda sentence: None)
 
-    inline, on_spark = ShortHistory(), HistoryTables(tmp_path)
+    inline, on_spark = ShortHistory(), HistoryTables(open_store(tmp_path))
     rounds: list[Round | None] = [await balancer(inline).step(s) for s in in_process(story())]
     same = [await balancer(on_spark).step(merged(shards)) for _, shards in streamed]
     assert same == rounds
@@ -215,11 +246,11 @@ async def test_the_balancer_evens_a_cluster_out_and_lets_go(
 
     settings = RunSettings(
         addresses=(cluster.admin_url,),
-        history=tmp_path,
+        history=str(tmp_path),
         poll_every_s=0.3,
         executor=ExecutorOptions(execute=True),
         shards=2,
-        compact_from=3,
+        keeping=KeepingOptions(compact_from=3, look_every=1),
     )
     running = asyncio.create_task(
         SparkBalancer(settings, strategy(interval_ms=1), tell, spark=spark).run(stop)
@@ -235,7 +266,7 @@ async def test_the_balancer_evens_a_cluster_out_and_lets_go(
     await running
     loads = cluster.throughputs().values()
     assert max(loads) / (sum(loads) / 3) - 1 < 0.4
-    outcomes = read_table(tmp_path, "outcomes")
+    outcomes = read_table(open_store(tmp_path), "outcomes")
     assert {row["status"] for row in outcomes} == {Status.MOVED.value}
     assert len(cluster.unloads) == len({row["id"] for row in outcomes})
 

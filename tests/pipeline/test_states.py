@@ -1,59 +1,81 @@
-"""The files of the shards' states: whole or not there, and no more of them than Spark may want."""
+"""The shards' states: whole or not there, only complete ones count, and only the newest stay."""
 
 from pathlib import Path
 
 import pytest
 
-from counterpoise.load.fold import Batch, FoldState, fold
-from counterpoise.pipeline import states
-from counterpoise.pipeline.states import BATCHES_KEPT, read_state, state_path, write_state
+from counterpoise.load.fold import Batch, FoldState, fold, merged
+from counterpoise.pipeline.history.faults import HistoryFaultError
+from counterpoise.pipeline.history.store import Store, open_store
+from counterpoise.pipeline.stream import states
+from counterpoise.pipeline.stream.states import (
+    KEPT,
+    begin,
+    complete,
+    forget,
+    read_state,
+    state_name,
+    write_state,
+)
 from tests.load.story import poll
 from tests.load.test_fold import assert_same
 from tests.pipeline.fake_cluster import bundle_name
 
 
-def some_state(number: int) -> FoldState:
-    return fold(FoldState.empty(), Batch.of(poll(number, {"b1:80": {bundle_name(0): 1.0}})))
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return open_store(tmp_path)
 
 
-def names(directory: Path) -> set[str]:
-    return {file.name for file in directory.iterdir()}
+def some_state(number: int, bundles: int = 1) -> FoldState:
+    loads = {bundle_name(index): 1.0 + index for index in range(bundles)}
+    return fold(FoldState.empty(), Batch.of(poll(number, {"b1:80": loads})))
 
 
-def test_what_was_written_is_read_back(tmp_path: Path) -> None:
-    path = state_path(tmp_path, 3, 7)
-    write_state(path, some_state(1))
-    assert_same(read_state(path), some_state(1))
-    assert names(path.parent) == {path.name}
+def test_what_was_written_is_read_back(store: Store) -> None:
+    name = state_name(7, 3, 4)
+    write_state(store, name, some_state(1))
+    assert_same(read_state(store, name), some_state(1))
 
 
-def test_a_write_that_is_cut_off_leaves_the_version_that_was_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_write_that_is_cut_off_leaves_nothing(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = state_path(tmp_path, 0, 1)
-    write_state(path, some_state(1))
+    def cut_off(self: Path, target: Path) -> None:
+        raise OSError(28, "no space left on device")
 
-    def cut_off(state: FoldState) -> bytes:
-        raise OSError("no space left on device")
-
-    monkeypatch.setattr(states, "state_to_bytes", cut_off)
-    with pytest.raises(OSError, match="no space"):
-        write_state(path, some_state(2))
-    assert_same(read_state(path), some_state(1))
-    assert names(path.parent) == {path.name}
+    monkeypatch.setattr(Path, "replace", cut_off)
+    with pytest.raises(HistoryFaultError, match="the disk is full"):
+        write_state(store, state_name(7, 0, 1), some_state(1))
+    assert [file for file in tmp_path.rglob("*") if file.is_file()] == []
 
 
-def test_versions_stay_as_long_as_spark_may_go_back_to_them(tmp_path: Path) -> None:
-    """After micro-batch n, Spark can repeat the last twenty: it needs the version before them."""
-    last = BATCHES_KEPT + 5
-    others = state_path(tmp_path, 1, 1)
-    write_state(others, some_state(1))
-    second = state_path(tmp_path, 0, 2)
-    left_by_a_crash = second.with_name(f".{second.name}.99.tmp")
-    left_by_a_crash.parent.mkdir()
-    left_by_a_crash.write_bytes(b"half a state")
-    for version in range(1, last + 1):
-        write_state(state_path(tmp_path, 0, version), some_state(version))
-    wanted = range(last - BATCHES_KEPT, last + 1)
-    assert names(tmp_path / "0") == {state_path(tmp_path, 0, v).name for v in wanted}
-    assert others.exists()
+def test_the_stream_goes_on_behind_the_newest_state_that_is_complete(store: Store) -> None:
+    assert begin(store, 2) == 0
+    for poll_id in (5, 9):
+        for shard in range(2):
+            write_state(store, state_name(poll_id, shard, 2), some_state(poll_id))
+    write_state(store, state_name(12, 0, 2), some_state(12))
+    assert complete(store) == [(5, 2), (9, 2)]
+    assert begin(store, 2) == 9
+
+
+def test_another_number_of_shards_deals_the_bundles_out_anew(store: Store) -> None:
+    whole = some_state(1, bundles=20)
+    for shard in range(2):
+        write_state(store, state_name(5, shard, 2), states._part(whole, shard, 2))
+    assert begin(store, 3) == 5
+    assert complete(store) == [(5, 3)]
+    parts = [read_state(store, state_name(5, shard, 3)) for shard in range(3)]
+    assert min(len(part.averages["bundle"]) for part in parts) > 0
+    assert_same(merged(parts), merged([whole]))
+
+
+def test_only_the_newest_states_stay_and_what_was_left_half_way_goes(store: Store) -> None:
+    write_state(store, state_name(1, 0, 2), some_state(1))
+    for poll_id in range(2, 8):
+        for shard in range(2):
+            write_state(store, state_name(poll_id, shard, 2), some_state(poll_id))
+    forget(store)
+    assert [poll_id for poll_id, _ in complete(store)] == [5, 6, 7][-KEPT:]
+    assert len(store.directories("states")) == KEPT

@@ -11,7 +11,7 @@ from counterpoise.decide.balancing.moves import Outcome, Round, Status
 from counterpoise.decide.balancing.round import Strategy, decide, is_due, newest_poll, traffic
 from counterpoise.load.fold import FoldState
 from counterpoise.pipeline.executor import Executor
-from counterpoise.pipeline.history import History
+from counterpoise.pipeline.history.port import History
 
 
 class Balancer:

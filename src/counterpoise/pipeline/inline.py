@@ -15,7 +15,7 @@ from counterpoise.load.fold import Batch, FoldState, fold
 from counterpoise.pipeline.balancer import Balancer
 from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
-from counterpoise.pipeline.history import History, ShortHistory
+from counterpoise.pipeline.history.port import History, ShortHistory
 
 HTTP_TIMEOUT_S = 10.0
 

@@ -2,37 +2,37 @@
 
 import asyncio
 import contextlib
-import fcntl
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import aiohttp
 
-from counterpoise.decide.balancing.round import Strategy, newest_poll
+from counterpoise.decide.balancing.round import Strategy
 from counterpoise.load.fold import merged
 from counterpoise.load.rows import ReportRows
 from counterpoise.pipeline.balancer import Balancer
 from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.collect.told import Seen, trouble
-from counterpoise.pipeline.compaction import KEYED_BY_POLL, compact
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
+from counterpoise.pipeline.history.faults import HistoryFaultError, from_spark
+from counterpoise.pipeline.history.keeping import Keeping, KeepingOptions
+from counterpoise.pipeline.history.layout import newest_poll
+from counterpoise.pipeline.history.lease import LeaseOptions, lease
+from counterpoise.pipeline.history.reports import land
+from counterpoise.pipeline.history.store import open_store
+from counterpoise.pipeline.history.tables import HistoryTables
 from counterpoise.pipeline.inline import HTTP_TIMEOUT_S, wall_clock_ms
-from counterpoise.pipeline.landing import land, landed_polls
-from counterpoise.pipeline.session import start_session, stop_query, stop_session
-from counterpoise.pipeline.states import read_state
-from counterpoise.pipeline.stream import start_fold
-from counterpoise.pipeline.tables import HistoryTables
+from counterpoise.pipeline.stream.fold import start_fold
+from counterpoise.pipeline.stream.session import start_session, stop_query, stop_session
+from counterpoise.pipeline.stream.source import FILES_MOST
+from counterpoise.pipeline.stream.states import complete, read_state, state_name
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
-
-
-class HistoryInUseError(RuntimeError):
-    """Another balancer writes this history."""
 
 
 class NothingSeenError(RuntimeError):
@@ -49,20 +49,21 @@ class RunSettings:
 
     addresses: tuple[str, ...]
     """Admin URLs of the cluster."""
-    history: Path
+    history: str
+    """Where what was seen, decided and done is kept: a path or URI (`history/store.py`)."""
     master: str = "local[*]"
+    spark_conf: tuple[tuple[str, str], ...] = ()
+    """Settings of Spark's by name, besides ours."""
     poll_every_s: float = 5.0
     executor: ExecutorOptions = field(default_factory=ExecutorOptions)
     shards: int = 2
     """Into how many parts the state is divided, each folded on a core of its own."""
-    files_per_batch: int = 100
-    """Polls in a micro-batch at most; only the newest of them can lead to decisions."""
+    files_per_batch: int = FILES_MOST
+    """Files in a micro-batch at most; only the newest poll can lead to decisions."""
     once: bool = False
     """One poll, one round, and the end."""
-    compact_from: int = 720
-    """How many small files of a table are made one."""
-    wait_for_history_s: float = 0.0
-    """How long to wait for another balancer to let go of the history."""
+    keeping: KeepingOptions = field(default_factory=KeepingOptions)
+    lease: LeaseOptions = field(default_factory=LeaseOptions)
 
 
 class SparkBalancer:
@@ -84,10 +85,10 @@ class SparkBalancer:
         self._settings = settings
         self._strategy = strategy
         self._tell = tell
-        self._reports = settings.history / "reports"
+        self._store = open_store(settings.history)
         self._seen = Seen(tell)
-        self._taken_in = 0
-        self._folded = False
+        self._keeping = Keeping(self._store, settings.keeping)
+        self._lost = asyncio.Event()
 
     async def run(self, stop: asyncio.Event) -> None:
         """Balance until `stop` is set.
@@ -96,50 +97,54 @@ class SparkBalancer:
         when one look is all there is, `NothingSeenError`.
         """
         self._loop = asyncio.get_running_loop()
-        self._reports.mkdir(parents=True, exist_ok=True)
+        settings, store = self._settings, self._store
         async with contextlib.AsyncExitStack() as stack:
-            await stack.enter_async_context(exclusive(self._settings))
+            held = lease(store, wall_clock_ms, self._lost.set, settings.lease)
+            await stack.enter_async_context(held)
             timeout = aiohttp.ClientTimeout(total=HTTP_TIMEOUT_S)
             session = await stack.enter_async_context(aiohttp.ClientSession(timeout=timeout))
-            history = HistoryTables(self._settings.history)
-            executor = Executor(session, wall_clock_ms, self._settings.executor)
-            balancer = Balancer(self._strategy, history, executor, self._tell)
-            last = max(landed_polls(self._reports), default=0)
-            collector = Collector(session, self._settings.addresses, wall_clock_ms, after_poll=last)
-            if self._settings.once:
+            executor = Executor(session, wall_clock_ms, settings.executor)
+            balancer = Balancer(self._strategy, HistoryTables(store), executor, self._tell)
+            last = await asyncio.to_thread(newest_poll, store)
+            collector = Collector(session, settings.addresses, wall_clock_ms, after_poll=last)
+            if settings.once:
                 await self._first(collector)
+            checkpoint = stack.enter_context(TemporaryDirectory(prefix="counterpoise-stream-"))
             # Spark takes seconds to start; the first polls land meanwhile.
-            starting = asyncio.create_task(asyncio.to_thread(self._start, balancer))
+            starting = asyncio.create_task(asyncio.to_thread(self._start, balancer, checkpoint))
             try:
                 await self._collect(collector, starting, stop)
             finally:
                 spark, query = await starting
                 await asyncio.to_thread(self._stop, spark, query)
 
-    def _start(self, balancer: Balancer) -> "tuple[SparkSession, StreamingQuery]":
-        settings, loop = self._settings, self._loop
+    def _start(self, balancer: Balancer, checkpoint: str) -> "tuple[SparkSession, StreamingQuery]":
+        settings, loop, store = self._settings, self._loop, self._store
         began = time.monotonic()
         self._tell(f"starting Spark on {settings.master}")
-        spark = self._spark or start_session(settings.master, partitions=settings.shards)
+        spark = self._spark or start_session(
+            settings.master, partitions=settings.shards, conf=dict(settings.spark_conf)
+        )
 
-        def each(number: int, shards: list[Path]) -> None:
-            if not self._folded:
-                self._tell(f"micro-batch {number} is folded")
-            self._folded = True
+        def each(up_to: int, shards: list[str]) -> None:
             # Every shard knows the brokers; the bundles are put together only for a round.
-            newest = read_state(shards[0])
+            newest = read_state(store, shards[0])
             if balancer.is_due(newest):
-                state = merged([newest, *map(read_state, shards[1:])])
-                asyncio.run_coroutine_threadsafe(balancer.step(state), loop).result()
-            self._compact(self._taken_in)
-            self._taken_in = newest_poll(newest)
+                rest = [read_state(store, name) for name in shards[1:]]
+                step = balancer.step(merged([newest, *rest]))
+                asyncio.run_coroutine_threadsafe(step, loop).result()
+            self._keeping.folded(up_to)
 
+        # A round that was cut off is seen through first: its state is folded already.
+        if done := complete(store):
+            poll_id, shards = done[-1]
+            each(poll_id, [state_name(poll_id, shard, shards) for shard in range(shards)])
         query = start_fold(
             spark,
-            self._reports,
-            settings.history / "stream",
+            settings.history,
             each,
             shards=settings.shards,
+            checkpoint=checkpoint,
             files=settings.files_per_batch,
         )
         took = time.monotonic() - began
@@ -153,7 +158,7 @@ class SparkBalancer:
 
     async def _poll(self, collector: Collector) -> ReportRows:
         rows = await collector.poll()
-        await asyncio.to_thread(land, self._reports, rows)
+        await asyncio.to_thread(land, self._store, rows)
         self._seen.take(rows)
         return rows
 
@@ -171,47 +176,26 @@ class SparkBalancer:
         """Poll and land until told to stop, or until the stream ends by itself."""
         if self._settings.once:
             _, query = await starting
-            await asyncio.to_thread(query.processAllAvailable)
+            with contextlib.suppress(Exception):  # what ended the query is raised below, in words
+                await asyncio.to_thread(query.processAllAvailable)
+            _raise_if_ended(query)
             return
         while not stop.is_set():
             await self._poll(collector)
             if starting.done():
                 _raise_if_ended(starting.result()[1])
+            if self._lost.is_set():
+                raise HistoryFaultError(
+                    f"another balancer has taken {self._store.uri} over: this one stops here"
+                )
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(stop.wait(), self._settings.poll_every_s)
 
-    def _compact(self, up_to_poll: int) -> None:
-        """Archive what the stream has committed; the last rounds stay at hand for a replay."""
-        for table in KEYED_BY_POLL:
-            compact(
-                self._settings.history,
-                table,
-                up_to_poll=up_to_poll,
-                at_least=self._settings.compact_from,
-                keep_newest=0 if table == "reports" else 20,
-            )
-
 
 def _raise_if_ended(query: "StreamingQuery") -> None:
-    if not query.isActive:
-        raise StreamFailedError(f"the stream ended by itself: {query.exception()}")
-
-
-@contextlib.asynccontextmanager
-async def exclusive(settings: RunSettings) -> AsyncIterator[None]:
-    """Hold the history for ourselves; a process that ends, however it ends, lets go of it."""
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + settings.wait_for_history_s
-    with (settings.history / "lock").open("w") as file:
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if loop.time() >= deadline:
-                    raise HistoryInUseError(
-                        f"another balancer writes {settings.history}: stop it, or name another "
-                        "directory"
-                    ) from None
-                await asyncio.sleep(0.1)
-        yield
+    if query.isActive:
+        return
+    message = str(query.exception())
+    if sentence := from_spark(message):
+        raise HistoryFaultError(sentence)
+    raise StreamFailedError(message)

@@ -13,7 +13,8 @@ from typing import Any
 from counterpoise.app.demo.admin import AdminError, load_report
 from counterpoise.app.demo.plan import NAMESPACE
 from counterpoise.decide.balancing.round import imbalance
-from counterpoise.pipeline.tables import read_table
+from counterpoise.pipeline.history.store import open_store
+from counterpoise.pipeline.history.tables import read_table
 
 SMOOTHED_OVER = 3
 """Samples that a figure for a person is the mean of."""
@@ -130,7 +131,7 @@ class Watcher:
         for outcome in outcomes:
             if outcome["carried_out"]:
                 record.moved_at_s[outcome["id"]] = outcome["ended_at_ms"] / 1000 - wall
-        if record.first_round_s is None and any((self._history / "rounds").glob("*.parquet")):
+        if record.first_round_s is None and any((self._history / "rounds").rglob("*.parquet")):
             record.first_round_s = now
         return News(decisions, outcomes, self._balancer_said())
 
@@ -150,7 +151,8 @@ class Watcher:
         ]
 
     def _new(self, table: str, known: dict[str, Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-        rows = [row for row in read_table(self._history, table) if row["id"] not in known]
+        seen = read_table(open_store(self._history), table)
+        rows = [row for row in seen if row["id"] not in known]
         known.update({row["id"]: row for row in rows})
         return list(rows)
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import signal
 import sys
+import tempfile
 import time
-from pathlib import Path
+import traceback
 from typing import TYPE_CHECKING
 
 from counterpoise.app.conf import add_conf_arguments, read_conf
@@ -29,8 +31,8 @@ examples:
   counterpoise balance --admin-url http://localhost:8080 --history ./history --once
       one look, one answer
 
-The history is a directory of Parquet tables (reports, rounds, decisions, rejections, outcomes,
-memory); a balancer that is started again on it goes on where the last one stopped.
+The history is Parquet tables (reports, rounds, decisions, rejections, outcomes, memory), by day; a
+balancer that is started again on it, or on a copy of it, goes on where the last one stopped.
 Exit status: 0 when stopped, 2 for something to put right, 3 when the stream failed.
 """
 
@@ -53,9 +55,9 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
     parser.add_argument(
         "--history",
         required=True,
-        type=Path,
-        metavar="DIR",
-        help="where what was seen, decided and done is kept, and resumed from; made if need be",
+        metavar="URI",
+        help="where what was seen, decided and done is kept, and resumed from; made if need be: "
+        "a directory, s3://bucket/path, gs://, hdfs:// or abfs://",
     )
     parser.add_argument(
         "--strategy",
@@ -70,6 +72,20 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
     )
     add_conf_arguments(parser)
     parser.add_argument("--master", default="local[*]", metavar="URL", help="Spark's master")
+    parser.add_argument(
+        "--spark-conf",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a setting of Spark's, such as spark.driver.memory=4g; may be repeated",
+    )
+    parser.add_argument(
+        "--retain-days",
+        type=int,
+        default=0,
+        metavar="DAYS",
+        help="how many days of history stay (default: all)",
+    )
     parser.add_argument(
         "--interval",
         type=seconds,
@@ -116,8 +132,9 @@ def run(args: argparse.Namespace) -> int:
         ),
     )
     try:
+        from counterpoise.pipeline.history.faults import HistoryFaultError
+        from counterpoise.pipeline.history.lease import HistoryInUseError
         from counterpoise.pipeline.runner import (
-            HistoryInUseError,
             NothingSeenError,
             SparkBalancer,
             StreamFailedError,
@@ -135,8 +152,16 @@ def run(args: argparse.Namespace) -> int:
         asyncio.run(_until_told(SparkBalancer(settings, strategy, tell)))
     except (HistoryInUseError, NothingSeenError) as error:
         raise UserError(str(error)) from None
+    except HistoryFaultError as error:
+        raise UserError(f"{error} (details: {written(error)})") from None
     except StreamFailedError as error:
-        sys.stderr.write(f"counterpoise: {error}\n")
+        # Spark's messages are hundreds of lines; the last of a Python error says what it was.
+        lines = [line.strip() for line in str(error).splitlines() if "Error: " in line]
+        what = lines[-1] if lines else str(error).partition("\n")[0]
+        sys.stderr.write(
+            f"counterpoise: the stream ended by itself: {what[:300]} (details: {written(error)}); "
+            "start again, and it goes on where it stopped\n"
+        )
         return EXIT_STREAM_FAILED
     tell("stopped")
     return 0
@@ -152,22 +177,40 @@ async def _until_told(balancer: SparkBalancer) -> None:
 
 def _settings(args: argparse.Namespace) -> RunSettings:
     from counterpoise.pipeline.executor import ExecutorOptions
+    from counterpoise.pipeline.history.keeping import KeepingOptions
+    from counterpoise.pipeline.history.lease import LeaseOptions
     from counterpoise.pipeline.runner import RunSettings
 
     addresses = tuple(url.strip() for url in args.admin_url.split(",") if url.strip())
     for url in addresses:
         if not url.startswith(("http://", "https://")):
             raise UserError(f"--admin-url {url}: expected http://host:port")
-    args.history.mkdir(parents=True, exist_ok=True)
     return RunSettings(
         addresses=addresses,
-        history=args.history.absolute(),
+        history=args.history,
         master=args.master,
+        spark_conf=tuple(_setting(text) for text in args.spark_conf),
         poll_every_s=args.interval,
         executor=ExecutorOptions(execute=args.execute),
         once=args.once,
-        wait_for_history_s=args.wait_for_history,
+        lease=LeaseOptions(wait_s=args.wait_for_history),
+        keeping=KeepingOptions(retain_days=args.retain_days),
     )
+
+
+def _setting(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        raise UserError(f"--spark-conf {text}: expected NAME=VALUE")
+    return name.strip(), value.strip()
+
+
+def written(error: BaseException) -> str:
+    """The file that has an error's whole traceback."""
+    handle, name = tempfile.mkstemp(prefix="counterpoise-", suffix=".log")
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.writelines(traceback.format_exception(error))
+    return name
 
 
 def seconds(text: str) -> float:

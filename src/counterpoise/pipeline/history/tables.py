@@ -1,22 +1,24 @@
-"""The history as Parquet tables: rounds, decisions, rejections, outcomes, memory.
+"""The history's tables of rounds: rounds, decisions, rejections, outcomes, memory.
 
-Each is a directory of small files under `HISTORY`, readable by anything that reads Parquet
-(`pyarrow.dataset`, Spark, DuckDB, pandas). A file appears whole or not at all; the file of a round
-is written after the decisions and rejections it counts, and so says that they are complete.
+Each is a directory of Parquet files under `HISTORY` (`layout.py`), readable by anything that reads
+Parquet. A file appears whole or not at all; the file of a round is written after the decisions and
+rejections it counts, and so says that they are complete.
 
-| table        | a row for each        | file                      |
-|--------------|-----------------------|---------------------------|
-| `reports`    | row of `rows.COLUMNS` | `<poll id>.parquet`       |
-| `rounds`     | round of decisions    | `<poll id>.parquet`       |
-| `decisions`  | move                  | `<poll id>.parquet`       |
-| `rejections` | thing not done        | `<poll id>.parquet`       |
-| `outcomes`   | move that was tried   | `<decision id>.parquet`   |
-| `memory`     | round that ended      | `<poll id>.parquet`       |
+| table        | a row for each        | key of a file      |
+|--------------|-----------------------|--------------------|
+| `reports`    | row of `rows.COLUMNS` | the poll           |
+| `rounds`     | round of decisions    | the poll           |
+| `decisions`  | move                  | the poll           |
+| `rejections` | thing not done        | the poll           |
+| `outcomes`   | move that was tried   | the decision's id  |
+| `memory`     | round that ended      | the poll           |
+
+`at` is the poll's time in all of them.
 """
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from dataclasses import fields
 from typing import Any
 
 import pyarrow as pa
@@ -24,8 +26,10 @@ import pyarrow.parquet as pq
 
 from counterpoise.decide.balancing.moves import Move, Outcome, Round, RoundMemory, Status
 from counterpoise.decide.plan import Decision, Kind, Rejection
-from counterpoise.pipeline.compaction import read_history
-from counterpoise.pipeline.files import write_whole
+from counterpoise.pipeline.history.compaction import read_table_parts
+from counterpoise.pipeline.history.layout import file_of, latest_before
+from counterpoise.pipeline.history.rows_codec import MOMENT
+from counterpoise.pipeline.history.store import Store
 
 _TEXT, _INT, _FLOAT, _FLAG = pa.string(), pa.int64(), pa.float64(), pa.bool_()
 
@@ -33,6 +37,7 @@ SCHEMAS: Mapping[str, pa.Schema] = {
     "rounds": pa.schema(
         {
             "poll_id": _INT,
+            "at": MOMENT,
             "strategy": _TEXT,
             "imbalance": _FLOAT,
             "brokers": _INT,
@@ -46,6 +51,7 @@ SCHEMAS: Mapping[str, pa.Schema] = {
         {
             "id": _TEXT,
             "poll_id": _INT,
+            "at": MOMENT,
             "kind": _TEXT,
             "bundle": _TEXT,
             "source": _TEXT,
@@ -60,6 +66,7 @@ SCHEMAS: Mapping[str, pa.Schema] = {
     "rejections": pa.schema(
         {
             "poll_id": _INT,
+            "at": MOMENT,
             "subject": _TEXT,
             "rule": _TEXT,
             "value": _FLOAT,
@@ -74,6 +81,7 @@ SCHEMAS: Mapping[str, pa.Schema] = {
         {
             "id": _TEXT,
             "poll_id": _INT,
+            "at": MOMENT,
             "bundle": _TEXT,
             "source": _TEXT,
             "destination": _TEXT,
@@ -82,35 +90,37 @@ SCHEMAS: Mapping[str, pa.Schema] = {
             "owner": _TEXT,
             "started_at_ms": _INT,
             "ended_at_ms": _INT,
+            "started_at": MOMENT,
+            "ended_at": MOMENT,
             "error": _TEXT,
         }
     ),
-    "memory": pa.schema({"poll_id": _INT, "memory": _TEXT}),
+    "memory": pa.schema({"poll_id": _INT, "at": MOMENT, "memory": _TEXT}),
 }
 
 
 class HistoryTables:
     """A history that survives the process and the leader; the `History` of the Spark balancer."""
 
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
+    def __init__(self, store: Store) -> None:
+        self.store = store
 
     def memory_before(self, poll_id: int) -> RoundMemory:
         """The memory after the latest round that came before this poll."""
-        files = (self.directory / "memory").glob("[0-9]*.parquet")
-        earlier = [file for file in files if int(file.stem) < poll_id]
-        if not earlier:
+        name = latest_before(self.store, "memory", poll_id)
+        if name is None:
             return RoundMemory()
-        [row] = pq.read_table(max(earlier, key=lambda file: int(file.stem))).to_pylist()
-        return RoundMemory.from_json(json.loads(row["memory"]))
+        rows = [row for row in self._read(name) if row["poll_id"] < poll_id]
+        latest = max(rows, key=lambda row: int(row["poll_id"]))
+        return RoundMemory.from_json(json.loads(latest["memory"]))
 
     def is_complete(self, poll_id: int) -> bool:
         """Whether the round of this poll was recorded to its end."""
-        return self._file("memory", poll_id).exists()
+        return self.store.exists(file_of("memory", poll_id))
 
     def round(self, poll_id: int) -> Round | None:
         """The round of this poll, when it was decided already."""
-        if not self._file("rounds", poll_id).exists():
+        if not self.store.exists(file_of("rounds", poll_id)):
             return None
         [row] = self._rows("rounds", poll_id)
         return Round(
@@ -126,11 +136,12 @@ class HistoryTables:
 
     def outcome(self, move_id: str) -> Outcome | None:
         """What became of a move, when that is known already."""
-        if not self._file("outcomes", move_id).exists():
+        name = file_of("outcomes", int(move_id.partition("-")[0]), move_id)
+        if not self.store.exists(name):
             return None
-        [row] = self._rows("outcomes", move_id)
-        del row["carried_out"]
-        return Outcome(**{**row, "status": Status(row["status"])})
+        [row] = self._read(name)
+        known = {each.name: row[each.name] for each in fields(Outcome)}
+        return Outcome(**{**known, "status": Status(row["status"])})
 
     def record_round(self, made: Round) -> None:
         """Keep a round before any of its moves is carried out."""
@@ -150,29 +161,37 @@ class HistoryTables:
 
     def record_outcome(self, outcome: Outcome) -> None:
         """Keep an outcome as soon as it is known."""
-        row = {name: getattr(outcome, name) for name in SCHEMAS["outcomes"].names}
-        self._write("outcomes", outcome.id, [{**row, "status": outcome.status.value}])
+        row = {name: getattr(outcome, name, None) for name in SCHEMAS["outcomes"].names}
+        row |= {
+            "status": outcome.status.value,
+            "started_at": outcome.started_at_ms,
+            "ended_at": outcome.ended_at_ms,
+        }
+        self._write("outcomes", outcome.poll_id, [row], outcome.id)
 
     def record_memory(self, poll_id: int, memory: RoundMemory) -> None:
         """Keep the memory that ends a round."""
         row = {"poll_id": poll_id, "memory": json.dumps(memory.to_json())}
         self._write("memory", poll_id, [row])
 
-    def _file(self, table: str, key: int | str) -> Path:
-        name = f"{key:015d}" if isinstance(key, int) else key
-        return self.directory / table / f"{name}.parquet"
+    def _rows(self, table: str, poll_id: int) -> list[dict[str, Any]]:
+        return self._read(file_of(table, poll_id))
 
-    def _rows(self, table: str, key: int | str) -> list[dict[str, Any]]:
-        rows: list[dict[str, Any]] = pq.read_table(self._file(table, key)).to_pylist()
+    def _read(self, name: str) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = self.store.read(name, pq.read_table).to_pylist()
         return rows
 
-    def _write(self, table: str, key: int | str, rows: Sequence[Mapping[str, Any]]) -> None:
-        write_whole(self._file(table, key), pa.Table.from_pylist(list(rows), SCHEMAS[table]))
+    def _write(
+        self, table: str, poll_id: int, rows: Sequence[Mapping[str, Any]], key: str = ""
+    ) -> None:
+        complete = [{**row, "at": poll_id} for row in rows]
+        with self.store.writing(file_of(table, poll_id, key)) as file:
+            pq.write_table(pa.Table.from_pylist(complete, SCHEMAS[table]), file, compression="zstd")
 
 
-def read_table(history: Path, table: str) -> list[dict[str, Any]]:
-    """All rows of one table of a history, archived or not, oldest first."""
-    return [row for part in read_history(history, table) for row in part.to_pylist()]
+def read_table(store: Store, table: str) -> list[dict[str, Any]]:
+    """All rows of one table of a history, compacted or not, oldest first."""
+    return [row for part in read_table_parts(store, table) for row in part.to_pylist()]
 
 
 def _move_row(move: Move) -> dict[str, Any]:

@@ -5,12 +5,12 @@ import logging
 import os
 import subprocess
 import sys
+import tempfile
 import time
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-from counterpoise.pipeline.states import BATCHES_KEPT
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,14 +41,13 @@ _SETTINGS: Mapping[str, str] = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "250000",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    # What is shuffled are the names of landed files.
-    "spark.shuffle.compress": "false",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
-    "spark.sql.streaming.pollingDelay": "100",
-    "spark.sql.streaming.minBatchesToRetain": str(BATCHES_KEPT),
+    # How often the source is asked for what is new, which is a listing of a directory.
+    "spark.sql.streaming.pollingDelay": "500",
+    # The stream's own states say how far it is (`states.py`); nobody goes back to these records.
+    "spark.sql.streaming.minBatchesToRetain": "2",
     # Spark's own choice for local files runs `readlink`, a process each time, all over again for
-    # each file of the checkpoint. This one's rename is just as atomic where files are local or
-    # mounted, and a history is nowhere else.
+    # each file of the checkpoint.
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing"
         ".FileSystemBasedCheckpointFileManager"
@@ -59,19 +58,41 @@ _SETTINGS: Mapping[str, str] = {
 }
 
 
-def start_session(master: str, *, partitions: int) -> "SparkSession":
-    """The session; `partitions` is how many shards of the state are folded side by side."""
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    if master.startswith("local"):
+def start_session(
+    master: str, *, partitions: int, conf: Mapping[str, str] | None = None
+) -> "SparkSession":
+    """The session; `partitions` is how many shards of the state are folded side by side.
+
+    `conf` has settings of Spark's that come before ours. A `local` master stays on the loopback
+    interface; on any other, executors get this package from the driver.
+    """
+    local = master.startswith("local")
+    if local:
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         # Spark's own choice is whatever `python3` is on the path.
         os.environ["PYSPARK_PYTHON"] = sys.executable
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master(master).appName("counterpoise balance")
-    for name, value in _SETTINGS.items():
-        if master.startswith("local") or not name.startswith("spark.driver.bind"):
+    settings = {**_SETTINGS, "spark.sql.shuffle.partitions": str(partitions), **(conf or {})}
+    for name, value in settings.items():
+        if local or name != "spark.driver.bindAddress" or (conf and name in conf):
             builder = builder.config(name, value)
-    return builder.config("spark.sql.shuffle.partitions", str(partitions)).getOrCreate()
+    spark = builder.getOrCreate()
+    if not local:
+        spark.sparkContext.addPyFile(_package())
+    return spark
+
+
+def _package() -> str:
+    """This package as a zip, for executors that have none."""
+    root = Path(__file__).resolve().parents[2]
+    target = Path(tempfile.mkdtemp(prefix="counterpoise-package-")) / "counterpoise.zip"
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in sorted(root.rglob("*")):
+            if file.suffix in (".py", ".properties", ".json", ".html"):
+                archive.write(file, Path(root.name) / file.relative_to(root))
+    return str(target)
 
 
 def stop_query(query: "StreamingQuery") -> None:

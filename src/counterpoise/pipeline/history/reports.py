@@ -1,0 +1,25 @@
+"""The landing table: each poll a Parquet file that appears whole, or not at all."""
+
+import pyarrow.parquet as pq
+
+from counterpoise.load.rows import ReportRows
+from counterpoise.pipeline.history.layout import file_of
+from counterpoise.pipeline.history.rows_codec import rows_from_arrow, rows_to_arrow
+from counterpoise.pipeline.history.store import Store
+
+
+def land(store: Store, rows: ReportRows) -> str:
+    """Write one poll's rows; raises `FileExistsError` when that poll is already there."""
+    poll_id = int(rows["poll_id"][0])
+    name = file_of("reports", poll_id)
+    if store.exists(name):
+        raise FileExistsError(f"poll {poll_id} has already been landed in {store.where(name)}")
+    with store.writing(name) as file:
+        pq.write_table(rows_to_arrow(rows), file, compression="zstd")
+    return name
+
+
+def read_landed(store: Store, name: str) -> ReportRows:
+    """The rows of a landed file."""
+    rows: ReportRows = store.read(name, lambda file: rows_from_arrow(pq.read_table(file)))
+    return rows

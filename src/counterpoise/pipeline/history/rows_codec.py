@@ -1,0 +1,44 @@
+"""Report rows as Arrow: the schema of the `reports` table.
+
+It has the columns of `load/rows.py`, which are numbers and text, and two real timestamps for those
+who ask the table: `at`, that of the poll, and `report_at`, that of the report.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from counterpoise.load.rows import COLUMNS, TEXT, Column, ReportRows
+
+_ARROW = {"O": pa.string(), "i": pa.int64(), "f": pa.float64(), "b": pa.bool_()}
+MOMENT = pa.timestamp("ms", tz="UTC")
+MOMENTS = {"at": "poll_id", "report_at": "report_at_ms"}
+
+REPORTS_SCHEMA = pa.schema(
+    [pa.field(name, _ARROW[dtype.kind], nullable=False) for name, dtype in COLUMNS.items()]
+    + [pa.field(name, MOMENT, nullable=False) for name in MOMENTS]
+)
+
+
+def rows_to_arrow(rows: ReportRows) -> pa.Table:
+    """Report rows as an Arrow table of `REPORTS_SCHEMA`."""
+    arrays = [pa.array(rows[name]) for name in COLUMNS]
+    arrays += [pa.array(rows[name]).cast(MOMENT) for name in MOMENTS.values()]
+    return pa.table(arrays, schema=REPORTS_SCHEMA)
+
+
+def rows_from_arrow(table: pa.Table) -> ReportRows:
+    """The reverse of `rows_to_arrow`."""
+    return ReportRows(columns_of(table, tuple(COLUMNS)))
+
+
+def columns_of(table: pa.Table, names: Sequence[str]) -> dict[str, Column]:
+    """Arrow columns as NumPy's."""
+    return {name: _column(table.column(name)) for name in names}
+
+
+def _column(column: Any) -> Column:
+    values = column.to_numpy()
+    return values.astype(TEXT) if pa.types.is_null(column.type) else np.asarray(values)

@@ -71,21 +71,7 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
         help="where bundles go: LeastUsage (the default, one of our own) or one of Pulsar's",
     )
     add_conf_arguments(parser)
-    parser.add_argument("--master", default="local[*]", metavar="URL", help="Spark's master")
-    parser.add_argument(
-        "--spark-conf",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="a setting of Spark's, such as spark.driver.memory=4g; may be repeated",
-    )
-    parser.add_argument(
-        "--retain-days",
-        type=int,
-        default=0,
-        metavar="DAYS",
-        help="how many days of history stay (default: all)",
-    )
+    _add_spark_arguments(parser)
     parser.add_argument(
         "--interval",
         type=seconds,
@@ -109,6 +95,29 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
     mode.add_argument("--execute", action="store_true", help="carry the decisions out")
     mode.add_argument("--dry-run", action="store_true", help="only say them (the default)")
     parser.add_argument("--once", action="store_true", help="one look, one round, and the end")
+    _add_history_arguments(parser)
+    return parser
+
+
+def _add_spark_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--master", default="local[*]", metavar="URL", help="Spark's master")
+    parser.add_argument(
+        "--spark-conf",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a setting of Spark's, such as spark.driver.memory=4g; may be repeated",
+    )
+
+
+def _add_history_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--retain-days",
+        type=int,
+        default=0,
+        metavar="DAYS",
+        help="how many days of history stay (default: all)",
+    )
     parser.add_argument(
         "--wait-for-history",
         type=seconds,
@@ -116,7 +125,6 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
         metavar="TIME",
         help="how long to wait for another balancer to let go of the history (default 0)",
     )
-    return parser
 
 
 def run(args: argparse.Namespace) -> int:

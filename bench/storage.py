@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bench.figures import Figure
 from counterpoise.storage.files.store import FileLedgerStore
-from counterpoise.storage.port import Group, Log, StorageError
+from counterpoise.storage.port import Group, Log, Lost, StorageError
 
 ENTRY = b"x" * 150
 PENDING_MAX = 20_000
@@ -31,6 +31,12 @@ class Committed:
         self.groups += 1
         if self.entries >= self.wanted:
             self.reached.set()
+
+    def refused(self, error: StorageError, contexts: Sequence[None]) -> None:
+        raise error
+
+    def lost(self, lost: Lost) -> None:
+        raise AssertionError(lost)
 
     def failed(self, error: StorageError, contexts: Sequence[None]) -> None:
         raise error

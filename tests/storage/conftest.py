@@ -8,7 +8,7 @@ import pytest
 
 from counterpoise.storage.files.store import FileLedgerStore
 from counterpoise.storage.memory import MemoryLedgerStore
-from counterpoise.storage.port import Group, LedgerStore, Log, StorageError
+from counterpoise.storage.port import Group, LedgerStore, Log, Lost, StorageError
 
 #: Makes another broker's access to the same stored logs.
 Brokers = Callable[[], LedgerStore]
@@ -22,7 +22,9 @@ class Heard:
         self.contexts: list[object] = []
         self.positions: list[tuple[int, int]] = []
         self.error: StorageError | None = None
-        self.lost: list[object] = []
+        self.refusals: list[StorageError] = []
+        self.lost_contexts: list[object] = []
+        self.damage: list[Lost] = []
         self._changed = asyncio.Event()
 
     def committed(self, group: Group[object]) -> None:
@@ -39,9 +41,17 @@ class Heard:
             self._offset = group.first - len(self.entries)
         return self._offset
 
+    def refused(self, error: StorageError, contexts: Sequence[object]) -> None:
+        self.refusals.append(error)
+        self.lost_contexts += contexts
+        self._changed.set()
+
+    def lost(self, lost: Lost) -> None:
+        self.damage.append(lost)
+
     def failed(self, error: StorageError, contexts: Sequence[object]) -> None:
         self.error = error
-        self.lost += contexts
+        self.lost_contexts += contexts
         self._changed.set()
 
     async def until(self, holds: Callable[[], bool]) -> None:

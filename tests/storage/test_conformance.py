@@ -99,7 +99,7 @@ async def test_a_successor_fences_the_former_owner(brokers: Brokers) -> None:
     await old.until(lambda: old.error is not None)
     assert isinstance(old.error, LogFencedError)
     assert "new" in str(old.error)
-    assert (old.entries, old.lost) == ([b"kept"], ["lost"])
+    assert (old.entries, old.lost_contexts) == ([b"kept"], ["lost"])
     with pytest.raises(LogFencedError):
         former.append(b"again", 1, None)
     await write(successor, new, b"after")
@@ -196,7 +196,7 @@ async def test_delete_removes_entries_and_cursors_and_fences(brokers: Brokers) -
     assert not await store.exists(NAME)
     log.append(b"y", 1, "lost")
     await heard.until(lambda: heard.error is not None)
-    assert heard.lost == ["lost"]
+    assert heard.lost_contexts == ["lost"]
     await log.close()
     log = await store.open(NAME, "a", Heard())
     assert (log.begin, log.end, dict(log.cursors)) == (0, 0, {})

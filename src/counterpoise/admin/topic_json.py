@@ -86,6 +86,21 @@ def topic_stats_json(topic: Topic, broker_id: str) -> JsonObject:
         "subscriptions": subscriptions,
         "deduplicationStatus": "Disabled",
         "ownerBroker": broker_id,
+        **(_lost_json(topic) if isinstance(topic, PersistentTopic) else {}),
+    }
+
+
+def _lost_json(topic: PersistentTopic) -> JsonObject:
+    """What a topic's storage has lost; not in Pulsar, and absent as long as it is nothing."""
+    lost = topic.log.lost
+    if not lost:
+        return {}
+    return {
+        "lostEntries": sum(each.entries for each in lost),
+        "lost": [
+            {"ledgerId": each.ledger_id, "firstEntryId": each.first, "lastEntryId": each.last}
+            for each in lost
+        ],
     }
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from counterpoise.storage.ledger_index import LedgerIndex
@@ -15,11 +16,16 @@ from counterpoise.storage.port import (
     LedgerInfo,
     LogClosedError,
     LogListener,
+    Lost,
     Position,
     StorageError,
 )
 
 C = TypeVar("C")
+_log = logging.getLogger(__name__)
+
+CLOSE_SECONDS = 20.0
+"""How long a close waits for a disk that does not answer."""
 
 
 class GroupLog(ABC, Generic[C]):
@@ -46,6 +52,9 @@ class GroupLog(ABC, Generic[C]):
         self._scheduled = False
         self._error: StorageError | None = None
         self._idle: list[asyncio.Future[None]] = []
+        self._lost: list[Lost] = []
+        self._cursors_lost_below = 0
+        self.close_seconds = CLOSE_SECONDS
 
     @property
     def begin(self) -> int:
@@ -72,6 +81,16 @@ class GroupLog(ABC, Generic[C]):
     def cursors(self) -> Mapping[str, CursorState]:
         """Every durable cursor as it was last saved."""
         return self._cursors
+
+    @property
+    def lost(self) -> Sequence[Lost]:
+        """Everything that is known to be lost, in order."""
+        return self._lost
+
+    @property
+    def cursors_lost(self) -> bool:
+        """Whether durable cursors existed that could not be read when the log was opened."""
+        return self._index.first.ledger_id < self._cursors_lost_below
 
     def position(self, index: int) -> Position:
         """Position of the entry at ``index``; one past the end gives the next to be written."""
@@ -105,8 +124,13 @@ class GroupLog(ABC, Generic[C]):
             return
         self._gathering = Group()
         self._submitted = group
-        group.ledger_id, group.first_entry = self._place(group)
-        self._write(group)
+        try:
+            group.ledger_id, group.first_entry = self._place(group)
+            self._write(group)
+        except Exception as error:
+            # Whatever it is, it is about this group: its callers are told, the log goes on.
+            _log.exception("%s: a group could not be written", self.name)
+            self._refuse(StorageError(f"{self.name}: {error!r}"))
 
     def _written(self, group: Group[C]) -> None:
         """A store calls this when ``group`` is durable and the fence was seen intact after."""
@@ -120,19 +144,34 @@ class GroupLog(ABC, Generic[C]):
         self._remember(group)
         # Start the next group before the listener's work, so that the disk never waits for it.
         self._submit()
-        self._listener.committed(group)
+        try:
+            self._listener.committed(group)
+        except Exception as error:
+            # They are stored, but whoever waits for an answer must get one.
+            _log.exception("%s: telling of stored entries", self.name)
+            self._listener.refused(StorageError(f"{self.name}: {error!r}"), group.contexts)
+
+    def _refuse(self, error: StorageError) -> None:
+        """A store calls this when the group in flight could not be made durable."""
+        if self._error is None:
+            self._listener.refused(error, self._drop_waiting())
+
+    def _drop_waiting(self) -> list[C]:
+        """The contexts of all that was appended and is not stored; nothing waits any more."""
+        waiting = list(self._submitted.contexts) if self._submitted is not None else []
+        # Behind a gap nothing may be stored that was meant to follow it.
+        waiting += self._gathering.contexts
+        self._submitted, self._gathering = None, Group()
+        self._scheduled = False
+        self._wake_idle()
+        return waiting
 
     def _fail(self, error: StorageError) -> None:
         """A store calls this when the log can take no more."""
         if self._error is not None:
             return
         self._error = error
-        lost = list(self._submitted.contexts) if self._submitted is not None else []
-        lost += self._gathering.contexts
-        self._submitted, self._gathering = None, Group()
-        self._scheduled = False
-        self._wake_idle()
-        self._listener.failed(error, lost)
+        self._listener.failed(error, self._drop_waiting())
 
     async def drain(self) -> None:
         """Wait until all that was appended is committed (or failed)."""
@@ -154,12 +193,21 @@ class GroupLog(ABC, Generic[C]):
 
     async def close(self) -> None:
         """Flush and let go; appending afterwards raises `LogClosedError`."""
-        if self._error is None:
-            await self.drain()
-        if self._error is None:
-            self._error = LogClosedError(f"{self.name} was closed by this broker")
-            await self._persist()
-        await self._release()
+        try:
+            async with asyncio.timeout(self.close_seconds):
+                if self._error is None:
+                    await self.drain()
+                if self._error is None:
+                    self._error = LogClosedError(f"{self.name} was closed by this broker")
+                    await self._persist()
+        except TimeoutError:
+            silent = StorageError(
+                f"{self.name}: the disk did not answer within {self.close_seconds:g} s"
+            )
+            self._fail(silent)
+            raise silent from None
+        finally:
+            await self._release()
 
     def save_cursor(self, state: CursorState) -> None:
         """Remember a cursor."""

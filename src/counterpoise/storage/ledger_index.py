@@ -41,6 +41,11 @@ class LedgerIndex:
         return len(self._all)
 
     @property
+    def first(self) -> IndexedLedger:
+        """The oldest ledger kept."""
+        return self._all[0]
+
+    @property
     def begin(self) -> int:
         """Index of the oldest entry kept."""
         return self._bases[0]

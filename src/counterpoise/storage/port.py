@@ -6,6 +6,9 @@ Laws of this room:
   ledger and fences whoever had it open before; a fenced owner acknowledges nothing more.
 * An entry counts as stored only when its group has been committed: written, synchronised, and
   the fence seen intact *after* that. Then, and in order, the listener hears of it.
+* A write that fails fails its callers, not the log: nobody knows what the disk has of it, so its
+  ledger is closed at the last entry that was committed, and the next write begins a new one.
+* What the disk has lost is named, never served and never waited for: the rest goes on in order.
 * Inside this process an entry is addressed by its **index**, a plain integer that is contiguous
   across ledgers, so that acknowledgement arithmetic is integer arithmetic. The `Position` of the
   protocol is (ledger id, entry id); the log converts. Indexes live as long as the open log.
@@ -30,15 +33,32 @@ class LogClosedError(StorageError):
     """The log was closed by its own owner."""
 
 
-class CorruptLedgerError(StorageError):
-    """A stored record does not match its checksum."""
-
-
 class Position(NamedTuple):
     """Where an entry lies, as the protocol names it. Entry -1 lies before the ledger's first."""
 
     ledger_id: int
     entry_id: int
+
+
+class Lost(NamedTuple):
+    """Entries ``first`` to ``last`` of a ledger cannot be read any more, and never will be.
+
+    They keep their positions and their indexes. Reading one of them gives an empty entry.
+    """
+
+    ledger_id: int
+    first: int
+    last: int
+
+    @property
+    def entries(self) -> int:
+        """How many."""
+        return self.last - self.first + 1
+
+    def __str__(self) -> str:
+        noun = "entry" if self.entries == 1 else "entries"
+        span = f"{self.ledger_id}:{self.first}" + (f" to {self.last}" if self.entries > 1 else "")
+        return f"{self.entries} {noun} lost, {span}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +88,8 @@ class LedgerInfo:
 class Chunk(NamedTuple):
     """Consecutive entries; ``messages[i]`` is how many messages the batch ``entries[i]`` holds.
 
-    The lists may be shared with a cache: read them, never change them.
+    An entry that is lost is empty, and has no messages. The lists may be shared with a cache: read
+    them, never change them.
     """
 
     first: int
@@ -104,8 +125,17 @@ class LogListener(Protocol[C]):
     def committed(self, group: Group[C]) -> None:
         """Every entry of ``group`` is stored for good. Groups arrive in order of appending."""
 
+    def refused(self, error: StorageError, contexts: Sequence[C]) -> None:
+        """Entries of ``contexts`` were appended and are not stored. The log goes on.
+
+        They are all that was waiting, in order: what is appended from now on comes after them.
+        """
+
     def failed(self, error: StorageError, contexts: Sequence[C]) -> None:
         """The log can take no more. Entries of ``contexts`` were appended, never acknowledged."""
+
+    def lost(self, lost: Lost) -> None:
+        """A read met entries that cannot be read any more; told once. See `Log.lost`."""
 
 
 class Log(Protocol[C_contra]):
@@ -132,6 +162,17 @@ class Log(Protocol[C_contra]):
     @property
     def cursors(self) -> Mapping[str, CursorState]:
         """Every durable cursor as it was last saved."""
+
+    @property
+    def lost(self) -> Sequence[Lost]:
+        """Everything that is known to be lost of what is kept, in order."""
+
+    @property
+    def cursors_lost(self) -> bool:
+        """Whether durable cursors existed that could not be read when the log was opened.
+
+        Nobody knows how far they had come, so whoever comes back has to begin where the log does.
+        """
 
     def append(self, entry: bytes, messages: int, context: C_contra) -> None:
         """Queue one entry. Raises `LogFencedError` or `LogClosedError`; never blocks."""
@@ -164,7 +205,11 @@ class Log(Protocol[C_contra]):
         """Wait until all that was appended is committed (or failed) and cursors are saved."""
 
     async def close(self) -> None:
-        """Flush and let go. A fenced log closes without a word."""
+        """Flush and let go. A fenced log closes without a word.
+
+        Raises `StorageError` where the disk fails, or does not answer in time: the log is closed
+        then as well, and what was not acknowledged by then never is.
+        """
 
 
 class LedgerStore(Protocol):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from counterpoise.storage.memory import MemoryLedgerStore
-from counterpoise.storage.port import Group, Log, LogListener, StorageError
+from counterpoise.storage.port import Group, Log, LogListener, Lost, StorageError
 
 
 class _Held:
@@ -18,6 +18,12 @@ class _Held:
 
     def committed(self, group: Group[Any]) -> None:
         self._store.report(lambda: self._listener.committed(group))
+
+    def refused(self, error: StorageError, contexts: Sequence[Any]) -> None:
+        self._listener.refused(error, contexts)
+
+    def lost(self, lost: Lost) -> None:
+        self._listener.lost(lost)
 
     def failed(self, error: StorageError, contexts: Sequence[Any]) -> None:
         self._listener.failed(error, contexts)

@@ -93,6 +93,10 @@ class Wire:
     def reached_end(self, consumer_id: int) -> None:
         raise AssertionError("no topic is terminated here")
 
+    def changed(self) -> None:
+        """Let `until` look again."""
+        self._changed.set()
+
     async def until(self, holds: Callable[[], bool]) -> None:
         async with asyncio.timeout(10):
             while not holds():

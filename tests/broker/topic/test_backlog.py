@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from counterpoise.broker.topic.dispatch import feed
 from counterpoise.storage.files.store import FileLedgerStore
-from counterpoise.storage.port import CorruptLedgerError
+from counterpoise.storage.port import Chunk, StorageError
 from counterpoise.wire.values import SubscriptionType
 from tests.broker.topic.conftest import World, entry
 
@@ -60,20 +61,30 @@ async def test_a_seek_looks_into_the_files(on_disk: World) -> None:
     assert on_disk.wire.payloads(again) == ["100"]
 
 
-async def test_damage_stops_one_subscription_and_says_so(
+async def test_a_disk_that_cannot_be_read_is_tried_again_and_skips_nothing(
     on_disk: World, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(feed, "_RETRY_SECONDS", 0.01)
     await fill(on_disk)
     topic = await on_disk.topic()
     log = topic.log  # type: ignore[attr-defined]
+    tried = 0
 
-    async def damaged(index: int, max_bytes: int) -> None:
-        raise CorruptLedgerError("x.ledger: entry 7 does not match its checksum")
+    async def damaged(index: int, max_bytes: int) -> Chunk:
+        nonlocal tried
+        tried += 1
+        on_disk.wire.changed()
+        raise StorageError("x.ledger cannot be read: Input/output error")
 
-    monkeypatch.setattr(log, "read", damaged)
-    consumer = await on_disk.consumer(permits=10)
-    tail = await on_disk.consumer(subscription="tail", initial_position=0)
-    await on_disk.publish(await on_disk.producer(), "news")
-    assert on_disk.wire.payloads(tail) == ["news"]
-    assert on_disk.wire.payloads(consumer) == []
-    assert "entry 7 does not match its checksum" in caplog.text
+    with monkeypatch.context() as patched:
+        patched.setattr(log, "read", damaged)
+        consumer = await on_disk.consumer(permits=COUNT)
+        tail = await on_disk.consumer(subscription="tail", initial_position=0)
+        await on_disk.publish(await on_disk.producer(), "news")
+        assert on_disk.wire.payloads(tail) == ["news"]
+        await on_disk.wire.until(lambda: tried > 3)
+        assert on_disk.wire.payloads(consumer) == []
+        assert caplog.text.count("x.ledger cannot be read") == 1
+        assert "Traceback" not in caplog.text
+    await on_disk.wire.until(lambda: len(on_disk.wire.payloads(consumer)) == COUNT)
+    assert on_disk.wire.payloads(consumer) == [str(n) for n in range(COUNT)]

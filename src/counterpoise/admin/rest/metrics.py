@@ -12,7 +12,7 @@ from aiohttp import web
 
 from counterpoise.admin import route
 from counterpoise.admin.request import broker_of
-from counterpoise.broker.face import BrokerFace
+from counterpoise.broker.face import BrokerFace, PersistentTopic
 
 CONTENT_TYPE = "text/plain"
 
@@ -104,6 +104,9 @@ def _topic_figures(broker: BrokerFace, cluster: tuple[str, str]) -> Iterator[Fig
             ("pulsar_msg_backlog", sum(each.backlog for each in topic.subscriptions.values())),
         ):
             yield Figure(what, labels, float(value))
+        if isinstance(topic, PersistentTopic):
+            lost = sum(each.entries for each in topic.log.lost)
+            yield Figure("counterpoise_storage_lost_entries", labels, float(lost))
 
 
 def _subscriptions(broker: BrokerFace) -> int:

@@ -51,6 +51,21 @@ class AckState:
         self.above += 1
         return True
 
+    def ack_range(self, first: int, last: int) -> bool:
+        """Acknowledge ``first`` to ``last``; whether that changed anything."""
+        if first <= self.mark + 1:
+            return last > self.mark and self.ack_through(last) >= 0
+        changed = 0
+        for block in range(first // _WIDTH, last // _WIDTH + 1):
+            base = block * _WIDTH
+            low, high = max(first - base, 0), min(last - base, _WIDTH - 1)
+            wanted = ((2 << high) - 1) & ~((1 << low) - 1)
+            before = self._bits.get(block, 0)
+            self._bits[block] = before | wanted
+            changed += (before | wanted).bit_count() - before.bit_count()
+        self.above += changed
+        return changed > 0
+
     def ack_through(self, index: int) -> int:
         """Acknowledge everything up to ``index``; how many entries that newly acknowledged."""
         if index <= self.mark:

@@ -9,10 +9,11 @@ from counterpoise.wire.entry import metadata_of
 from counterpoise.wire.proto.metadata_pb2 import MessageMetadata
 
 
-async def stored_metadata(log: Log[Any], index: int) -> MessageMetadata:
-    """The metadata of the entry at ``index``."""
+async def stored_metadata(log: Log[Any], index: int) -> MessageMetadata | None:
+    """The metadata of the entry at ``index``; None when the entry is lost."""
     chunk = log.cached(index) or await log.read(index, 1)
-    return metadata_of(chunk.entries[index - chunk.first])
+    entry = chunk.entries[index - chunk.first]
+    return metadata_of(entry) if entry else None
 
 
 async def first_published_at(log: Log[Any], publish_time_ms: int) -> int:
@@ -22,10 +23,15 @@ async def first_published_at(log: Log[Any], publish_time_ms: int) -> int:
     """
     low, high = log.begin, log.end
     while low < high:
-        middle = (low + high) // 2
-        if (await stored_metadata(log, middle)).publish_time < publish_time_ms:
-            low = middle + 1
+        middle = found = (low + high) // 2
+        metadata = await stored_metadata(log, found)
+        while metadata is None and found + 1 < high:
+            found += 1
+            metadata = await stored_metadata(log, found)
+        if metadata is not None and metadata.publish_time < publish_time_ms:
+            low = found + 1
         else:
+            # What is lost between the middle and the entry found lies before it, or is the end.
             high = middle
     return low
 
@@ -35,4 +41,6 @@ async def last_batch_index(log: Log[Any]) -> int:
     if log.end == log.begin:
         return -1
     metadata = await stored_metadata(log, log.end - 1)
+    if metadata is None:
+        return -1
     return metadata.num_messages_in_batch - 1 if metadata.HasField("num_messages_in_batch") else -1

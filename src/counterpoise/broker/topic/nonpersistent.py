@@ -10,7 +10,7 @@ from counterpoise.broker.topic.ports import SubscribeRequest
 from counterpoise.broker.topic.producer import Producer
 from counterpoise.broker.topic.subscription import Subscription
 from counterpoise.broker.topic.topic import Topic
-from counterpoise.storage.port import Chunk, CursorState, LedgerInfo, Log, Position
+from counterpoise.storage.port import Chunk, CursorState, LedgerInfo, Log, Lost, Position
 
 
 class NonPersistentTopic(Topic):
@@ -77,6 +77,8 @@ class _Nothing:
     begin = end = size = 0
     ledgers: tuple[LedgerInfo, ...] = ()
     cursors: Mapping[str, CursorState] = {}
+    lost: tuple[Lost, ...] = ()
+    cursors_lost = False
 
     def append(self, entry: bytes, messages: int, context: object) -> None:
         raise NotImplementedError

@@ -18,7 +18,7 @@ from counterpoise.broker.topic.subscription import (
 )
 from counterpoise.broker.topic.topic import Topic
 from counterpoise.names.topic import TopicName
-from counterpoise.storage.port import CursorState, Group, Log, Position, StorageError
+from counterpoise.storage.port import CursorState, Group, Log, Lost, Position, StorageError
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.values import InitialPosition
 
@@ -91,6 +91,27 @@ class PersistentTopic(Topic):
         for subscription in self._subscriptions.values():
             subscription.wake()
 
+    def refused(self, error: StorageError, contexts: Sequence[Published]) -> None:
+        """These could not be stored; their producers come again (the log calls this).
+
+        As in Pulsar: an error for each entry, then the producer is closed, since what it sent
+        after them may not be stored before them.
+        """
+        refusal = BrokerError(ServerError.PersistenceError, str(error))
+        producers = {id(producer): producer for producer, _, _ in contexts}
+        for producer, sequence_id, _ in contexts:
+            if not producer.closed:
+                producer.sink.send_error(producer.producer_id, sequence_id, refusal)
+        for producer in producers.values():
+            if not producer.closed:
+                producer.close()
+                producer.sink.close_producer(producer.producer_id, None)
+
+    def lost(self, lost: Lost) -> None:
+        """Stored entries cannot be read any more: nobody waits for them (the log calls this)."""
+        for subscription in self._subscriptions.values():
+            subscription.pass_over([lost])
+
     def failed(self, error: StorageError, contexts: Sequence[Published]) -> None:
         """The log is lost: no receipt for these, and the topic goes (the log calls this)."""
         if self.closing:
@@ -151,6 +172,7 @@ class PersistentTopic(Topic):
             on_advanced=self._trim,
         )
         self._subscriptions[name] = subscription
+        subscription.pass_over(self.log.lost)
         if subscription.durable and state is None:
             self.log.save_cursor(subscription.cursor_state())
         return subscription
@@ -181,6 +203,9 @@ class PersistentTopic(Topic):
             # a part of a batch only.
             return self._index_of(request.start_message_id)
         if request.initial_position is InitialPosition.Earliest:
+            return self.log.begin
+        if request.durable and self.log.cursors_lost:
+            # It may have been here before. Rather see a message again than never.
             return self.log.begin
         return self.log.end
 

@@ -16,7 +16,7 @@ from counterpoise.broker.topic.lookback import first_published_at
 from counterpoise.broker.topic.meter import DeliveryMeters, Meter
 from counterpoise.broker.topic.ports import Acked, SubscribeRequest
 from counterpoise.names.topic import TopicName
-from counterpoise.storage.port import CursorState, Log, Position
+from counterpoise.storage.port import CursorState, Log, Lost, Position
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.values import SubscriptionType
 
@@ -210,6 +210,15 @@ class Subscription:
         if self.dispatcher is not None:
             self.dispatcher.acked_through(index)
 
+    def pass_over(self, lost: Iterable[Lost]) -> None:
+        """Acknowledge on nobody's behalf what can be delivered to nobody."""
+        changed = False
+        for ledger_id, first, last in lost:
+            begin = self.log.index((ledger_id, first))
+            changed |= self.acks.ack_range(begin, begin + last - first)
+        if changed and not self._dirty:
+            self._touch()
+
     def _check_stored(self) -> None:
         if not self.topic.is_persistent:
             raise BrokerError(
@@ -218,6 +227,7 @@ class Subscription:
 
     def _reset(self, index: int) -> None:
         self.acks.reset(index - 1)
+        self.pass_over(self.log.lost)
         self._touch()
         self.save()
         consumers = list(self.consumers)

@@ -3,7 +3,8 @@
 One directory a log::
 
     fence                         who may write: epoch and owner, overwritten in place
-    state-<epoch>.json            closed ledgers and cursors, as that owner last saved them
+    state-<epoch>.a, .b           closed ledgers and cursors, as that owner last saved them
+    committed-<epoch>             how far its open ledger was committed, a moment ago
     <ledger>-<epoch>.ledger       entries, written by the owner of that epoch only
 
 Every file carries the epoch of its writer, so a fenced owner can never overwrite its successor's.

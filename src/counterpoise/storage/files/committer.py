@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
+import time
 from collections import deque
 from queue import SimpleQueue
 from typing import Protocol
+
+_log = logging.getLogger(__name__)
 
 
 class Job(Protocol):
@@ -22,7 +26,8 @@ class Job(Protocol):
 class Committer:
     """Runs jobs in ``threads`` threads and finishes them on one event loop.
 
-    Jobs that end close together share one wake-up of the loop.
+    Jobs that end close together share one wake-up of the loop. The threads do not keep the process
+    alive: a disk that never answers must not keep anybody from leaving.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, threads: int = 2) -> None:
@@ -43,7 +48,11 @@ class Committer:
 
     def _work(self) -> None:
         while (job := self._queue.get()) is not None:
-            job.run()
+            try:
+                job.run()
+            except Exception:
+                # A job keeps what it raises; one that doesn't must not cost the others their turn.
+                _log.exception("a write ended in an error that nobody was told")
             self._done.append(job)
             # The loop clears the flag before it empties the deque, so no job is left behind.
             if not self._notified:
@@ -57,11 +66,16 @@ class Committer:
         self._notified = False
         done = self._done
         while done:
-            done.popleft().finish()
+            try:
+                done.popleft().finish()
+            except Exception:
+                _log.exception("what follows a write failed")
 
-    def close(self) -> None:
-        """End the threads once all queued jobs have run."""
+    def close(self, within_s: float) -> bool:
+        """End the threads once all queued jobs have run; whether they ended in time."""
+        deadline = time.monotonic() + within_s
         for _ in self._threads:
             self._queue.put(None)
         for thread in self._threads:
-            thread.join()
+            thread.join(max(deadline - time.monotonic(), 0))
+        return not any(thread.is_alive() for thread in self._threads)

@@ -11,6 +11,8 @@ import fcntl
 import os
 from pathlib import Path
 
+from counterpoise.storage.files.disk import Disk, write_all
+
 _WIDTH = 256
 """Bytes of the fence file: less than a page, so a write is never seen in part."""
 
@@ -20,26 +22,28 @@ _NAME = "fence"
 class Fence:
     """This owner's claim on one log's directory."""
 
-    __slots__ = ("_mine", "_path", "epoch")
+    __slots__ = ("_disk", "_mine", "_path", "epoch")
 
-    def __init__(self, path: str, epoch: int, mine: bytes) -> None:
+    def __init__(self, path: str, epoch: int, mine: bytes, disk: Disk) -> None:
         self._path = path
         self._mine = mine
+        self._disk = disk
         self.epoch = epoch
 
     def holds(self) -> bool:
-        """Whether nobody has claimed the log since.
+        """Whether nobody has claimed the log since; raises `OSError` when nobody can say.
 
         The file is opened anew each time: that is when a network file system asks its server.
         """
+        disk = self._disk
         try:
-            descriptor = os.open(self._path, os.O_RDONLY)
+            descriptor = disk.open(self._path, os.O_RDONLY)
         except FileNotFoundError:
             return False
         try:
-            return os.read(descriptor, _WIDTH) == self._mine
+            return disk.read(descriptor, _WIDTH, 0) == self._mine
         finally:
-            os.close(descriptor)
+            disk.close(descriptor)
 
     def holder(self) -> str:
         """Who holds the log now, for a message."""
@@ -47,25 +51,27 @@ class Fence:
             return Path(self._path).read_bytes()[16:].decode(errors="replace").strip()
         except FileNotFoundError:
             return "nobody: it was deleted"
+        except OSError as error:
+            return f"somebody unknown ({error})"
 
 
-def claim(directory: Path, owner: str, above: int = 0) -> Fence:
+def claim(directory: Path, owner: str, disk: Disk, above: int = 0) -> Fence:
     """Fence off whoever owns the log; blocks while another broker does the same.
 
     ``above``: the new epoch is larger than this as well (epochs seen in file names, in case the
     fence itself was lost).
     """
     path = directory / _NAME
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    descriptor = disk.open(path, os.O_RDWR | os.O_CREAT)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
-        epoch = max(_epoch(os.pread(descriptor, _WIDTH, 0)), above) + 1
+        epoch = max(_epoch(disk.read(descriptor, _WIDTH, 0)), above) + 1
         mine = f"{epoch:016x} {owner}".encode()[: _WIDTH - 1].ljust(_WIDTH - 1) + b"\n"
-        os.pwrite(descriptor, mine, 0)
-        os.fsync(descriptor)
+        write_all(disk, descriptor, [mine], 0)
+        disk.sync(descriptor)
     finally:
-        os.close(descriptor)
-    return Fence(str(path), epoch, mine)
+        disk.close(descriptor)
+    return Fence(str(path), epoch, mine, disk)
 
 
 def exists(directory: Path) -> bool:

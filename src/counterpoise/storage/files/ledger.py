@@ -2,34 +2,33 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import threading
 from bisect import bisect_right
 from collections.abc import Sequence
+from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
 
+from counterpoise.storage.files.disk import Disk, write_all
 from counterpoise.storage.files.record import (
     FILE_HEADER_SIZE,
-    HEADER_SIZE,
-    decode,
-    file_header,
-    is_file_header,
-    record_size,
+    MARKER_SIZE,
+    Format,
+    MarkedFormat,
+    OldFormat,
+    format_of,
 )
-from counterpoise.storage.port import CorruptLedgerError
+from counterpoise.storage.files.walk import WINDOW, Place, ReadAt, Walker
 
 _MARK_EVERY = 64
-_WINDOW = 1 << 20
 _PIECES_MAX = os.sysconf("SC_IOV_MAX")
 _SYNCED_AT_ONCE = 1 << 20
 _FLOOD = 256 * 1024
 """A group this large comes from a flood, which would fill the page cache with what consumers get
 from the broker's own cache; finding new pages for it was seen to cost more than writing them."""
-_PAGE = os.sysconf("SC_PAGE_SIZE")
-_DSYNC = getattr(os, "RWF_DSYNC", 0)
-_sync = getattr(os, "fdatasync", os.fsync)
+
+_DISK = Disk()
 
 
 class Descriptors:
@@ -51,27 +50,75 @@ class Descriptors:
             self._count += change
 
 
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """What a ledger's file holds: ``entries`` in all, of which the ``lost`` ranges are damaged.
+
+    ``size``: bytes of the sound ones. ``stored``: so many are known to have been on the disk, and
+    so may have been acknowledged; of a lost one beyond that nobody knows. ``torn``: bytes at the
+    end of a group that was not finished: never acknowledged, never to be served.
+    """
+
+    entries: int
+    size: int
+    lost: tuple[tuple[int, int], ...] = ()
+    stored: int = 0
+    torn: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What a read gave: entries in a row, or else the range that is lost where they should be."""
+
+    entries: list[bytes]
+    messages: list[int]
+    lost: tuple[int, int] | None = None
+
+
 class LedgerFile:
     """A ledger's path, and where in the file some of its entries begin (``_marks``)."""
 
-    __slots__ = ("_descriptor", "_lock", "_marks", "_open", "ledger_id", "path", "written")
+    __slots__ = (
+        *("_descriptor", "_disk", "_format", "_lock", "_marker", "_marks", "_open"),
+        *("ledger_id", "path", "written"),
+    )
 
-    def __init__(self, path: Path, ledger_id: int, descriptors: Descriptors | None = None) -> None:
-        """``descriptors`` is needed for writing only."""
+    def __init__(
+        self,
+        path: Path,
+        ledger_id: int,
+        marker: bytes = b"",
+        disk: Disk = _DISK,
+        descriptors: Descriptors | None = None,
+    ) -> None:
+        """``marker``: the log's; needed for writing, and for reading behind a damaged head.
+
+        ``descriptors`` is needed for writing only.
+        """
         self.path = path
         self.ledger_id = ledger_id
         self.written = 0
+        self._marker = marker
+        self._disk = disk
         self._open = descriptors or Descriptors(0)
         self._descriptor = -1
-        self._marks = [(0, FILE_HEADER_SIZE)]
+        self._format: Format | None = None
+        self._marks: list[Place] = []
         self._lock = threading.Lock()
 
     # --- writing: one thread at a time --------------------------------------------------
 
+    def encode(
+        self, entries: Sequence[bytes], messages: Sequence[int], first_entry: int
+    ) -> list[bytes]:
+        """The records of one group, for `write`."""
+        return MarkedFormat(self.ledger_id, self._marker).encode(entries, messages, first_entry)
+
     def write(self, pieces: Sequence[bytes]) -> int:
         """Append records, wait until they are on disk; returns the offset of the first.
 
-        Creates the file the first time.
+        Creates the file the first time. After an error nobody knows what the file holds beyond
+        what was written before: it must not be written again.
         """
         if self._descriptor < 0:
             self._open_for_writing()
@@ -79,155 +126,169 @@ class LedgerFile:
         # One call saves a thread that a busy loop keeps waiting; a large write that is to be synced
         # at once was seen to take four times as long as one that is synced after.
         size = sum(map(len, pieces))
-        at_once = size <= _SYNCED_AT_ONCE and len(pieces) <= _PIECES_MAX
-        flags = _DSYNC if at_once else 0
+        at_once = size <= _SYNCED_AT_ONCE and len(pieces) <= _PIECES_MAX and self._disk.syncs_writes
         for at in range(0, len(pieces), _PIECES_MAX):
-            self._write_all(pieces[at : at + _PIECES_MAX], flags)
-        if not flags:
-            _sync(self._descriptor)
+            part = pieces[at : at + _PIECES_MAX]
+            self.written = write_all(
+                self._disk, self._descriptor, part, self.written, synced=at_once
+            )
+        if not at_once:
+            self._disk.sync(self._descriptor)
         if size >= _FLOOD:
-            _let_go(self._descriptor, start, self.written)
+            self._disk.let_go(self._descriptor, start, self.written)
         if self._open.crowded:
             self.close()
         return start
 
-    def _write_all(self, pieces: Sequence[bytes], flags: int) -> None:
-        left: Sequence[bytes | memoryview] = pieces
-        while left:
-            done = os.pwritev(self._descriptor, left, self.written, flags)
-            self.written += done
-            left = _without(left, done)
-
     def _open_for_writing(self) -> None:
-        flags = os.O_WRONLY | os.O_CLOEXEC
         if self.written:
-            self._descriptor = os.open(self.path, flags)
+            self._descriptor = self._disk.open(self.path, os.O_WRONLY)
             self._open.add(1)
             return
-        self._descriptor = os.open(self.path, flags | os.O_CREAT | os.O_EXCL, 0o644)
+        self._descriptor = self._disk.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         self._open.add(1)
-        header = file_header(self.ledger_id)
-        os.pwrite(self._descriptor, header, 0)
-        self.written = len(header)
-        sync_directory(self.path.parent)
+        self._format = made = MarkedFormat(self.ledger_id, self._marker)
+        self.written = write_all(self._disk, self._descriptor, [made.file_header()], 0)
+        self._disk.sync_directory(self.path.parent)
 
     def close(self) -> None:
         """Let go of the file descriptor; writing opens it again."""
         if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
+            descriptor, self._descriptor = self._descriptor, -1
             self._open.add(-1)
+            self._disk.close(descriptor)
 
     def mark(self, entry_id: int, offset: int) -> None:
         """Remember where an entry begins, if the last mark is far enough back."""
         with self._lock:
-            if entry_id - self._marks[-1][0] >= _MARK_EVERY:
-                self._marks.append((entry_id, offset))
+            if not self._marks or entry_id - self._marks[-1].entry_id >= _MARK_EVERY:
+                self._marks.append(Place(entry_id, offset))
 
     # --- reading: any thread ------------------------------------------------------------
 
-    def scan(self) -> tuple[int, int, int]:
-        """Count the sound entries from the start: (entries, their bytes, bytes cut off).
+    def scan(self, stored: int = 0, *, settle: bool = True) -> Scan:
+        """Find the sound entries and those that are lost, of a ledger that was not closed.
 
-        The bytes cut off are the torn tail of a crash: never acknowledged, never to be served.
+        ``stored``: how many entries are known from elsewhere to have been on the disk. ``settle``:
+        read what the disk has and not what the system remembers; after a failed write these may
+        differ.
         """
-        total = self.path.stat().st_size
-        entries, size = 0, 0
-        with self.path.open("rb") as file:
-            data, at, base = file.read(_WINDOW), FILE_HEADER_SIZE, 0
-            if not is_file_header(data, self.ledger_id):
-                return 0, 0, total
-            while True:
-                for entry, _, after in decode(data, at, entries):
-                    self.mark(entries, base + at)
-                    entries, size, at = entries + 1, size + len(entry), after
-                # The window ended inside a record, or the record is no good: with the record in
-                # the window as a whole it is the latter.
-                base, at = base + at, 0
-                file.seek(base)
-                data = file.read(_WINDOW)
-                needed = record_size(data, 0)
-                if needed is None or base + needed > total:
-                    return entries, size, total - base
-                if needed > len(data):
-                    data += file.read(needed - len(data))
-                if next(decode(data, 0, entries), None) is None:
-                    return entries, size, total - base
+        disk = self._disk
+        descriptor = disk.open(self.path, os.O_RDONLY)
+        try:
+            if settle:
+                disk.sync(descriptor)
+                disk.let_go(descriptor, 0, 0)
+            read = _reader(disk, descriptor)
+            kind = self._format_in(read)
+            walker = Walker(read, kind, Place(0, kind.file_header_size))
+            lost: list[tuple[int, int]] = []
+            entries = size = 0
+            for record, offset in walker:
+                if record.entry_id > entries:
+                    lost.append((entries, record.entry_id - 1))
+                self.mark(record.entry_id, offset)
+                stored = max(stored, record.stored)
+                entries, size = record.entry_id + 1, size + len(record.entry)
+            total = disk.size(descriptor)
+            end = max(stored, _damaged_end(read, kind, Place(entries, walker.offset), total))
+        finally:
+            disk.close(descriptor)
+        if end > entries:
+            lost.append((entries, end - 1))
+            return Scan(end, size, tuple(lost), stored)
+        return Scan(entries, size, tuple(lost), stored, max(total - walker.offset, 0))
 
-    def read(self, entry_id: int, limit: int, max_bytes: int) -> tuple[list[bytes], list[int]]:
-        """Entries from ``entry_id`` to below ``limit``: at least one, about ``max_bytes``."""
+    def read(self, entry_id: int, limit: int, max_bytes: int) -> Piece:
+        """Entries from ``entry_id`` to below ``limit``: at least one, about ``max_bytes``.
+
+        Where the first of them is damaged: how many are lost, up to the next sound one.
+        """
         entries: list[bytes] = []
         messages: list[int] = []
         left = max_bytes
-        with self.path.open("rb") as file:
-            at, offset = self._seek(file.fileno(), entry_id)
-            while at < limit and left > 0:
-                data = _window(file.fileno(), offset)
-                before = at
-                for entry, count, after in decode(data, 0, at):
-                    entries.append(entry)
-                    messages.append(count)
-                    at, left, end = at + 1, left - len(entry), after
-                    if at >= limit or left <= 0:
+        descriptor = self._disk.open(self.path, os.O_RDONLY)
+        try:
+            read = _reader(self._disk, descriptor)
+            kind = self._format_in(read)
+            for record, _ in Walker(read, kind, self._seek(read, kind, entry_id)):
+                if record.entry_id < entry_id:
+                    continue
+                at = entry_id + len(entries)
+                if record.entry_id != at:
+                    if entries:
                         break
-                if at == before:
-                    raise CorruptLedgerError(
-                        f"{self.path}: entry {at} does not match its checksum, {limit} are expected"
-                    )
-                offset += end
-        return entries, messages
-
-    def _seek(self, descriptor: int, entry_id: int) -> tuple[int, int]:
-        """The entry's id and offset: from the nearest mark on, header by header."""
-        at, offset = self._marks[bisect_right(self._marks, entry_id, key=itemgetter(0)) - 1]
-        while at < entry_id:
-            data, inside = os.pread(descriptor, _WINDOW, offset), 0
-            while at < entry_id:
-                size = record_size(data, inside)
-                if size is None:
+                    return Piece([], [], (at, min(record.entry_id, limit) - 1))
+                entries.append(record.entry)
+                messages.append(record.messages)
+                left -= len(record.entry)
+                if at + 1 >= limit or left <= 0:
                     break
-                at, inside = at + 1, inside + size
-                self.mark(at, offset + inside)
-            if not inside:
-                raise CorruptLedgerError(f"{self.path}: ends before entry {entry_id}")
-            offset += inside
-        return at, offset
+        finally:
+            self._disk.close(descriptor)
+        return Piece(entries, messages, None if entries else (entry_id, limit - 1))
+
+    def _seek(self, read: ReadAt, kind: Format, entry_id: int) -> Place:
+        """Where to look for the entry: from the nearest mark on, header by header.
+
+        Each header is seen to be that of the entry that is expected there. Where one isn't, the
+        search begins at the last that was.
+        """
+        with self._lock:
+            at = bisect_right(self._marks, entry_id, key=itemgetter(0)) - 1
+            place = self._marks[at] if at >= 0 else Place(0, kind.file_header_size)
+        if not kind.can_hop:
+            return place
+        next_id, offset = place
+        data, base = b"", 0
+        while True:
+            if offset + kind.header_size > base + len(data):
+                data, base = read(WINDOW, offset), offset
+            if kind.entry_id(data, offset - base) != next_id:
+                return place
+            place = Place(next_id, offset)
+            self.mark(*place)
+            if next_id >= entry_id:
+                return place
+            next_id, offset = next_id + 1, offset + (kind.size(data, offset - base) or 0)
+
+    def _format_in(self, read: ReadAt) -> Format:
+        """How this file is written; raises `OSError` when it cannot be read."""
+        if self._format is None:
+            head = read(FILE_HEADER_SIZE + MARKER_SIZE, 0)
+            self._format = format_of(head, self.ledger_id) or self._guess(read, head)
+        return self._format
+
+    def _guess(self, read: ReadAt, head: bytes) -> Format:
+        """The format of a file whose head is damaged."""
+        # Without the log's marker: the one of the first record, if that is sound.
+        marker = self._marker or head[FILE_HEADER_SIZE:]
+        if len(marker) < MARKER_SIZE or marker not in read(WINDOW, 0):
+            return OldFormat()
+        return MarkedFormat(self.ledger_id, marker)
 
 
-def _without(pieces: Sequence[bytes | memoryview], done: int) -> list[bytes | memoryview]:
-    """The pieces after their first ``done`` bytes."""
-    left: list[bytes | memoryview] = []
-    for piece in pieces:
-        if done < len(piece):
-            left.append(memoryview(piece)[done:] if done else piece)
-        done = max(0, done - len(piece))
-    return left
+def _reader(disk: Disk, descriptor: int) -> ReadAt:
+    return lambda size, offset: disk.read(descriptor, size, offset)
 
 
-def _let_go(descriptor: int, start: int, end: int) -> None:
-    """Take what was written out of the system's page cache, whole pages only.
+def _damaged_end(read: ReadAt, kind: Format, place: Place, total: int) -> int:
+    """The id after the last record, sound or not, that lies whole behind the last sound one.
 
-    Advice: where it is not taken, the write is on the disk all the same.
+    What is cut off by the end of the file was being written. What is there to its end, and does
+    not match, was damaged: its header may still say which entry it was.
     """
-    if hasattr(os, "posix_fadvise"):
-        start, end = start // _PAGE * _PAGE, end // _PAGE * _PAGE
-        with contextlib.suppress(OSError):
-            os.posix_fadvise(descriptor, start, end - start, os.POSIX_FADV_DONTNEED)
-
-
-def _window(descriptor: int, offset: int) -> bytes:
-    """Bytes from ``offset`` on that hold at least one whole record, if the file does."""
-    data = os.pread(descriptor, _WINDOW, offset)
-    size = record_size(data, 0) if len(data) >= HEADER_SIZE else None
-    if size is not None and size > len(data):
-        data = os.pread(descriptor, size, offset)
-    return data
-
-
-def sync_directory(path: Path) -> None:
-    """Make new and renamed names in a directory survive a crash."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    end, offset = place
+    while data := read(WINDOW, offset):
+        at = 0
+        while (found := kind.find(data, at, end)) is not None:
+            at, entry_id = found
+            size = kind.size(data, at) or 0
+            possible = end + (offset + at - place.offset) // kind.header_size
+            if offset + at + size <= total and entry_id <= possible:
+                end = entry_id + 1
+            at += 1
+        if len(data) < WINDOW:
+            break
+        offset += WINDOW - kind.overlap
+    return end

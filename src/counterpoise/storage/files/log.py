@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from bisect import bisect_right
+from collections.abc import Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from counterpoise.storage.cache import LogCache
-from counterpoise.storage.files.ledger import LedgerFile
-from counterpoise.storage.files.record import HEADER_SIZE, encode
-from counterpoise.storage.files.recovery import Recovered, ledger_path
+from counterpoise.storage.files.committed import Committed
+from counterpoise.storage.files.jobs import CloseFile, NoteCommitted, WriteGroup
+from counterpoise.storage.files.ledger import LedgerFile, Piece
+from counterpoise.storage.files.record import HEADER_SIZE
+from counterpoise.storage.files.recovery import Recovered, ledger_path, merged
 from counterpoise.storage.files.state import SavedState, Sealed
 from counterpoise.storage.grouplog import GroupLog
+from counterpoise.storage.ledger_index import IndexedLedger
 from counterpoise.storage.port import (
     Chunk,
     Group,
     LogFencedError,
     LogListener,
+    Lost,
     StorageError,
 )
 
@@ -30,9 +37,15 @@ _log = logging.getLogger(__name__)
 SAVE_SECONDS = 0.1
 """How long a change may stay unsaved: cursors that are saved close together share a write."""
 
+NOTE_SECONDS = 0.1
+"""How long it may stay unnoted that entries were committed."""
+
+_LOST_AT_ONCE = 10_000
+"""Lost entries that one chunk has at most."""
+
 
 class FileLog(GroupLog[C]):
-    """Groups go to the current ledger's file; cursors and closed ledgers to the state file."""
+    """Groups go to the current ledger's file; cursors and closed ledgers to the state's copies."""
 
     def __init__(
         self,
@@ -42,25 +55,39 @@ class FileLog(GroupLog[C]):
         directory: Path,
         recovered: Recovered,
     ) -> None:
-        ledgers = [(s.ledger_id, s.entries, s.size) for s in recovered.sealed]
+        saved = recovered.saved
+        ledgers = [(s.ledger_id, s.entries, s.size) for s in saved.ledgers]
         ledgers.append((recovered.next_ledger, 0, 0))
-        super().__init__(name, listener, ledgers, recovered.cursors)
+        super().__init__(name, listener, ledgers, saved.cursors)
+        self._lost = list(saved.lost)
+        self._cursors_lost_below = saved.cursors_lost_below
         self._store = store
-        self._directory = directory
+        self.directory = directory
         self.fence = recovered.fence
-        self._epochs = {s.ledger_id: s.epoch for s in recovered.sealed}
+        self._marker = saved.marker
+        self._states = recovered.states
+        self._epochs = {s.ledger_id: s.epoch for s in saved.ledgers}
         self._files = dict(recovered.files)
-        self.file = self._start_file(recovered.next_ledger)
+        self._next_ledger = recovered.next_ledger
+        self._file = self._start_file()
+        # After a failed write: the ledger's file is not to be written again.
+        self._broken = False
+        self._abandoned: list[int] = []
         self._cache = LogCache(store.cache)
         self._trimmed: list[LedgerFile] = []
         self._save_timer: asyncio.TimerHandle | None = None
+        self._note_timer: asyncio.TimerHandle | None = None
         self._saving = asyncio.Lock()
         self._unsaved = False
+        self._states_made = 0
+        self._saved_ledgers = saved.ledgers
 
-    def _start_file(self, ledger_id: int) -> LedgerFile:
-        epoch = self.fence.epoch
-        path = ledger_path(self._directory, ledger_id, epoch)
-        file = LedgerFile(path, ledger_id, self._store.descriptors)
+    def _start_file(self) -> LedgerFile:
+        ledger_id, epoch = self._next_ledger, self.fence.epoch
+        self._next_ledger += 1
+        path = ledger_path(self.directory, ledger_id, epoch)
+        store = self._store
+        file = LedgerFile(path, ledger_id, self._marker, store.disk, store.descriptors)
         self._epochs[ledger_id] = epoch
         self._files[ledger_id] = file
         return file
@@ -69,30 +96,74 @@ class FileLog(GroupLog[C]):
 
     def _place(self, group: Group[C]) -> tuple[int, int]:
         last = self._index.last
+        if self._broken:
+            self._begin_another()
+            return self._file.ledger_id, 0
         if last.size < self._store.ledger_bytes or self._error is not None:
             return last.ledger_id, last.entries
-        former, self.file = self.file, self._start_file(last.ledger_id + 1)
-        self._store.committer.submit(_CloseFile(former))
+        self._begin_another()
         self._changed()
-        return self.file.ledger_id, 0
+        return self._file.ledger_id, 0
+
+    def _begin_another(self) -> None:
+        former, self._file = self._file, self._start_file()
+        self._store.committer.submit(CloseFile(former))
 
     def _write(self, group: Group[C]) -> None:
-        pieces = encode(group.entries, group.messages, group.first_entry)
+        file = self._file
+        pieces = file.encode(group.entries, group.messages, group.first_entry)
         group.size = sum(map(len, pieces)) - HEADER_SIZE * len(group.entries)
-        self._store.committer.submit(_WriteGroup(self, group, pieces))
+        # What the failed write left behind must be ruled out before anything may follow it.
+        seal = self._sealed() if self._broken else None
+        self._store.committer.submit(WriteGroup(self, file, group, pieces, seal))
+
+    def _sealed(self) -> tuple[SavedState, int]:
+        """The state once every ledger is closed at its last committed entry, and its number."""
+        self._states_made += 1
+        return self._state(final=True), self._states_made
+
+    def save_sealed(self, state: SavedState, number: int) -> None:
+        """Make a state durable, in a thread."""
+        self._states.save(state, number=number)
 
     def written(self, group: Group[C], offset: int, error: StorageError | None) -> None:
-        """A group's job is done (`_WriteGroup` calls this on the loop)."""
+        """A group's job is done (`WriteGroup` calls this on the loop)."""
         if self._error is not None:
             return
-        if error is not None:
+        if isinstance(error, LogFencedError):
             self._fail(error)
-            return
-        self._files[group.ledger_id].mark(group.first_entry, offset)
-        self._written(group)
+        elif error is not None:
+            self._break(error)
+        else:
+            if self._broken:
+                _log.warning("%s: writes succeed again, in ledger %d", self.name, group.ledger_id)
+                self._broken = False
+            self._files[group.ledger_id].mark(group.first_entry, offset)
+            self._written(group)
+            if self._note_timer is None:
+                self._note_timer = self._loop.call_later(NOTE_SECONDS, self._note)
+
+    def _break(self, error: StorageError) -> None:
+        """A write failed: what the disk has of it nobody knows, so its file is left alone."""
+        if not self._broken:
+            _log.error("%s: %s; the next write begins a new ledger", self.name, error)
+        self._broken = True
+        failed, last = self._file.ledger_id, self._index.last
+        if (failed != last.ledger_id or not last.entries) and failed not in self._abandoned:
+            self._abandoned.append(failed)
+        self._refuse(error)
 
     def _remember(self, group: Group[C]) -> None:
         self._cache.add(group)
+
+    def _note(self) -> None:
+        self._note_timer = None
+        if self._error is None and not self._store.closed:
+            self._store.committer.submit(self._noting())
+
+    def _noting(self) -> NoteCommitted:
+        last = self._index.last
+        return NoteCommitted(self, Committed(last.ledger_id, last.entries), self._store.disk)
 
     # --- reading -------------------------------------------------------------------------
 
@@ -103,14 +174,48 @@ class FileLog(GroupLog[C]):
     async def read(self, index: int, max_bytes: int) -> Chunk:
         """Read a ledger's file in a thread."""
         ledger = self._index.holding(index)
+        entry_id = index - ledger.base
+        at = bisect_right(self._lost, (ledger.ledger_id, entry_id), key=itemgetter(0, 1))
+        if at:
+            lost = self._lost[at - 1]
+            if lost.ledger_id == ledger.ledger_id and entry_id <= lost.last:
+                return _nothing(index, lost.last - entry_id + 1)
+        piece = await self._read(ledger, entry_id, max_bytes)
+        if piece.lost is None:
+            return Chunk(index, piece.entries, piece.messages)
+        await self._check_mine()
+        self._found_lost(Lost(ledger.ledger_id, *piece.lost))
+        return _nothing(index, piece.lost[1] - entry_id + 1)
+
+    async def _read(self, ledger: IndexedLedger, entry_id: int, max_bytes: int) -> Piece:
         file = self._files[ledger.ledger_id]
+        limit = ledger.entries
         try:
-            entries, messages = await self._store.in_thread(
-                file.read, index - ledger.base, ledger.entries, max_bytes
-            )
+            return await self._store.in_thread(file.read, entry_id, limit, max_bytes)
+        except FileNotFoundError:
+            if self._files.get(ledger.ledger_id) is not file:
+                raise StorageError(f"{file.path} was deleted while it was read") from None
+            return Piece([], [], (entry_id, limit - 1))
         except OSError as error:
             raise StorageError(f"{file.path} cannot be read: {error}") from error
-        return Chunk(index, entries, messages)
+
+    async def _check_mine(self) -> None:
+        """Raise unless this log is still ours: a successor may delete what we would miss."""
+        try:
+            holds = await self._store.in_thread(self.fence.holds)
+        except OSError as error:
+            raise StorageError(f"{self.directory}: {error}") from error
+        if not holds:
+            raise self.fenced()
+
+    def _found_lost(self, lost: Lost) -> None:
+        before = list(self._lost)
+        self._lost = list(merged([*before, lost]))
+        if self._lost != before:
+            path = self._files[lost.ledger_id].path
+            _log.error("%s is damaged: %s", path, lost)
+            self._listener.lost(lost)
+            self._changed()
 
     # --- state ---------------------------------------------------------------------------
 
@@ -142,14 +247,24 @@ class FileLog(GroupLog[C]):
 
     def _state(self, *, final: bool) -> SavedState:
         ledgers = list(self._index)
-        sealed = ledgers if final else ledgers[:-1]
-        rows = (
+        sealed = ledgers if final or self._broken else ledgers[:-1]
+        rows = [
             Sealed(s.ledger_id, self._epochs[s.ledger_id], s.entries, s.size)
             for s in sealed
             if s.entries
-        )
+        ]
+        # Listed as empty: whatever their files hold is not part of the log.
+        rows += [Sealed(i, self.fence.epoch, 0, 0) for i in self._abandoned]
         first = ledgers[0].ledger_id
-        return SavedState(self.fence.epoch, first, tuple(rows), dict(self._cursors))
+        return SavedState(
+            self.fence.epoch,
+            first,
+            tuple(sorted(rows, key=lambda each: each.ledger_id)),
+            dict(self._cursors),
+            self._marker,
+            tuple(each for each in self._lost if each.ledger_id in self._epochs),
+            self._cursors_lost_below,
+        )
 
     async def _persist(self) -> None:
         async with self._saving:
@@ -158,79 +273,53 @@ class FileLog(GroupLog[C]):
                 return
             self._unsaved = False
             trimmed, self._trimmed = self._trimmed, []
+            self._states_made += 1
             state = self._state(final=final)
+            # A copy from before may have older cursors, never another idea of what is stored. Of
+            # the last ledger the note says it, while clients wait for their next owner.
+            last = self._index.last.ledger_id
+            closed = tuple(s for s in state.ledgers if s.ledger_id != last)
+            copies = 1 if closed == self._saved_ledgers else 2
             try:
-                await self._store.in_thread(self._save, state, trimmed)
-            except StorageError:
+                if final:
+                    self._store.committer.submit(self._noting())
+                await self._store.in_thread(self._save, state, self._states_made, copies, trimmed)
+                self._saved_ledgers = closed
+            except BaseException:
                 self._unsaved, self._trimmed = True, [*trimmed, *self._trimmed]
                 raise
 
-    def _save(self, state: SavedState, trimmed: list[LedgerFile]) -> None:
+    def _save(
+        self, state: SavedState, number: int, copies: int, trimmed: Sequence[LedgerFile]
+    ) -> None:
         try:
             if not self.fence.holds():
                 return
-            state.save(self._directory)
+            # Neither copy may list a file that is deleted: whichever survives, all it has is there.
+            self._states.save(state, number=number, copies=2 if trimmed else copies)
             # Only the owner may delete, and only what its saved state no longer lists: had a
             # successor come before this look at the fence, it might still count on the files.
             if trimmed and self.fence.holds():
                 for file in trimmed:
-                    file.path.unlink(missing_ok=True)
+                    self._store.disk.remove(file.path)
         except FileNotFoundError:
             return  # the log was deleted
         except OSError as error:
-            raise StorageError(f"{self._directory}: its state cannot be saved: {error}") from error
+            raise StorageError(f"{self.directory}: its state cannot be saved: {error}") from error
 
     async def _release(self) -> None:
-        if self._save_timer is not None:
-            self._save_timer.cancel()
+        for timer in (self._save_timer, self._note_timer):
+            if timer is not None:
+                timer.cancel()
         self._cache.close()
-        self._store.committer.submit(_CloseFile(self.file))
+        self._store.committer.submit(CloseFile(self._file))
 
     def fenced(self) -> LogFencedError:
         """What to say once the fence is gone."""
         return LogFencedError(f"{self.name} was taken over by {self.fence.holder()}")
 
 
-class _WriteGroup:
-    """One group on its way to the disk."""
-
-    __slots__ = ("_error", "_file", "_group", "_log", "_offset", "_pieces")
-
-    def __init__(self, log: FileLog[C], group: Group[C], pieces: list[bytes]) -> None:
-        self._log = log
-        self._file = log.file
-        self._group = group
-        self._pieces = pieces
-        self._offset = 0
-        self._error: StorageError | None = None
-
-    def run(self) -> None:
-        try:
-            self._offset = self._file.write(self._pieces)
-        except FileNotFoundError:
-            self._error = self._log.fenced()
-        except OSError as error:
-            self._error = StorageError(f"{self._file.path} cannot be written: {error}")
-
-    def finish(self) -> None:
-        # After the write is on disk, as the fence demands. Here and not in `run`: a look at the
-        # fence takes a few microseconds, but every system call in a thread gives the interpreter
-        # away and waits for a busy loop to hand it back.
-        if self._error is None and not self._log.fence.holds():
-            self._error = self._log.fenced()
-        self._log.written(self._group, self._offset, self._error)
-
-
-class _CloseFile:
-    """Closes a ledger's file in the thread that writes it."""
-
-    __slots__ = ("_file",)
-
-    def __init__(self, file: LedgerFile) -> None:
-        self._file = file
-
-    def run(self) -> None:
-        self._file.close()
-
-    def finish(self) -> None:
-        pass
+def _nothing(index: int, count: int) -> Chunk:
+    """So many lost entries."""
+    count = min(count, _LOST_AT_ONCE)
+    return Chunk(index, [b""] * count, [0] * count)

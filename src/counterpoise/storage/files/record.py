@@ -1,81 +1,220 @@
-"""The bytes of a ledger file: a header, then records that prove themselves.
+"""The bytes of a ledger file: a header, then records that prove themselves and can be found.
 
-A record is its entry's length, a CRC-32C, the number of messages, and the entry. The checksum is
-seeded with the entry id and the number of messages, so a record at the wrong place or with a
-damaged header does not match either. Entries are never empty, so a stretch of zeros is no record.
+A record is a *marker* of eight bytes, the entry's length, its number of messages, its id, how many
+records of its group come before it, a CRC-32C, and the entry. The checksum is seeded with all of
+the record's header and the ledger's id, so that a record at the wrong place does not match either.
+
+The marker is drawn at random for each log and never leaves the disk. It is what makes sure that a
+record is found again behind a damaged one: neither what a client publishes nor a stretch of zeros
+can look like the beginning of a record.
+
+A group is written only when the one before it is on disk. So a record says, by its place in its
+group, which entries were stored for good when it was written: all before the group's first.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Protocol
 
 from crc32c import crc32c
 
-_HEADER = struct.Struct(">III")
-_MAGIC = b"CPLEDGR1"
-_FILE_HEADER = struct.Struct(">8sQ")
+_HEADER = struct.Struct(">8sIIIII")
+_MAGIC = b"CPLEDGR2"
+_FILE_HEADER = struct.Struct(">8sQ8sI4x")
 _MASK = 0xFFFFFFFF
-_SPREAD = 0x9E3779B1
 _LARGE = 8 * 1024
+# Odd numbers: multiplying by one of them modulo 2**32 maps different values to different ones.
+_BY_ENTRY, _BY_MESSAGES, _BY_PLACE, _BY_LEDGER = 0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F
 
 HEADER_SIZE = _HEADER.size
 FILE_HEADER_SIZE = _FILE_HEADER.size
+MARKER_SIZE = 8
 
 
-def file_header(ledger_id: int) -> bytes:
-    """The first bytes of a ledger's file."""
-    return _FILE_HEADER.pack(_MAGIC, ledger_id)
+class Record(NamedTuple):
+    """A sound record: ``stored`` entries of its ledger were on disk when it was written."""
+
+    entry_id: int
+    messages: int
+    entry: bytes
+    stored: int
+    after: int
+    """Offset after it, in the bytes that were decoded."""
 
 
-def is_file_header(data: bytes, ledger_id: int) -> bool:
-    """Whether the file begins as this ledger's must."""
-    return data[:FILE_HEADER_SIZE] == file_header(ledger_id)
+class Format(Protocol):
+    """How a ledger's records are told from other bytes."""
+
+    header_size: int
+    """Bytes of a record before its entry."""
+    file_header_size: int
+    overlap: int
+    """Of what was searched, so many bytes at the end may hold the beginning of another record."""
+    can_hop: bool
+    """Whether a record's header alone says that a record begins there."""
+
+    def size(self, data: bytes, at: int) -> int | None:
+        """Bytes of the record at ``at``, by its header; None if the header is cut off."""
+
+    def entry_id(self, data: bytes, at: int) -> int | None:
+        """The id of the entry whose record begins at ``at``; None if none does."""
+
+    def decode(self, data: bytes, at: int, entry_id: int) -> Iterator[Record]:
+        """Whole and sound records from ``at`` on, the first of them with this id.
+
+        Ends at the first one that is cut off or does not match.
+        """
+
+    def find(self, data: bytes, at: int, entry_id: int) -> tuple[int, int] | None:
+        """(offset, entry id) of what may be the next record, ``entry_id`` or a later one."""
 
 
-def encode(entries: Sequence[bytes], messages: Sequence[int], first_entry: int) -> list[bytes]:
-    """Records of consecutive entries, in pieces to be written one after the other.
+class MarkedFormat:
+    """Records that begin with a marker: see the head of this file."""
 
-    Small entries are copied together, since a piece costs more than the copy; large ones are not.
-    """
-    pack = _HEADER.pack
-    pieces: list[bytes] = []
-    run: list[bytes] = []
-    for entry_id, (entry, count) in enumerate(zip(entries, messages, strict=True), first_entry):
-        seed = (entry_id * _SPREAD ^ count) & _MASK
-        run.append(pack(len(entry), crc32c(entry, seed), count))
-        if len(entry) < _LARGE:
-            run.append(entry)
-        else:
-            pieces += (b"".join(run), entry)
-            run.clear()
-    if run:
-        pieces.append(b"".join(run))
-    return pieces
+    header_size = HEADER_SIZE
+    file_header_size = FILE_HEADER_SIZE
+    overlap = HEADER_SIZE
+    can_hop = True
 
+    def __init__(self, ledger_id: int, marker: bytes) -> None:
+        self.ledger_id = ledger_id
+        self.marker = marker
+        self._seed = ledger_id * _BY_LEDGER & _MASK
 
-def record_size(data: bytes, at: int) -> int | None:
-    """Bytes of the record that begins at ``at``, by its header; None if the header is cut."""
-    if len(data) - at < HEADER_SIZE:
+    def file_header(self) -> bytes:
+        """The first bytes of the ledger's file."""
+        head = _FILE_HEADER.pack(_MAGIC, self.ledger_id, self.marker, 0)
+        return _FILE_HEADER.pack(_MAGIC, self.ledger_id, self.marker, crc32c(head))
+
+    def encode(
+        self, entries: Sequence[bytes], messages: Sequence[int], first_entry: int
+    ) -> list[bytes]:
+        """Records of one group, in pieces to be written one after the other.
+
+        Small entries are copied together, since a piece costs more than the copy; large ones are
+        not.
+        """
+        pack, marker, seed = _HEADER.pack, self.marker, self._seed
+        pieces: list[bytes] = []
+        run: list[bytes] = []
+        for place, (entry, count) in enumerate(zip(entries, messages, strict=True)):
+            entry_id = first_entry + place
+            mixed = entry_id * _BY_ENTRY ^ count * _BY_MESSAGES ^ place * _BY_PLACE ^ seed
+            checksum = crc32c(entry, mixed & _MASK)
+            run.append(pack(marker, len(entry), count, entry_id, place, checksum))
+            if len(entry) < _LARGE:
+                run.append(entry)
+            else:
+                pieces += (b"".join(run), entry)
+                run.clear()
+        if run:
+            pieces.append(b"".join(run))
+        return pieces
+
+    def size(self, data: bytes, at: int) -> int | None:
+        """See `Format.size`; None, too, where no record begins."""
+        if self.entry_id(data, at) is None:
+            return None
+        return HEADER_SIZE + int.from_bytes(data[at + 8 : at + 12], "big")
+
+    def entry_id(self, data: bytes, at: int) -> int | None:
+        """See `Format.entry_id`."""
+        if data[at : at + MARKER_SIZE] != self.marker or len(data) - at < HEADER_SIZE:
+            return None
+        return int.from_bytes(data[at + 16 : at + 20], "big")
+
+    def decode(self, data: bytes, at: int, entry_id: int) -> Iterator[Record]:
+        """See `Format.decode`."""
+        unpack, end, marker, seed = _HEADER.unpack_from, len(data), self.marker, self._seed
+        while at + HEADER_SIZE <= end:
+            found, size, count, stored_id, place, checksum = unpack(data, at)
+            start = at + HEADER_SIZE
+            at = start + size
+            if found != marker or stored_id != entry_id or not size or at > end:
+                return
+            entry = data[start:at]
+            mixed = entry_id * _BY_ENTRY ^ count * _BY_MESSAGES ^ place * _BY_PLACE ^ seed
+            if crc32c(entry, mixed & _MASK) != checksum:
+                return
+            yield Record(entry_id, count, entry, entry_id - place, at)
+            entry_id += 1
+
+    def find(self, data: bytes, at: int, entry_id: int) -> tuple[int, int] | None:
+        """See `Format.find`."""
+        while (at := data.find(self.marker, at)) >= 0:
+            found = self.entry_id(data, at)
+            if found is not None and found >= entry_id:
+                return at, found
+            at += 1
         return None
-    return HEADER_SIZE + int.from_bytes(data[at : at + 4], "big")
 
 
-def decode(data: bytes, at: int, entry_id: int) -> Iterator[tuple[bytes, int, int]]:
-    """Whole and sound records from ``at`` on: (entry, messages, offset after it).
+def format_of(header: bytes, ledger_id: int) -> Format | None:
+    """The format that a file's first bytes name; None when they are damaged."""
+    if header[:8] == _MAGIC and len(header) >= FILE_HEADER_SIZE:
+        made = MarkedFormat(ledger_id, header[16:24])
+        return made if header[:FILE_HEADER_SIZE] == made.file_header() else None
+    if OldFormat.owns(header, ledger_id):
+        return OldFormat()
+    return None
 
-    Ends at the first record that is cut off or does not match; the caller knows which of the two
-    it may be.
+
+class OldFormat:
+    """What ledgers were written in before there were markers; only read.
+
+    A record is length, checksum, number of messages and entry. Behind a damaged record the next
+    one is looked for by trial.
     """
-    unpack, end = _HEADER.unpack_from, len(data)
-    while at + HEADER_SIZE <= end:
-        size, checksum, messages = unpack(data, at)
-        start = at + HEADER_SIZE
-        at = start + size
-        if not size or at > end:
-            return
-        entry = data[start:at]
-        if crc32c(entry, (entry_id * _SPREAD ^ messages) & _MASK) != checksum:
-            return
-        yield entry, messages, at
-        entry_id += 1
+
+    header_size = 12
+    file_header_size = 16
+    overlap = 1 << 19
+    can_hop = False
+    _header = struct.Struct(">III")
+    _lost_at_most = 64
+
+    @staticmethod
+    def owns(header: bytes, ledger_id: int) -> bool:
+        """Whether a file begins as this ledger's did."""
+        return header[:16] == struct.pack(">8sQ", b"CPLEDGR1", ledger_id)
+
+    def size(self, data: bytes, at: int) -> int | None:
+        """See `Format.size`."""
+        if len(data) - at < self.header_size:
+            return None
+        return self.header_size + int.from_bytes(data[at : at + 4], "big")
+
+    def entry_id(self, data: bytes, at: int) -> int | None:
+        """See `Format.entry_id`."""
+        return None
+
+    def decode(self, data: bytes, at: int, entry_id: int) -> Iterator[Record]:
+        """See `Format.decode`."""
+        while at + self.header_size <= len(data):
+            size, checksum, messages = self._header.unpack_from(data, at)
+            start = at + self.header_size
+            at = start + size
+            if not size or at > len(data):
+                return
+            entry = data[start:at]
+            if crc32c(entry, (entry_id * _BY_ENTRY ^ messages) & _MASK) != checksum:
+                return
+            # Nothing says which entries shared a group: each counts as one of its own.
+            yield Record(entry_id, messages, entry, entry_id, at)
+            entry_id += 1
+
+    def find(self, data: bytes, at: int, entry_id: int) -> tuple[int, int] | None:
+        """See `Format.find`."""
+        for start in range(at, len(data) - self.header_size):
+            size, checksum, messages = self._header.unpack_from(data, start)
+            end = start + self.header_size + size
+            if not size or end > len(data):
+                continue
+            entry = data[start + self.header_size : end]
+            for found in range(entry_id, entry_id + self._lost_at_most):
+                if crc32c(entry, (found * _BY_ENTRY ^ messages) & _MASK) == checksum:
+                    return start, found
+        return None

@@ -1,21 +1,52 @@
-"""Taking a log over: fence its owner, find what it committed, cut what it did not finish."""
+"""Taking a log over: fence its owner, find what it committed, cut what it did not finish.
+
+`survey` looks and changes nothing; `take_over` fences, surveys, and makes the outcome durable.
+"""
 
 from __future__ import annotations
 
 import logging
+import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from counterpoise.storage.files import fence, state
+from counterpoise.storage.files import committed, fence, state
+from counterpoise.storage.files.disk import Disk
 from counterpoise.storage.files.fence import Fence
-from counterpoise.storage.files.ledger import LedgerFile, sync_directory
-from counterpoise.storage.files.state import SavedState, Sealed
-from counterpoise.storage.port import CursorState
+from counterpoise.storage.files.ledger import LedgerFile, Scan
+from counterpoise.storage.files.record import MARKER_SIZE
+from counterpoise.storage.files.state import SavedState, Sealed, StateFiles
+from counterpoise.storage.port import Lost
 
 _log = logging.getLogger(__name__)
 _NAME = re.compile(r"(\d+)-([0-9a-f]{16})\.ledger")
+
+NO_STATE = 0
+"""The epoch of a log whose owners saved nothing that can be read; theirs begin with 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What a directory holds. ``last`` is what its owner saved; ``sealed`` what counts now.
+
+    ``found``: every (ledger id, epoch) that has a file. ``missing``: ledgers without one.
+    ``scans``: the outcome for each ledger that had to be read. ``lost``: all that is, known before
+    or not. ``unreadable``: copies of the state that are damaged. ``cursors_lost_below``: see
+    `SavedState`.
+    """
+
+    last: SavedState
+    sealed: tuple[Sealed, ...]
+    found: tuple[tuple[int, int], ...]
+    missing: tuple[int, ...]
+    scans: Mapping[int, Scan]
+    lost: tuple[Lost, ...]
+    files: Mapping[int, LedgerFile]
+    unreadable: tuple[Path, ...]
+    next_ledger: int
+    cursors_lost_below: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +54,11 @@ class Recovered:
     """A log as its new owner finds it. ``files`` has every closed ledger's file."""
 
     fence: Fence
-    sealed: tuple[Sealed, ...]
+    saved: SavedState
     next_ledger: int
-    cursors: Mapping[str, CursorState]
     files: Mapping[int, LedgerFile]
+    states: StateFiles
+    newly_lost: tuple[Lost, ...] = field(default=())
 
 
 def ledger_path(directory: Path, ledger_id: int, epoch: int) -> Path:
@@ -34,52 +66,159 @@ def ledger_path(directory: Path, ledger_id: int, epoch: int) -> Path:
     return directory / f"{ledger_id}-{epoch:016x}.ledger"
 
 
-def take_over(directory: Path, owner: str) -> Recovered:
-    """Fence the former owner and recover. Blocks; the log is this owner's when it returns.
-
-    What belongs to the log: every ledger the last saved state lists as closed, and every ledger
-    file of that state's own epoch that it does not list, read up to its last sound record. All
-    else was written by owners who had been fenced by then, so it was never acknowledged.
-    """
+def take_over(directory: Path, owner: str, disk: Disk) -> Recovered:
+    """Fence the former owner and recover. Blocks; the log is this owner's when it returns."""
     created = not fence.exists(directory)
     directory.mkdir(parents=True, exist_ok=True)
-    claimed = fence.claim(directory, owner, above=max(state.epochs(directory), default=0))
+    seen = [*state.epochs(directory), *(epoch for _, epoch in _ledger_files(directory))]
+    claimed = fence.claim(directory, owner, disk, above=max(seen, default=0))
     if created:
-        sync_directory(directory)
-        sync_directory(directory.parent)
-    known = state.epochs(directory)
-    last = state.load(directory, known[-1]) if known else SavedState(0)
+        disk.sync_directory(directory)
+        disk.sync_directory(directory.parent)
+    # Not before: what the former owner writes from now on, it never acknowledges.
+    found = survey(directory, disk)
+    newly_lost = _told(directory, found)
 
-    found = _ledger_files(directory)
-    sealed = list(last.ledgers)
-    files = {
-        s.ledger_id: LedgerFile(ledger_path(directory, s.ledger_id, s.epoch), s.ledger_id)
-        for s in sealed
-    }
-    for ledger_id, epoch in found:
-        if epoch == last.epoch and ledger_id >= last.first and ledger_id not in files:
-            file = LedgerFile(ledger_path(directory, ledger_id, epoch), ledger_id)
-            entries, size, torn = file.scan()
-            if torn:
-                _log.warning("%s: %d bytes were not finished and are cut", file.path, torn)
-            files[ledger_id] = file
-            sealed.append(Sealed(ledger_id, epoch, entries, size))
-    next_ledger = max([last.first, *(i + 1 for i, _ in found), *(i + 1 for i in files)])
-    sealed = [s for s in sealed if s.entries]
-    files = {s.ledger_id: files[s.ledger_id] for s in sealed}
-
-    first = sealed[0].ledger_id if sealed else next_ledger
-    saved = SavedState(claimed.epoch, first, tuple(sealed), last.cursors)
-    # Durable before the first append: from here on it decides what belongs to the log.
-    saved.save(directory)
-    state.remove_before(directory, claimed.epoch)
-    kept = {(s.ledger_id, s.epoch) for s in sealed}
-    for ledger_id, epoch in found:
+    first = found.sealed[0].ledger_id if found.sealed else found.next_ledger
+    saved = SavedState(
+        claimed.epoch,
+        first,
+        found.sealed,
+        found.last.cursors,
+        found.last.marker or os.urandom(MARKER_SIZE),
+        found.lost,
+        found.cursors_lost_below,
+    )
+    states = StateFiles(directory, claimed.epoch, disk)
+    # Durable before the first append: from here on it decides what belongs to the log. Both
+    # copies, since the former owner's go.
+    states.save(saved, number=0, copies=2)
+    state.remove_before(directory, claimed.epoch, disk)
+    committed.remove_before(directory, claimed.epoch, disk)
+    kept = {(s.ledger_id, s.epoch) for s in found.sealed}
+    for ledger_id, epoch in found.found:
         if (ledger_id, epoch) not in kept and epoch < claimed.epoch:
-            ledger_path(directory, ledger_id, epoch).unlink(missing_ok=True)
-    return Recovered(claimed, saved.ledgers, next_ledger, last.cursors, files)
+            disk.remove(ledger_path(directory, ledger_id, epoch))
+    return Recovered(claimed, saved, found.next_ledger, found.files, states, newly_lost)
+
+
+def survey(directory: Path, disk: Disk, *, settle: bool = True) -> Survey:
+    """Find what belongs to a log, and what of it is lost.
+
+    That is every ledger the last saved state lists as closed, and every ledger file of that
+    state's own epoch that it does not list, read from end to end. All else was written by owners
+    who had been fenced by then, so it was never acknowledged. Where no state can be read, every
+    ledger counts.
+    """
+    last, unreadable = _last_state(directory, disk)
+    found = _ledger_files(directory)
+    note = committed.noted(directory, last.epoch, disk)
+    sealed = {s.ledger_id: s for s in last.ledgers}
+    files = {s.ledger_id: _file(directory, s, last.marker, disk) for s in last.ledgers}
+    missing = [
+        s.ledger_id for s in last.ledgers if s.entries and (s.ledger_id, s.epoch) not in found
+    ]
+    lost = list(last.lost)
+    lost += [Lost(i, 0, sealed[i].entries - 1) for i in missing]
+    scans: dict[int, Scan] = {}
+    listed = {s.ledger_id for s in last.ledgers}
+    # Without a state, of a ledger that two owners wrote the later one's counts.
+    epochs = dict(found) if last.epoch == NO_STATE else {}
+    for ledger_id, epoch in found:
+        ours = epoch == epochs.get(ledger_id, last.epoch) and ledger_id >= last.first
+        if not ours or ledger_id in listed:
+            continue
+        file = _file(directory, Sealed(ledger_id, epoch, 0, 0), last.marker, disk)
+        stored = note.entries if note is not None and note.ledger_id == ledger_id else 0
+        scan = scans[ledger_id] = file.scan(stored, settle=settle)
+        files[ledger_id] = file
+        sealed[ledger_id] = Sealed(ledger_id, epoch, scan.entries, scan.size)
+        lost += [Lost(ledger_id, *each) for each in scan.lost]
+    if note is not None and note.ledger_id < last.first:
+        note = None  # that ledger has been deleted since
+    if note is not None and note.entries and note.ledger_id not in sealed:
+        sealed[note.ledger_id] = Sealed(note.ledger_id, last.epoch, note.entries, 0)
+        files[note.ledger_id] = _file(directory, sealed[note.ledger_id], last.marker, disk)
+        missing.append(note.ledger_id)
+        lost.append(Lost(note.ledger_id, 0, note.entries - 1))
+    nothing_read = last.epoch == NO_STATE and bool(unreadable or found)
+    next_ledger = max([last.first, *(i + 1 for i, _ in found), *(i + 1 for i in sealed)])
+    kept = tuple(s for _, s in sorted(sealed.items()) if s.entries)
+    return Survey(
+        last,
+        kept,
+        tuple(found),
+        tuple(missing),
+        scans,
+        merged(lost),
+        {s.ledger_id: files[s.ledger_id] for s in kept},
+        unreadable,
+        next_ledger,
+        next_ledger if nothing_read else last.cursors_lost_below,
+    )
+
+
+def merged(lost: list[Lost]) -> tuple[Lost, ...]:
+    """The same positions in order, each once."""
+    made: list[Lost] = []
+    for each in sorted(lost):
+        if made and made[-1].ledger_id == each.ledger_id and each.first <= made[-1].last + 1:
+            made[-1] = made[-1]._replace(last=max(made[-1].last, each.last))
+        else:
+            made.append(each)
+    return tuple(made)
+
+
+def _last_state(directory: Path, disk: Disk) -> tuple[SavedState, tuple[Path, ...]]:
+    """The newest state that can be read (`NO_STATE` if none can), and what could not be."""
+    unreadable: list[Path] = []
+    for epoch in reversed(state.epochs(directory)):
+        loaded = state.load(directory, epoch, disk)
+        unreadable += loaded.damaged
+        if loaded.state is not None:
+            return loaded.state, tuple(unreadable)
+    return SavedState(NO_STATE), tuple(unreadable)
+
+
+def _told(directory: Path, found: Survey) -> tuple[Lost, ...]:
+    """Log what recovery met, each loss once in the life of the log; the new ones."""
+    for path in found.unreadable:
+        _log.error("%s is damaged", path)
+    if found.last.epoch == NO_STATE and found.cursors_lost_below:
+        _log.error(
+            "%s: no saved state can be read, subscriptions are lost; the ledgers are served, and "
+            "subscriptions that come back begin with the oldest message",
+            directory,
+        )
+    for ledger_id, outcome in found.scans.items():
+        if outcome.torn:
+            _log.warning(
+                "%s: ledger %d: %d bytes at its end were not finished and are cut",
+                *(directory, ledger_id, outcome.torn),
+            )
+    known = set(found.last.lost)
+    new = tuple(each for each in found.lost if each not in known)
+    for each in new:
+        scan = found.scans.get(each.ledger_id)
+        unsure = scan is not None and each.last >= scan.stored
+        what = "is missing" if each.ledger_id in found.missing else "is damaged"
+        _log.error(
+            "%s: ledger %d %s: %s%s",
+            directory,
+            each.ledger_id,
+            what,
+            each,
+            "; whether the last were ever acknowledged is not known" if unsure else "",
+        )
+    return new
+
+
+def _file(directory: Path, ledger: Sealed, marker: bytes, disk: Disk) -> LedgerFile:
+    path = ledger_path(directory, ledger.ledger_id, ledger.epoch)
+    return LedgerFile(path, ledger.ledger_id, marker, disk)
 
 
 def _ledger_files(directory: Path) -> list[tuple[int, int]]:
+    """(ledger id, epoch) of every ledger file, ascending."""
     names = (_NAME.fullmatch(path.name) for path in directory.iterdir())
     return sorted((int(name[1]), int(name[2], 16)) for name in names if name)

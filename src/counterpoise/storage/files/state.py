@@ -1,18 +1,33 @@
-"""What an owner saves beside its ledgers: which of them are closed, and the cursors."""
+"""What an owner saves beside its ledgers: which of them are closed, what is lost, the cursors.
+
+There are two copies, ``state-<epoch>.a`` and ``state-<epoch>.b``, written in turn and in place. A
+copy that a crash cut short, or that was damaged later, leaves the one before it; and writing over
+what is there needs no space on a disk that is full.
+"""
 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from counterpoise.storage.files.ledger import sync_directory
-from counterpoise.storage.port import CorruptLedgerError, CursorState, Position
+from crc32c import crc32c
 
-_NAME = re.compile(r"state-([0-9a-f]{16})\.json")
+from counterpoise.storage.files.disk import Disk, read_file, write_all
+from counterpoise.storage.port import CursorState, Lost, Position
+
+_log = logging.getLogger(__name__)
+_COPIES = "ab"
+_NAME = re.compile(r"state-([0-9a-f]{16})\.(a|b|json)")
+_HEAD = re.compile(rb"CPSTATE2 (\d{1,19}) (\d{1,10}) ([0-9a-f]{8})\n")
+_BLOCK = 4096
+"""Copies grow in steps of this many bytes, so that most saves write over what is there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,29 +42,30 @@ class Sealed:
 
 @dataclass(frozen=True, slots=True)
 class SavedState:
-    """What ``state-<epoch>.json`` says. Ledgers below ``first`` are deleted."""
+    """What the owner of ``epoch`` saved. Ledgers below ``first`` are deleted.
+
+    ``marker`` begins every record of the log's ledgers. ``cursors_lost_below``: cursors could not
+    be read when ledgers below this one were found; as long as one of them is kept, a subscription
+    that comes back begins where the log does.
+    """
 
     epoch: int
     first: int = 0
     ledgers: tuple[Sealed, ...] = ()
     cursors: Mapping[str, CursorState] = field(default_factory=dict)
+    marker: bytes = b""
+    lost: tuple[Lost, ...] = ()
+    cursors_lost_below: int = 0
 
-    def save(self, directory: Path) -> None:
-        """Replace this epoch's file in one step, and return once that is on disk."""
-        path = directory / f"state-{self.epoch:016x}.json"
-        draft = path.with_suffix(".new")
-        with draft.open("w", encoding="utf-8") as file:
-            json.dump(self._to_json(), file, separators=(",", ":"))
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-        sync_directory(directory)
-
-    def _to_json(self) -> dict[str, object]:
+    def to_json(self) -> dict[str, object]:
+        """As it is written."""
         return {
             "epoch": self.epoch,
             "first": self.first,
+            "marker": self.marker.hex(),
             "ledgers": [[s.ledger_id, s.epoch, s.entries, s.size] for s in self.ledgers],
+            "lost": [list(each) for each in self.lost],
+            "cursorsLostBelow": self.cursors_lost_below,
             "cursors": [
                 {
                     "name": c.name,
@@ -62,32 +78,124 @@ class SavedState:
         }
 
 
+class StateFiles:
+    """The two copies of one epoch, written by its owner; from any thread."""
+
+    def __init__(self, directory: Path, epoch: int, disk: Disk) -> None:
+        self._directory = directory
+        self._epoch = epoch
+        self._disk = disk
+        self._lock = threading.Lock()
+        self._writes = 0
+        self._made: set[str] = set()
+        self._newest = 0
+
+    def save(self, state: SavedState, *, number: int, copies: int = 1) -> None:
+        """Write the next copy (or both), and return once that is on disk.
+
+        ``number`` grows with every change; an older state than the last one saved is passed over.
+        """
+        with self._lock:
+            if number < self._newest:
+                return
+            for _ in range(copies):
+                self._write(state, self._writes + 1)
+                self._writes += 1
+            self._newest = number
+
+    def _write(self, state: SavedState, turn: int) -> None:
+        disk = self._disk
+        path = copy_path(self._directory, self._epoch, _COPIES[turn % 2])
+        descriptor = disk.open(path, os.O_WRONLY | os.O_CREAT)
+        try:
+            write_all(disk, descriptor, [_written(state, turn)], 0)
+            disk.sync(descriptor)
+        finally:
+            disk.close(descriptor)
+        if path.name not in self._made:
+            disk.sync_directory(self._directory)
+            self._made.add(path.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The newest state of an epoch that could be read, and the files that could not."""
+
+    state: SavedState | None
+    damaged: tuple[Path, ...]
+
+
+def load(directory: Path, epoch: int, disk: Disk) -> Loaded:
+    """The state that the owner of ``epoch`` saved last."""
+    damaged: list[Path] = []
+    found: list[tuple[int, SavedState]] = []
+    for name in (*_COPIES, "json"):
+        path = copy_path(directory, epoch, name)
+        try:
+            content = read_file(disk, path)
+        except FileNotFoundError:
+            continue
+        try:
+            found.append(_read(content, epoch) if name != "json" else (0, _old(content, epoch)))
+        except (ValueError, KeyError, TypeError, IndexError, AttributeError):
+            damaged.append(path)
+    found.sort(key=lambda each: each[0])
+    return Loaded(found[-1][1] if found else None, tuple(damaged))
+
+
+def copy_path(directory: Path, epoch: int, copy: str) -> Path:
+    """Where one copy of an epoch's state is."""
+    return directory / f"state-{epoch:016x}.{copy}"
+
+
 def epochs(directory: Path) -> list[int]:
     """Epochs that saved a state here, ascending."""
     names = (_NAME.fullmatch(path.name) for path in directory.iterdir())
-    return sorted(int(name[1], 16) for name in names if name)
+    return sorted({int(name[1], 16) for name in names if name})
 
 
-def load(directory: Path, epoch: int) -> SavedState:
-    """The state that the owner of ``epoch`` saved; raise `CorruptLedgerError` if it is damaged."""
-    path = directory / f"state-{epoch:016x}.json"
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-        return SavedState(
-            epoch,
-            data["first"],
-            tuple(Sealed(*row) for row in data["ledgers"]),
-            {c["name"]: _cursor(c) for c in data["cursors"]},
-        )
-    except (ValueError, KeyError, TypeError) as error:
-        raise CorruptLedgerError(f"{path} cannot be read: {error!r}") from error
-
-
-def remove_before(directory: Path, epoch: int) -> None:
+def remove_before(directory: Path, epoch: int, disk: Disk) -> None:
     """Delete the states of former owners."""
     for old in epochs(directory):
         if old < epoch:
-            (directory / f"state-{old:016x}.json").unlink(missing_ok=True)
+            for copy in (*_COPIES, "json"):
+                disk.remove(copy_path(directory, old, copy))
+
+
+def _written(state: SavedState, turn: int) -> bytes:
+    body = json.dumps(state.to_json(), separators=(",", ":")).encode()
+    head = b"CPSTATE2 %d %d %08x\n" % (turn, len(body), crc32c(body, turn & 0xFFFFFFFF))
+    content = head + body
+    return content + b"\n" * (-len(content) % _BLOCK)
+
+
+def _read(content: bytes, epoch: int) -> tuple[int, SavedState]:
+    """(turn, state) of a copy; raises `ValueError` and its like when it is damaged."""
+    head = _HEAD.match(content)
+    if head is None:
+        raise ValueError("its head is damaged")
+    turn, size, checksum = int(head[1]), int(head[2]), int(head[3], 16)
+    body = content[head.end() : head.end() + size]
+    if len(body) != size or crc32c(body, turn & 0xFFFFFFFF) != checksum:
+        raise ValueError("it does not match its checksum")
+    return turn, _parsed(json.loads(body), epoch)
+
+
+def _old(content: bytes, epoch: int) -> SavedState:
+    """A state as it was saved before there were copies: JSON, without a checksum."""
+    return _parsed(json.loads(content), epoch)
+
+
+def _parsed(data: Any, epoch: int) -> SavedState:
+    return SavedState(
+        epoch,
+        data["first"],
+        tuple(Sealed(*row) for row in data["ledgers"]),
+        {c["name"]: _cursor(c) for c in data["cursors"]},
+        bytes.fromhex(data.get("marker", "")),
+        tuple(Lost(*row) for row in data.get("lost", ())),
+        data.get("cursorsLostBelow", 0),
+    )
 
 
 def _cursor(data: Mapping[str, object]) -> CursorState:

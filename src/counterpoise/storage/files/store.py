@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import shutil
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from counterpoise.storage.cache import EntryCache
 from counterpoise.storage.files import fence
 from counterpoise.storage.files.committer import Committer
+from counterpoise.storage.files.disk import Disk
 from counterpoise.storage.files.ledger import Descriptors
 from counterpoise.storage.files.log import FileLog
 from counterpoise.storage.files.recovery import take_over
+from counterpoise.storage.files.threads import Threads
 from counterpoise.storage.port import Log, LogListener, StorageError
 
 C = TypeVar("C")
 P = ParamSpec("P")
 R = TypeVar("R")
 
+_log = logging.getLogger(__name__)
+
 LEDGER_BYTES = 64 << 20
 CACHE_BYTES = 64 << 20
 MAX_OPEN_FILES = 512
+CLOSE_SECONDS = 10.0
+"""How long closing the store waits for a disk that does not answer."""
 
 
 class FileLedgerStore:
@@ -40,13 +46,15 @@ class FileLedgerStore:
         ledger_bytes: int = LEDGER_BYTES,
         cache_bytes: int = CACHE_BYTES,
         max_open_files: int = MAX_OPEN_FILES,
+        disk: Disk | None = None,
     ) -> None:
         self._root = root
+        self.disk = disk or Disk()
         self.ledger_bytes = ledger_bytes
         self.descriptors = Descriptors(max_open_files)
         self.cache = EntryCache(cache_bytes)
         self._committer: Committer | None = None
-        self._executor = ThreadPoolExecutor(4, thread_name_prefix="ledger-reader")
+        self._threads = Threads(4, "ledger-reader")
         self._tasks: set[asyncio.Task[None]] = set()
         self.closed = False
 
@@ -61,7 +69,7 @@ class FileLedgerStore:
         """Fence the former owner, recover, take over."""
         directory = self._directory(name)
         try:
-            recovered = await self.in_thread(take_over, directory, owner)
+            recovered = await self.in_thread(take_over, directory, owner, self.disk)
         except OSError as error:
             raise StorageError(f"log {name} in {directory} cannot be opened: {error}") from error
         return FileLog(name, listener, self, directory, recovered)
@@ -72,21 +80,22 @@ class FileLedgerStore:
 
     async def delete(self, name: str) -> None:
         """Fence the owner and remove the directory."""
-        await self.in_thread(_delete, self._directory(name))
+        await self.in_thread(_delete, self._directory(name), self.disk)
 
     async def close(self) -> None:
         """End the threads. Logs that are still open are abandoned, as in a crash."""
         self.closed = True
         if self._tasks:
-            await asyncio.gather(*self._tasks, return_exceptions=True)
-        if self._committer is not None:
-            await self.in_thread(self._committer.close)
-        self._executor.shutdown(wait=True)
+            await asyncio.wait(self._tasks, timeout=CLOSE_SECONDS)
+        if self._committer is not None and not await self.in_thread(
+            self._committer.close, CLOSE_SECONDS
+        ):
+            _log.error("%s: the disk does not answer; writes are left to their fate", self._root)
+        self._threads.close()
 
     async def in_thread(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Run blocking work beside the event loop."""
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._executor, lambda: work(*args, **kwargs))
+        return await self._threads.run(lambda: work(*args, **kwargs))
 
     def keep(self, task: asyncio.Task[None]) -> None:
         """Keep a background task alive until it ends."""
@@ -100,7 +109,7 @@ class FileLedgerStore:
         return directory
 
 
-def _delete(directory: Path) -> None:
+def _delete(directory: Path, disk: Disk) -> None:
     if fence.exists(directory):
-        fence.claim(directory, "its deletion")
+        fence.claim(directory, "its deletion", disk)
         shutil.rmtree(directory)

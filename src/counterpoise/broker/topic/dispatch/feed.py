@@ -22,7 +22,7 @@ _RETRY_SECONDS = 5.0
 class Feed:
     """One dispatcher's window on a log: what it read last, and the read that is under way."""
 
-    __slots__ = ("_background", "_chunk", "_log", "_reading", "_wake")
+    __slots__ = ("_background", "_chunk", "_complaint", "_log", "_reading", "_wake")
 
     def __init__(self, log: Log[Any], wake: Callable[[], None]) -> None:
         """``wake`` is called when a chunk that `at` could not give is there."""
@@ -30,6 +30,7 @@ class Feed:
         self._background = BackgroundTasks()
         self._wake = wake
         self._chunk: Chunk | None = None
+        self._complaint = ""
         self._reading: asyncio.Task[None] | None = None
 
     def at(self, index: int) -> Chunk | None:
@@ -50,10 +51,14 @@ class Feed:
     async def _read(self, index: int) -> None:
         try:
             self._chunk = await self._log.read(index, READ_BYTES)
-        except StorageError:
-            # As with Pulsar's default (autoSkipNonRecoverableData=false) nothing is skipped.
-            _log.exception("%s: entries from %s on", self._log.name, self._log.position(index))
+        except StorageError as error:
+            # The disk may come back: what it does not give now is not lost, and not skipped.
+            if str(error) != self._complaint:
+                self._complaint = str(error)
+                _log.error("%s: %s; this is tried again", self._log.position(index), error)
             await asyncio.sleep(_RETRY_SECONDS)
+        else:
+            self._complaint = ""
         self._reading = None
         self._wake()
 

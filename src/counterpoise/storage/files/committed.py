@@ -1,0 +1,65 @@
+"""How far the open ledger was committed, noted now and then beside it.
+
+Nothing waits for this note and nothing is lost without it. It tells a recovery that entries at the
+end of a ledger are missing which had been stored, where it would otherwise see a group that was
+never finished. It is not synced: a killed process leaves it behind, and after a power failure it
+may be old, which only makes it say less.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from pathlib import Path
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+from counterpoise.storage.files.disk import Disk, read_file, write_all
+
+_NOTE = struct.Struct(">8sQQI")
+_MAGIC = b"CPCOMMIT"
+_PREFIX = "committed-"
+
+
+class Committed(NamedTuple):
+    """The first ``entries`` entries of the ledger were on the disk."""
+
+    ledger_id: int
+    entries: int
+
+
+def note(directory: Path, epoch: int, committed: Committed, disk: Disk) -> None:
+    """Write the note over the last one; raises `OSError`."""
+    descriptor = disk.open(_path(directory, epoch), os.O_WRONLY | os.O_CREAT)
+    try:
+        write_all(disk, descriptor, [_packed(committed)], 0)
+    finally:
+        disk.close(descriptor)
+
+
+def noted(directory: Path, epoch: int, disk: Disk) -> Committed | None:
+    """The note of an epoch's owner; None when there is none or it is damaged."""
+    try:
+        content = read_file(disk, _path(directory, epoch))
+        _, ledger_id, entries, _ = _NOTE.unpack(content)
+    except (FileNotFoundError, struct.error):
+        return None
+    found = Committed(ledger_id, entries)
+    return found if _packed(found) == content else None
+
+
+def remove_before(directory: Path, epoch: int, disk: Disk) -> None:
+    """Delete the notes of former owners."""
+    for path in list(directory.glob(_PREFIX + "*")):
+        if path.name < f"{_PREFIX}{epoch:016x}":
+            disk.remove(path)
+
+
+def _path(directory: Path, epoch: int) -> Path:
+    return directory / f"{_PREFIX}{epoch:016x}"
+
+
+def _packed(committed: Committed) -> bytes:
+    head = _NOTE.pack(_MAGIC, *committed, 0)
+    return _NOTE.pack(_MAGIC, *committed, crc32c(head))

@@ -1,0 +1,120 @@
+"""Every call by which the ledgers in files touch the disk, in one place.
+
+Tests put a disk here that fails, is full, hangs, or takes less than it is given.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+_DSYNC = getattr(os, "RWF_DSYNC", 0)
+_sync = getattr(os, "fdatasync", os.fsync)
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+class Disk:
+    """The operating system's files. All of it blocks; all of it raises `OSError`."""
+
+    def open(self, path: str | Path, flags: int) -> int:
+        """A descriptor; files are created readable for everybody."""
+        return os.open(path, flags | os.O_CLOEXEC, 0o644)
+
+    def close(self, descriptor: int) -> None:
+        """Let go of a descriptor."""
+        os.close(descriptor)
+
+    def read(self, descriptor: int, size: int, offset: int) -> bytes:
+        """Bytes from ``offset`` on; fewer than ``size`` at the end of the file only."""
+        data = os.pread(descriptor, size, offset)
+        while data and len(data) < size:
+            more = os.pread(descriptor, size - len(data), offset + len(data))
+            if not more:
+                break
+            data += more
+        return data
+
+    def write(
+        self,
+        descriptor: int,
+        pieces: Sequence[bytes | memoryview],
+        offset: int,
+        *,
+        synced: bool = False,
+    ) -> int:
+        """Write pieces one after the other; returns how many bytes were taken.
+
+        ``synced``: on the disk when it returns, where the system can do both in one call
+        (`syncs_writes` tells).
+        """
+        return os.pwritev(descriptor, pieces, offset, _DSYNC if synced else 0)
+
+    @property
+    def syncs_writes(self) -> bool:
+        """Whether `write` heeds ``synced``."""
+        return bool(_DSYNC)
+
+    def sync(self, descriptor: int) -> None:
+        """Wait until what was written is on the disk."""
+        _sync(descriptor)
+
+    def sync_directory(self, path: Path) -> None:
+        """Make new and removed names in a directory survive a crash."""
+        descriptor = self.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            self.close(descriptor)
+
+    def size(self, descriptor: int) -> int:
+        """Bytes of an open file."""
+        return os.fstat(descriptor).st_size
+
+    def let_go(self, descriptor: int, start: int, end: int) -> None:
+        """Take a range out of the system's page cache, whole pages only; ``end`` 0 is the file's.
+
+        Advice: where it is not taken, nothing is lost by it.
+        """
+        if hasattr(os, "posix_fadvise"):
+            start, end = start // _PAGE * _PAGE, end // _PAGE * _PAGE
+            with contextlib.suppress(OSError):
+                os.posix_fadvise(descriptor, start, max(end - start, 0), os.POSIX_FADV_DONTNEED)
+
+    def remove(self, path: Path) -> None:
+        """Remove a file; harmless when there is none."""
+        path.unlink(missing_ok=True)
+
+
+def read_file(disk: Disk, path: Path) -> bytes:
+    """All of a small file."""
+    descriptor = disk.open(path, os.O_RDONLY)
+    try:
+        return disk.read(descriptor, disk.size(descriptor), 0)
+    finally:
+        disk.close(descriptor)
+
+
+def write_all(
+    disk: Disk, descriptor: int, pieces: Sequence[bytes], offset: int, *, synced: bool = False
+) -> int:
+    """Write all of it, however little the disk takes at once; returns the offset after it."""
+    left: Sequence[bytes | memoryview] = pieces
+    while left:
+        done = disk.write(descriptor, left, offset, synced=synced)
+        if not done:
+            raise OSError("the disk took nothing of a write")
+        offset += done
+        left = _without(left, done)
+    return offset
+
+
+def _without(pieces: Sequence[bytes | memoryview], done: int) -> list[bytes | memoryview]:
+    """The pieces after their first ``done`` bytes."""
+    left: list[bytes | memoryview] = []
+    for piece in pieces:
+        if done < len(piece):
+            left.append(memoryview(piece)[done:] if done else piece)
+        done = max(0, done - len(piece))
+    return left

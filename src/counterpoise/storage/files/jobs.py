@@ -1,0 +1,98 @@
+"""What the committer's threads do for a log."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+from counterpoise.storage.files import committed
+from counterpoise.storage.files.committed import Committed
+from counterpoise.storage.files.disk import Disk
+from counterpoise.storage.files.ledger import LedgerFile
+from counterpoise.storage.files.state import SavedState
+from counterpoise.storage.port import Group, StorageError
+
+if TYPE_CHECKING:
+    from counterpoise.storage.files.log import FileLog
+
+
+class WriteGroup:
+    """One group on its way to the disk. ``seal``: a state to be durable before it, if any."""
+
+    __slots__ = ("_error", "_file", "_group", "_log", "_offset", "_pieces", "_seal")
+
+    def __init__(
+        self,
+        log: FileLog[Any],
+        file: LedgerFile,
+        group: Group[Any],
+        pieces: list[bytes],
+        seal: tuple[SavedState, int] | None,
+    ) -> None:
+        self._log = log
+        self._file = file
+        self._group = group
+        self._pieces = pieces
+        self._seal = seal
+        self._offset = 0
+        self._error: StorageError | None = None
+
+    def run(self) -> None:
+        """Write and wait for the disk."""
+        try:
+            if self._seal is not None:
+                self._log.save_sealed(*self._seal)
+            self._offset = self._file.write(self._pieces)
+        except FileNotFoundError:
+            self._error = self._log.fenced()
+        except Exception as error:
+            self._error = StorageError(f"{self._file.path} cannot be written: {error}")
+
+    def finish(self) -> None:
+        """Look at the fence and tell the log."""
+        # After the write is on disk, as the fence demands. Here and not in `run`: a look at the
+        # fence takes a few microseconds, but every system call in a thread gives the interpreter
+        # away and waits for a busy loop to hand it back.
+        if self._error is None:
+            try:
+                if not self._log.fence.holds():
+                    self._error = self._log.fenced()
+            except OSError as error:
+                self._error = StorageError(f"{self._log.directory}: whose it is: {error}")
+        self._log.written(self._group, self._offset, self._error)
+
+
+class NoteCommitted:
+    """The note of how far a ledger was committed."""
+
+    __slots__ = ("_committed", "_disk", "_log")
+
+    def __init__(self, log: FileLog[Any], noted: Committed, disk: Disk) -> None:
+        self._log = log
+        self._committed = noted
+        self._disk = disk
+
+    def run(self) -> None:
+        """Write it; without it, recovery knows less."""
+        with contextlib.suppress(OSError):
+            committed.note(self._log.directory, self._log.fence.epoch, self._committed, self._disk)
+
+    def finish(self) -> None:
+        """Nobody waits for it."""
+
+
+class CloseFile:
+    """Closes a ledger's file in the thread that writes it."""
+
+    __slots__ = ("_file",)
+
+    def __init__(self, file: LedgerFile) -> None:
+        self._file = file
+
+    def run(self) -> None:
+        """Close it. An error is about what was written, and each write waited for its own."""
+        with contextlib.suppress(OSError):
+            self._file.close()
+
+    def finish(self) -> None:
+        """Nobody waits for it."""

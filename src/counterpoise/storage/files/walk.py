@@ -1,0 +1,72 @@
+"""Every sound record of a ledger file, whatever lies between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from counterpoise.storage.files.record import Format, Record
+
+WINDOW = 1 << 20
+
+ReadAt = Callable[[int, int], bytes]
+"""Bytes of the file: (how many, from which offset); fewer at its end only."""
+
+
+class Place(NamedTuple):
+    """Where in a file the record of an entry begins."""
+
+    entry_id: int
+    offset: int
+
+
+class Walker:
+    """Goes through a file from one record to the next; ``offset`` is how far it came.
+
+    Where a record is no good it looks for the next one that is: the entries between two records
+    that follow each other are lost.
+    """
+
+    def __init__(self, read: ReadAt, kind: Format, start: Place) -> None:
+        self._read = read
+        self._kind = kind
+        self._expected, self.offset = start
+
+    def __iter__(self) -> Iterator[tuple[Record, int]]:
+        """Each sound record and the offset it begins at."""
+        kind = self._kind
+        while True:
+            base = self.offset
+            data = self._whole(base)
+            begin = 0
+            for record in kind.decode(data, 0, self._expected):
+                at, begin = begin, record.after
+                self.offset, self._expected = base + begin, record.entry_id + 1
+                yield record, base + at
+            if self.offset == base and not self._find_again(base + 1):
+                return
+
+    def _whole(self, offset: int) -> bytes:
+        """Bytes that hold one whole record at least, if the file does."""
+        data = self._read(WINDOW, offset)
+        size = self._kind.size(data, 0)
+        if size is not None and size > len(data) == WINDOW:
+            data += self._read(size - WINDOW, offset + WINDOW)
+        return data
+
+    def _find_again(self, offset: int) -> bool:
+        """Go to the next sound record at or after ``offset``; whether there is one."""
+        kind = self._kind
+        while data := self._read(WINDOW, offset):
+            at = 0
+            while (found := kind.find(data, at, self._expected)) is not None:
+                begin, entry_id = found
+                whole = self._whole(offset + begin)
+                if next(kind.decode(whole, 0, entry_id), None) is not None:
+                    self.offset, self._expected = offset + begin, entry_id
+                    return True
+                at = begin + 1
+            if len(data) < WINDOW:
+                return False
+            offset += WINDOW - kind.overlap
+        return False

@@ -1,0 +1,171 @@
+"""Files are damaged while no broker runs: what is whole is delivered, the rest is named exactly."""
+
+import asyncio
+import logging
+import os
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from counterpoise.admin.topic_json import topic_stats_json
+from counterpoise.broker.topic.persistent import PersistentTopic
+from counterpoise.storage.files import committed, state
+from counterpoise.storage.files.disk import Disk
+from counterpoise.storage.files.store import FileLedgerStore
+from counterpoise.storage.port import Position
+from counterpoise.wire.values import InitialPosition, SubscriptionType
+from tests.broker.topic.conftest import World, entry
+from tests.storage.damage import KINDS, Pristine, damage
+
+COUNT = 120
+LEDGER_BYTES = 4_000
+NAME = "t/n/persistent/x"
+
+
+@asynccontextmanager
+async def broker(root: Path) -> AsyncIterator[World]:
+    store = FileLedgerStore(root, ledger_bytes=LEDGER_BYTES, cache_bytes=2_000)
+    world = World(store)  # type: ignore[arg-type]
+    world.cluster.created.append(world.name)
+    try:
+        yield world
+    finally:
+        await world.registry.close()
+        await store.close()
+
+
+async def fill(root: Path, *, crash: bool) -> tuple[Pristine, list[Position]]:
+    """A topic with entries in several ledgers; what is on disk, and where each entry is."""
+    rng = random.Random(7)
+    entries = [entry(f"{n}." + "x" * rng.choice((1, 60, 400))) for n in range(COUNT)]
+    store = FileLedgerStore(root, ledger_bytes=LEDGER_BYTES)
+    world = World(store)  # type: ignore[arg-type]
+    topic = await world.topic()
+    assert isinstance(topic, PersistentTopic)
+    topic.create_subscription("s", InitialPosition.Earliest)
+    producer = await world.producer()
+    done = 0
+    while done < COUNT:
+        for each in entries[done : done + 8]:
+            producer.publish(done, done, each)
+            done += 1
+        await world.wire.until(lambda: len(world.wire.receipted) == done)  # noqa: B023
+    positions = [Position(*each[3:]) for each in world.wire.receipted]
+    if crash:
+        await topic.log.flush()
+        await noted(root / NAME, positions[-1])
+    else:
+        await world.registry.close()
+    await store.close()
+    return await asyncio.to_thread(Pristine, root / NAME, entries), positions
+
+
+async def noted(directory: Path, last: Position) -> None:
+    (epoch,) = state.epochs(directory)
+    async with asyncio.timeout(20):
+        while True:
+            note = committed.noted(directory, epoch, Disk())
+            if note is not None and note.entries == last.entry_id + 1:
+                return
+            await asyncio.sleep(0.01)
+
+
+def spoil(directory: Path, rng: random.Random) -> None:
+    """One to four faults in ledgers, perhaps one in a copy of the state or in the fence."""
+    for _ in range(rng.randint(1, 4)):
+        ledgers = sorted(directory.glob("*.ledger"))
+        if ledgers:
+            damage(rng.choice(ledgers), rng.choice(KINDS), rng)
+    if rng.random() < 0.5:
+        other = rng.choice([*sorted(directory.glob("state-*")), directory / "fence"])
+        damage(other, rng.choice(KINDS), rng)
+
+
+def tell_all(caplog: pytest.LogCaptureFixture) -> str:
+    return "\n".join(r.getMessage() for r in caplog.records if r.levelno >= logging.ERROR)
+
+
+@pytest.mark.parametrize("crash", [True, False], ids=["killed", "closed"])
+@pytest.mark.parametrize("seed", range(int(os.environ.get("DAMAGE_SEEDS", "12"))))
+async def test_what_is_whole_is_delivered_and_the_rest_is_named(
+    tmp_path: Path, seed: int, crash: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    pristine, positions = await fill(tmp_path, crash=crash)
+    rng = random.Random(seed)
+    kind = list(SubscriptionType)[seed % 4]
+    await asyncio.to_thread(spoil, tmp_path / NAME, rng)
+    whole = await asyncio.to_thread(pristine.whole)
+    wanted = [e for e in pristine.entries if e in whole]
+    gone = {p for e, p in zip(pristine.entries, positions, strict=True) if e not in whole}
+    for life in range(2):
+        async with broker(tmp_path) as world:
+            consumer = await world.consumer(kind, permits=2 * COUNT)
+            await world.wire.until(lambda: len(world.wire.deliveries) >= len(wanted))
+            fresh = await world.publish(await world.producer(), f"later {life}")
+            await world.wire.until(lambda: len(world.wire.deliveries) > len(wanted))
+            assert fresh is None
+            got = [delivery[3] for _, delivery in world.wire.deliveries]
+            assert got[: len(wanted)] == wanted or kind is SubscriptionType.Key_Shared
+            assert sorted(got[:-1]) == sorted(wanted)
+            topic = await world.topic()
+            assert isinstance(topic, PersistentTopic)
+            named = {
+                Position(each.ledger_id, n)
+                for each in topic.log.lost
+                for n in range(each.first, each.last + 1)
+            }
+            assert named == gone
+            stats = topic_stats_json(topic, "b")
+            assert stats.get("lostEntries", 0) == len(gone)
+            wanted.append(got[-1])
+            if life == 1:
+                # Once all that came is acknowledged, nothing is left to wait for.
+                consumer.ack_individual(world.wire.ids(consumer))
+                subscription = topic.subscriptions["s"]
+                assert (subscription.backlog, subscription.acks.above) == (0, 0)
+    told = tell_all(caplog)
+    assert "Traceback" not in caplog.text
+    assert sum(told.count(f", {p.ledger_id}:{p.entry_id}") for p in gone) <= len(gone)
+    assert bool(gone) == (" lost, " in told)
+
+
+async def test_a_subscription_that_comes_back_without_its_cursor_sees_everything(
+    tmp_path: Path,
+) -> None:
+    pristine, _ = await fill(tmp_path, crash=False)
+
+    def forget() -> None:
+        for path in (tmp_path / NAME).glob("state-*"):
+            damage(path, "zeros", random.Random(1))
+
+    await asyncio.to_thread(forget)
+    async with broker(tmp_path) as world:
+        consumer = await world.consumer(permits=COUNT, initial_position=InitialPosition.Latest)
+        await world.wire.until(lambda: len(world.wire.deliveries) == COUNT)
+        assert [d[3] for _, d in world.wire.deliveries] == pristine.entries
+        consumer.ack_individual(world.wire.ids(consumer))
+
+
+async def test_a_seek_and_a_new_subscription_pass_over_what_is_lost(tmp_path: Path) -> None:
+    pristine, positions = await fill(tmp_path, crash=False)
+    first = min((tmp_path / NAME).glob("*.ledger"), key=lambda p: int(p.name.partition("-")[0]))
+    content = bytearray(await asyncio.to_thread(first.read_bytes))
+    content[content.index(pristine.entries[2])] ^= 1
+    await asyncio.to_thread(first.write_bytes, content)
+    wanted = [e for n, e in enumerate(pristine.entries) if n != 2]
+    async with broker(tmp_path) as world:
+        consumer = await world.consumer(permits=COUNT)
+        await world.wire.until(lambda: len(world.wire.deliveries) == COUNT - 1)
+        consumer.ack_individual(world.wire.ids(consumer))
+        topic = await world.topic()
+        await consumer.seek_to(positions[0])
+        for name in ("s", "other"):
+            world.wire.deliveries.clear()
+            again = await world.consumer(permits=COUNT, subscription=name)
+            await world.wire.until(lambda: len(world.wire.deliveries) == COUNT - 1)
+            assert [d[3] for _, d in world.wire.deliveries] == wanted
+            again.ack_individual(world.wire.ids(again))
+            assert topic.subscriptions[name].acks.mark == COUNT - 1

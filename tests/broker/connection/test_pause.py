@@ -1,11 +1,13 @@
 """Reasons to stop reading: each holder releases its own, and only the last one starts it again."""
 
 import asyncio
+from collections.abc import Callable
 from typing import cast
 
 import pytest
 
 from counterpoise.broker.connection import ConnectionConfig
+from counterpoise.broker.connection.keep_alive import UNREAD_PINGS, KeepAlive
 from counterpoise.broker.connection.pause import PauseReason, ReadingPause
 from counterpoise.names.topic import TopicName
 from tests.broker.connection.held_store import HeldStore
@@ -125,7 +127,7 @@ def test_a_client_that_is_not_read_is_pinged_and_not_called_silent(topic: str) -
         store.hold()
         client.send(frames.send(0, 0))
         assert store.waiting.wait(15)
-        for _ in range(4):  # twice as many intervals as a silent client is given
+        for _ in range(1 + 2 * UNREAD_PINGS):  # twice as long as a silent client is given
             client.receive(Type.PING)
         broker.run(store.release())
         client.receive(Type.SEND_RECEIPT)
@@ -159,3 +161,30 @@ def test_an_unload_of_one_topic_leaves_what_pends_on_another(topic: str) -> None
         broker.run(store.release())
         kinds = [client.receive().type for _ in range(4)]
         assert sorted(kinds) == sorted([Type.SEND_RECEIPT] * 3 + [Type.PONG])
+
+
+class Timers:
+    """An event loop as far as `KeepAlive` knows it: what is to be called next, and when."""
+
+    def __init__(self) -> None:
+        self.wait_s = 0.0
+        self.call: Callable[[], None] = lambda: None
+
+    def call_later(self, wait_s: float, call: Callable[[], None]) -> None:
+        self.wait_s, self.call = wait_s, call
+
+
+def test_a_client_that_is_not_read_is_pinged_several_times_an_interval() -> None:
+    """The C++ client gives up a connection on which nothing came between two of its own ticks.
+
+    They are as far apart as ours: one ping an interval comes too late half of the time.
+    """
+    timers, pings, reading = Timers(), [], True
+    loop = cast("asyncio.AbstractEventLoop", timers)
+    KeepAlive(loop, 30, lambda: (True, reading), lambda: pings.append(None), pytest.fail)
+    assert timers.wait_s == 30
+    reading = False
+    for _ in range(3):
+        timers.call()
+        assert timers.wait_s == 30 / UNREAD_PINGS <= 10
+    assert len(pings) == 3

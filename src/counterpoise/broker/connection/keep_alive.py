@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Final
+
+UNREAD_PINGS: Final = 6
+"""Pings an interval for a client that is not being read."""
 
 
 class KeepAlive:
     """Pings each interval; ends the connection on silence or on a handshake that never came.
 
-    A connection whose reading is paused cannot be heard, so it is not held against it.
+    A connection whose reading is paused cannot be heard, so it is not held against it. Its client
+    hears no answer to its own pings either, and takes anything else that comes within an interval
+    for one: so it is pinged more often. That also finds out sooner that a client has gone, which
+    nothing but a failing write can tell meanwhile.
     """
 
     __slots__ = ("_end", "_handle", "_interval_s", "_loop", "_ping", "_status", "silent")
@@ -41,7 +48,8 @@ class KeepAlive:
         else:
             self.silent = True
             self._ping()
-            self._handle = self._loop.call_later(self._interval_s, self._tick)
+            wait_s = self._interval_s if reading else self._interval_s / UNREAD_PINGS
+            self._handle = self._loop.call_later(wait_s, self._tick)
 
     def stop(self) -> None:
         """No more pings."""

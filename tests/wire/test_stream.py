@@ -44,6 +44,38 @@ def test_a_frame_at_a_time(stream: list[bytes]) -> None:
     assert same(frames.feed(frames.opened(), *stream), frames.opened().receive(b"".join(stream)))
 
 
+@given(st.data(), streams, st.integers(1, 5))
+def test_taking_turns_changes_nothing(data: st.DataObject, stream: list[bytes], most: int) -> None:
+    """However few events are asked for at a time, and whatever comes while some wait."""
+    whole = b"".join(stream)
+    protocol, got = frames.opened(), []
+    cuts = data.draw(chunkings(len(whole)))
+    for a, b in pairwise(cuts):
+        turn = protocol.receive(whole[a:b], most)
+        assert len(turn) <= most
+        got += turn
+        for _ in range(data.draw(st.integers(0, 3))):
+            got += protocol.receive(b"", most)
+    while protocol.has_waiting:
+        got += protocol.receive(b"", most)
+    assert same(got, frames.opened().receive(whole))
+
+
+def test_frames_that_say_nothing_take_turns_too() -> None:
+    """A FLOW for a consumer that is gone is no event, but it is work."""
+    gone = frames.frame(
+        frames.BaseCommand(type=frames.Type.FLOW, flow={"consumer_id": 99, "message_permits": 1})
+    )
+    protocol = frames.opened()
+    assert protocol.receive(gone * 10, 4) == []
+    assert protocol.has_waiting
+    turns = 1
+    while protocol.has_waiting:
+        assert protocol.receive(b"", 4) == []
+        turns += 1
+    assert turns == 3
+
+
 @pytest.mark.parametrize("kind", sorted(FIELDS), ids=frames.Type.Name)
 def test_every_command_byte_by_byte_and_truncated(kind: int) -> None:
     @given(client_frames(kind))

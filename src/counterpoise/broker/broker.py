@@ -29,7 +29,6 @@ from counterpoise.broker.load import (
     ProcessUsage,
     SharedProcess,
     TopicCount,
-    Traffic,
 )
 from counterpoise.broker.load.cluster_load import ClusterLoad
 from counterpoise.broker.load.keeper import LoadKeeper
@@ -41,6 +40,7 @@ from counterpoise.broker.namespaces.policies import Policies
 from counterpoise.broker.namespaces.topic_changes import TopicChanges
 from counterpoise.broker.schemas.registry import SchemaRegistry
 from counterpoise.broker.topic.topics import TopicRegistry
+from counterpoise.broker.traffic import Traffic
 from counterpoise.decide.splitting import TopicLoad
 from counterpoise.load.fold import FoldOptions
 from counterpoise.load.report import LocalBrokerData

@@ -46,8 +46,12 @@ def decode_sends(
     frame_size_max: int,
     producers: dict[int, PeerState],
     events: "list[Event]",
+    most: int,
 ) -> int:
-    """Append a `Send` for each plain SEND frame from ``begin`` on; return where they stop."""
+    """Append a `Send` for each plain SEND frame from ``begin`` on; return where they stop.
+
+    That is before anything else, or when there are ``most`` events.
+    """
     unpack, unpack_entry, checksum_of, ready = (
         _SHAPE.unpack_from,
         _ENTRY_HEADER.unpack_from,
@@ -97,6 +101,8 @@ def decode_sends(
         entry = data[entry_at:stop]
         events.append(_new_send(Send, (producer_id, sequence_id, highest, messages, False, entry)))
         begin = stop
+        if len(events) >= most:
+            break
     return begin
 
 

@@ -4,7 +4,8 @@ Laws of this file:
 
 - `ServerProtocol.receive` never raises for what a peer sent. A frame that breaks the protocol
   becomes a `Violation`, the last event there will ever be; the events before it stand.
-- The events do not depend on how the stream was cut into chunks.
+- The events do not depend on how the stream was cut into chunks, nor on how many of them are taken
+  at a time: bytes whose turn has not come wait here, undecoded.
 - Whether a command may come is decided by the tables of `states` alone. What the broker itself
   does to a producer or a consumer is told with `producer_turn` and `consumer_turn`.
 """
@@ -31,6 +32,7 @@ from counterpoise.wire.states import (
 )
 
 _LENGTH_SIZE = 4
+_ALL = 1 << 62
 _Type = BaseCommand.Type
 _PRODUCER_COMMANDS = frozenset(key for _, key in PRODUCER if not isinstance(key, Turn))
 _CONSUMER_COMMANDS = frozenset(key for _, key in CONSUMER if not isinstance(key, Turn))
@@ -40,12 +42,14 @@ class ServerProtocol:
     """One connection as its broker sees it. ``max_message_size`` is in bytes."""
 
     __slots__ = (
+        "_begin",
         "_buffer",
         "_consumers",
         "_frame_size_max",
         "_position",
         "_producers",
         "_state",
+        "_waiting",
     )
 
     def __init__(self, max_message_size: int = DEFAULT_MAX_MESSAGE_SIZE) -> None:
@@ -54,7 +58,10 @@ class ServerProtocol:
         self._state = ConnectionState.AWAITING_CONNECT
         self._producers: dict[int, PeerState] = {}
         self._consumers: dict[int, PeerState] = {}
-        #: Offset in the stream of the next byte to read, for error messages.
+        #: Bytes whose turn has not come, and where among them the next frame begins.
+        self._waiting = b""
+        self._begin = 0
+        #: Offset in the stream of the next byte to read, or of the first that waits; for messages.
         self._position = 0
 
     @property
@@ -80,23 +87,44 @@ class ServerProtocol:
         step = CONSUMER[self.consumer_state(consumer_id), turn]
         _enter(self._consumers, consumer_id, step.next)
 
-    def receive(self, data: bytes) -> list[Event]:
-        """Take the next bytes of the stream; return what they complete."""
+    @property
+    def has_waiting(self) -> bool:
+        """Whether bytes wait for their turn: call `receive` again, with none."""
+        return bool(self._waiting)
+
+    def receive(self, data: bytes, most: int = _ALL) -> list[Event]:
+        """Take the next bytes of the stream; return what they complete.
+
+        No more than ``most`` events are returned, and no more frames of odd shape are read:
+        what is left waits.
+        """
         events: list[Event] = []
         if self._state is ConnectionState.FAILED:
             return events
-        data = self._buffer.take(data)
-        begin, end = 0, len(data)
+        begin = 0
+        if self._waiting:
+            data, begin = self._waiting + data, self._begin
+            self._waiting, self._begin = b"", 0
+        else:
+            data = self._buffer.take(data)
+        end = len(data)
         wanted = _LENGTH_SIZE
+        odd = 0
         try:
             while begin < end:
+                if len(events) >= most or odd >= most:
+                    self._waiting, self._begin = data, begin
+                    return events
                 if self._state is ConnectionState.OPEN:
                     begin = decode_sends(
-                        data, begin, end, self._frame_size_max, self._producers, events
+                        data, begin, end, self._frame_size_max, self._producers, events, most
                     )
+                    if len(events) >= most:
+                        continue
                 wanted = self._frame_size(data, begin, end)
                 if wanted > end - begin:
                     break
+                odd += 1
                 self._frame(data[begin + _LENGTH_SIZE : begin + wanted], begin, events)
                 begin += wanted
         except ProtocolError as error:

@@ -9,8 +9,12 @@ from counterpoise.names.options import all_options, check_ranges
 
 HERE = Path(__file__).parent
 KINDS = {"boolean": bool, "int": int, "long": int, "double": float, "String": str, "List": tuple}
-OURS = {"clusterName", "loadBalancerOverrideBrokerNicSpeedGbps"}
-"""Defaults that are not Pulsar's: it has none."""
+OURS = {
+    "clusterName",
+    "loadBalancerOverrideBrokerNicSpeedGbps",
+    "maxMessagePublishBufferSizeInMB",
+}
+"""Defaults that are not Pulsar's: it has none, or half of a JVM's direct memory."""
 
 
 def pulsar_defaults():

@@ -51,30 +51,31 @@ def now() -> list[float]:
 
 
 @pytest.fixture
-def resumed() -> list[bool]:
+def released() -> list[bool]:
     return []
 
 
 @pytest.fixture
-def pause(transport: StrictTransport, now: list[float], resumed: list[bool]) -> ReadingPause:
+def pause(transport: StrictTransport, now: list[float], released: list[bool]) -> ReadingPause:
     return ReadingPause(
-        cast("asyncio.Transport", transport), lambda: now[0], lambda: resumed.append(True)
+        cast("asyncio.Transport", transport),
+        lambda: now[0],
+        lambda: released.append(transport.reading),
     )
 
 
 def test_one_who_releases_does_not_undo_another(
-    pause: ReadingPause, transport: StrictTransport, resumed: list[bool]
+    pause: ReadingPause, transport: StrictTransport, released: list[bool]
 ) -> None:
     pause.hold(PENDING, by="a")
     pause.hold(PENDING, by="b")
     pause.release(PENDING, by="a")
     assert not transport.reading
     assert pause
-    assert not resumed
     pause.release(PENDING, by="b")
     assert transport.reading
     assert not pause
-    assert resumed == [True]
+    assert released == [False, True]  # each is told, with reading going on after the last
 
 
 def test_to_hold_twice_is_to_hold_once(pause: ReadingPause, transport: StrictTransport) -> None:
@@ -86,23 +87,23 @@ def test_to_hold_twice_is_to_hold_once(pause: ReadingPause, transport: StrictTra
 
 
 def test_to_release_what_is_not_held_is_nothing(
-    pause: ReadingPause, transport: StrictTransport, resumed: list[bool]
+    pause: ReadingPause, transport: StrictTransport, released: list[bool]
 ) -> None:
     pause.release(PENDING)
     pause.hold(PENDING, by="a")
     pause.release(PENDING, by="b")
     assert not transport.reading
-    assert not resumed
+    assert not released
 
 
 def test_a_closing_transport_is_left_alone(
-    pause: ReadingPause, transport: StrictTransport, resumed: list[bool]
+    pause: ReadingPause, transport: StrictTransport, released: list[bool]
 ) -> None:
     transport.closing = True
     pause.hold(PENDING)
     pause.release(PENDING)
     assert not pause
-    assert not resumed
+    assert not released
 
 
 def test_it_tells_since_when_each_reason_holds(pause: ReadingPause, now: list[float]) -> None:
@@ -129,6 +130,7 @@ def test_a_client_that_is_not_read_is_pinged_and_not_called_silent(topic: str) -
         assert store.waiting.wait(15)
         for _ in range(1 + 2 * UNREAD_PINGS):  # twice as long as a silent client is given
             client.receive(Type.PING)
+            client.receive(Type.PONG)
         broker.run(store.release())
         client.receive(Type.SEND_RECEIPT)
         client.receive(Type.PING)
@@ -174,17 +176,37 @@ class Timers:
         self.wait_s, self.call = wait_s, call
 
 
-def test_a_client_that_is_not_read_is_pinged_several_times_an_interval() -> None:
-    """The C++ client gives up a connection on which nothing came between two of its own ticks.
+def test_the_pings_of_a_client_that_is_not_read_are_answered_unseen() -> None:
+    """The C++ client gives up a connection on which no PONG came between two of its own ticks.
 
-    They are as far apart as ours: one ping an interval comes too late half of the time.
+    They are as far apart as ours: one an interval comes too late half of the time.
     """
-    timers, pings, reading = Timers(), [], True
+    timers, sent, reading = Timers(), [], True
     loop = cast("asyncio.AbstractEventLoop", timers)
-    KeepAlive(loop, 30, lambda: (True, reading), lambda: pings.append(None), pytest.fail)
+    keep_alive = KeepAlive(
+        loop,
+        30,
+        lambda: (True, reading),
+        ping=lambda: sent.append("PING"),
+        answer=lambda: sent.append("PONG"),
+        end=pytest.fail,
+    )
     assert timers.wait_s == 30
     reading = False
     for _ in range(3):
         timers.call()
         assert timers.wait_s == 30 / UNREAD_PINGS <= 10
-    assert len(pings) == 3
+    assert sent == ["PING", "PONG"] * 3
+    reading, keep_alive.silent = True, False
+    timers.call()
+    assert sent[6:] == ["PING"]
+
+
+def test_it_tells_whether_there_is_any_other_reason(pause: ReadingPause) -> None:
+    assert not pause.other_than(PauseReason.TURNS)
+    pause.hold(PauseReason.TURNS)
+    assert not pause.other_than(PauseReason.TURNS)
+    pause.hold(PENDING, by="a")
+    assert pause.other_than(PauseReason.TURNS)
+    pause.release(PauseReason.TURNS)
+    assert pause.other_than(PauseReason.TURNS)

@@ -10,10 +10,10 @@ import pytest
 from counterpoise.broker.load.host import (
     ProcessUsage,
     SharedProcess,
-    Traffic,
     available_cores,
     memory_limit_bytes,
 )
+from counterpoise.broker.traffic import Traffic
 
 
 class Wire:

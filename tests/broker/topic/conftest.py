@@ -67,6 +67,9 @@ class Wire:
         for entry_id, (_, sequence_id, highest) in enumerate(published, first_entry_id):
             self.receipt(producer_id, sequence_id, highest, ledger_id, entry_id)
 
+    def settled(self, producer: object, count: int) -> None:
+        pass
+
     def send_error(self, producer_id: int, sequence_id: int, error: BrokerError) -> None:
         self.errors.append((producer_id, sequence_id, error))
         self._changed.set()

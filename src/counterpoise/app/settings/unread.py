@@ -237,12 +237,5 @@ RATES: tuple[Option, ...] = (
         low=1,
         dynamic=True,
     ),
-    _known(
-        "maxMessagePublishBufferSizeInMB",
-        3014,
-        "published bytes waiting for storage before connections are paused; -1 for no limit",
-        unit="MiB",
-        dynamic=True,
-    ),
 )
 """What publish and dispatch limits of Pulsar 4.0.7 nothing here reads."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from counterpoise.broker.background import BackgroundTasks
 from counterpoise.broker.connection.consuming import Consuming
@@ -12,10 +13,12 @@ from counterpoise.broker.connection.finding import Finding
 from counterpoise.broker.connection.keep_alive import KeepAlive
 from counterpoise.broker.connection.link import Link, log
 from counterpoise.broker.connection.outbox import Outbox
-from counterpoise.broker.connection.pause import ReadingPause
-from counterpoise.broker.connection.ports import ConnectionConfig, Services, Traffic
+from counterpoise.broker.connection.pause import PauseReason, ReadingPause
+from counterpoise.broker.connection.ports import ConnectionConfig, Services
 from counterpoise.broker.connection.producing import Producing
+from counterpoise.broker.connection.publish_buffer import PublishBuffer
 from counterpoise.broker.connection.watching import Watching
+from counterpoise.broker.traffic import Traffic
 from counterpoise.wire import encode, events
 from counterpoise.wire.constants import PROTOCOL_VERSION
 from counterpoise.wire.protocol import ServerProtocol
@@ -23,6 +26,11 @@ from counterpoise.wire.states import ConnectionState
 
 #: What CONNECTED says, in the form a 4.0.7 broker says it.
 SERVER_VERSION = "Pulsar Server4.0.7"
+
+TURN_S: Final = 0.005
+"""How long one connection is served before the others have their turn."""
+STEP: Final = 64
+"""How many events are served before the clock is looked at."""
 
 
 class Connection(asyncio.Protocol):
@@ -39,21 +47,32 @@ class Connection(asyncio.Protocol):
         connections: set[Connection],
         traffic: Traffic,
         background: BackgroundTasks,
+        publish_buffer: PublishBuffer,
     ) -> None:
         self._services = services
         self._config = config
         self._connections = connections
         self._traffic = traffic
         self._background = background
+        self._publish_buffer = publish_buffer
         self._protocol = ServerProtocol(config.max_message_size)
+        self._turn_is_due = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The client is there."""
         loop = asyncio.get_running_loop()
         self._transport = transport = cast("asyncio.Transport", transport)
         peer = transport.get_extra_info("peername")
-        self._outbox = Outbox(loop, transport, self._traffic, self._resume_consumers)
-        self.pause = ReadingPause(transport, loop.time, self._heard)
+        self._loop = loop
+        self.pause = ReadingPause(transport, loop.time, self._on_release)
+        self._outbox = Outbox(
+            loop,
+            transport,
+            self._traffic,
+            self.pause,
+            on_writable=self._resume_consumers,
+            give_up=self._end,
+        )
         self._link = Link(
             self._background,
             self._protocol,
@@ -62,16 +81,29 @@ class Connection(asyncio.Protocol):
             f"/{peer[0]}:{peer[1]}" if peer else "unknown",
         )
         self._producing = Producing(
-            self._link, self._services, self._config.max_pending_publish_requests
+            self._link,
+            self._services,
+            self._config.max_pending_publish_requests,
+            self._publish_buffer.share(self.pause),
         )
         self._consuming = Consuming(self._link, self._services)
         self._finding = Finding(self._link, self._services, self._config)
         self._watching = Watching(self._link, self._services, self._config)
         self._handlers = self._handler_table()
         self._keep_alive = KeepAlive(
-            loop, self._config.keep_alive_interval_s, self._status, self._ping, self._end
+            loop,
+            self._config.keep_alive_interval_s,
+            self._status,
+            ping=lambda: self._outbox.write(encode.PING),
+            answer=lambda: self._outbox.write(encode.PONG),
+            end=self._end,
         )
         self._connections.add(self)
+
+    @property
+    def waiting_to_be_read(self) -> int:
+        """Bytes that the client has not read yet, as far as they are still here."""
+        return self._outbox.waiting
 
     def _handler_table(self) -> dict[type[Any], Callable[[Any], None]]:
         producing, consuming, finding = self._producing, self._consuming, self._finding
@@ -104,13 +136,53 @@ class Connection(asyncio.Protocol):
         }
 
     def data_received(self, data: bytes) -> None:
-        """Serve what the next bytes complete."""
-        self._heard()
+        """Serve what the next bytes complete, as far as one turn goes."""
+        self._keep_alive.silent = False
         self._traffic.bytes_in += len(data)
-        handlers = self._handlers
-        for event in self._protocol.receive(data):
-            handlers[type(event)](event)
-        self._producing.after_reading()
+        try:
+            self._take_turn(data)
+        except Exception:
+            log.exception("Closing the connection of %s: serving it failed", self._link.address)
+            self._transport.abort()
+
+    def _take_turn(self, data: bytes) -> None:
+        """Serve for a few milliseconds at most, then let others have theirs.
+
+        Requests run once this turn is over: no more are begun in it than one step reads.
+        """
+        ends, begun = time.monotonic() + TURN_S, self._link.begun
+        receive, handlers, pause = self._protocol.receive, self._handlers, self.pause
+        while True:
+            for event in receive(data, STEP):
+                handlers[type(event)](event)
+            self._producing.after_reading()
+            if not self._protocol.has_waiting:
+                pause.release(PauseReason.TURNS)
+                return
+            if (
+                self._link.begun != begun
+                or pause.other_than(PauseReason.TURNS)
+                or time.monotonic() > ends
+            ):
+                break
+            data = b""
+        pause.hold(PauseReason.TURNS)
+        self._next_turn()
+
+    def _next_turn(self) -> None:
+        """Go on with what waits, unless there is a reason not to."""
+        if (
+            self._protocol.has_waiting
+            and not self._turn_is_due
+            and not self.pause.other_than(PauseReason.TURNS)
+        ):
+            self._turn_is_due = True
+            self._loop.call_soon(self._turn_has_come)
+
+    def _turn_has_come(self) -> None:
+        self._turn_is_due = False
+        if not self._link.closed and not self.pause.other_than(PauseReason.TURNS):
+            self.data_received(b"")
 
     def _connect(self, event: events.Connect) -> None:
         version = min(PROTOCOL_VERSION, event.protocol_version)
@@ -135,16 +207,14 @@ class Connection(asyncio.Protocol):
     def _status(self) -> tuple[bool, bool]:
         return self._protocol.state is not ConnectionState.AWAITING_CONNECT, not self.pause
 
-    def _ping(self) -> None:
-        self._outbox.write(encode.PING)
-
     def _end(self, why: str) -> None:
         log.warning("Closing the connection of %s: %s", self._link.address, why)
         self._transport.abort()
 
-    def _heard(self) -> None:
+    def _on_release(self) -> None:
         # After a pause the client's signs of life have yet to be read: it gets a whole interval.
         self._keep_alive.silent = False
+        self._next_turn()
 
     def _resume_consumers(self) -> None:
         self._consuming.resume_all()
@@ -171,6 +241,7 @@ class Connection(asyncio.Protocol):
         self._connections.discard(self)
         self._keep_alive.stop()
         self._link.close()
+        self._outbox.close()
         self._producing.detach_all()
         self._consuming.detach_all()
         self._watching.stop_all()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 
 from counterpoise.broker.bundles.lookup_answer import Connect
@@ -58,8 +59,17 @@ class Finding:
         """GET_TOPICS_OF_NAMESPACE: which topics?"""
         self._link.answer(self._topics(event), partial(encode.error, event.request_id))
 
-    async def _topics(self, event: events.GetTopics) -> bytes:
+    async def _topics(self, event: events.GetTopics) -> None:
         namespace = NamespaceName.parse(event.namespace)
+        outbox = self._link.outbox
+        async with self._link.listing:
+            await outbox.room()
+            if not self._link.closed:
+                outbox.write(await self._list_topics(namespace, event))
+                # On its way before the next one looks whether there is room.
+                await asyncio.sleep(0)
+
+    async def _list_topics(self, namespace: NamespaceName, event: events.GetTopics) -> bytes:
         found = await self._services.catalog.topics_of(namespace, event.mode.name)
         filtered = (
             event.pattern is not None

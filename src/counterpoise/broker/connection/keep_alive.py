@@ -13,13 +13,13 @@ UNREAD_PINGS: Final = 6
 class KeepAlive:
     """Pings each interval; ends the connection on silence or on a handshake that never came.
 
-    A connection whose reading is paused cannot be heard, so it is not held against it. Its client
-    hears no answer to its own pings either, and takes anything else that comes within an interval
-    for one: so it is pinged more often. That also finds out sooner that a client has gone, which
-    nothing but a failing write can tell meanwhile.
+    A connection whose reading is paused cannot be heard, so it is not held against it. The pings of
+    its client lie unread and are answered all the same, before they can be seen, several times an
+    interval: the C++ client gives up a connection on which no PONG came between two of its ticks.
+    That also finds out sooner that a client has gone: meanwhile only a failing write can tell.
     """
 
-    __slots__ = ("_end", "_handle", "_interval_s", "_loop", "_ping", "_status", "silent")
+    __slots__ = ("_answer", "_end", "_handle", "_interval_s", "_loop", "_ping", "_status", "silent")
 
     def __init__(
         self,
@@ -27,13 +27,18 @@ class KeepAlive:
         interval_s: float,
         status: Callable[[], tuple[bool, bool]],
         ping: Callable[[], None],
+        answer: Callable[[], None],
         end: Callable[[str], None],
     ) -> None:
-        """``status`` tells whether the handshake is done and whether reading is going on."""
+        """``status`` tells whether the handshake is done and whether reading is going on.
+
+        ``answer`` is called for the pings that cannot be read.
+        """
         self._loop = loop
         self._interval_s = interval_s
         self._status = status
         self._ping = ping
+        self._answer = answer
         self._end = end
         #: Whether nothing has been heard since the last ping; the connection clears it.
         self.silent = False
@@ -48,6 +53,8 @@ class KeepAlive:
         else:
             self.silent = True
             self._ping()
+            if not reading:
+                self._answer()
             wait_s = self._interval_s if reading else self._interval_s / UNREAD_PINGS
             self._handle = self._loop.call_later(wait_s, self._tick)
 

@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
+from typing import Final
 
 from counterpoise.broker.background import BackgroundTasks
 from counterpoise.broker.connection.outbox import Outbox
-from counterpoise.broker.connection.pause import ReadingPause
+from counterpoise.broker.connection.pause import PauseReason, ReadingPause
 from counterpoise.broker.errors import BrokerError
 from counterpoise.names.errors import InvalidName
 from counterpoise.names.topic import TopicName
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.protocol import ServerProtocol
+
+REQUESTS_MAX: Final = 1000
+"""With so many requests of one client under way it is not read until half are answered."""
 
 log = logging.getLogger("counterpoise.broker")
 
@@ -29,9 +33,12 @@ class Link:
 
     __slots__ = (
         "_background",
+        "_under_way",
         "address",
+        "begun",
         "client_version",
         "closed",
+        "listing",
         "outbox",
         "pause",
         "protocol",
@@ -54,11 +61,28 @@ class Link:
         self.protocol_version = 0
         #: Whether the client is gone.
         self.closed = False
+        #: How many requests were begun, ever.
+        self.begun = 0
+        #: Listing a namespace's topics takes long and answers much: one at a time.
+        self.listing = asyncio.Lock()
+        self._under_way = 0
         self._background = background
 
     def answer(self, work: Coroutine[None, None, bytes | None], refuse: Refuse) -> None:
         """Do a request's work beside the others'; write what it returns, or its refusal."""
-        self._background.start("a client's request", self._answer(work, refuse))
+        self.begun += 1
+        self._under_way += 1
+        if self._under_way >= REQUESTS_MAX:
+            self.pause.hold(PauseReason.REQUESTS)
+        self._background.start("a client's request", self._run(work, refuse))
+
+    async def _run(self, work: Coroutine[None, None, bytes | None], refuse: Refuse) -> None:
+        try:
+            await self._answer(work, refuse)
+        finally:
+            self._under_way -= 1
+            if self._under_way <= REQUESTS_MAX // 2:
+                self.pause.release(PauseReason.REQUESTS)
 
     def keep(
         self, name: str, work: Callable[[], Coroutine[None, None, None]]

@@ -8,7 +8,9 @@ import socket
 
 from counterpoise.broker.background import BackgroundTasks
 from counterpoise.broker.connection import Connection, ConnectionConfig, Services
-from counterpoise.broker.connection.ports import Traffic
+from counterpoise.broker.connection.outbox import MIB
+from counterpoise.broker.connection.publish_buffer import PublishBuffer
+from counterpoise.broker.traffic import Traffic
 
 FAREWELL_S = 1.0
 """How long a client may take to read what was said before the broker stopped."""
@@ -29,12 +31,19 @@ class Listener:
         self._background = background or BackgroundTasks()
         self._connections: set[Connection] = set()
         self._traffic = Traffic()
+        #: Published bytes that wait for storage, of all connections.
+        self.publish_buffer = PublishBuffer(max(0, config.publish_buffer_mb) * MIB)
         self._server: asyncio.Server | None = None
 
     @property
     def connections(self) -> int:
         """How many clients are connected."""
         return len(self._connections)
+
+    @property
+    def open_connections(self) -> list[Connection]:
+        """The clients' connections."""
+        return list(self._connections)
 
     @property
     def bytes_in(self) -> int:
@@ -55,7 +64,12 @@ class Listener:
 
     def _connection(self) -> Connection:
         return Connection(
-            self._services, self._config, self._connections, self._traffic, self._background
+            self._services,
+            self._config,
+            self._connections,
+            self._traffic,
+            self._background,
+            self.publish_buffer,
         )
 
     async def stop(self) -> None:

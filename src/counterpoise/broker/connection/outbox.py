@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Final
 
-from counterpoise.broker.connection.ports import Traffic
+from counterpoise.broker.connection.pause import PauseReason, ReadingPause
+from counterpoise.broker.traffic import Traffic
 
-#: With more than this many bytes waiting, topics stop delivering to the connection.
-HIGH_WATER = 1024 * 1024
-#: Below this many they start again.
-LOW_WATER = 256 * 1024
-#: Above this average size of a frame, copying the frames together costs more than it saves.
-_JOIN_AVERAGE_MAX = 8 * 1024
+MIB: Final = 1024 * 1024
+HIGH_WATER: Final = MIB
+"""With more than this many bytes waiting, topics stop delivering to the connection."""
+LOW_WATER: Final = MIB // 4
+"""Below this many they start again."""
+UNREAD_MAX: Final = 4 * MIB
+"""With more than this many bytes waiting, the client is not read: it does not read its answers."""
+GIVE_UP_AT: Final = 32 * MIB
+"""A client for which this much waits is disconnected: nothing that it may still ask helps it."""
+_JOIN_AVERAGE_MAX: Final = 8 * 1024
+"""Above this average size of a frame, copying the frames together costs more than it saves."""
 
 
 class Outbox:
@@ -22,22 +29,41 @@ class Outbox:
     a frame, is what makes tens of thousands of them a second possible.
     """
 
-    __slots__ = ("_frames", "_loop", "_on_writable", "_paused", "_size", "_traffic", "_transport")
+    __slots__ = (
+        "_frames",
+        "_give_up",
+        "_loop",
+        "_on_writable",
+        "_pause",
+        "_paused",
+        "_room",
+        "_size",
+        "_traffic",
+        "_transport",
+    )
 
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
         transport: asyncio.Transport,
         traffic: Traffic,
+        pause: ReadingPause,
+        *,
         on_writable: Callable[[], None],
+        give_up: Callable[[str], None],
     ) -> None:
+        """``give_up`` is told why the client is not worth more memory."""
         self._loop = loop
         self._transport = transport
         self._traffic = traffic
+        self._pause = pause
         self._on_writable = on_writable
+        self._give_up = give_up
         self._frames: list[bytes] = []
         self._size = 0
         self._paused = False
+        self._room = asyncio.Event()
+        self._room.set()
         transport.set_write_buffer_limits(high=HIGH_WATER, low=LOW_WATER)
 
     @property
@@ -45,12 +71,22 @@ class Outbox:
         """False while the client does not read fast enough."""
         return not self._paused and self._size < HIGH_WATER
 
+    @property
+    def waiting(self) -> int:
+        """Bytes that were not handed to the socket yet."""
+        return self._size + self._transport.get_write_buffer_size()
+
+    async def room(self) -> None:
+        """Wait until the client has read most of what it was sent, or is gone."""
+        await self._room.wait()
+
     def write(self, frame: bytes) -> None:
         """Write a frame at the end of this turn."""
         frames = self._frames
         if not frames:
             self._loop.call_soon(self.flush)
         frames.append(frame)
+        self._size += len(frame)
 
     def write_burst(self, frames: list[bytes], size: int) -> None:
         """Write frames of ``size`` bytes in all at the end of this turn."""
@@ -62,28 +98,37 @@ class Outbox:
 
     def flush(self) -> None:
         """Write everything now."""
-        frames = self._frames
-        if not frames or self._transport.is_closing():
-            frames.clear()
-            return
-        self._frames = []
-        was_writable = self.writable
+        frames, self._frames = self._frames, []
         size, self._size = self._size, 0
+        if not frames or self._transport.is_closing():
+            return
+        was_full = size >= HIGH_WATER
+        self._traffic.bytes_out += size
         if size > len(frames) * _JOIN_AVERAGE_MAX:
-            self._traffic.bytes_out += size
             self._transport.writelines(frames)
         else:
-            joined = b"".join(frames)
-            self._traffic.bytes_out += len(joined)
-            self._transport.write(joined)
-        if not was_writable and self.writable:
+            self._transport.write(b"".join(frames))
+        waiting = self._transport.get_write_buffer_size()
+        if waiting > UNREAD_MAX:
+            self._pause.hold(PauseReason.UNREAD_ANSWERS)
+            if waiting > GIVE_UP_AT:
+                self._give_up(f"{waiting} bytes wait for it to read them")
+                return
+        if was_full and self.writable:
             self._on_writable()
 
     def pause(self) -> None:
         """The socket takes no more for now."""
         self._paused = True
+        self._room.clear()
 
     def resume(self) -> None:
         """The socket takes more."""
         self._paused = False
+        self._room.set()
+        self._pause.release(PauseReason.UNREAD_ANSWERS)
         self._on_writable()
+
+    def close(self) -> None:
+        """Nobody will read any more."""
+        self._room.set()

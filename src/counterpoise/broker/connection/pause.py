@@ -12,6 +12,11 @@ class PauseReason(StrEnum):
     """What may stop reading; the value is how logs and metrics call it."""
 
     PENDING_PUBLISHES = "pending publishes"
+    PUBLISH_BUFFER = "publish buffer full"
+    UNREAD_ANSWERS = "answers not read"
+    REQUESTS = "requests under way"
+    #: It has said much at once: others come first, then the rest of it.
+    TURNS = "taking turns"
 
 
 class ReadingPause:
@@ -23,18 +28,18 @@ class ReadingPause:
     wait: that is what slows it down.
     """
 
-    __slots__ = ("_clock", "_held", "_on_resume", "_transport", "pauses", "times")
+    __slots__ = ("_clock", "_held", "_on_release", "_transport", "pauses", "times")
 
     def __init__(
         self,
         transport: asyncio.Transport,
         clock: Callable[[], float],
-        on_resume: Callable[[], None] = lambda: None,
+        on_release: Callable[[], None] = lambda: None,
     ) -> None:
-        """``clock`` is in seconds; ``on_resume`` is told when reading goes on."""
+        """``clock`` is in seconds; ``on_release`` is told whenever a reason is gone."""
         self._transport = transport
         self._clock = clock
-        self._on_resume = on_resume
+        self._on_release = on_release
         self._held: dict[tuple[PauseReason, object], float] = {}
         #: How often reading stopped.
         self.pauses = 0
@@ -58,15 +63,19 @@ class ReadingPause:
 
     def release(self, reason: PauseReason, by: object = None) -> None:
         """Read on unless another reason is left; to release what one doesn't hold is nothing."""
-        if self._held.pop((reason, by), None) is None or self._held:
+        if self._held.pop((reason, by), None) is None or self._transport.is_closing():
             return
-        if not self._transport.is_closing():
+        if not self._held:
             self._transport.resume_reading()
-            self._on_resume()
+        self._on_release()
 
     def holds(self, reason: PauseReason, by: object = None) -> bool:
         """Whether this one is held."""
         return (reason, by) in self._held
+
+    def other_than(self, reason: PauseReason) -> bool:
+        """Whether any reason is held beside this one, which has one holder."""
+        return len(self._held) > ((reason, None) in self._held)
 
     def since(self) -> dict[PauseReason, float]:
         """The reasons held now, and since when each has been, in the clock's seconds."""

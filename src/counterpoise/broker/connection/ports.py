@@ -76,14 +76,6 @@ class Services:
     on_topics_changed: OnTopicsChanged = _never
 
 
-@dataclass(slots=True)
-class Traffic:
-    """Bytes of the binary protocol since the broker started, all connections together."""
-
-    bytes_in: int = 0
-    bytes_out: int = 0
-
-
 @dataclass(frozen=True, slots=True)
 class ConnectionConfig:
     """The limits of a connection, under Pulsar's own names."""
@@ -107,6 +99,14 @@ class ConnectionConfig:
         unit="messages",
         low=1,
         why="with so many messages not stored yet, nothing more is read until half of them are",
+    )
+    publish_buffer_mb: int = option(
+        64,
+        conf="maxMessagePublishBufferSizeInMB",
+        unit="MiB",
+        low=-1,
+        dynamic=True,
+        why="with so much waiting for storage, connections that publish are not read; -1: no limit",
     )
     pattern_evaluation: bool = option(
         True,

@@ -9,6 +9,7 @@ from functools import partial
 from counterpoise.broker.connection.link import Link, topic_name
 from counterpoise.broker.connection.pause import PauseReason
 from counterpoise.broker.connection.ports import Services
+from counterpoise.broker.connection.publish_buffer import Share
 from counterpoise.broker.errors import BrokerError
 from counterpoise.broker.topic.ports import ProducerRequest
 from counterpoise.broker.topic.producer import Producer
@@ -25,10 +26,19 @@ class _Attached:
 
     producer: Producer
     pending: int = 0
+    #: Bytes of those. Which of them an answer is about is not told: each counts as the mean one.
+    pending_bytes: int = 0
     #: Set by CLOSE_PRODUCER: the request to answer once nothing is pending.
     close_request: int | None = None
     #: While it waits for exclusive access: the request to answer a second time.
     ready_request: int | None = None
+
+    def settle(self, count: int) -> int:
+        """So many have been answered; returns their bytes."""
+        size = self.pending_bytes * count // self.pending
+        self.pending -= count
+        self.pending_bytes -= size
+        return size
 
 
 class Producing:
@@ -37,7 +47,7 @@ class Producing:
     With ``pending_max`` publishes pending, the connection is not read until half are answered.
     """
 
-    def __init__(self, link: Link, services: Services, pending_max: int) -> None:
+    def __init__(self, link: Link, services: Services, pending_max: int, share: Share) -> None:
         self._link = link
         self._services = services
         self._attached: dict[int, _Attached] = {}
@@ -45,6 +55,10 @@ class Producing:
         self._opening: dict[int, OpenProducer] = {}
         self._pending = 0
         self._pending_max = pending_max
+        #: Producers that left before all they published was stored.
+        self._left: dict[object, _Attached] = {}
+        self._share = share
+        self._new_bytes = 0
 
     def open(self, event: OpenProducer) -> None:
         """PRODUCER: attach one; asked again for one that is there, say so again."""
@@ -83,6 +97,7 @@ class Producing:
                 self._link.protocol.producer_turn(producer_id, Turn.REFUSED)
             raise
         del self._opening[producer_id]
+        self._share.join()
         attached = self._attached[producer_id] = _Attached(producer)
         if not producer.ready:
             attached.ready_request = event.request_id
@@ -119,10 +134,16 @@ class Producing:
         attached = self._attached[producer_id]
         attached.pending += 1
         self._pending += 1
+        size = len(entry)
+        attached.pending_bytes += size
+        self._new_bytes += size
         attached.producer.publish(sequence_id, highest_sequence_id, entry)
 
     def after_reading(self) -> None:
-        """A chunk has been served: stop reading if too much is pending."""
+        """Some events have been served: stop reading if too much is pending."""
+        if self._new_bytes:
+            size, self._new_bytes = self._new_bytes, 0
+            self._share.add(size)
         if self._pending >= self._pending_max:
             self._link.pause.hold(PauseReason.PENDING_PUBLISHES)
 
@@ -186,15 +207,30 @@ class Producing:
         attached = self._attached.get(producer_id)
         if attached is None:
             return
-        attached.pending -= count
-        self._release(count)
+        self._release(count, attached.settle(count))
         if attached.close_request is not None and not attached.pending:
             self._end(producer_id, attached)
 
-    def _release(self, count: int) -> None:
+    def _release(self, count: int, size: int) -> None:
         self._pending -= count
+        self._unbook(size)
         if self._pending <= self._pending_max // 2:
             self._link.pause.release(PauseReason.PENDING_PUBLISHES)
+
+    def settled(self, producer: object, count: int) -> None:
+        """What a producer that left had published is stored, or lost."""
+        left = self._left.get(producer)
+        if left is not None:
+            self._unbook(left.settle(count))
+            if not left.pending:
+                del self._left[producer]
+
+    def _unbook(self, size: int) -> None:
+        # What came and went while events are served was never booked.
+        if self._new_bytes:
+            self._new_bytes -= size
+        else:
+            self._share.add(-size)
 
     def producer_ready(self, producer_id: int, topic_epoch: int | None) -> None:
         """A producer that waited for exclusive access has it now."""
@@ -216,7 +252,7 @@ class Producing:
         attached = self._attached.get(producer_id)
         if attached is None:
             return
-        self._release(attached.pending)
+        self._release(attached.pending, attached.pending_bytes)
         if attached.close_request is not None:
             self._end(producer_id, attached)
             return
@@ -229,5 +265,9 @@ class Producing:
         attached = list(self._attached.values())
         self._attached.clear()
         self._opening.clear()
+        self.after_reading()
+        self._share.leave()
         for each in attached:
             each.producer.close()
+            if each.pending:
+                self._left[each.producer] = each

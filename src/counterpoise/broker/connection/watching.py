@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
+from typing import Final
 
 from counterpoise.broker.connection.link import Link, log
 from counterpoise.broker.connection.ports import ConnectionConfig, Services
@@ -15,6 +16,9 @@ from counterpoise.names.namespace import NamespaceName
 from counterpoise.wire import encode
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.events import CloseWatch, WatchTopics
+
+WATCHES_MAX: Final = 100
+"""Watches on one connection: each remembers a namespace's topics, and lists them at each change."""
 
 
 class Watch:
@@ -42,8 +46,10 @@ class Watch:
         return self._known
 
     async def _list(self) -> set[str]:
-        found = await self._services.catalog.topics_of(self._namespace)
-        return {str(topic) for topic in matching(found, self._pattern)}
+        async with self._link.listing:
+            await self._link.outbox.room()
+            found = await self._services.catalog.topics_of(self._namespace)
+            return {str(topic) for topic in matching(found, self._pattern)}
 
     async def _follow(self) -> None:
         while True:
@@ -94,6 +100,11 @@ class Watching:
                 f"Pattern longer than maximum: {self._config.pattern_length_max}",
             )
         self._stop(event.watcher_id)
+        if len(self._watches) >= WATCHES_MAX:
+            raise BrokerError(
+                ServerError.NotAllowedError,
+                f"More than {WATCHES_MAX} watches of topics on one connection; list them instead",
+            )
         watch = self._watches[event.watcher_id] = Watch(self._link, self._services, event)
         try:
             names = sorted(await watch.start())

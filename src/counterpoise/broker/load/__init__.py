@@ -3,7 +3,7 @@
 from counterpoise.broker.load.change import needs_update
 from counterpoise.broker.load.config import LoadReportConfig
 from counterpoise.broker.load.counters import BundleRates, TopicCount
-from counterpoise.broker.load.host import HostUsage, ProcessUsage, SharedProcess, Traffic
+from counterpoise.broker.load.host import HostUsage, ProcessUsage, SharedProcess
 from counterpoise.broker.load.reporter import LoadReporter
 
 __all__ = [
@@ -14,6 +14,5 @@ __all__ = [
     "ProcessUsage",
     "SharedProcess",
     "TopicCount",
-    "Traffic",
     "needs_update",
 ]

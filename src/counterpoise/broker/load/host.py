@@ -16,6 +16,7 @@ from typing import Final, Protocol
 
 import psutil
 
+from counterpoise.broker.traffic import Traffic
 from counterpoise.load.report import SystemResourceUsage
 from counterpoise.load.usage import ResourceUsage
 
@@ -26,19 +27,6 @@ CORES_A_BROKER_CAN_USE: Final = 1.0
 """One event loop runs on one core, however many the host has."""
 UNKNOWN_NIC_GBPS: Final = 10.0
 """What the loopback and most virtual interfaces are good for, as they do not say."""
-
-
-@dataclass(frozen=True, slots=True)
-class Traffic:
-    """Bytes of a broker's sockets since it started."""
-
-    bytes_in: int
-    bytes_out: int
-
-    @property
-    def total(self) -> int:
-        """Both directions."""
-        return self.bytes_in + self.bytes_out
 
 
 class SharedProcess:

@@ -80,7 +80,9 @@ class PersistentTopic(Topic):
             size = sum(map(len, group.entries[begin:end]))
             producer.meter.count(messages, size)
             self.meter_in.count(messages, size)
-            if not producer.closed:
+            if producer.closed:
+                producer.sink.settled(producer, end - begin)
+            else:
                 producer.sink.receipts(
                     producer.producer_id,
                     group.ledger_id,
@@ -117,6 +119,9 @@ class PersistentTopic(Topic):
         if self.closing:
             return
         self.closing = True
+        for producer, _, _ in contexts:
+            if producer.closed:
+                producer.sink.settled(producer, 1)
         _log.warning("%s: %s", self.name, error)
         self._on_lost(self, error)
 

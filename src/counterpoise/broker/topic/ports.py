@@ -102,6 +102,9 @@ class ProducerSink(Protocol):
         Of each the second and third value are its sequence id and highest sequence id.
         """
 
+    def settled(self, producer: object, count: int) -> None:
+        """Entries of a producer that has left are stored, or lost: they take no memory now."""
+
     def send_error(self, producer_id: int, sequence_id: int, error: BrokerError) -> None:
         """The entry was refused and is not stored."""
 

@@ -1,0 +1,101 @@
+"""The memory that published messages take while they wait for storage, shared by connections."""
+
+from __future__ import annotations
+
+from counterpoise.broker.connection.pause import PauseReason, ReadingPause
+
+
+class PublishBuffer:
+    """Counts the bytes that wait, and stops reading from those who sent them.
+
+    From half of the limit on, a connection with more than its share is not read until there is
+    room again, and at the limit nobody who has a producer is. A share is what everybody would have
+    if all who have something waiting had the same: one client that floods a disk that hangs does
+    not stop the others, who publish little or elsewhere.
+    """
+
+    def __init__(self, limit: int) -> None:
+        """``limit`` is in bytes; 0 for no limit."""
+        self._limit = limit
+        self._publishers: set[Share] = set()
+        self._waiting: set[Share] = set()
+        self._held: set[Share] = set()
+        self._full = False
+        #: Bytes that wait now, of all connections.
+        self.waiting = 0
+
+    def share(self, pause: ReadingPause) -> Share:
+        """A connection's part."""
+        return Share(self, pause)
+
+    def join(self, share: Share) -> None:
+        """A connection is about to publish (`Share` calls this)."""
+        self._publishers.add(share)
+        if self._full:
+            self._hold(share)
+
+    def leave(self, share: Share) -> None:
+        """A connection is gone; what it has waiting still counts (`Share` calls this)."""
+        self._publishers.discard(share)
+        self._held.discard(share)
+
+    def changed(self, share: Share, by: int) -> None:
+        """A share has grown or shrunk (`Share` calls this)."""
+        self.waiting += by
+        if share.waiting:
+            self._waiting.add(share)
+        else:
+            self._waiting.discard(share)
+        if by > 0:
+            self._grown(share)
+        elif self._held:
+            self._shrunk(share)
+
+    def _grown(self, share: Share) -> None:
+        if not self._limit or self.waiting < self._limit // 2:
+            return
+        if share.waiting * len(self._waiting) >= self.waiting:
+            self._hold(share)
+        if self.waiting >= self._limit and not self._full:
+            self._full = True
+            for each in self._publishers:
+                self._hold(each)
+
+    def _shrunk(self, share: Share) -> None:
+        if self.waiting <= self._limit // 4:
+            self._full = False
+            held, self._held = self._held, set()
+            for each in held:
+                each.pause.release(PauseReason.PUBLISH_BUFFER)
+        elif not share.waiting and not self._full and share in self._held:
+            self._held.remove(share)
+            share.pause.release(PauseReason.PUBLISH_BUFFER)
+
+    def _hold(self, share: Share) -> None:
+        self._held.add(share)
+        share.pause.hold(PauseReason.PUBLISH_BUFFER)
+
+
+class Share:
+    """What one connection has waiting, in bytes."""
+
+    __slots__ = ("_buffer", "pause", "waiting")
+
+    def __init__(self, buffer: PublishBuffer, pause: ReadingPause) -> None:
+        self._buffer = buffer
+        self.pause = pause
+        self.waiting = 0
+
+    def join(self) -> None:
+        """The connection has a producer now."""
+        self._buffer.join(self)
+
+    def leave(self) -> None:
+        """The connection is gone."""
+        self._buffer.leave(self)
+
+    def add(self, size: int) -> None:
+        """So many bytes more wait (less, if negative)."""
+        if size:
+            self.waiting += size
+            self._buffer.changed(self, size)

@@ -1,0 +1,18 @@
+"""How many bytes went through a broker's sockets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class Traffic:
+    """Bytes of the binary protocol since the broker started, all connections together."""
+
+    bytes_in: int = 0
+    bytes_out: int = 0
+
+    @property
+    def total(self) -> int:
+        """Both directions."""
+        return self.bytes_in + self.bytes_out

@@ -1,0 +1,139 @@
+"""Memory for publishes that wait: who has to wait when there is little of it, and who does not."""
+
+import asyncio
+import contextlib
+from typing import cast
+
+import pytest
+
+from counterpoise.broker.connection import ConnectionConfig
+from counterpoise.broker.connection.outbox import MIB
+from counterpoise.broker.connection.pause import ReadingPause
+from counterpoise.broker.connection.publish_buffer import PublishBuffer, Share
+from tests.broker.connection.held_store import HeldStore
+from tests.broker.connection.one_broker import OneBroker
+from tests.broker.connection.raw_client import RawClient
+from tests.broker.connection.test_pause import StrictTransport
+from tests.wire import frames
+from tests.wire.frames import Type
+
+
+class Party:
+    """A buffer of 100 bytes and connections that share it."""
+
+    def __init__(self, limit: int = 100) -> None:
+        self.buffer = PublishBuffer(limit)
+
+    def connection(self) -> Share:
+        transport = cast("asyncio.Transport", StrictTransport())
+        share = self.buffer.share(ReadingPause(transport, lambda: 0.0))
+        share.join()
+        return share
+
+
+@pytest.fixture
+def party() -> Party:
+    return Party()
+
+
+def test_nobody_waits_while_half_is_free(party: Party) -> None:
+    share = party.connection()
+    share.add(49)
+    assert not share.pause
+
+
+def test_from_half_on_whoever_has_more_than_a_share_waits(party: Party) -> None:
+    hog, modest = party.connection(), party.connection()
+    hog.add(40)
+    modest.add(2)
+    hog.add(10)
+    assert hog.pause
+    modest.add(5)
+    assert not modest.pause
+
+
+def test_at_the_limit_everybody_who_has_a_producer_waits(party: Party) -> None:
+    """Else each newcomer would bring something along."""
+    hog, modest = party.connection(), party.connection()
+    hog.add(100)
+    assert modest.pause
+    assert party.connection().pause
+
+
+def test_whoever_leaves_does_not_free_what_it_left_waiting(party: Party) -> None:
+    for _ in range(3):
+        hog = party.connection()
+        hog.add(50)
+        hog.leave()
+    assert party.connection().pause
+    assert party.buffer.waiting == 150
+
+
+def test_they_go_on_when_three_quarters_are_free_or_nothing_of_theirs_waits(party: Party) -> None:
+    hog, other, modest = (party.connection() for _ in range(3))
+    hog.add(40)
+    other.add(40)
+    assert other.pause
+    other.add(-40)
+    assert not other.pause
+    hog.add(60)
+    other.add(1)
+    other.add(-1)
+    assert other.pause
+    assert modest.pause
+    hog.add(-74)
+    assert hog.pause
+    hog.add(-1)
+    for each in (hog, other, modest):
+        assert not each.pause
+    hog.add(-25)
+    assert party.buffer.waiting == 0
+
+
+def test_without_a_limit_nobody_waits() -> None:
+    share = Party(0).connection()
+    share.add(1 << 40)
+    assert not share.pause
+
+
+def test_a_disk_that_hangs_holds_no_more_than_the_limit(topic: str) -> None:
+    """Also not of a client that leaves, and comes again, and again."""
+    store = HeldStore()
+    body = frames.entry(b"x" * MIB)
+    config = ConnectionConfig(publish_buffer_mb=8)
+    with OneBroker(store, config) as broker:
+        with RawClient(broker.service_url) as client:
+            client.connect()
+            client.produce(topic)
+        store.hold()
+        buffer = broker.listener.publish_buffer
+        for _ in range(4):
+            with RawClient(broker.service_url) as client:
+                client.connect()
+                client.produce(topic)
+                client.socket.settimeout(0.3)
+                with contextlib.suppress(TimeoutError):
+                    client.send(b"".join(frames.send(0, number, body) for number in range(40)))
+            assert 4 * MIB <= buffer.waiting < 10 * MIB
+        broker.run(store.release())
+        with RawClient(broker.service_url) as client:
+            client.connect()
+            client.produce(topic)
+            for number in range(40):
+                client.send(frames.send(0, number, body))
+                client.receive(Type.SEND_RECEIPT)
+        assert buffer.waiting == 0
+
+
+def test_small_publishes_are_booked_to_the_byte(topic: str) -> None:
+    """Receipts come for runs of unequal entries of several producers; nothing is left over."""
+    with OneBroker() as broker, RawClient(broker.service_url) as client:
+        client.connect()
+        for producer_id in range(3):
+            client.produce(f"{topic}-{producer_id}", producer_id=producer_id)
+        client.produce(topic.replace("persistent", "non-persistent"), producer_id=3)
+        sent = [(n % 4, n, frames.entry(b"x" * (n * 37 % 500))) for n in range(400)]
+        client.send(b"".join(frames.send(*each) for each in sent))
+        for _ in sent:
+            client.receive(Type.SEND_RECEIPT)
+        assert broker.listener.publish_buffer.waiting == 0

@@ -1,0 +1,205 @@
+"""Clients that say much at once: others are served in between, and nobody's memory grows."""
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from counterpoise.broker.connection.link import REQUESTS_MAX
+from counterpoise.broker.connection.outbox import GIVE_UP_AT, HIGH_WATER, MIB, UNREAD_MAX
+from counterpoise.broker.connection.watching import WATCHES_MAX
+from counterpoise.names.topic import TopicName
+from counterpoise.wire.errors import ServerError
+from counterpoise.wire.proto.base_pb2 import BaseCommand
+from tests.broker.connection.one_broker import Everything, OneBroker
+from tests.broker.connection.raw_client import RawClient
+from tests.broker.connection.test_departures import SlowOwner
+from tests.wire import frames
+from tests.wire.frames import Type
+
+Dial = Callable[[], RawClient]
+PING = frames.frame(BaseCommand(type=Type.PING, ping={}))
+PONG = frames.frame(BaseCommand(type=Type.PONG, pong={}))
+
+
+def command(kind: int, field: str, **values: object) -> bytes:
+    return frames.frame(BaseCommand(type=kind, **{field: values}))
+
+
+class Order(Everything):
+    """Remembers in which order lookups were begun."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+
+    async def lookup(self, topic: TopicName, *, authoritative: bool = False):  # type: ignore[no-untyped-def]
+        self.seen.append(topic.local_name)
+        return await super().lookup(topic, authoritative=authoritative)
+
+
+def lookup(name: str, request_id: int) -> bytes:
+    return command(Type.LOOKUP, "lookup_topic", topic=name, request_id=request_id)
+
+
+def send_until_it_blocks(client: RawClient, chunk: bytes, most: int) -> int:
+    """Send until nobody takes more; return how many bytes went out."""
+    sent = 0
+    client.socket.settimeout(0.5)
+    with contextlib.suppress(TimeoutError):
+        while sent < most:
+            sent += client.socket.send(chunk)
+    client.socket.settimeout(15)
+    return sent
+
+
+def test_lookups_of_two_connections_alternate() -> None:
+    """Both have sent all theirs before either is served: neither waits for the other's last."""
+    world = Order()
+    with (
+        OneBroker(world=world) as broker,
+        RawClient(broker.service_url) as one,
+        RawClient(broker.service_url) as other,
+    ):
+        one.connect()
+        other.connect()
+        served = threading.Event()
+
+        async def hold_the_loop() -> None:
+            served.wait(15)
+
+        holding = threading.Thread(target=lambda: broker.run(hold_the_loop()))
+        holding.start()
+        one.send(b"".join(lookup(f"one-{n}", n) for n in range(500)))
+        other.send(b"".join(lookup(f"other-{n}", n) for n in range(500)))
+        served.set()
+        holding.join()
+        for client in (one, other):
+            for _ in range(500):
+                client.receive(Type.LOOKUP_RESPONSE)
+    firsts = [
+        next(n for n, name in enumerate(world.seen) if name.startswith(who + "-"))
+        for who in ("one", "other")
+    ]
+    lasts = [
+        max(n for n, name in enumerate(world.seen) if name.startswith(who + "-"))
+        for who in ("one", "other")
+    ]
+    assert max(firsts) < 150
+    assert min(lasts) > 850
+    for who in ("one", "other"):
+        numbers = [int(name.split("-")[1]) for name in world.seen if name.startswith(who + "-")]
+        assert numbers == list(range(500))
+
+
+def test_a_client_with_too_many_requests_under_way_is_not_read(topic: str) -> None:
+    world = SlowOwner()
+    with OneBroker(world=world) as broker, RawClient(broker.service_url) as client:
+        client.connect()
+        client.send(b"".join(lookup(topic, n) for n in range(REQUESTS_MAX + 500)))
+        client.send(PING)
+        client.socket.settimeout(0.5)
+        with pytest.raises(TimeoutError):
+            client.receive()
+        under_way = broker.background.running.count("a client's request")
+        assert REQUESTS_MAX <= under_way < REQUESTS_MAX + 64
+        client.socket.settimeout(15)
+
+        async def finish() -> None:
+            world.go_on.set()
+
+        broker.run(finish())
+        kinds = [client.receive().type for _ in range(REQUESTS_MAX + 501)]
+        assert kinds.count(Type.LOOKUP_RESPONSE) == REQUESTS_MAX + 500
+        assert Type.PONG in kinds
+
+
+def test_who_does_not_read_its_answers_is_not_read(broker: OneBroker, dial: Dial) -> None:
+    """Pings by the megabyte: what waits for the client stays within bounds, and nothing is lost."""
+    client, bystander = dial(), dial()
+    client.connect()
+    bystander.connect()
+    sent = send_until_it_blocks(client, PING * 10_000, 64 * MIB)
+    assert sent < 64 * MIB
+    waiting = max(each.waiting_to_be_read for each in broker.listener.open_connections)
+    assert UNREAD_MAX < waiting < UNREAD_MAX + 2 * MIB
+    bystander.send(PING)
+    bystander.receive(Type.PONG)
+    left = sent // len(PING) * len(PONG)
+    while left:
+        left -= len(client.socket.recv(left))
+
+
+def test_listings_wait_until_their_client_reads() -> None:
+    """Each answer is a hundred times its question: they are not made before there is room."""
+    world = Everything()
+    listed = 0
+
+    async def topics_of(*_: object) -> list[TopicName]:
+        nonlocal listed
+        listed += 1
+        return names
+
+    names = [TopicName.parse(f"public/default/{'x' * 1000}-{n}") for n in range(500)]
+    world.topics_of = topics_of  # type: ignore[method-assign, assignment]
+    ask = command(
+        Type.GET_TOPICS_OF_NAMESPACE,
+        "get_topics_of_namespace",
+        namespace="public/default",
+        request_id=1,
+    )
+    with OneBroker(world=world) as broker, RawClient(broker.service_url) as client:
+        client.connect()
+        client.send(ask * 200)
+
+        async def full() -> int:
+            (connection,) = broker.listener.open_connections
+            async with asyncio.timeout(15):
+                while connection.waiting_to_be_read < HIGH_WATER:  # noqa: ASYNC110
+                    await asyncio.sleep(0.002)
+            for _ in range(50):
+                await asyncio.sleep(0)
+            return connection.waiting_to_be_read
+
+        assert broker.run(full()) < UNREAD_MAX
+        assert listed < 100
+        for _ in range(200):
+            client.receive(Type.GET_TOPICS_OF_NAMESPACE_RESPONSE)
+        assert listed == 200
+
+
+def test_whom_too_much_waits_for_is_disconnected(
+    broker: OneBroker, dial: Dial, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = dial()
+    client.connect()
+    client.send(PING)
+    client.receive(Type.PONG)
+    (connection,) = broker.listener.open_connections
+
+    async def say_too_much() -> None:
+        connection._outbox.write(b"x" * (GIVE_UP_AT + 16 * MIB))
+
+    broker.run(say_too_much())
+    with contextlib.suppress(ConnectionError):
+        while client.socket.recv(1 << 20):
+            pass
+    assert "bytes wait for it to read them" in caplog.text
+
+
+def test_watches_are_limited(client: RawClient) -> None:
+    for number in range(WATCHES_MAX + 1):
+        client.command(
+            Type.WATCH_TOPIC_LIST,
+            "watch_topic_list",
+            namespace="public/default",
+            topics_pattern="x",
+            watcher_id=number,
+            request_id=number,
+        )
+    answers = [client.receive() for _ in range(WATCHES_MAX + 1)]
+    refused = [each.error for each in answers if each.type == Type.ERROR]
+    assert [each.error for each in refused] == [ServerError.NotAllowedError]
+    assert len(answers) - len(refused) == WATCHES_MAX

@@ -72,3 +72,16 @@ async def test_one_that_ends_by_itself_is_started_again(
     for _ in range(3):
         await asyncio.wait_for(made.starts.get(), 30)
     await made.program.stop()
+
+
+async def test_other_settings_start_it_anew_without_a_pause(observed: Observed) -> None:
+    observed.program.restart()  # Nothing runs yet: nothing to do.
+    observed.program.on_leadership(True)
+    await observed.starts.get()
+    child = observed.program.child
+    assert child is not None
+    await asyncio.to_thread(child.wait_ready)
+    observed.program.restart()
+    await asyncio.wait_for(observed.starts.get(), 30)
+    assert observed.program.child is not child
+    assert not child.is_alive

@@ -168,3 +168,24 @@ def test_a_taken_port_is_said_in_a_sentence() -> None:
     assert done.returncode == 2
     assert f"webServicePort=… (now {port})" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_broker_conf_with_names_of_other_programs_is_taken(tmp_path: Path) -> None:
+    conf = tmp_path / "broker.conf"
+    conf.write_text("# ours\nnoSuchSettingOfThisVersion = a=b\ndefaultNumberOfNamespaceBundles=3\n")
+    with up(tmp_path / "data", "--brokers", "1", "--conf", str(conf)) as (process, told):
+        url = f"{told['admin_url']}/admin/v2/namespaces/public/default/bundles"
+        with urllib.request.urlopen(url, timeout=20) as answer:
+            assert json.load(answer)["numBundles"] == 3
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+
+
+def test_a_bad_value_is_told_with_its_line_before_anything_starts(tmp_path: Path) -> None:
+    conf = tmp_path / "broker.conf"
+    conf.write_text("\n\ndefaultNumberOfNamespaceBundles=many\n")
+    argv = [*COMMAND, "up", "--no-balance", "--data", str(tmp_path / "d"), "--conf", str(conf)]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode != 0
+    assert "line 3" in done.stderr
+    assert not (tmp_path / "d").exists()

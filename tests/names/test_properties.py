@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counterpoise.names.properties import parse_properties
+from counterpoise.names.properties import format_properties, parse_properties
 
 
 @pytest.mark.parametrize(
@@ -58,3 +58,11 @@ def test_plain_values_read_back(values):
 @given(st.text(max_size=200))
 def test_no_text_is_an_error(text):
     parse_properties(text)
+
+
+texts = st.text(st.characters(blacklist_categories=("Cs",)), max_size=20)
+
+
+@given(st.dictionaries(texts.filter(bool), texts))
+def test_what_is_written_reads_back(values):
+    assert dict(parse_properties(format_properties(values)).values) == values

@@ -61,17 +61,23 @@ def all_routes() -> list[Route]:
     return [each for resource in RESOURCES for each in resource.routes()]
 
 
-def create_app(broker: BrokerFace, settings: Callable[[], Iterable[Option]]) -> web.Application:
+def create_app(
+    broker: BrokerFace,
+    settings: Callable[[], Iterable[Option]],
+    check: Callable[[str, str], None],
+) -> web.Application:
     """The application that serves a broker's ``webServicePort``.
 
     ``settings`` gives every setting that the cluster's programs read, for those that can be
-    changed while brokers run.
+    changed while brokers run; ``check`` raises ``ConfigError`` for a setting that some program
+    could not use, beyond what its declaration says.
     """
     app = web.Application(
         middlewares=[answer_errors, own_site(broker)], client_max_size=BODY_SIZE_MAX
     )
     app[BROKER] = broker
     app[configuration.SETTINGS] = settings
+    app[configuration.CHECK] = check
     app.cleanup_ctx.append(peers)
     routes = all_routes()
     app[description.ROUTES] = routes

@@ -19,6 +19,7 @@ from counterpoise.admin.shapes import (
     text,
     whole,
 )
+from counterpoise.broker.face import PARTITIONS_MAX
 
 RATE_PERIOD: Mapping[str, Schema] = {"ratePeriodInSecond": whole()}
 PUBLISH_RATE = object_of(
@@ -67,7 +68,7 @@ AUTO_TOPIC_CREATION = object_of(
     {
         "allowAutoTopicCreation": FLAG,
         "topicType": text("partitioned", "non-partitioned"),
-        "defaultNumPartitions": whole(),
+        "defaultNumPartitions": whole((0, PARTITIONS_MAX)),
     }
 )
 AUTO_SUBSCRIPTION_CREATION = object_of({"allowAutoSubscriptionCreation": FLAG})

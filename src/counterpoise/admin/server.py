@@ -31,16 +31,22 @@ SHUTDOWN_WITHIN_S = 1.0
 class WebServer:
     """Serves the REST API of a broker on the socket that the broker bound."""
 
-    def __init__(self, broker: BrokerFace, settings: Callable[[], Iterable[Option]]) -> None:
-        """See :func:`create_app` for ``settings``."""
+    def __init__(
+        self,
+        broker: BrokerFace,
+        settings: Callable[[], Iterable[Option]],
+        check: Callable[[str, str], None],
+    ) -> None:
+        """See :func:`create_app` for ``settings`` and ``check``."""
         self._broker = broker
         self._settings = settings
+        self._check = check
         self._runner: web.AppRunner | None = None
 
     async def start(self, listening: socket.socket) -> None:
         """Serve on a bound socket, which is closed by :meth:`stop`."""
         runner = web.AppRunner(
-            create_app(self._broker, self._settings),
+            create_app(self._broker, self._settings, self._check),
             access_log=None,
             logger=log,
             shutdown_timeout=SHUTDOWN_WITHIN_S,

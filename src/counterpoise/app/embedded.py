@@ -13,6 +13,7 @@ from counterpoise.app.embedded_balance import EmbeddedBalancer
 from counterpoise.app.loop_thread import LoopThread
 from counterpoise.app.wiring import conf_text, config_of, make_broker
 from counterpoise.broker.broker import Broker
+from counterpoise.broker.live import LiveSettings
 from counterpoise.broker.load import SharedProcess
 from counterpoise.metadata.memory import MemoryTree
 from counterpoise.names.bundle import BundleName
@@ -100,6 +101,7 @@ class Cluster:
         if storage is not None:
             settings["ledgerStoreUrl"] = _storage_url(storage)
         self._config = config_of(settings, DEFAULTS)
+        self._settings = conf_text(settings)
         self._brokers: list[EmbeddedBroker] = []
         self._thread: LoopThread | None = None
         self._tree = MemoryTree()
@@ -110,7 +112,7 @@ class Cluster:
         self._balancer = (
             None
             if balance_every_s is None
-            else EmbeddedBalancer(conf_text(config or {}), every_s=balance_every_s)
+            else EmbeddedBalancer(self._settings, every_s=balance_every_s)
         )
 
     # Life.
@@ -231,9 +233,15 @@ class Cluster:
             self._config, ledgers=ledgers, memory=self._tree, process=self._process
         )
         await broker.start()
+        if self._balancer is not None:
+            broker.live.subscribe(self._on_settings)
         added = EmbeddedBroker(broker)
         self._brokers.append(added)
         return added
+
+    def _on_settings(self, live: LiveSettings) -> None:
+        if self._balancer is not None:
+            self._balancer.change({**self._settings, **live.changed})
 
     async def _stop(self) -> None:
         if self._balancer is not None:

@@ -7,6 +7,8 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from counterpoise.app.errors import UserError
+from counterpoise.names.options import ConfigError
 from counterpoise.names.properties import Properties
 
 if TYPE_CHECKING:
@@ -27,17 +29,36 @@ class EmbeddedBalancer:
         # Imported here: most embedded clusters balance nothing.
         from counterpoise.app.strategies import strategy_from
 
+        self._settings = dict(settings)
         self._strategy = strategy_from(Properties(settings), decide_every_s=every_s)
         self._every_s = every_s
+        self._admin_urls: Sequence[str] = ()
         self._task: asyncio.Task[None] | None = None
         self.rounds: list[Round] = []
         """Every round that was seen through: what was moved, and why the rest was not."""
 
     def start(self, admin_urls: Sequence[str]) -> None:
         """Begin to watch; brokers that join later are found by asking."""
+        self._admin_urls = admin_urls
         self._task = asyncio.get_running_loop().create_task(
             self._run(admin_urls), name="embedded balancer"
         )
+
+    def change(self, settings: Mapping[str, str]) -> None:
+        """Go on by other settings, with a fresh memory; those that are no good change nothing."""
+        if settings == self._settings:
+            return
+        from counterpoise.app.strategies import strategy_from
+
+        try:
+            self._strategy = strategy_from(Properties(settings), decide_every_s=self._every_s)
+        except (UserError, ConfigError) as error:
+            log.warning("the balancer keeps its settings: %s", error)
+            return
+        self._settings = dict(settings)
+        if self._task is not None:
+            self._task.cancel()
+            self.start(self._admin_urls)
 
     async def stop(self) -> None:
         """Stop, in the middle of a round if need be."""

@@ -14,6 +14,7 @@ from types import TracebackType
 from counterpoise.app.processes import Child, ChildFailedError, ChildSpec
 from counterpoise.app.verbs.broker import READY
 from counterpoise.app.zookeeper import ZooKeeper
+from counterpoise.names.properties import format_properties
 
 BROKER_DEFAULTS: Mapping[str, str] = {
     "advertisedAddress": "127.0.0.1",
@@ -154,6 +155,12 @@ class LocalCluster:
     def _zookeeper(self, undo: contextlib.ExitStack) -> str:
         return undo.enter_context(ZooKeeper.start(self.data / "zookeeper")).metadata_url
 
+    def _conf(self, number: int, settings: Mapping[str, str]) -> Path:
+        path = self.data / "conf" / f"{_name(number)}.conf"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(format_properties(settings), encoding="utf-8")
+        return path
+
     def _launch(self, number: int, undo: contextlib.ExitStack) -> Child:
         options = self.options
         settings = {
@@ -165,12 +172,12 @@ class LocalCluster:
         }
         argv = [sys.executable, "-m", "counterpoise.app.main", "broker"]
         argv += ["--data", str(self.data / "messages"), "--log-level", options.log_level]
-        for name, value in settings.items():
-            argv += ["--set", f"{name}={value}"]
+        # In a file, where names that this product does not know may stand.
+        argv += ["--conf", str(self._conf(number, settings))]
         if options.balance:
             argv += ["--balance", str(self.history)]
             argv += [f"--balance-option={each}" for each in options.balance_options]
-        name = f"broker-{number + 1}"
+        name = _name(number)
         child = Child(
             ChildSpec(
                 name=name,
@@ -183,6 +190,10 @@ class LocalCluster:
         )
         undo.callback(child.stop)
         return child
+
+
+def _name(number: int) -> str:
+    return f"broker-{number + 1}"
 
 
 def _naming(name: str, hear: Callable[[str, int], None]) -> Callable[[int], None]:

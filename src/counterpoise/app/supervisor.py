@@ -32,6 +32,7 @@ class LeaderProgram:
         self._resigned = asyncio.Event()
         self._resigned.set()
         self._task: asyncio.Task[None] | None = None
+        self._outdated = asyncio.Event()
         self.child: Child | None = None
         """The running child, None while there is none."""
 
@@ -47,6 +48,10 @@ class LeaderProgram:
         else:
             self._leads.clear()
             self._resigned.set()
+
+    def restart(self) -> None:
+        """Start the child anew, if one runs: its ``spec`` says something else now."""
+        self._outdated.set()
 
     async def stop(self) -> None:
         """Stop the child, if one runs, and watch no longer."""
@@ -73,16 +78,18 @@ class LeaderProgram:
             back_off_s = min(2 * back_off_s, BACK_OFF_MOST_S)
 
     async def _run_once(self) -> int | None:
-        """Run the child until it ends (its status) or leadership does (None)."""
+        """Run the child until it ends (its status), or leadership or its settings do (None)."""
+        self._outdated.clear()
         child = self.child = Child(self._spec())
         log.info("this broker leads: started %s, process %d", child.spec.name, child.pid)
         ended = asyncio.ensure_future(asyncio.to_thread(child.wait))
-        resigned = asyncio.ensure_future(self._resigned.wait())
+        over = [asyncio.ensure_future(each.wait()) for each in (self._resigned, self._outdated)]
         try:
-            await asyncio.wait({ended, resigned}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({ended, *over}, return_when=asyncio.FIRST_COMPLETED)
             return ended.result() if ended.done() else None
         finally:
-            resigned.cancel()
+            for each in over:
+                each.cancel()
             self.child = None
             # Shielded, so that a broker that stops does not leave before its child has.
             await asyncio.shield(asyncio.to_thread(child.stop))

@@ -10,7 +10,7 @@ from counterpoise.broker.config import BrokerConfig
 from counterpoise.broker.load import SharedProcess
 from counterpoise.metadata.memory import MemoryTree
 from counterpoise.metadata.open import open_store
-from counterpoise.names.options import Option, all_options, from_conf
+from counterpoise.names.options import ConfigError, Option, all_options, from_conf
 from counterpoise.storage.port import LedgerStore
 
 
@@ -37,7 +37,7 @@ async def make_broker(
         config,
         metadata=metadata,
         ledgers=ledgers,
-        web=lambda made: WebServer(made, known_settings),
+        web=lambda made: WebServer(made, known_settings, check_setting),
         on_leadership=on_leadership,
         process=process,
     )
@@ -49,6 +49,19 @@ def known_settings() -> Iterable[Option]:
     from counterpoise.app.settings.table import table
 
     return [each.option for each in table().values()]
+
+
+def check_setting(name: str, value: str) -> None:
+    """Raise `ConfigError` for a value that no program could use, beyond what its kind says.
+
+    Whoever reaches the admin API may name one of the strategies; a module to import is named where
+    the broker is started.
+    """
+    from counterpoise.decide.shedding import SHEDDERS
+
+    if name == "loadBalancerLoadSheddingStrategy" and value not in SHEDDERS:
+        known = ", ".join(sorted(each for each in SHEDDERS if "." not in each))
+        raise ConfigError(name, f"no strategy is called {value!r}; there are {known}")
 
 
 def config_of(

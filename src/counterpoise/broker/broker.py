@@ -24,6 +24,7 @@ from counterpoise.broker.config import BrokerConfig, check_supported
 from counterpoise.broker.connection import Services
 from counterpoise.broker.connection.listener import Listener
 from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.live import LiveSettings
 from counterpoise.broker.load import (
     LoadReporter,
     ProcessUsage,
@@ -97,6 +98,7 @@ class Broker:
     reporter: LoadReporter
     load: ClusterLoad
     load_keeper: LoadKeeper
+    live: LiveSettings
 
     def __init__(
         self,
@@ -109,8 +111,9 @@ class Broker:
         process: SharedProcess | None = None,
     ) -> None:
         check_supported(config)
-        self.config: Final = config
         self.metadata: Final = metadata
+        self.policies = Policies(metadata, Policies.cache_of(metadata))
+        self.live = LiveSettings(config, metadata, self.policies)
         self._ledgers = ledgers
         self._web = web(self) if web is not None else None
         self._on_leadership = on_leadership or (lambda _: None)
@@ -118,6 +121,11 @@ class Broker:
         self.background: Final = BackgroundTasks()
         self._running = False
         self._leave_session: Callable[[], None] = lambda: None
+
+    @property
+    def config(self) -> BrokerConfig:
+        """The settings that hold now; all but the dynamic ones stay as they were at the start."""
+        return self.live.config
 
     @property
     def is_ready(self) -> bool:
@@ -168,6 +176,8 @@ class Broker:
         await bootstrap(
             self.policies, self.config, web_url=self.web_url, service_url=self.service_url
         )
+        await self.live.start(self.background)
+        self.live.subscribe(lambda _: self.reporter.write_soon())
         await self.listener.start(service)
         if self._web is not None:
             await self._web.start(web)
@@ -225,6 +235,7 @@ class Broker:
         self._process.leave(self._traffic)
         await asyncio.gather(*self.load_keeper.stop(), return_exceptions=True)
         self.ownership.close()
+        self.live.close()
         await self.listener.stop()
         if self._web is not None:
             await self._web.stop()
@@ -240,7 +251,6 @@ class Broker:
         self.id = str(BrokerId(host, web_port))
         self.service_url = f"pulsar://{host}:{service_port}"
         self.web_url = f"http://{host}:{web_port}"
-        self.policies = Policies(store, Policies.cache_of(store))
         self.bundles = NamespaceBundleCache(store, self.policies)
         self.registry = BrokerRegistry(store, self.id)
         self.election = LeaderElection(
@@ -253,13 +263,13 @@ class Broker:
         )
         protocol = PROTOCOLS[config.filters.load_manager_class](terms)
         self.ownership = BundleOwnership(store, protocol, terms, self._drain)
-        self.catalog = TopicCatalog(self.policies, config.auto_topic_creation)
+        self.catalog = TopicCatalog(self.policies, lambda: self.config.auto_topic_creation)
         self.schemas = SchemaRegistry(store)
         self.load = ClusterLoad(
             self.registry,
             store,
             clock_ms=lambda: time.time_ns() // 1_000_000,
-            options=FoldOptions(forget_after_ms=config.load_report.kept_ms),
+            options=lambda: FoldOptions(forget_after_ms=self.config.load_report.kept_ms),
         )
         self.namespaces = self._namespace_service()
         self.topics = TopicRegistry(
@@ -287,8 +297,8 @@ class Broker:
             self.load,
             self.policies,
             cluster=config.cluster_name,
-            filters=config.filters,
-            placement=config.placement,
+            filters=lambda: self.config.filters,
+            placement=lambda: self.config.placement,
             rng=Random(),
         )
         lookups = LookupService(
@@ -305,7 +315,9 @@ class Broker:
             lookups,
             placer,
             self.policies,
-            split_points=SplitPointFinder(self.catalog, self._topic_loads, config.splitting).points,
+            split_points=SplitPointFinder(
+                self.catalog, self._topic_loads, lambda: self.config.splitting
+            ).points,
         )
         return NamespaceService(self.bundles, self.ownership, lookups, moves)
 
@@ -319,7 +331,7 @@ class Broker:
                 self._traffic, self._process, nic_gbps=config.override_nic_speed_gbps
             ),
             publish=self.registry.register,
-            config=config,
+            config=lambda: self.config.load_report,
             background=self.background,
         )
         self.load_keeper = LoadKeeper(
@@ -327,7 +339,7 @@ class Broker:
             self.load,
             is_leader=lambda: self.election.is_leader,
             write_every_minutes=config.averages_interval_minutes,
-            bundles_a_broker=config.bundles_in_report,
+            bundles_a_broker=lambda: self.config.load_report.bundles_in_report,
             background=self.background,
         )
 

@@ -12,6 +12,8 @@ from counterpoise.broker.bundles.lookup_answer import Redirect
 from counterpoise.broker.bundles.service import NamespaceService
 from counterpoise.broker.config import BrokerConfig
 from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.live import LiveSettings
+from counterpoise.broker.namespaces.auto_creation import PARTITIONS_MAX
 from counterpoise.broker.namespaces.catalog import DOMAINS_OF_MODE, TopicCatalog
 from counterpoise.broker.namespaces.policies import Policies
 from counterpoise.broker.namespaces.policies.namespaces import bundles_json
@@ -31,6 +33,7 @@ from counterpoise.ownership.records import LeaderBroker
 __all__ = [
     "DOMAINS_OF_MODE",
     "EARLIEST",
+    "PARTITIONS_MAX",
     "BadVersion",
     "BrokerError",
     "BrokerFace",
@@ -74,7 +77,12 @@ class BrokerFace(Protocol):
 
     @property
     def config(self) -> BrokerConfig:
-        """The settings it was started with."""
+        """The settings that hold now."""
+        ...
+
+    @property
+    def live(self) -> LiveSettings:
+        """The dynamic part of them, as it is now."""
         ...
 
     @property

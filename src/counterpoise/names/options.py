@@ -15,6 +15,7 @@ and reads a ``broker.conf`` with ``from_conf(SplitOptions, values)``.
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -22,6 +23,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 _KEY = "counterpoise.option"
+_WHOLE = re.compile(r"[-+]?[0-9]{1,19}")
 
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
@@ -106,13 +108,19 @@ def _read_bool(text: str) -> bool:
     return lowered == "true"
 
 
+def _read_int(text: str) -> int:
+    if not _WHOLE.fullmatch(text):
+        raise ValueError(text)
+    return int(text)
+
+
 def _read_list(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 _READERS: Mapping[type, Callable[[str], Any]] = {
     bool: _read_bool,
-    int: int,
+    int: _read_int,
     float: float,
     str: str,
     tuple: _read_list,
@@ -183,6 +191,20 @@ def from_conf(cls: type[T], values: Mapping[str, str], lines: Mapping[str, int] 
     for name, inner in sections_of(cls):
         read[name] = from_conf(inner, values, lines)
     return cls(**read)
+
+
+def with_dynamic(settings: T, values: Mapping[str, str]) -> T:
+    """The same settings with those dynamic ones changed that ``values`` names.
+
+    Names that are not dynamic, or of other rooms, are left alone. Raises `ConfigError`.
+    """
+    changed: dict[str, Any] = {}
+    for name, each in options_of(type(settings)):
+        if each.dynamic and each.conf in values:
+            changed[name] = each.parse(values[each.conf])
+    for name, _ in sections_of(type(settings)):
+        changed[name] = with_dynamic(getattr(settings, name), values)
+    return dataclasses.replace(settings, **changed)  # type: ignore[type-var]
 
 
 def check_ranges(settings: object) -> None:

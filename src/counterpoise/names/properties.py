@@ -10,6 +10,7 @@ from types import MappingProxyType
 _SEPARATOR = re.compile(r"(?<!\\)(?:\\\\)*(?P<cut>[ \t\f]*[=:][ \t\f]*|[ \t\f]+)")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _PLAIN = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_NAMED = {character: f"\\{letter}" for letter, character in _PLAIN.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,26 @@ def parse_properties(text: str) -> Properties:
         seen.setdefault(name, []).append(number)
     repeated = {name: tuple(where) for name, where in seen.items() if len(where) > 1}
     return Properties(MappingProxyType(values), MappingProxyType(lines), MappingProxyType(repeated))
+
+
+def format_properties(values: Mapping[str, str]) -> str:
+    """The text of a properties file with these values, one on each line."""
+    return "".join(f"{_escape(name)}={_escape(value)}\n" for name, value in values.items())
+
+
+def _escape(text: str) -> str:
+    return "".join(_escaped(character) for character in text)
+
+
+def _escaped(character: str) -> str:
+    if character in _NAMED:
+        return _NAMED[character]
+    if character in "\\=:#! ":
+        return f"\\{character}"
+    # Whatever splits a line somewhere is safest as its number.
+    if character.isprintable() or ord(character) > 0xFFFF:
+        return character
+    return f"\\u{ord(character):04x}"
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:

@@ -52,14 +52,14 @@ class Cluster:
             BrokerRegistry(self.store, BROKERS[0]),
             self.store,
             clock_ms=lambda: self.now_ms,
-            options=FoldOptions(forget_after_ms=60_000),
+            options=lambda: FoldOptions(forget_after_ms=60_000),
         )
         self.placer = LoadPlacer(
             self.load,
             self.policies,
             cluster="c",
-            filters=FilterOptions(**filters),  # type: ignore[arg-type]
-            placement=PlacementOptions(),
+            filters=lambda: FilterOptions(**filters),  # type: ignore[arg-type]
+            placement=PlacementOptions,
             rng=Random(1),
         )
 

@@ -13,6 +13,7 @@ from counterpoise.names.options import Option, options_of, sections_of
 
 BASE = "/admin/v2/brokers/configuration"
 SETTINGS: web.AppKey[Callable[[], Iterable[Option]]] = web.AppKey("settings")
+CHECK: web.AppKey[Callable[[str, str], None]] = web.AppKey("check")
 
 
 def routes() -> Iterable[route.Route]:
@@ -48,7 +49,11 @@ async def set_value(request: web.Request) -> web.Response:
     if option is None:
         raise precondition_failed(f"Can't update non-dynamic configuration: {name}")
     option.parse(value)
-    await broker_of(request).policies.set_dynamic_setting(name, value)
+    broker = broker_of(request)
+    broker.live.check(name, value)
+    request.app[CHECK](name, value)
+    await broker.policies.set_dynamic_setting(name, value)
+    await broker.live.refresh()
     return no_content()
 
 
@@ -57,7 +62,9 @@ async def delete_value(request: web.Request) -> web.Response:
     name = request.match_info["name"]
     if name not in _dynamic(request):
         raise precondition_failed("Can't delete non-dynamic configuration")
-    await broker_of(request).policies.set_dynamic_setting(name, None)
+    broker = broker_of(request)
+    await broker.policies.set_dynamic_setting(name, None)
+    await broker.live.refresh()
     return no_content()
 
 

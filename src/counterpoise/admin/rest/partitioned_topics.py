@@ -26,14 +26,11 @@ from counterpoise.admin.rest.topics import IN_NAMESPACE, TOPIC, path_of
 from counterpoise.admin.route import body_of
 from counterpoise.admin.shapes import ANYTHING, FLAG, Json, Shape
 from counterpoise.admin.topic_json import sum_of_stats
-from counterpoise.broker.face import BadVersion, NotFound
+from counterpoise.broker.face import PARTITIONS_MAX, BadVersion, NotFound
 from counterpoise.names.topic import TopicName
 
 PARTITIONS = Shape(ANYTHING)
 """A number, or ``PartitionedTopicMetadata``; what is neither is refused with Pulsar's 406."""
-PARTITIONS_MAX = 10_000
-"""Partitions of one topic: each is a node of the metadata store and a topic of its own. Pulsar's
-``maxNumPartitionsPerPartitionedTopic`` has no limit by default."""
 CREATED_AT_ONCE = 64
 UNPROCESSABLE = HTTPStatus.UNPROCESSABLE_ENTITY
 

@@ -38,6 +38,9 @@ ROOMS: tuple[tuple[str, type], ...] = (
 """Every settings dataclass that is read from a broker.conf."""
 
 
+BALANCER_ROOMS = frozenset({"decide.shedding", "decide.placement", "pipeline"})
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One name: what it is, and the rooms that read it (none for what is only known)."""
@@ -55,6 +58,14 @@ def table() -> Mapping[str, Entry]:
         rooms = dict.fromkeys((*(known.rooms if known else ()), *([room] if room else [])))
         entries[option.conf] = Entry(known.option if known else option, tuple(rooms))
     return entries
+
+
+def read_by_balancer(name: str) -> bool:
+    """Whether the balancer, a program beside the brokers, reads a setting."""
+    found = table().get(name)
+    return name == "loadBalancerLoadSheddingStrategy" or (
+        found is not None and not BALANCER_ROOMS.isdisjoint(found.rooms)
+    )
 
 
 def _declared() -> Iterator[tuple[str, Option]]:

@@ -17,10 +17,14 @@ from counterpoise.app.conf import add_conf_arguments, read_conf, settings_from
 from counterpoise.app.errors import UserError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from counterpoise.app.main import Subparsers
     from counterpoise.app.processes import ChildSpec
+    from counterpoise.app.supervisor import LeaderProgram
     from counterpoise.broker.broker import Broker
     from counterpoise.broker.config import BrokerConfig
+    from counterpoise.broker.live import LiveSettings
 
 READY = "ready"
 """The first word of the line on standard output that says a broker serves."""
@@ -123,6 +127,7 @@ async def _serve(args: argparse.Namespace, config: BrokerConfig) -> None:
         raise UserError(_why_not_bound(config, error)) from None
     if balancer is not None:
         balancer.start()
+        broker.live.subscribe(_restarting(balancer, broker))
     addresses = {"id": broker.id, "service_url": broker.service_url, "admin_url": broker.web_url}
     _collect_seldom()
     sys.stdout.write(f"{READY} {json.dumps(addresses)}\n")
@@ -144,6 +149,23 @@ def _collect_seldom() -> None:
     gc.set_threshold(_ALLOCATIONS_BETWEEN_COLLECTIONS)
 
 
+def _restarting(balancer: LeaderProgram, broker: Broker) -> Callable[[LiveSettings], None]:
+    """What starts the balancer anew when a setting that it reads was changed."""
+    from counterpoise.app.settings.table import read_by_balancer
+
+    before: Mapping[str, str] = dict(broker.live.changed)
+
+    def changed(live: LiveSettings) -> None:
+        nonlocal before
+        now = dict(live.changed)
+        names = {name for name in {*before, *now} if before.get(name) != now.get(name)}
+        before = now
+        if any(map(read_by_balancer, names)):
+            balancer.restart()
+
+    return changed
+
+
 def _balancer(args: argparse.Namespace, broker: Broker) -> ChildSpec:
     from counterpoise.app.processes import ChildSpec
 
@@ -155,6 +177,9 @@ def _balancer(args: argparse.Namespace, broker: Broker) -> ChildSpec:
             *("--admin-url", broker.web_url, "--history", str(history)),
             # The former leader's balancer may take a moment to let go of the history.
             *("--wait-for-history", "60s"),
+            *(["--conf", args.conf] if args.conf else []),
+            *(f"--set={each}" for each in args.settings),
+            *(f"--set={name}={value}" for name, value in broker.live.changed.items()),
             *args.balance_option,
         ],
         is_ready=lambda _: True,

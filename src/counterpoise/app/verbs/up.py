@@ -12,7 +12,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from counterpoise.app.conf import add_conf_arguments, read_conf
+from counterpoise.app.conf import add_conf_arguments, read_conf, settings_from
 from counterpoise.app.errors import UserError
 
 if TYPE_CHECKING:
@@ -86,14 +86,18 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> int:
     """Run the cluster until it is told to stop, or no broker is left (status 1)."""
     from counterpoise.app.local_cluster import LocalCluster, LocalClusterOptions
+    from counterpoise.broker.config import BrokerConfig
 
     if args.brokers < 1:
         raise UserError(f"--brokers {args.brokers}: a cluster needs at least one broker.")
+    properties = read_conf(args.conf, args.settings)
+    # Here, where the line can be named, rather than in the log of a broker that does not start.
+    settings_from(BrokerConfig, properties)
     options = LocalClusterOptions(
         brokers=args.brokers,
         data=args.data,
         metadata_url=args.metadata,
-        settings=dict(read_conf(args.conf, args.settings).values),
+        settings=dict(properties.values),
         balance=args.balance,
         balance_options=args.balance_option,
         first_port=args.port,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from random import Random
 from typing import Any, Protocol
 
@@ -47,8 +47,8 @@ class LoadPlacer:
         policies: Policies,
         *,
         cluster: str,
-        filters: FilterOptions,
-        placement: PlacementOptions,
+        filters: Callable[[], FilterOptions],
+        placement: Callable[[], PlacementOptions],
         rng: Random,
     ) -> None:
         self._load = load
@@ -57,7 +57,7 @@ class LoadPlacer:
         self._filters = filters
         self._placement = placement
         self._rng = rng
-        self._strategy = placement_strategy(placement.strategy)
+        self._strategy = placement_strategy(placement().strategy)
         self._memory: Any = self._strategy.initial_memory()
         self._turn = asyncio.Lock()
 
@@ -71,9 +71,9 @@ class LoadPlacer:
         await self._load.refresh()
         self._memory = self._strategy.forget(self._memory, self._load.reports.keys())
         around = await self._surroundings(bundle, without)
-        chooser = Chooser(self._strategy, self._load.view(), self._placement, self._rng)
+        chooser = Chooser(self._strategy, self._load.view(), self._placement(), self._rng)
         selection: Selection[Any] = select_modular(
-            str(bundle), around, chooser, self._memory, self._filters
+            str(bundle), around, chooser, self._memory, self._filters()
         )
         self._memory = selection.placement.memory
         log.info("%s goes to %s: %s", bundle, selection.broker, selection.placement.reason)
@@ -108,7 +108,7 @@ class LoadPlacer:
         )
 
     async def _domains(self) -> dict[str, str]:
-        if not self._filters.failure_domains:
+        if not self._filters().failure_domains:
             return {}
         return await self._policies.failure_domains(self._cluster)
 

@@ -18,7 +18,7 @@ class SplitPointFinder:
         self,
         catalog: TopicCatalog,
         loads: Callable[[], Iterable[tuple[str, TopicLoad]]],
-        options: SplitOptions,
+        options: Callable[[], SplitOptions],
     ) -> None:
         self._catalog: Final = catalog
         self._loads: Final = loads
@@ -36,6 +36,7 @@ class SplitPointFinder:
         for topic, load in self._loads():
             if topic in topics:
                 topics[topic] = load
-        chosen = algorithm(name or self._options.default_algorithm, self._options)
+        options = self._options()
+        chosen = algorithm(name or options.default_algorithm, options)
         request = SplitRequest(bundle.range, points_of(topics), positions)
-        return chosen(request, self._options).boundaries
+        return chosen(request, options).boundaries

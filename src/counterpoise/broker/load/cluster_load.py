@@ -41,7 +41,7 @@ class ClusterLoad:
         registry: BrokerRegistry,
         store: MetadataStore,
         clock_ms: Callable[[], int],
-        options: FoldOptions,
+        options: Callable[[], FoldOptions],
     ) -> None:
         """``options.forget_after_ms`` must be longer than brokers may be silent."""
         self._registry = registry
@@ -52,7 +52,7 @@ class ClusterLoad:
         self._polled_at_ms = 0
         self._measured: Mapping[str, Measured] = {}
         self._state = FoldState.empty()
-        self._derived = _Derived(self._state, 0, options, Assignments())
+        self._derived = _Derived(self._state, 0, options(), Assignments())
         self.reports: dict[str, LocalBrokerData] = {}
         """The last report of each broker that is alive, by id, sorted."""
         self.assigned = Assignments()
@@ -85,11 +85,11 @@ class ClusterLoad:
         ]
         had = self._state.averages["bundle"]
         before = with_averages(self._state, remembered, now_ms)
-        self._state = fold(before, poll_batch(now_ms, poll), self._options)
+        self._state = fold(before, poll_batch(now_ms, poll), self._options())
         self.reports = reports
-        self.assigned.settle(self._state.served, reports, now_ms - self._options.forget_after_ms)
+        self.assigned.settle(self._state.served, reports, now_ms - self._options().forget_after_ms)
         row_of = self._derived.row_of() if self._state.averages["bundle"] is had else None
-        self._derived = _Derived(self._state, now_ms, self._options, self.assigned, row_of)
+        self._derived = _Derived(self._state, now_ms, self._options(), self.assigned, row_of)
 
     def assign(self, bundle: str, broker: str) -> None:
         """Count a bundle to a broker already now; its next report will confirm it."""
@@ -103,7 +103,7 @@ class ClusterLoad:
 
     def bundles(self) -> dict[str, BundleData]:
         """What is known of every bundle that some broker reports, by name."""
-        return reported_bundles(self._state, self._options)
+        return reported_bundles(self._state, self._options())
 
     def view(self) -> ClusterView:
         """All of it as columns."""
@@ -117,7 +117,7 @@ class ClusterLoad:
         view = self._derived.view()
         place = view.bundle_index(bundle)
         topics = 0 if place is None else view.bundle.topics.item(place)
-        return bundle_data(self._state, row, topics, self._options)
+        return bundle_data(self._state, row, topics, self._options())
 
     async def _remembered(self, bundles: Collection[str]) -> dict[str, BundleData]:
         """What a leader before us wrote down of those of these bundles that we know nothing of."""

@@ -38,7 +38,7 @@ class LoadKeeper:
         *,
         is_leader: Callable[[], bool],
         write_every_minutes: float,
-        bundles_a_broker: int,
+        bundles_a_broker: Callable[[], int],
         background: BackgroundTasks,
     ) -> None:
         """``bundles_a_broker``: how many bundles are written for each broker; 0 means all."""
@@ -87,9 +87,10 @@ class LoadKeeper:
         ordered = sorted(
             self._load.bundles().items(), key=lambda item: bundle_key(item[1]), reverse=True
         )
-        if self._bundles_a_broker <= 0:
+        wanted = self._bundles_a_broker()
+        if wanted <= 0:
             return ordered
-        return ordered[: self._bundles_a_broker * max(1, len(self._load.reports))]
+        return ordered[: wanted * max(1, len(self._load.reports))]
 
     async def _put(self, path: str, value: Mapping[str, Any]) -> None:
         await self._store.put(path, json.dumps(value, separators=(",", ":")).encode())

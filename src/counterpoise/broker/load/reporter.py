@@ -35,7 +35,7 @@ class LoadReporter:
         bundles: Callable[[], Iterable[str]],
         host: HostUsage,
         publish: Callable[[LocalBrokerData], Awaitable[None]],
-        config: LoadReportConfig,
+        config: Callable[[], LoadReportConfig],
         background: BackgroundTasks,
     ) -> None:
         """``counts``: of every loaded topic; ``bundles``: that the broker owns."""
@@ -93,7 +93,7 @@ class LoadReporter:
         """Measure, and write the measurement if it differs enough."""
         report = self.measure()
         written = self._written
-        if force or written is None or needs_update(written, report, _now_ms(), self._config):
+        if force or written is None or needs_update(written, report, _now_ms(), self._config()):
             await self.publish()
 
     def write_soon(self) -> None:
@@ -103,7 +103,7 @@ class LoadReporter:
     async def _run(self) -> None:
         while True:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self._config.min_interval_ms / 1000):
+                async with asyncio.timeout(self._config().min_interval_ms / 1000):
                     await self._wanted.wait()
             try:
                 await self.refresh(force=self._wanted.is_set())

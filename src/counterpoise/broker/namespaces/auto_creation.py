@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from counterpoise.names.options import option
+
+PARTITIONS_MAX: Final = 10_000
+"""Partitions of one topic: each is a node of the metadata store and a topic of its own. Pulsar's
+``maxNumPartitionsPerPartitionedTopic`` has no limit by default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +34,7 @@ class AutoTopicCreation:
         conf="defaultNumPartitions",
         unit="partitions",
         low=1,
+        high=PARTITIONS_MAX,
         dynamic=True,
         why="partitions of a partitioned topic that is created automatically",
     )

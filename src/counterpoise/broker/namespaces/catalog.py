@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from counterpoise.broker.errors import BrokerError, store_errors_as_not_ready
@@ -26,7 +26,7 @@ DOMAINS_OF_MODE: Final = {
 class TopicCatalog:
     """The topics of the cluster, for the topic registry and for the protocol's questions."""
 
-    def __init__(self, policies: Policies, default: AutoTopicCreation) -> None:
+    def __init__(self, policies: Policies, default: Callable[[], AutoTopicCreation]) -> None:
         self._policies = policies
         self._default = default
 
@@ -119,8 +119,8 @@ class TopicCatalog:
         """What the namespace says (``autoTopicCreationOverride``), or else the cluster."""
         policies = await self._policies.namespace(namespace) or {}
         override = policies.get("autoTopicCreationOverride")
-        if not override:
-            return self._default
+        if not isinstance(override, dict) or not override:
+            return self._default()
         return AutoTopicCreation(
             allowed=bool(override.get("allowAutoTopicCreation")),
             kind=str(override.get("topicType") or "non-partitioned"),

@@ -1,0 +1,110 @@
+"""The settings that hold now: what a broker was started with, and what was changed since.
+
+Some of Pulsar's settings are dynamic: an administrator changes them for all brokers at once, and
+each broker reads them where it needs them. Whoever needs a setting asks `LiveSettings.config` when
+it needs it; whoever has to act upon a change subscribes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from counterpoise.broker import paths
+from counterpoise.broker.background import BackgroundTasks
+from counterpoise.broker.config import BrokerConfig, check_supported
+from counterpoise.broker.namespaces.policies import Policies
+from counterpoise.metadata import MetadataStore, Notification, StoreUnavailable
+from counterpoise.names.options import ConfigError, with_dynamic
+
+log = logging.getLogger(__name__)
+
+Listener = Callable[["LiveSettings"], None]
+
+RETRY_S: Final = 1.0
+
+
+class LiveSettings:
+    """A broker's settings, kept in step with the cluster's dynamic configuration."""
+
+    def __init__(self, started: BrokerConfig, store: MetadataStore, policies: Policies) -> None:
+        """``started``: the settings of the broker's own file and command line."""
+        self._started = started
+        self._store = store
+        self._policies = policies
+        self._listeners: list[Listener] = []
+        self._news = asyncio.Event()
+        self._leave: Callable[[], None] = lambda: None
+        self.config: BrokerConfig = started
+        """What holds now."""
+        self.changed: Mapping[str, str] = MappingProxyType({})
+        """What an administrator changed, as text by Pulsar's names; other rooms' settings too."""
+
+    async def start(self, background: BackgroundTasks) -> None:
+        """Read what is set, and follow it from now on; raises `StoreUnavailable`."""
+        leave_changes = self._store.subscribe(self._on_change)
+        leave_session = self._store.subscribe_session(lambda _: self._news.set())
+
+        def leave() -> None:
+            leave_changes()
+            leave_session()
+
+        self._leave = leave
+        await self.refresh()
+        background.keep("the dynamic configuration", self._follow)
+
+    def close(self) -> None:
+        """Follow no longer."""
+        self._leave()
+        self._listeners.clear()
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Call ``listener`` after each change; returns how to stop that."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    def check(self, name: str, value: str) -> None:
+        """Raise `ConfigError` for a value that this broker could not run with."""
+        check_supported(with_dynamic(self._started, {**self.changed, name: value}))
+
+    async def refresh(self) -> None:
+        """Take up what is set now; returns when it holds. Raises `StoreUnavailable`."""
+        found = await self._policies.dynamic_settings()
+        if found == self.changed:
+            return
+        usable = {name: value for name, value in found.items() if self._is_usable(name, value)}
+        self.config = with_dynamic(self._started, usable)
+        before, self.changed = self.changed, MappingProxyType(found)
+        for name in sorted({*before, *found}):
+            if before.get(name) != found.get(name):
+                told = repr(found[name]) if name in found else "the value it was started with"
+                log.info("dynamic configuration: %s is now %s", name, told)
+        for listener in [*self._listeners]:
+            listener(self)
+
+    def _is_usable(self, name: str, value: str) -> bool:
+        try:
+            check_supported(with_dynamic(self._started, {name: value}))
+        except ConfigError as error:
+            # Refused where it enters; another program may have written it.
+            log.warning("dynamic configuration: ignored: %s", error)
+            return False
+        return True
+
+    async def _follow(self) -> None:
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            try:
+                await self.refresh()
+            except StoreUnavailable as error:
+                log.warning("dynamic configuration: not read: %s", error)
+                await asyncio.sleep(RETRY_S)
+                self._news.set()
+
+    def _on_change(self, notification: Notification) -> None:
+        if notification.path == paths.DYNAMIC_SETTINGS:
+            self._news.set()

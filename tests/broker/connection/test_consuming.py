@@ -1,6 +1,9 @@
 """Consumers on the wire: permits, acknowledgement, back-pressure, seeking, unloading."""
 
 import asyncio
+import socket
+import struct
+from collections.abc import Callable
 
 import pytest
 
@@ -223,3 +226,76 @@ def test_a_client_that_does_not_read_is_not_buffered_for(
 
     assert broker.run(settle()) - before < 30_000_000
     assert take(client, 60) == list(range(60))
+
+
+FAILOVER = 2
+
+
+def two(dial: Callable[[], RawClient]) -> tuple[RawClient, RawClient]:
+    """Two connections that have said hello."""
+    clients = dial(), dial()
+    for each in clients:
+        each.connect()
+    return clients
+
+
+def test_a_consumer_hears_that_it_is_active_after_it_is_subscribed(
+    dial: Callable[[], RawClient], topic: str
+) -> None:
+    first, second = two(dial)
+    first.subscribe(topic, sub_type=FAILOVER, consumer_name="a")
+    told = first.receive(Type.ACTIVE_CONSUMER_CHANGE).active_consumer_change
+    assert (told.consumer_id, told.is_active) == (0, True)
+    second.subscribe(topic, sub_type=FAILOVER, consumer_name="b", priority_level=1)
+    told = second.receive(Type.ACTIVE_CONSUMER_CHANGE).active_consumer_change
+    assert told.is_active is False
+    quiet(first)
+    first.close()
+    told = second.receive(Type.ACTIVE_CONSUMER_CHANGE).active_consumer_change
+    assert told.is_active is True
+
+
+def test_a_refused_consumer_hears_nothing_more(dial: Callable[[], RawClient], topic: str) -> None:
+    first, second = two(dial)
+    first.subscribe(topic)
+    second.command(
+        Type.SUBSCRIBE,
+        "subscribe",
+        topic=topic,
+        subscription="s",
+        consumer_id=0,
+        request_id=1,
+        sub_type=FAILOVER,
+    )
+    second.receive(Type.ERROR)
+    quiet(second)
+
+
+@pytest.mark.parametrize("kind", [0, 1, 2, 3])
+def test_a_lost_connection_leaves_no_consumer_behind(
+    broker: OneBroker, dial: Callable[[], RawClient], topic: str, kind: int
+) -> None:
+    lost, other = two(dial)
+    publish(other, topic, 3)
+    lost.subscribe(topic, sub_type=kind, initial_position=1)
+    if kind == FAILOVER:
+        lost.receive(Type.ACTIVE_CONSUMER_CHANGE)
+    flow(lost, 10)
+    assert take(lost, 3) == [0, 1, 2]
+    subscription = broker.topics.loaded[TopicName.parse(topic)].subscriptions["s"]
+    assert len(subscription.consumers) == 1
+    # Reset, not closed: what a machine that dies leaves behind.
+    lost.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    lost.close()
+
+    async def gone() -> None:
+        async with asyncio.timeout(15):
+            while subscription.consumers:  # noqa: ASYNC110 - turns of the broker's loop
+                await asyncio.sleep(0)
+
+    broker.run(gone())
+    other.subscribe(topic, sub_type=kind, consumer_name="other")
+    if kind == FAILOVER:
+        other.receive(Type.ACTIVE_CONSUMER_CHANGE)
+    flow(other, 10)
+    assert take(other, 3) == [0, 1, 2]

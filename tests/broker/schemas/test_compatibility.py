@@ -51,6 +51,16 @@ READABLE = [
         {**record(), "fields": [{"name": "b", "type": "int", "aliases": ["a"]}]},
         record(("a", "int")),
     ),
+    # As Avro 1.11.4 answers: records go by their fields, nested ones as well; enums and fixed by
+    # their short names; an enum's symbols are looked at when one is read.
+    (record(name="N"), record()),
+    (record(name="x.N"), record(name="y.N")),
+    (record(("x", record(name="I"))), record(("x", record(name="J")))),
+    (enum("A"), enum("A", "C", "B")),
+    (enum("A"), enum("A", name="n.E")),
+    (enum("A", aliases=["F"]), enum("A", name="F")),
+    (["null", enum("A", aliases=["F"])], enum("A", name="F")),
+    (["null", record(("a", "int"), name="N")], record(("a", "int"))),
     (record(name="N", aliases=["R"]), record()),
     (record(name="N", namespace="x"), record(name="x.N")),
     (enum("A", "B"), enum("A")),
@@ -70,9 +80,20 @@ UNREADABLE = [
     (OPTIONAL, "string", "no branch of the reader's union reads string"),
     (record(("a", "int"), ("b", "int")), record(("a", "int")), "/b: the writer has no such"),
     (record(("a", "int")), record(("a", "string")), "/a: string is not read as int"),
-    (record(name="N"), record(), "the reader expects N, the writer wrote R"),
-    (record(name="x.N"), record(name="y.N"), "the reader expects x.N, the writer wrote y.N"),
-    (enum("A"), enum("A", "C", "B"), "the reader does not know B, C"),
+    (enum("A"), enum("A", name="F"), "the reader expects E, the writer wrote F"),
+    (["null", enum("A")], enum("A", name="n.E"), "no branch of the reader's union reads enum n.E"),
+    (
+        # A branch of the same name decides, though another would do.
+        [record(("a", "string")), record(("a", "int"), name="Q")],
+        record(("a", "int")),
+        "/a: int is not read as string",
+    ),
+    (
+        # What failed in a union is not taken for granted elsewhere.
+        record(("u", ["int", record(("a", "int"), name="I")]), ("v", "I")),
+        record(("u", "int"), ("v", record(("a", "string"), name="J"))),
+        "/v/a: string is not read as int",
+    ),
     (
         {"type": "fixed", "name": "F", "size": 4},
         {"type": "fixed", "name": "F", "size": 5},

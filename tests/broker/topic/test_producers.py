@@ -4,8 +4,9 @@ import pytest
 
 from counterpoise.broker.errors import BrokerError
 from counterpoise.broker.topic.ports import ProducerRequest
+from counterpoise.names.topic import TopicName
 from counterpoise.wire.errors import ServerError
-from counterpoise.wire.values import AccessMode
+from counterpoise.wire.values import AccessMode, InitialPosition
 from tests.broker.topic.conftest import Wire, World, entry
 
 
@@ -93,3 +94,24 @@ async def test_an_entry_that_lies_about_its_messages_is_refused_and_nothing_else
     await world.wire.until(lambda: len(world.wire.payloads(consumer)) == 101)
     assert consumer.permits == 0
     await world.registry.unload_topic(world.name)
+
+
+async def test_a_producer_creates_the_subscription_it_asks_for(world: World) -> None:
+    await world.publish(await world.producer(), "before")
+    producer = await world.producer(initial_subscription="dead-letters")
+    await world.publish(producer, "after")
+    topic = await world.topic()
+    assert topic.subscriptions["dead-letters"].durable
+    consumer = await world.consumer(
+        subscription="dead-letters", initial_position=InitialPosition.Latest
+    )
+    assert world.wire.payloads(consumer) == ["before", "after"]
+    consumer.ack_individual(world.wire.ids(consumer))
+    await world.producer(initial_subscription="dead-letters")
+    assert topic.subscriptions["dead-letters"].backlog == 0, "it was there already"
+
+
+async def test_what_stores_nothing_has_no_initial_subscription(world: World) -> None:
+    world.name = TopicName.parse("non-persistent://t/n/x")
+    await world.producer(initial_subscription="s")
+    assert not (await world.topic()).subscriptions

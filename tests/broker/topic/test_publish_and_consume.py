@@ -1,8 +1,12 @@
 """What is published arrives, once, in order, and not again once it is acknowledged."""
 
+import asyncio
+from collections.abc import Callable
+
 import pytest
 
 from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.topic.persistent import PersistentTopic
 from counterpoise.broker.topic.topics import TopicRegistry
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.values import InitialPosition, SubscriptionType
@@ -101,6 +105,25 @@ async def test_a_cumulative_ack_takes_all_before_it(world: World) -> None:
     assert consumer.subscription.backlog == 1
 
 
+async def test_a_cumulative_ack_inside_a_batch_takes_all_before_the_batch(world: World) -> None:
+    producer = await world.producer()
+    await world.publish(producer, "before")
+    producer.publish(1, 3, batch(3))
+    await world.wire.until(lambda: len(world.wire.receipted) == 2)
+    await world.publish(producer, "after")
+    consumer = await world.consumer()
+    ledger, entry_id, _ = world.wire.ids(consumer)[1]
+    consumer.ack_cumulative(ledger, entry_id, (0b100,))
+    assert consumer.subscription.backlog == 2
+    consumer.close()
+    again = await world.consumer()
+    assert [i[1] for i in world.wire.ids(again)] == [entry_id, entry_id + 1]
+    again.ack_cumulative(ledger, entry_id, (0,))
+    assert again.subscription.backlog == 1
+    again.ack_cumulative(ledger, entry_id + 1)
+    assert again.subscription.backlog == 0
+
+
 async def test_a_batch_is_acknowledged_with_its_last_index(world: World) -> None:
     producer = await world.producer()
     producer.publish(0, 2, batch(3))
@@ -181,6 +204,54 @@ async def test_unloading_keeps_everything_that_was_acknowledged(world: World) ->
     world.registry = TopicRegistry(world.store, world.cluster, world.cluster, owner="broker-2")
     again = await world.consumer(SHARED)
     assert world.wire.payloads(again) == ["b", "d", "e"]
+
+
+class Disk:
+    """Keeps what a log writes until it is let go."""
+
+    def __init__(self, log: object, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._kept: list[Callable[[], None]] = []
+        write = log._write  # type: ignore[attr-defined]
+        monkeypatch.setattr(log, "_write", lambda group: self._kept.append(lambda: write(group)))
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._kept)
+
+    def let_go(self) -> None:
+        kept, self._kept = self._kept, []
+        for each in kept:
+            each()
+
+
+@pytest.mark.parametrize("url", ["pulsar://next:6650", None])
+async def test_an_unload_waits_for_the_receipts_of_what_is_under_way(
+    world: World, url: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    producer = await world.producer()
+    topic = await world.topic()
+    assert isinstance(topic, PersistentTopic)
+    disk = Disk(topic.log, monkeypatch)
+    order: list[str] = []
+    monkeypatch.setattr(world.wire, "receipts", lambda *_: order.append("receipts"))
+    monkeypatch.setattr(world.wire, "close_producer", lambda *_: order.append("close"))
+    producer.publish(0, 0, entry("one"))
+    while not disk.busy:  # noqa: ASYNC110 - turns of the loop
+        await asyncio.sleep(0)
+    producer.publish(1, 1, entry("two"))
+    unloading = asyncio.ensure_future(
+        world.registry.unload_bundle(world.cluster.bundle_of(world.name), url)
+    )
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert order == []
+    assert not unloading.done()
+    while not unloading.done():
+        disk.let_go()
+        await asyncio.sleep(0)
+    assert order == ["receipts", "receipts", "close"]
+    consumer = await world.consumer()
+    assert world.wire.payloads(consumer) == ["one", "two"]
 
 
 async def test_a_fenced_owner_gives_no_receipt_and_lets_its_clients_go(world: World) -> None:

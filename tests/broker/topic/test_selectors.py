@@ -62,6 +62,17 @@ def test_a_newcomer_only_takes_keys_for_itself() -> None:
     assert {slot: ring.select(slot) for slot in before} == before
 
 
+def test_a_number_that_is_free_again_is_taken_again() -> None:
+    ring: HashRing[str] = HashRing()
+    for member in ("first", "second"):
+        ring.add(member, "name")
+    before = [ring.select(slot) for slot in range(1, 65536, 97)]
+    ring.remove("first")
+    ring.add("third", "name")
+    after = [ring.select(slot) for slot in range(1, 65536, 97)]
+    assert after == [{"first": "third"}.get(each or "", each) for each in before]
+
+
 def test_slots_stay_in_their_ranges() -> None:
     keys = [str(n).encode() for n in range(20_000)]
     assert {1 <= HashRing.slot(k) <= LAST_SLOT for k in keys} == {True}

@@ -9,7 +9,7 @@ from counterpoise.broker.errors import BrokerError
 from counterpoise.broker.topic.dispatch.single_active import SingleActiveDispatcher
 from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.persistent import PersistentTopic
-from counterpoise.broker.topic.ports import EARLIEST, LATEST
+from counterpoise.broker.topic.ports import EARLIEST, LATEST, KeySharedMeta
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.storage.port import Position
 from counterpoise.wire.errors import ServerError
@@ -247,7 +247,9 @@ async def test_acknowledged_ranges_come_back_with_the_next_owner(world: World) -
 async def test_an_acknowledgement_from_before_the_unload_still_counts(world: World) -> None:
     producer = await world.producer()
     first, second = await world.consumer(SHARED), await world.consumer(SHARED)
-    await world.publish(producer, *range(4))
+    for n in range(4):
+        await world.publish(producer, n)
+    assert (first.unacked, second.unacked) == (2, 2)
     first.ack_individual([i for c in (first, second) for i in world.wire.ids(c)])
     assert first.subscription.backlog == 0
     assert (first.unacked, second.unacked) == (0, 0)
@@ -300,3 +302,11 @@ async def test_a_consumer_of_a_dead_connection_is_not_sent_anything(world: World
     consumer.close()
     await world.publish(await world.producer(), "a")
     assert gone.deliveries == []
+
+
+async def test_a_reader_that_is_refused_leaves_no_subscription(world: World) -> None:
+    with pytest.raises(BrokerError, match="must not be empty"):
+        await world.consumer(
+            SubscriptionType.Key_Shared, durable=False, key_shared=KeySharedMeta(())
+        )
+    assert not (await world.topic()).subscriptions

@@ -35,6 +35,8 @@ class Consuming:
         #: By consumer id, how often its client has begun anew (PIP-84): stamped on each message,
         #: so that the client drops what was under way when it asked for everything again.
         self._epochs: dict[int, int] = {}
+        #: What a consumer is told while its SUBSCRIBE is being served: it follows the answer.
+        self._after_success: dict[int, bytes] = {}
 
     def subscribe(self, event: events.Subscribe) -> None:
         """SUBSCRIBE: attach a consumer; asked again for one that is there, say so again."""
@@ -57,6 +59,7 @@ class Consuming:
                 del self._opening[consumer_id]
                 self._link.protocol.consumer_turn(consumer_id, Turn.REFUSED)
             raise
+        told = self._after_success.pop(consumer_id, b"")
         if self._opening.get(consumer_id) is not event:
             # Closed by the client, or the connection is gone, while the topic was at work.
             consumer.close()
@@ -65,7 +68,7 @@ class Consuming:
         self._consumers[consumer_id] = consumer
         self._set_epoch(consumer_id, event.epoch)
         self._link.protocol.consumer_turn(consumer_id, Turn.OPENED)
-        return encode.success(event.request_id)
+        return encode.success(event.request_id) + told
 
     def _request(self, event: events.Subscribe) -> SubscribeRequest:
         start = event.start
@@ -215,8 +218,12 @@ class Consuming:
         self._link.outbox.write_burst(*wire_messages(consumer_id, partition, epoch, messages))
 
     def active_change(self, consumer_id: int, is_active: bool) -> None:
-        """A Failover consumer became active or inactive."""
-        self._link.outbox.write(encode_peers.active_consumer(consumer_id, is_active=is_active))
+        """A Failover consumer became active or inactive; it hears of it once it is subscribed."""
+        frame = encode_peers.active_consumer(consumer_id, is_active=is_active)
+        if consumer_id in self._opening:
+            self._after_success[consumer_id] = frame
+        else:
+            self._link.outbox.write(frame)
 
     def close_consumer(self, consumer_id: int, assigned_broker_url: str | None) -> None:
         """The topic leaves, or the cursor was reset: tell the client to reconnect."""

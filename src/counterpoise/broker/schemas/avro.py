@@ -1,8 +1,9 @@
 """Avro's rule of schema resolution: can a reader with one schema read what another wrote?
 
 Schemas are what ``json.loads`` gives for an Avro schema declaration. Pulsar uses these for its
-AVRO and JSON types, and asks Avro's ``SchemaCompatibility``; the rules are those of the Avro
-specification's section "Schema Resolution".
+AVRO and JSON types, and asks Avro's ``SchemaValidator``; the rules are those of the Avro
+specification's section "Schema Resolution", as Avro 1.11.4's ``Resolver`` reads it: records go by
+their fields whatever they are called, and an enum's symbols are not compared.
 """
 
 from __future__ import annotations
@@ -88,6 +89,14 @@ def _full_name(schema: Mapping[str, Any], namespace: str) -> str:
     return f"{namespace}.{name}" if namespace else name
 
 
+def _full_names(schema: Mapping[str, Any], namespace: str) -> set[str]:
+    """What a named type answers to: its name and its aliases, in full."""
+    name = _full_name(schema, namespace)
+    inside = name.rpartition(".")[0]
+    aliases = (_full_name({"name": alias}, inside) for alias in schema.get("aliases", ()))
+    return {name, *aliases}
+
+
 def _inside(schema: Mapping[str, Any], namespace: str) -> str:
     if schema.get("type") in _NAMED:
         return _full_name(schema, namespace).rpartition(".")[0]
@@ -120,9 +129,7 @@ class _Resolution:
             problems = (self.check(reader, in_reader, each, in_writer, at) for each in writer)
             return next((problem for problem in problems if problem is not None), None)
         if read_kind == "union":
-            if any(self.check(each, in_reader, writer, in_writer, at) is None for each in reader):
-                return None
-            return f"{at or '/'}: no branch of the reader's union reads {_say(write_kind, writer)}"
+            return self._check_branches(reader, in_reader, write_kind, writer, in_writer, at)
         if read_kind != write_kind:
             if (write_kind, read_kind) in _PROMOTIONS:
                 return None
@@ -136,6 +143,22 @@ class _Resolution:
             )
         return self._check_named(read_kind, reader, in_reader, writer, in_writer, at)
 
+    def _check_branches(
+        self, union: Any, in_reader: str, write_kind: str, writer: Any, in_writer: str, at: str
+    ) -> str | None:
+        """A branch of the writer's full name decides alone; an enum or a fixed needs one."""
+        if write_kind in _NAMED:
+            full_name = _full_name(writer, in_writer)
+            for each in union:
+                kind, branch, inside = self._reader.resolve(each, in_reader)
+                if kind == write_kind and full_name in _full_names(branch, inside):
+                    return self.check(each, in_reader, writer, in_writer, at)
+        if write_kind in ("enum", "fixed") or not any(
+            self.check(each, in_reader, writer, in_writer, at) is None for each in union
+        ):
+            return f"{at or '/'}: no branch of the reader's union reads {_say(write_kind, writer)}"
+        return None
+
     def _check_named(
         self,
         kind: str,
@@ -147,22 +170,37 @@ class _Resolution:
     ) -> str | None:
         if kind not in _NAMED:
             raise NotAvro(f"unknown type {kind!r}")
-        names = _full_name(reader, in_reader), _full_name(writer, in_writer)
-        if names[0] != names[1] and names[1] not in reader.get("aliases", ()):
-            return f"{at or '/'}: the reader expects {names[0]}, the writer wrote {names[1]}"
-        if kind == "fixed":
-            same = reader.get("size") == writer.get("size")
-            return None if same else f"{at or '/'}: the sizes of {names[0]} differ"
-        if kind == "enum":
-            unknown = set(writer["symbols"]) - set(reader["symbols"])
-            if not unknown or "default" in reader:
-                return None
-            return f"{at or '/'}: the reader does not know {', '.join(sorted(unknown))}"
+        if kind != "record":
+            return self._check_unstructured(kind, reader, in_reader, writer, in_writer, at)
         pair = (id(reader), id(writer))
         if pair in self._under_way:
             return None
         self._under_way.add(pair)
-        return self._check_fields(reader, in_reader, writer, in_writer, at)
+        problem = self._check_fields(reader, in_reader, writer, in_writer, at)
+        if problem is not None:
+            self._under_way.discard(pair)
+        return problem
+
+    def _check_unstructured(
+        self,
+        kind: str,
+        reader: Mapping[str, Any],
+        in_reader: str,
+        writer: Mapping[str, Any],
+        in_writer: str,
+        at: str,
+    ) -> str | None:
+        """An enum or a fixed goes by its name without namespace, or by an alias.
+
+        An enum's symbols are not compared: one that the reader does not know fails when it is read.
+        """
+        names = _full_name(reader, in_reader), _full_name(writer, in_writer)
+        short = [name.rpartition(".")[2] for name in names]
+        if short[0] != short[1] and names[1] not in _full_names(reader, in_reader):
+            return f"{at or '/'}: the reader expects {names[0]}, the writer wrote {names[1]}"
+        if kind == "fixed" and reader.get("size") != writer.get("size"):
+            return f"{at or '/'}: the sizes of {names[0]} differ"
+        return None
 
     def _check_fields(
         self,

@@ -10,7 +10,7 @@ from counterpoise.broker.errors import BrokerError
 from counterpoise.broker.topic.acks import AckState
 from counterpoise.broker.topic.commons import Commons
 from counterpoise.broker.topic.lookback import first_published_at
-from counterpoise.broker.topic.ports import SubscribeRequest
+from counterpoise.broker.topic.ports import ProducerRequest, ProducerSink, SubscribeRequest
 from counterpoise.broker.topic.producer import Producer
 from counterpoise.broker.topic.subscription import (
     Subscription,
@@ -58,6 +58,14 @@ class PersistentTopic(Topic):
     def subscriptions(self) -> Mapping[str, Subscription]:
         """Subscriptions by name."""
         return self._subscriptions
+
+    def add_producer(self, request: ProducerRequest, sink: ProducerSink) -> Producer:
+        """Attach a producer, after creating the subscription it may ask for (PIP-124)."""
+        self.check_open()
+        name = request.initial_subscription
+        if name and name not in self._subscriptions:
+            self.create_subscription(name, InitialPosition.Earliest)
+        return super().add_producer(request, sink)
 
     def _accept(
         self, producer: Producer, sequence_id: int, highest: int, messages: int, entry: bytes

@@ -48,6 +48,11 @@ VERBS: tuple[Verb, ...] = (
     Verb("broker", "counterpoise.app.verbs.broker", "run one broker"),
     Verb("balance", "counterpoise.app.verbs.balance", "watch a cluster and balance it, on Spark"),
     Verb("decide", "counterpoise.app.verbs.decide", "ask a strategy what it would do, and why"),
+    Verb(
+        "verify-storage",
+        "counterpoise.app.verbs.verify_storage",
+        "check stored messages for damage",
+    ),
     Verb("doctor", "counterpoise.app.verbs.doctor", "check a broker.conf for traps"),
 )
 

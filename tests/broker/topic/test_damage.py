@@ -15,6 +15,7 @@ from counterpoise.broker.topic.persistent import PersistentTopic
 from counterpoise.storage.files import committed, state
 from counterpoise.storage.files.disk import Disk
 from counterpoise.storage.files.store import FileLedgerStore
+from counterpoise.storage.files.verify import verify
 from counterpoise.storage.port import Position
 from counterpoise.wire.values import InitialPosition, SubscriptionType
 from tests.broker.topic.conftest import World, entry
@@ -100,6 +101,13 @@ async def test_what_is_whole_is_delivered_and_the_rest_is_named(
     whole = await asyncio.to_thread(pristine.whole)
     wanted = [e for e in pristine.entries if e in whole]
     gone = {p for e, p in zip(pristine.entries, positions, strict=True) if e not in whole}
+    (report,) = await asyncio.to_thread(lambda: list(verify(tmp_path)))
+    assert gone == {
+        Position(ledger.ledger_id, n)
+        for ledger in report.ledgers
+        for each in ledger.lost
+        for n in range(each.first, each.last + 1)
+    }
     for life in range(2):
         async with broker(tmp_path) as world:
             consumer = await world.consumer(kind, permits=2 * COUNT)

@@ -16,7 +16,7 @@ from counterpoise.storage.files.disk import Disk, write_all
 _WIDTH = 256
 """Bytes of the fence file: less than a page, so a write is never seen in part."""
 
-_NAME = "fence"
+NAME = "fence"
 
 
 class Fence:
@@ -61,7 +61,7 @@ def claim(directory: Path, owner: str, disk: Disk, above: int = 0) -> Fence:
     ``above``: the new epoch is larger than this as well (epochs seen in file names, in case the
     fence itself was lost).
     """
-    path = directory / _NAME
+    path = directory / NAME
     descriptor = disk.open(path, os.O_RDWR | os.O_CREAT)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -76,7 +76,7 @@ def claim(directory: Path, owner: str, disk: Disk, above: int = 0) -> Fence:
 
 def exists(directory: Path) -> bool:
     """Whether a log lives in this directory."""
-    return (directory / _NAME).exists()
+    return (directory / NAME).exists()
 
 
 def _epoch(content: bytes) -> int:

@@ -148,6 +148,11 @@ def copy_path(directory: Path, epoch: int, copy: str) -> Path:
     return directory / f"state-{epoch:016x}.{copy}"
 
 
+def is_copy(name: str) -> bool:
+    """Whether a file of this name is a state."""
+    return _NAME.fullmatch(name) is not None
+
+
 def epochs(directory: Path) -> list[int]:
     """Epochs that saved a state here, ascending."""
     names = (_NAME.fullmatch(path.name) for path in directory.iterdir())

@@ -1,0 +1,91 @@
+"""Looks at everything in a ledger directory and changes nothing: for a copy, or while it is off."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from counterpoise.storage.files import fence, state
+from counterpoise.storage.files.disk import Disk
+from counterpoise.storage.files.recovery import ledger_path, merged, survey
+from counterpoise.storage.port import Lost
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerReport:
+    """One ledger. ``size``: bytes of its sound entries; ``torn``: of what was not finished."""
+
+    ledger_id: int
+    path: Path
+    entries: int
+    size: int
+    lost: tuple[Lost, ...] = ()
+    missing: bool = False
+    torn: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LogReport:
+    """One log: its ledgers in order, and the files beside them that cannot be read.
+
+    ``problem``: why nothing more can be said, if so.
+    """
+
+    name: str
+    ledgers: tuple[LedgerReport, ...] = ()
+    unreadable: tuple[Path, ...] = ()
+    cursors_lost: bool = False
+    problem: str = ""
+
+    @property
+    def lost(self) -> int:
+        """How many entries are lost."""
+        return sum(each.entries for ledger in self.ledgers for each in ledger.lost)
+
+    @property
+    def sound(self) -> bool:
+        """Whether all that was stored is there."""
+        return not (self.lost or self.unreadable or self.cursors_lost or self.problem)
+
+
+def verify(root: Path, disk: Disk | None = None) -> Iterator[LogReport]:
+    """Every log below ``root``, by name; reads every ledger from end to end."""
+    disk = disk or Disk()
+    for directory in sorted({path.parent for path in root.rglob("*") if _belongs(path)}):
+        name = directory.relative_to(root).as_posix()
+        try:
+            yield _verified(name, directory, disk)
+        except OSError as error:
+            yield LogReport(name, problem=str(error))
+
+
+def _belongs(path: Path) -> bool:
+    return path.name == fence.NAME or path.suffix == ".ledger" or state.is_copy(path.name)
+
+
+def _verified(name: str, directory: Path, disk: Disk) -> LogReport:
+    found = survey(directory, disk, settle=False)
+    ledgers: list[LedgerReport] = []
+    for sealed in found.sealed:
+        path = ledger_path(directory, sealed.ledger_id, sealed.epoch)
+        known = [each for each in found.lost if each.ledger_id == sealed.ledger_id]
+        scan = found.scans.get(sealed.ledger_id)
+        torn = scan.torn if scan is not None else 0
+        missing = sealed.ledger_id in found.missing
+        size = sealed.size
+        if scan is None and not missing:
+            # Closed in order: recovery takes the owner's word for it, and so has not read it.
+            read = found.files[sealed.ledger_id].scan(sealed.entries, settle=False)
+            size = read.size
+            known += [
+                Lost(sealed.ledger_id, first, min(last, sealed.entries - 1))
+                for first, last in read.lost
+                if first < sealed.entries
+            ]
+        lost = merged(known)
+        ledgers.append(
+            LedgerReport(sealed.ledger_id, path, sealed.entries, size, lost, missing, torn)
+        )
+    cursors_lost = found.cursors_lost_below > found.last.cursors_lost_below
+    return LogReport(name, tuple(ledgers), found.unreadable, cursors_lost)

@@ -1,0 +1,73 @@
+"""``counterpoise verify-storage``: what it says, and its exit status."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from counterpoise.app.main import main
+from counterpoise.storage.files.store import FileLedgerStore
+from tests.storage.conftest import Heard, write
+
+
+async def _fill(root: Path) -> None:
+    store = FileLedgerStore(root, ledger_bytes=40)
+    for name in ("t/n/persistent/a", "t/n/persistent/b"):
+        heard = Heard()
+        log = await store.open(name, "a", heard)
+        for number in range(6):
+            await write(log, heard, b"%d" % number * 20)
+        await log.close()
+    await store.close()
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> Path:
+    asyncio.run(_fill(tmp_path))
+    return tmp_path
+
+
+def snapshot(root: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+def test_all_is_sound(stored: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = snapshot(stored)
+    assert main(["verify-storage", str(stored)]) == 0
+    told = capsys.readouterr().out
+    assert told.splitlines()[0] == "t/n/persistent/a"
+    assert told.endswith("2 topics, 6 ledgers, 12 entries: all sound\n")
+    assert main(["verify-storage", "--json", str(stored)]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["sound"], told["entries"], told["lostEntries"]) == (True, 12, 0)
+    assert snapshot(stored) == before
+
+
+def test_damage_is_named_ledger_by_ledger(stored: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = stored / "t/n/persistent/b"
+    first, second, _ = sorted(log.glob("*.ledger"))
+    data = bytearray(first.read_bytes())
+    data[data.index(b"1" * 20)] ^= 1
+    first.write_bytes(data)
+    second.unlink()
+    (copy,) = log.glob("state-*.a")
+    copy.write_bytes(b"?")
+    before = snapshot(stored)
+    assert main(["verify-storage", str(stored)]) == 3
+    told = capsys.readouterr().out
+    assert "damaged: 1 entry lost, 0:1\n" in told
+    assert "missing: 2 entries lost, 1:0 to 1\n" in told
+    assert f"{copy.name} is damaged" in told
+    assert told.endswith("12 entries: 3 lost\n")
+    assert main(["verify-storage", "--json", str(stored)]) == 3
+    sound, damaged = json.loads(capsys.readouterr().out)["logs"]
+    assert (sound["sound"], damaged["sound"], damaged["lostEntries"]) == (True, False, 3)
+    assert [each["missing"] for each in damaged["ledgers"]] == [False, True, False]
+    assert damaged["damagedStates"] == [copy.name]
+    assert snapshot(stored) == before
+
+
+def test_no_directory_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify-storage", str(tmp_path / "none")]) == 2
+    assert "is no directory" in capsys.readouterr().err

@@ -15,6 +15,7 @@ from counterpoise.metadata import (
     MemoryTree,
     MetadataStore,
     Notification,
+    NotificationKind,
     SessionEvent,
     StoreUnavailable,
     open_store,
@@ -48,6 +49,31 @@ async def test_a_session_that_expires_in_memory() -> None:
     found = await store.get("/e")
     assert found is not None
     assert found.mine
+
+
+async def test_a_dead_session_does_not_hear_what_its_death_removed() -> None:
+    """As with ZooKeeper: only the loss of the session tells it; the others hear of each node."""
+    tree = MemoryTree()
+    store, other = tree.open(), tree.open()
+    await store.put("/e", b"", ephemeral=True)
+    own: list[Notification] = []
+    others: list[Notification] = []
+    store.subscribe(own.append)
+    other.subscribe(others.append)
+    events = Events(store)
+    store.lose()
+    assert not store.connected
+    with pytest.raises(StoreUnavailable):
+        await store.put("/e", b"", ephemeral=True)
+    await other.put("/while it was away", b"")
+    store.come_back()
+    await events.until(SessionEvent.SESSION_REESTABLISHED)
+    assert own == []
+    assert others[0] == Notification(NotificationKind.DELETED, "/e")
+    assert await store.get("/e") is None
+    await other.put("/later", b"")
+    await asyncio.sleep(0)
+    assert own == [Notification(NotificationKind.CREATED, "/later")]
 
 
 @pytest.fixture

@@ -127,6 +127,7 @@ class MemoryStore:
         self._listeners: Final = Listeners[Notification]()
         self._session_listeners: Final = Listeners[SessionEvent]()
         self._open = True
+        self._lost = False
 
     async def get(self, path: str) -> Stored | None:
         """See `MetadataStore.get`."""
@@ -171,7 +172,7 @@ class MemoryStore:
     @property
     def connected(self) -> bool:
         """See `MetadataStore.connected`."""
-        return self._open
+        return self._open and not self._lost
 
     async def close(self) -> None:
         """See `MetadataStore.close`."""
@@ -187,13 +188,26 @@ class MemoryStore:
 
     def expire(self) -> None:
         """Lose the session and get a new one at once, as after a long network partition."""
+        self.lose()
+        self.come_back()
+
+    def lose(self) -> None:
+        """Be cut off until the session is dead: nothing can be asked, and nothing is heard.
+
+        As with ZooKeeper, the loss itself is all that tells of the nodes that go with it.
+        """
+        self._lost = True
         self._tree.expire(self)
         self._tell(SessionEvent.SESSION_LOST)
+
+    def come_back(self) -> None:
+        """Get a new session."""
+        self._lost = False
         self._tell(SessionEvent.SESSION_REESTABLISHED)
 
     def hear(self, notification: Notification) -> None:
         """Take a notification from the tree and pass it on, not before the writer is done."""
-        if self._listeners:
+        if self._listeners and not self._lost:
             asyncio.get_running_loop().call_soon(self._listeners.tell, notification)
 
     def _tell(self, event: SessionEvent) -> None:
@@ -203,4 +217,6 @@ class MemoryStore:
         check_path(path)
         if not self._open:
             raise StoreUnavailable(f"{what} {path}", "this session is closed")
+        if self._lost:
+            raise StoreUnavailable(f"{what} {path}", "this session is lost")
         return self._tree

@@ -204,13 +204,14 @@ async def test_ownership_taken_meanwhile_is_given_up(brokers: BrokersOfTest) -> 
     assert owner.topics.loaded
     # The other broker is faster than the owner's return.
     path, session = lock_of(str(bundle)), owner.metadata
-    session._tree.expire(session)  # type: ignore[attr-defined] - a session in memory
+    session.lose()  # type: ignore[attr-defined] - a session in memory
     await other.metadata.put(
         path,
         NamespaceEphemeralData(other.service_url, other.web_url).to_json(),
         expected_version=MUST_NOT_EXIST,
         ephemeral=True,
     )
+    session.come_back()  # type: ignore[attr-defined]
     await eventually(lambda: not owner.ownership.serves(bundle), "the bundle is given up")
     await eventually(lambda: not owner.topics.loaded, "its topics are closed")
     await in_thread(client.close)

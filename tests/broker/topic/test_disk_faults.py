@@ -1,0 +1,45 @@
+"""A topic on a disk that takes nothing: clients are told, consumers go on, so does the topic."""
+
+import errno
+from pathlib import Path
+
+from counterpoise.storage.files.store import FileLedgerStore
+from counterpoise.wire.errors import ServerError
+from tests.broker.topic.conftest import World, entry
+from tests.storage.faults import Failing, FaultyDisk
+
+
+async def test_a_full_disk_refuses_publishers_and_serves_consumers(tmp_path: Path) -> None:
+    disk = FaultyDisk()
+    store = FileLedgerStore(tmp_path, disk=disk)
+    world = World(store)  # type: ignore[arg-type]
+    producer = await world.producer(name="p")
+    bystander = await world.producer(name="b")
+    await world.publish(producer, "kept")
+    disk.before = fault = Failing("write", ".ledger", errno.ENOSPC)
+    for number in (7, 8):
+        producer.publish(number, number, entry(number))
+    await world.wire.until(lambda: bool(world.wire.closed_producers))
+    assert [(number, error.code) for _, number, error in world.wire.errors] == [
+        (7, ServerError.PersistenceError),
+        (8, ServerError.PersistenceError),
+    ]
+    assert "No space left on device" in str(world.wire.errors[0][2])
+    assert world.wire.closed_producers == [(producer.producer_id, None)]
+    # Behind a gap nothing is taken from that producer; the others stay.
+    producer.publish(9, 9, entry(9))
+    assert not bystander.closed
+    consumer = await world.consumer()
+    await world.wire.until(lambda: len(world.wire.deliveries) == 1)
+    # It comes again, under its own name, and sends again.
+    again = await world.producer(name="p")
+    again.publish(7, 7, entry(7))
+    await world.wire.until(lambda: len(world.wire.closed_producers) == 2)
+    fault.on = False
+    again = await world.producer(name="p")
+    await world.publish(again, 7, 8, 9)
+    await world.publish(bystander, "b")
+    await world.wire.until(lambda: len(world.wire.deliveries) == 5)
+    assert world.wire.payloads(consumer) == ["kept", "7", "8", "9", "b"]
+    await world.registry.close()
+    await store.close()

@@ -1,0 +1,296 @@
+"""Disks that fail, fill up or hang: nothing acknowledged is lost, and nobody waits unheard."""
+
+import asyncio
+import errno
+from pathlib import Path
+
+import pytest
+
+from counterpoise.storage.files.recovery import take_over
+from counterpoise.storage.files.store import FileLedgerStore
+from counterpoise.storage.grouplog import GroupLog
+from counterpoise.storage.memory import MemoryLedgerStore
+from counterpoise.storage.port import CursorState, Log, LogFencedError, StorageError
+from tests.storage.conftest import Heard, everything, write
+from tests.storage.faults import Failing, FaultyDisk, Hanging
+
+NAME = "t/n/persistent/x"
+
+
+async def opened(
+    root: Path, disk: FaultyDisk, owner: str = "a"
+) -> tuple[FileLedgerStore, Log[object], Heard]:
+    store, heard = FileLedgerStore(root, disk=disk), Heard()
+    return store, await store.open(NAME, owner, heard), heard
+
+
+async def refused(log: Log[object], heard: Heard, *entries: bytes) -> None:
+    """Append, and be told that it was not stored."""
+    before = len(heard.refusals)
+    for entry in entries:
+        log.append(entry, 1, entry)
+    await heard.until(lambda: len(heard.refusals) > before)
+
+
+FAULTS = [
+    ("write", ".ledger", errno.ENOSPC),
+    ("write", ".ledger", errno.EIO),
+    ("sync", ".ledger", errno.EIO),
+    ("open", ".ledger", errno.EMFILE),
+    ("open", "fence", errno.EIO),
+    ("read", "fence", errno.EIO),
+]
+
+
+@pytest.mark.parametrize("crash", [True, False], ids=["killed", "closed"])
+@pytest.mark.parametrize("first", [True, False], ids=["first write", "later write"])
+@pytest.mark.parametrize(("what", "file", "code"), FAULTS)
+async def test_a_failed_write_fails_its_callers_and_the_log_goes_on(
+    tmp_path: Path, what: str, file: str, code: int, first: bool, crash: bool
+) -> None:
+    disk = FaultyDisk()
+    store, log, heard = await opened(tmp_path, disk)
+    kept = [] if first else [b"kept 1", b"kept 2"]
+    if kept:
+        await write(log, heard, *kept)
+    store.descriptors._limit = -1  # files are opened anew for each write
+    disk.before = fault = Failing(what, file, code)
+    if not first and what == "open" and file == ".ledger":
+        log._file.close()  # type: ignore[attr-defined]
+    for _ in range(2):
+        await refused(log, heard, b"refused 1", b"refused 2")
+    assert fault.times
+    assert heard.lost_contexts == [b"refused 1", b"refused 2"] * 2
+    assert heard.error is None
+    fault.on = False
+    await write(log, heard, b"after")
+    assert await everything(log) == [*kept, b"after"]
+    await write(log, heard, b"and on")
+    if not crash:
+        await log.close()
+    await store.close()
+    store, log, _ = await opened(tmp_path, FaultyDisk(), "next")
+    # What was refused is not there, though the disk may have all of it.
+    assert await everything(log) == [*kept, b"after", b"and on"]
+    assert list(log.lost) == []
+    await log.close()
+    await store.close()
+
+
+async def test_nothing_follows_a_failed_write_before_its_ledger_is_closed_for_good(
+    tmp_path: Path,
+) -> None:
+    """With the state not to be saved, what the failed write left behind could come back."""
+    disk = FaultyDisk()
+    store, log, heard = await opened(tmp_path, disk)
+    await write(log, heard, b"kept")
+    disk.before = fault = Failing("sync", ".ledger", errno.EIO)
+    await refused(log, heard, b"refused")
+    fault.suffix = "state-"
+    await refused(log, heard, b"refused too")
+    fault.on = False
+    await write(log, heard, b"after")
+    await store.close()
+    store, log, _ = await opened(tmp_path, FaultyDisk(), "next")
+    assert await everything(log) == [b"kept", b"after"]
+    await log.close()
+    await store.close()
+
+
+async def test_what_waits_behind_a_failed_write_is_not_stored_before_it(tmp_path: Path) -> None:
+    disk = FaultyDisk()
+    store, log, heard = await opened(tmp_path, disk)
+    disk.before = hang = Hanging("write", ".ledger")
+    log.append(b"1", 1, 1)
+    await asyncio.to_thread(hang.reached.wait, 10)
+    log.append(b"2", 1, 2)
+    disk.before = Failing("sync", ".ledger", errno.EIO)
+    hang.released.set()
+    await heard.until(lambda: bool(heard.refusals))
+    assert heard.lost_contexts == [1, 2]
+    disk.before = lambda _what, _path: None
+    await write(log, heard, b"3")
+    assert await everything(log) == [b"3"]
+    await log.close()
+    await store.close()
+
+
+async def test_a_read_that_fails_is_an_error_and_loses_nothing(tmp_path: Path) -> None:
+    disk = FaultyDisk()
+    store, log, heard = await opened(tmp_path, disk)
+    await write(log, heard, b"kept")
+    disk.before = fault = Failing("read", ".ledger", errno.EIO)
+    with pytest.raises(StorageError, match=r"0-.*\.ledger cannot be read"):
+        await log.read(0, 100)
+    fault.on = False
+    assert list((await log.read(0, 100)).entries) == [b"kept"]
+    assert (list(log.lost), heard.damage) == ([], [])
+    await log.close()
+    await store.close()
+
+
+async def test_a_full_disk_keeps_cursors_where_they_are_and_saves_them_later(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    disk = FaultyDisk()
+    store, log, heard = await opened(tmp_path, disk)
+    await write(log, heard, b"1", b"2")
+    disk.before = fault = Failing("write", "state-", errno.ENOSPC)
+    log.drop_cursor("never there")
+    for _ in range(2):
+        log.save_cursor(_cursor(log, 1))
+        with pytest.raises(StorageError, match="its state cannot be saved"):
+            await log.flush()
+    fault.on = False
+    await log.flush()
+    await store.close()
+    store, log, _ = await opened(tmp_path, FaultyDisk(), "next")
+    assert log.cursors["s"].mark_delete.entry_id == 1
+    await log.close()
+    await store.close()
+
+
+def _cursor(log: Log[object], index: int) -> CursorState:
+    return CursorState("s", log.position(index))
+
+
+@pytest.mark.parametrize("file", [".ledger", "state-"])
+async def test_closing_waits_for_a_silent_disk_only_so_long(tmp_path: Path, file: str) -> None:
+    disk = FaultyDisk()
+    store, log, heard = await opened(tmp_path, disk)
+    assert isinstance(log, GroupLog)
+    log.close_seconds = 0.05
+    disk.before = hang = Hanging("write", file)
+    log.append(b"1", 1, "waits")
+    with pytest.raises(StorageError, match=r"did not answer within 0\.05 s"):
+        await log.close()
+    if file == ".ledger":
+        assert heard.lost_contexts == ["waits"]
+        assert heard.entries == []
+    hang.released.set()
+    await store.close()
+
+
+async def test_an_acknowledgement_is_given_after_the_last_look_at_the_fence(
+    tmp_path: Path,
+) -> None:
+    """A successor that comes between a look at the fence and the write misses the entry."""
+    disk = FaultyDisk()
+    store, log, heard = await opened(tmp_path, disk)
+    await write(log, heard, b"kept")
+    came: list[int] = []
+
+    def successor(what: str, path: Path) -> None:
+        if what == "write" and path.suffix == ".ledger" and not came:
+            came.append(0)
+            found = take_over(tmp_path / NAME, "successor", FaultyDisk())
+            came[0] = sum(each.entries for each in found.saved.ledgers)
+
+    disk.before = successor
+    log.append(b"in between", 1, "lost")
+    await heard.until(lambda: heard.error is not None)
+    assert came == [1]
+    assert isinstance(heard.error, LogFencedError)
+    assert (heard.entries, heard.lost_contexts) == ([b"kept"], ["lost"])
+    await log.close()
+    await store.close()
+
+
+async def test_a_successor_fences_before_it_reads_anything(tmp_path: Path) -> None:
+    """Otherwise the former owner may acknowledge what the successor has read past."""
+    disk = FaultyDisk()
+    store, log, heard = await opened(tmp_path, disk)
+    await write(log, heard, b"kept")
+    looked: list[str] = []
+
+    def former(what: str, path: Path) -> None:
+        if what == "read" and path.name != "fence":
+            looked.append(path.name)
+            assert not log.fence.holds(), path  # type: ignore[attr-defined]
+
+    following = FaultyDisk()
+    following.before = former
+    take_over(tmp_path / NAME, "successor", following)
+    assert any(name.endswith(".ledger") for name in looked)
+    assert any(name.startswith("state-") for name in looked)
+    await log.close()
+    await store.close()
+
+
+async def test_everything_that_decides_what_is_stored_is_synced(tmp_path: Path) -> None:
+    """Files and their names: when a step is over, nothing of it is in memory only."""
+    disk = FaultyDisk()
+    for owner in ("a", "b"):
+        store, log, heard = await opened(tmp_path, disk, owner)
+        assert not _volatile(disk)
+        store.ledger_bytes = 10
+        for number in range(3):
+            await write(log, heard, b"%d" % number * 20)
+            assert not _volatile(disk)
+            log.save_cursor(_cursor(log, log.end - 1))
+            await log.flush()
+            assert not _volatile(disk)
+        log.trim(log.end - 1)
+        await log.flush()
+        await log.close()
+        assert not _volatile(disk)
+        await store.close()
+    assert not [path for path in disk.forgotten if not path.name.startswith("committed-")]
+
+
+def _volatile(disk: FaultyDisk) -> set[Path]:
+    """What a power failure would take, but for the note that nothing depends on."""
+    return {p for p in disk.unsynced | disk.unnamed if not p.name.startswith("committed-")}
+
+
+async def test_deleted_ledgers_are_in_no_copy_of_the_state(tmp_path: Path) -> None:
+    disk = FaultyDisk()
+    store, log, heard = await opened(tmp_path, disk)
+    store.ledger_bytes = 10
+    for number in range(4):
+        await write(log, heard, b"%d" % number * 20)
+    await log.flush()
+    log.trim(log.end - 1)
+    await log.flush()
+    assert len(list((tmp_path / NAME).glob("*.ledger"))) == 1
+    await store.close()
+    newest = max((tmp_path / NAME).glob("state-*"), key=lambda path: path.stat().st_mtime_ns)
+    newest.write_bytes(b"damaged")
+    store, log, _ = await opened(tmp_path, FaultyDisk(), "next")
+    assert list(log.lost) == []
+    assert await everything(log) == [b"3" * 20]
+    await log.close()
+    await store.close()
+
+
+@pytest.mark.parametrize("kind", ["memory", "files"])
+async def test_whatever_is_raised_in_a_commit_fails_that_group_only(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = MemoryLedgerStore() if kind == "memory" else FileLedgerStore(tmp_path)
+    heard = Heard()
+    log = await store.open(NAME, "a", heard)
+    await write(log, heard, b"before")
+
+    def wrong(group: object) -> None:
+        raise ValueError("a fault of ours")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(log, "_write", wrong)
+        await refused(log, heard, b"refused")
+    assert "a fault of ours" in str(heard.refusals[0])
+    await write(log, heard, b"after")
+    committed = heard.committed
+
+    def deaf(group: object) -> None:
+        raise KeyError("the listener's fault")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(heard, "committed", deaf)
+        await refused(log, heard, b"stored, but nobody was told")
+    heard.entries.append(b"stored, but nobody was told")
+    assert heard.committed == committed
+    await write(log, heard, b"last")
+    assert (await everything(log))[-1] == b"last"
+    await log.close()
+    await store.close()

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -189,3 +190,34 @@ def test_a_bad_value_is_told_with_its_line_before_anything_starts(tmp_path: Path
     assert done.returncode != 0
     assert "line 3" in done.stderr
     assert not (tmp_path / "d").exists()
+
+
+def test_a_zookeeper_that_dies_is_started_again_and_said_so(tmp_path: Path) -> None:
+    argv = [*COMMAND, "up", "--json", "--no-balance", "--brokers", "1", "--data", str(tmp_path)]
+    with subprocess.Popen(
+        argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, process_group=0
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            told = json.loads(process.stdout.readline())
+            children = psutil.Process(process.pid).children(recursive=True)
+            next(each for each in children if "java" in each.name()).kill()
+            assert "ZooKeeper ended with status -9" in process.stderr.readline()
+            assert "ZooKeeper runs again" in process.stderr.readline()
+            request = urllib.request.Request(
+                f"{told['admin_url']}/admin/v2/namespaces/public/after", method="PUT"
+            )
+            # The broker's session goes on; until it does, the answer is 503.
+            status = 0
+            while status not in {204, 409}:
+                try:
+                    with urllib.request.urlopen(request, timeout=30) as answer:
+                        status = answer.status
+                except urllib.error.HTTPError as error:
+                    status = error.code
+                    error.close()
+            process.send_signal(signal.SIGINT)
+            assert process.wait(30) == 0
+        finally:
+            process.kill()

@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from counterpoise import Cluster
+from counterpoise.app.local_cluster import LocalCluster, LocalClusterOptions
 from tests.admin.conftest import Api
-from tests.attack.rest import LogJudge, Outcome, Request, attack, run
+from tests.attack.rest import LogJudge, Outcome, Request, attack, meet, run
 
 REQUESTS = 9000
 
@@ -108,3 +110,15 @@ def test_an_isolation_policy_that_cannot_be_read_is_not_accepted(cluster: Cluste
     policy |= {"namespaces": ["x"], "auto_failover_policy": {"parameters": {"min_limit": "few"}}}
     assert api("POST", f"{at}/p", policy).status == 412
     assert len(api.get(f"{at}/brokers")) == 2
+
+
+@pytest.mark.zookeeper
+def test_requests_that_meet_at_a_real_zookeeper_and_real_files(tmp_path: Path) -> None:
+    outcome = Outcome()
+    options = LocalClusterOptions(brokers=2, data=tmp_path)
+    with LocalCluster(options) as running:
+        meet([each.admin_url for each in running.brokers], random.Random(4), 60, outcome)
+        logs = "".join(each.read_text() for each in (tmp_path / "logs").iterdir())
+    assert outcome.failed == []
+    assert "Traceback" not in logs
+    assert outcome.statuses[204] > 50

@@ -27,6 +27,10 @@ BROKER_DEFAULTS: Mapping[str, str] = {
 """Where a local broker differs from Pulsar's defaults."""
 
 
+ZOOKEEPER = "zookeeper"
+"""What ``on_ended`` calls the cluster's own ZooKeeper."""
+
+
 @dataclass(frozen=True, slots=True)
 class BrokerProcess:
     """One broker of a local cluster."""
@@ -77,13 +81,14 @@ class LocalCluster:
     def __init__(
         self, options: LocalClusterOptions, *, on_ended: Callable[[str, int], None] | None = None
     ) -> None:
-        """``on_ended`` hears the name and exit status of a broker that ends unasked."""
+        """``on_ended`` hears the name and exit status of a broker, or of ZooKeeper, that ends."""
         self.options = options
         self.brokers: list[BrokerProcess] = []
         self.data = Path()
         self.metadata_url = ""
         self._on_ended = on_ended
         self._stack = contextlib.ExitStack()
+        self._server: ZooKeeper | None = None
 
     @property
     def history(self) -> Path:
@@ -117,6 +122,11 @@ class LocalCluster:
         added = _described(child)
         self.brokers.append(added)
         return added
+
+    def restart_zookeeper(self) -> None:
+        """Start the cluster's own ZooKeeper again, after it ended; raises ``UserError``."""
+        if self._server is not None:
+            self._server.restart()
 
     def kill(self, broker: BrokerProcess) -> None:
         """End a broker with SIGKILL."""
@@ -153,7 +163,9 @@ class LocalCluster:
         return Path(undo.enter_context(tempfile.TemporaryDirectory(prefix="counterpoise-")))
 
     def _zookeeper(self, undo: contextlib.ExitStack) -> str:
-        return undo.enter_context(ZooKeeper.start(self.data / "zookeeper")).metadata_url
+        hear = None if self._on_ended is None else _naming(ZOOKEEPER, self._on_ended)
+        self._server = undo.enter_context(ZooKeeper.start(self.data / "zookeeper", on_ended=hear))
+        return self._server.metadata_url
 
     def _conf(self, number: int, settings: Mapping[str, str]) -> Path:
         path = self.data / "conf" / f"{_name(number)}.conf"

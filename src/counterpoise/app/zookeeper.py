@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import socket
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
@@ -23,7 +24,8 @@ JAR_PATTERNS: tuple[str, ...] = (
     "metrics-core-*.jar",
     "snappy-java-*.jar",
 )
-HEAP_MB = 64
+HEAP_MB = 256
+"""The most it may take; a small cluster's metadata needs a tenth of it."""
 READY_MARK = "PrepRequestProcessor"
 """A server logs this when its port is bound and its request processors run."""
 
@@ -52,10 +54,17 @@ class ZooKeeper:
         self.port = port
 
     @classmethod
-    def start(cls, directory: Path | None = None, port: int = 0) -> ZooKeeper:
+    def start(
+        cls,
+        directory: Path | None = None,
+        port: int = 0,
+        *,
+        on_ended: Callable[[int], None] | None = None,
+    ) -> ZooKeeper:
         """Start a server that keeps its data in ``directory``, and wait until it answers.
 
         With no directory, a temporary one that :meth:`stop` removes; with port 0, a free one.
+        ``on_ended`` hears the exit status of a server that ends unasked, on a thread of its own.
         Raises :class:`UserError` when Java or pyspark is missing, or the server does not start.
         """
         java, jars = find_java(), _jars()
@@ -74,6 +83,8 @@ class ZooKeeper:
                 "-XX:+UseSerialGC",
                 "-XX:TieredStopAtLevel=1",
                 "-XX:-UsePerfData",
+                # Without memory it must end, so that it is started again, rather than hang.
+                "-XX:+ExitOnOutOfMemoryError",
                 "-Xshare:auto",
                 f"-Dlog4j.configurationFile={logging}",
                 "-Dzookeeper.admin.enableServer=false",
@@ -84,14 +95,17 @@ class ZooKeeper:
             ],
             is_ready=lambda line: READY_MARK in line,
             log=home / "zookeeper.log",
+            on_ended=on_ended,
         )
-        child = Child.start(spec)
-        try:
-            _require_answer(port)
-        except BaseException:
-            child.stop()
-            raise
-        return cls(child, port, scratch)
+        return cls(_started(spec, port), port, scratch)
+
+    def restart(self) -> None:
+        """Start it again on its port and its data, after it ended; raises :class:`UserError`.
+
+        Call it on the thread that started it, or on one that lives as long.
+        """
+        self._child.stop()
+        self._child = _started(self._child.spec, self.port)
 
     @property
     def address(self) -> str:
@@ -128,6 +142,16 @@ class ZooKeeper:
         trace: TracebackType | None,
     ) -> None:
         self.stop()
+
+
+def _started(spec: ChildSpec, port: int) -> Child:
+    child = Child.start(spec)
+    try:
+        _require_answer(port)
+    except BaseException:
+        child.stop()
+        raise
+    return child
 
 
 def _jars() -> list[Path]:

@@ -188,13 +188,18 @@ class ZooKeeperStore:
         self._client.close()
 
     async def _create(self, path: str, value: bytes, *, ephemeral: bool) -> int:
-        try:
-            await self._call("create", path, value, ephemeral=ephemeral, makepath=True)
-        except zk_errors.NodeExistsError:
-            raise BadVersion(path) from None
-        except zk_errors.NoChildrenForEphemeralsError:
-            raise EphemeralParent(path.rpartition("/")[0]) from None
-        return 0
+        for _ in range(_WRITE_ROUNDS):
+            try:
+                await self._call("create", path, value, ephemeral=ephemeral, makepath=True)
+            except zk_errors.NodeExistsError:
+                raise BadVersion(path) from None
+            except zk_errors.NoChildrenForEphemeralsError:
+                raise EphemeralParent(path.rpartition("/")[0]) from None
+            except zk_errors.NoNodeError:
+                # Somebody removed a parent between its making and ours.
+                continue
+            return 0
+        raise BadVersion(path)
 
     async def _set(self, path: str, value: bytes, version: int) -> int:
         try:

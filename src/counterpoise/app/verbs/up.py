@@ -125,15 +125,37 @@ def run(args: argparse.Namespace) -> int:
 
 def _watch(cluster: LocalCluster, ended: queue.SimpleQueue[tuple[str, int]]) -> int:
     """Wait for Ctrl-C (status 0), telling of brokers that end; status 1 when none is left."""
+    from counterpoise.app.local_cluster import ZOOKEEPER
+
     try:
         while any(each.alive for each in cluster.brokers):
             name, status = ended.get()
+            if name == ZOOKEEPER:
+                _begin_again(cluster, status)
+                continue
             log = cluster.data / "logs" / f"{name}.log"
             sys.stderr.write(f"{name} ended with status {status}; its output is in {log}\n")
     except KeyboardInterrupt:
         return 0
     sys.stderr.write("counterpoise: no broker is left\n")
     return 1
+
+
+def _begin_again(cluster: LocalCluster, status: int) -> None:
+    """Start ZooKeeper again, as often as it takes: without it no metadata can be read."""
+    log = cluster.data / "zookeeper" / "zookeeper.log"
+    pause_s = 1.0
+    sys.stderr.write(f"ZooKeeper ended with status {status}; its output is in {log}\n")
+    while True:
+        try:
+            cluster.restart_zookeeper()
+        except UserError as error:
+            sys.stderr.write(f"ZooKeeper does not start: {error} Again in {pause_s:g} s.\n")
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, 60.0)
+        else:
+            sys.stderr.write("ZooKeeper runs again, with the metadata that it had written\n")
+            return
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

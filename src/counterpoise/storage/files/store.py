@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import shutil
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import ParamSpec, TypeVar
@@ -15,7 +17,7 @@ from counterpoise.storage.files.committer import Committer
 from counterpoise.storage.files.disk import Disk
 from counterpoise.storage.files.ledger import Descriptors
 from counterpoise.storage.files.log import FileLog
-from counterpoise.storage.files.recovery import take_over
+from counterpoise.storage.files.recovery import Recovered, take_over
 from counterpoise.storage.files.threads import Threads
 from counterpoise.storage.port import Log, LogListener, StorageError
 
@@ -30,6 +32,8 @@ CACHE_BYTES = 64 << 20
 MAX_OPEN_FILES = 512
 CLOSE_SECONDS = 10.0
 """How long closing the store waits for a disk that does not answer."""
+OPEN_ATTEMPTS = 3
+"""How often a log is opened anew whose directory a deletion takes away meanwhile."""
 
 
 class FileLedgerStore:
@@ -69,7 +73,7 @@ class FileLedgerStore:
         """Fence the former owner, recover, take over."""
         directory = self._directory(name)
         try:
-            recovered = await self.in_thread(take_over, directory, owner, self.disk)
+            recovered = await self.in_thread(_take_over, directory, owner, self.disk)
         except OSError as error:
             raise StorageError(f"log {name} in {directory} cannot be opened: {error}") from error
         return FileLog(name, listener, self, directory, recovered)
@@ -109,7 +113,22 @@ class FileLedgerStore:
         return directory
 
 
+def _take_over(directory: Path, owner: str, disk: Disk) -> Recovered:
+    for _ in range(OPEN_ATTEMPTS - 1):
+        # Where a deletion moves the directory away meanwhile, the log begins anew.
+        with contextlib.suppress(FileNotFoundError):
+            return take_over(directory, owner, disk)
+    return take_over(directory, owner, disk)
+
+
 def _delete(directory: Path, disk: Disk) -> None:
-    if fence.exists(directory):
+    if not fence.exists(directory):
+        return
+    # Aside first: another deletion, or a log that begins under this name, must not meet its files.
+    aside = directory.with_name(f".{uuid.uuid4().hex}.deleted")
+    try:
         fence.claim(directory, "its deletion", disk)
-        shutil.rmtree(directory)
+        directory.rename(aside)
+    except FileNotFoundError:
+        return
+    shutil.rmtree(aside)

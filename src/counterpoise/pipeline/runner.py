@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 
+BATCH_EVERY_MOST_MS = 10_000
+
+
 class NothingSeenError(RuntimeError):
     """The only look at the cluster showed no broker's load; the message says why."""
 
@@ -146,10 +149,15 @@ class SparkBalancer:
             shards=settings.shards,
             checkpoint=checkpoint,
             files=settings.files_per_batch,
+            every_ms=0 if settings.once else self._batch_every_ms(),
         )
         took = time.monotonic() - began
         self._tell(f"Spark {spark.version} is up after {took:.1f} s; its first micro-batch runs")
         return spark, query
+
+    def _batch_every_ms(self) -> int:
+        """Often enough that no round is late by more than a quarter of the time between two."""
+        return min(BATCH_EVERY_MOST_MS, self._strategy.balance.decide_every_ms // 4)
 
     def _stop(self, spark: "SparkSession", query: "StreamingQuery") -> None:
         stop_query(query)

@@ -1,6 +1,6 @@
 """One round of decisions: a pure function of what was seen, what is remembered and the settings."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -42,13 +42,18 @@ def newest_poll(state: FoldState) -> int:
 def is_due(state: FoldState, memory: RoundMemory, options: BalanceOptions) -> bool:
     """Whether this state calls for a round."""
     poll_id = newest_poll(state)
-    if memory.settled_at_ms and poll_id < memory.settled_at_ms + options.settle_ms:
-        return False
     if poll_id < memory.settled_at_ms + options.measured_anew_ms and _repeated(state, memory):
         return False
-    waited = poll_id - memory.decided_at_ms
+    return poll_id > 0 and is_time(poll_id, memory, options)
+
+
+def is_time(now_ms: int, memory: RoundMemory, options: BalanceOptions) -> bool:
+    """Whether a round is due by the clock alone."""
+    if memory.settled_at_ms and now_ms < memory.settled_at_ms + options.settle_ms:
+        return False
+    waited = now_ms - memory.decided_at_ms
     return (
-        options.enabled and options.shedding_enabled and poll_id > 0 and waited > 0
+        options.enabled and options.shedding_enabled and waited > 0
         and (memory.decided_at_ms == 0 or waited >= options.decide_every_ms)
     )  # fmt: skip
 
@@ -73,9 +78,26 @@ def _repeated(state: FoldState, memory: RoundMemory) -> bool:
 def decide(state: FoldState, memory: RoundMemory, strategy: Strategy) -> Round:
     """Ask the strategy; the time is that of the newest poll, so that a replay decides the same."""
     now_ms = newest_poll(state)
-    oldest = now_ms - strategy.balance.leave_alone_ms
-    recent = {b: at for b, at in memory.recently_unloaded.items() if at >= oldest}
+    recent = left_alone(now_ms, memory, strategy.balance)
     view = cluster_view(state, now_ms, recent)
+    return decide_on(view, _answering(state), recent, memory, strategy)
+
+
+def left_alone(now_ms: int, memory: RoundMemory, options: BalanceOptions) -> dict[str, int]:
+    """The bundles that moved so recently that they stay where they are, and when they moved."""
+    oldest = now_ms - options.leave_alone_ms
+    return {b: at for b, at in memory.recently_unloaded.items() if at >= oldest}
+
+
+def decide_on(
+    view: ClusterView,
+    answering: Collection[str],
+    recent: Mapping[str, int],
+    memory: RoundMemory,
+    strategy: Strategy,
+) -> Round:
+    """The round of a view, in which the bundles of `recent` are marked as unloaded a moment ago."""
+    now_ms = view.now_ms
     shedder, rng = strategy.shedder, Random(now_ms)
     remembered = shedder.forget(_recalled(shedder, memory.shedder), view.brokers)
     rejections: list[Rejection] = []
@@ -86,7 +108,6 @@ def decide(state: FoldState, memory: RoundMemory, strategy: Strategy) -> Round:
         rejections += plan.rejections
     else:
         rejections.append(_alone(len(view.brokers)))
-    answering = _answering(state)
     moves, placement, refused = _place(decisions, view, answering, memory, strategy, rng)
     return Round(
         poll_id=now_ms,
@@ -97,7 +118,11 @@ def decide(state: FoldState, memory: RoundMemory, strategy: Strategy) -> Round:
         moves=moves,
         rejections=(*rejections, *refused),
         memory=RoundMemory(
-            _kept(shedder, remembered.to_json()), placement, recent, now_ms, memory.settled_at_ms
+            _kept(shedder, remembered.to_json()),
+            placement,
+            dict(recent),
+            now_ms,
+            memory.settled_at_ms,
         ),
     )
 

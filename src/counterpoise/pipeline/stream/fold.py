@@ -2,22 +2,22 @@
 
 What is columnar stays out of the JVM. State is kept by shard, not by bundle: a keyed Python state
 costs half a millisecond a key, while a shard's thousands of bundles are columns that NumPy folds
-at once. Only names go through Spark, those of landed files in and those of states out; the columns
-are read and written next to the fold. Spark does what it is there for: polls in order, tasks side
-by side, on one machine or many.
+at once. A shard is a partition of the source, and to read it is to fold it: one Python process for
+each core, and only the names of states go through Spark. Spark does what it is there for: polls in
+order, tasks side by side, on one machine or many.
 """
 
 import json
-from collections.abc import Callable, Iterator
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, cast
 
-import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
 from counterpoise.load.fold import DEFAULT_OPTIONS, FoldOptions, FoldState, fold
-from counterpoise.pipeline.history.store import open_store
+from counterpoise.pipeline.history.store import Store, open_store
 from counterpoise.pipeline.stream.codec import batch_of_files
-from counterpoise.pipeline.stream.source import FILES_MOST, ShardSource
+from counterpoise.pipeline.stream.source import FILES_MOST, PollOffsets
 from counterpoise.pipeline.stream.states import (
     begin,
     forget,
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-_FOLDED = pa.schema([("shard", pa.int32()), ("up_to", pa.int64())])
-
 
 def start_fold(
     spark: "SparkSession",
@@ -41,10 +39,12 @@ def start_fold(
     shards: int,
     checkpoint: str,
     files: int = FILES_MOST,
+    every_ms: int = 0,
     options: FoldOptions = DEFAULT_OPTIONS,
 ) -> "StreamingQuery":
     """Fold what lands in a history until stopped, at most `files` files a micro-batch.
 
+    Polls less than `every_ms` apart wait for each other: a micro-batch costs far more than a poll.
     `each` gets the poll that a micro-batch went up to, and the files of its shards' states. What
     the stream remembers is in these states; Spark's own `checkpoint` is an empty directory of this
     machine, for this start alone, so a history can be copied, moved and taken up elsewhere.
@@ -59,35 +59,76 @@ def start_fold(
             each(up_to, [state_name(up_to, shard, shards) for shard in range(shards)])
             forget(store)
 
-    spark.dataSource.register(ShardSource)
-    polls = (
-        spark.readStream.format(ShardSource.name())
+    spark.dataSource.register(FoldSource)
+    return (
+        spark.readStream.format(FoldSource.name())
         .option("history", uri)
         .option("after", after)
         .option("files", files)
         .option("shards", shards)
+        .option("every", every_ms)
+        .option("fold", json.dumps(asdict(options)))
         .load()
-    )
-    fold_parts = partial(fold_shard, uri=uri, shards=shards, options=options)
-    return (
-        polls.mapInArrow(fold_parts, "shard int, up_to long")
         .writeStream.option("checkpointLocation", checkpoint)
         .foreachBatch(on_batch)
         .start()
     )
 
 
-def fold_shard(
-    parts: Iterator[Any], *, uri: str, shards: int, options: FoldOptions = DEFAULT_OPTIONS
-) -> Iterator[Any]:
-    """Fold one shard's part of a micro-batch into the state after it."""
-    store = open_store(uri)
-    for rows in parts:
-        for row in rows.to_pylist():
-            shard, after, up_to = row["shard"], row["after"], row["up_to"]
-            name = state_name(after, shard, shards)
-            before = read_state(store, name) if after else FoldState.empty()
-            names = json.loads(row["files"])
-            batch = batch_of_files(store, names, after=after, shard=shard, shards=shards)
-            write_state(store, state_name(up_to, shard, shards), fold(before, batch, options))
-            yield pa.record_batch([[shard], [up_to]], schema=_FOLDED)
+@dataclass
+class Shard(InputPartition):
+    """One shard's part of a micro-batch: the polls behind `after`, up to `up_to`, and their files.
+
+    Every shard sees every file, and so tells its state after each micro-batch.
+    """
+
+    shard: int
+    after: int
+    up_to: int
+    names: tuple[str, ...]
+
+
+class FoldSource(DataSource):
+    """The source of the query; its options are those that `start_fold` gives it."""
+
+    @classmethod
+    def name(cls) -> str:
+        """As Spark calls it."""
+        return "counterpoise-fold"
+
+    def schema(self) -> str:
+        """A row for each shard and micro-batch: the state that was written."""
+        return "shard int, up_to long"
+
+    def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802
+        """The reader: planning beside the driver, folding in the executors."""
+        return _FoldReader(self.options)
+
+
+class _FoldReader(PollOffsets):
+    def __init__(self, options: Any) -> None:
+        after, files, every_ms = (int(options[name]) for name in ("after", "files", "every"))
+        super().__init__(options["history"], after, files, every_ms)
+        self._shards = int(options["shards"])
+        self._options = FoldOptions(**json.loads(options["fold"]))
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        names = tuple(self.files(start, end))
+        if not names:
+            return []
+        return [Shard(s, start["poll"], end["poll"], names) for s in range(self._shards)]
+
+    def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
+        part = cast("Shard", partition)
+        fold_shard(self.store, part, self._shards, self._options)
+        yield part.shard, part.up_to
+
+
+def fold_shard(store: Store, part: Shard, shards: int, options: FoldOptions) -> None:
+    """Write the state of a shard after its part of a micro-batch."""
+    before = FoldState.empty()
+    if part.after:
+        before = read_state(store, state_name(part.after, part.shard, shards))
+    batch = batch_of_files(store, part.names, after=part.after, shard=part.shard, shards=shards)
+    after = fold(before, batch, options)
+    write_state(store, state_name(part.up_to, part.shard, shards), after)

@@ -43,7 +43,7 @@ _SETTINGS: Mapping[str, str] = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     # How often the source is asked for what is new, which is a listing of a directory.
-    "spark.sql.streaming.pollingDelay": "500",
+    "spark.sql.streaming.pollingDelay": "1000",
     # The stream's own states say how far it is (`states.py`); nobody goes back to these records.
     "spark.sql.streaming.minBatchesToRetain": "2",
     # Spark's own choice for local files runs `readlink`, a process each time, all over again for

@@ -1,0 +1,235 @@
+"""``counterpoise backtest``: what strategies and settings would have done to recorded load."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from counterpoise.app.conf import add_conf_arguments, read_conf
+from counterpoise.app.errors import UserError
+from counterpoise.app.strategies import strategy_from
+from counterpoise.names.properties import Properties
+
+if TYPE_CHECKING:
+    from counterpoise.app.main import Subparsers
+    from counterpoise.pipeline.backtest.measure import Result
+    from counterpoise.pipeline.backtest.run import Source
+    from counterpoise.pipeline.backtest.simulate import Candidate
+
+PLACEMENT_SETTING = "loadBalancerLoadPlacementStrategy"
+EVERY = "ThresholdShedder,OverloadShedder,UniformLoadShedder,AvgShedder"
+NOBODY = "nobody moves"
+
+EPILOG = """\
+examples:
+  counterpoise backtest ./history
+      every strategy on what was recorded, ranked
+  counterpoise backtest ./history --strategies ThresholdShedder/LeastLongTermMessageRate \\
+          --grid loadBalancerBrokerThresholdShedderPercentage=5,10,20 --plot trade.png
+      each strategy with each value; SHEDDER/PLACEMENT names both
+  counterpoise backtest ./history --compare old.conf new.conf
+      what will this change do to my cluster?
+  counterpoise backtest synthetic:rolling-restart,brokers=100,bundles=10000,hours=24
+      load that is made up: diurnal, heavy-tailed, bursty, scale-out, rolling-restart, hot-bundle,
+      heterogeneous
+
+max/mean is the largest broker's bytes/s by the brokers' mean, averaged over time; the score is how
+far that is above 1, and the load moved in an hour. A star marks what nothing beats in both.
+Exit status: 0, or 2 for something to put right.
+"""
+
+
+def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
+    """Add ``backtest`` and its options."""
+    parser = subparsers.add_parser(
+        "backtest",
+        help="try strategies and settings on recorded load, on Spark",
+        description="Play strategies and settings on recorded or made-up load, and rank them.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("source", metavar="HISTORY", help="a history's URI, or synthetic:KIND[,…]")
+    parser.add_argument("--strategies", metavar="A,B/C", help=f"what is tried (default: {EVERY})")
+    parser.add_argument(
+        "--grid",
+        action="append",
+        default=[],
+        metavar="NAME=V1,V2",
+        help="try every value of a setting; may be repeated",
+    )
+    parser.add_argument(
+        "--compare", nargs=2, metavar=("NOW", "THEN"), help="two broker.conf files, side by side"
+    )
+    add_conf_arguments(parser)
+    parser.add_argument("--spans", type=int, default=1, help="cut the time into so many plays")
+    parser.add_argument("--step", type=float, default=60.0, metavar="SECONDS", help="(default 60)")
+    parser.add_argument(
+        "--move-seconds", type=float, help="how long a move takes (default: as seen)"
+    )
+    parser.add_argument("--seed", type=int, default=1, help="of all that is left to chance")
+    parser.add_argument("--json", action="store_true", help="the results as JSON")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the trade-off")
+    parser.add_argument("--master", default="local[*]", metavar="URL", help="Spark's master")
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Play, rank, compare."""
+    if args.spans < 1 or args.step <= 0:
+        raise UserError("--spans and --step must be more than 0")
+    candidates = _compared(args) if args.compare else _candidates(args)
+    try:
+        from counterpoise.pipeline.backtest.recorded import NothingRecordedError
+        from counterpoise.pipeline.backtest.report import change, draw, ranked, table
+        from counterpoise.pipeline.backtest.run import joined
+        from counterpoise.pipeline.history.faults import HistoryFaultError
+    except ImportError as error:
+        raise UserError(
+            f"a backtest needs Spark ({error.name} is missing): "
+            "pip install 'counterpoise[pipeline]'"
+        ) from None
+    source = _source(args)
+    try:
+        results = joined(_played(args, candidates, source))
+    except (NothingRecordedError, HistoryFaultError) as error:
+        raise UserError(str(error)) from None
+    if args.json:
+        sys.stdout.write(json.dumps([result.to_json() for result in ranked(results)]) + "\n")
+    else:
+        sys.stdout.write(table(results) + "\n")
+        if args.compare:
+            now, then = results[:2]
+            sys.stdout.write(f"\n{_differences(args)}\n{change(now, then)}\n")
+    if args.plot:
+        draw(results, f"backtest of {args.source}", args.plot)
+    return 0
+
+
+def _played(
+    args: argparse.Namespace, candidates: Sequence[Candidate], source: Source
+) -> list[Result]:
+    from counterpoise.pipeline.backtest.run import opened, run_tasks, tasks_of
+    from counterpoise.pipeline.stream.session import start_session, stop_session
+
+    trace = opened(source)
+    move_s = _move_seconds(args)
+    tasks = tasks_of(candidates, source, parts=args.spans, move_s=move_s, seed=args.seed)
+    began = time.monotonic()
+
+    def progress(done: int, result: Result) -> None:
+        took = time.monotonic() - began
+        sys.stderr.write(f"{done}/{len(tasks)} after {took:.0f} s: {result.label}\n")
+
+    sys.stderr.write(
+        f"{len(trace.brokers)} brokers, {len(trace.bundles):,} bundles, {trace.steps:,} steps of "
+        f"{trace.step_ms / 1000:g} s, {len(tasks)} plays on {args.master}\n"
+    )
+    spark = start_session(args.master, partitions=2)
+    try:
+        return run_tasks(spark, tasks, progress)
+    finally:
+        stop_session(spark)
+
+
+def _source(args: argparse.Namespace) -> Source:
+    from counterpoise.pipeline.backtest.recorded import Recording
+    from counterpoise.pipeline.backtest.synthetic import KINDS, SyntheticTrace
+
+    step_ms = round(args.step * 1000)
+    head, colon, rest = args.source.partition(":")
+    if head != "synthetic" or not colon:
+        return Recording(args.source, step_ms)
+    kind, *more = rest.split(",")
+    if kind not in KINDS:
+        raise UserError(f"{args.source}: there are {', '.join(KINDS)}")
+    given: dict[str, Any] = {}
+    names: dict[str, tuple[str, Callable[[str], float]]] = {
+        "brokers": ("count_of_brokers", int),
+        "bundles": ("count_of_bundles", int),
+        "hours": ("hours", float),
+        "usage": ("usage", float),
+        "seed": ("seed", int),
+    }
+    for text in more:
+        name, _, value = text.partition("=")
+        if name not in names:
+            raise UserError(f"{args.source}: {name!r} is none of {', '.join(names)}")
+        field, convert = names[name]
+        try:
+            given[field] = convert(value)
+        except ValueError:
+            raise UserError(f"{args.source}: {text!r} has no number") from None
+        if name != "seed" and not given[field] > 0:
+            raise UserError(f"{args.source}: {name} must be more than 0")
+    return SyntheticTrace(kind, **{"seed": args.seed, "step_ms": step_ms, **given})
+
+
+def _candidates(args: argparse.Namespace) -> list[Candidate]:
+    from counterpoise.pipeline.backtest.simulate import Candidate
+
+    conf = read_conf(args.conf, args.settings)
+    named = [name.strip() for name in (args.strategies or EVERY).split(",") if name.strip()]
+    found = [Candidate(NOBODY, None)]
+    for name in named:
+        shedder, _, placement = name.partition("/")
+        for overrides in _grid(args.grid):
+            label = " ".join([name, *(f"{key}={value}" for key, value in overrides.items())])
+            found.append(_candidate(label, conf.overridden(overrides), shedder, placement))
+    return found
+
+
+def _compared(args: argparse.Namespace) -> list[Candidate]:
+    found = []
+    for word, path in zip(("now", "then"), args.compare, strict=True):
+        found.append(_candidate(f"{word}: {path}", read_conf(path, args.settings), None, ""))
+    return found
+
+
+def _candidate(label: str, conf: Properties, shedder: str | None, placement: str) -> Candidate:
+    from counterpoise.pipeline.backtest.simulate import Candidate
+
+    chosen = placement or conf.values.get(PLACEMENT_SETTING) or "LeastUsage"
+    strategy = strategy_from(conf, shedder=shedder, placement=chosen)
+    return Candidate(label, strategy)
+
+
+def _grid(texts: Iterable[str]) -> list[dict[str, str]]:
+    """Every combination of the settings' values; one that sets nothing when there are none."""
+    names, choices = [], []
+    for text in texts:
+        name, equals, values = text.partition("=")
+        if not equals or not name.strip() or not values.strip():
+            raise UserError(f"--grid {text}: expected NAME=V1,V2")
+        names.append(name.strip())
+        choices.append([value.strip() for value in values.split(",")])
+    read_conf(None, [f"{name}={values[0]}" for name, values in zip(names, choices, strict=True)])
+    return [dict(zip(names, each, strict=True)) for each in itertools.product(*choices)]
+
+
+def _differences(args: argparse.Namespace) -> str:
+    now, then = (read_conf(path).values for path in args.compare)
+    differing = [
+        name for name in sorted(now.keys() | then.keys()) if now.get(name) != then.get(name)
+    ]
+    told = [
+        f"{name}: {now.get(name, 'default')} -> {then.get(name, 'default')}" for name in differing
+    ]
+    return "changed: " + ("; ".join(told) or "nothing")
+
+
+def _move_seconds(args: argparse.Namespace) -> float:
+    from counterpoise.pipeline.backtest.recorded import move_seconds
+    from counterpoise.pipeline.history.store import open_store
+    from counterpoise.pipeline.history.tables import read_table
+
+    if args.move_seconds is not None:
+        return float(args.move_seconds)
+    if args.source.startswith("synthetic:"):
+        return 1.0
+    return move_seconds(read_table(open_store(args.source), "outcomes")) or 1.0

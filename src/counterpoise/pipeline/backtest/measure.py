@@ -1,0 +1,112 @@
+"""What a play is judged by."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from counterpoise.load.rates import Floats, Indices, Rates
+from counterpoise.load.view import Masks
+from counterpoise.pipeline.backtest.trace import Trace
+
+THRASH_WITHIN_MS = 3_600_000
+"""A bundle that moves again so soon has moved for nothing."""
+UNEVEN = 1.25
+"""Largest ÷ mean above which brokers count as uneven."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How one strategy did on one span of a trace."""
+
+    label: str
+    first_ms: int
+    steps: int
+    hours: float
+    imbalance: float
+    """Largest broker's bytes/s ÷ their mean, averaged over time; 1 is perfectly even.
+
+    A broker whose network is half as large counts its bytes twice.
+    """
+    worst: float
+    """The largest of these figures."""
+    deviation: float
+    """Standard deviation of brokers' bytes/s ÷ their mean, averaged over time."""
+    uneven: float
+    """The part of the time in which largest ÷ mean was above 1.25."""
+    moves: int
+    moved: float
+    """Bytes/s moved ÷ the bytes/s of the whole cluster, added up: 1 is everything once."""
+    waited_s: float
+    """Seconds for which bundles were unavailable because they were moved, added up."""
+    delayed: float
+    """Messages that were published to them meanwhile."""
+    thrash: int
+    """Moves of a bundle that had moved less than an hour before."""
+    orphans: int
+    """Bundles placed anew because their broker left: whatever the strategy, it is not its doing."""
+
+    @property
+    def score(self) -> float:
+        """Imbalance over time, and what it cost: the whole load moved once in an hour counts 1."""
+        return self.imbalance - 1 + self.moved / max(self.hours, 1e-9)
+
+    def to_json(self) -> dict[str, Any]:
+        """All figures by name."""
+        return {**asdict(self), "score": self.score}
+
+
+class Measure:
+    """Adds a play up, step by step."""
+
+    def __init__(self, move_s: float) -> None:
+        self.move_s = move_s
+        self._ratios: list[float] = []
+        self._deviations: list[float] = []
+        self._last_move: dict[int, int] = {}
+        self._moves = self._orphans = 0
+        self._gaps: list[int] = []
+        self._moved = self._delayed = 0.0
+
+    def step(self, through: Floats, owners: Indices, up: Masks, size: Floats) -> None:
+        """The load that each broker carries at a step, and how much each can carry."""
+        carried = (np.bincount(owners, through, minlength=len(up)) * (size.mean() / size))[up]
+        mean = carried.mean()
+        if mean > 0:
+            self._ratios.append(float(carried.max() / mean))
+            self._deviations.append(float(carried.std() / mean))
+
+    def moved(self, step: int, row: int, loads: Rates) -> None:
+        """A bundle goes to another broker."""
+        through = loads.throughput()
+        self._moves += 1
+        self._moved += float(through[row] / max(through.sum(), 1e-9))
+        self._delayed += float(loads.rate_in[row] * self.move_s)
+        if row in self._last_move:
+            self._gaps.append(step - self._last_move[row])
+        self._last_move[row] = step
+
+    def orphan(self) -> None:
+        """A bundle whose broker left is placed."""
+        self._orphans += 1
+
+    def result(self, label: str, trace: Trace, first: int, last: int) -> Result:
+        """The figures of the play."""
+        soon = THRASH_WITHIN_MS // trace.step_ms
+        ratios = np.array(self._ratios or [1.0])
+        return Result(
+            label=label,
+            first_ms=trace.start_ms + first * trace.step_ms,
+            steps=last - first,
+            hours=(last - first) * trace.step_ms / 3_600_000,
+            imbalance=float(ratios.mean()),
+            worst=float(ratios.max()),
+            deviation=float(np.mean(self._deviations or [0.0])),
+            uneven=float((ratios > UNEVEN).mean()),
+            moves=self._moves,
+            moved=self._moved,
+            waited_s=self._moves * self.move_s,
+            delayed=self._delayed,
+            thrash=sum(gap < soon for gap in self._gaps),
+            orphans=self._orphans,
+        )

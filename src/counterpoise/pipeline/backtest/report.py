@@ -1,0 +1,109 @@
+"""A backtest's results for a person: ranked, compared, drawn."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from counterpoise.pipeline.backtest.measure import Result
+
+HEADER = (
+    *("rank", "strategy", "max/mean", "worst", "deviation", "uneven"),
+    *("moves", "load moved", "thrash", "waited", "score"),
+)
+
+
+def ranked(results: Sequence[Result]) -> list[Result]:
+    """The best first: by score, then by the fewer moves, then by name."""
+    return sorted(results, key=lambda result: (result.score, result.moves, result.label))
+
+
+def best_trades(results: Sequence[Result]) -> list[Result]:
+    """Those that no other beats in both: no evener with fewer load moved."""
+    return [
+        one
+        for one in results
+        if not any(
+            (other.imbalance <= one.imbalance and other.moved <= one.moved)
+            and (other.imbalance < one.imbalance or other.moved < one.moved)
+            for other in results
+        )
+    ]
+
+
+def table(results: Sequence[Result]) -> str:
+    """The ranked results as aligned text; a star marks the best trades."""
+    best = {result.label for result in best_trades(results)}
+    rows = [HEADER]
+    for place, result in enumerate(ranked(results), 1):
+        rows.append(
+            (
+                f"{place}{'*' if result.label in best else ''}",
+                result.label,
+                f"{result.imbalance:.3f}",
+                f"{result.worst:.2f}",
+                f"{result.deviation:.3f}",
+                f"{result.uneven:.1%}",
+                f"{result.moves:,}",
+                f"{result.moved:.2f}x",
+                f"{result.thrash:,}",
+                f"{result.waited_s:,.0f} s",
+                f"{result.score:.3f}",
+            )
+        )
+    widths = [max(len(row[column]) for row in rows) for column in range(len(HEADER))]
+    lines = [
+        "  ".join(
+            cell.ljust(width) if column < 2 else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+    return "\n".join(lines)
+
+
+def change(before: Result, after: Result) -> str:
+    """What becomes of a cluster when one configuration follows another, in a sentence."""
+    words = []
+    gap = after.imbalance - before.imbalance
+    if abs(gap) < 0.005:
+        words.append(f"the brokers stay as even as they were (max/mean {after.imbalance:.3f})")
+    else:
+        how = "more even" if gap < 0 else "less even"
+        words.append(f"brokers {how}: max/mean {before.imbalance:.3f} -> {after.imbalance:.3f}")
+    hours = max(after.hours, 1e-9)
+    words.append(f"moves {before.moves / hours:.1f} -> {after.moves / hours:.1f} an hour")
+    words.append(f"load moved {before.moved:.2f} -> {after.moved:.2f} times the whole")
+    if before.thrash or after.thrash:
+        words.append(f"moved again within an hour {before.thrash:,} -> {after.thrash:,}")
+    return "; ".join(words)
+
+
+def draw(results: Sequence[Result], title: str, path: Path) -> None:
+    """A picture of the trade-off; its format is what the file's name ends with."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    best = sorted(best_trades(results), key=lambda result: result.moved)
+    figure, axes = plt.subplots(figsize=(9, 6), layout="constrained")
+    axes.plot(
+        [result.moved for result in best],
+        [result.imbalance for result in best],
+        color="#009e73",
+        linewidth=1,
+        zorder=1,
+    )
+    for result in results:
+        chosen = result in best
+        axes.scatter(result.moved, result.imbalance, color="#009e73" if chosen else "#999999")
+        axes.annotate(
+            result.label, (result.moved, result.imbalance), xytext=(5, 4),
+            textcoords="offset points", fontsize=8,
+        )  # fmt: skip
+    axes.set_xlabel("load moved, times the whole cluster's")
+    axes.set_ylabel("largest broker ÷ mean, averaged over time")
+    axes.set_title(title)
+    axes.grid(alpha=0.2)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=110)
+    plt.close(figure)

@@ -1,0 +1,110 @@
+"""Plays spread over Spark: a task for each strategy, configuration and span of the trace."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from counterpoise.pipeline.backtest.measure import Result
+from counterpoise.pipeline.backtest.recorded import Recording
+from counterpoise.pipeline.backtest.simulate import Candidate, simulate
+from counterpoise.pipeline.backtest.synthetic import SyntheticTrace
+from counterpoise.pipeline.backtest.trace import Trace, span_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Source = SyntheticTrace | Recording
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One play; it says all that its result depends on."""
+
+    candidate: Candidate
+    source: Source
+    part: int
+    parts: int
+    move_s: float
+    seed: int
+
+
+def opened(source: Source) -> Trace:
+    """The trace that a source describes."""
+    return source.open() if isinstance(source, Recording) else source
+
+
+def play(task: Task) -> Result:
+    """Run one task, wherever it is."""
+    trace = opened(task.source)
+    first, last = span_of(trace, task.part, task.parts)
+    return simulate(task.candidate, trace, first, last, move_s=task.move_s, seed=task.seed)
+
+
+def tasks_of(
+    candidates: Sequence[Candidate], source: Source, *, parts: int, move_s: float, seed: int
+) -> list[Task]:
+    """A task for each candidate and part of the trace."""
+    return [
+        Task(candidate, source, part, parts, move_s, seed)
+        for candidate in candidates
+        for part in range(parts)
+    ]
+
+
+def run_tasks(
+    spark: "SparkSession", tasks: Sequence[Task], progress: Callable[[int, Result], None]
+) -> list[Result]:
+    """The results in the order of the tasks; `progress` hears of each as it is there.
+
+    Each task is a Spark job of its own, as many at once as there are cores: so results come as they
+    are ready, and one that fails is the only one to be repeated.
+    """
+    context = spark.sparkContext
+
+    def one(task: Task) -> Result:
+        [result] = context.parallelize([task], 1).map(play).collect()
+        found: Result = result
+        return found
+
+    with ThreadPoolExecutor(max(1, context.defaultParallelism)) as pool:
+        running = {pool.submit(one, task): number for number, task in enumerate(tasks)}
+        results: dict[int, Result] = {}
+        for ready in as_completed(running):
+            results[running[ready]] = ready.result()
+            progress(len(results), ready.result())
+    return [results[number] for number in range(len(tasks))]
+
+
+def joined(results: Sequence[Result]) -> list[Result]:
+    """The spans of each candidate put together: averages by time, counts added up."""
+    groups: dict[str, list[Result]] = {}
+    for result in results:
+        groups.setdefault(result.label, []).append(result)
+    return [_together(group) for group in groups.values()]
+
+
+def _together(group: Sequence[Result]) -> Result:
+    hours = sum(result.hours for result in group)
+
+    def average(name: str) -> float:
+        total = sum(float(getattr(result, name)) * result.hours for result in group)
+        return total / hours if hours else 0.0
+
+    first = group[0]
+    return Result(
+        label=first.label,
+        first_ms=min(result.first_ms for result in group),
+        steps=sum(result.steps for result in group),
+        hours=hours,
+        imbalance=average("imbalance"),
+        worst=max(result.worst for result in group),
+        deviation=average("deviation"),
+        uneven=average("uneven"),
+        moves=sum(result.moves for result in group),
+        moved=sum(result.moved for result in group),
+        waited_s=sum(result.waited_s for result in group),
+        delayed=sum(result.delayed for result in group),
+        thrash=sum(result.thrash for result in group),
+        orphans=sum(result.orphans for result in group),
+    )

@@ -1,0 +1,150 @@
+"""Loads that are made up from a seed: the shapes that clusters have, and those that hurt."""
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import pairwise
+
+import numpy as np
+
+from counterpoise.load.rates import Floats, Indices, Rates
+from counterpoise.load.view import Integers, Masks
+from counterpoise.pipeline.backtest.trace import Hosts
+
+KINDS = {
+    "diurnal": "each bundle swings through the day, at hours of its own",
+    "heavy-tailed": "a few bundles carry most of the load",
+    "bursty": "bundles that are quiet for hours carry ten times their load for minutes",
+    "scale-out": "a third of the brokers join, empty, after a third of the time",
+    "rolling-restart": "brokers leave for three minutes each, one after the other",
+    "hot-bundle": "one bundle grows until it carries half of what a broker carries",
+    "heterogeneous": "a quarter of the brokers are half as large",
+}
+START_MS = 1_735_689_600_000
+"""2025-01-01, a day as good as any."""
+MINUTES_AWAY = 3
+
+
+@dataclass(frozen=True)
+class SyntheticTrace:
+    """A trace of one of `KINDS`; a value, so that it is made anew wherever it is played."""
+
+    kind: str
+    seed: int = 1
+    count_of_brokers: int = 100
+    count_of_bundles: int = 10_000
+    hours: float = 24.0
+    step_ms: int = 60_000
+    usage: float = 0.35
+    """The part of its network that a broker uses on average."""
+    bytes_most: float = 1.25e9
+    start_ms: int = field(default=START_MS)
+
+    @property
+    def name(self) -> str:
+        """As a person asks for it."""
+        return (
+            f"synthetic:{self.kind},brokers={self.count_of_brokers},"
+            f"bundles={self.count_of_bundles},hours={self.hours:g},seed={self.seed}"
+        )
+
+    @property
+    def steps(self) -> int:
+        """How many reports a broker makes."""
+        return round(self.hours * 3_600_000 / self.step_ms)
+
+    @property
+    def brokers(self) -> tuple[str, ...]:
+        """Their names, sorted."""
+        width = len(str(self.count_of_brokers - 1))
+        return tuple(f"broker-{i:0{width}d}:8080" for i in range(self.count_of_brokers))
+
+    @property
+    def bundles(self) -> tuple[str, ...]:
+        """Their names, sorted."""
+        return _bundle_names(self.count_of_bundles)
+
+    @property
+    def topics(self) -> Integers:
+        """How many topics each bundle has."""
+        return np.full(self.count_of_bundles, 10, np.int64)
+
+    @property
+    def owners(self) -> Indices:
+        """Dealt out at random among the brokers that are there at the start, as lookups do."""
+        there = np.flatnonzero(self.up(0))
+        rng = np.random.default_rng((self.seed, 2))
+        owners: Indices = rng.permutation(np.resize(there, self.count_of_bundles)).astype(np.intp)
+        return owners
+
+    @property
+    def hosts(self) -> Hosts:
+        """All alike, but for the kind that has smaller ones."""
+        size = np.full(self.count_of_brokers, self.bytes_most)
+        if self.kind == "heterogeneous":
+            size[::4] /= 2
+        return Hosts(size, np.full(len(size), 5.0), 60.0 / (size / 1000.0))
+
+    def loads(self, step: int) -> Rates:
+        """Bytes by the shape of the kind; messages of 1,000 bytes, each read once."""
+        made = _made(self)
+        minute = step * self.step_ms / 60_000
+        factor = made.noise(self.seed, step)
+        if self.kind in ("diurnal", "rolling-restart", "scale-out", "heterogeneous"):
+            swing = 0.8 if self.kind == "diurnal" else 0.2
+            factor = factor * (1 + swing * np.sin(2 * np.pi * (minute / 1440 + made.phase)))
+        if self.kind == "bursty":
+            # Each bundle bursts for ten minutes, at times of its own, twice a day on average.
+            turn = np.floor(minute / 10)
+            hits = np.modf(made.phase * 1e4 + turn * made.stride)[0]
+            factor = factor * np.where(hits < 1 / 72, 10.0, 0.9)
+        through = made.base * factor
+        if self.kind == "hot-bundle":
+            share = 0.5 * made.base.sum() / self.count_of_brokers
+            through[made.hottest] = share * min(1.0, (step + 1) / max(1, self.steps) * 3)
+        messages = through / 1000.0
+        return Rates(messages, messages, through, through)
+
+    def up(self, step: int) -> Masks:
+        """Everybody, but for the kinds in which brokers come and go."""
+        there = np.ones(self.count_of_brokers, np.bool_)
+        if self.kind == "scale-out" and step < self.steps // 3:
+            there[self.count_of_brokers * 2 // 3 :] = False
+        if self.kind == "rolling-restart":
+            away = max(1, MINUTES_AWAY * 60_000 // self.step_ms)
+            turn = step // away - 1
+            if 0 <= turn < self.count_of_brokers:
+                there[turn] = False
+        return there
+
+
+class _Made:
+    """What a trace is worked out from: once for each process."""
+
+    def __init__(self, trace: SyntheticTrace) -> None:
+        rng = np.random.default_rng((trace.seed, 1))
+        count = trace.count_of_bundles
+        sigma = 2.0 if trace.kind == "heavy-tailed" else 0.7
+        weight = rng.lognormal(0.0, sigma, count)
+        # No bundle more than a third of a broker's share, or nothing could ever even that out.
+        weight = np.minimum(weight, weight.sum() / trace.count_of_brokers / 3)
+        total = trace.usage * trace.bytes_most * trace.count_of_brokers
+        self.base: Floats = weight / weight.sum() * total
+        self.phase: Floats = rng.random(count)
+        self.stride: Floats = rng.random(count)
+        self.hottest = int(np.argsort(weight)[count // 2])
+
+    def noise(self, seed: int, step: int) -> Floats:
+        rng = np.random.default_rng((seed, 3, step))
+        return 1 + 0.1 * rng.standard_normal(len(self.base)).clip(-3, 3)
+
+
+@lru_cache(maxsize=4)
+def _made(trace: SyntheticTrace) -> _Made:
+    return _Made(trace)
+
+
+@lru_cache(maxsize=4)
+def _bundle_names(count: int) -> tuple[str, ...]:
+    width = -(-(2**32) // count)
+    bounds = [min(i * width, 2**32 - 1) for i in range(count + 1)]
+    return tuple(f"tenant/ns/0x{low:08x}_0x{high:08x}" for low, high in pairwise(bounds))

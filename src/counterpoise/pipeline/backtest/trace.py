@@ -1,0 +1,104 @@
+"""What a backtest plays: the load of each bundle at each step, and which brokers there are."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from counterpoise.load.rates import Floats, Indices, Rates
+from counterpoise.load.view import Integers, Masks
+
+
+@dataclass(frozen=True, slots=True)
+class Hosts:
+    """What load costs each broker: per cent of its resources, at best a line through what was seen.
+
+    Bandwidth is what the bytes are of `bytes_most`; the processor `cpu_idle` and so much more for
+    each message/s.
+    """
+
+    bytes_most: Floats
+    """Bytes/s in, and as many out, at which a broker's network is full."""
+    cpu_idle: Floats
+    cpu_of_rate: Floats
+
+    def usage(self, loads: Rates) -> Floats:
+        """Per cent used, one row per broker, columns in the order of `load/usage.py`."""
+        used = np.zeros((len(loads), 5))
+        used[:, 0] = np.minimum(100.0, self.cpu_idle + self.cpu_of_rate * loads.rate())
+        used[:, 3] = 100.0 * loads.throughput_in / self.bytes_most
+        used[:, 4] = 100.0 * loads.throughput_out / self.bytes_most
+        return used
+
+    def more(self, broker: int, loads: Rates, bundle: int) -> Floats:
+        """Per cent that a bundle adds to what a broker uses."""
+        added = np.zeros(5)
+        added[0] = self.cpu_of_rate[broker] * loads.rate()[bundle]
+        added[3] = 100.0 * loads.throughput_in[bundle] / self.bytes_most[broker]
+        added[4] = 100.0 * loads.throughput_out[bundle] / self.bytes_most[broker]
+        return added
+
+
+class Trace(Protocol):
+    """Loads by step; the same for the same arguments, wherever and in whatever order it is asked.
+
+    Bundles and brokers are sorted by name, and a bundle's load is its own, whoever owns it.
+    """
+
+    @property
+    def name(self) -> str:
+        """As a person asks for it."""
+        ...
+
+    @property
+    def start_ms(self) -> int:
+        """When it begins, milliseconds since 1970."""
+        ...
+
+    @property
+    def step_ms(self) -> int:
+        """Between two reports of a broker, and two steps."""
+        ...
+
+    @property
+    def steps(self) -> int:
+        """How many there are."""
+        ...
+
+    @property
+    def brokers(self) -> tuple[str, ...]:
+        """All that are there at some step."""
+        ...
+
+    @property
+    def bundles(self) -> tuple[str, ...]:
+        """All that are there at some step."""
+        ...
+
+    @property
+    def topics(self) -> Integers:
+        """How many topics each bundle has."""
+        ...
+
+    @property
+    def owners(self) -> Indices:
+        """The broker of each bundle at the start."""
+        ...
+
+    @property
+    def hosts(self) -> Hosts:
+        """What load costs."""
+        ...
+
+    def loads(self, step: int) -> Rates:
+        """What flows through each bundle."""
+        ...
+
+    def up(self, step: int) -> Masks:
+        """Which brokers are there."""
+        ...
+
+
+def span_of(trace: Trace, part: int, parts: int) -> tuple[int, int]:
+    """The first step of a part of a trace, and the one behind its last."""
+    return trace.steps * part // parts, trace.steps * (part + 1) // parts

@@ -1,0 +1,135 @@
+"""A recorded history as a trace, and results put together and ranked."""
+
+from pathlib import Path
+
+import pytest
+
+from counterpoise.app.errors import UserError
+from counterpoise.app.main import main
+from counterpoise.app.verbs.backtest import _grid
+from counterpoise.names.options import ConfigError
+from counterpoise.pipeline.backtest.measure import Result
+from counterpoise.pipeline.backtest.recorded import NothingRecordedError, Recording, move_seconds
+from counterpoise.pipeline.backtest.report import best_trades, change, draw, ranked, table
+from counterpoise.pipeline.backtest.run import joined
+from counterpoise.pipeline.history.compaction import compact
+from counterpoise.pipeline.history.reports import land
+from counterpoise.pipeline.history.store import open_store
+from tests.load.story import START, Loads, poll
+from tests.pipeline.fake_cluster import bundle_name
+
+ONE, TWO = bundle_name(1), bundle_name(2)
+MINUTE = 60_000
+
+
+def test_a_recording_is_played_as_it_was_seen(tmp_path: Path) -> None:
+    told: list[dict[str, Loads | None]] = [
+        {"b1:80": {ONE: 100.0, TWO: 50.0}, "b2:80": {}},
+        {"b1:80": {ONE: 120.0}, "b2:80": {TWO: 60.0}},
+        {"b1:80": {ONE: 130.0}, "b2:80": None},
+        {"b1:80": {ONE: 140.0}},
+    ]
+    for number, brokers in enumerate(told):
+        land(open_store(tmp_path), poll(number, brokers, every_ms=MINUTE))
+    compact(open_store(tmp_path), "reports", up_to_poll=START + MINUTE, at_least=1)
+    trace = Recording(str(tmp_path)).open()
+    assert (trace.steps, trace.start_ms, trace.brokers) == (4, START, ("b1:80", "b2:80"))
+    assert trace.bundles == (ONE, TWO)
+    assert trace.owners.tolist() == [0, 0], "where each was seen first"
+    seen = [trace.loads(step).throughput_in.tolist() for step in range(4)]
+    # The last report of a bundle counts until there is another one.
+    assert seen == [[100.0, 50.0], [120.0, 60.0], [130.0, 60.0], [140.0, 60.0]]
+    assert [trace.up(step).tolist() for step in range(4)] == [
+        [True, True], [True, True], [True, True], [True, False]
+    ]  # fmt: skip
+    assert trace.hosts.bytes_most.tolist() == [1.25e9] * 2, "too little flowed to tell"
+
+
+def test_the_size_of_a_network_is_learnt_from_what_it_carried(tmp_path: Path) -> None:
+    land(open_store(tmp_path), poll(0, {"b1:80": {ONE: 50_000.0}, "b2:80": {TWO: 1.0}}))
+    trace = Recording(str(tmp_path)).open()
+    # The story's network takes 1,000 kbit/s.
+    assert trace.hosts.bytes_most.tolist() == [pytest.approx(125_000.0)] * 2
+
+
+def test_a_load_that_nobody_reports_any_more_is_forgotten(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    land(store, poll(0, {"b1:80": {ONE: 100.0, TWO: 50.0}}, every_ms=MINUTE))
+    land(store, poll(12, {"b1:80": {ONE: 100.0}}, every_ms=MINUTE))
+    trace = Recording(str(tmp_path)).open()
+    assert [trace.loads(step).throughput_in[1] for step in (10, 11, 12)] == [50.0, 0.0, 0.0]
+    assert trace.up(6).all(), "no poll is not no broker"
+
+
+def test_a_history_without_load_is_a_sentence(tmp_path: Path) -> None:
+    land(open_store(tmp_path), poll(0, {"b1:80": None}))
+    with pytest.raises(NothingRecordedError, match="counterpoise balance"):
+        Recording(str(tmp_path)).open()
+
+
+def test_what_moves_took_is_learnt_from_outcomes() -> None:
+    def row(status: str, took: int) -> dict[str, object]:
+        return {"status": status, "started_at_ms": 1000, "ended_at_ms": 1000 + took}
+
+    assert move_seconds([row("moved", 400), row("moved", 900), row("failed", 20_000)]) == 0.65
+    assert move_seconds([row("dry run", 0)]) is None
+
+
+def result(label: str, imbalance: float, moved: float, **more: float) -> Result:
+    given = {"first_ms": 0, "steps": 60, "hours": 1.0, "worst": 2.0, "deviation": 0.2,
+             "uneven": 0.5, "moves": 4, "waited_s": 4.0, "delayed": 1.0, "thrash": 0,
+             "orphans": 0} | more  # fmt: skip
+    return Result(label, imbalance=imbalance, moved=moved, **given)  # type: ignore[arg-type]
+
+
+def test_spans_are_put_together_by_their_time() -> None:
+    first, second = result("a", 1.2, 0.1), result("a", 1.8, 0.3, hours=3.0, worst=2.5)
+    [whole] = joined([first, second])
+    assert whole.imbalance == pytest.approx((1.2 + 3 * 1.8) / 4)
+    assert (whole.hours, whole.moves, whole.moved, whole.worst) == (4.0, 8, pytest.approx(0.4), 2.5)
+
+
+def test_results_are_ranked_and_the_best_trades_marked(tmp_path: Path) -> None:
+    still, lively, worse = result("still", 1.5, 0.0), result("x", 1.2, 0.1), result("y", 1.3, 0.2)
+    assert [one.label for one in ranked([still, worse, lively])] == ["x", "still", "y"]
+    assert best_trades([still, worse, lively]) == [still, lively]
+    lines = table([still, worse, lively]).splitlines()
+    assert [line.split()[0] for line in lines] == ["rank", "1*", "2*", "3"]
+    assert "less even: max/mean 1.200 -> 1.300" in change(lively, worse)
+    draw([still, worse, lively], "a title", tmp_path / "trade.png")
+    assert (tmp_path / "trade.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_grid_is_every_combination_and_its_names_are_checked() -> None:
+    assert _grid([]) == [{}]
+    name = "loadBalancerBrokerThresholdShedderPercentage"
+    other = "loadBalancerSheddingGracePeriodMinutes"
+    found = _grid([f"{name}=5,10", f"{other}=1,2"])
+    assert len(found) == 4
+    assert {name: "10", other: "2"} in found
+    with pytest.raises(UserError, match="NAME=V1,V2"):
+        _grid(["nonsense"])
+    with pytest.raises(ConfigError):
+        _grid(["noSuchSetting=1,2"])
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["synthetic:weird"], "there are diurnal"),
+        (["synthetic:diurnal,brokers=x"], "has no number"),
+        (["synthetic:diurnal,cats=3"], "'cats' is none of"),
+        (["synthetic:diurnal,brokers=0"], "must be more than 0"),
+        (["synthetic:diurnal", "--strategies", "TransferShedder"], "choose another --strategy"),
+        (["synthetic:diurnal", "--spans", "0"], "--spans"),
+        (["synthetic:diurnal", "--compare", "/no/old.conf", "/no/new.conf"], "/no/old.conf"),
+        (["/no/such/history"], "no report of any bundle"),
+    ],
+)
+def test_a_mistake_is_a_sentence(
+    words: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["backtest", *words]) == 2
+    error = capsys.readouterr().err
+    assert says in error
+    assert "Traceback" not in error

@@ -1,0 +1,193 @@
+"""A play of a strategy: the same decisions as the balancer's, and figures that add up by hand."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from counterpoise.app.strategies import strategy_from
+from counterpoise.decide.balancing.moves import RoundMemory
+from counterpoise.decide.balancing.round import Strategy, decide
+from counterpoise.load.fold import Batch, FoldState, fold
+from counterpoise.load.measured import measured_of
+from counterpoise.load.poll_rows import Fetched, poll_rows
+from counterpoise.load.rates import Indices, Rates
+from counterpoise.load.report import LocalBrokerData, NamespaceBundleStats, SystemResourceUsage
+from counterpoise.load.usage import ResourceUsage
+from counterpoise.load.view import Integers, Masks
+from counterpoise.names.properties import Properties
+from counterpoise.pipeline.backtest.measure import Result
+from counterpoise.pipeline.backtest.simulate import Candidate, simulate
+from counterpoise.pipeline.backtest.synthetic import KINDS, SyntheticTrace
+from counterpoise.pipeline.backtest.trace import Hosts, Trace
+
+START = 1_700_000_000_000
+FLOORS = {"loadBalancerBundleUnloadMinThroughputThreshold": "0.001", "minUnloadMessage": "1",
+          "minUnloadMessageThroughput": "1"}  # fmt: skip
+
+
+@dataclass
+class Plain:
+    """A trace that is written down: bytes/s of each bundle, the same at every step."""
+
+    through: list[float]
+    first_owners: list[int]
+    there: list[list[bool]]
+    name: str = "plain"
+    start_ms: int = START
+    step_ms: int = 60_000
+
+    @property
+    def steps(self) -> int:
+        return len(self.there)
+
+    @property
+    def brokers(self) -> tuple[str, ...]:
+        return tuple(f"b{i}:80" for i in range(len(self.there[0])))
+
+    @property
+    def bundles(self) -> tuple[str, ...]:
+        return tuple(f"t/n/0x{i:08x}_0x{i + 1:08x}" for i in range(len(self.through)))
+
+    @property
+    def topics(self) -> Integers:
+        return np.full(len(self.through), 3, np.int64)
+
+    @property
+    def owners(self) -> Indices:
+        return np.array(self.first_owners, np.intp)
+
+    @property
+    def hosts(self) -> Hosts:
+        count = len(self.brokers)
+        return Hosts(np.full(count, 1e6), np.full(count, 5.0), np.zeros(count))
+
+    def loads(self, step: int) -> Rates:
+        through = np.array(self.through)
+        return Rates(through / 100, through / 50, through, through * 2)
+
+    def up(self, step: int) -> Masks:
+        return np.array(self.there[step], np.bool_)
+
+
+def strategy(name: str = "ThresholdShedder", placement: str = "LeastUsage") -> Strategy:
+    return strategy_from(Properties(FLOORS), shedder=name, placement=placement)
+
+
+def played(trace: Trace, by: Strategy | None, **more: float) -> Result:
+    return simulate(
+        Candidate("c", by), trace, 0, trace.steps, move_s=more.get("move_s", 1.0), seed=1
+    )
+
+
+def as_reported(trace: Plain, step: int) -> FoldState:
+    """What the balancer's fold makes of the reports that brokers with these loads would give."""
+    loads = trace.loads(step)
+    state = FoldState.empty()
+    for number in range(step + 1):
+        fetched = []
+        for index, name in enumerate(trace.brokers):
+            stats = {
+                bundle: NamespaceBundleStats(
+                    loads.rate_in.item(row), loads.throughput_in.item(row),
+                    loads.rate_out.item(row), loads.throughput_out.item(row), topics=3,
+                )
+                for row, bundle in enumerate(trace.bundles)
+                if trace.first_owners[row] == index
+            }  # fmt: skip
+            inward = sum(one.msg_throughput_in for one in stats.values())
+            usage = SystemResourceUsage(
+                cpu=ResourceUsage(5.0, 100.0),
+                bandwidth_in=ResourceUsage(100 * inward / 1e6, 100.0),
+                bandwidth_out=ResourceUsage(100 * 2 * inward / 1e6, 100.0),
+            )
+            at_ms = START + number * 60_000
+            report = measured_of(LocalBrokerData().updated(usage, stats, at_ms))
+            fetched.append(Fetched(name, at_ms, report, True, at_ms))
+        state = fold(state, Batch.of(poll_rows(START + number * 60_000, "", fetched)))
+    return state
+
+
+@pytest.mark.parametrize("name", ["ThresholdShedder", "OverloadShedder", "UniformLoadShedder"])
+@pytest.mark.parametrize("placement", ["LeastUsage", "LeastLongTermMessageRate"])
+def test_keystone_a_backtest_decides_what_the_balancer_decides_on_the_same_reports(
+    name: str, placement: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(3)
+    # Multiples of 100, so that sums are exact in whatever order.
+    through = (100.0 * rng.integers(0, 600, 30)).tolist()
+    trace = Plain(through, [0] * 20 + [1] * 6 + [2] * 4, [[True] * 3])
+    made = []
+    from counterpoise.pipeline.backtest import simulate as module
+
+    def spied(*given: object) -> object:
+        made.append(module_decide(*given))  # type: ignore[arg-type]
+        return made[-1]
+
+    module_decide = module.decide_on
+    monkeypatch.setattr(module, "decide_on", spied)
+    result = played(trace, strategy(name, placement))
+    expected = decide(as_reported(trace, 0), RoundMemory(), strategy(name, placement))
+    assert [one.moves for one in made] == [expected.moves]
+    assert [one.rejections for one in made] == [expected.rejections]
+    assert result.moves == len(expected.moves)
+    if name != "UniformLoadShedder":
+        assert result.moves > 0, "or this test says nothing"
+
+
+def test_the_figures_by_hand() -> None:
+    """Two brokers with 30 and 10: largest ÷ mean is 1.5, the deviation half the mean."""
+    trace = Plain([10.0, 20.0, 10.0], [0, 0, 1], [[True, True]] * 3)
+    result = played(trace, None)
+    assert (result.imbalance, result.worst, result.deviation) == (1.5, 1.5, 0.5)
+    assert (result.uneven, result.moves, result.moved, result.hours) == (1.0, 0, 0.0, 0.05)
+    assert result.score == pytest.approx(0.5)
+
+
+def test_what_a_move_costs_by_hand() -> None:
+    """All on one of two brokers; what goes is counted, as load, as time and as messages."""
+    trace = Plain([300_000.0] * 2, [0, 0], [[True, True]] * 2)
+    result = played(trace, strategy(), move_s=2.5)
+    assert result.moves == 1
+    assert result.moved == pytest.approx(0.5)
+    assert (result.waited_s, result.delayed) == (2.5, pytest.approx(2.5 * 3000.0))
+    assert (result.imbalance, result.worst) == (1.5, 2.0)
+
+
+def test_bundles_of_a_broker_that_leaves_are_placed_and_come_not_back_by_themselves() -> None:
+    there = [[True, True, True], [True, False, True], [True, True, True]]
+    trace = Plain([50_000.0] * 6, [0, 0, 1, 1, 2, 2], there)
+    result = played(trace, None)
+    assert (result.orphans, result.moves) == (2, 0)
+    placed = played(trace, strategy("OverloadShedder"))
+    assert placed.orphans == 2
+    assert placed.worst == pytest.approx(1.5), "one each on those that stay, then 3, 0 and 3"
+
+
+SMALL = {"count_of_brokers": 9, "count_of_bundles": 120, "hours": 1.5}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_load_is_the_same_for_its_seed_and_balanced_by_somebody(kind: str) -> None:
+    trace = SyntheticTrace(kind, **SMALL)  # type: ignore[arg-type]
+    again = SyntheticTrace(kind, **SMALL)  # type: ignore[arg-type]
+    other = SyntheticTrace(kind, seed=2, **SMALL)  # type: ignore[arg-type]
+    late = trace.loads(77).throughput()
+    trace.loads(3)
+    np.testing.assert_array_equal(late, again.loads(77).throughput())
+    assert not np.array_equal(late, other.loads(77).throughput())
+    assert played(trace, strategy()) == played(again, strategy())
+    assert played(trace, strategy()).imbalance < played(trace, None).imbalance
+    assert (late >= 0).all()
+    for step in range(trace.steps):
+        assert trace.up(step).sum() >= 6
+
+
+def test_those_who_join_and_leave() -> None:
+    growing = SyntheticTrace("scale-out", **SMALL)  # type: ignore[arg-type]
+    assert (growing.up(0).sum(), growing.up(growing.steps - 1).sum()) == (6, 9)
+    assert set(growing.owners.tolist()) <= set(range(6))
+    restarting = SyntheticTrace("rolling-restart", **SMALL)  # type: ignore[arg-type]
+    gone = [tuple(np.flatnonzero(~restarting.up(step))) for step in range(restarting.steps)]
+    assert {row for rows in gone for row in rows} == set(range(9))
+    assert max(len(rows) for rows in gone) == 1

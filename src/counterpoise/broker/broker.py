@@ -365,12 +365,10 @@ class Broker:
         return Traffic(self.listener.bytes_in, self.listener.bytes_out)
 
     def _counts(self) -> Iterable[TopicCount]:
-        counts: list[TopicCount] = []
-        for topic in self.topics.loaded.values():
+        for topic in list(self.topics.loaded.values()):
             # A topic on its way out may have lost its bundle already: nobody's load any more.
             with contextlib.suppress(BrokerError):
-                counts.append(count_of(topic, self.namespaces.bundle_of(topic.name)))
-        return counts
+                yield count_of(topic, self.namespaces.bundle_of(topic.name))
 
     def _topic_loads(self) -> Iterable[tuple[str, TopicLoad]]:
         return self.reporter.topic_loads()

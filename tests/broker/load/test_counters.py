@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counterpoise.broker.load.counters import BundleRates, TopicCount
+from counterpoise.broker.load.counters import STEP, BundleRates, TopicCount
 
+replace = TopicCount._replace
 TOPIC = TopicCount("persistent://t/n/a", "t/n/0x0_0x1", 1, 100, 1000, 200, 2000, 2, 3, 5)
 
 
@@ -44,11 +46,37 @@ def test_a_topic_loaded_again_does_not_go_backwards() -> None:
     assert rates.take([again], [], 1.0)[TOPIC.bundle].msg_rate_in == 10.0
 
 
-def test_a_deleted_subscription_gives_no_negative_rate() -> None:
+def test_many_topics_are_counted_in_steps() -> None:
     rates = BundleRates()
-    rates.take([TOPIC], [], 0.0)
-    stats = rates.take([replace(TOPIC, msg_out=0, bytes_out=0)], [], 1.0)[TOPIC.bundle]
-    assert (stats.msg_rate_out, stats.msg_throughput_out) == (0.0, 0.0)
+    topics = [replace(TOPIC, topic=f"persistent://t/n/{n}") for n in range(2 * STEP + 1)]
+    rates.take(topics, [], 0.0)
+    drawn = 0
+
+    def counts() -> Iterator[TopicCount]:
+        nonlocal drawn
+        for each in topics:
+            drawn += 1
+            yield replace(each, msg_in=each.msg_in + 1)
+
+    taking, steps = rates.taking(counts(), [], 2.0), []
+
+    def to_the_end() -> Iterator[Any]:
+        yield (yield from taking)
+
+    stats: Any = None
+    for stats in to_the_end():  # noqa: B007 - the last one is what it returns
+        steps.append(drawn)
+    assert steps == [STEP, 2 * STEP, len(topics)]
+    assert stats[TOPIC.bundle].msg_rate_in == (2 * STEP + 1) / 2
+
+
+def test_idle_topics_share_one_record_of_nothing() -> None:
+    rates = BundleRates()
+    idle = [replace(TOPIC, topic=f"persistent://t/n/{n}") for n in range(3)]
+    rates.take(idle, [], 0.0)
+    stats = rates.take(idle, [], 1.0)[TOPIC.bundle]
+    assert (stats.topics, stats.producer_count, stats.msg_rate_in) == (3, 6, 0)
+    assert len({id(each) for each in rates.topics.values()}) == 1
 
 
 def test_topics_of_a_bundle_are_summed_and_owned_bundles_listed() -> None:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Generator, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 from counterpoise.decide.splitting import TopicLoad
 from counterpoise.load.report import NamespaceBundleStats
 
 
-@dataclass(frozen=True, slots=True)
-class TopicCount:
-    """What one loaded topic has counted since it was loaded."""
+class TopicCount(NamedTuple):
+    """What one loaded topic has counted since it was loaded; counters only grow."""
 
     topic: str
     bundle: str
@@ -24,6 +24,13 @@ class TopicCount:
     producers: int
     consumers: int
     cache_size: int = 0
+
+
+STEP: Final = 500
+"""Topics that are counted without a pause: some milliseconds."""
+
+_NOTHING: Final = TopicCount("", "", 0.0, 0, 0, 0, 0, 0, 0)
+_IDLE: Final = TopicLoad()
 
 
 @dataclass(slots=True)
@@ -55,47 +62,61 @@ class BundleRates:
         A topic that was loaded in between counts from zero. The first call has no time to divide
         by: its rates are 0.
         """
+        taking = self.taking(counts, owned, now_s)
+        while True:
+            try:
+                next(taking)
+            except StopIteration as end:
+                stats: dict[str, NamespaceBundleStats] = end.value
+                return stats
+
+    def taking(
+        self, counts: Iterable[TopicCount], owned: Iterable[str], now_s: float
+    ) -> Generator[None, None, dict[str, NamespaceBundleStats]]:
+        """`take`, yielding after each `STEP` topics, so that others are served in between."""
         elapsed = 0.0 if self._last_s is None else now_s - self._last_s
         sums: dict[str, _Sums] = {bundle: _Sums() for bundle in owned}
         now: dict[str, TopicCount] = {}
         loads: dict[str, TopicLoad] = {}
         per_second = 1.0 / elapsed if elapsed > 0 else 0.0
-        for count in counts:
+        for number, count in enumerate(counts, 1):
             now[count.topic] = count
-            passed = _passed(count, self._last.get(count.topic))
-            _add(sums.setdefault(count.bundle, _Sums()), count, passed)
-            loads[count.topic] = TopicLoad(
-                msg_rate_in=passed.msg_in * per_second,
-                msg_rate_out=passed.msg_out * per_second,
-                msg_throughput_in=passed.bytes_in * per_second,
-                msg_throughput_out=passed.bytes_out * per_second,
-            )
+            into = sums.get(count.bundle)
+            if into is None:
+                into = sums[count.bundle] = _Sums()
+            into.producers += count.producers
+            into.consumers += count.consumers
+            into.cache_size += count.cache_size
+            into.topics += 1
+            last = self._last.get(count.topic)
+            if last is None or last.opened != count.opened:
+                last = _NOTHING
+            elif last.msg_in == count.msg_in and last.msg_out == count.msg_out:
+                # Most topics are idle, most of the time.
+                loads[count.topic] = _IDLE
+                last = None
+            if last is not None:
+                loads[count.topic] = _add(into, count, last, per_second)
+            if number % STEP == 0:
+                yield
         self._last, self._last_s, self.topics = now, now_s, loads
         return {bundle: _stats(sums[bundle], per_second) for bundle in sorted(sums)}
 
 
-def _passed(count: TopicCount, last: TopicCount | None) -> TopicCount:
-    """What was counted since the last time; all of it when the topic was loaded since."""
-    if last is None or last.opened != count.opened:
-        return count
-    return replace(
-        count,
-        msg_in=count.msg_in - last.msg_in,
-        bytes_in=count.bytes_in - last.bytes_in,
-        msg_out=count.msg_out - last.msg_out,
-        bytes_out=count.bytes_out - last.bytes_out,
+def _add(into: _Sums, count: TopicCount, last: TopicCount, per_second: float) -> TopicLoad:
+    """Add what a topic counted since the last time to its bundle's; the topic's own rates."""
+    msg_in, bytes_in = count.msg_in - last.msg_in, count.bytes_in - last.bytes_in
+    msg_out, bytes_out = count.msg_out - last.msg_out, count.bytes_out - last.bytes_out
+    into.msg_in += msg_in
+    into.bytes_in += bytes_in
+    into.msg_out += msg_out
+    into.bytes_out += bytes_out
+    return TopicLoad(
+        msg_rate_in=msg_in * per_second,
+        msg_rate_out=msg_out * per_second,
+        msg_throughput_in=bytes_in * per_second,
+        msg_throughput_out=bytes_out * per_second,
     )
-
-
-def _add(into: _Sums, count: TopicCount, passed: TopicCount) -> None:
-    into.msg_in += passed.msg_in
-    into.bytes_in += passed.bytes_in
-    into.msg_out += passed.msg_out
-    into.bytes_out += passed.bytes_out
-    into.producers += count.producers
-    into.consumers += count.consumers
-    into.cache_size += count.cache_size
-    into.topics += 1
 
 
 def _stats(sums: _Sums, per_second: float) -> NamespaceBundleStats:

@@ -48,12 +48,13 @@ class LoadReporter:
         self._rates = BundleRates()
         self._written: LocalBrokerData | None = None
         self._wanted = asyncio.Event()
+        self._measuring = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
         self.report = blank
 
     async def start(self) -> None:
         """Write a first report, which is what makes the broker known; then go on regularly."""
-        self.measure()
+        await self.measure()
         await self.publish()
         self._task = self._background.keep("the load report", self._run)
 
@@ -70,12 +71,20 @@ class LoadReporter:
             task.cancel()
         return task
 
-    def measure(self) -> LocalBrokerData:
-        """Take a new measurement."""
-        now = time.monotonic()
-        stats = self._rates.take(self._counts(), self._bundles(), now)
-        self.report = self.report.updated(self._host.measure(now), stats, _now_ms())
-        return self.report
+    async def measure(self) -> LocalBrokerData:
+        """Take a new measurement; however many topics there are, others are served meanwhile."""
+        async with self._measuring:
+            now = time.monotonic()
+            taking = self._rates.taking(self._counts(), self._bundles(), now)
+            while True:
+                try:
+                    next(taking)
+                except StopIteration as end:
+                    stats = end.value
+                    break
+                await asyncio.sleep(0)
+            self.report = self.report.updated(self._host.measure(now), stats, _now_ms())
+            return self.report
 
     def topic_loads(self) -> Iterable[tuple[str, TopicLoad]]:
         """The rates of each loaded topic, as of the last measurement."""
@@ -91,7 +100,7 @@ class LoadReporter:
 
     async def refresh(self, *, force: bool = False) -> None:
         """Measure, and write the measurement if it differs enough."""
-        report = self.measure()
+        report = await self.measure()
         written = self._written
         if force or written is None or needs_update(written, report, _now_ms(), self._config()):
             await self.publish()

@@ -38,6 +38,6 @@ def count_of(topic: Topic, bundle: BundleName) -> TopicCount:
         bytes_in=topic.meter_in.bytes,
         msg_out=topic.meter_out.messages,
         bytes_out=topic.meter_out.bytes,
-        producers=len(topic.producers.all()),
+        producers=len(topic.producers),
         consumers=sum(len(each.consumers) for each in subscriptions),
     )

@@ -94,6 +94,10 @@ class ProducerSet:
         self._exclusive: Producer | None = None
         self._waiting: dict[Producer, None] = {}
 
+    def __len__(self) -> int:
+        """How many are attached, waiting ones too."""
+        return len(self.by_name) + len(self._waiting)
+
     def all(self) -> list[Producer]:
         """Everyone attached, waiting ones too."""
         return [*self.by_name.values(), *self._waiting]

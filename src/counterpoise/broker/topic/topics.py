@@ -185,7 +185,7 @@ class TopicRegistry:
         """Delete a topic with all it stores; refused while it is in use unless forced."""
         topic = self._topics.get(name)
         if topic is not None:
-            attached = len(topic.producers.all()) + sum(
+            attached = len(topic.producers) + sum(
                 len(s.consumers) for s in topic.subscriptions.values()
             )
             if attached and not force:

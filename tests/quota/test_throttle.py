@@ -199,6 +199,16 @@ def test_the_last_entry_passes_whole_and_is_paid_for() -> None:
     assert limit.throttled_ns == flow.throttled_ns == pytest.approx(488 * MS, abs=MS)
 
 
+def test_within_one_read_many_flows_get_exactly_what_is_there() -> None:
+    world = World()
+    messages = world.limit(Level.TOPIC, "t", 1000)
+    size = world.limit(Level.TOPIC, "u", 0, 1_000_000)
+    for limit, entries in ((messages, 16), (size, 16)):
+        flows = [world.flow(limit) for _ in range(7)]
+        passed = sum(world.offer(flow, 1, 1000) for _ in range(10) for flow in flows)
+        assert passed == entries, f"{limit} let {passed} through"
+
+
 def test_a_raised_rate_is_felt_by_those_who_wait() -> None:
     world = World()
     limit = world.limit(Level.TOPIC, "t", 10)

@@ -24,6 +24,7 @@ from counterpoise.broker.config import BrokerConfig, check_supported
 from counterpoise.broker.connection import Services
 from counterpoise.broker.connection.listener import Listener
 from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.limits.policies import LimitPolicies
 from counterpoise.broker.live import LiveSettings
 from counterpoise.broker.load import (
     LoadReporter,
@@ -93,6 +94,7 @@ class Broker:
     namespaces: NamespaceService
     catalog: TopicCatalog
     topics: TopicRegistry
+    limits: LimitPolicies
     schemas: SchemaRegistry
     listener: Listener
     reporter: LoadReporter
@@ -178,6 +180,8 @@ class Broker:
         )
         await self.live.start(self.background)
         self.live.subscribe(lambda _: self.reporter.write_soon())
+        self.limits.start(self.background)
+        self.live.subscribe(lambda _: self.limits.settings_changed())
         await self.listener.start(service)
         if self._web is not None:
             await self._web.start(web)
@@ -240,6 +244,7 @@ class Broker:
         if self._web is not None:
             await self._web.stop()
         await self.background.stop()
+        self.limits.stop()
         self.registry.close()
         self.bundles.close()
         await self._ledgers.close()
@@ -272,6 +277,9 @@ class Broker:
             options=lambda: FoldOptions(forget_after_ms=self.config.load_report.kept_ms),
         )
         self.namespaces = self._namespace_service()
+        self.limits = LimitPolicies(
+            self.id, config.cluster_name, store, self.policies, lambda: self.config.rates
+        )
         self.topics = TopicRegistry(
             self._ledgers,
             self.namespaces,
@@ -280,6 +288,7 @@ class Broker:
             cluster=config.cluster_name,
             options=config.topics,
             background=self.background,
+            limits=self.limits.publish,
         )
         services = Services(
             topics=self.topics,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from counterpoise.broker.connection.ports import ConnectionConfig
+from counterpoise.broker.limits.options import RateOptions
 from counterpoise.broker.load.config import LoadReportConfig
 from counterpoise.broker.namespaces.auto_creation import AutoTopicCreation
 from counterpoise.broker.topic.options import TopicOptions
@@ -23,6 +24,7 @@ _FILTERS = FilterOptions()
 _PLACEMENT = PlacementOptions()
 _SPLITTING = SplitOptions()
 _TOPICS = TopicOptions()
+_RATES = RateOptions()
 _STORAGE = StorageOptions()
 
 
@@ -101,6 +103,7 @@ class BrokerConfig:
     placement: PlacementOptions = _PLACEMENT
     splitting: SplitOptions = _SPLITTING
     topics: TopicOptions = _TOPICS
+    rates: RateOptions = _RATES
     storage: StorageOptions = _STORAGE
 
 

@@ -16,6 +16,7 @@ BROKER_TIME_AVERAGE: Final = "/loadbalance/broker-time-average"
 CLUSTERS: Final = "/admin/clusters"
 DYNAMIC_SETTINGS: Final = "/admin/configuration"
 POLICIES: Final = "/admin/policies"
+TOPIC_POLICIES: Final = "/admin/topic-policies"
 LOCAL_POLICIES: Final = "/admin/local-policies"
 PARTITIONED_TOPICS: Final = "/admin/partitioned-topics"
 TOPICS: Final = "/managed-ledgers"
@@ -70,6 +71,12 @@ def policies(namespace: NamespaceName) -> str:
 def local_policies(namespace: NamespaceName) -> str:
     """A namespace's policies in this cluster: its bundles above all."""
     return f"{LOCAL_POLICIES}/{namespace}"
+
+
+def topic_policies(name: TopicName) -> str:
+    """A topic's own policies, shared by its partitions."""
+    whole = name.partitioned_name
+    return f"{TOPIC_POLICIES}/{whole.namespace_name}/{whole.domain}/{whole.encoded_local_name}"
 
 
 def partitioned_topics(namespace: NamespaceName, domain: str) -> str:

@@ -148,6 +148,12 @@ class Bucket:
         """Nanoseconds until the bucket is full."""
         return self.wait_ns(now, self._capacity)
 
+    def keep_at_most(self, capacity: int) -> None:
+        """Keep so many tokens at most from now on; what is there already above that goes."""
+        _check(self._rate, self._period_ns, capacity)
+        self._capacity = capacity
+        self.balance = min(self.balance, capacity)
+
     def change(
         self,
         now: int,

@@ -14,6 +14,11 @@ RELEASE_NS: Final = 4_000_000
 most 250 times a second."""
 
 
+LATE_NS: Final = 32_000_000
+"""How late an alarm may be heard before what was earned meanwhile is lost, for those who wait. (An
+event loop that is busy is late; that must not cost them their rate.)"""
+
+
 class Level(StrEnum):
     """Where a publish limit holds; the names are those of Pulsar's throttle types (4.2.4)."""
 
@@ -25,9 +30,10 @@ class Level(StrEnum):
 class PublishLimit:
     """A limit on messages and bytes a second; either may be absent.
 
-    Its buckets are small: they hold what one resolution step brings, so that no second sees more
-    than the rate, that step, and the one entry that emptied the bucket (Pulsar's hold a second's
-    worth, and let through up to twice the rate in the first second).
+    Its buckets are small: they hold what one resolution step brings (two while somebody waits, for
+    alarms that are heard late), so that no second sees more than the rate, that, and the one entry
+    that emptied the bucket. Pulsar's hold a second's worth, and let through up to twice the rate in
+    the first second.
 
     Flows that found it empty wait here. Who goes next is start-time fair queuing: each flow has a
     clock that advances by what its entries cost as a share of this limit, and the one that is
@@ -89,8 +95,9 @@ class PublishLimit:
         A rate that changes keeps its balance: what was sent too much is still owed, and setting a
         rate twice gives nothing away.
         """
-        self.messages = _changed(self.messages, messages, now)
-        self.bytes = _changed(self.bytes, size, now)
+        waiting = self.throttled_since is not None
+        self.messages = _changed(self.messages, messages, now, waiting=waiting)
+        self.bytes = _changed(self.bytes, size, now, waiting=waiting)
         if self.waiting:
             self.resume_at = now + self.wait_ns(now)
         else:
@@ -136,6 +143,7 @@ class PublishLimit:
         if self.throttled_since is None:
             self.throttled_count += 1
             self.throttled_since = now
+            self._keep(waiting=True)
         self.open = False
         start = max(self._clock, flow.finished.get(self, 0))
         self._tickets += 1
@@ -183,16 +191,29 @@ class PublishLimit:
         if self.throttled_since is not None:
             self.throttled_ns += now - self.throttled_since
             self.throttled_since = None
+            self._keep(waiting=False)
         self.open = self.has_tokens(now)
 
+    def _keep(self, *, waiting: bool) -> None:
+        for bucket in (self.messages, self.bytes):
+            if bucket is not None:
+                bucket.keep_at_most(_capacity(bucket.rate, waiting=waiting))
 
-def _changed(bucket: Bucket | None, rate: int, now: int) -> Bucket | None:
+
+def _capacity(rate: int, *, waiting: bool) -> int:
+    if waiting:
+        return max(2, rate * LATE_NS // SECOND_NS)
+    return max(1, rate * RESOLUTION_NS // SECOND_NS)
+
+
+def _changed(bucket: Bucket | None, rate: int, now: int, *, waiting: bool) -> Bucket | None:
     if rate <= 0:
         return None
-    capacity = max(1, rate * RESOLUTION_NS // SECOND_NS)
+    capacity = _capacity(rate, waiting=waiting)
     target = max(1, rate * RELEASE_NS // SECOND_NS)
     if bucket is None:
-        return Bucket(rate, now, capacity=capacity, target=target)
+        few = _capacity(rate, waiting=False)
+        return Bucket(rate, now, capacity=capacity, initial=few, target=target)
     if bucket.rate != rate:
         bucket.change(now, rate=rate, capacity=capacity, target=target)
     return bucket

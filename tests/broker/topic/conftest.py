@@ -74,6 +74,9 @@ class Wire:
         self.errors.append((producer_id, sequence_id, error))
         self._changed.set()
 
+    def held(self, entries: int, size: int) -> None:
+        self.held_entries = getattr(self, "held_entries", 0) + entries
+
     def close_producer(self, producer_id: int, url: str | None) -> None:
         self.closed_producers.append((producer_id, url))
         self._changed.set()

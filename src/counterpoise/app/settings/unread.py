@@ -177,10 +177,6 @@ RATES: tuple[Option, ...] = (
     *(
         _known(name, 0, f"{what}; {_NO_LIMIT}", unit=unit, dynamic=True, long=unit == "bytes/s")
         for name, what, unit in (
-            ("brokerPublisherThrottlingMaxMessageRate", "published to one broker", "messages/s"),
-            ("brokerPublisherThrottlingMaxByteRate", "published to one broker", "bytes/s"),
-            ("maxPublishRatePerTopicInMessages", "published to one topic", "messages/s"),
-            ("maxPublishRatePerTopicInBytes", "published to one topic", "bytes/s"),
             ("dispatchThrottlingRateInMsg", "dispatched by one broker", "messages/s"),
             ("dispatchThrottlingRateInByte", "dispatched by one broker", "bytes/s"),
             ("dispatchThrottlingRatePerTopicInMsg", "dispatched of one topic", "messages/s"),

@@ -10,6 +10,7 @@ from typing import Any, Final, cast
 from counterpoise.broker.background import BackgroundTasks
 from counterpoise.broker.connection.consuming import Consuming
 from counterpoise.broker.connection.finding import Finding
+from counterpoise.broker.connection.held import HeldMemory
 from counterpoise.broker.connection.keep_alive import KeepAlive
 from counterpoise.broker.connection.link import Link, log
 from counterpoise.broker.connection.outbox import Outbox
@@ -48,6 +49,7 @@ class Connection(asyncio.Protocol):
         traffic: Traffic,
         background: BackgroundTasks,
         publish_buffer: PublishBuffer,
+        held_memory: HeldMemory,
     ) -> None:
         self._services = services
         self._config = config
@@ -55,6 +57,7 @@ class Connection(asyncio.Protocol):
         self._traffic = traffic
         self._background = background
         self._publish_buffer = publish_buffer
+        self._held_memory = held_memory
         self._protocol = ServerProtocol(config.max_message_size)
         self._turn_is_due = False
 
@@ -83,8 +86,9 @@ class Connection(asyncio.Protocol):
         self._producing = Producing(
             self._link,
             self._services,
-            self._config.max_pending_publish_requests,
+            self._config,
             self._publish_buffer.share(self.pause),
+            self._held_memory,
         )
         self._consuming = Consuming(self._link, self._services)
         self._finding = Finding(self._link, self._services, self._config)

@@ -8,6 +8,7 @@ import socket
 
 from counterpoise.broker.background import BackgroundTasks
 from counterpoise.broker.connection import Connection, ConnectionConfig, Services
+from counterpoise.broker.connection.held import HeldMemory
 from counterpoise.broker.connection.outbox import MIB
 from counterpoise.broker.connection.publish_buffer import PublishBuffer
 from counterpoise.broker.traffic import Traffic
@@ -33,6 +34,8 @@ class Listener:
         self._traffic = Traffic()
         #: Published bytes that wait for storage, of all connections.
         self.publish_buffer = PublishBuffer(max(0, config.publish_buffer_mb) * MIB)
+        #: What waits for a rate limit may take half as much again as what waits for the disk.
+        self.held_memory = HeldMemory(max(0, config.publish_buffer_mb) * MIB // 2)
         self._server: asyncio.Server | None = None
 
     @property
@@ -70,6 +73,7 @@ class Listener:
             self._traffic,
             self._background,
             self.publish_buffer,
+            self.held_memory,
         )
 
     async def stop(self) -> None:

@@ -12,6 +12,7 @@ class PauseReason(StrEnum):
     """What may stop reading; the value is how logs and metrics call it."""
 
     PENDING_PUBLISHES = "pending publishes"
+    PUBLISH_RATE = "publish rate limit"
     PUBLISH_BUFFER = "publish buffer full"
     UNREAD_ANSWERS = "answers not read"
     REQUESTS = "requests under way"

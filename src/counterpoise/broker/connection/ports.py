@@ -108,6 +108,21 @@ class ConnectionConfig:
         dynamic=True,
         why="with so much waiting for storage, connections that publish are not read; -1: no limit",
     )
+    held_entries_max: int = option(
+        50_000,
+        conf="maxThrottledPublishRequestsPerConnection",
+        unit="entries",
+        low=1,
+        why="how many entries may wait for a publish rate limit before their connection is read no "
+        "more; until then it is read, so that its other producers lose nothing",
+    )
+    held_bytes_max: int = option(
+        8 * 1024 * 1024,
+        conf="maxThrottledPublishBytesPerConnection",
+        unit="bytes",
+        low=1,
+        why="the same in bytes: the memory that a throttled client may take",
+    )
     pattern_evaluation: bool = option(
         True,
         conf="enableBrokerSideSubscriptionPatternEvaluation",

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from counterpoise.broker.connection.held import Held, HeldMemory
 from counterpoise.broker.connection.link import Link, topic_name
 from counterpoise.broker.connection.pause import PauseReason
-from counterpoise.broker.connection.ports import Services
+from counterpoise.broker.connection.ports import ConnectionConfig, Services
 from counterpoise.broker.connection.publish_buffer import Share
 from counterpoise.broker.errors import BrokerError
 from counterpoise.broker.topic.ports import ProducerRequest
@@ -44,21 +45,30 @@ class _Attached:
 class Producing:
     """Serves PRODUCER, SEND and CLOSE_PRODUCER; the `ProducerSink` of this connection's topics.
 
-    With ``pending_max`` publishes pending, the connection is not read until half are answered.
+    With too many publishes pending, the connection is not read until half are answered.
     """
 
-    def __init__(self, link: Link, services: Services, pending_max: int, share: Share) -> None:
+    def __init__(
+        self,
+        link: Link,
+        services: Services,
+        config: ConnectionConfig,
+        share: Share,
+        held_memory: HeldMemory,
+    ) -> None:
         self._link = link
         self._services = services
         self._attached: dict[int, _Attached] = {}
         #: Requests under way: by producer id, so that a close can overtake them.
         self._opening: dict[int, OpenProducer] = {}
         self._pending = 0
-        self._pending_max = pending_max
+        self._pending_max = config.max_pending_publish_requests
         #: Producers that left before all they published was stored.
         self._left: dict[object, _Attached] = {}
         self._share = share
         self._new_bytes = 0
+        #: What waits for a publish rate limit, and not for the disk: that is not pending.
+        self._held = Held(link.pause, held_memory, config.held_entries_max, config.held_bytes_max)
 
     def open(self, event: OpenProducer) -> None:
         """PRODUCER: attach one; asked again for one that is there, say so again."""
@@ -211,6 +221,14 @@ class Producing:
         if attached.close_request is not None and not attached.pending:
             self._end(producer_id, attached)
 
+    def held(self, entries: int, size: int) -> None:
+        """So many entries more, of so many bytes, wait for a limit (fewer, if negative)."""
+        self._pending -= entries
+        self._unbook(size)
+        self._held.add(entries, size)
+        if self._pending >= self._pending_max:
+            self._link.pause.hold(PauseReason.PENDING_PUBLISHES)
+
     def _release(self, count: int, size: int) -> None:
         self._pending -= count
         self._unbook(size)
@@ -268,6 +286,8 @@ class Producing:
         self.after_reading()
         self._share.leave()
         for each in attached:
-            each.producer.close()
+            dropped = each.producer.close()
+            if dropped:
+                self._unbook(each.settle(dropped))
             if each.pending:
                 self._left[each.producer] = each

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from counterpoise.broker.limits.publish import PublishLimits
 from counterpoise.broker.topic.dispatch.turns import Turns
 from counterpoise.broker.topic.meter import RateClock
 from counterpoise.broker.topic.options import TopicOptions
@@ -12,9 +13,10 @@ from counterpoise.broker.topic.options import TopicOptions
 
 @dataclass(frozen=True, slots=True)
 class Commons:
-    """One of each for a broker: its settings, the clock of its rates, its turns of delivery."""
+    """One of each for a broker: settings, the clock of its rates, turns of delivery, limits."""
 
     options: TopicOptions
     clock: RateClock
     turns: Turns
+    limits: PublishLimits
     new_producer_name: Callable[[], str]

@@ -105,6 +105,9 @@ class ProducerSink(Protocol):
     def settled(self, producer: object, count: int) -> None:
         """Entries of a producer that has left are stored, or lost: they take no memory now."""
 
+    def held(self, entries: int, size: int) -> None:
+        """So many entries more, of so many bytes, wait for a limit (fewer, if negative)."""
+
     def send_error(self, producer_id: int, sequence_id: int, error: BrokerError) -> None:
         """The entry was refused and is not stored."""
 

@@ -8,6 +8,7 @@ from typing import Protocol
 from counterpoise.broker.errors import BrokerError
 from counterpoise.broker.topic.meter import Meter
 from counterpoise.broker.topic.ports import ProducerRequest, ProducerSink
+from counterpoise.quota import Flow
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.values import AccessMode
 
@@ -18,8 +19,8 @@ class PublishedTo(Protocol):
     def publish(self, producer: Producer, sequence_id: int, highest: int, entry: bytes) -> None:
         """Take one entry."""
 
-    def remove_producer(self, producer: Producer) -> None:
-        """Let a producer go."""
+    def remove_producer(self, producer: Producer) -> int:
+        """Let a producer go; returns how many of its entries were held back and go with it."""
 
 
 class Producer:
@@ -31,6 +32,7 @@ class Producer:
     __slots__ = (
         "closed",
         "connected_since",
+        "flow",
         "meter",
         "name",
         "producer_id",
@@ -59,6 +61,8 @@ class Producer:
         self.closed = False
         #: What was stored of it (or passed on, where nothing is stored).
         self.meter = meter
+        #: Its place among the publish limits; None while none applies to it.
+        self.flow: Flow | None = None
         self.connected_since = time.time()
 
     @property
@@ -70,11 +74,15 @@ class Producer:
         """Store one entry; the sink gets its receipt, or its error."""
         self.topic.publish(self, sequence_id, highest_sequence_id, entry)
 
-    def close(self) -> None:
-        """Detach; entries already published are stored all the same."""
-        if not self.closed:
-            self.closed = True
-            self.topic.remove_producer(self)
+    def close(self) -> int:
+        """Detach; entries already published are stored all the same, but for those held back.
+
+        Returns how many were: they go without an answer.
+        """
+        if self.closed:
+            return 0
+        self.closed = True
+        return self.topic.remove_producer(self)
 
     def succeeds(self, other: Producer) -> bool:
         """Whether this is ``other`` come again on its own connection (``isSuccessorTo``)."""

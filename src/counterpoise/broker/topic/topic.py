@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from counterpoise.broker.errors import BrokerError
@@ -50,15 +51,26 @@ class Topic(ABC):
         self.check_open()
         name = request.name or self.commons.new_producer_name()
         producer = Producer(request, name, sink, self, Meter(self.commons.clock))
+        former = self.producers.by_name.get(name)
         for fenced in self.producers.add(producer):
+            self.commons.limits.detach(fenced)
             fenced.sink.close_producer(fenced.producer_id, None)
+        if former is not None:
+            self.commons.limits.detach(former)
+        self.commons.limits.attach(self, producer)
         return producer
 
-    def remove_producer(self, producer: Producer) -> None:
-        """Detach a producer (`Producer.close` calls this)."""
+    def remove_producer(self, producer: Producer) -> int:
+        """Detach a producer (`Producer.close` calls this); how many of its entries were held."""
+        held = self.commons.limits.detach(producer)
         heir = self.producers.remove(producer)
         if heir is not None:
             heir.sink.producer_ready(heir.producer_id, heir.topic_epoch)
+        return held
+
+    def everybody(self) -> Sequence[Producer]:
+        """Its producers, those that wait for exclusive access too."""
+        return self.producers.all()
 
     def publish(self, producer: Producer, sequence_id: int, highest: int, entry: bytes) -> None:
         """Take one entry (`Producer.publish` calls this).
@@ -80,7 +92,19 @@ class Topic(ABC):
             refusal = BrokerError(ServerError.NotAllowedError, f"The entry is refused: {bad}")
             producer.sink.send_error(producer.producer_id, sequence_id, refusal)
             return
+        flow = producer.flow
+        if flow is not None and not flow.passes(messages, len(entry)):
+            go_on = partial(self._go_on, producer, sequence_id, highest, messages, entry)
+            if not self.commons.limits.offer(flow, messages, len(entry), go_on):
+                return
         self._accept(producer, sequence_id, highest, messages, entry)
+
+    def _go_on(
+        self, producer: Producer, sequence_id: int, highest: int, messages: int, entry: bytes
+    ) -> None:
+        """An entry that was held back has its turn."""
+        if not self.closing and not producer.closed:
+            self._accept(producer, sequence_id, highest, messages, entry)
 
     @abstractmethod
     def _accept(
@@ -158,6 +182,7 @@ class Topic(ABC):
         for producer in self.producers.all():
             if not producer.closed:
                 producer.closed = True
+                self.commons.limits.detach(producer)
                 producer.sink.close_producer(producer.producer_id, assigned_broker_url)
 
     def _close_consumers(self, assigned_broker_url: str | None) -> None:

@@ -13,6 +13,8 @@ from types import MappingProxyType
 
 from counterpoise.broker.background import BackgroundTasks
 from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.limits.publish import PublishLimits
+from counterpoise.broker.limits.rates import no_rates
 from counterpoise.broker.topic.commons import Commons
 from counterpoise.broker.topic.dispatch.turns import Turns
 from counterpoise.broker.topic.meter import RateClock
@@ -48,6 +50,7 @@ class TopicRegistry:
         options: TopicOptions = _DEFAULTS,
         background: BackgroundTasks | None = None,
         now: Callable[[], float] = time.monotonic,
+        limits: PublishLimits | None = None,
     ) -> None:
         """``owner`` names this broker in messages about fencing; ``now`` is what rates go by."""
         self._store = store
@@ -63,7 +66,8 @@ class TopicRegistry:
         self._name_prefix = f"{cluster}-{secrets.token_hex(4)}"
         self._names = itertools.count()
         self.clock = RateClock(now)
-        self._commons = Commons(options, self.clock, Turns(), self._new_producer_name)
+        self.limits = limits or PublishLimits(owner, no_rates)
+        self._commons = Commons(options, self.clock, Turns(), self.limits, self._new_producer_name)
 
     @property
     def loaded(self) -> Mapping[TopicName, Topic]:
@@ -99,30 +103,40 @@ class TopicRegistry:
         if not name.is_persistent:
             if not create:
                 raise _not_found(name)
-            return self._begin(name)
+            return await self._begin(name)
         if not await self._catalog.exists(name):
             if not create:
                 raise _not_found(name)
             await self._catalog.create(name)
         return await self._open(name)
 
-    def _begin(self, name: TopicName) -> Topic:
+    async def _begin(self, name: TopicName) -> Topic:
         topic = NonPersistentTopic(name, self._commons)
+        await self.limits.begin(topic)
+        try:
+            self._check_owned(name)
+        except BrokerError:
+            self.limits.end(topic)
+            raise
         topic.start()
         self._topics[name] = topic
         return topic
 
     async def _open(self, name: TopicName) -> Topic:
         topic = PersistentTopic(name, self._commons, on_lost=self._lost)
+        await self.limits.begin(topic)
         try:
             topic.start(await self._store.open(log_name(name), self._owner, topic))
-        except StorageError as error:
-            raise BrokerError(ServerError.PersistenceError, str(error)) from error
-        if not self._ownership.owns(name):
-            # The bundle went away while the log was opened. Its next owner has fenced this log,
-            # or is about to.
-            await topic.leave(None)
-            self._check_owned(name)
+            if not self._ownership.owns(name):
+                # The bundle went away while the log was opened. Its next owner has fenced this
+                # log, or is about to.
+                await topic.leave(None)
+                self._check_owned(name)
+        except BaseException as error:
+            self.limits.end(topic)
+            if isinstance(error, StorageError):
+                raise BrokerError(ServerError.PersistenceError, str(error)) from error
+            raise
         self._topics[name] = topic
         return topic
 
@@ -178,6 +192,7 @@ class TopicRegistry:
             self._forget(topic)
 
     def _forget(self, topic: Topic) -> None:
+        self.limits.end(topic)
         if self._topics.get(topic.name) is topic:
             del self._topics[topic.name]
 
@@ -209,12 +224,14 @@ class TopicRegistry:
         topics = list(self._topics.values())
         await asyncio.gather(*(topic.leave(None) for topic in topics))
         self._topics.clear()
+        self.limits.stop()
 
     def abandon(self) -> None:
         """Forget everything at once, as a process that is killed does (for tests)."""
         for topic in self._topics.values():
             topic.closing = True
         self._topics.clear()
+        self.limits.stop()
 
 
 def _not_found(name: TopicName) -> BrokerError:

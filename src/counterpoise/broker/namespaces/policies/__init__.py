@@ -13,11 +13,19 @@ from counterpoise.broker.namespaces.policies.isolation import Isolation
 from counterpoise.broker.namespaces.policies.namespaces import Namespaces
 from counterpoise.broker.namespaces.policies.partitions import PartitionedTopics
 from counterpoise.broker.namespaces.policies.tenants import Tenants
+from counterpoise.broker.namespaces.policies.topic_policies import TopicPolicies
 from counterpoise.broker.namespaces.policies.topics import Topics
 
 
 class Policies(
-    Clusters, DynamicSettings, Isolation, Tenants, Namespaces, PartitionedTopics, Topics
+    Clusters,
+    DynamicSettings,
+    Isolation,
+    Tenants,
+    Namespaces,
+    PartitionedTopics,
+    TopicPolicies,
+    Topics,
 ):
     """All of them behind one name."""
 

@@ -1,0 +1,67 @@
+"""What waits for publish rate limits: how much of one connection, and of all of them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from counterpoise.broker.connection.pause import PauseReason, ReadingPause
+
+RESUME_PART: Final = 64
+"""Reading goes on when this part of what may be held is free: soon, since other producers of the
+connection wait for it too, and at the rate of the one that is throttled."""
+
+
+class HeldMemory:
+    """Bytes that are held back, over all connections of a broker."""
+
+    __slots__ = ("limit", "size")
+
+    def __init__(self, limit: int) -> None:
+        """``limit`` is in bytes; 0 for none."""
+        self.limit = limit
+        self.size = 0
+
+    @property
+    def full(self) -> bool:
+        """Whether no connection may have more held back than it has."""
+        return 0 < self.limit <= self.size
+
+
+class Held:
+    """Entries and bytes of one connection; with too many it is not read any more.
+
+    While all connections together hold too much, each is not read from the moment when another of
+    its entries has to be held. Whoever keeps to its limits is never stopped by this.
+    """
+
+    __slots__ = ("_entries_max", "_memory", "_pause", "_size_max", "entries", "size")
+
+    def __init__(
+        self, pause: ReadingPause, memory: HeldMemory, entries_max: int, size_max: int
+    ) -> None:
+        self._pause = pause
+        self._memory = memory
+        self._entries_max = entries_max
+        self._size_max = size_max
+        self.entries = 0
+        self.size = 0
+
+    def add(self, entries: int, size: int) -> None:
+        """So many more are held (fewer, if negative)."""
+        self.entries += entries
+        self.size += size
+        self._memory.size += size
+        if entries > 0:
+            if self._over(self._entries_max, self._size_max) or self._memory.full:
+                self._pause.hold(PauseReason.PUBLISH_RATE)
+        elif not self.entries or not (
+            self._memory.full
+            or self._over(
+                self._entries_max - self._entries_max // RESUME_PART,
+                self._size_max - self._size_max // RESUME_PART,
+            )
+        ):
+            self._pause.release(PauseReason.PUBLISH_RATE)
+
+    def _over(self, entries: int, size: int) -> bool:
+        return self.entries >= entries or self.size >= size

@@ -1,0 +1,45 @@
+"""The rate limits that broker.conf and the dynamic configuration set."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from counterpoise.names.options import INT64_MAX, option
+
+_NO_LIMIT = "0 means no limit"
+
+
+@dataclass(frozen=True, slots=True)
+class RateOptions:
+    """Limits under Pulsar's own names; policies of namespaces and topics come before them."""
+
+    broker_publish_messages: int = option(
+        0,
+        conf="brokerPublisherThrottlingMaxMessageRate",
+        unit="messages/s",
+        dynamic=True,
+        why=f"published to one broker, all topics together; {_NO_LIMIT}",
+    )
+    broker_publish_bytes: int = option(
+        0,
+        conf="brokerPublisherThrottlingMaxByteRate",
+        unit="bytes/s",
+        high=INT64_MAX,
+        dynamic=True,
+        why=f"published to one broker, all topics together; {_NO_LIMIT}",
+    )
+    topic_publish_messages: int = option(
+        0,
+        conf="maxPublishRatePerTopicInMessages",
+        unit="messages/s",
+        dynamic=True,
+        why=f"published to a topic without a rate of its own or its namespace's; {_NO_LIMIT}",
+    )
+    topic_publish_bytes: int = option(
+        0,
+        conf="maxPublishRatePerTopicInBytes",
+        unit="bytes/s",
+        high=INT64_MAX,
+        dynamic=True,
+        why=f"published to a topic without a rate of its own or its namespace's; {_NO_LIMIT}",
+    )

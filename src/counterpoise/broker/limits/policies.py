@@ -1,0 +1,113 @@
+"""Where rates come from: policies in the metadata store and settings, followed as they change."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from counterpoise.broker import paths
+from counterpoise.broker.background import BackgroundTasks
+from counterpoise.broker.errors import store_errors_as_not_ready
+from counterpoise.broker.limits.options import RateOptions
+from counterpoise.broker.limits.publish import PublishLimits
+from counterpoise.broker.limits.rates import TopicRates, broker_rate, rates_of
+from counterpoise.metadata import MetadataStore, Notification
+from counterpoise.names.namespace import NamespaceName
+from counterpoise.names.topic import TopicName
+
+
+class PolicySource(Protocol):
+    """Policies, as the metadata store has them."""
+
+    async def namespace(self, name: NamespaceName) -> Mapping[str, Any] | None:
+        """A namespace's ``Policies``."""
+
+    async def topic_policies(self, topic: TopicName) -> Mapping[str, Any] | None:
+        """A topic's ``TopicPolicies``; those of a partitioned topic hold for each partition."""
+
+
+class LimitPolicies:
+    """Keeps a broker's limits in step with policies and settings.
+
+    Changes are heard from the store, gathered, and taken up by one task: nothing polls, and a
+    policy that is written a hundred times is read once.
+    """
+
+    def __init__(
+        self,
+        broker: str,
+        cluster: str,
+        store: MetadataStore,
+        policies: PolicySource,
+        options: Callable[[], RateOptions],
+    ) -> None:
+        """``options`` gives the settings that hold now; say `settings_changed` after a change."""
+        self._cluster = cluster
+        self._store = store
+        self._policies = policies
+        self._options = options
+        self.publish = PublishLimits(broker, self.rates_of)
+        self._changed = asyncio.Event()
+        #: Paths of the metadata store that changed; None for everything.
+        self._paths: set[str | None] = set()
+        self._unsubscribe: tuple[Callable[[], None], ...] = ()
+
+    def start(self, background: BackgroundTasks) -> None:
+        """Set the broker's own rate, and follow every change from now on."""
+        self.publish.set_broker_rate(broker_rate(self._options()))
+        self._unsubscribe = (
+            self._store.subscribe(self._on_change),
+            # Notifications may have been missed.
+            self._store.subscribe_session(lambda _: self._note(None)),
+        )
+        background.keep("rate limits", self._follow)
+
+    def stop(self) -> None:
+        """Follow no longer, and set no more alarms."""
+        for unsubscribe in self._unsubscribe:
+            unsubscribe()
+        self.publish.stop()
+
+    def settings_changed(self) -> None:
+        """The settings are not what they were."""
+        self._note(None)
+
+    async def rates_of(self, topic: TopicName) -> TopicRates:
+        """What holds for a topic now."""
+        with store_errors_as_not_ready():
+            own = await self._policies.topic_policies(topic)
+            shared = await self._policies.namespace(topic.namespace_name)
+        return rates_of(own, shared, self._cluster, self._options())
+
+    def _on_change(self, notification: Notification) -> None:
+        if notification.path.startswith((paths.POLICIES, paths.TOPIC_POLICIES)):
+            self._note(notification.path)
+
+    def _note(self, path: str | None) -> None:
+        self._paths.add(path)
+        self._changed.set()
+
+    async def _follow(self) -> None:
+        while True:
+            await self._changed.wait()
+            changed, self._paths = self._paths, set()
+            self._changed.clear()
+            try:
+                await self._take_up(changed)
+            except BaseException:
+                # Whoever starts this again finds what is still to be done.
+                self._paths |= changed
+                self._changed.set()
+                raise
+
+    async def _take_up(self, changed: set[str | None]) -> None:
+        if None in changed:
+            self.publish.set_broker_rate(broker_rate(self._options()))
+        await self.publish.refresh(
+            each
+            for each in self.publish.topics
+            if None in changed
+            or paths.policies(each.name.namespace_name) in changed
+            or paths.topic_policies(each.name) in changed
+        )

@@ -1,0 +1,57 @@
+"""Topics, producers and connections, as far as limits know them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from counterpoise.names.topic import TopicName
+from counterpoise.quota import Flow
+
+
+class Holding(Protocol):
+    """A connection, as the one who holds its entries back sees it."""
+
+    def held(self, entries: int, size: int) -> None:
+        """So many entries more, of so many bytes, wait for a limit (fewer, if negative)."""
+
+
+class Origin(Protocol):
+    """What a producer said of itself."""
+
+    @property
+    def address(self) -> str:
+        """Its client's host and port."""
+
+
+class LimitedProducer(Protocol):
+    """A producer; ``flow`` is its place among the limits, None while none applies."""
+
+    flow: Flow | None
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether it is gone."""
+
+    @property
+    def request(self) -> Origin:
+        """What it said of itself."""
+
+    @property
+    def sink(self) -> Holding:
+        """Its connection."""
+
+
+class LimitedTopic(Protocol):
+    """A topic."""
+
+    @property
+    def name(self) -> TopicName:
+        """Its name."""
+
+    def everybody(self) -> Sequence[LimitedProducer]:
+        """Its producers."""

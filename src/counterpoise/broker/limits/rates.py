@@ -1,0 +1,75 @@
+"""Which rates hold for a topic: its own policy, else its namespace's, else the broker's setting.
+
+Source: ``HierarchyTopicPolicies`` and ``PublishRate`` of Pulsar 4.0.7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from counterpoise.broker.limits.options import RateOptions
+from counterpoise.names.topic import TopicName
+
+JsonObject = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """Messages and bytes a second; 0 is no limit."""
+
+    messages: int = 0
+    size: int = 0
+
+    def __bool__(self) -> bool:
+        return self.messages > 0 or self.size > 0
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRates:
+    """What limits publishing to one topic, besides the broker's own limit."""
+
+    publish: Rate = Rate()
+    resource_group: str | None = None
+
+
+async def no_rates(_topic: TopicName) -> TopicRates:
+    """For a broker without policies: nothing is limited."""
+    return TopicRates()
+
+
+def broker_rate(options: RateOptions) -> Rate:
+    """What limits publishing to the whole broker."""
+    return _rate(options.broker_publish_messages, options.broker_publish_bytes)
+
+
+def rates_of(
+    topic: JsonObject | None, namespace: JsonObject | None, cluster: str, options: RateOptions
+) -> TopicRates:
+    """The rates of a topic, from its policies (``TopicPolicies``) and those of its namespace."""
+    own, shared = topic or {}, namespace or {}
+    policy = own.get("publishRate") or (shared.get("publishMaxMessageRate") or {}).get(cluster)
+    if isinstance(policy, Mapping):
+        publish = _rate(
+            policy.get("publishThrottlingRateInMsg"), policy.get("publishThrottlingRateInByte")
+        )
+    else:
+        publish = _rate(options.topic_publish_messages, options.topic_publish_bytes)
+    group = own.get("resourceGroupName") or shared.get("resource_group_name")
+    return TopicRates(publish, str(group) if group else None)
+
+
+def group_rate(group: JsonObject | None) -> Rate:
+    """What a resource group allows its namespaces to publish (``ResourceGroup``)."""
+    found = group or {}
+    return _rate(found.get("publishRateInMsgs"), found.get("publishRateInBytes"))
+
+
+def _rate(messages: object, size: object) -> Rate:
+    return Rate(_positive(messages), _positive(size))
+
+
+def _positive(value: object) -> int:
+    # What another program wrote into the policies must not stop a topic from loading.
+    return max(0, value) if isinstance(value, int) and not isinstance(value, bool) else 0

@@ -1,0 +1,208 @@
+"""Publish limits over a broker's topics: what is held goes on in its order, or ends with its owner.
+
+Time is a number that the tests move; an alarm sounds when they say so.
+"""
+
+import asyncio
+import logging
+
+import pytest
+
+from counterpoise.broker.limits.publish import PublishLimits
+from counterpoise.broker.limits.rates import Rate, TopicRates
+from counterpoise.broker.topic.producer import Producer
+from counterpoise.names.topic import TopicName
+from counterpoise.quota import SECOND_NS, PublishLimit
+from counterpoise.storage.memory import MemoryLedgerStore
+from counterpoise.wire.values import AccessMode
+from tests.broker.topic.conftest import World, entry
+
+
+class Limited:
+    """A broker's topics, whose rates and whose time a test sets."""
+
+    def __init__(self) -> None:
+        self.now = 0
+        self.rates = TopicRates()
+        self.limits = PublishLimits("b", self._rates_of, clock_ns=lambda: self.now)
+        self.world = World(MemoryLedgerStore(), limits=self.limits)
+
+    async def _rates_of(self, topic: TopicName) -> TopicRates:
+        return self.rates
+
+    async def producer(self, rates: TopicRates, **options: object) -> Producer:
+        self.rates = rates
+        return await self.world.producer(**options)
+
+    def publish(self, producer: Producer, *numbers: int, size: int = 0) -> None:
+        for number in numbers:
+            producer.publish(number, number, entry("x" * size if size else number))
+
+    def later(self, seconds: float) -> None:
+        """Let time pass, and sound every alarm that is due then."""
+        self.now += int(seconds * SECOND_NS)
+        for limit in list(self.limits._timers):
+            if limit.resume_at is not None and limit.resume_at <= self.now:
+                self.limits._let_go(limit)
+
+    async def receipts(self, count: int) -> list[int]:
+        await self.world.wire.until(lambda: len(self.world.wire.receipted) >= count)
+        return [receipt[1] for receipt in self.world.wire.receipted]
+
+    def limit(self) -> PublishLimit:
+        (limit,) = self.limits.all()
+        return limit
+
+
+@pytest.fixture
+def limited() -> Limited:
+    return Limited()
+
+
+TEN = TopicRates(Rate(messages=10))
+
+
+async def test_what_exceeds_the_rate_goes_on_in_its_order(limited: Limited) -> None:
+    producer = await limited.producer(TEN)
+    limited.publish(producer, *range(30))
+    assert await limited.receipts(1) == [0]
+    assert limited.world.wire.held_entries == 29
+    for _ in range(10):
+        limited.later(0.1)
+    assert await limited.receipts(11) == list(range(11))
+    for _ in range(20):
+        limited.later(0.1)
+    assert await limited.receipts(30) == list(range(30))
+    assert limited.world.wire.held_entries == 0
+    assert not limited.limits._timers
+
+
+async def test_bytes_count_as_well(limited: Limited) -> None:
+    producer = await limited.producer(TopicRates(Rate(size=1000)))
+    limited.publish(producer, *range(3), size=900)
+    assert await limited.receipts(1) == [0]
+    limited.later(0.8)
+    await asyncio.sleep(0)
+    assert len(await limited.receipts(1)) == 1
+    limited.later(0.3)
+    assert len(await limited.receipts(2)) == 2
+
+
+async def test_a_removed_rate_lets_all_of_it_go(limited: Limited) -> None:
+    producer = await limited.producer(TEN)
+    limited.publish(producer, *range(30))
+    limited.rates = TopicRates()
+    await limited.limits.refresh(limited.limits.topics)
+    assert await limited.receipts(30) == list(range(30))
+    assert producer.flow is None
+    assert not limited.limits._timers
+
+
+async def test_a_rate_that_is_set_holds_for_those_who_are_there(limited: Limited) -> None:
+    producer = await limited.producer(TopicRates())
+    limited.publish(producer, *range(30))
+    await limited.receipts(30)
+    limited.rates = TEN
+    await limited.limits.refresh(limited.limits.topics)
+    limited.publish(producer, *range(30, 40))
+    assert await limited.receipts(31) == list(range(31))
+    assert limited.world.wire.held_entries == 9
+
+
+async def test_a_raised_rate_is_felt_at_once(limited: Limited) -> None:
+    producer = await limited.producer(TEN)
+    limited.publish(producer, *range(30))
+    limited.rates = TopicRates(Rate(messages=10_000))
+    await limited.limits.refresh(limited.limits.topics)
+    limited.later(0.005)
+    assert await limited.receipts(30) == list(range(30))
+
+
+async def test_the_brokers_rate_and_a_groups_hold_for_all_their_topics(limited: Limited) -> None:
+    producer = await limited.producer(TopicRates(resource_group="g"))
+    assert producer.flow is None
+    limited.limits.set_group_rate("g", Rate(messages=10))
+    limited.limits.set_broker_rate(Rate(messages=1000))
+    limited.publish(producer, *range(5))
+    assert await limited.receipts(1) == [0]
+    assert [limit.subject for limit in limited.limits.all()] == ["b", "g"]
+    limited.limits.set_group_rate("g", Rate())
+    limited.later(0.002)
+    assert await limited.receipts(5) == list(range(5))
+    limited.limits.set_broker_rate(Rate())
+    assert producer.flow is None
+    assert limited.limits.all() == []
+
+
+async def test_a_producer_that_ends_takes_along_what_was_held(limited: Limited) -> None:
+    producer = await limited.producer(TEN)
+    other = await limited.world.producer()
+    limited.publish(producer, *range(5))
+    limited.publish(other, 100)
+    assert await limited.receipts(1) == [0]
+    assert limited.world.wire.held_entries == 5
+    assert producer.close() == 4
+    assert limited.world.wire.held_entries == 1
+    limited.later(0.1)
+    assert await limited.receipts(2) == [0, 100]
+    assert not limited.limits._timers
+
+
+async def test_a_topic_that_moves_holds_nothing_back(limited: Limited) -> None:
+    producer = await limited.producer(TEN)
+    limited.publish(producer, *range(5))
+    await limited.receipts(1)
+    await limited.world.registry.unload_topic(limited.world.name)
+    assert limited.world.wire.held_entries == 0
+    assert limited.world.wire.closed_producers == [(producer.producer_id, None)]
+    assert not limited.limits._timers
+    assert limited.limits.all() == []
+
+
+async def test_a_producer_that_comes_back_on_its_connection_starts_anew(limited: Limited) -> None:
+    first = await limited.producer(TEN, name="p", epoch=0)
+    limited.publish(first, *range(5))
+    assert await limited.receipts(1) == [0]
+    request = first.request
+    topic = await limited.world.topic()
+    again = topic.add_producer(
+        type(request)(request.producer_id, name="p", epoch=1), limited.world.wire
+    )
+    assert limited.world.wire.held_entries == 0
+    limited.publish(again, 7)
+    limited.later(0.2)
+    assert await limited.receipts(2) == [0, 7]
+
+
+async def test_an_exclusive_producer_fences_off_what_was_held(limited: Limited) -> None:
+    first = await limited.producer(TEN)
+    limited.publish(first, *range(5))
+    await limited.world.producer(access_mode=AccessMode.ExclusiveWithFencing)
+    assert limited.world.wire.held_entries == 0
+    assert limited.limit().waiting == {}
+
+
+async def test_idle_limits_set_no_timers(limited: Limited) -> None:
+    limited.rates = TEN
+    for number in range(300):
+        await limited.world.topic(TopicName.parse(f"persistent://t/n/t{number}"))
+    assert len(limited.limits.all()) == 300
+    assert not limited.limits._timers
+
+
+async def test_the_log_says_once_that_a_limit_is_reached_and_once_that_it_no_longer_is(
+    limited: Limited, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "counterpoise.broker.limits")
+    producer = await limited.producer(TEN, name="busy")
+    limited.publish(producer, *range(20))
+    for _ in range(20):
+        limited.later(0.1)
+    await limited.receipts(20)
+    limited.later(10)
+    limited.limits.episodes._look(limited.limit())
+    reached, over = [record.getMessage() for record in caplog.records]
+    assert reached.startswith("TopicPublishRate of persistent://t/n/x (10 messages/s) is reached")
+    assert "producer busy" in reached
+    assert "is no longer reached" in over
+    assert "in 2 s somebody waited 1 times, 1.9 s altogether" in over

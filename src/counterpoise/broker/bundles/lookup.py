@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Final
 
 from counterpoise.broker.bundles.election import LeaderElection
@@ -13,6 +14,9 @@ from counterpoise.broker.load.registry import BrokerRegistry
 from counterpoise.names.bundle import BundleName
 from counterpoise.ownership.records import NamespaceEphemeralData
 from counterpoise.wire.errors import ServerError
+
+LOOKUP_S: Final = 20.0
+"""How long a lookup takes at most, however slow the metadata store is."""
 
 
 class LookupService:
@@ -51,6 +55,15 @@ class LookupService:
         ``authoritative``: the broker that redirected here has decided that it shall be us. Raises
         `BrokerError` (ServiceNotReady) when the client should try again.
         """
+        try:
+            async with asyncio.timeout(LOOKUP_S):
+                return await self._find_or_assign(bundle, authoritative)
+        except TimeoutError:
+            raise BrokerError(
+                ServerError.ServiceNotReady, f"{bundle} could not be looked up; try again"
+            ) from None
+
+    async def _find_or_assign(self, bundle: BundleName, authoritative: bool) -> LookupAnswer:
         with store_errors_as_not_ready():
             where = await self._ownership.whereabouts(bundle)
             if where.heir is not None:

@@ -41,7 +41,10 @@ class Drainer(Protocol):
     """Closes the topics of a bundle."""
 
     async def __call__(self, bundle: BundleName, destination: str | None) -> None:
-        """Close them and send their clients to a broker, if one is named."""
+        """Close them and send their clients to a broker, if one is named.
+
+        However it ends, no client is left with a topic of the bundle.
+        """
         ...
 
 

@@ -171,18 +171,29 @@ class TopicRegistry:
         Where the disk does not answer in time the clients are sent on all the same: the next
         owner fences the logs.
         """
-        loading = [task for name, task in self._loading.items() if self._in(name, bundle)]
-        await asyncio.gather(*loading, return_exceptions=True)
-        topics = [t for name, t in self._topics.items() if self._in(name, bundle)]
+        loading = [task for name, task in self._loading.items() if name in bundle]
+        topics: list[Topic] = []
         try:
             async with asyncio.timeout(timeout_s):
-                await asyncio.gather(*(t.leave(assigned_broker_url) for t in topics))
+                await asyncio.gather(*loading, return_exceptions=True)
+                topics = self._loaded_in(bundle)
+                leaving = (topic.leave(assigned_broker_url) for topic in topics)
+                for end in await asyncio.gather(*leaving, return_exceptions=True):
+                    if isinstance(end, Exception):
+                        _log.warning("%s: a topic did not close in order: %s", bundle, end)
         except TimeoutError:
             _log.warning("%s: its topics did not close within %g s", bundle, timeout_s)
-        for topic in topics:
-            topic.disconnect(assigned_broker_url)
-            self._forget(topic)
+        finally:
+            # However this ends, no client stays with a topic that is not served here any more.
+            topics = topics or self._loaded_in(bundle)
+            for topic in topics:
+                topic.disconnect(assigned_broker_url)
+                self._forget(topic)
         return len(topics)
+
+    def _loaded_in(self, bundle: BundleName) -> list[Topic]:
+        # By range, not by asking for the bundle: in the middle of a split nobody may have it.
+        return [topic for name, topic in self._topics.items() if name in bundle]
 
     async def unload_topic(self, name: TopicName) -> None:
         """Close one topic and let its clients come back; the next `get` loads it anew."""
@@ -213,10 +224,6 @@ class TopicRegistry:
         if name.is_persistent:
             await self._catalog.delete(name)
             await self._store.delete(log_name(name))
-
-    def _in(self, name: TopicName, bundle: BundleName) -> bool:
-        # By range, not by asking for the bundle: in the middle of a split nobody may have it.
-        return name in bundle
 
     async def close(self) -> None:
         """Unload everything, for a broker that stops."""

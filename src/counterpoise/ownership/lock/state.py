@@ -58,6 +58,18 @@ class BundleLock:
     order: object | None = None
     """A record that waits until this step is over."""
 
+    def __str__(self) -> str:
+        said = [self.phase.value]
+        if self.destination is not None:
+            said.append(f"towards {self.destination}")
+        if self.pausing:
+            said.append(f"pausing after {self.failures} failures")
+        if self.overtaken:
+            said.append("overtaken")
+        if self.order is not None:
+            said.append(f"then {type(self.order).__name__}")
+        return ", ".join(said)
+
     @property
     def me(self) -> str:
         """The broker's id."""

@@ -1,0 +1,206 @@
+"""A broker in a history: its own ownership, election and lookups; topics that are only fences."""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+from collections.abc import Callable, Collection, Coroutine
+from typing import Any
+
+from counterpoise.broker import paths
+from counterpoise.broker.bundles.election import LeaderElection
+from counterpoise.broker.bundles.lookup import LookupService
+from counterpoise.broker.bundles.lookup_answer import LookupAnswer
+from counterpoise.broker.bundles.ownership import BundleOwnership
+from counterpoise.load.report import LocalBrokerData
+from counterpoise.metadata import SessionEvent, StoreUnavailable
+from counterpoise.names.bundle import BundleName
+from counterpoise.ownership.port import BundleProtocol, Terms
+from counterpoise.ownership.records import LeaderBroker, NamespaceEphemeralData
+from tests.sim.loop import Machine
+from tests.sim.store import Server, Session
+
+Protocol = Callable[[Terms], BundleProtocol[Any]]
+
+
+class Storage:
+    """Who may write to the ledgers of a bundle: whoever opened them last."""
+
+    def __init__(self) -> None:
+        self.epochs: dict[BundleName, int] = {}
+
+    def open(self, bundle: BundleName) -> int:
+        """Fence whoever had them before."""
+        self.epochs[bundle] = self.epochs.get(bundle, 0) + 1
+        return self.epochs[bundle]
+
+
+class Registry:
+    """Which brokers live, asked of the store each time."""
+
+    def __init__(self, session: Session, my_id: str) -> None:
+        self.my_id = my_id
+        self._session = session
+
+    async def register(self) -> None:
+        path = paths.broker(self.my_id)
+        stored = await self._session.get(path)
+        if stored is not None and not stored.mine:
+            await self._session.delete(path, expected_version=stored.version)
+        if stored is None or not stored.mine:
+            await self._session.put(path, b"", expected_version=-1, ephemeral=True)
+
+    async def active(self) -> list[str]:
+        return await self._session.children(paths.BROKERS)
+
+    async def report(self, broker_id: str) -> LocalBrokerData | None:
+        if broker_id not in await self.active():
+            return None
+        return LocalBrokerData(pulsar_service_url=broker_id, web_service_url=broker_id)
+
+
+class Placer:
+    """Any broker that lives, as chance has it."""
+
+    def __init__(self, registry: Registry, choose: Callable[[list[str]], str]) -> None:
+        self._registry, self._choose = registry, choose
+
+    async def choose(self, bundle: BundleName, without: Collection[str] = ()) -> str | None:
+        active = [each for each in await self._registry.active() if each not in without]
+        return self._choose(active) if active else None
+
+
+class SimulatedBroker:
+    """One life of a broker."""
+
+    def __init__(
+        self, name: str, rate: float, server: Server, storage: Storage, protocol: Protocol
+    ) -> None:
+        self.id = f"{name}:8080"
+        self.machine = Machine(name, rate)
+        self.server, self.loop, self._story = server, server.loop, server.story
+        self._storage = storage
+        self.session = Session(server, self.machine)
+        self.open: dict[BundleName, int] = {}
+        """The epoch under which this broker opened a bundle's ledgers."""
+        self.drain_faults: Callable[[], tuple[float, bool]] = lambda: (0.0, False)
+        self.machine.context.run(self._assemble, protocol)
+
+    def _assemble(self, protocol: Protocol) -> None:
+        # Operations of the store fail sooner here than a client loses its patience.
+        me = NamespaceEphemeralData(f"pulsar://{self.id}", f"http://{self.id}")
+        terms = Terms(me, heir_s=2.0, drain_s=5.0)
+        told = _Told(protocol(terms), self)
+        self.registry = Registry(self.session, self.id)
+        self.ownership = BundleOwnership(self.session, told, terms, self._drain)
+        self.election = LeaderElection(
+            self.session, LeaderBroker(self.id, ""), lambda leads: self.tell("leads: %s", leads)
+        )
+        rng = self.server.rng
+        self.lookups = LookupService(
+            self.registry,  # type: ignore[arg-type] - as much of one as lookups ask
+            self.election,
+            self.ownership,
+            Placer(self.registry, rng.choice),
+        )
+        self.session.subscribe_session(self._on_session)
+
+    def tell(self, line: str, *details: Any) -> None:
+        """Add to the story."""
+        self._story.tell(self.loop.time(), "%s " + line, self.machine.name, *details)
+
+    def run(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        """Do something on this broker."""
+        return self.loop.create_task(work, context=self.machine.context)
+
+    def start(self) -> None:
+        """Join the cluster."""
+        self.run(self._register())
+        self.run(self.election.start())
+
+    @property
+    def up(self) -> bool:
+        """Whether clients reach it."""
+        return not (self.machine.dead or self.machine.frozen)
+
+    def die(self) -> None:
+        """End as by SIGKILL."""
+        self.machine.dead = True
+        self.session.silent()
+
+    # What a client asks.
+
+    async def lookup(self, bundle: BundleName, authoritative: bool) -> LookupAnswer:
+        return await self.lookups.lookup_bundle(bundle, authoritative=authoritative)
+
+    async def attach(self, bundle: BundleName) -> bool:
+        """A client connects: its topic is opened if it is not yet."""
+        if bundle in self.open and self.ownership.serves(bundle):
+            return True
+        if not await self.ownership.catch_up(bundle):
+            return False
+        self.open[bundle] = self._storage.open(bundle)
+        self.tell("opens the ledgers of %s, epoch %d", bundle, self.open[bundle])
+        return True
+
+    def publish(self, bundle: BundleName) -> bool:
+        """Whether a message is acknowledged."""
+        epoch = self.open.get(bundle)
+        if epoch is None:
+            return False
+        if epoch != self._storage.epochs[bundle]:
+            self.tell("is fenced: %s", bundle)
+            del self.open[bundle]
+            return False
+        return True
+
+    async def _drain(self, bundle: BundleName, destination: str | None) -> None:
+        pause_s, fails = self.drain_faults()
+        await asyncio.sleep(pause_s)
+        self.open.pop(bundle, None)
+        if fails:
+            raise OSError("the disk failed")
+
+    def _on_session(self, event: SessionEvent) -> None:
+        if event in (SessionEvent.RECONNECTED, SessionEvent.SESSION_REESTABLISHED):
+            self.run(self._register())
+
+    async def _register(self) -> None:
+        while True:
+            try:
+                return await self.registry.register()
+            except Exception as error:
+                if not isinstance(error, StoreUnavailable):
+                    self.tell("does not register: %s", error)
+                await asyncio.sleep(0.2)
+
+
+class _Told:
+    """A protocol whose steps become part of the story."""
+
+    def __init__(self, protocol: BundleProtocol[Any], broker: SimulatedBroker) -> None:
+        self._protocol, self._broker = protocol, broker
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._protocol, name)
+
+    def advance(self, state: Any, record: object) -> Any:
+        after, effects = self._protocol.advance(state, record)
+        if after != state or effects:
+            bundle = getattr(state, "bundle", "")
+            self._broker.tell("%s: %s (%s → %s)", bundle, _Brief(record), state, after)
+        return after, effects
+
+
+class _Brief:
+    """A record in a few words."""
+
+    def __init__(self, record: object) -> None:
+        self._record = record
+
+    def __str__(self) -> str:
+        fields = [
+            value.name if isinstance(value, enum.Enum) else str(value)
+            for value in (getattr(self._record, name) for name in self._record.__slots__)  # type: ignore[attr-defined]
+        ]
+        return f"{type(self._record).__name__} {' '.join(fields)}".strip()

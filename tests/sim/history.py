@@ -1,0 +1,330 @@
+"""One history: brokers, clients, faults, then calm; all from one seed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import gc
+import logging
+from asyncio import events
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from counterpoise.broker.bundles.lookup_answer import Redirect
+from counterpoise.broker.errors import BrokerError
+from counterpoise.metadata import MetadataError
+from counterpoise.names.bundle import BundleName
+from counterpoise.ownership.protocols import PROTOCOLS
+from tests.sim.broker import Protocol, SimulatedBroker, Storage
+from tests.sim.judges import (
+    LOOKUP_S,
+    USABLE_S,
+    Barked,
+    Claims,
+    Complaints,
+    judge_leader,
+    judge_owners,
+    judge_rest,
+)
+from tests.sim.loop import SimulatedLoop
+from tests.sim.store import Network, Server
+from tests.sim.story import Story
+
+WATCH_S = 0.25
+HOPS = 5
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How long and how bad."""
+
+    brokers: int = 3
+    bundles: int = 2
+    bad_s: float = 12.0
+    calm_s: float = 20.0
+    faults: int = 6
+    manager: str = next(iter(PROTOCOLS))
+
+
+@dataclass(eq=False)
+class Asked:
+    """A question that a client put to a broker."""
+
+    broker: SimulatedBroker
+    what: str
+    since: float
+    waited_s: float = 0.0
+
+    def __str__(self) -> str:
+        return f"{self.what} at {self.broker.id} since {self.since:.3f}"
+
+
+class History:
+    """Runs once; `run` returns what happened, or raises `Barked`."""
+
+    def __init__(self, seed: int, plan: Plan, protocol: Protocol | None = None) -> None:
+        self.rng, self.plan = Random(seed), plan
+        self.story, self.loop, self.storage = Story(), SimulatedLoop(), Storage()
+        self.network = Network()
+        self.server = Server(self.loop, self.rng, self.network, self.story)
+        self.protocol = protocol or PROTOCOLS[plan.manager]
+        step = 0x100000000 // plan.bundles
+        self.bundles = [
+            BundleName.parse(f"t/n/0x{at:08x}_0x{min(at + step, 0xFFFFFFFF):08x}")
+            for at in range(0, step * plan.bundles, step)
+        ]
+        self.brokers: list[SimulatedBroker] = []
+        self.claims = Claims(self.network)
+        self.complaints = Complaints()
+        self.calm = False
+        self.last_used: dict[BundleName, float] = dict.fromkeys(self.bundles, 0.0)
+        self._asked: list[Asked] = []
+
+    def run(self) -> Story:
+        """The whole history."""
+        logger = logging.getLogger("counterpoise")
+        before = logger.level, logger.propagate
+        logger.addHandler(self.complaints)
+        logger.setLevel(logging.ERROR)
+        logger.propagate = False
+        outside = events._get_running_loop()
+        events._set_running_loop(self.loop)
+        gc.disable()
+        try:
+            contextvars.Context().run(self._run)
+        finally:
+            self.loop.end()
+            gc.enable()
+            events._set_running_loop(outside)
+            logger.removeHandler(self.complaints)
+            logger.level, logger.propagate = before
+        return self.story
+
+    def _run(self) -> None:
+        for number in range(self.plan.brokers):
+            self._start(f"b{number + 1}")
+        for number, bundle in enumerate(self.bundles):
+            self._client(bundle, 0.1 * number)
+        bad_from = self.rng.uniform(0.5, 2.0)
+        for _ in range(self.plan.faults):
+            when = bad_from + self.rng.uniform(0, self.plan.bad_s)
+            fault = self.rng.choices(_FAULTS, _WEIGHTS)[0]
+            self.loop.call_at(when, fault, self, context=contextvars.Context())
+        self._watch_until(bad_from + self.plan.bad_s)
+        self._end_faults()
+        calm_from = self.loop.time()
+        self._watch_until(calm_from + self.plan.calm_s)
+        for bundle in self.bundles:
+            if self.last_used[bundle] < self.loop.time() - self.plan.calm_s + USABLE_S:
+                raise Barked(
+                    "owned again", f"{bundle} is out of use since {self.last_used[bundle]}"
+                )
+        living = [each for each in self.brokers if not each.machine.dead]
+        judge_rest(living)
+        judge_owners(living, self.bundles)
+        judge_leader(living)
+
+    def _watch_until(self, when: float) -> None:
+        while self.loop.time() < when:
+            self.loop.run_until(min(when, self.loop.time() + WATCH_S), lambda: None)
+            self.claims.watch(self.loop.time(), self.server, self.brokers)
+            self.complaints.judge()
+            for asked in self._asked:
+                if asked.waited_s > LOOKUP_S:
+                    raise Barked("no lookup waits too long", str(asked))
+            for failure in self.loop.failures():
+                raise Barked("nothing fails unseen", failure)
+
+    # The cluster.
+
+    def _start(self, name: str) -> None:
+        """Start a broker, unless one of this name runs."""
+        if any(each.machine.name == name and not each.machine.dead for each in self.brokers):
+            return
+        rate = self.rng.choice((1.0, 1.0, 0.9, 1.1))
+        broker = SimulatedBroker(name, rate, self.server, self.storage, self.protocol)
+        broker.drain_faults = lambda: (
+            self.rng.choice((0.0, 0.01, 0.1, 1.0)),
+            not self.calm and self.rng.random() < 0.1,
+        )
+        self.brokers.append(broker)
+        broker.tell("starts, its seconds are %s", rate)
+        broker.start()
+
+    def _end_faults(self) -> None:
+        self.story.tell(self.loop.time(), "the faults end")
+        self.calm = True
+        for broker in self.brokers:
+            if broker.machine.frozen:
+                self.loop.thaw(broker.machine)
+            if not broker.machine.dead:
+                broker.session.mend()
+        for broker in [each for each in self.brokers if each.machine.dead]:
+            self._start(broker.machine.name)
+
+    # Its clients.
+
+    def _client(self, bundle: BundleName, after_s: float) -> None:
+        """Somebody who publishes to a bundle all the time, and looks it up when that fails."""
+
+        async def use() -> None:
+            await asyncio.sleep(after_s)
+            at: SimulatedBroker | None = None
+            while True:
+                await asyncio.sleep(self.rng.uniform(0.02, 0.3))
+                if at is not None and at.up and at.publish(bundle):
+                    self.last_used[bundle] = self.loop.time()
+                    continue
+                at = await self._find(bundle)
+
+        self.loop.create_task(use(), context=contextvars.Context())
+
+    async def _find(self, bundle: BundleName) -> SimulatedBroker | None:
+        """Follow lookups as a client does."""
+        broker, authoritative = self.rng.choice(self.brokers), False
+        for _ in range(HOPS):
+            if not broker.up:
+                return None
+            answer = await self._ask(broker, broker.lookup(bundle, authoritative), "lookup")
+            if answer is None:
+                return None
+            asked = next(
+                (each for each in reversed(self.brokers) if each.id == answer.broker_id), None
+            )
+            if asked is None or not asked.up:
+                return None
+            if not isinstance(answer, Redirect):
+                attached = await self._ask(asked, asked.attach(bundle), "attach")
+                return asked if attached else None
+            broker, authoritative = asked, answer.authoritative
+        return None
+
+    async def _ask(self, broker: SimulatedBroker, work: Any, what: str) -> Any:
+        """Ask a broker; a client loses its patience, and one in ten at once."""
+        task = broker.run(_refused(work))
+        asked = Asked(broker, what, self.loop.time())
+        self._asked.append(asked)
+        patience_s = 0.003 if self.rng.random() < 0.1 else LOOKUP_S + 5
+        while not task.done() and broker.up and asked.waited_s < patience_s:
+            began = self.loop.time()
+            await asyncio.wait([task], timeout=min(patience_s, 0.5))
+            asked.waited_s += self.loop.time() - began
+        self._asked.remove(asked)
+        if not task.done():
+            if not broker.up:
+                await asyncio.sleep(self.rng.uniform(0, 2))
+            task.cancel()
+            return None
+        return task.result()
+
+
+async def _refused(work: Awaitable[Any]) -> Any:
+    try:
+        return await work
+    except (BrokerError, MetadataError):
+        return None
+
+
+# Faults. Each draws all it needs from the history's own randomness.
+
+
+def _some(history: History, *, up: bool = True) -> SimulatedBroker | None:
+    able = [each for each in history.brokers if each.up is up and not each.machine.dead]
+    return history.rng.choice(able) if able else None
+
+
+def _later(history: History, most_s: float, what: Callable[[], None]) -> None:
+    when = history.loop.time() + history.rng.uniform(0.05, most_s)
+    history.loop.call_at(when, what, context=contextvars.Context())
+
+
+def unload(history: History) -> None:
+    """Bundles change hands, to a broker that may be anybody."""
+    for bundle in history.bundles:
+        for broker in history.brokers:
+            if broker.up and broker.ownership.serves(bundle):
+                others = [each.id for each in history.brokers] + [None]
+                destination = history.rng.choice(others)
+                broker.tell("is asked to release %s to %s", bundle, destination)
+                task = broker.run(broker.ownership.release(bundle, destination))
+                if history.rng.random() < 0.3:
+                    _later(history, 0.02, task.cancel)
+
+
+def freeze(history: History) -> None:
+    """A broker stops for a while, perhaps past its lease."""
+    if (broker := _some(history)) is not None:
+        broker.tell("freezes")
+        broker.machine.frozen = True
+        broker.session.silent()
+
+        def thaw() -> None:
+            if broker.machine.frozen and not broker.machine.dead:
+                broker.tell("thaws")
+                history.loop.thaw(broker.machine)
+                broker.session.mend()
+
+        _later(history, 8.0, thaw)
+
+
+def cut(history: History) -> None:
+    """A broker loses its way to the store, perhaps for longer than a session."""
+    if (broker := _some(history)) is not None:
+        broker.tell("is cut off")
+        broker.session.cut_off()
+        _later(history, 8.0, broker.session.mend)
+
+
+def store_away(history: History) -> None:
+    """The store is away for everybody."""
+    history.story.tell(history.loop.time(), "the store goes away")
+    cut_off = [each for each in history.brokers if not each.machine.dead]
+    for broker in cut_off:
+        broker.session.cut_off()
+
+    def back() -> None:
+        history.story.tell(history.loop.time(), "the store is back")
+        for broker in cut_off:
+            broker.session.mend()
+
+    _later(history, 8.0, back)
+
+
+def expire(history: History) -> None:
+    """The store ends a session."""
+    if (broker := _some(history)) is not None:
+        broker.session.expire()
+
+
+def flap(history: History) -> None:
+    """The store ends a session, and the next ones soon."""
+    if (broker := _some(history)) is not None:
+        broker.session.expire()
+        for _ in range(history.rng.randint(1, 4)):
+            _later(history, 1.0, broker.session.expire)
+
+
+def kill(history: History) -> None:
+    """A broker dies, and may come again under its name."""
+    living = [each for each in history.brokers if not each.machine.dead]
+    if len(living) < 2:
+        return
+    broker = history.rng.choice(living)
+    broker.tell("dies")
+    broker.die()
+    if history.rng.random() < 0.7:
+        _later(history, 5.0, lambda: history._start(broker.machine.name))
+
+
+def change_of_mind(history: History) -> None:
+    """Whoever asked for a bundle is gone; somebody acquires what somebody else may have."""
+    if (broker := _some(history)) is not None:
+        bundle = history.rng.choice(history.bundles)
+        task = broker.run(broker.ownership.acquire(bundle))
+        _later(history, 0.02, task.cancel)
+
+
+_FAULTS = [unload, freeze, cut, store_away, expire, flap, kill, change_of_mind]
+_WEIGHTS = [5, 2, 2, 1, 1, 2, 1, 1]

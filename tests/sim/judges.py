@@ -1,0 +1,128 @@
+"""What must hold in every history, at every moment or in the end."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+
+from counterpoise.names.bundle import BundleName
+from counterpoise.ownership.election import LEADER_NODE
+from tests.sim.broker import SimulatedBroker
+from tests.sim.store import Network, Server
+
+
+class Barked(Exception):
+    """A judge saw what must not be; ``judge`` names it."""
+
+    def __init__(self, judge: str, what: str) -> None:
+        super().__init__(f"{judge}: {what}")
+        self.judge = judge
+
+
+NOTICE_S = 1.5
+"""How long a broker within reach of the store may not know yet what it lost."""
+LOOKUP_S = 25.0
+"""How long a lookup may take at most."""
+USABLE_S = 15.0
+"""How long after the last fault a bundle may still be out of use."""
+
+
+@dataclass
+class Claims:
+    """Who believes to hold what, and since when that is not so any more.
+
+    No protocol with leases can keep a frozen or cut-off broker from believing for a while that it
+    owns what another has by now; the ledgers' fence is what makes that harmless. What it can, and
+    must, is to notice: at once when told, and by its own clock when cut off.
+    """
+
+    network: Network
+    wrong_since: dict[tuple[str, str], float] = field(default_factory=dict)
+    excused_until: dict[str, float] = field(default_factory=dict)
+
+    def watch(self, now: float, server: Server, brokers: list[SimulatedBroker]) -> None:
+        """Look at everything that each broker believes."""
+        for broker in brokers:
+            if broker.machine.dead:
+                continue
+            name = broker.id
+            if broker.machine.frozen:
+                self.excused_until[name] = now + NOTICE_S
+            elif not broker.session.connected:
+                # Until its own clock tells, which may be slow.
+                lease_s = self.network.session_s * broker.machine.rate
+                until = broker.session.away_since + lease_s + NOTICE_S
+                self.excused_until[name] = max(self.excused_until.get(name, 0.0), until)
+            claims = [(path, "serves") for path in self._served(broker)]
+            if broker.election.is_leader:
+                claims.append((LEADER_NODE, "leads by"))
+            wrong = set()
+            for path, how in claims:
+                node = server.nodes.get(path)
+                if node is not None and node.owner == broker.session.number:
+                    continue
+                wrong.add((name, path))
+                since = self.wrong_since.setdefault((name, path), now)
+                late = max(since + NOTICE_S, self.excused_until.get(name, 0.0))
+                if now > late:
+                    raise Barked(
+                        "one owner",
+                        f"{name} {how} {path} although that is not its own since {since:.3f}",
+                    )
+            for key in [key for key in self.wrong_since if key[0] == name and key not in wrong]:
+                del self.wrong_since[key]
+
+    @staticmethod
+    def _served(broker: SimulatedBroker) -> list[str]:
+        return [
+            # The lock comes last among the nodes that tell where a bundle is.
+            broker.ownership._protocol.nodes(str(bundle))[-1]
+            for bundle in broker.ownership._runner.known()
+            if broker.ownership.serves(bundle)
+        ]
+
+
+class Complaints(logging.Handler):
+    """What the code under test itself says must not happen: a record outside the table, a bug."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.heard: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        said = record.getMessage()
+        if record.exc_info and isinstance(record.exc_info[1], OSError):
+            return  # A fault of the history's own, which the log names in full.
+        self.heard.append(said)
+
+    def judge(self) -> None:
+        """Bark at the first."""
+        if self.heard:
+            raise Barked("no transition outside the table", self.heard[0])
+
+
+def judge_rest(brokers: list[SimulatedBroker]) -> None:
+    """No machine rests in a passing state."""
+    for broker in brokers:
+        for bundle in broker.ownership._runner.known():
+            state = broker.ownership._runner.state(bundle)
+            if state.passing:
+                raise Barked("nothing stuck", f"{broker.id} rests in {state}")
+        if (state := broker.election._runner.state(LEADER_NODE)).passing:
+            raise Barked("nothing stuck", f"{broker.id} rests in {state}")
+
+
+def judge_owners(brokers: list[SimulatedBroker], bundles: list[BundleName]) -> None:
+    """In the end each bundle is served by one broker."""
+    for bundle in bundles:
+        owners = [each.id for each in brokers if each.ownership.serves(bundle)]
+        if len(owners) != 1:
+            raise Barked("owned again", f"{bundle} is served by {owners}")
+
+
+def judge_leader(brokers: list[SimulatedBroker]) -> None:
+    """In the end one broker leads, and all know which."""
+    leaders = [each.id for each in brokers if each.election.is_leader]
+    known = [each.election.leader.broker_id if each.election.leader else None for each in brokers]
+    if len(leaders) != 1 or set(known) != set(leaders):
+        raise Barked("one leader", f"{leaders} lead, {known} are believed to")

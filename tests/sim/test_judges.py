@@ -1,0 +1,172 @@
+"""The simulation itself: its judges are silent on what we ship, and each barks at a planted bug."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from counterpoise.broker.bundles import lookup, ownership
+from counterpoise.broker.bundles.runner import Runner
+from counterpoise.ownership import election, port
+from counterpoise.ownership.election import Role
+from counterpoise.ownership.lock import steps, table
+from counterpoise.ownership.lock.state import BundleLock, Phase
+from counterpoise.ownership.protocols import PROTOCOLS
+from tests.sim.history import History, Plan
+from tests.sim.judges import Barked
+
+HISTORIES = 60
+UNTIL_IT_BARKS = 250
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+
+@pytest.mark.parametrize("manager", PROTOCOLS)
+def test_the_judges_are_silent(manager: str) -> None:
+    for seed in range(HISTORIES):
+        history = History(seed, Plan(manager=manager))
+        try:
+            history.run()
+        except Barked as bark:
+            pytest.fail(f"seed {seed}: {bark}\n{history.story.text()}")
+
+
+def test_a_history_replays_exactly() -> None:
+    texts = [History(7, Plan()).run().text() for _ in range(2)]
+    assert texts[0] == texts[1]
+    assert "leads: True" in texts[0]
+
+
+def test_a_history_is_the_same_in_every_process() -> None:
+    command = [sys.executable, "-m", "tests.sim", "--story", "--seed", "11"]
+    told = [
+        subprocess.run(
+            command,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            cwd=Path(__file__).parents[2],
+            capture_output=True,
+            check=True,
+            timeout=120,
+        ).stdout
+        for seed in ("1", "2")
+    ]
+    assert told[0] == told[1]
+    assert b"all judges are silent" in told[0]
+
+
+def stay(state: Any, _: object) -> Any:
+    return state, ()
+
+
+def failures_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    feed = Runner.feed
+
+    def deaf(self: Runner[Any, Any], key: Any, record: object) -> None:
+        if not isinstance(record, port.Failed):
+            feed(self, key, record)
+
+    monkeypatch.setattr(Runner, "feed", deaf)
+
+
+def alarms_do_not_ring(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Runner, "_wake", lambda *_: None)
+
+
+def a_lost_session_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(table.TABLE, (Phase.OWNED, port.SessionChanged), stay)
+    monkeypatch.setitem(table.TABLE, (Phase.OWNED, port.NodeChanged), stay)
+
+
+def a_leader_ignores_its_lost_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    for kind in (election.SessionLost, port.SessionChanged, port.NodeChanged):
+        monkeypatch.setitem(election.TABLE, (Role.LEADER, kind), stay)
+
+
+def an_entry_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(table.TABLE, (Phase.DRAINING, port.SessionChanged))
+
+
+def what_was_overtaken_is_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def created(state: BundleLock, answer: port.Created) -> Any:
+        return steps.created(state, answer)
+
+    for phase in (Phase.ACQUIRING, Phase.DOUBTED):
+        monkeypatch.setitem(table.TABLE, (phase, port.Created), created)
+        monkeypatch.setitem(table.TABLE, (phase, port.Found), steps.found_lock)
+        monkeypatch.setitem(table.TABLE, (phase, port.SessionChanged), stay)
+
+
+def a_follower_hears_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    for kind in (port.NodeChanged, port.SessionChanged, election.SessionLost):
+        monkeypatch.setitem(election.TABLE, (Role.FOLLOWER, kind), stay)
+
+
+def hand_overs_are_never_withdrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(table.TABLE, (Phase.WITHDRAWING, port.Found), steps.free)
+
+
+def lookups_have_no_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ownership, "PATIENCE_S", 1e6)
+    monkeypatch.setattr(lookup, "PATIENCE_S", 1e6)
+    monkeypatch.setattr(lookup, "LOOKUP_S", 1e6)
+    # Something to wait for in vain.
+    hand_overs_are_never_withdrawn(monkeypatch)
+    failures_are_dropped(monkeypatch)
+
+
+def a_drop_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    def taken(state: BundleLock, answer: port.Found) -> Any:
+        return steps.rest(state, Phase.OWNED, answer.version)
+
+    monkeypatch.setitem(table.TABLE, (Phase.DOUBTED, port.Found), taken)
+
+
+def whoever_listens_raises(monkeypatch: pytest.MonkeyPatch) -> None:
+    def changed(*_: object) -> None:
+        raise ValueError("planted")
+
+    monkeypatch.setattr(ownership.BundleOwnership, "_on_session", changed)
+
+
+PLANTED: dict[str, tuple[Plant, set[str]]] = {
+    "failures are dropped": (failures_are_dropped, {"nothing stuck", "owned again"}),
+    "alarms do not ring": (alarms_do_not_ring, {"nothing stuck", "owned again", "one leader"}),
+    "a lost session is ignored": (a_lost_session_is_ignored, {"one owner"}),
+    "a leader ignores its lost session": (a_leader_ignores_its_lost_session, {"one owner"}),
+    "an entry is missing": (an_entry_is_missing, {"no transition outside the table"}),
+    "what was overtaken is believed": (what_was_overtaken_is_believed, {"one owner"}),
+    "a follower hears nothing": (a_follower_hears_nothing, {"one leader"}),
+    "hand-overs are never withdrawn": (hand_overs_are_never_withdrawn, {"owned again"}),
+    "lookups have no end": (lookups_have_no_end, {"no lookup waits too long"}),
+    "a drop is forgotten": (a_drop_is_forgotten, {"one owner"}),
+    "whoever listens raises": (whoever_listens_raises, {"nothing fails unseen"}),
+}
+
+
+@pytest.mark.parametrize("bug", PLANTED)
+def test_a_judge_barks_at_a_planted_bug(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant, judges = PLANTED[bug]
+    plant(monkeypatch)
+    for seed in range(UNTIL_IT_BARKS):
+        history = History(seed, Plan(faults=10))
+        try:
+            history.run()
+        except Barked as bark:
+            if bark.judge in judges:
+                assert history.story.text()
+                return
+    pytest.fail(f"no judge of {judges} barks")
+
+
+def test_every_judge_is_seen_to_bark() -> None:
+    barking = set().union(*(judges for _, judges in PLANTED.values()))
+    assert barking == {
+        "one owner", "nothing stuck", "owned again", "one leader", "nothing fails unseen",
+        "no lookup waits too long", "no transition outside the table",
+    }  # fmt: skip

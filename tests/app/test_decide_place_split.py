@@ -117,7 +117,7 @@ def test_a_bad_line_is_named_by_number_and_field(run, line, field):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["place", "--strategy", "Nobody"], "no placement strategy is called 'Nobody'"),
+        (["place", "--strategy", "Nobody"], "no strategy is called 'Nobody'"),
         (["place", "--set", "loadBalancerHistoryResourcePercentage=2"], "from 0 to 1"),
         (["split", "--set", "loadBalancerNamespaceBundleMaxMsgRate=x"], "a whole number"),
         (["split", "--set", "defaultNamespaceBundleSplitAlgorithm=x"], "one of range_equally"),

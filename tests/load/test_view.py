@@ -85,48 +85,19 @@ def test_a_view_from_columns_is_the_view_from_json() -> None:
     assert shuffled.broker.usage.tolist() == view.broker.usage.tolist()
 
 
-def test_what_follows_from_a_view_is_worked_out_once() -> None:
-    view, asked = ClusterView.from_load_data(line()), []
-
-    def ask(kind: str, question: object) -> object:
-        return view.once(kind, question, lambda: asked.append((kind, question)) or question)
-
-    for kind, question in (
-        ("a", ("x",)),
-        ("a", ("x",)),
-        ("b", ("x",)),
-        ("a", ("y",)),
-        ("a", ("x",)),
-    ):
-        assert ask(kind, question) == question
-    assert asked == [("a", ("x",)), ("b", ("x",)), ("a", ("y",)), ("a", ("x",))]
-    moved = replace(view, now_ms=8)
-    assert moved.once("a", ("x",), lambda: "of its own") == "of its own"
-
-
 def test_brokers_are_found_by_name() -> None:
     view = replace(ClusterView.from_load_data(line()), now_ms=8)
     assert [view.brokers[view.row_of[name]] for name in view.brokers] == ["b:1", "b:2"]
-    for names in ([], ["b:2"], ["b:2", "b:1"], ["b:1", "b:2", "b:1"]):
-        assert view.broker_rows(names).tolist() == [view.brokers.index(name) for name in names]
-    with pytest.raises(KeyError):
-        view.broker_rows(["b:1", "b:3"])
+    assert view.broker_index("b:3") is None
 
 
-@given(
-    percents=st.lists(st.floats(0, 200, width=32) | st.just(np.inf), min_size=5, max_size=5),
-    weights=st.lists(st.sampled_from([0.0, 0.5, 1.0, 1.1, np.nan]), min_size=5, max_size=5),
-    share=st.sampled_from([0.0, 0.85, 1.0]),
-)
-def test_one_broker_exceeds_a_share_when_its_weighted_usage_does(
-    percents: list[float], weights: list[float], share: float
-) -> None:
+def test_a_bundles_reporters_are_found() -> None:
     view = ClusterView.from_load_data(line())
-    view.broker.usage[1] = percents
-    asked = np.array(weights)
-    for each in (share, float(view.weighted_usage(asked)[1])):  # the usage itself is not above it
-        found = view.exceeds(1, each, asked)
-        assert found == bool(view.weighted_usage(asked)[1] > each)
+    assert {name: view.reporters(row) for row, name in enumerate(view.bundles)} == {
+        "t/n/a": [0, 1],
+        "t/n/b": [],
+        "t/n/c": [0],
+    }
 
 
 def test_an_empty_cluster_is_a_view_too() -> None:

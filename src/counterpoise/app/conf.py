@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -31,9 +31,14 @@ def add_conf_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def read_conf(path: str | None, settings: Sequence[str] = ()) -> Properties:
+def read_conf(
+    path: str | None,
+    settings: Sequence[str] = (),
+    own: Callable[[Properties], Iterable[type]] = lambda _: (),
+) -> Properties:
     """Values of a broker.conf with ``name=value`` settings on top.
 
+    ``own`` gives the settings of strategies that these values name, beyond those that are known.
     Raises `UserError` when the file cannot be read or a setting is no ``name=value``, and
     ``ConfigError`` when a setting's name is nobody's.
     """
@@ -44,12 +49,13 @@ def read_conf(path: str | None, settings: Sequence[str] = ()) -> Properties:
         if not mark or not name.strip():
             raise UserError(f"--set {text}: expected NAME=VALUE, such as minUnloadMessage=100")
         overrides[name.strip()] = value.strip()
+    properties = properties.overridden(overrides)
     if overrides:
         # Here, not above: the table imports every room, and most calls set nothing.
         from counterpoise.app.settings.table import check_names
 
-        check_names(overrides)
-    return properties.overridden(overrides)
+        check_names(overrides, own(properties))
+    return properties
 
 
 def settings_from(cls: type[T], properties: Properties) -> T:

@@ -1,24 +1,40 @@
-"""From names and settings to the strategy that balances: shared by every balancer we start."""
+"""From names and settings to strategies: shared by every verb and balancer that takes them."""
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
 from counterpoise.app.conf import settings_from
 from counterpoise.app.errors import UserError
 from counterpoise.decide.balancing.options import BalanceOptions
 from counterpoise.decide.balancing.round import Strategy
-from counterpoise.decide.placement import PLACEMENTS, placement_strategy
+from counterpoise.decide.placement import PLACEMENTS, PlacementStrategy
 from counterpoise.decide.placement.least_usage import LeastUsage
-from counterpoise.decide.placement.options import PlacementOptions
-from counterpoise.decide.placement.strategy import PlacementStrategy
-from counterpoise.decide.shedding import find_shedder
+from counterpoise.decide.registry import Registry
+from counterpoise.decide.registry import Strategy as Named
+from counterpoise.decide.shedding import SHEDDERS, Shedder
 from counterpoise.load.view import ClusterView
 from counterpoise.names.properties import Properties
 
+S = TypeVar("S", bound=Named)
+
 SHEDDER_SETTING = "loadBalancerLoadSheddingStrategy"
 DEFAULT_SHEDDER = "ThresholdShedder"
+
+
+def find_shedder(name: str | None, conf: Properties) -> Shedder[Any, Any, Any]:
+    """The shedder of that name, else the one that the settings name; raises `ConfigError`."""
+    if name is None:
+        name = conf.values.get(SHEDDER_SETTING) or DEFAULT_SHEDDER
+    return _find(SHEDDERS, name)
+
+
+def find_placement(name: str) -> PlacementStrategy[Any, Any]:
+    """The placement strategy of that name; raises `ConfigError`."""
+    return _find(PLACEMENTS, name)
 
 
 def strategy_from(
@@ -30,7 +46,7 @@ def strategy_from(
     grace_s: float | None = None,
 ) -> Strategy:
     """The strategy that these settings describe; raises `UserError` or `ConfigError`."""
-    chosen = find_shedder(shedder or conf.values.get(SHEDDER_SETTING) or DEFAULT_SHEDDER)
+    chosen, placer = find_shedder(shedder, conf), find_placement(placement)
     if chosen.view is not ClusterView:
         raise UserError(
             f"{chosen.name} reads the extensible load manager's data, which the admin API does not "
@@ -39,8 +55,8 @@ def strategy_from(
     return Strategy(
         shedder=chosen,
         options=settings_from(chosen.options, conf),
-        placement=_placement(placement),
-        placement_options=settings_from(PlacementOptions, conf),
+        placement=placer,
+        placement_options=settings_from(placer.options, conf),
         balance=replace(
             settings_from(BalanceOptions, conf),
             interval_ms=_milliseconds(decide_every_s),
@@ -49,14 +65,10 @@ def strategy_from(
     )
 
 
-def _placement(name: str) -> PlacementStrategy[Any]:
-    if name == LeastUsage.name:
-        return LeastUsage()
-    try:
-        return placement_strategy(name)
-    except KeyError:
-        known = ", ".join((LeastUsage.name, *PLACEMENTS))
-        raise UserError(f"--placement {name}: there are {known}") from None
+def _find(registry: Registry[S], name: str) -> S:
+    if ":" in name and str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))  # where somebody's own strategy most likely lies
+    return registry.find(name)
 
 
 def _milliseconds(seconds: float | None) -> int | None:

@@ -10,7 +10,7 @@ from counterpoise.broker.load.config import LoadReportConfig
 from counterpoise.broker.namespaces.auto_creation import AutoTopicCreation
 from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.decide.filters.options import FilterOptions
-from counterpoise.decide.placement import PLACEMENTS, placement_strategy
+from counterpoise.decide.placement import PLACEMENTS
 from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.decide.splitting.options import SplitOptions
 from counterpoise.names.options import INT64_MAX, ConfigError, option
@@ -113,11 +113,4 @@ def check_supported(config: BrokerConfig) -> None:
     if manager not in PROTOCOLS:
         use = " or ".join(PROTOCOLS)
         raise ConfigError("loadManagerClassName", f"{manager} is not supported; use {use}")
-    try:
-        placement_strategy(config.placement.strategy)
-    except KeyError:
-        known = ", ".join(sorted(PLACEMENTS))
-        raise ConfigError(
-            "loadBalancerLoadPlacementStrategy",
-            f"no such strategy: {config.placement.strategy}; one of {known}",
-        ) from None
+    PLACEMENTS.built_in(config.placement.strategy)

@@ -8,19 +8,15 @@ name.
 
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from operator import mul
-from typing import Any, Final, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from counterpoise.load.lookup_many import lookup_many
 from counterpoise.load.rates import Floats, Indices, Rates
 from counterpoise.load.usage import Float32s, weighted_max
 from counterpoise.names.namespace import bound_to_broker
-
-T = TypeVar("T")
 
 Masks = npt.NDArray[np.bool_]
 Integers = npt.NDArray[np.int64]
@@ -138,9 +134,6 @@ class ClusterView:
     members: Indices
     row_of: Mapping[str, int]
     """Where each broker stands, by name."""
-    _row_bytes: Mapping[str, bytes] = field(repr=False)
-    """The same as the bytes of an array: those of a thousand rows are joined at once."""
-    _answers: dict[str, tuple[object, Any]] = field(default_factory=dict, init=False, repr=False)
 
     @staticmethod
     def from_load_data(value: object) -> "ClusterView":
@@ -183,7 +176,7 @@ class ClusterView:
             bundle.take(bundle_order),
             offsets,
             member[order],
-            *_tables(names),
+            {name: row for row, name in enumerate(names)},
         )
 
     def with_preallocated(self, rates: Sequence[float]) -> "ClusterView":
@@ -226,49 +219,14 @@ class ClusterView:
         """Each broker's largest weighted use as a fraction (see ``usage.weighted_max``)."""
         return weighted_max(self.broker.usage, weights)
 
-    def exceeds(self, broker: int, share: float, weights: Floats) -> bool:
-        """Whether one broker's :meth:`weighted_usage` is above a share.
-
-        Without numpy, which takes as long for one broker as for a hundred.
-        """
-        products = map(mul, self.broker.usage[broker].tolist(), weights.tolist())
-        return any(product / 100.0 > share for product in products)
-
-    def once(self, kind: str, question: object, work_out: Callable[[], T]) -> T:
-        """``work_out()``, or what it gave when the last question of this kind was equal.
-
-        A view never changes, so neither does what follows from it, and whoever places bundles asks
-        the same about one after the other. Only the last answer of a kind is kept: however many
-        different questions are asked of a view, it does not grow.
-        """
-        last = self._answers.get(kind)
-        if last is None or (last[0] is not question and last[0] != question):
-            last = self._answers[kind] = (question, work_out())
-        answer: T = last[1]
-        return answer
-
     def broker_index(self, name: str) -> int | None:
         """Where a broker stands, or None."""
         return self.row_of.get(name)
-
-    def broker_rows(self, names: Sequence[str]) -> Indices:
-        """Where brokers stand; raises KeyError for one that is not in the view."""
-        return np.frombuffer(b"".join(lookup_many(self._row_bytes, names)), dtype=np.intp)
 
     def bundle_index(self, name: str) -> int | None:
         """Where a bundle stands, or None."""
         index = bisect_left(self.bundles, name)
         return index if index < len(self.bundles) and self.bundles[index] == name else None
-
-
-def _tables(names: Sequence[str]) -> tuple[dict[str, int], dict[str, bytes]]:
-    """The row of each name, as a number and as bytes."""
-    rows = np.arange(len(names), dtype=np.intp)
-    as_bytes = rows.view(f"V{rows.itemsize}").tolist()
-    return (
-        dict(zip(names, rows.tolist(), strict=True)),
-        dict(zip(names, as_bytes, strict=True)),
-    )
 
 
 def _sorted_order(names: Sequence[str]) -> tuple[Indices, Indices]:

@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from counterpoise.decide.placement import PlacementOptions
-from counterpoise.decide.placement.line import EXTENSIBLE, initial_memory, place_line
+from counterpoise.decide.memory import NO_MEMORY
+from counterpoise.decide.placement import PLACEMENTS, PlacementOptions
+from counterpoise.decide.placement.line import place_line
 from counterpoise.names.options import from_conf
 from tests.conformance.ours.shedding import conf_text
 from tests.conformance.suite import Answer, Case
@@ -14,13 +15,13 @@ def place(case: Case) -> Answer:
 
     What was picked is left in the case as `picks`: where Java picks at random it goes on from ours.
     """
-    name = EXTENSIBLE if case["op"] == "place-extensible" else case["strategy"]
+    strategy = None if case["op"] == "place-extensible" else PLACEMENTS[case["strategy"]]
     options = from_conf(PlacementOptions, conf_text(case["conf"]))
-    memory: Any = initial_memory(name)
+    memory: Any = strategy.initial_memory() if strategy else NO_MEMORY
     answers = []
     picks = []
     for request in case["requests"]:
-        answer, memory = place_line(request, name, options, memory)
+        answer, memory = place_line(request, strategy, options, memory)
         picks.append(answer["broker"])
         answers.append({"admissible": sorted(answer["admissible"])})
         if answer["broker"] is not None and answer["broker"] not in answer["admissible"]:

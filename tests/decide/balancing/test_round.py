@@ -8,8 +8,8 @@ import pytest
 from counterpoise.decide.balancing.moves import Round, RoundMemory
 from counterpoise.decide.balancing.options import BalanceOptions
 from counterpoise.decide.balancing.round import Strategy, decide, imbalance, is_due
-from counterpoise.decide.placement import PLACEMENTS, LeastLongTermMessageRate
-from counterpoise.decide.shedding import find_shedder
+from counterpoise.decide.placement import PLACEMENTS
+from counterpoise.decide.shedding import SHEDDERS
 from counterpoise.load.fold import Batch, FoldState, fold
 from counterpoise.load.fold_view import cluster_view
 from counterpoise.load.view import ClusterView
@@ -26,7 +26,7 @@ CONF = {
 
 
 def strategy(name: str = "ThresholdShedder", **balance: int) -> Strategy:
-    shedder = find_shedder(name)
+    shedder = SHEDDERS.find(name)
     return Strategy(
         shedder=shedder,
         options=from_conf(shedder.options, CONF),
@@ -160,7 +160,7 @@ def test_a_bundle_that_would_only_move_the_problem_stays_and_says_so() -> None:
     made = decide(seen(big), RoundMemory(), strategy())
     assert not made.moves
     assert "split it" in sentences(made)
-    pulsars = replace(strategy(), placement=LeastLongTermMessageRate())
+    pulsars = replace(strategy(), placement=PLACEMENTS["LeastLongTermMessageRate"])
     assert [m.bundle for m in decide(seen(big), RoundMemory(), pulsars).moves] == [bundle_name(0)]
 
 

@@ -5,7 +5,7 @@ from random import Random
 from typing import Any
 
 from counterpoise.decide.plan import Plan
-from counterpoise.decide.shedding import find_shedder
+from counterpoise.decide.shedding import SHEDDERS
 from counterpoise.load.average import BundleData, TimeAverageMessageData
 from counterpoise.load.report import LocalBrokerData
 from counterpoise.load.usage import ResourceUsage
@@ -62,7 +62,7 @@ def line(
 
 def run(strategy: str, lines: Iterable[Line], **settings: object) -> list[Plan[Any]]:
     """One strategy over lines in order, its memory handed on through JSON."""
-    shedder = find_shedder(strategy)
+    shedder = SHEDDERS.find(strategy)
     options = from_conf(shedder.options, {name: str(value) for name, value in settings.items()})
     memory, plans = shedder.initial_memory(), []
     for each in lines:

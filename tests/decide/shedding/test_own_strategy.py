@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from counterpoise.decide.memory import NoMemory
 from counterpoise.decide.plan import Decision, Kind, Plan, Rejection
-from counterpoise.decide.shedding import NoMemory, Shedder, find_shedder
+from counterpoise.decide.shedding import SHEDDERS, Shedder
 from counterpoise.load.view import ClusterView
 from counterpoise.names.options import ConfigError, option
 from tests.decide.shedding.clusters import broker, bundle, line, plan
@@ -75,11 +76,24 @@ class DeviationShedder:
         return Plan((decision,), (), memory)
 
 
+class Unready(DeviationShedder):
+    """One that cannot be made."""
+
+    def __init__(self) -> None:
+        raise ZeroDivisionError("not today")
+
+
+class Plain(DeviationShedder):
+    """One whose options are none."""
+
+    options = dict  # type: ignore[assignment]
+
+
 NAME = "tests.decide.shedding.test_own_strategy:DeviationShedder"
 
 
 def test_it_is_found_by_module_and_class_and_decides() -> None:
-    assert isinstance(find_shedder(NAME), Shedder)
+    assert isinstance(SHEDDERS.find(NAME), Shedder)
     names = ["t/n/a", "t/n/b"]
     data = line(
         {"b:1": broker(names, rate=900), "b:2": broker(rate=1), "b:3": broker(rate=2)},
@@ -98,14 +112,20 @@ def test_it_is_found_by_module_and_class_and_decides() -> None:
     ("name", "message"),
     [
         ("Thresholdshedder", "no strategy is called 'Thresholdshedder'; there are Overload"),
-        ("nowhere:Class", "cannot be loaded: No module named 'nowhere'"),
+        ("nowhere:Class", "cannot be loaded: ModuleNotFoundError: No module named 'nowhere'"),
         ("tests.decide.shedding.clusters:Nothing", "cannot be loaded"),
-        ("random:Random", "is not a Shedder"),
+        ("random:Random", "is not a Shedder: it lacks "),
+        ("", "no strategy is called ''"),
+        (":x", "':x' is not module:Class"),
+        ("random:", "'random:' is not module:Class"),
+        (".clusters:Line", "cannot be loaded: TypeError"),
+        ("tests.decide.shedding.test_own_strategy:Unready", "cannot be loaded: ZeroDivisionError"),
+        ("tests.decide.shedding.test_own_strategy:Plain", "its options are no dataclass"),
     ],
 )
 def test_what_is_no_strategy_is_refused_by_name(name: str, message: str) -> None:
     with pytest.raises(ConfigError, match="loadBalancerLoadSheddingStrategy") as error:
-        find_shedder(name)
+        SHEDDERS.find(name)
     assert message in str(error.value)
 
 
@@ -120,4 +140,4 @@ def test_what_is_no_strategy_is_refused_by_name(name: str, message: str) -> None
     ],
 )
 def test_pulsars_class_names_are_understood(name: str) -> None:
-    assert find_shedder(name).name == name.rpartition(".")[2]
+    assert SHEDDERS.find(name).name == name.rpartition(".")[2]

@@ -10,9 +10,8 @@ import pytest
 
 from counterpoise.decide.plan import Plan
 from counterpoise.decide.shedding.candidates import ascending
+from counterpoise.decide.shedding.options import TransferOptions
 from counterpoise.decide.shedding.transfer import TransferMemory, TransferShedder
-from counterpoise.decide.shedding.transfer_options import TransferOptions
-from counterpoise.decide.shedding.transfer_pair import Pair
 from counterpoise.load.extensible import BrokerLoadData, TopBundlesLoadData
 from counterpoise.load.report import NamespaceBundleStats, SystemResourceUsage
 from counterpoise.load.store_view import BundleRules, LoadStoreView
@@ -360,18 +359,6 @@ def test_halves_are_swapped() -> None:
     assert stopped(setup.plan(replace(OPTIONS, transfer_enabled=False))) == ["NoBundles"]
 
 
-def test_what_moves_is_known_before_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    setup = Setup({1: 48, 2: 100}, {1: top("A", 2.4 * M, 2.4 * M), 2: top("B", 5 * M, 5 * M)})
-    for options in (OPTIONS, replace(OPTIONS, target_std=0.9)):
-        made = setup.plan(options)
-        assert isinstance(made.decisions, Sequence)
-        with monkeypatch.context() as patch:
-            patch.setattr(Pair, "decisions", None)
-            known = len(made.decisions), list(getattr(made.decisions, "moves", list)())
-        told = [(d.source, d.bundle, d.destination) for d in made.decisions]
-        assert known == (len(told), told)
-
-
 def test_each_decision_has_the_figures_of_its_own_bundle() -> None:
     halves = Setup({1: 48, 2: 100}, {1: top("A", 2.4 * M, 2.4 * M), 2: top("B", 5 * M, 5 * M)})
     shared = {"std": 0.26, "limit": 0.25, "target": near(0.26 * (10 * M + 1))}
@@ -428,8 +415,11 @@ def test_random_loads_end_even_or_without_anybody_left() -> None:
             part = float(rng.randrange(int(load) + 1))
             tops[number] = top("ABCDEFGHIJ"[number], part, load - part)
         made = Setup(loads, tops).plan(replace(OPTIONS, max_brokers_per_cycle=99))
-        left = {r.rule for r in made.rejections} | {d.reason for d in made.decisions}
-        assert made.figures.get("stdAfter", 0.0) <= 0.25 or left
+        pairs = {frozenset((d.source, str(d.destination))) for d in made.decisions}
+        # A pair that moved something uses up both its brokers, one that did not the busier one.
+        used_up = 2 * len(pairs) + len(made.rejections) >= len(loads) - 1
+        assert made.figures["stdAfter"] <= 0.25 or used_up
+        assert made.figures["stdAfter"] < made.figures["std"]
 
 
 def outliers(count: int, rest: float, special: dict[int, float]) -> Setup:

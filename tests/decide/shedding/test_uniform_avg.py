@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from counterpoise.decide.placement.options import PlacementOptions
-from counterpoise.decide.placement.planned import AvgShedderPlacement
+from counterpoise.decide.placement.planned import AvgShedderPlacement, PlannedTargets
 from counterpoise.load.view import ClusterView
 from tests.decide.shedding.clusters import MIB, Line, broker, bundle, chosen, line, plan, rules, run
 
@@ -88,7 +88,7 @@ def test_bundles_may_exceed_what_is_left_by_a_thousand() -> None:
 @pytest.mark.parametrize(
     ("data", "settings", "rule"),
     [
-        (line({}, {}), {}, "no-traffic"),
+        (line({}, {}), {}, "no-broker"),
         (uniform_pair([]), {}, "rate-gap"),
         (
             uniform_pair([1.0, 1.0]),
@@ -122,7 +122,12 @@ def targets(data: Line, made: Any) -> dict[str, str | None]:
     view, placement = ClusterView.from_load_data(data), AvgShedderPlacement()
     return {
         d.bundle: placement.place(
-            d.bundle, view.brokers, view, made.memory.destinations, PlacementOptions(), Random(1)
+            d.bundle,
+            view.brokers,
+            view,
+            PlannedTargets(made.memory.destinations),
+            PlacementOptions(),
+            Random(1),
         ).broker
         for d in made.decisions
     }

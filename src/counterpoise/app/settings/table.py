@@ -12,24 +12,14 @@ from counterpoise.app.settings.unread import BALANCING, RATES
 from counterpoise.broker.config import BrokerConfig
 from counterpoise.decide.balancing.options import BalanceOptions
 from counterpoise.decide.filters.options import FilterOptions
-from counterpoise.decide.placement.options import PlacementOptions
-from counterpoise.decide.shedding.options import (
-    AvgOptions,
-    OverloadOptions,
-    ThresholdOptions,
-    UniformOptions,
-)
-from counterpoise.decide.shedding.transfer_options import TransferOptions
+from counterpoise.decide.placement import PLACEMENTS
+from counterpoise.decide.shedding import SHEDDERS
 from counterpoise.decide.splitting.options import SplitOptions
 from counterpoise.names.options import ConfigError, Option, all_options
 
 ROOMS: tuple[tuple[str, type], ...] = (
-    ("decide.shedding", OverloadOptions),
-    ("decide.shedding", ThresholdOptions),
-    ("decide.shedding", UniformOptions),
-    ("decide.shedding", AvgOptions),
-    ("decide.shedding", TransferOptions),
-    ("decide.placement", PlacementOptions),
+    *(("decide.shedding", options) for options in SHEDDERS.options),
+    *(("decide.placement", options) for options in PLACEMENTS.options),
     ("decide.filters", FilterOptions),
     ("decide.splitting", SplitOptions),
     ("pipeline", BalanceOptions),
@@ -83,12 +73,13 @@ def broker_conf_names() -> frozenset[str]:
     return frozenset(text.split())
 
 
-def check_names(names: Iterable[str]) -> None:
-    """Raise `ConfigError` for a name that is neither ours nor in Pulsar's broker.conf.
+def check_names(names: Iterable[str], own: Iterable[type] = ()) -> None:
+    """Raise `ConfigError` for a name that is neither ours, nor ``own``'s, nor in broker.conf.
 
     For settings that a person types; a whole broker.conf may hold names of other programs.
     """
     options = [entry.option for entry in table().values()]
+    options += [option for settings in own for option in all_options(settings)]
     ours = {name for each in options for name in (each.conf, *each.aliases)}
     known = ours | broker_conf_names()
     for name in names:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from counterpoise.app.conf import add_conf_arguments, read_conf
 from counterpoise.app.errors import UserError
-from counterpoise.app.strategies import strategy_from
+from counterpoise.app.strategies import find_placement, find_shedder, strategy_from
+from counterpoise.names.properties import Properties
 
 if TYPE_CHECKING:
     from counterpoise.app.main import Subparsers
@@ -68,7 +69,8 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
         "--placement",
         default="LeastUsage",
         metavar="NAME",
-        help="where bundles go: LeastUsage (the default, one of our own) or one of Pulsar's",
+        help="where bundles go: LeastUsage (the default, one of our own), one of Pulsar's, or "
+        "module:Class",
     )
     add_conf_arguments(parser)
     _add_spark_arguments(parser)
@@ -129,10 +131,14 @@ def _add_history_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Balance until SIGTERM or Ctrl-C."""
+
+    def own(conf: Properties) -> tuple[type, type]:
+        return find_shedder(args.strategy, conf).options, find_placement(args.placement).options
+
     settings, strategy = (
         _settings(args),
         strategy_from(
-            read_conf(args.conf, args.settings),
+            read_conf(args.conf, args.settings, own),
             shedder=args.strategy,
             placement=args.placement,
             decide_every_s=args.decide_every,

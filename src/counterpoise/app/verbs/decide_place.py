@@ -7,10 +7,12 @@ from random import Random
 from typing import Any
 
 from counterpoise.app.conf import add_conf_arguments, read_conf, settings_from
-from counterpoise.app.errors import UserError
 from counterpoise.app.json_lines import answer_lines
-from counterpoise.decide.placement import PlacementOptions
-from counterpoise.decide.placement.line import initial_memory, known_names, place_line
+from counterpoise.app.strategies import find_placement
+from counterpoise.decide.memory import NO_MEMORY
+from counterpoise.decide.placement import PLACEMENTS, PlacementOptions, PlacementStrategy
+from counterpoise.decide.placement.line import EXTENSIBLE, place_line
+from counterpoise.names.properties import Properties
 
 EPILOG = """\
 one line of standard input:
@@ -36,7 +38,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--strategy",
         metavar="NAME",
-        help=f"{', '.join(known_names())}, or Pulsar's class name; "
+        help=f"{', '.join(PLACEMENTS)}, {EXTENSIBLE}, Pulsar's class name, or module:Class of "
+        "your own; "
         "without it, loadBalancerLoadPlacementStrategy",
     )
     parser.add_argument(
@@ -52,19 +55,26 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Answer standard input line by line."""
-    options = settings_from(PlacementOptions, read_conf(args.conf, args.settings))
-    name = args.strategy or options.strategy
-    try:
-        memory = initial_memory(name)
-    except KeyError:
-        raise UserError(
-            f"no placement strategy is called {name!r}; there are {', '.join(known_names())}"
-        ) from None
+
+    def named(properties: Properties) -> PlacementStrategy[Any, Any] | None:
+        name = args.strategy
+        if name is None:
+            name = settings_from(PlacementOptions, properties).strategy
+        return None if name == EXTENSIBLE else find_placement(name)
+
+    def own(properties: Properties) -> list[type]:
+        strategy = named(properties)
+        return [] if strategy is None else [strategy.options]
+
+    properties = read_conf(args.conf, args.settings, own)
+    strategy = named(properties)
+    options = settings_from(strategy.options if strategy else PlacementOptions, properties)
+    memory = strategy.initial_memory() if strategy else NO_MEMORY
     rng = None if args.seed is None else Random(args.seed)
 
     def answer(value: object) -> dict[str, Any]:
         nonlocal memory
-        answered, memory = place_line(value, name, options, memory, rng)
+        answered, memory = place_line(value, strategy, options, memory, rng)
         return answered
 
     answer_lines(answer)

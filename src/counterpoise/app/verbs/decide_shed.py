@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from pathlib import Path
 from random import Random
 from typing import Any
 
 from counterpoise.app.conf import add_conf_arguments, read_conf, settings_from
 from counterpoise.app.json_lines import answer_lines
-from counterpoise.decide.shedding import SHEDDERS, find_shedder
+from counterpoise.app.strategies import DEFAULT_SHEDDER, SHEDDER_SETTING, find_shedder
+from counterpoise.decide.shedding import SHEDDERS
 from counterpoise.load.fields import read_integer, read_object, read_texts
-
-DEFAULT = "ThresholdShedder"
-_OPTION = "loadBalancerLoadSheddingStrategy"
 
 EPILOG = """\
 one line of standard input, Pulsar's own LoadData as JSON:
@@ -42,12 +38,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    names = sorted({made.name for made in SHEDDERS.values()})
+    names = sorted(SHEDDERS)
     parser.add_argument(
         "--strategy",
         metavar="NAME",
         help=f"{', '.join(names)}, Pulsar's class name, or module:Class of your own; without it, "
-        f"{_OPTION}, else {DEFAULT}",
+        f"{SHEDDER_SETTING}, else {DEFAULT_SHEDDER}",
     )
     add_conf_arguments(parser)
     parser.set_defaults(decide=run)
@@ -55,11 +51,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Answer standard input line by line."""
-    properties = read_conf(args.conf, args.settings)
-    name = args.strategy or properties.values.get(_OPTION) or DEFAULT
-    if ":" in name:
-        sys.path.insert(0, str(Path.cwd()))  # where somebody's own strategy most likely lies
-    shedder = find_shedder(name)
+    properties = read_conf(
+        args.conf, args.settings, lambda given: [find_shedder(args.strategy, given).options]
+    )
+    shedder = find_shedder(args.strategy, properties)
     options = settings_from(shedder.options, properties)
     memory = shedder.initial_memory()
 
@@ -72,7 +67,8 @@ def run(args: argparse.Namespace) -> int:
         now = read_integer(line["now"], "now")
         plan = shedder.plan(view, memory, options, now, Random(0))
         memory = plan.memory
-        return plan.to_json()
+        answered: dict[str, Any] = plan.to_json()
+        return answered
 
     answer_lines(answer)
     return 0

@@ -13,7 +13,7 @@ from counterpoise.broker.load.cluster_load import ClusterLoad
 from counterpoise.broker.namespaces.policies import Policies
 from counterpoise.decide.filters import BrokerFacts, FilterOptions, IsolationPolicy
 from counterpoise.decide.filters.anti_affinity import namespaces_in_group
-from counterpoise.decide.placement import PlacementOptions, placement_strategy
+from counterpoise.decide.placement import PLACEMENTS, PlacementOptions
 from counterpoise.decide.placement.selection import (
     Chooser,
     Selection,
@@ -57,7 +57,7 @@ class LoadPlacer:
         self._filters = filters
         self._placement = placement
         self._rng = rng
-        self._strategy = placement_strategy(placement().strategy)
+        self._strategy = PLACEMENTS.built_in(placement().strategy)
         self._memory: Any = self._strategy.initial_memory()
         self._turn = asyncio.Lock()
 

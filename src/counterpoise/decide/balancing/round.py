@@ -28,8 +28,9 @@ class Strategy:
     shedder: Shedder[Any, Any, Any]
     options: Any
     """The shedder's own settings."""
-    placement: PlacementStrategy[Any] = field(default_factory=LeastUsage)
-    placement_options: PlacementOptions = field(default_factory=PlacementOptions)
+    placement: PlacementStrategy[Any, Any] = field(default_factory=LeastUsage)
+    placement_options: Any = field(default_factory=PlacementOptions)
+    """The placement strategy's own settings."""
     balance: BalanceOptions = field(default_factory=BalanceOptions)
 
 
@@ -182,15 +183,15 @@ def _place(
             decision, reason = asked._replace(destination=placed.broker), placed.reason
         moves.append(Move(move_id(now_ms, decision.bundle), now_ms, decision, reason))
         projection = projection.after(decision)
-    return tuple(moves), _kept(placement, placement.memory_to_json(remembered)), refused
+    return tuple(moves), _kept(placement, remembered.to_json()), refused
 
 
-def _kept(strategy: Shedder[Any, Any, Any] | PlacementStrategy[Any], memory: Any) -> Any:
+def _kept(strategy: Shedder[Any, Any, Any] | PlacementStrategy[Any, Any], memory: Any) -> Any:
     """A strategy's memory as JSON, with its name: another one could make nothing of it."""
     return {"strategy": strategy.name, "memory": memory}
 
 
-def _recalled(strategy: Shedder[Any, Any, Any] | PlacementStrategy[Any], kept: Any) -> Any:
+def _recalled(strategy: Shedder[Any, Any, Any] | PlacementStrategy[Any, Any], kept: Any) -> Any:
     """What a strategy remembers of the last round; a new strategy begins with nothing."""
     if kept is None or kept.get("strategy") != strategy.name:
         return strategy.initial_memory()

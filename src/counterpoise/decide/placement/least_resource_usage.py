@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from random import Random
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
+from counterpoise.decide.memory import NO_MEMORY, Memory, NoMemory
 from counterpoise.decide.placement.options import PlacementOptions
-from counterpoise.decide.placement.strategy import (
-    Placement,
-    known_candidates,
-    modular_usage,
-    nobody,
-)
-from counterpoise.decide.placement.usage_memory import NOTHING_REMEMBERED, UsageMemory
-from counterpoise.decide.plan import Rejection, Rejections
-from counterpoise.load.lookup_many import lookup_many
+from counterpoise.decide.placement.strategy import Placement, known_candidates, nobody
+from counterpoise.decide.plan import Rejection
+from counterpoise.load.fields import read_number, read_object, write_number
 from counterpoise.load.rates import Floats, sum_in_order
-from counterpoise.load.view import ClusterView, Masks
+from counterpoise.load.view import ClusterView
 
-M = TypeVar("M")
+M = TypeVar("M", bound=Memory)
+
+_MARGIN = "loadBalancerAverageResourceUsageDifferenceThresholdPercentage"
+
+
+@dataclass(frozen=True, slots=True)
+class UsageMemory:
+    """Remembered usage of each broker, as a share (0.85, not 85)."""
+
+    usage: Mapping[str, float] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Usage by broker."""
+        return {name: write_number(share) for name, share in self.usage.items()}
 
 
 class LeastResourceUsageWithWeight:
@@ -37,10 +45,11 @@ class LeastResourceUsageWithWeight:
     """
 
     name = "LeastResourceUsageWithWeight"
+    options = PlacementOptions
 
     def initial_memory(self) -> UsageMemory:
         """No broker seen yet."""
-        return NOTHING_REMEMBERED
+        return UsageMemory()
 
     def place(
         self,
@@ -52,27 +61,35 @@ class LeastResourceUsageWithWeight:
         rng: Random | None = None,
     ) -> Placement[UsageMemory]:
         """Choose a candidate clearly below the average, and smooth every candidate's usage."""
-        asked = tuple(candidates)
+        names, rows, unknown = known_candidates(candidates, view)
+        if not names:
+            return nobody(memory, unknown)
+        past, history = memory.usage, options.history_percentage
         with np.errstate(all="ignore"):
-            seen = view.once(self.name, (asked, options), lambda: _look(asked, view, options))
-            if not seen.field.known:
-                return nobody(memory, seen.field.unknown)
-            usage = _smooth(seen, memory, options.history_percentage)
-            after = memory.after(seen.field.known, usage)
-            return _below_average(seen.field, usage, after, options, rng)
+            latest = view.weighted_usage(options.weights.modular)[rows]
+            traffic = view.broker.traffic
+            sending = np.logical_or(traffic.rate_in[rows], traffic.rate_out[rows])
+            busy = np.logical_and(sending, view.broker.bundle_count[rows])
+            known = np.array([name in past for name in names], dtype=np.bool_)
+            before = np.array([past.get(name, 0.0) for name in names])
+            smoothed = before * history + (1 - history) * latest
+            usage = np.where(busy & known, smoothed, latest)
+            after = UsageMemory({**past, **dict(zip(names, usage.tolist(), strict=True))})
+            return _below_average(names, names, usage, unknown, after, options, rng)
 
     def forget(self, memory: UsageMemory, active: Collection[str]) -> UsageMemory:
         """Keep the active brokers' usage (``onActiveBrokersChange``)."""
         kept = set(active)
-        return UsageMemory.of({name: memory[name] for name in memory if name in kept})
+        return UsageMemory({name: share for name, share in memory.usage.items() if name in kept})
 
-    def memory_to_json(self, memory: UsageMemory) -> Any:
+    def memory_from_json(self, value: Any) -> UsageMemory:
         """Usage by broker."""
-        return dict(memory)
-
-    def memory_from_json(self, value: Mapping[str, Any]) -> UsageMemory:
-        """Usage by broker."""
-        return UsageMemory.of({name: float(usage) for name, usage in value.items()})
+        return UsageMemory(
+            {
+                name: read_number(share, f"memory[{name!r}]")
+                for name, share in read_object(value, "memory").items()
+            }
+        )
 
 
 def place_by_store_usage(
@@ -80,7 +97,7 @@ def place_by_store_usage(
     usage_ema: Mapping[str, float],
     options: PlacementOptions,
     rng: Random | None = None,
-) -> Placement[None]:
+) -> Placement[NoMemory]:
     """The extensible manager's: the same rule over the smoothed usage that brokers publish.
 
     ``candidates`` are named once each; ``usage_ema`` is each broker's ``weightedMaxEMA``. Brokers
@@ -91,98 +108,53 @@ def place_by_store_usage(
     """
     names = tuple(candidates)
     if not names:
-        return nobody(None)
-    known, shares = _published(names, usage_ema)
-    usage = np.fromiter(shares, np.float64, len(known))
+        return nobody(NO_MEMORY)
+    known = tuple(name for name in names if name in usage_ema)
+    usage = np.array([usage_ema[name] for name in known], dtype=np.float64)
     with np.errstate(all="ignore"):
-        return _below_average(_Field(known, names, ()), usage, None, options, rng)
-
-
-def _published(
-    names: tuple[str, ...], usage_ema: Mapping[str, float]
-) -> tuple[tuple[str, ...], tuple[float, ...]]:
-    """Those of the candidates that have published their usage, and what it is."""
-    try:
-        return names, lookup_many(usage_ema, names)
-    except KeyError:
-        known = tuple(name for name in names if name in usage_ema)
-        return known, lookup_many(usage_ema, known)
-
-
-class _Field(NamedTuple):
-    """Who competes for a bundle."""
-
-    known: tuple[str, ...]
-    """Whose usage is known, and so makes up the average."""
-    everybody: tuple[str, ...]
-    unknown: tuple[Rejection, ...]
-    """Who does not compete, for want of a load report."""
-
-
-class _Seen(NamedTuple):
-    """What a view says about the candidates: the same for every bundle."""
-
-    field: _Field
-    usage: Floats
-    weighted: Floats
-    """``usage`` times what counts of it beside what is remembered."""
-    idle: Masks
-    """Who has no bundles or no messages, so that its past says nothing."""
-
-
-def _look(candidates: tuple[str, ...], view: ClusterView, options: PlacementOptions) -> _Seen:
-    names, rows, unknown = known_candidates(candidates, view)
-    usage = modular_usage(view, options)[rows]
-    traffic = view.broker.traffic
-    sending = np.logical_or(traffic.rate_in[rows], traffic.rate_out[rows])
-    busy = np.logical_and(sending, view.broker.bundle_count[rows])
-    field = _Field(names, names, unknown)
-    return _Seen(field, usage, (1 - options.history_percentage) * usage, ~busy)
-
-
-def _smooth(seen: _Seen, memory: UsageMemory, history: float) -> Floats:
-    old, missing = memory.of_brokers(seen.field.known)
-    usage = old * history
-    usage += seen.weighted
-    np.copyto(usage, seen.usage, where=seen.idle if missing is None else seen.idle | missing)
-    return usage
+        return _below_average(known, names, usage, (), NO_MEMORY, options, rng)
 
 
 def _below_average(
-    field: _Field, usage: Floats, memory: M, options: PlacementOptions, rng: Random | None
+    known: tuple[str, ...],
+    everybody: tuple[str, ...],
+    usage: Floats,
+    unknown: tuple[Rejection, ...],
+    memory: M,
+    options: PlacementOptions,
+    rng: Random | None,
 ) -> Placement[M]:
-    names, everybody = field.known, field.everybody
+    """Choose by the usage of ``known``; ``everybody`` is admissible when nobody is preferred."""
     margin = options.average_difference_percentage
-    average = sum_in_order(usage) / len(names) if names else 0.0
+    average = sum_in_order(usage) / len(known) if known else 0.0
     below = usage + margin / 100.0 <= average
-    percent = average * 100
-    admissible = lookup_many(names, below.nonzero()[0].tolist())
-    if not admissible:
-        reason = (
-            f"no candidate is {margin} points below the average of {percent:.4g} %; any will do"
-        )
-        chosen = rng.choice(everybody) if rng else _least(everybody, names, usage)
-        return Placement(chosen, everybody, "none_below_average", reason, memory, field.unknown)
-    return Placement(
-        rng.choice(admissible) if rng else _least(admissible, names, usage),
-        admissible,
-        "below_average",
-        f"at least {margin} points below the average of {percent:.4g} %",
-        memory,
-        Rejections(partial(_explain, field, usage, below, percent - margin)),
+    shares = dict(zip(known, usage.tolist(), strict=True))
+    preferred = tuple(
+        name for name, is_below in zip(known, below.tolist(), strict=True) if is_below
     )
-
-
-def _explain(field: _Field, usage: Floats, below: Masks, limit: float) -> Iterator[Rejection]:
-    yield from field.unknown
-    setting = "loadBalancerAverageResourceUsageDifferenceThresholdPercentage"
-    sentence = "{subject} uses {value:.4g} %, more than {limit:.4g} % ({setting} below average)"
-    for i in np.flatnonzero(~below).tolist():
-        value = float(usage[i]) * 100
-        yield Rejection(field.known[i], "not_below_average", value, limit, setting, sentence)
-
-
-def _least(choices: Sequence[str], names: Sequence[str], usage: Floats) -> str:
-    """The least used of some brokers by value, then name; those of unknown usage come last."""
-    known = dict(zip(names, usage.tolist(), strict=True))
-    return min(choices, key=lambda name: (known.get(name, np.inf), name))
+    average_text = f"the average of {average * 100:.4g} %" if np.isfinite(average) else "an average"
+    admissible = preferred or everybody
+    # By value, then name; those of unknown usage come last.
+    chosen = (
+        rng.choice(admissible)
+        if rng
+        else min(admissible, key=lambda name: (shares.get(name, np.inf), name))
+    )
+    if not preferred:
+        reason = f"no candidate is {margin} points ({_MARGIN}) below {average_text}; any will do"
+        return Placement(chosen, admissible, "none_below_average", reason, memory, unknown)
+    limit = average * 100 - margin
+    rejections = [
+        Rejection(
+            name,
+            "not_below_average",
+            shares[name] * 100,
+            limit,
+            _MARGIN,
+            "{subject} uses {value:.4g} %, more than {limit:.4g} % ({setting} below average)",
+        )
+        for name in known
+        if name not in preferred
+    ]
+    reason = f"at least {margin} points ({_MARGIN}) below {average_text}"
+    return Placement(chosen, admissible, "below_average", reason, memory, (*unknown, *rejections))

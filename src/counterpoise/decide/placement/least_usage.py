@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from random import Random
 
+from counterpoise.decide.memory import NO_MEMORY, Memoryless, NoMemory
 from counterpoise.decide.placement.options import PlacementOptions
-from counterpoise.decide.placement.strategy import Memoryless, Placement, known_candidates, nobody
+from counterpoise.decide.placement.strategy import Placement, known_candidates, nobody
 from counterpoise.decide.plan import Rejection
 from counterpoise.load.view import ClusterView
 
@@ -17,20 +18,21 @@ class LeastUsage(Memoryless):
     """
 
     name = "LeastUsage"
+    options = PlacementOptions
 
     def place(
         self,
         bundle: str,
         candidates: Sequence[str],
         view: ClusterView,
-        memory: None,
+        memory: NoMemory,
         options: PlacementOptions,
         rng: Random | None = None,
-    ) -> Placement[None]:
+    ) -> Placement[NoMemory]:
         """Choose among `candidates`; the bundle's present broker is the one that reports it."""
         names, rows, unknown = known_candidates(candidates, view)
         if not names:
-            return nobody(None, unknown)
+            return nobody(NO_MEMORY, unknown)
         every = view.weighted_usage(options.weights.modular)
         usage, throughput = every[rows], view.broker.traffic.throughput(rows)
         best = min(range(len(names)), key=lambda i: (usage[i], throughput[i], names[i]))
@@ -39,10 +41,10 @@ class LeastUsage(Memoryless):
             after = usage[best] + _share(view, source, bundle, every[source])
             if not after < every[source]:
                 return nobody(
-                    None, [*unknown, _no_gain(bundle, float(after), float(every[source]))]
+                    NO_MEMORY, [*unknown, _no_gain(bundle, float(after), float(every[source]))]
                 )
         reason = f"{names[best]} is the least used, at {usage[best]:.1%}"
-        return Placement(names[best], (names[best],), "least-usage", reason, None, unknown)
+        return Placement(names[best], (names[best],), "least-usage", reason, NO_MEMORY, unknown)
 
 
 def _no_gain(bundle: str, after: float, before: float) -> Rejection:

@@ -9,9 +9,8 @@ from typing import Any
 from counterpoise.decide.placement import (
     PLACEMENTS,
     Placement,
-    PlacementOptions,
+    PlacementStrategy,
     place_by_store_usage,
-    placement_strategy,
 )
 from counterpoise.load.fields import (
     LoadDataError,
@@ -23,23 +22,23 @@ from counterpoise.load.fields import (
 from counterpoise.load.view import ClusterView
 
 EXTENSIBLE = "org.apache.pulsar.broker.loadbalance.extensions.strategy.LeastResourceUsageWithWeight"
+"""The one Java class whose short name means another strategy: it reads other lines, too."""
 
+_MODULAR = PLACEMENTS["LeastResourceUsageWithWeight"]
 
-def known_names() -> list[str]:
-    """Short names and the one Java class whose short name means another strategy."""
-    return [*PLACEMENTS, EXTENSIBLE]
-
-
-def initial_memory(name: str) -> Any:
-    """What the strategy of this name knows before the first line."""
-    return None if name == EXTENSIBLE else placement_strategy(name).initial_memory()
+AnyPlacement = PlacementStrategy[Any, Any]
 
 
 def place_line(
-    value: object, name: str, options: PlacementOptions, memory: Any, rng: Random | None = None
+    value: object,
+    strategy: AnyPlacement | None,
+    options: Any,
+    memory: Any,
+    rng: Random | None = None,
 ) -> tuple[dict[str, Any], Any]:
     """Place the bundle of one parsed line; gives the answer, and the memory for the next line.
 
+    ``strategy`` is None for `EXTENSIBLE`; ``options`` are its own, else `PlacementOptions`.
     The answer is ``{"broker", "admissible", "reason", "sentence", "rejections"}``, the broker null
     when there is none to choose. A line may name ``activeBrokers``: others are forgotten first
     (``onActiveBrokersChange``). ``loadData`` with ``brokers`` is a line of the extensible manager
@@ -53,11 +52,10 @@ def place_line(
     candidates = tuple(dict.fromkeys(read_texts(line.get("candidates"), "candidates")))
     data = read_object(line["loadData"], "loadData")
     placed: Placement[Any]
-    if name == EXTENSIBLE or (name.endswith("LeastResourceUsageWithWeight") and "brokers" in data):
+    if strategy is None or (strategy is _MODULAR and "brokers" in data):
         placed = place_by_store_usage(candidates, _read_usage(data), options, rng)
         return _answer(placed), memory
     view = _read_view(data)
-    strategy = placement_strategy(name)
     if "activeBrokers" in line:
         memory = strategy.forget(memory, read_texts(line["activeBrokers"], "activeBrokers"))
     placed = strategy.place(bundle, candidates, view, memory, options, rng)

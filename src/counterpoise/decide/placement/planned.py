@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from random import Random
-from types import MappingProxyType
 from typing import Any
 
 from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.decide.placement.strategy import Placement, nobody
+from counterpoise.load.fields import read_object, read_text
 from counterpoise.load.view import ClusterView
 
-PlannedTargets = Mapping[str, str]
-"""Broker by `load_key` of the bundle: what was planned, and what was picked since."""
 
-NO_TARGETS: PlannedTargets = MappingProxyType({})
+@dataclass(frozen=True, slots=True)
+class PlannedTargets:
+    """Broker by `load_key` of the bundle: what was planned, and what was picked since."""
+
+    targets: Mapping[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Target by load."""
+        return dict(self.targets)
+
 
 _UNSEEN_RATES = (50.0, 50.0, 50000.0, 50000.0)
 _UNSEEN_SAMPLES = [10, 0, 1000, 0]
@@ -49,10 +57,11 @@ class AvgShedderPlacement:
     """
 
     name = "AvgShedder"
+    options = PlacementOptions
 
     def initial_memory(self) -> PlannedTargets:
         """Nothing planned."""
-        return NO_TARGETS
+        return PlannedTargets()
 
     def place(
         self,
@@ -67,13 +76,13 @@ class AvgShedderPlacement:
         if not candidates:
             return nobody(memory)
         key = load_key(view, bundle)
-        planned = memory.get(key)
-        if planned is not None and _among(candidates, planned, view):
+        planned = memory.targets.get(key)
+        if planned is not None and planned in candidates:
             reason = "planned as this bundle's target, or picked for the same load before"
             return Placement(planned, (planned,), "planned", reason, memory)
         names = tuple(sorted(candidates))
         chosen = rng.choice(names) if rng else _least_used(names, view, options)
-        after = MappingProxyType({**memory, key: chosen})
+        after = PlannedTargets({**memory.targets, key: chosen})
         reason = (
             "no target was planned; any candidate will do"
             if planned is None
@@ -85,22 +94,14 @@ class AvgShedderPlacement:
         """Nothing: Pulsar keeps every entry."""
         return memory
 
-    def memory_to_json(self, memory: PlannedTargets) -> Any:
+    def memory_from_json(self, value: Any) -> PlannedTargets:
         """Target by load."""
-        return dict(memory)
-
-    def memory_from_json(self, value: Mapping[str, Any]) -> PlannedTargets:
-        """Target by load."""
-        return MappingProxyType({str(key): str(broker) for key, broker in value.items()})
-
-
-def _among(candidates: Sequence[str], broker: str, view: ClusterView) -> bool:
-    """Whether a broker is a candidate.
-
-    Mostly everybody is one, in the view's own order, and then it stands where the view says.
-    """
-    row = view.row_of.get(broker, len(candidates))
-    return (row < len(candidates) and candidates[row] == broker) or broker in candidates
+        return PlannedTargets(
+            {
+                key: read_text(broker, f"memory[{key!r}]")
+                for key, broker in read_object(value, "memory").items()
+            }
+        )
 
 
 def _least_used(names: Sequence[str], view: ClusterView, options: PlacementOptions) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any
 
 from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.decide.placement.strategy import Placement, nobody
+from counterpoise.load.fields import read_integer, read_object, read_texts
 from counterpoise.load.view import ClusterView
 from counterpoise.names.options import INT32_MAX
 
@@ -20,6 +21,10 @@ class Turn:
     count: int = 0
     order: tuple[str, ...] = ()
 
+    def to_json(self) -> dict[str, Any]:
+        """Count and order."""
+        return {"count": self.count, "order": list(self.order)}
+
 
 class RoundRobinBrokerSelector:
     """Candidates in turn, in the order they had when their number last changed.
@@ -29,6 +34,7 @@ class RoundRobinBrokerSelector:
     """
 
     name = "RoundRobinBrokerSelector"
+    options = PlacementOptions
 
     def initial_memory(self) -> Turn:
         """The first candidate's turn."""
@@ -49,8 +55,7 @@ class RoundRobinBrokerSelector:
             return nobody(memory)
         order = memory.order if len(memory.order) == len(asked) else asked
         index = memory.count % len(asked)
-        # Mostly everybody stands where they stood, and nobody need be searched for.
-        if asked[index] != order[index] and order[index] not in asked:
+        if order[index] not in asked:
             order = asked
         count = 0 if memory.count == INT32_MAX else memory.count + 1
         chosen = order[index]
@@ -61,10 +66,10 @@ class RoundRobinBrokerSelector:
         """Nothing: a broker that is gone is noticed when its turn comes."""
         return memory
 
-    def memory_to_json(self, memory: Turn) -> Any:
+    def memory_from_json(self, value: Any) -> Turn:
         """Count and order."""
-        return {"count": memory.count, "order": list(memory.order)}
-
-    def memory_from_json(self, value: Mapping[str, Any]) -> Turn:
-        """Count and order."""
-        return Turn(int(value["count"]), tuple(value["order"]))
+        fields = read_object(value, "memory")
+        return Turn(
+            read_integer(fields.get("count", 0), "memory.count"),
+            read_texts(fields.get("order", ()), "memory.order"),
+        )

@@ -21,13 +21,14 @@ from counterpoise.decide.filters.simple import (
     under_max_topics,
 )
 from counterpoise.decide.filters.versions import latest_version
+from counterpoise.decide.memory import Memory, NoMemory
 from counterpoise.decide.placement.least_resource_usage import place_by_store_usage
 from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.decide.placement.strategy import Placement, PlacementStrategy
 from counterpoise.load.view import ClusterView
 from counterpoise.names.namespace import SYSTEM_NAMESPACE_TEXT
 
-M = TypeVar("M")
+M = TypeVar("M", bound=Memory)
 
 _EMPTY: Mapping[str, Any] = MappingProxyType({})
 
@@ -69,7 +70,7 @@ class Selection(Generic[M]):
 class Chooser(Generic[M]):
     """A placement strategy with all it needs but the bundle and the candidates."""
 
-    strategy: PlacementStrategy[M]
+    strategy: PlacementStrategy[M, PlacementOptions]
     view: ClusterView
     options: PlacementOptions
     rng: Random | None = None
@@ -80,7 +81,7 @@ class Chooser(Generic[M]):
         if row is None:
             return False
         limit = self.options.overloaded_threshold_percentage / 100.0
-        return self.view.exceeds(row, limit, self.options.weights.modular)
+        return bool(self.view.weighted_usage(self.options.weights.modular)[row] > limit)
 
 
 def select_modular(
@@ -140,7 +141,7 @@ def select_extensible(
     options: FilterOptions,
     placement: PlacementOptions,
     rng: Random | None = None,
-) -> Selection[None]:
+) -> Selection[NoMemory]:
     """The extensible manager's way: class, topic cap, version, anti-affinity, policies.
 
     Nothing brings a broker back that a filter dropped; a filter that cannot judge drops nobody.

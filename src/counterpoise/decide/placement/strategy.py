@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from random import Random
-from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
-from counterpoise.decide.placement.options import PlacementOptions
+import numpy as np
+
+from counterpoise.decide.memory import Memory
 from counterpoise.decide.plan import Rejection
-from counterpoise.load.rates import Floats, Indices
+from counterpoise.load.rates import Indices
 from counterpoise.load.view import ClusterView
 
-M = TypeVar("M")
-
-Rows = Indices | slice
-"""Rows of a view: some, or all of them as they stand."""
-EVERY_ROW: Final = slice(None)
+M = TypeVar("M", bound=Memory)
+C = TypeVar("C")
 
 
 class Placement(NamedTuple, Generic[M]):
@@ -23,7 +22,7 @@ class Placement(NamedTuple, Generic[M]):
 
     ``broker`` is None when there is none to choose. ``admissible`` holds every broker that the
     strategy finds equally good: Pulsar picks one of them at random. ``rule`` is a short label,
-    ``reason`` a sentence. A named tuple, for the same reason as ``Decision``.
+    ``reason`` a sentence.
     """
 
     broker: str | None
@@ -34,8 +33,9 @@ class Placement(NamedTuple, Generic[M]):
     rejections: Sequence[Rejection] = ()
 
 
-class PlacementStrategy(Protocol[M]):
-    """One way to choose a broker for a bundle.
+@runtime_checkable
+class PlacementStrategy(Protocol[M, C]):
+    """One way to choose a broker for a bundle, with memory ``M`` and options ``C``.
 
     Write your own by offering these members; nothing needs to be inherited. A strategy holds no
     state: what it remembers is in the memory it returns.
@@ -44,6 +44,11 @@ class PlacementStrategy(Protocol[M]):
     @property
     def name(self) -> str:
         """The name the command line knows it by."""
+        ...
+
+    @property
+    def options(self) -> type[C]:
+        """The frozen dataclass of its options; all of them have defaults."""
         ...
 
     def initial_memory(self) -> M:
@@ -56,7 +61,7 @@ class PlacementStrategy(Protocol[M]):
         candidates: Sequence[str],
         view: ClusterView,
         memory: M,
-        options: PlacementOptions,
+        options: C,
         rng: Random | None = None,
     ) -> Placement[M]:
         """Choose a broker among ``candidates``, each named once, in the order given.
@@ -69,29 +74,9 @@ class PlacementStrategy(Protocol[M]):
         """The memory without the brokers that are gone."""
         ...
 
-    def memory_to_json(self, memory: M) -> Any:
-        """The memory as JSON."""
+    def memory_from_json(self, value: Any) -> M:
+        """The memory that :meth:`Memory.to_json` wrote."""
         ...
-
-    def memory_from_json(self, value: Mapping[str, Any]) -> M:
-        """The memory from JSON."""
-        ...
-
-
-class Memoryless:
-    """What a strategy that remembers nothing answers about its memory: inherit it."""
-
-    def initial_memory(self) -> None:
-        """Nothing to remember."""
-
-    def forget(self, memory: None, active: Collection[str]) -> None:
-        """Nothing to forget."""
-
-    def memory_to_json(self, memory: None) -> Any:
-        """Nothing to write."""
-
-    def memory_from_json(self, value: Mapping[str, Any]) -> None:
-        """Nothing to read."""
 
 
 def nobody(memory: M, rejections: Sequence[Rejection] = ()) -> Placement[M]:
@@ -106,29 +91,15 @@ def nobody(memory: M, rejections: Sequence[Rejection] = ()) -> Placement[M]:
 
 def known_candidates(
     candidates: Sequence[str], view: ClusterView
-) -> tuple[tuple[str, ...], Rows, tuple[Rejection, ...]]:
+) -> tuple[tuple[str, ...], Indices, tuple[Rejection, ...]]:
     """The candidates with load data, their rows in the view, and why the others are out.
-
-    Mostly everybody is a candidate, in the view's own order: then nobody is looked up.
 
     Pulsar 4.0.7 ends in a NullPointerException for a candidate without load data; here the
     candidate is left out and named.
     """
-    names = tuple(candidates)
-    if names == view.brokers:
-        return names, EVERY_ROW, ()
-    try:
-        return names, view.broker_rows(names), ()
-    except KeyError:
-        known = tuple(name for name in names if name in view.row_of)
-        unknown = tuple(_unknown(name) for name in names if name not in view.row_of)
-        return known, view.broker_rows(known), unknown
-
-
-def modular_usage(view: ClusterView, options: PlacementOptions) -> Floats:
-    """Each broker's weighted usage as a share, worked out once per view and weights."""
-    weights = options.weights
-    return view.once("usage", (weights,), lambda: view.weighted_usage(weights.modular))
+    known = tuple(name for name in candidates if name in view.row_of)
+    unknown = tuple(_unknown(name) for name in candidates if name not in view.row_of)
+    return known, np.array([view.row_of[name] for name in known], dtype=np.intp), unknown
 
 
 def _unknown(name: str) -> Rejection:

@@ -1,6 +1,4 @@
 """Shedding: which bundles leave which brokers, and why."""
 
 from counterpoise.decide.shedding.registry import SHEDDERS as SHEDDERS
-from counterpoise.decide.shedding.registry import find_shedder as find_shedder
-from counterpoise.decide.shedding.strategy import NoMemory as NoMemory
 from counterpoise.decide.shedding.strategy import Shedder as Shedder

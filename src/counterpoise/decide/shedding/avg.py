@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from counterpoise.decide.placement.planned import load_key
-from counterpoise.decide.plan import Decision, Plan, Rejections
-from counterpoise.decide.shedding.avg_explain import reasons
-from counterpoise.decide.shedding.avg_moves import Moves
+from counterpoise.decide.plan import Decision, Plan
+from counterpoise.decide.shedding.avg_moves import PROMISED, Moves, reasons
 from counterpoise.decide.shedding.avg_pairs import Hits
 from counterpoise.decide.shedding.options import AvgOptions
 from counterpoise.load.fields import read_integer, read_object, read_text
@@ -102,12 +101,11 @@ class AvgShedder:
             ripe = hits.ripe(view.brokers, pairs, options)
             moves = Moves.of(view, scores, options)
             decisions = moves.between(ripe) if ripe else []
-        decisions, destinations = _promise(view, decisions, memory.destinations)
-        after = AvgMemory(hits.low, hits.high, destinations)
-        moved = frozenset(decision.source for decision in decisions)
-        return Plan(
-            tuple(decisions), Rejections(lambda: reasons(moves, pairs, ripe, after, moved)), after
-        )
+            decisions, destinations = _promise(view, decisions, memory.destinations)
+            after = AvgMemory(hits.low, hits.high, destinations)
+            moved = frozenset(decision.source for decision in decisions)
+            rejections = tuple(reasons(moves, pairs, ripe, after, moved))
+        return Plan(tuple(decisions), rejections, after)
 
 
 def _promise(
@@ -119,7 +117,9 @@ def _promise(
     keys = [load_key(view, decision.bundle) for decision in decisions]
     promised = {key: str(move.destination) for key, move in zip(keys, decisions, strict=True)}
     settled = [
-        move if move.destination == promised[key] else move._replace(destination=promised[key])
+        move
+        if move.destination == promised[key]
+        else move._replace(destination=promised[key], template=PROMISED)
         for key, move in zip(keys, decisions, strict=True)
     ]
     return settled, {**before, **promised}

@@ -1,25 +1,41 @@
-"""What a pair of brokers moves under AvgShedder, and in which unit it is counted."""
+"""What a pair of brokers moves under AvgShedder, in which unit it is counted, or why nothing."""
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from counterpoise.decide.plan import Decision, Kind
+from counterpoise.decide.plan import Decision, Kind, Rejection
 from counterpoise.decide.shedding.avg_pairs import Pair
 from counterpoise.decide.shedding.candidates import Ranked, by_rate, by_throughput
+from counterpoise.decide.shedding.explain import lone_bundle, no_broker, no_candidates
 from counterpoise.decide.shedding.options import AvgOptions
 from counterpoise.load.rates import Floats
 from counterpoise.load.view import BOUND_TENANTS, ClusterView, Masks, bundle_namespace
 from counterpoise.names.errors import InvalidName
 from counterpoise.names.namespace import NamespaceName
 
-_BECAUSE = (
-    "{source} scores {high:.1f}, {destination} {low:.1f}: {gap:.1f} points apart long enough, so "
-    "{quota:,.0f} {unit} move between them; {bundle} carries {throughput:,.0f}"
+_LOW = "loadBalancerAvgShedderLowThreshold"
+_LOW_HITS = "loadBalancerAvgShedderHitCountLowThreshold"
+_HIGH_HITS = "loadBalancerAvgShedderHitCountHighThreshold"
+_MIN_RATE = "minUnloadMessage"
+_MIN_THROUGHPUT = "minUnloadMessageThroughput"
+_MAX = "maxUnloadPercentage"
+
+_UNEVEN = (
+    "{source} scores {high:.1f}, {partner} {low:.1f}: {gap:.1f} points apart, and uneven for long "
+    f"enough ({_LOW}, {_LOW_HITS}, {_HIGH_HITS}), "
+    "so {quota:,.0f} {unit} may move between them "
+    f"({_MAX}); "
+    "{bundle} carries {throughput:,.0f} {unit}"
 )
+PROMISED = _UNEVEN + (
+    ", and goes to {destination}: another bundle with the same statistics does, and Pulsar knows "
+    "them by these"
+)
+"""Of a decision whose destination is not the partner of its source."""
 
 
 class Quota(NamedTuple):
@@ -51,16 +67,20 @@ class Moves:
         traffic = view.broker.traffic
         return Moves(view, scores, options, traffic.rate(), traffic.throughput())
 
+    def amounts(self, pair: Pair) -> tuple[float, float]:
+        """Part of the pair's difference, in messages/s and in bytes/s."""
+        part = self.options.limits.max_unload_percentage
+        rate = float(self.rates[pair.high]) - float(self.rates[pair.low])
+        throughput = float(self.throughputs[pair.high]) - float(self.throughputs[pair.low])
+        return rate * part, throughput * part
+
     def quota(self, pair: Pair) -> Quota:
-        """Part of the pair's difference in messages/s or, where that is too little, in bytes/s."""
+        """How much should move: in messages/s or, where that is too little, in bytes/s."""
         limits = self.options.limits
-        apart = float(self.rates[pair.high]) - float(self.rates[pair.low])
-        amount = apart * limits.max_unload_percentage
-        if amount > limits.min_unload_message:
-            return Quota(amount, True, True)
-        apart = float(self.throughputs[pair.high]) - float(self.throughputs[pair.low])
-        amount = apart * limits.max_unload_percentage
-        return Quota(amount, False, amount > limits.min_unload_throughput)
+        rate, throughput = self.amounts(pair)
+        if rate > limits.min_unload_message:
+            return Quota(rate, True, True)
+        return Quota(throughput, False, throughput > limits.min_unload_throughput)
 
     def between(self, pairs: list[Pair]) -> list[Decision]:
         """What these pairs move, in their order."""
@@ -79,6 +99,7 @@ class Moves:
     def _decisions(self, pair: Pair, quota: Quota, ranked: Ranked) -> list[Decision]:
         view = self.view
         figures = {
+            "partner": view.brokers[pair.low],
             "high": float(self.scores[pair.high]),
             "low": float(self.scores[pair.low]),
             "gap": pair.gap,
@@ -92,7 +113,7 @@ class Moves:
                 view.brokers[pair.high],
                 view.brokers[pair.low],
                 "Uneven",
-                _BECAUSE,
+                _UNEVEN,
                 {**figures, "throughput": value},
             )
             for row, value in _fitting(ranked, quota.amount)
@@ -105,6 +126,127 @@ def _fitting(ranked: Ranked, quota: float) -> Iterator[tuple[int, float]]:
         if 0 < value <= quota:
             quota -= value
             yield row, value
+
+
+class Counts(Protocol):
+    """The hits of each broker after the call."""
+
+    @property
+    def low_hits(self) -> Mapping[str, int]:
+        """Calls beyond the low threshold."""
+        ...
+
+    @property
+    def high_hits(self) -> Mapping[str, int]:
+        """Calls beyond the high threshold."""
+        ...
+
+
+def reasons(
+    moves: Moves, pairs: list[Pair], ripe: list[Pair], after: Counts, moved: frozenset[str]
+) -> Iterable[Rejection]:
+    """Why nothing moves between the pairs that moved nothing."""
+    names, options = moves.view.brokers, moves.options
+    if not names:
+        yield no_broker()
+    elif not pairs:
+        scores = moves.scores
+        gap = float(scores.max()) - float(scores.min())
+        yield Rejection(
+            "cluster",
+            "even",
+            gap,
+            float(options.low_threshold),
+            _LOW,
+            "the busiest and the idlest broker are {value:.1f} points apart, less than the "
+            "{limit:.0f} from which a pair counts ({setting})",
+        )
+    waiting = set(pairs) - set(ripe)
+    for pair in pairs:
+        if pair in waiting:
+            yield _waiting(names[pair.high], names[pair.low], pair, options, after)
+        elif names[pair.high] not in moved:
+            yield _nothing_fits(moves, pair)
+
+
+def _waiting(
+    broker: str, partner: str, pair: Pair, options: AvgOptions, after: Counts
+) -> Rejection:
+    high = not pair.gap < options.high_threshold
+    counts = after.high_hits if high else after.low_hits
+    apart = (
+        "{subject} is paired with itself"
+        if broker == partner
+        else "{subject} is {gap:.1f} points above {partner}"
+    )
+    return Rejection(
+        broker,
+        "hit-count",
+        float(max(counts.get(broker, 0), counts.get(partner, 0))),
+        float(options.high_hits if high else options.low_hits),
+        _HIGH_HITS if high else _LOW_HITS,
+        f"{apart}, in an uneven pair in {{value:.0f}} calls by now; at {{limit:.0f}} something "
+        "moves ({setting})",
+        {"gap": pair.gap, "partner": partner},
+    )
+
+
+def _nothing_fits(moves: Moves, pair: Pair) -> Rejection:
+    quota = moves.quota(pair)
+    view = moves.view
+    broker = view.brokers[pair.high]
+    if not quota.worth_it:
+        return _too_little(moves, pair)
+    if not view.broker.bundle_count[pair.high]:
+        return lone_bundle(view, pair.high)
+    brokers = np.array([pair.high], dtype=np.intp)
+    ranking = (by_rate if quota.by_rate else by_throughput)(view, brokers, movable_bundles(view))
+    values = ranking[0].values
+    if not len(values):
+        return no_candidates(view, pair.high)
+    busy = values[values > 0]
+    unit = {"unit": quota.unit}
+    if not len(busy):
+        template = "none of the bundles of {subject} that may move carries any {unit}"
+        return Rejection(broker, "idle-bundles", 0.0, quota.amount, "", template, unit)
+    # All that the two are apart is the most that can be asked for.
+    enough = float(busy.min()) <= quota.amount / moves.options.limits.max_unload_percentage
+    template = (
+        "the smallest bundle of {subject} with traffic carries {value:,.0f} {unit}, more than the "
+        "{limit:,.0f} {unit} to be moved; split it"
+    )
+    if enough:
+        template += ", or raise {setting}"
+    setting = _MAX if enough else ""
+    return Rejection(broker, "too-big", float(busy.min()), quota.amount, setting, template, unit)
+
+
+def _too_little(moves: Moves, pair: Pair) -> Rejection:
+    """What the pair would move, in the unit in which it is nearer to being worth it."""
+    limits, broker = moves.options.limits, moves.view.brokers[pair.high]
+    rate, throughput = moves.amounts(pair)
+    by_rate = rate / (limits.min_unload_message or 1) > throughput / (
+        limits.min_unload_throughput or 1
+    )
+    amount, limit, setting, unit = (
+        (rate, limits.min_unload_message, _MIN_RATE, "messages/s")
+        if by_rate
+        else (throughput, limits.min_unload_throughput, _MIN_THROUGHPUT, "B/s")
+    )
+    if not amount > 0:
+        template = "{subject} has neither more messages/s than {partner} to give, nor more B/s"
+        figures = {"partner": moves.view.brokers[pair.low]}
+        return Rejection(broker, "nothing-to-give", 0.0, 0.0, "", template, figures)
+    return Rejection(
+        broker,
+        "below-minimum",
+        amount,
+        float(limit),
+        setting,
+        "{subject} would give up {value:,.0f} {unit}, not more than the {limit:,.0f} {unit} that "
+        "are worth an unload ({setting})",
+        {"unit": unit},
+    )
 
 
 def movable_bundles(view: ClusterView) -> Masks:

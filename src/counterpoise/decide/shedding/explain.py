@@ -52,6 +52,11 @@ def unload(
     ]
 
 
+def no_broker() -> Rejection:
+    """There is nobody to shed."""
+    return Rejection("cluster", "no-broker", 0.0, 1.0, "", "no broker has sent a load report")
+
+
 def lone_bundle(view: ClusterView, broker: int) -> Rejection:
     """A broker that would shed but has one bundle or none."""
     count = int(view.broker.bundle_count[broker])
@@ -70,14 +75,15 @@ def no_candidates(view: ClusterView, broker: int) -> Rejection:
     recent = int(view.bundle.recently_unloaded[rows].sum())
     count = int(view.broker.bundle_count[broker])
     if recent:
+        which = "{value:.0f} of its {limit:.0f} bundles" if recent < count else "all its bundles"
+        rest = " and the others cannot move" if recent < count else ""
         return Rejection(
             name,
             "recently-unloaded",
             float(recent),
             float(count),
             GRACE_PERIOD,
-            "{subject} would shed, but {value:.0f} of its {limit:.0f} bundles moved a moment ago "
-            "and the rest cannot move; it waits ({setting})",
+            f"{{subject}} would shed, but {which} moved a moment ago{rest}; it waits ({{setting}})",
         )
     return Rejection(
         name,

@@ -1,18 +1,24 @@
 """OverloadShedder: a broker above a fixed limit sheds its busiest bundles."""
 
 from collections.abc import Iterable
-from functools import partial
 from random import Random
 from typing import Final
 
 import numpy as np
 
-from counterpoise.decide.plan import Decision, Plan, Rejection, Rejections
+from counterpoise.decide.memory import Memoryless, NoMemory
+from counterpoise.decide.plan import Decision, Plan, Rejection
 from counterpoise.decide.shedding.candidates import by_throughput, how_many
-from counterpoise.decide.shedding.explain import lone_bundle, no_candidates, scarcest, unload
+from counterpoise.decide.shedding.explain import (
+    lone_bundle,
+    no_broker,
+    no_candidates,
+    scarcest,
+    unload,
+)
 from counterpoise.decide.shedding.options import OverloadOptions
-from counterpoise.decide.shedding.strategy import Memoryless, NoMemory
 from counterpoise.load.rates import Floats
+from counterpoise.load.usage import RESOURCES
 from counterpoise.load.view import ClusterView
 
 MARGIN: Final = 0.05
@@ -20,8 +26,9 @@ MARGIN: Final = 0.05
 
 _SETTING = "loadBalancerBrokerOverloadedThresholdPercentage"
 _BECAUSE = (
-    "{source} uses {usage:.1%} of its {resource}, and may use {limit:.0%}: its busiest bundles go "
-    "until {need:,.0f} B/s have left; {bundle} carries {throughput:,.0f} B/s"
+    "{source} uses {usage:.1%} of its {resource}{weighted}, and sheds from {limit:.0%} on "
+    f"({_SETTING}): its busiest bundles go until "
+    "{need:,.0f} B/s have left; {bundle} carries {throughput:,.0f} B/s"
 )
 
 
@@ -55,9 +62,7 @@ class OverloadShedder(Memoryless):
             need = (view.broker.traffic.throughput() * excess).tolist()
             decisions = _decide(view, usage, limit, need, weights)
         chosen = frozenset(decision.source for decision in decisions)
-        return Plan(
-            tuple(decisions), Rejections(partial(_rejections, view, usage, limit, chosen)), memory
-        )
+        return Plan(tuple(decisions), tuple(_rejections(view, usage, limit, chosen)), memory)
 
 
 def _decide(
@@ -74,6 +79,7 @@ def _decide(
             "limit": limit,
             "need": need[broker],
             "resource": resources[place],
+            "weighted": "" if weights[RESOURCES.index(resources[place])] == 1 else ", weighted",
         }
         count = how_many(ranked.values, need[broker])
         decisions += unload(view, broker, ranked, count, "Overloaded", _BECAUSE, figures)
@@ -83,8 +89,13 @@ def _decide(
 def _rejections(
     view: ClusterView, usage: Floats, limit: float, chosen: frozenset[str]
 ) -> Iterable[Rejection]:
+    if not view.brokers:
+        yield no_broker()
     for index, broker in enumerate(view.brokers):
-        if usage[index] < limit:
+        if usage[index] == -np.inf:
+            sentence = "{subject} reports no usage that is a number"
+            yield Rejection(broker, "no-usage", None, limit, "", sentence)
+        elif usage[index] < limit:
             yield Rejection(
                 broker,
                 "below-threshold",

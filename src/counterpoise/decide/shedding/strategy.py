@@ -10,23 +10,14 @@ has a whole one in thirty lines (a deviation shedder, what Pulsar's old abstract
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from random import Random
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
+from counterpoise.decide.memory import Memory
 from counterpoise.decide.plan import Plan
 
-
-class Memory(Protocol):
-    """What a strategy remembers: frozen, and JSON both ways."""
-
-    def to_json(self) -> dict[str, Any]:
-        """The memory as a JSON object."""
-        ...
-
-
 V_contra = TypeVar("V_contra", contravariant=True)
-M = TypeVar("M")
+M = TypeVar("M", bound=Memory)
 C = TypeVar("C")
 
 
@@ -64,30 +55,3 @@ class Shedder(Protocol[V_contra, M, C]):
     def plan(self, view: V_contra, memory: M, options: C, now_ms: int, rng: Random) -> Plan[M]:
         """Decide. Same arguments, same plan: no clock, no I/O, no randomness but ``rng``."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class NoMemory:
-    """The memory of a strategy that remembers nothing."""
-
-    def to_json(self) -> dict[str, Any]:
-        """An empty object."""
-        return {}
-
-
-class Memoryless:
-    """What a strategy that remembers nothing answers about its memory: inherit it."""
-
-    def initial_memory(self) -> NoMemory:
-        """It remembers nothing."""
-        return NoMemory()
-
-    def memory_from_json(self, value: Any) -> NoMemory:
-        """It remembers nothing."""
-        del value
-        return NoMemory()
-
-    def forget(self, memory: NoMemory, active: Collection[str]) -> NoMemory:
-        """It remembers nothing."""
-        del active
-        return memory

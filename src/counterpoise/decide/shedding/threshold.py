@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from counterpoise.decide.plan import Decision, Plan, Rejection, Rejections
+from counterpoise.decide.plan import Decision, Plan, Rejection
 from counterpoise.decide.shedding.candidates import by_throughput, how_many
-from counterpoise.decide.shedding.explain import lone_bundle, no_candidates, unload
+from counterpoise.decide.shedding.explain import lone_bundle, no_broker, no_candidates, unload
 from counterpoise.decide.shedding.options import ThresholdOptions
 from counterpoise.load.fields import read_number, read_object, write_number
 from counterpoise.load.rates import Floats, Indices, sum_in_order
@@ -25,13 +25,15 @@ _THRESHOLD = "loadBalancerBrokerThresholdShedderPercentage"
 _MIN_THROUGHPUT = "loadBalancerBundleUnloadMinThroughputThreshold"
 _LOWER = "lowerBoundarySheddingEnabled"
 _ABOVE = (
-    "{source} averages {usage:.1%}, the cluster {average:.1%}, and may be {threshold:.0%} above "
-    "it: its busiest bundles go until {need:,.0f} B/s have left; {bundle} carries "
-    "{throughput:,.0f} B/s"
+    "{source} averages {usage:.1%}, the cluster {average:.1%}, and sheds from {threshold:.0%} "
+    f"above it on ({_THRESHOLD}): its busiest bundles go until "
+    "{need:,.0f} B/s have left; {bundle} carries {throughput:,.0f} B/s"
 )
 _BELOW = (
-    "another broker is {threshold:.0%} below the cluster's {average:.1%}, so the busiest, {source} "
-    "at {usage:.1%}, gives up {need:,.0f} B/s; {bundle} carries {throughput:,.0f} B/s"
+    "another broker is more than {threshold:.0%} below the cluster's {average:.1%}, so {source}, "
+    "at {usage:.1%} the busiest with more than one bundle, gives up {need:,.0f} B/s "
+    f"({_LOWER}); "
+    "{bundle} carries {throughput:,.0f} B/s"
 )
 
 
@@ -118,18 +120,15 @@ class ThresholdShedder:
         latest = view.weighted_usage(options.weights.modular)
         memory, cluster = _step(view, memory, latest, options)
         if cluster.average == 0:
-            return Plan((), Rejections(lambda: _idle(view)), memory)
+            return Plan((), tuple(_idle(view)), memory)
         decisions = _above(cluster)
         if decisions or not options.lower_boundary:
             chosen = frozenset(decision.source for decision in decisions)
-            return Plan(tuple(decisions), Rejections(lambda: _rejections(cluster, chosen)), memory)
+            return Plan(tuple(decisions), tuple(_rejections(cluster, chosen)), memory)
         memory, again = _step(view, memory, latest, options)
         decisions, stopped = _below(again)
-        return Plan(
-            tuple(decisions),
-            Rejections(lambda: (*_rejections(cluster, frozenset()), *stopped)),
-            memory,
-        )
+        chosen = frozenset(decision.source for decision in decisions)
+        return Plan(tuple(decisions), (*_rejections(cluster, chosen), *stopped), memory)
 
 
 def _step(
@@ -179,16 +178,7 @@ def _below(cluster: _Cluster) -> tuple[list[Decision], list[Rejection]]:
     """What the busiest broker sheds when another is far below the average, or why nothing."""
     view, bound = cluster.view, cluster.average - cluster.threshold
     if not (cluster.usage < bound).any():
-        return [], [
-            _lower_stop(
-                "no-broker-below",
-                float(np.fmin.reduce(cluster.usage)),
-                bound,
-                _THRESHOLD,
-                "no broker is below {limit:.1%}, the average less {setting}: the idlest is at "
-                "{value:.1%}",
-            )
-        ]
+        return [], [_none_below(cluster)]
     eligible = (view.broker.bundle_count > 1) & (cluster.usage > bound)
     if not eligible.any():
         return [], [
@@ -210,6 +200,21 @@ def _below(cluster: _Cluster) -> tuple[list[Decision], list[Rejection]]:
     return decisions, [] if decisions else [no_candidates(view, broker)]
 
 
+def _none_below(cluster: _Cluster) -> Rejection:
+    below = cluster.average - float(np.fmin.reduce(cluster.usage))
+    if not below > 0:
+        template = "no broker is below the cluster's average, so none has to be filled"
+        return _lower_stop("no-broker-below", 0.0, cluster.threshold, "", template)
+    return _lower_stop(
+        "no-broker-below",
+        below,
+        cluster.threshold,
+        _THRESHOLD,
+        "the idlest broker is {value:.1%} below the cluster's average, and has to be more than "
+        "{limit:.1%} below it ({setting})",
+    )
+
+
 def _lower_stop(
     rule: str, value: float | None, limit: float, setting: str, template: str
 ) -> Rejection:
@@ -229,10 +234,10 @@ def _too_little(broker: str, need: float, floor: float) -> Rejection:
 
 
 def _idle(view: ClusterView) -> Iterable[Rejection]:
-    if view.brokers:
-        template = "the cluster's average usage is 0: there is nothing to even out"
-    else:
-        template = "there is no broker"
+    if not view.brokers:
+        yield no_broker()
+        return
+    template = "the cluster's average usage is 0: there is nothing to even out"
     yield Rejection("cluster", "no-usage", 0.0, 0.0, "", template)
 
 
@@ -242,7 +247,16 @@ def _rejections(cluster: _Cluster, chosen: frozenset[str]) -> Iterable[Rejection
     for index, broker in enumerate(view.brokers):
         if broker in chosen:
             continue
-        if cluster.usage[index] < limit:
+        if cluster.usage[index] < cluster.average:
+            yield Rejection(
+                broker,
+                "below-average",
+                float(cluster.usage[index]),
+                cluster.average,
+                "",
+                "{subject} averages {value:.1%}, below the cluster's average of {limit:.1%}",
+            )
+        elif cluster.usage[index] < limit:
             yield Rejection(
                 broker,
                 "below-threshold",

@@ -1,15 +1,20 @@
 """TransferShedder (PIP-192): even out the most and the least loaded broker, pair by pair."""
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from counterpoise.decide.plan import Decisions, Plan, Rejection, Rejections
-from counterpoise.decide.shedding.transfer_explain import Uneven, why_stopped, why_uneven
-from counterpoise.decide.shedding.transfer_options import TransferOptions
-from counterpoise.decide.shedding.transfer_pair import Pair, divide
+from counterpoise.decide.plan import Plan, Rejection
+from counterpoise.decide.shedding.options import TransferOptions
+from counterpoise.decide.shedding.transfer_exchange import Exchange, divide
+from counterpoise.decide.shedding.transfer_explain import (
+    Uneven,
+    why_nothing,
+    why_stopped,
+    why_uneven,
+)
 from counterpoise.decide.shedding.transfer_spread import Spread, Stop, measure
 from counterpoise.load.fields import read_integer, read_object
 from counterpoise.load.store_view import LoadStoreView
@@ -78,7 +83,7 @@ class TransferShedder:
         if measured.stop is not None:
             stop = measured.stop
             after = TransferMemory(memory.hits, measured.cooled)
-            return Plan((), Rejections(lambda: (why_stopped(stop),)), after)
+            return Plan((), (why_stopped(stop),), after)
         spread = Spread.of(view, options, measured.loads)
         figures = {"average": spread.average, "std": spread.std}
         hits = memory.hits + 1 if spread.reason() else 0
@@ -86,27 +91,31 @@ class TransferShedder:
             uneven = Uneven(spread.average, spread.std, hits)
             return Plan(
                 (),
-                Rejections(lambda: (why_uneven(uneven, options),)),
+                (why_uneven(uneven, options),),
                 TransferMemory(hits, measured.cooled),
                 figures,
             )
         moving, idle = _even_out(spread)
         after = TransferMemory(0 if moving else hits, measured.cooled)
         figures["stdAfter"] = spread.std
-        return Plan(Decisions(moving), Rejections(lambda: _reasons(idle)), after, figures)
+        decisions = tuple(decision for each in moving for decision in each.decisions())
+        reasons = tuple(map(_reason, idle))
+        if not moving and not idle:
+            reasons = (why_nothing(options, len(view.brokers)),)
+        return Plan(decisions, reasons, after, figures)
 
 
-def _even_out(spread: Spread) -> tuple[list[Pair], list[Pair]]:
+def _even_out(spread: Spread) -> tuple[list[Exchange], list[Exchange]]:
     """Pair after pair until the spread is fine, the limit is reached or the brokers run out.
 
     Returns the pairs between which something moves, and those that came to nothing.
     """
     limit = spread.options.max_brokers_per_cycle
-    moving: list[Pair] = []
-    idle: list[Pair] = []
+    moving: list[Exchange] = []
+    idle: list[Exchange] = []
     sheds = 0
     while sheds < limit and spread.least < spread.most and (reason := spread.reason()):
-        pair = Pair.of(spread, reason)
+        pair = Exchange.of(spread, reason)
         spread.most -= 1
         if len(pair.bundles) > 1:
             pair.even_out()
@@ -121,15 +130,12 @@ def _even_out(spread: Spread) -> tuple[list[Pair], list[Pair]]:
     return moving, idle
 
 
-def _reasons(idle: list[Pair]) -> Iterable[Rejection]:
-    """Why each broker whose turn it was moved nothing."""
-    for pair in idle:
-        broker = pair.view.brokers[pair.most]
-        if not pair.bundles:
-            yield why_stopped(Stop("NoLoadData", broker, 0.0, 2.0))
-        elif len(pair.bundles) == 1:
-            yield why_stopped(Stop("NoBundles", broker, 1.0, 2.0))
-        else:
-            held = ", ".join(f"{count} {why}" for why, count in pair.skipped.items())
-            limit = None if math.isnan(pair.target) else pair.target
-            yield why_stopped(Stop("NoBundles", broker, None, limit), held)
+def _reason(pair: Exchange) -> Rejection:
+    """Why a broker whose turn it was moved nothing."""
+    broker = pair.view.brokers[pair.most]
+    if not pair.bundles:
+        return why_stopped(Stop("NoLoadData", broker, 0.0, 2.0))
+    if len(pair.bundles) == 1:
+        return why_stopped(Stop("NoBundles", broker, 1.0, 2.0))
+    limit = None if math.isnan(pair.target) else pair.target
+    return why_stopped(Stop("NoBundles", broker, None, limit), pair.skipped)

@@ -5,22 +5,31 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from counterpoise.decide.plan import Rejection
-from counterpoise.decide.shedding.transfer_options import TransferOptions
+from counterpoise.decide.shedding.explain import GRACE_PERIOD
+from counterpoise.decide.shedding.options import TransferOptions
 from counterpoise.decide.shedding.transfer_spread import Stop
-
-BECAUSE_MOVED: Final = (
-    "{source} is at {load:.1%} and {other} at {otherLoad:.1%}: about {target:,.0f} B/s should go "
-    "from the one to the other; {bundle} carries {throughput:,.0f} B/s"
-)
-BECAUSE_BACK: Final = (
-    "{bundle} ({throughput:,.0f} B/s) goes from {source} to {other} in exchange for a bigger one"
-)
 
 _TTL = "loadBalancerBrokerLoadDataTTLInSeconds"
 _DELAY = "loadBalanceSheddingDelayInSeconds"
 _HITS = "loadBalancerSheddingConditionHitCountThreshold"
 _STD = "loadBalancerBrokerLoadTargetStd"
 _LISTED = "loadBalancerMaxNumberOfBundlesInBundleLoadReport"
+_SWAPS = "loadBalancerTransferEnabled"
+_POLICIES = "loadBalancerSheddingBundlesWithPoliciesEnabled"
+_CAP = "loadBalancerMaxNumberOfBrokerSheddingPerCycle"
+
+BECAUSE_MOVED: Final = (
+    "{source} is at {load:.1%} and {other} at {otherLoad:.1%}: for less deviation "
+    f"({_STD}) "
+    "about {target:,.0f} B/s should go from the one to the other; {bundle} carries "
+    "{throughput:,.0f} B/s"
+)
+BECAUSE_BACK: Final = (
+    "{bundle} ({throughput:,.0f} B/s) goes from {source} to {other} in exchange for a bigger one "
+    f"({_SWAPS})"
+)
+HELD_BY_POLICY: Final = "policy"
+HELD_BY_GRACE: Final = "recently unloaded"
 
 _STOPS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
     {
@@ -39,6 +48,9 @@ _STOPS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
 )
 
 
+NOTHING: Final[Mapping[str, int]] = MappingProxyType({})
+
+
 class Uneven(NamedTuple):
     """How uneven a cluster was found, and for how many calls."""
 
@@ -47,28 +59,57 @@ class Uneven(NamedTuple):
     hits: int
 
 
-def why_stopped(stop: Stop, held: str = "") -> Rejection:
-    """Why a call, or a broker's turn, came to nothing; ``held`` says what held its bundles."""
+def why_stopped(stop: Stop, held: Mapping[str, int] = NOTHING) -> Rejection:
+    """Why a call, or a broker's turn, came to nothing; ``held`` counts what held its bundles."""
     setting, template = _STOPS.get(stop.reason, ("", ""))
-    if stop.reason == "NoLoadData" and stop.limit == 0:
-        template = "{value:.0f} registered brokers, {subject} first, have not published their load"
+    value = stop.value
+    if stop.reason == "CoolDown" and value is not None and value < 0:
+        value, setting = 0.0, ""
+        template = "{subject} has not measured its load since bundles moved; it waits for that"
+    elif stop.reason == "NoLoadData" and stop.limit == 0:
+        template = "{value:.0f} of the registered brokers, {subject} first, have published no load"
     elif stop.reason == "NoLoadData":
         template = "{subject} should shed, but published no busy bundle"
     elif stop.reason == "NoBundles" and stop.value is not None:
         template = "{subject} should shed, but published one bundle, and one always stays"
     elif stop.reason == "NoBundles":
-        setting = _LISTED
-        template = (
-            "{subject} should shed, but none of the bundles it published can go ({held}); it "
-            "publishes at most {setting}"
-        )
+        setting, because = _holding(held)
+        template = "{subject} should shed, but none of the bundles it published can go ({held}); "
+        template += because
+    kept = ", ".join(f"{count} {why}" for why, count in held.items())
     return Rejection(
-        stop.subject, stop.reason, stop.value, stop.limit, setting, template, {"held": held}
+        stop.subject, stop.reason, value, stop.limit, setting, template, {"held": kept}
     )
+
+
+def _holding(held: Mapping[str, int]) -> tuple[str, str]:
+    """The setting that would let a bundle go, and how it would."""
+    if HELD_BY_POLICY in held:
+        return _POLICIES, "{setting} would let those with a policy go"
+    if HELD_BY_GRACE in held:
+        return GRACE_PERIOD, "those that moved a moment ago wait ({setting})"
+    return _LISTED, "it publishes at most so many as {setting} says"
+
+
+def why_nothing(options: TransferOptions, brokers: int) -> Rejection:
+    """Why no broker had its turn although the cluster is uneven."""
+    cap = options.max_brokers_per_cycle
+    if cap <= 0:
+        template = "the cluster is uneven, but {setting} = {limit:.0f} lets no broker shed"
+        return Rejection("cluster", "no-broker-allowed", 0.0, float(cap), _CAP, template)
+    template = "the cluster is uneven, but there is only one broker: nowhere to move anything"
+    return Rejection("cluster", "too-few-brokers", float(brokers), 2.0, "", template)
 
 
 def why_uneven(uneven: Uneven, options: TransferOptions) -> Rejection:
     """Why an evenness that is fine, or not bad for long enough, moves nothing."""
+    if not uneven.hits and not uneven.std > 0:
+        template = (
+            "the loads of all brokers are equal"
+            if uneven.std == 0
+            else "the deviation of the brokers' loads is not a number"
+        )
+        return Rejection("cluster", "HitCount", 0.0, options.target_std, "", template)
     if not uneven.hits:
         return Rejection(
             "cluster",

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from counterpoise.decide.shedding.candidates import ascending
-from counterpoise.decide.shedding.transfer_options import TransferOptions
+from counterpoise.decide.shedding.options import TransferOptions
 from counterpoise.load.rates import Floats, Indices, sum_in_order
 from counterpoise.load.store_view import LoadStoreView
 from counterpoise.load.view import Masks

@@ -7,12 +7,12 @@ from typing import Final
 
 import numpy as np
 
-from counterpoise.decide.plan import Decision, Plan, Rejection, Rejections
+from counterpoise.decide.memory import Memoryless, NoMemory
+from counterpoise.decide.plan import Decision, Plan, Rejection
 from counterpoise.decide.shedding import java_int
 from counterpoise.decide.shedding.candidates import Ranked, by_rate, by_throughput
-from counterpoise.decide.shedding.explain import lone_bundle, no_candidates, unload
+from counterpoise.decide.shedding.explain import lone_bundle, no_broker, no_candidates, unload
 from counterpoise.decide.shedding.options import UniformOptions
-from counterpoise.decide.shedding.strategy import Memoryless, NoMemory
 from counterpoise.load.rates import Floats
 from counterpoise.load.view import ClusterView
 
@@ -26,13 +26,28 @@ _THROUGHPUT = "loadBalancerMsgThroughputMultiplierDifferenceShedderThreshold"
 _MIN_RATE = "minUnloadMessage"
 _MIN_THROUGHPUT = "minUnloadMessageThroughput"
 _MAX_BUNDLES = "maxUnloadBundleNumPerShedding"
+_MAX = "maxUnloadPercentage"
 _BY_RATE = (
-    "{source} handles {most:,.0f} messages/s, the idlest {least:,.0f}, more than {limit:.0f}% "
-    "apart: about {need:,.0f} messages/s go; {bundle} carries {throughput:,.0f}"
+    "{source} handles {most:,.0f} messages/s, more than {limit:,.10g}% above the idlest broker's "
+    f"{{idlest}} ({_RATE}): "
+    f"about {{need:,.0f}} messages/s go ({_MAX}); "
+    "{bundle} carries {throughput:,.0f} messages/s"
 )
 _BY_THROUGHPUT = (
-    "{source} handles {most:,.0f} B/s, the idlest {least:,.0f}, more than {limit:g} times as much: "
-    "about {need:,.0f} B/s go; {bundle} carries {throughput:,.0f}"
+    "{source} handles {most:,.0f} B/s, more than {limit:,.10g} times the idlest broker's "
+    f"{{idlest}} ({_THROUGHPUT}): "
+    f"about {{need:,.0f}} B/s go ({_MAX}); "
+    "{bundle} carries {throughput:,.0f} B/s"
+)
+
+
+_RATE_EVEN = (
+    "the busiest broker handles {most:,.0f} messages/s and the idlest {idlest}; more than "
+    "{limit:,.10g}% above that would be too much ({setting})"
+)
+_THROUGHPUT_EVEN = (
+    "the busiest broker handles {most:,.0f} B/s and the idlest {idlest}; more than "
+    "{limit:,.10g} times that would be too much ({setting})"
 )
 
 
@@ -43,6 +58,9 @@ class _Gap:
     source: int | None
     most: float
     least: float
+    """As it counts: no less than 1, no more than 2147483647."""
+    idlest: str
+    """The same in words."""
     difference: float
     """Percent for rates, a ratio for throughputs."""
     limit: float
@@ -92,10 +110,11 @@ class UniformLoadShedder(Memoryless):
         ranked = rank(view, np.array([gap.source], dtype=np.intp))[0]
         picked = _take(ranked, gap.need, options.max_bundles)
         decisions = _decisions(view, gap, gap is rate, picked)
-        source = gap.source
         return Plan(
             tuple(decisions),
-            Rejections(lambda: _leftovers(view, source, gap, ranked, options, bool(decisions))),
+            ()
+            if decisions
+            else tuple(_leftovers(view, gap.source, gap, ranked, options, by_messages=gap is rate)),
             memory,
         )
 
@@ -112,30 +131,38 @@ def _extremes(values: Floats) -> tuple[int | None, float, float]:
     return source, float(clean[source]), least
 
 
+def _idlest(least: float, counted: float) -> str:
+    if least >= java_int.INT_MAX:
+        return f"{java_int.INT_MAX:,} (more does not count)"
+    return f"{least:,.0f}" if least == counted else "0 (counted as 1)"
+
+
 def _rate_gap(view: ClusterView, options: UniformOptions) -> _Gap:
     source, most, least = _extremes(view.broker.traffic.rate())
-    least = 1.0 if -EPSILON <= least <= EPSILON else least
+    counted = 1.0 if -EPSILON <= least <= EPSILON else least
     return _Gap(
         source,
         most,
-        least,
-        (most - least) * 100 / least,
+        counted,
+        _idlest(least, counted),
+        (most - counted) * 100 / counted,
         options.rate_threshold_percentage,
-        java_int.cast((most - least) * options.limits.max_unload_percentage),
+        java_int.cast((most - counted) * options.limits.max_unload_percentage),
         options.limits.min_unload_message,
     )
 
 
 def _throughput_gap(view: ClusterView, options: UniformOptions) -> _Gap:
     source, most, least = _extremes(view.broker.traffic.throughput())
-    least = 1.0 if -EPSILON <= least <= EPSILON else least
+    counted = 1.0 if -EPSILON <= least <= EPSILON else least
     return _Gap(
         source,
         most,
-        least,
-        most / least,
+        counted,
+        _idlest(least, counted),
+        most / counted,
         options.throughput_threshold_ratio,
-        java_int.cast((most - least) * options.limits.max_unload_percentage),
+        java_int.cast((most - counted) * options.limits.max_unload_percentage),
         options.limits.min_unload_throughput,
     )
 
@@ -158,6 +185,7 @@ def _decisions(view: ClusterView, gap: _Gap, by_messages: bool, picked: Ranked) 
     figures = {
         "most": gap.most,
         "least": gap.least,
+        "idlest": gap.idlest,
         "difference": gap.difference,
         "limit": gap.limit,
         "need": gap.need,
@@ -171,14 +199,21 @@ def _decisions(view: ClusterView, gap: _Gap, by_messages: bool, picked: Ranked) 
 
 def _stops(view: ClusterView, gap: _Gap, rate: _Gap, throughput: _Gap) -> tuple[Rejection, ...]:
     """Why nothing can move at all, or nothing to say."""
+    if not view.brokers:
+        return (no_broker(),)
     if gap.source is None:
-        return (Rejection("cluster", "no-traffic", 0.0, 0.0, "", "no broker reports any traffic"),)
+        why = "no broker reports traffic that is a number"
+        return (Rejection("cluster", "no-traffic", 0.0, 0.0, "", why),)
     if not gap.exceeded:
-        return (_even("rate-gap", rate, _RATE), _even("throughput-gap", throughput, _THROUGHPUT))
+        return (
+            _even("rate-gap", rate, _RATE, _RATE_EVEN),
+            _even("throughput-gap", throughput, _THROUGHPUT, _THROUGHPUT_EVEN),
+        )
     broker = view.brokers[gap.source]
     if view.broker.bundle_count[gap.source] <= 1:
         return (lone_bundle(view, gap.source),)
     if gap.need < gap.minimum:
+        unit = "messages/s" if gap is rate else "B/s"
         return (
             Rejection(
                 broker,
@@ -186,24 +221,23 @@ def _stops(view: ClusterView, gap: _Gap, rate: _Gap, throughput: _Gap) -> tuple[
                 float(gap.need),
                 float(gap.minimum),
                 _MIN_RATE if gap is rate else _MIN_THROUGHPUT,
-                "{subject} would give up {value:,.0f}, less than the {limit:,.0f} that are worth "
-                "an unload ({setting})",
+                "{subject} would give up {value:,.0f} {unit}, less than the {limit:,.0f} {unit} "
+                "that are worth an unload ({setting})",
+                {"unit": unit},
             ),
         )
     return ()
 
 
-def _even(rule: str, gap: _Gap, setting: str) -> Rejection:
-    template = "the busiest and the idlest broker differ by {value:g}, allowed is {limit:g}"
-    off = "the gap in {setting} is switched off (0)"
-    return Rejection(
-        "cluster",
-        rule,
-        gap.difference,
-        gap.limit,
-        setting,
-        template + " ({setting})" if gap.limit > 0 else off,
-    )
+def _even(rule: str, gap: _Gap, setting: str, template: str) -> Rejection:
+    figures = {"idlest": gap.idlest, "most": gap.most}
+    if not gap.difference > 0:
+        why = "the busiest broker carries {most:,.0f} and the idlest {idlest} UNIT: there is no gap"
+        unit = "messages/s" if setting == _RATE else "B/s"
+        return Rejection("cluster", rule, 0.0, gap.limit, "", why.replace("UNIT", unit), figures)
+    if not gap.limit > 0:
+        template = "the gap that {setting} allows is switched off (0)"
+    return Rejection("cluster", rule, gap.difference, gap.limit, setting, template, figures)
 
 
 def _leftovers(
@@ -212,11 +246,10 @@ def _leftovers(
     gap: _Gap,
     ranked: Ranked,
     options: UniformOptions,
-    moved: bool,
+    *,
+    by_messages: bool,
 ) -> Iterable[Rejection]:
     """Why nothing was taken from a broker that should give something up."""
-    if moved:
-        return
     if not len(ranked.rows):
         yield no_candidates(view, source)
         return
@@ -232,7 +265,8 @@ def _leftovers(
         "what {subject} should give up does not fit into 32 bits, and Pulsar then moves nothing; "
         "lower {setting}"
         if limit < 0
-        else "even the smallest bundle of {subject} carries {value:,.0f}, more than the "
-        "{limit:,.0f} to give up; split it, or raise {setting}"
+        else "even the smallest bundle of {subject} carries {value:,.0f} {unit}, more than the "
+        "{limit:,.0f} {unit} to give up; split it, or raise {setting}"
     )
-    yield Rejection(broker, "too-big", smallest, float(limit), "maxUnloadPercentage", template)
+    unit = {"unit": "messages/s" if by_messages else "B/s"}
+    yield Rejection(broker, "too-big", smallest, float(limit), _MAX, template, unit)

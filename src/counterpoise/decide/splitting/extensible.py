@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from counterpoise.decide.plan import Decision, Plan, Rejection, Rejections
+from counterpoise.decide.plan import Decision, Plan, Rejection
 from counterpoise.decide.splitting.limits import (
     MIN_TOPICS,
     Limit,
@@ -108,7 +108,7 @@ def find_own_bundles_to_split(
         if len(chosen) == options.max_splits_per_cycle:
             break
     explain = _explanation(loads, limits, refused, nothing_above=not reasons)
-    return Plan(tuple(chosen), Rejections(explain), SplitMemory(MappingProxyType(hits)))
+    return Plan(tuple(chosen), tuple(explain()), SplitMemory(MappingProxyType(hits)))
 
 
 def _explanation(

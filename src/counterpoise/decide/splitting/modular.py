@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from counterpoise.decide.plan import Decision, Kind, Plan, Rejection, Rejections
+from counterpoise.decide.plan import Decision, Kind, Plan, Rejection
 from counterpoise.decide.splitting.limits import (
     MIN_TOPICS,
     Limit,
@@ -58,7 +58,7 @@ def find_bundles_to_split(
         if not chosen:
             yield from nearest_to_limits(loads, limits)
 
-    return Plan(tuple(chosen.values()), Rejections(explain), None)
+    return Plan(tuple(chosen.values()), tuple(explain()), None)
 
 
 def split_decision(

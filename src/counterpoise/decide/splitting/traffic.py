@@ -50,13 +50,18 @@ def flow_or_qps_equally_divide(request: SplitRequest, options: SplitOptions) -> 
     boundaries = _fill(sorted(points), flows, rate_limit, byte_limit)
     if not boundaries:
         return SplitPoints(
-            (), "one_part_holds_all", "the topics together are above no limit; one part holds all"
+            (),
+            "one_part_holds_all",
+            f"added up one after another, the topics never exceed {rate_limit} msg/s or "
+            f"{options.max_bandwidth_mbytes} MiB/s (loadBalancerNamespaceBundleMaxMsgRate, "
+            "loadBalancerNamespaceBundleMaxBandwidthMbytes); one part holds all",
         )
     return SplitPoints(
         boundaries,
         "filled_to_limits",
         f"{len(boundaries) + 1} parts, each filled up to {rate_limit} msg/s or "
-        f"{options.max_bandwidth_mbytes} MiB/s",
+        f"{options.max_bandwidth_mbytes} MiB/s (loadBalancerNamespaceBundleMaxMsgRate, "
+        "loadBalancerNamespaceBundleMaxBandwidthMbytes)",
     )
 
 

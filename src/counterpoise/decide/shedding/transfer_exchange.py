@@ -5,9 +5,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from counterpoise.decide.plan import Decision, Kind, Move, decided
-from counterpoise.decide.shedding.transfer_explain import BECAUSE_BACK, BECAUSE_MOVED
-from counterpoise.decide.shedding.transfer_options import TransferOptions
+from counterpoise.decide.plan import Decision, Kind
+from counterpoise.decide.shedding.options import TransferOptions
+from counterpoise.decide.shedding.transfer_explain import (
+    BECAUSE_BACK,
+    BECAUSE_MOVED,
+    HELD_BY_GRACE,
+    HELD_BY_POLICY,
+)
 from counterpoise.decide.shedding.transfer_spread import Spread
 from counterpoise.load.store_view import NO_RULES, LoadStoreView, TopBundles
 
@@ -16,10 +21,10 @@ SWAP_CEILING: Final = 0.75
 
 
 @dataclass(slots=True)
-class Pair:
+class Exchange:
     """The most loaded broker and the least loaded one, and what moves between them.
 
-    A batch of decisions: ``even_out`` chooses what moves, and nothing changes afterwards.
+    ``even_out`` chooses what moves, and nothing changes afterwards.
     """
 
     view: LoadStoreView
@@ -40,8 +45,9 @@ class Pair:
     """Bytes/s that would even the two out; NaN when the busier one has no load."""
     bundles: TopBundles
     """What the busier one published."""
-    moves: dict[Move, float] = field(default_factory=dict)
-    """What leaves the busier one or comes back to it, in order, and its bytes/s.
+    moves: dict[tuple[str, str, str | None], float] = field(default_factory=dict)
+    """What leaves the busier one or comes back to it, in order, and its bytes/s: by source, bundle
+    and destination (None: placement finds one).
 
     What the lists hold twice is moved once, as in Java's set.
     """
@@ -53,7 +59,7 @@ class Pair:
     """How many bundles stay, by the reason they stay for."""
 
     @staticmethod
-    def of(spread: Spread, reason: str) -> "Pair":
+    def of(spread: Spread, reason: str) -> "Exchange":
         """The two brokers whose turn it is."""
         view = spread.view
         least, most = spread.pair()
@@ -61,7 +67,7 @@ class Pair:
         throughput = view.throughput.item(most)
         target = divide(throughput * ((high - low) / 2), high)
         bundles = view.top[most] or ()
-        return Pair(
+        return Exchange(
             view, spread.options, reason, spread.std,
             least, most, low, high, throughput, target, bundles,
         )  # fmt: skip
@@ -119,12 +125,10 @@ class Pair:
         coming = {**leaving, "load": self.low, "other": busy, "otherLoad": self.high}
         made = []
         for (source, bundle, destination), throughput in self.moves.items():
-            if source == busy:
-                template, figures = BECAUSE_MOVED, leaving.copy()
-            else:
-                template, figures = BECAUSE_BACK, coming.copy()
-            figures["throughput"] = throughput
-            made.append(decided((kind, bundle, source, destination, reason, template, figures, ())))
+            leaves = source == busy
+            template = BECAUSE_MOVED if leaves else BECAUSE_BACK
+            figures = {**(leaving if leaves else coming), "throughput": throughput}
+            made.append(Decision(kind, bundle, source, destination, reason, template, figures))
         return made
 
     def _ends(self) -> tuple[str, str, str | None]:
@@ -178,8 +182,10 @@ class Pair:
         if rules.owners is not None and rules.owners.get(bundle) != self.view.brokers[self.most]:
             return "not owned"
         if bundle in self.view.recently_unloaded:
-            return "recently unloaded"
-        return None if self._transferable(bundle, self.most, self.least) else "policy"
+            return HELD_BY_GRACE
+        if bundle in rules.with_policies and not self.options.bundles_with_policies:
+            return HELD_BY_POLICY
+        return None if self._transferable(bundle, self.most, self.least) else "not allowed there"
 
     def _transferable(self, bundle: str, source: int, destination: int) -> bool:
         """Whether policies and filters let a bundle go from one broker to the other.

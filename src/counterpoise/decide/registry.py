@@ -1,0 +1,94 @@
+"""Strategies of one sort by name: Pulsar's, ours, and anybody's as ``module:Class``."""
+
+import dataclasses
+import importlib
+from collections.abc import Iterator, Mapping
+from typing import Any, Generic, Protocol, TypeVar
+
+from counterpoise.names.options import ConfigError
+
+
+class Strategy(Protocol):
+    """What all strategies have, whatever they decide."""
+
+    @property
+    def name(self) -> str:
+        """The short name, such as ``ThresholdShedder``."""
+        ...
+
+    @property
+    def options(self) -> type[Any]:
+        """The frozen dataclass of its settings (`names/options.py`); all of them have defaults."""
+        ...
+
+
+S = TypeVar("S", bound=Strategy)
+
+
+class Registry(Mapping[str, S], Generic[S]):
+    """The built-in strategies by short name; `find` knows more names than these.
+
+    A strategy that stands here is known to the command line, to `broker.conf` and to `--set` with
+    all its settings.
+    """
+
+    def __init__(self, setting: str, contract: type[Any], strategies: Mapping[str, S]) -> None:
+        """``strategies`` by the name of Pulsar's class; one of our own by its short name.
+
+        ``setting`` is the option that names one, ``contract`` a runtime-checkable protocol.
+        """
+        self._setting = setting
+        self._contract = contract
+        self._by_class = dict(strategies)
+        self._by_name = {made.name: made for made in strategies.values()}
+
+    def __getitem__(self, name: str) -> S:
+        return self._by_name[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._by_name)
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+    @property
+    def options(self) -> tuple[type[Any], ...]:
+        """The settings of all of them, each class once."""
+        return tuple(dict.fromkeys(made.options for made in self.values()))
+
+    def built_in(self, name: str) -> S:
+        """The strategy of that short name or Java class; raises `ConfigError`."""
+        made = self._by_name.get(name) or self._by_class.get(name)
+        if made is None:
+            known = ", ".join(self)
+            raise ConfigError(self._setting, f"no strategy is called {name!r}; there are {known}")
+        return made
+
+    def find(self, name: str) -> S:
+        """The same, and `module:Class` of one's own; raises `ConfigError`."""
+        module, mark, attribute = name.partition(":")
+        if not mark:
+            try:
+                return self.built_in(name)
+            except ConfigError as error:
+                raise ConfigError(self._setting, f"{error.problem}, or module:Class") from None
+        if not module or not attribute:
+            raise ConfigError(self._setting, f"{name!r} is not module:Class")
+        try:
+            made = getattr(importlib.import_module(module), attribute)()
+        except Exception as error:  # whatever somebody's module raises when it is imported
+            said = f"{type(error).__name__}: {error}"
+            raise ConfigError(self._setting, f"{name!r} cannot be loaded: {said}") from None
+        if not isinstance(made, self._contract):
+            lacks = ", ".join(sorted(_members(self._contract) - set(dir(made))))
+            raise ConfigError(
+                self._setting, f"{name!r} is not a {self._contract.__name__}: it lacks {lacks}"
+            )
+        if not dataclasses.is_dataclass(made.options):
+            raise ConfigError(self._setting, f"{name!r}: its options are no dataclass")
+        found: S = made
+        return found
+
+
+def _members(contract: type[Any]) -> set[str]:
+    return {name for name in vars(contract) if not name.startswith("_")}

@@ -5,7 +5,7 @@ export SPARK_LOCAL_IP := 127.0.0.1
 # Compiled modules are kept whatever the caller says: brokers start in half the time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test sim check format bench conformance clean
+.PHONY: help setup demo test sim check format bench conformance attack clean
 
 help: ## what each verb does
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -37,6 +37,9 @@ conformance: setup ## decisions against Apache Pulsar's own classes (needs Maven
 
 sim: setup ## 100,000 simulated histories of ownership under faults (ARGS="--histories 1000 --seed 1")
 	@$(PYTHON) -m tests.sim --histories 100000 $(ARGS)
+
+attack: setup ## a million mutated frames and wrong requests, beside a client that is owed service
+	@$(PYTHON) -m tests.attack $(ARGS)
 
 clean: ## remove what the verbs made
 	rm -rf .venv artifacts build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

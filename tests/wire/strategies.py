@@ -151,7 +151,7 @@ FIELDS: dict[int, tuple[str, st.SearchStrategy[dict[str, object]]]] = {
     Type.FLOW: (
         "flow",
         st.fixed_dictionaries(
-            {"consumer_id": peers, "message_permits": st.integers(0, (1 << 32) - 1)}
+            {"consumer_id": peers, "message_permits": st.integers(1, (1 << 31) - 1)}
         ),
     ),
     Type.ACK: (

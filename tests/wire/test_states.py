@@ -29,7 +29,8 @@ def minimal(kind: int) -> bytes:
     body.SetInParent()
     for each in body.DESCRIPTOR.fields:
         if each.is_required and each.message_type is None:
-            setattr(body, each.name, "x" if each.type == each.TYPE_STRING else 0)
+            number = 1 if each.name == "message_permits" else 0
+            setattr(body, each.name, "x" if each.type == each.TYPE_STRING else number)
         elif each.is_required:
             body.schema.name, body.schema.schema_data, body.schema.type = "", b"", 0
     return frames.frame(command, frames.entry() if kind == Type.SEND else b"")

@@ -5,6 +5,8 @@ payload. Clients older than protocol version 6 leave the first two out.
 """
 
 import base64
+import binascii
+import contextlib
 import struct
 
 import crc32c
@@ -100,13 +102,20 @@ def sticky_key(metadata: MessageMetadata) -> bytes:
     if metadata.HasField("ordering_key"):
         return metadata.ordering_key
     if metadata.HasField("partition_key"):
-        key = metadata.partition_key
+        key = _bytes(metadata.partition_key)
         if metadata.partition_key_b64_encoded:
-            return base64.b64decode(key)
-        return key.encode()
+            # What is no base64 is a key all the same: the broker has no other use for it.
+            with contextlib.suppress(binascii.Error):
+                return base64.b64decode(key)
+        return key
     if metadata.producer_name:
-        return f"{metadata.producer_name}-{metadata.sequence_id}".encode()
+        return b"%s-%d" % (_bytes(metadata.producer_name), metadata.sequence_id)
     return NO_KEY
+
+
+def _bytes(text: str | bytes) -> bytes:
+    """A text of the metadata as it was sent; protobuf gives bytes where that was no UTF-8."""
+    return text.encode() if isinstance(text, str) else text
 
 
 __all__ = [

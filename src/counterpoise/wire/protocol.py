@@ -15,6 +15,7 @@ from typing import Any
 from google.protobuf.message import DecodeError
 
 from counterpoise.wire import entry as entries
+from counterpoise.wire.checks import COMMAND_SIZE_MAX, what_is_wrong
 from counterpoise.wire.constants import DEFAULT_MAX_MESSAGE_SIZE, FRAME_PADDING
 from counterpoise.wire.decode import READERS
 from counterpoise.wire.decode_sends import decode_sends
@@ -154,6 +155,8 @@ class ServerProtocol:
         command_end = _LENGTH_SIZE + size
         if command_end > len(frame):
             raise self._broken(f"a command of {size} bytes in a frame of {len(frame)}", begin)
+        if size > COMMAND_SIZE_MAX:
+            raise self._broken(f"a command of {size} bytes, the limit is {COMMAND_SIZE_MAX}", begin)
         try:
             command = BaseCommand.FromString(frame[_LENGTH_SIZE:command_end])
         except DecodeError as error:
@@ -170,6 +173,9 @@ class ServerProtocol:
         if not command.HasField(field):
             raise self._broken(f"its field {field!r} is missing", begin, kind)
         request = getattr(command, field)
+        wrong = what_is_wrong(kind, request)
+        if wrong is not None:
+            raise self._broken(wrong, begin, kind)
         event = read(request, frame[command_end:])
         self._state = following
         self._admit(event, request, kind, begin, events)

@@ -5,15 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from counterpoise.storage.port import Log
-from counterpoise.wire.entry import metadata_of
+from counterpoise.wire.entry import BadEntry, metadata_of
 from counterpoise.wire.proto.metadata_pb2 import MessageMetadata
 
 
 async def stored_metadata(log: Log[Any], index: int) -> MessageMetadata | None:
-    """The metadata of the entry at ``index``; None when the entry is lost."""
+    """The metadata of the entry at ``index``; None when the entry is lost.
+
+    What no client can read has none of its own: it counts as published at the beginning of time.
+    """
     chunk = log.cached(index) or await log.read(index, 1)
     entry = chunk.entries[index - chunk.first]
-    return metadata_of(entry) if entry else None
+    try:
+        return metadata_of(entry) if entry else None
+    except BadEntry:
+        return MessageMetadata()
 
 
 async def first_published_at(log: Log[Any], publish_time_ms: int) -> int:

@@ -1,0 +1,61 @@
+"""What the fields of a command may hold, by table: nothing else reaches the broker.
+
+Protobuf's types are wider than what Pulsar means by them, and its parser for Python hands out text
+that is no UTF-8 as bytes. Numbers that Java reads as ``int`` and checks are checked here; a number
+that means whatever it says (an id, a time, a sequence id) has no row.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+from google.protobuf.descriptor import FieldDescriptor
+
+from counterpoise.wire.proto.base_pb2 import BaseCommand
+
+Type = BaseCommand.Type
+_INT32_MAX: Final = (1 << 31) - 1
+COMMAND_SIZE_MAX: Final = 1 << 20
+"""Bytes of a command, without the entry behind it: the largest that clients send is a schema."""
+TEXT_SIZE_MAX: Final = 1 << 16
+"""Characters of one text in a command: a name, a key or a value of a property."""
+
+
+class Limit(NamedTuple):
+    """A number that must lie between two others."""
+
+    field: str
+    low: int
+    high: int
+
+
+#: By command: what its numbers may be.
+LIMITS: Final[dict[int, tuple[Limit, ...]]] = {
+    # ``Consumer.flowPermits`` of Pulsar refuses 0, and what is negative as an int of Java.
+    Type.FLOW: (Limit("message_permits", 1, _INT32_MAX),),
+}
+
+
+#: The hot commands, which have no text that anything reads.
+_WITHOUT_TEXT: Final = frozenset((Type.SEND, Type.FLOW, Type.ACK, Type.PING, Type.PONG))
+
+
+def what_is_wrong(kind: int, request: Any) -> str | None:
+    """Say what a command's fields hold that they must not; None if all is well."""
+    for field, low, high in LIMITS.get(kind, ()):
+        value = getattr(request, field)
+        if not low <= value <= high:
+            return f"its {field} is {value}, not {low} to {high}"
+    return None if kind in _WITHOUT_TEXT else next(_wrong_texts(request), None)
+
+
+def _wrong_texts(message: Any) -> Iterator[str]:
+    for field, value in message.ListFields():
+        if field.type == FieldDescriptor.TYPE_STRING:
+            for text in value if field.is_repeated else (value,):
+                if not isinstance(text, str):
+                    yield f"its {field.name} is not UTF-8"
+                elif len(text) > TEXT_SIZE_MAX:
+                    yield f"its {field.name} has {len(text)} characters, at most {TEXT_SIZE_MAX}"
+        elif field.type == FieldDescriptor.TYPE_MESSAGE:
+            for inner in value if field.is_repeated else (value,):
+                yield from _wrong_texts(inner)

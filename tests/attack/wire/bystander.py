@@ -1,0 +1,89 @@
+"""A client that does nothing wrong: publishes, consumes, and times each round.
+
+A process of its own (``python -m tests.attack.wire.bystander URL``), so that the attackers' work
+does not count as the broker's. It goes on until its standard input ends, then prints what it saw.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import socket
+import sys
+import time
+
+from counterpoise.wire.proto.base_pb2 import BaseCommand
+from tests.broker.connection.raw_client import RawClient
+from tests.wire import frames
+from tests.wire.frames import Type
+
+TOPIC = "persistent://public/default/bystander"
+PAUSE_S = 0.005
+PATIENCE_S = 30.0
+
+
+def main() -> int:
+    """Work until told to stop; print one JSON object."""
+    worst_s, rounds, problem = 0.0, 0, ""
+    try:
+        client = RawClient(sys.argv[1], PATIENCE_S)
+        client.connect()
+        look_up(client, TOPIC)
+        client.produce(TOPIC)
+        client.subscribe(TOPIC, sub_type=0)
+        client.command(Type.FLOW, "flow", consumer_id=0, message_permits=1_000_000)
+        sys.stdout.write("ready\n")
+        sys.stdout.flush()
+        while not select.select([sys.stdin], [], [], 0)[0] or os.read(0, 1):
+            began = time.monotonic()
+            _round(client, rounds)
+            worst_s = max(worst_s, time.monotonic() - began)
+            rounds += 1
+            select.select([sys.stdin], [], [], PAUSE_S)
+    except (OSError, AssertionError) as error:
+        problem = f"after {rounds} rounds: {type(error).__name__}: {error}"
+        worst_s = max(worst_s, PATIENCE_S if isinstance(error, socket.timeout) else 0.0)
+    sys.stdout.write(json.dumps({"worst_s": worst_s, "rounds": rounds, "problem": problem}) + "\n")
+    return 0
+
+
+def look_up(client: RawClient, topic: str) -> None:
+    """Let the broker take the topic's bundle, as every client does first."""
+    client.command(Type.LOOKUP, "lookup_topic", topic=topic, request_id=1)
+    answer = client.receive(Type.LOOKUP_RESPONSE).lookup_topic_response
+    assert answer.response == answer.Connect, answer
+
+
+def _round(client: RawClient, number: int) -> None:
+    """Publish one message; it must be stored, delivered once and in order."""
+    client.send(frames.send(0, number, frames.entry(b"%d" % number)))
+    left = {Type.SEND_RECEIPT, Type.MESSAGE}
+    while left:
+        command, entry = client.receive_with_entry()
+        if command.type in (Type.PING, Type.PONG):
+            _answer(client, command)
+            continue
+        assert command.type in left, f"{command} came instead of {left}"
+        left.discard(command.type)
+        if command.type == Type.SEND_RECEIPT:
+            assert command.send_receipt.sequence_id == number, f"receipt {command.send_receipt}"
+        else:
+            assert entry.endswith(b"%d" % number), f"message {entry!r} instead of {number}"
+            id_ = command.message.message_id
+            client.command(
+                Type.ACK,
+                "ack",
+                consumer_id=0,
+                ack_type=0,
+                message_id=[{"ledger_id": id_.ledger_id, "entry_id": id_.entry_id}],
+            )
+
+
+def _answer(client: RawClient, command: BaseCommand) -> None:
+    if command.type == Type.PING:
+        client.command(Type.PONG, "pong")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -95,8 +95,8 @@ class KeySharedDispatcher(SharedDispatcher):
         self._open.pop(recipient, None)
         self._served.pop(recipient, None)
         self._lanes.pop(recipient, None)
-        super()._detach(recipient)
         self._lanes_stale = True
+        super()._detach(recipient)
 
     def _enter(self, recipient: Recipient) -> None:
         self._open.setdefault(recipient)
@@ -268,6 +268,8 @@ class KeySharedDispatcher(SharedDispatcher):
 
     def _enter_lane(self, slot: int) -> None:
         """Offer a waiting slot to its consumer, unless it must drain elsewhere first."""
+        if self._lanes_stale:
+            return
         recipient = self._consumer_of(slot)
         if recipient is not None:
             heappush(self._lanes.setdefault(recipient, []), (self._waiting[slot][0], slot))
@@ -279,7 +281,8 @@ class KeySharedDispatcher(SharedDispatcher):
         self._lanes_stale = False
         self._lanes = {}
         self._served.clear()
-        self.turns.spend(len(self._waiting))
+        # The ring is sorted anew, too, when it is first asked.
+        self.turns.spend(len(self._waiting) + len(self.consumers))
         for slot in self._waiting:
             self._enter_lane(slot)
 

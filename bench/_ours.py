@@ -30,7 +30,7 @@ def up(folder: Path, brokers: int) -> Iterator[Ours]:
     process = subprocess.Popen(
         [
             *(sys.executable, "-m", "counterpoise", "up", "--brokers", str(brokers)),
-            *("--data", str(folder), "--no-balance"),
+            *("--data", str(folder), "--no-balance", "--metadata", "zk:"),
         ],
         stdout=subprocess.PIPE,
         text=True,

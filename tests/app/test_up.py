@@ -26,7 +26,8 @@ pytestmark = [pytest.mark.client, pytest.mark.zookeeper]
 @contextmanager
 def up(data: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, object]]]:
     """A running ``counterpoise up`` and what it says of itself; killed at the end if need be."""
-    argv = [*COMMAND, "up", "--json", "--no-balance", "--data", str(data), *options]
+    argv = [*COMMAND, "up", "--json", "--no-balance", "--data", str(data), "--metadata", "zk:"]
+    argv += options
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, process_group=0) as process:
         try:
             assert process.stdout is not None

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from counterpoise.app.zookeeper import ZooKeeper
-from counterpoise.metadata import MemoryTree, MetadataStore, open_store
+from counterpoise.metadata import MetadataStore, open_store, open_tree
 
 OpenSession = Callable[[], Awaitable[MetadataStore]]
 """Opens one more session with the tree of the running test."""
@@ -26,19 +27,19 @@ def fresh_root() -> Callable[[], str]:
     return lambda: f"/root-{next(numbers)}"
 
 
-@pytest.fixture(params=["memory", pytest.param("zk", marks=pytest.mark.zookeeper)])
+@pytest.fixture(params=["memory", "sqlite", pytest.param("zk", marks=pytest.mark.zookeeper)])
 async def open_session(
-    request: pytest.FixtureRequest, fresh_root: Callable[[], str]
+    request: pytest.FixtureRequest, fresh_root: Callable[[], str], tmp_path: Path
 ) -> AsyncIterator[OpenSession]:
-    tree = MemoryTree()
-    url = "memory:"
+    url = f"sqlite://{tmp_path}/metadata.db" if request.param == "sqlite" else "memory:"
     if request.param == "zk":
         server: ZooKeeper = request.getfixturevalue("zookeeper")
         url = server.metadata_url + fresh_root()
+    tree = await open_tree(url)
     sessions: list[MetadataStore] = []
 
     async def open_one() -> MetadataStore:
-        session = await open_store(url, memory=tree, session_timeout_s=2, operation_timeout_s=10)
+        session = await open_store(url, tree=tree, session_timeout_s=2, operation_timeout_s=10)
         sessions.append(session)
         return session
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import re
 from collections.abc import Coroutine, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,6 +18,8 @@ from counterpoise.broker.broker import Broker
 from counterpoise.broker.live import LiveSettings
 from counterpoise.broker.load import SharedProcess
 from counterpoise.metadata.memory import MemoryTree
+from counterpoise.metadata.open import open_tree
+from counterpoise.metadata.port import MetadataStore
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.open import file_url, in_memory, open_ledgers
@@ -79,7 +83,9 @@ class Cluster:
 
     ``brokers``: how many to start with.
     ``config``: settings for all of them under broker.conf's names, such as
-    ``{"defaultNumberOfNamespaceBundles": 16}``; an unknown name raises ``ConfigError``.
+    ``{"defaultNumberOfNamespaceBundles": 16}``; an unknown name raises ``ConfigError``. A port that
+    is not 0 is the first broker's, the next ones follow. ``metadataStoreUrl`` may be
+    ``sqlite:///file``, for namespaces, policies and topics that outlive the cluster.
     ``storage``: where messages are kept, a directory or a ledger store's URL; without it they live
     in memory (or where ``config`` says: ``ledgerStoreUrl``).
     ``balance_every_s``: seconds between two rounds of the balancer, which moves bundles by the
@@ -104,7 +110,11 @@ class Cluster:
         self._settings = conf_text(settings)
         self._brokers: list[EmbeddedBroker] = []
         self._thread: LoopThread | None = None
-        self._tree = MemoryTree()
+        self._numbers = itertools.count()
+        # What the brokers' metadata sessions share, and a session that keeps it while all brokers
+        # are down.
+        self._tree: MemoryTree | None = None
+        self._keeper: MetadataStore | None = None
         self._memory = (
             open_ledgers(self._config.storage) if in_memory(self._config.storage.url) else None
         )
@@ -129,12 +139,17 @@ class Cluster:
             raise
         return self
 
-    def stop(self) -> None:
-        """Stop every broker and forget the messages in memory; harmless when it is stopped."""
+    def stop(self, *, orderly: bool = False) -> None:
+        """Stop every broker and forget what is in memory; harmless when it is stopped.
+
+        Fast, as if all of them were killed: with ``storage`` a later cluster finds all messages,
+        and delivers again what was acknowledged in the last second. ``orderly``: topics are closed
+        and acknowledgements saved first.
+        """
         thread, self._thread = self._thread, None
         if thread is not None:
             try:
-                thread.run(self._stop(), CALL_TIMEOUT_S)
+                thread.run(self._stop(kill=not orderly), CALL_TIMEOUT_S)
             finally:
                 thread.stop()
 
@@ -220,6 +235,8 @@ class Cluster:
     # On the loop.
 
     async def _start(self) -> None:
+        self._tree = await open_tree(self._config.metadata_store_url)
+        self._keeper = self._tree.open() if self._tree is not None else None
         # The first one alone, so that the leader is always the same.
         await self._add()
         await asyncio.gather(*(self._add() for _ in range(self._wanted - 1)))
@@ -229,9 +246,13 @@ class Cluster:
     async def _add(self) -> EmbeddedBroker:
         # In files each broker opens the directory for itself, in memory they share one store.
         ledgers = self._memory or open_ledgers(self._config.storage)
-        broker = await make_broker(
-            self._config, ledgers=ledgers, memory=self._tree, process=self._process
+        number, config = next(self._numbers), self._config
+        config = replace(
+            config,
+            broker_service_port=config.broker_service_port and config.broker_service_port + number,
+            web_service_port=config.web_service_port and config.web_service_port + number,
         )
+        broker = await make_broker(config, ledgers=ledgers, tree=self._tree, process=self._process)
         await broker.start()
         if self._balancer is not None:
             broker.live.subscribe(self._on_settings)
@@ -243,12 +264,14 @@ class Cluster:
         if self._balancer is not None:
             self._balancer.change({**self._settings, **live.changed})
 
-    async def _stop(self) -> None:
+    async def _stop(self, *, kill: bool) -> None:
         if self._balancer is not None:
             await self._balancer.stop()
         # All at once and without handing bundles from one to the next: nobody will be left. What
         # was acknowledged is in the files already, if there are files.
-        await asyncio.gather(*(self._end(each, kill=True) for each in list(self._alive())))
+        await asyncio.gather(*(self._end(each, kill=kill) for each in list(self._alive())))
+        if self._keeper is not None:
+            await self._keeper.close()
 
     async def _end(self, broker: EmbeddedBroker, *, kill: bool) -> None:
         if not broker.alive:

@@ -18,18 +18,18 @@ async def make_broker(
     config: BrokerConfig,
     *,
     ledgers: LedgerStore,
-    memory: MemoryTree | None = None,
+    tree: MemoryTree | None = None,
     on_leadership: Callable[[bool], None] | None = None,
     process: SharedProcess | None = None,
 ) -> Broker:
     """A broker with a metadata session of its own, ready to be started.
 
-    ``memory`` is the tree that brokers of one process share when their metadata is ``memory:``;
+    ``tree`` is what brokers of one process share when their metadata is ``memory:`` or ``sqlite:``;
     ``process`` is theirs when they share a process, so that each reports its part of it.
     """
     metadata = await open_store(
         config.metadata_store_url,
-        memory=memory,
+        tree=tree,
         session_timeout_s=config.metadata_store_session_timeout_ms / 1000,
         operation_timeout_s=config.metadata_store_operation_timeout_s,
     )

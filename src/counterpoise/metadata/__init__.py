@@ -11,7 +11,7 @@ from counterpoise.metadata.errors import (
     StoreUnavailable,
 )
 from counterpoise.metadata.memory import MemoryStore, MemoryTree
-from counterpoise.metadata.open import InvalidMetadataUrl, open_store
+from counterpoise.metadata.open import InvalidMetadataUrl, open_store, open_tree
 from counterpoise.metadata.port import (
     Listener,
     MetadataStore,
@@ -44,4 +44,5 @@ __all__ = [
     "Stored",
     "Unsubscribe",
     "open_store",
+    "open_tree",
 ]

@@ -34,7 +34,9 @@ from counterpoise.metadata.port import (
 
 
 @dataclass(slots=True)
-class _Node:
+class Node:
+    """One node: ``owner`` is the session of an ephemeral one."""
+
     value: bytes = b""
     version: int = 0
     owner: MemoryStore | None = None
@@ -45,7 +47,7 @@ class MemoryTree:
     """The shared tree: what the sessions have in common."""
 
     def __init__(self) -> None:
-        self._nodes: Final[dict[str, _Node]] = {"/": _Node()}
+        self._nodes: Final[dict[str, Node]] = {"/": Node()}
         self._sessions: Final[list[MemoryStore]] = []
 
     def open(self) -> MemoryStore:
@@ -54,9 +56,30 @@ class MemoryTree:
         self._sessions.append(session)
         return session
 
-    def read(self, path: str) -> _Node | None:
+    def restore(self, path: str, value: bytes, version: int) -> None:
+        """Put a node back that was stored; nobody is told. Parents first."""
+        self._nodes[path] = Node(value, version)
+        self._nodes[parent_of(path)].children.add(path.rpartition("/")[2])
+
+    def read(self, path: str) -> Node | None:
         """The node at a path."""
         return self._nodes.get(path)
+
+    async def put(
+        self,
+        session: MemoryStore,
+        path: str,
+        value: bytes,
+        expected: int | None,
+        *,
+        ephemeral: bool,
+    ) -> int:
+        """Create or replace a node on behalf of a session; returns its version."""
+        return self.write(session, path, value, expected, ephemeral=ephemeral)
+
+    async def delete(self, path: str, expected: int | None) -> None:
+        """Remove a leaf on behalf of a session."""
+        self.remove(path, expected)
 
     def write(
         self,
@@ -67,21 +90,39 @@ class MemoryTree:
         *,
         ephemeral: bool,
     ) -> int:
-        """Create or replace a node on behalf of a session; returns its version."""
+        """Do a `put` at once."""
+        self.check_write(path, expected)
         node = self._nodes.get(path)
         if node is None:
-            if expected is not None and expected != MUST_NOT_EXIST:
-                raise BadVersion(path)
-            self._create(path, _Node(value, owner=session if ephemeral else None))
+            self._create(path, Node(value, owner=session if ephemeral else None))
             return 0
-        if expected is not None and expected != node.version:
-            raise BadVersion(path)
         node.value, node.version = value, node.version + 1
         self._notify(NotificationKind.MODIFIED, path)
         return node.version
 
     def remove(self, path: str, expected: int | None) -> None:
-        """Remove a leaf."""
+        """Do a `delete` at once."""
+        self.check_removal(path, expected)
+        del self._nodes[path]
+        self._nodes[parent_of(path)].children.discard(path.rpartition("/")[2])
+        self._notify(NotificationKind.DELETED, path)
+
+    def check_write(self, path: str, expected: int | None) -> None:
+        """Raise what stands against writing this node."""
+        node = self._nodes.get(path)
+        if node is not None:
+            if expected is not None and expected != node.version:
+                raise BadVersion(path)
+            return
+        if expected is not None and expected != MUST_NOT_EXIST:
+            raise BadVersion(path)
+        for parent in parents_of(path):
+            above = self._nodes.get(parent)
+            if above is not None and above.owner is not None:
+                raise EphemeralParent(parent)
+
+    def check_removal(self, path: str, expected: int | None) -> Node:
+        """The node; raise what stands against removing it."""
         node = self._nodes.get(path)
         if node is None:
             raise NotFound(path)
@@ -89,9 +130,7 @@ class MemoryTree:
             raise BadVersion(path)
         if node.children:
             raise NotEmpty(path)
-        del self._nodes[path]
-        self._nodes[parent_of(path)].children.discard(path.rpartition("/")[2])
-        self._notify(NotificationKind.DELETED, path)
+        return node
 
     def end(self, session: MemoryStore) -> None:
         """Forget a session and remove its ephemeral nodes."""
@@ -103,15 +142,13 @@ class MemoryTree:
         for path in sorted(path for path, node in self._nodes.items() if node.owner is session):
             self.remove(path, None)
 
-    def _create(self, path: str, node: _Node) -> None:
+    def _create(self, path: str, node: Node) -> None:
         for parent in [*parents_of(path), path]:
             if parent in self._nodes:
                 continue
             above = self._nodes[parent_of(parent)]
-            if above.owner is not None:
-                raise EphemeralParent(parent_of(parent))
             above.children.add(parent.rpartition("/")[2])
-            self._nodes[parent] = node if parent == path else _Node()
+            self._nodes[parent] = node if parent == path else Node()
             self._notify(NotificationKind.CREATED, parent)
 
     def _notify(self, kind: NotificationKind, path: str) -> None:
@@ -146,11 +183,11 @@ class MemoryStore:
     ) -> int:
         """See `MetadataStore.put`."""
         tree = self._reach("put", path)
-        return tree.write(self, path, value, expected_version, ephemeral=ephemeral)
+        return await tree.put(self, path, value, expected_version, ephemeral=ephemeral)
 
     async def delete(self, path: str, *, expected_version: int | None = None) -> None:
         """See `MetadataStore.delete`."""
-        self._reach("delete", path).remove(path, expected_version)
+        await self._reach("delete", path).delete(path, expected_version)
 
     async def children(self, path: str) -> list[str]:
         """See `MetadataStore.children`."""

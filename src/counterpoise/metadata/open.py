@@ -12,26 +12,49 @@ class InvalidMetadataUrl(MetadataError, ValueError):
 
     def __init__(self, url: str) -> None:
         super().__init__(
-            f"not a metadata store URL: {url!r}; use memory: (one process), "
+            f"not a metadata store URL: {url!r}; use memory: or sqlite:///file (one process), "
             "or zk:host:port[,host:port][/chroot]"
         )
+
+
+async def open_tree(url: str) -> MemoryTree | None:
+    """The tree that the brokers of one process share, None for a store that is a server.
+
+    ``memory:`` makes an empty one; ``sqlite:///file`` has what the file has, and raises
+    `StoreUnavailable` when it cannot be had.
+    """
+    scheme, colon, address = url.partition(":")
+    if scheme == "memory" and colon:
+        return MemoryTree()
+    if scheme == "sqlite" and colon:
+        # Imported here: few clusters keep their metadata this way.
+        from counterpoise.metadata.sqlite import SqliteTree, path_in
+
+        path = path_in(address)
+        if path is None:
+            raise InvalidMetadataUrl(url)
+        return await SqliteTree.load(path)
+    return None
 
 
 async def open_store(
     url: str,
     *,
-    memory: MemoryTree | None = None,
+    tree: MemoryTree | None = None,
     session_timeout_s: float = 30.0,
     operation_timeout_s: float = 30.0,
 ) -> MetadataStore:
     """A new session with the store a URL names.
 
-    ``memory:`` opens a session with the given tree, which is what its brokers share; without a
-    tree it is alone. ``zk:`` connects to ZooKeeper and raises `StoreUnavailable` when it cannot.
+    ``tree`` is what the brokers of one process share (`open_tree`); without it a session with
+    ``memory:`` or ``sqlite:`` is alone. ``zk:`` connects to ZooKeeper and raises
+    `StoreUnavailable` when it cannot.
     """
-    scheme, colon, address = url.partition(":")
-    if scheme == "memory" and colon:
-        return (memory or MemoryTree()).open()
+    scheme, _, address = url.partition(":")
+    if tree is None:
+        tree = await open_tree(url)
+    if tree is not None:
+        return tree.open()
     if scheme == "zk" and address.strip("/"):
         # Imported here: a cluster in one process never needs kazoo.
         from counterpoise.metadata.zk import ZooKeeperStore

@@ -73,15 +73,21 @@ def broker_conf_names() -> frozenset[str]:
     return frozenset(text.split())
 
 
+@cache
+def known_names() -> frozenset[str]:
+    """Every name that is ours or in Pulsar's broker.conf."""
+    options = [entry.option for entry in table().values()]
+    ours = {name for each in options for name in (each.conf, *each.aliases)}
+    return frozenset(ours | broker_conf_names())
+
+
 def check_names(names: Iterable[str], own: Iterable[type] = ()) -> None:
     """Raise `ConfigError` for a name that is neither ours, nor ``own``'s, nor in broker.conf.
 
     For settings that a person types; a whole broker.conf may hold names of other programs.
     """
-    options = [entry.option for entry in table().values()]
-    options += [option for settings in own for option in all_options(settings)]
-    ours = {name for each in options for name in (each.conf, *each.aliases)}
-    known = ours | broker_conf_names()
+    options = [option for settings in own for option in all_options(settings)]
+    known = known_names() | {name for each in options for name in (each.conf, *each.aliases)}
     for name in names:
         if name not in known:
             near = difflib.get_close_matches(name, sorted(known), n=1)

@@ -129,7 +129,7 @@ async def _serve(args: argparse.Namespace, config: BrokerConfig) -> None:
         balancer.start()
         broker.live.subscribe(_restarting(balancer, broker))
     addresses = {"id": broker.id, "service_url": broker.service_url, "admin_url": broker.web_url}
-    _collect_seldom()
+    collect_seldom()
     sys.stdout.write(f"{READY} {json.dumps(addresses)}\n")
     sys.stdout.flush()
     await told.wait()
@@ -138,7 +138,7 @@ async def _serve(args: argparse.Namespace, config: BrokerConfig) -> None:
     await broker.stop()
 
 
-def _collect_seldom() -> None:
+def collect_seldom() -> None:
     """Look for cycles now, leave out of later searches what stays, and search seldom.
 
     A message makes a handful of tuples that no cycle holds; by default every few hundred of them

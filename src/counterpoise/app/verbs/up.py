@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import queue
 import signal
 import sys
+import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -18,19 +21,26 @@ from counterpoise.app.errors import UserError
 if TYPE_CHECKING:
     from counterpoise.app.local_cluster import LocalCluster
     from counterpoise.app.main import Subparsers
+    from counterpoise.app.one_process import OneProcessCluster
+
+BALANCE_EVERY_S = 10.0
+OWN_ZOOKEEPER = "zk:"
 
 EPILOG = """\
 examples:
-  counterpoise up                            three brokers on free ports, balanced by Spark
+  counterpoise up                            three brokers on free ports, balanced; no Java
   counterpoise up --brokers 5 --no-balance   five brokers, bundles stay where they are
-  counterpoise up --data ./cluster           keep messages, metadata and history for next time
+  counterpoise up --data ./cluster           keep messages and metadata for next time
   counterpoise up --port 6650 --web-port 8080
       brokers on 6650, 6651, …, their admin APIs on 8080, 8081, …
+  counterpoise up --spark                    Spark decides what is moved, and keeps the history
+  counterpoise up --metadata zk:             brokers as processes on a ZooKeeper of their own
   counterpoise up --metadata zk:10.0.0.1:2181/test
-      on a ZooKeeper that runs already
+      brokers as processes on a ZooKeeper that runs already
 
-It needs Java 17 or later for ZooKeeper (unless --metadata names one) and for Spark (unless
---no-balance). Ctrl-C or SIGTERM stops every process; so does killing this one.
+By default all brokers share one process, and their metadata is in a file. With zk: each broker is
+a process, and Spark balances. ZooKeeper and Spark need Java 17 or later. Ctrl-C or SIGTERM stops
+everything; so does killing this process, and nothing that was acknowledged is lost by it.
 """
 
 
@@ -39,7 +49,7 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
     parser = subparsers.add_parser(
         "up",
         help="start a local cluster and leave it running",
-        description="Start ZooKeeper, brokers and a balancer on this machine, until Ctrl-C.",
+        description="Start brokers and a balancer on this machine, until Ctrl-C.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -51,7 +61,10 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
         help="where everything is kept (default: a temporary directory, removed at the end)",
     )
     parser.add_argument(
-        "--metadata", metavar="URL", help="zk:host:port[/path] of a ZooKeeper that runs already"
+        "--metadata",
+        metavar="URL",
+        help="zk: (a ZooKeeper of its own), zk:host:port[/path] (one that runs already), or "
+        "sqlite:///file (default: a file in --data)",
     )
     parser.add_argument(
         "--port", type=int, default=0, metavar="PORT", help="first binary port (default: free)"
@@ -64,14 +77,24 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
         "--balance",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="whether the leader moves bundles by what Spark decides (default yes)",
+        help="whether bundles are moved to even out the load (default yes)",
+    )
+    parser.add_argument(
+        "--balance-every",
+        type=float,
+        default=BALANCE_EVERY_S,
+        metavar="SECONDS",
+        help=f"how often that is decided, without Spark (default {BALANCE_EVERY_S:g})",
+    )
+    parser.add_argument(
+        "--spark", action="store_true", help="let Spark decide (with zk: it does in any case)"
     )
     parser.add_argument(
         "--balance-option",
         action="append",
         default=[],
         metavar="OPTION",
-        help="an option of 'counterpoise balance', such as --balance-option=--interval=1s",
+        help="an option of 'counterpoise balance' on Spark, such as --balance-option=--interval=1s",
     )
     parser.add_argument("--json", action="store_true", help="tell the addresses as one JSON line")
     parser.add_argument(
@@ -85,7 +108,6 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
     """Run the cluster until it is told to stop, or no broker is left (status 1)."""
-    from counterpoise.app.local_cluster import LocalCluster, LocalClusterOptions
     from counterpoise.broker.config import BrokerConfig
 
     if args.brokers < 1:
@@ -93,29 +115,91 @@ def run(args: argparse.Namespace) -> int:
     properties = read_conf(args.conf, args.settings)
     # Here, where the line can be named, rather than in the log of a broker that does not start.
     settings_from(BrokerConfig, properties)
+    if args.balance_every <= 0:
+        raise UserError(f"--balance-every {args.balance_every:g}: must be more than 0.")
+    in_processes = args.metadata is not None and not args.metadata.startswith("sqlite:")
+    on_spark = args.balance and (args.spark or in_processes)
+    if args.balance_option and not on_spark:
+        raise UserError("--balance-option is for the balancer on Spark: add --spark.")
+    if on_spark:
+        _require_spark()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # SIGINT too: a shell starts background jobs with it ignored.
+        signal.signal(number, _interrupt)
+    settings = dict(properties.values)
+    if in_processes:
+        return _run_processes(args, settings)
+    return _run_here(args, settings, on_spark=on_spark)
+
+
+def _run_processes(args: argparse.Namespace, settings: dict[str, str]) -> int:
+    from counterpoise.app.local_cluster import LocalCluster, LocalClusterOptions
+
     options = LocalClusterOptions(
         brokers=args.brokers,
         data=args.data,
-        metadata_url=args.metadata,
-        settings=dict(properties.values),
+        metadata_url=None if args.metadata == OWN_ZOOKEEPER else args.metadata,
+        settings=settings,
         balance=args.balance,
         balance_options=args.balance_option,
         first_port=args.port,
         first_web_port=args.web_port,
         log_level=args.log_level,
     )
-    if args.balance:
-        _require_spark()
     ended: queue.SimpleQueue[tuple[str, int]] = queue.SimpleQueue()
     cluster = LocalCluster(options, on_ended=lambda name, status: ended.put((name, status)))
-    for number in (signal.SIGINT, signal.SIGTERM):
-        # SIGINT too: a shell starts background jobs with it ignored.
-        signal.signal(number, _interrupt)
-    began = time.monotonic()
+    balancer = f"Spark, started by the leader, history in {cluster.history}"
+    with _until_stopped(cluster):
+        with contextlib.suppress(KeyboardInterrupt):
+            _tell(cluster, args, balancer if args.balance else "off")
+            _watch(cluster, ended)
+            return 1
+        return 0
+
+
+def _run_here(args: argparse.Namespace, settings: dict[str, str], *, on_spark: bool) -> int:
+    import logging
+
+    from counterpoise.app.one_process import OneProcessCluster, OneProcessOptions
+    from counterpoise.app.verbs.broker import collect_seldom
+
+    logging.basicConfig(
+        level=args.log_level.upper(), format="%(asctime)s %(levelname)-7s %(name)s %(message)s"
+    )
+    inline = args.balance and not on_spark
+    options = OneProcessOptions(
+        brokers=args.brokers,
+        data=args.data,
+        metadata_url=args.metadata,
+        settings=settings,
+        balance_every_s=args.balance_every if inline else None,
+        spark=on_spark,
+        balance_options=args.balance_option,
+        first_port=args.port,
+        first_web_port=args.web_port,
+    )
+    cluster = OneProcessCluster(options)
+    with _until_stopped(cluster):
+        collect_seldom()
+        balancer = f"in this process, every {args.balance_every:g} s" if inline else "off"
+        if on_spark:
+            balancer = f"Spark, history in {cluster.history}"
+        with contextlib.suppress(KeyboardInterrupt):
+            _tell(cluster, args, balancer)
+            threading.Event().wait()
+        return 0
+
+
+@contextlib.contextmanager
+def _until_stopped(cluster: LocalCluster | OneProcessCluster) -> Iterator[None]:
+    """Start it, and stop it in the end whatever happens."""
+    from counterpoise.metadata.errors import MetadataError
+
     try:
         cluster.start()
-        _tell(cluster, args, time.monotonic() - began)
-        return _watch(cluster, ended)
+        yield
+    except (MetadataError, OSError) as error:
+        raise UserError(f"the cluster cannot start: {error}") from None
     finally:
         # A second Ctrl-C must not leave half of it running.
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -123,22 +207,18 @@ def run(args: argparse.Namespace) -> int:
         cluster.stop()
 
 
-def _watch(cluster: LocalCluster, ended: queue.SimpleQueue[tuple[str, int]]) -> int:
-    """Wait for Ctrl-C (status 0), telling of brokers that end; status 1 when none is left."""
+def _watch(cluster: LocalCluster, ended: queue.SimpleQueue[tuple[str, int]]) -> None:
+    """Tell of brokers that end, until none is left."""
     from counterpoise.app.local_cluster import ZOOKEEPER
 
-    try:
-        while any(each.alive for each in cluster.brokers):
-            name, status = ended.get()
-            if name == ZOOKEEPER:
-                _begin_again(cluster, status)
-                continue
-            log = cluster.data / "logs" / f"{name}.log"
-            sys.stderr.write(f"{name} ended with status {status}; its output is in {log}\n")
-    except KeyboardInterrupt:
-        return 0
+    while any(each.alive for each in cluster.brokers):
+        name, status = ended.get()
+        if name == ZOOKEEPER:
+            _begin_again(cluster, status)
+            continue
+        log = cluster.data / "logs" / f"{name}.log"
+        sys.stderr.write(f"{name} ended with status {status}; its output is in {log}\n")
     sys.stderr.write("counterpoise: no broker is left\n")
-    return 1
 
 
 def _begin_again(cluster: LocalCluster, status: int) -> None:
@@ -174,7 +254,11 @@ def _require_spark() -> None:
     find_java()
 
 
-def _tell(cluster: LocalCluster, args: argparse.Namespace, took_s: float) -> None:
+def _tell(
+    cluster: LocalCluster | OneProcessCluster, args: argparse.Namespace, balancer: str
+) -> None:
+    import psutil
+
     if args.json:
         told = {
             "service_url": cluster.service_url,
@@ -189,7 +273,7 @@ def _tell(cluster: LocalCluster, args: argparse.Namespace, took_s: float) -> Non
         sys.stdout.write(json.dumps(told) + "\n")
     else:
         kept = "kept" if args.data else "removed at the end"
-        balancer = f"started by the leader, history in {cluster.history}" if args.balance else "off"
+        took_s = time.time() - psutil.Process().create_time()
         sys.stdout.write(
             f"{len(cluster.brokers)} brokers serve, {took_s:.1f} s after the start\n\n"
             f"  service URL  {cluster.service_url}\n"
@@ -202,6 +286,9 @@ def _tell(cluster: LocalCluster, args: argparse.Namespace, took_s: float) -> Non
             f"  curl {cluster.admin_url}/admin/v2/broker-stats/load-report\n"
             f"  python -c \"import pulsar; c = pulsar.Client('{cluster.service_url}'); "
             f"p = c.create_producer('greetings'); print(p.send(b'hello')); c.close()\"\n\n"
+            "what next:\n"
+            "  counterpoise balance --admin-url URL   advice about any Pulsar cluster, on Spark\n"
+            "  counterpoise demo                      watch an uneven cluster become even\n\n"
             "Ctrl-C stops all of it.\n"
         )
     sys.stdout.flush()

@@ -1,0 +1,197 @@
+"""A metadata tree that keeps its data in one SQLite file, for the brokers of one process.
+
+The tree itself is in memory, as `MemoryTree` has it, and so are sessions, watches and ephemeral
+nodes: they end with the process in any case. What is to outlive it is written to the file, synced,
+before anybody is told or can see it. So a process that is killed comes back with every change that
+was answered, and with no owner of anything.
+
+One process at a time has the file: brokers in several processes share a ZooKeeper instead. What
+that would need here, sessions that outlive connections and somebody to watch over them, is what a
+server is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import unquote
+
+from counterpoise.metadata.errors import StoreUnavailable
+from counterpoise.metadata.memory import MemoryStore, MemoryTree
+from counterpoise.metadata.port import parents_of
+
+T = TypeVar("T")
+
+_LAYOUT = 1
+_BUSY_S = 2.0
+"""How long to wait for a former process to let go of the file."""
+
+Statement = tuple[str, tuple[object, ...]]
+
+
+class SqliteTree(MemoryTree):
+    """The tree of one file. Open it with `SqliteTree.load`; it lives on one event loop."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._path = path
+        self._database: sqlite3.Connection | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="metadata")
+        self._turn = asyncio.Lock()
+        self._pending: set[asyncio.Task[int]] = set()
+
+    @classmethod
+    async def load(cls, path: Path) -> SqliteTree:
+        """The tree as the file has it; creates both. Raises `StoreUnavailable`."""
+        tree = cls(path)
+        rows = await tree._run(f"opening {path}", tree._open)
+        for name, value, version in rows:
+            tree.restore(name, value, version)
+        return tree
+
+    async def put(
+        self,
+        session: MemoryStore,
+        path: str,
+        value: bytes,
+        expected: int | None,
+        *,
+        ephemeral: bool,
+    ) -> int:
+        """See `MemoryTree.put`; durable when it returns."""
+
+        async def work() -> int:
+            self.check_write(path, expected)
+            await self._store(f"put {path}", self._statements(path, value, ephemeral=ephemeral))
+            version = self.write(session, path, value, expected, ephemeral=ephemeral)
+            if not session.connected:
+                # It ended while this was stored; an ephemeral node must not outlive it.
+                self.expire(session)
+                raise StoreUnavailable(f"put {path}", "the session ended meanwhile")
+            return version
+
+        return await self._in_turn(work)
+
+    async def delete(self, path: str, expected: int | None) -> None:
+        """See `MemoryTree.delete`; durable when it returns."""
+
+        async def work() -> int:
+            if self.check_removal(path, expected).owner is None:
+                gone: list[Statement] = [("DELETE FROM nodes WHERE path = ?", (path,))]
+                await self._store(f"delete {path}", gone)
+            self.remove(path, expected)
+            return 0
+
+        await self._in_turn(work)
+
+    def end(self, session: MemoryStore) -> None:
+        """See `MemoryTree.end`; with the last session the file is let go of."""
+        super().end(session)
+        if not self._sessions and self._database is not None:
+            database, self._database = self._database, None
+            # Behind whatever is being written.
+            self._thread.submit(database.close)
+            self._thread.shutdown(wait=False)
+
+    def _statements(self, path: str, value: bytes, *, ephemeral: bool) -> list[Statement]:
+        """What the file has to learn of a write: a node and its parents, as far as they stay."""
+        node = self.read(path)
+        made: list[Statement] = [
+            ("INSERT INTO nodes VALUES (?, ?, 0)", (parent, b""))
+            for parent in parents_of(path)
+            if self.read(parent) is None
+        ]
+        if node is None and not ephemeral:
+            made.append(("INSERT INTO nodes VALUES (?, ?, 0)", (path, value)))
+        elif node is not None and node.owner is None:
+            changed = "UPDATE nodes SET value = ?, version = ? WHERE path = ?"
+            return [(changed, (value, node.version + 1, path))]
+        return made
+
+    async def _in_turn(self, work: Callable[[], Coroutine[Any, Any, int]]) -> int:
+        """One change after the other, each to its end whoever stops waiting for it."""
+
+        async def turn() -> int:
+            async with self._turn:
+                return await work()
+
+        task = asyncio.get_running_loop().create_task(turn())
+        self._pending.add(task)
+        task.add_done_callback(self._done)
+        return await asyncio.shield(task)
+
+    def _done(self, task: asyncio.Task[int]) -> None:
+        self._pending.discard(task)
+        if not task.cancelled():
+            task.exception()  # whoever waits has it; nobody may wait any more
+
+    async def _store(self, what: str, statements: Sequence[Statement]) -> None:
+        if statements:
+            await self._run(what, lambda: self._commit(statements))
+
+    async def _run(self, what: str, work: Callable[[], T]) -> T:
+        """Do it in the database's thread."""
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+        except (sqlite3.Error, OSError, RuntimeError) as error:
+            raise StoreUnavailable(what, f"{self._path}: {error}") from error
+
+    # In the database's thread.
+
+    def _open(self) -> list[tuple[str, bytes, int]]:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        database = sqlite3.connect(
+            self._path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
+        )
+        try:
+            # Held from the first statement to the last: nobody else writes behind our back.
+            database.execute("PRAGMA locking_mode = EXCLUSIVE")
+            database.execute("PRAGMA journal_mode = WAL")
+            database.execute("PRAGMA synchronous = FULL")
+            database.execute("BEGIN EXCLUSIVE")
+            (layout,) = database.execute("PRAGMA user_version").fetchone()
+            if layout > _LAYOUT:
+                raise sqlite3.DatabaseError(f"written by a later version (layout {layout})")
+            database.execute(
+                "CREATE TABLE IF NOT EXISTS nodes"
+                " (path TEXT PRIMARY KEY, value BLOB NOT NULL, version INTEGER NOT NULL)"
+                " WITHOUT ROWID"
+            )
+            database.execute(f"PRAGMA user_version = {_LAYOUT}")
+            database.execute("COMMIT")
+            rows = database.execute("SELECT path, value, version FROM nodes ORDER BY path")
+            found: list[tuple[str, bytes, int]] = rows.fetchall()
+        except sqlite3.OperationalError as error:
+            database.close()
+            if "locked" in str(error):
+                raise OSError("another process uses this file") from error
+            raise
+        except sqlite3.Error:
+            database.close()
+            raise
+        self._database = database
+        return found
+
+    def _commit(self, statements: Sequence[Statement]) -> None:
+        database = self._database
+        if database is None:
+            raise RuntimeError("the file was closed")
+        database.execute("BEGIN")
+        try:
+            for statement, values in statements:
+                database.execute(statement, values)
+            database.execute("COMMIT")
+        except sqlite3.Error:
+            if database.in_transaction:
+                database.execute("ROLLBACK")
+            raise
+
+
+def path_in(address: str) -> Path | None:
+    """The file that what follows ``sqlite:`` names (``///directory/file``); None if it does not."""
+    path = address.removeprefix("//")
+    return Path(unquote(path)) if path.startswith("/") and not path.endswith("/") else None

@@ -1,0 +1,116 @@
+"""``counterpoise up`` as it is without options: one process, no Java, and what outlives a kill."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pulsar
+import pytest
+
+COMMAND = [sys.executable, "-m", "counterpoise.app.main", "up"]
+WITHOUT_JAVA = {k: v for k, v in os.environ.items() if k not in ("PATH", "JAVA_HOME")} | {
+    "PATH": "/nonexistent"
+}
+pytestmark = pytest.mark.client
+
+
+@contextmanager
+def up(data: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
+    argv = [*COMMAND, "--json", "--data", str(data), *options]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env=WITHOUT_JAVA) as process:
+        try:
+            assert process.stdout is not None
+            yield process, json.loads(process.stdout.readline())
+        finally:
+            process.kill()
+
+
+def connect(told: dict[str, Any]) -> pulsar.Client:
+    return pulsar.Client(told["service_url"], logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
+
+
+def admin(told: dict[str, Any], method: str, path: str) -> Any:
+    request = urllib.request.Request(told["admin_url"] + path, method=method)
+    with urllib.request.urlopen(request, timeout=20) as answer:
+        return json.loads(answer.read() or b"null")
+
+
+def test_killed_it_comes_back_with_all_that_was_acknowledged(tmp_path: Path) -> None:
+    with up(tmp_path) as (process, told):
+        assert len(told["brokers"]) == 3
+        # In place of a JVM, or one process for each broker.
+        assert psutil.Process(process.pid).children() == []
+        admin(told, "PUT", "/admin/v2/namespaces/public/mine")
+        client = connect(told)
+        client.subscribe("public/mine/precious", "s").close()
+        producer = client.create_producer("public/mine/precious")
+        for number in range(200):
+            producer.send(b"%d" % number)
+        process.kill()
+        process.wait(20)
+        client.close()
+    with up(tmp_path, "--brokers", "2") as (process, told):
+        assert "public/mine" in admin(told, "GET", "/admin/v2/namespaces/public")
+        client = connect(told)
+        consumer = client.subscribe("public/mine/precious", "s")
+        got = [consumer.receive(20_000) for _ in range(200)]
+        assert [each.data() for each in got] == [b"%d" % n for n in range(200)]
+        for each in got:
+            consumer.acknowledge(each)
+        client.close()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+    with up(tmp_path, "--brokers", "1") as (process, told):
+        # Stopped in order: what was acknowledged does not come again.
+        path = "/admin/v2/persistent/public/mine/precious/stats"
+        client = connect(told)
+        client.subscribe("public/mine/precious", "s")
+        assert admin(told, "GET", path)["subscriptions"]["s"]["msgBacklog"] == 0
+        client.close()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+
+
+def test_ports_follow_each_other(tmp_path: Path) -> None:
+    with up(tmp_path, "--brokers", "1", "--no-balance") as (process, told):
+        free = int(told["service_url"].rpartition(":")[2])
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+    with up(tmp_path, "--brokers", "1", "--port", str(free)) as (_, told):
+        assert told["service_url"] == f"pulsar://127.0.0.1:{free}"
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--balance-option=--interval=1s"], "add --spark"),
+        (["--balance-every", "0"], "must be more than 0"),
+        (["--metadata", "sqlite:relative"], "not a metadata store URL"),
+    ],
+)
+def test_what_cannot_work_is_said_in_a_sentence(
+    tmp_path: Path, options: list[str], told: str
+) -> None:
+    argv = [*COMMAND, "--data", str(tmp_path / "d"), *options]
+    done = subprocess.run(
+        argv, capture_output=True, text=True, timeout=60, check=False, env=WITHOUT_JAVA
+    )
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_two_cannot_share_a_directory(tmp_path: Path) -> None:
+    with up(tmp_path, "--brokers", "1"):
+        argv = [*COMMAND, "--data", str(tmp_path)]
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 2
+        assert "another process uses this file" in done.stderr

@@ -1,0 +1,168 @@
+"""The metadata that is kept in a file: what outlives the process, and what must not."""
+
+import asyncio
+import sqlite3
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from counterpoise.metadata import (
+    BadVersion,
+    InvalidMetadataUrl,
+    MetadataStore,
+    NotEmpty,
+    StoreUnavailable,
+    open_store,
+    open_tree,
+)
+from counterpoise.metadata.sqlite import SqliteTree
+
+
+def url_of(tmp_path: Path) -> str:
+    return f"sqlite://{tmp_path}/deep/metadata.db"
+
+
+async def test_what_is_stored_comes_back_and_ephemeral_nodes_do_not(tmp_path: Path) -> None:
+    store = await open_store(url_of(tmp_path))
+    await store.put("/a/b", b"one")
+    await store.put("/a/b", b"two")
+    await store.put("/gone", b"")
+    await store.delete("/gone")
+    await store.put("/brokers/here", b"x", ephemeral=True)
+    await store.put("/brokers/here", b"y")
+    await store.close()
+    store = await open_store(url_of(tmp_path))
+    found = await store.get("/a/b")
+    assert found is not None
+    assert (found.value, found.version, found.ephemeral) == (b"two", 1, False)
+    assert await store.children("/") == ["a", "brokers"]
+    assert await store.children("/brokers") == []
+    with pytest.raises(NotEmpty):
+        await store.delete("/a")
+    with pytest.raises(BadVersion):
+        await store.put("/a/b", b"", expected_version=0)
+    assert await store.put("/a/b", b"three", expected_version=1) == 2
+    await store.close()
+
+
+async def test_one_process_has_the_file(tmp_path: Path) -> None:
+    store = await open_store(url_of(tmp_path))
+    await store.put("/a", b"mine")
+    with pytest.raises(StoreUnavailable, match="another process uses this file"):
+        await open_store(url_of(tmp_path))
+    assert await store.get("/a") is not None
+    await store.close()
+
+
+KILLED = """
+    import asyncio, sys
+    from counterpoise.metadata import open_store
+
+    async def main():
+        store = await open_store(sys.argv[1])
+        await store.put("/owner", b"", ephemeral=True)
+        n = 0
+        while True:
+            await store.put(f"/n/{n}", b"x" * 100)
+            print(n, flush=True)
+            n += 1
+
+    asyncio.run(main())
+"""
+
+
+def test_a_killed_process_loses_nothing_it_was_told_of(tmp_path: Path) -> None:
+    script = tmp_path / "writer.py"
+    script.write_text(textwrap.dedent(KILLED))
+    argv = [sys.executable, str(script), url_of(tmp_path)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdout is not None
+        for _ in range(20):
+            last = int(writer.stdout.readline())
+        writer.kill()
+        for line in writer.stdout.read().split():
+            last = int(line)
+
+    async def survivors() -> tuple[set[str], bool]:
+        store = await open_store(url_of(tmp_path))
+        found = set(await store.children("/n")), await store.exists("/owner")
+        await store.close()
+        return found
+
+    names, owned = asyncio.run(survivors())
+    assert names >= {str(n) for n in range(last + 1)}
+    assert not owned
+
+
+async def test_a_disk_that_fails_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree = await open_tree(url_of(tmp_path))
+    assert isinstance(tree, SqliteTree)
+    store = tree.open()
+    await store.put("/a", b"before")
+    heard: list[object] = []
+    store.subscribe(heard.append)
+
+    def full(*_: object) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(tree, "_commit", full)
+        for change in (store.put("/a", b"after"), store.put("/b", b""), store.delete("/a")):
+            with pytest.raises(StoreUnavailable, match="disk is full"):
+                await change
+    await asyncio.sleep(0)
+    assert heard == []
+    assert (await _value(store, "/a"), await store.exists("/b")) == (b"before", False)
+    assert await store.put("/a", b"after") == 1
+    await store.close()
+
+
+async def test_a_change_goes_on_though_nobody_waits_for_it(tmp_path: Path) -> None:
+    store = await open_store(url_of(tmp_path))
+    waiting = asyncio.ensure_future(store.put("/a", b"x"))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert await store.put("/a", b"y") == 1
+    await store.close()
+
+
+async def test_an_ephemeral_node_does_not_outlive_a_session_that_ends_meanwhile(
+    tmp_path: Path,
+) -> None:
+    tree = await open_tree(url_of(tmp_path))
+    assert tree is not None
+    store, other = tree.open(), tree.open()
+    waiting = asyncio.ensure_future(store.put("/p/e", b"x", ephemeral=True))
+    await asyncio.sleep(0)
+    store.kill()
+    with pytest.raises(StoreUnavailable):
+        await waiting
+    assert await other.children("/p") == []
+    await other.close()
+    again = await open_store(url_of(tmp_path))
+    assert await again.children("/") == ["p"]
+    await again.close()
+
+
+@pytest.mark.parametrize("url", ["sqlite:", "sqlite:relative.db", "sqlite://host", "sqlite:///d/"])
+async def test_no_file_is_an_error(url: str) -> None:
+    with pytest.raises(InvalidMetadataUrl):
+        await open_store(url)
+
+
+async def test_a_file_that_is_no_database_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "x.db").write_bytes(b"not a database, and long enough to be looked at" * 50)
+    with pytest.raises(StoreUnavailable, match=r"x\.db: file is not a database"):
+        await open_store(f"sqlite://{tmp_path}/x.db")
+
+
+async def _value(store: MetadataStore, path: str) -> bytes | None:
+    found = await store.get(path)
+    return None if found is None else found.value

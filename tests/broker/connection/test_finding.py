@@ -145,3 +145,17 @@ def test_schemas(client: RawClient, topic: str) -> None:
         )
     success = client.produce(topic, schema=schema).producer_success
     assert success.schema_version == version
+
+
+def test_a_lookup_for_a_listener_that_nobody_advertises(client: RawClient, topic: str) -> None:
+    """It used to be answered with the address that every other client gets."""
+    client.command(
+        Type.LOOKUP,
+        "lookup_topic",
+        topic=topic,
+        request_id=4,
+        advertised_listener_name="outside",
+    )
+    answer = client.receive(Type.LOOKUP_RESPONSE).lookup_topic_response
+    assert (answer.response, answer.error) == (answer.Failed, ServerError.ServiceNotReady)
+    assert answer.message == "the broker do not have outside listener"

@@ -7,27 +7,27 @@ import time
 from collections.abc import Callable
 from typing import Any, Final, cast
 
-from counterpoise.broker.background import BackgroundTasks
 from counterpoise.broker.connection.consuming import Consuming
 from counterpoise.broker.connection.finding import Finding
-from counterpoise.broker.connection.held import HeldMemory
 from counterpoise.broker.connection.keep_alive import KeepAlive
 from counterpoise.broker.connection.link import Link, log
 from counterpoise.broker.connection.outbox import Outbox
 from counterpoise.broker.connection.pause import PauseReason, ReadingPause
 from counterpoise.broker.connection.ports import ConnectionConfig, Services
 from counterpoise.broker.connection.producing import Producing
-from counterpoise.broker.connection.publish_buffer import PublishBuffer
+from counterpoise.broker.connection.shared import Shared
 from counterpoise.broker.connection.watching import Watching
-from counterpoise.broker.traffic import Traffic
 from counterpoise.wire import encode, events
 from counterpoise.wire.constants import PROTOCOL_VERSION
+from counterpoise.wire.errors import ServerError
 from counterpoise.wire.protocol import ServerProtocol
 from counterpoise.wire.states import ConnectionState
 
 #: What CONNECTED says, in the form a 4.0.7 broker says it.
 SERVER_VERSION = "Pulsar Server4.0.7"
 
+NO_REQUEST: Final = (1 << 64) - 1
+"""The request id of an error that answers none: -1 in 64 bits."""
 TURN_S: Final = 0.005
 """How long one connection is served before the others have their turn."""
 STEP: Final = 64
@@ -45,19 +45,12 @@ class Connection(asyncio.Protocol):
         self,
         services: Services,
         config: ConnectionConfig,
-        connections: set[Connection],
-        traffic: Traffic,
-        background: BackgroundTasks,
-        publish_buffer: PublishBuffer,
-        held_memory: HeldMemory,
+        shared: Shared,
     ) -> None:
         self._services = services
         self._config = config
-        self._connections = connections
-        self._traffic = traffic
-        self._background = background
-        self._publish_buffer = publish_buffer
-        self._held_memory = held_memory
+        self._shared = shared
+        self._traffic = shared.traffic
         self._protocol = ServerProtocol(config.max_message_size)
         self._turn_is_due = False
 
@@ -77,7 +70,7 @@ class Connection(asyncio.Protocol):
             give_up=self._end,
         )
         self._link = Link(
-            self._background,
+            self._shared.background,
             self._protocol,
             self._outbox,
             self.pause,
@@ -87,11 +80,11 @@ class Connection(asyncio.Protocol):
             self._link,
             self._services,
             self._config,
-            self._publish_buffer.share(self.pause),
-            self._held_memory,
+            self._shared.publish_buffer.share(self.pause),
+            self._shared.held_memory,
         )
         self._consuming = Consuming(self._link, self._services)
-        self._finding = Finding(self._link, self._services, self._config)
+        self._finding = Finding(self._link, self._services, self._config, self._shared.lookups)
         self._watching = Watching(self._link, self._services, self._config)
         self._handlers = self._handler_table()
         self._keep_alive = KeepAlive(
@@ -102,7 +95,17 @@ class Connection(asyncio.Protocol):
             answer=lambda: self._outbox.write(encode.PONG),
             end=self._end,
         )
-        self._connections.add(self)
+        self._ip = str(peer[0]) if peer else "unknown"
+        self._admit()
+
+    def _admit(self) -> None:
+        why_not = self._shared.connections.why_not(self._ip)
+        if why_not is None:
+            self._shared.connections.add(self, self._ip)
+            return
+        log.warning("%s is not let in: %s", self._link.address, why_not)
+        self._outbox.write(encode.error(NO_REQUEST, ServerError.NotAllowedError, why_not))
+        self.close()
 
     @property
     def waiting_to_be_read(self) -> int:
@@ -242,7 +245,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The client is gone; so are its producers and consumers."""
-        self._connections.discard(self)
+        self._shared.connections.remove(self, self._ip)
         self._keep_alive.stop()
         self._link.close()
         self._outbox.close()

@@ -8,6 +8,7 @@ from functools import partial
 from counterpoise.broker.bundles.lookup_answer import Connect
 from counterpoise.broker.connection.link import Link, topic_name
 from counterpoise.broker.connection.ports import ConnectionConfig, Services
+from counterpoise.broker.connection.shared import Lookups
 from counterpoise.broker.connection.topics_hash import topics_hash
 from counterpoise.broker.errors import BrokerError
 from counterpoise.broker.namespaces.catalog import matching
@@ -19,10 +20,13 @@ from counterpoise.wire.errors import ServerError
 class Finding:
     """Serves PARTITIONED_METADATA, LOOKUP, GET_TOPICS_OF_NAMESPACE and the schema requests."""
 
-    def __init__(self, link: Link, services: Services, config: ConnectionConfig) -> None:
+    def __init__(
+        self, link: Link, services: Services, config: ConnectionConfig, lookups: Lookups
+    ) -> None:
         self._link = link
         self._services = services
         self._config = config
+        self._lookups = lookups
 
     def partitions(self, event: events.PartitionedMetadata) -> None:
         """PARTITIONED_METADATA: how many partitions?"""
@@ -31,9 +35,10 @@ class Finding:
         )
 
     async def _partitions(self, event: events.PartitionedMetadata) -> bytes:
-        count = await self._services.catalog.partitions(
-            topic_name(event.topic), auto_create=event.auto_create
-        )
+        with self._lookups.one():
+            count = await self._services.catalog.partitions(
+                topic_name(event.topic), auto_create=event.auto_create
+            )
         return encode.partitions(event.request_id, count)
 
     def lookup(self, event: events.Lookup) -> None:
@@ -41,9 +46,16 @@ class Finding:
         self._link.answer(self._lookup(event), partial(encode.lookup_failed, event.request_id))
 
     async def _lookup(self, event: events.Lookup) -> bytes:
-        answer = await self._services.namespaces.lookup(
-            topic_name(event.topic), authoritative=event.authoritative
-        )
+        topic = topic_name(event.topic)
+        if event.listener:
+            # As 4.0.7 without ``advertisedListeners``, which nothing here reads.
+            raise BrokerError(
+                ServerError.ServiceNotReady, f"the broker do not have {event.listener} listener"
+            )
+        with self._lookups.one():
+            answer = await self._services.namespaces.lookup(
+                topic, authoritative=event.authoritative
+            )
         if isinstance(answer, Connect):
             return encode.lookup_connect(
                 event.request_id, answer.service_url, answer.service_url_tls

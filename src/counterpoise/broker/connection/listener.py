@@ -9,9 +9,8 @@ import socket
 from counterpoise.broker.background import BackgroundTasks
 from counterpoise.broker.connection import Connection, ConnectionConfig, Services
 from counterpoise.broker.connection.held import HeldMemory
-from counterpoise.broker.connection.outbox import MIB
 from counterpoise.broker.connection.publish_buffer import PublishBuffer
-from counterpoise.broker.traffic import Traffic
+from counterpoise.broker.connection.shared import Shared
 
 FAREWELL_S = 1.0
 """How long a client may take to read what was said before the broker stopped."""
@@ -29,34 +28,38 @@ class Listener:
         """``background``: where requests are worked on; whoever gives it ends it."""
         self._services = services
         self._config = config
-        self._background = background or BackgroundTasks()
-        self._connections: set[Connection] = set()
-        self._traffic = Traffic()
-        #: Published bytes that wait for storage, of all connections.
-        self.publish_buffer = PublishBuffer(max(0, config.publish_buffer_mb) * MIB)
-        #: What waits for a rate limit may take half as much again as what waits for the disk.
-        self.held_memory = HeldMemory(max(0, config.publish_buffer_mb) * MIB // 2)
+        self._shared = Shared(config, background or BackgroundTasks())
         self._server: asyncio.Server | None = None
 
     @property
     def connections(self) -> int:
         """How many clients are connected."""
-        return len(self._connections)
+        return len(self._shared.connections.open)
 
     @property
     def open_connections(self) -> list[Connection]:
         """The clients' connections."""
-        return list(self._connections)
+        return list(self._shared.connections.open)
+
+    @property
+    def publish_buffer(self) -> PublishBuffer:
+        """Published bytes that wait for storage, of all connections."""
+        return self._shared.publish_buffer
+
+    @property
+    def held_memory(self) -> HeldMemory:
+        """Published bytes that wait for a rate limit, of all connections."""
+        return self._shared.held_memory
 
     @property
     def bytes_in(self) -> int:
         """Bytes read from clients since the start."""
-        return self._traffic.bytes_in
+        return self._shared.traffic.bytes_in
 
     @property
     def bytes_out(self) -> int:
         """Bytes written to clients since the start."""
-        return self._traffic.bytes_out
+        return self._shared.traffic.bytes_out
 
     async def start(self, sock: socket.socket) -> int:
         """Serve clients that connect to a bound socket; return its port."""
@@ -66,15 +69,7 @@ class Listener:
         return port
 
     def _connection(self) -> Connection:
-        return Connection(
-            self._services,
-            self._config,
-            self._connections,
-            self._traffic,
-            self._background,
-            self.publish_buffer,
-            self.held_memory,
-        )
+        return Connection(self._services, self._config, self._shared)
 
     async def stop(self) -> None:
         """Stop listening; let every client read what was already said, then disconnect.
@@ -82,11 +77,11 @@ class Listener:
         Returns when all are gone; who does not read is cut off after `FAREWELL_S`.
         """
         self._stop_listening()
-        for connection in list(self._connections):
+        for connection in self.open_connections:
             connection.close()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(FAREWELL_S):
-                while self._connections:  # noqa: ASYNC110 - a moment, and no event to wait for
+                while self.connections:  # noqa: ASYNC110 - a moment, and no event to wait for
                     await asyncio.sleep(0.001)
         self.kill()
         # A transport closes its socket in the turn of the loop after it was told to.
@@ -95,7 +90,7 @@ class Listener:
     def kill(self) -> None:
         """Vanish: stop listening and drop every client at once, as a killed process would."""
         self._stop_listening()
-        for connection in list(self._connections):
+        for connection in self.open_connections:
             connection.abort()
 
     def _stop_listening(self) -> None:

@@ -100,6 +100,27 @@ class ConnectionConfig:
         low=1,
         why="with so many messages not stored yet, nothing more is read until half of them are",
     )
+    connections_max: int = option(
+        0,
+        conf="brokerMaxConnections",
+        unit="connections",
+        low=0,
+        why="how many clients may be connected at once; 0: no limit",
+    )
+    connections_max_per_ip: int = option(
+        0,
+        conf="brokerMaxConnectionsPerIp",
+        unit="connections",
+        low=0,
+        why="how many of them from one address; 0: no limit",
+    )
+    lookups_max: int = option(
+        50_000,
+        conf="maxConcurrentLookupRequest",
+        unit="requests",
+        low=1,
+        why="with so many lookups under way, clients are told to try again",
+    )
     publish_buffer_mb: int = option(
         64,
         conf="maxMessagePublishBufferSizeInMB",

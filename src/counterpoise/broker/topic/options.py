@@ -41,6 +41,13 @@ class TopicOptions:
         why="how many entries of a Key_Shared subscription may wait for their consumer while "
         "others pass them",
     )
+    loads_max: int = option(
+        5000,
+        conf="maxConcurrentTopicLoadRequest",
+        unit="topics",
+        low=1,
+        why="how many topics are loaded at once; the others wait for their turn",
+    )
     failover_delay_ms: int = option(
         1000,
         conf="activeConsumerFailoverDelayTimeMillis",

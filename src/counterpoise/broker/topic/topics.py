@@ -60,6 +60,7 @@ class TopicRegistry:
         self._background = background or BackgroundTasks()
         self._topics: dict[TopicName, Topic] = {}
         self._loading: dict[TopicName, asyncio.Task[Topic]] = {}
+        self._loads = asyncio.Semaphore(options.loads_max)
         self._closing: set[asyncio.Task[None]] = set()
         # Producer names are unique in the cluster without asking anybody: the middle part is
         # drawn anew by every broker process.
@@ -95,6 +96,10 @@ class TopicRegistry:
         return await asyncio.shield(loading)
 
     async def _load(self, name: TopicName, *, create: bool) -> Topic:
+        async with self._loads:
+            return await self._load_now(name, create=create)
+
+    async def _load_now(self, name: TopicName, *, create: bool) -> Topic:
         topic = self._topics.get(name)
         if topic is not None:
             topic.check_open()

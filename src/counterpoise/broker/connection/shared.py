@@ -1,0 +1,87 @@
+"""What all connections of a broker share: counts, and the limits that hold for all together."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from counterpoise.broker.background import BackgroundTasks
+from counterpoise.broker.connection.held import HeldMemory
+from counterpoise.broker.connection.outbox import MIB
+from counterpoise.broker.connection.ports import ConnectionConfig
+from counterpoise.broker.connection.publish_buffer import PublishBuffer
+from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.traffic import Traffic
+from counterpoise.wire.errors import ServerError
+
+if TYPE_CHECKING:
+    from counterpoise.broker.connection.connection import Connection
+
+
+class Shared:
+    """One for each broker, made by its listener."""
+
+    def __init__(self, config: ConnectionConfig, background: BackgroundTasks) -> None:
+        buffer = max(0, config.publish_buffer_mb) * MIB
+        self.background = background
+        self.traffic = Traffic()
+        #: Published bytes that wait for storage.
+        self.publish_buffer = PublishBuffer(buffer)
+        #: What waits for a rate limit may take half as much again as what waits for the disk.
+        self.held_memory = HeldMemory(buffer // 2)
+        self.lookups = Lookups(config.lookups_max)
+        self.connections = Connections(config.connections_max, config.connections_max_per_ip)
+
+
+class Connections:
+    """Who is connected, and whether one more may be; 0 is no limit."""
+
+    def __init__(self, most: int, most_per_ip: int) -> None:
+        self._most = most
+        self._most_per_ip = most_per_ip
+        self._by_ip: Counter[str] = Counter()
+        self.open: set[Connection] = set()
+
+    def why_not(self, ip: str) -> str | None:
+        """Why a client from this address may not connect (Pulsar's words); None if it may."""
+        if self._most and len(self.open) >= self._most:
+            return "Reached the maximum number of connections"
+        if self._most_per_ip and self._by_ip[ip] >= self._most_per_ip:
+            return f"Reached the maximum number of connections on address{ip}"
+        return None
+
+    def add(self, connection: Connection, ip: str) -> None:
+        """A client has come."""
+        self.open.add(connection)
+        self._by_ip[ip] += 1
+
+    def remove(self, connection: Connection, ip: str) -> None:
+        """A client has gone, if it was here."""
+        if connection in self.open:
+            self.open.remove(connection)
+            self._by_ip[ip] -= 1
+            if not self._by_ip[ip]:
+                del self._by_ip[ip]
+
+
+class Lookups:
+    """How many questions about where topics are may be under way at once."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._under_way = 0
+
+    @contextlib.contextmanager
+    def one(self) -> Iterator[None]:
+        """Take a place while one is answered; BrokerError (TooManyRequests) if there is none."""
+        if self._under_way >= self._most:
+            raise BrokerError(
+                ServerError.TooManyRequests, "Failed due to too many pending lookup requests"
+            )
+        self._under_way += 1
+        try:
+            yield
+        finally:
+            self._under_way -= 1

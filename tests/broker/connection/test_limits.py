@@ -1,0 +1,68 @@
+"""How many may connect, and ask, at once."""
+
+import asyncio
+
+from counterpoise.broker.connection import ConnectionConfig
+from counterpoise.wire.errors import ServerError
+from tests.broker.connection.one_broker import OneBroker
+from tests.broker.connection.raw_client import RawClient
+from tests.broker.connection.test_departures import SlowOwner
+from tests.wire.frames import Type
+
+
+async def gone(broker: OneBroker, left: int) -> None:
+    async with asyncio.timeout(15):
+        while broker.listener.connections > left:  # noqa: ASYNC110 - in the socket's own time
+            await asyncio.sleep(0.002)
+
+
+def check_that_two_may_connect(config: ConnectionConfig, words: str) -> None:
+    with OneBroker(config=config) as broker:
+        first, second = (RawClient(broker.service_url) for _ in range(2))
+        for client in (first, second):
+            client.connect()
+        with RawClient(broker.service_url) as third:
+            refused = third.receive(Type.ERROR).error
+            assert refused.error == ServerError.NotAllowedError
+            assert refused.message == words
+            assert third.closed()
+        first.close()
+        broker.run(gone(broker, 1))
+        with RawClient(broker.service_url) as again:
+            again.connect()
+            assert broker.listener.connections == 2
+        second.close()
+
+
+def test_no_more_connections_than_allowed() -> None:
+    check_that_two_may_connect(
+        ConnectionConfig(connections_max=2), "Reached the maximum number of connections"
+    )
+
+
+def test_no_more_connections_from_one_address_than_allowed() -> None:
+    check_that_two_may_connect(
+        ConnectionConfig(connections_max_per_ip=2),
+        "Reached the maximum number of connections on address127.0.0.1",
+    )
+
+
+def test_no_more_lookups_at_once_than_allowed(topic: str) -> None:
+    world = SlowOwner()
+    config = ConnectionConfig(lookups_max=2)
+    with OneBroker(config=config, world=world) as broker, RawClient(broker.service_url) as client:
+        client.connect()
+        for number in range(3):
+            client.command(Type.LOOKUP, "lookup_topic", topic=topic, request_id=number)
+        answer = client.receive(Type.LOOKUP_RESPONSE).lookup_topic_response
+        assert (answer.request_id, answer.error) == (2, ServerError.TooManyRequests)
+
+        async def finish() -> None:
+            world.go_on.set()
+
+        broker.run(finish())
+        answers = [client.receive(Type.LOOKUP_RESPONSE).lookup_topic_response for _ in range(2)]
+        assert sorted(each.request_id for each in answers) == [0, 1]
+        client.command(Type.LOOKUP, "lookup_topic", topic=topic, request_id=9)
+        last = client.receive(Type.LOOKUP_RESPONSE).lookup_topic_response
+        assert last.response == last.Connect

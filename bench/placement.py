@@ -2,15 +2,14 @@
 
 Every placement looks at every candidate, so its time decides how fast a restarted cluster's bundles
 find their brokers. Each side starts from its own form of the load data in memory, tables by name
-included. A view keeps what follows from it alone, so the first call on a new view is timed apart:
-once about all brokers, as the view lists them (the usual question), once about nine in ten of them
-in any order, and once when all are alike because no report has any traffic yet. Java's figure holds
-the way into the JVM (1 to 3 us).
+included: once about all brokers, as the view lists them (the usual question), once about nine in
+ten of them in any order, and once when all are alike because no report has any traffic yet. Java's
+figure holds the way into the JVM (1 to 3 us).
 """
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -40,13 +39,12 @@ ROUNDS = 2000
 
 @dataclass(frozen=True)
 class Question:
-    """Load data and candidates; ``new_view`` asks it of a view that was never asked before."""
+    """Load data, and who of its brokers may have the bundle."""
 
     strategy: str
     line: dict[str, Any]
     candidates: tuple[str, ...]
     what: str
-    new_view: bool = False
 
 
 def run(*, quick: bool, out: Path) -> list[Figure]:
@@ -74,13 +72,12 @@ def questions(size: int) -> list[Question]:
     most = tuple(Random(2).sample(everybody, size * 9 // 10))
     what = f"{size:,} brokers"
     modular = [
-        Question(name, data, candidates, f"{what}{which}", new_view)
+        Question(name, data, candidates, f"{what}{which}")
         for name in MODULAR
-        for data, candidates, which, new_view in (
-            (line, everybody, "", False),
-            (line, everybody, ", new view", True),
-            (line, most, ", new view, nine in ten", True),
-            (silent, everybody, ", new view, no traffic", True),
+        for data, candidates, which in (
+            (line, everybody, ""),
+            (line, most, ", nine in ten"),
+            (silent, everybody, ", no traffic"),
         )
     ]
     return [
@@ -153,14 +150,13 @@ def time_store(asked: Question) -> float:
 
 
 def time_view(asked: Question) -> float:
-    """Best seconds on a view: one asked before, or one never asked."""
+    """Best seconds on a view."""
     view = ClusterView.from_load_data(asked.line)
     strategy = PLACEMENTS[asked.strategy]
     memory, options, rng = strategy.initial_memory(), PlacementOptions(), Random(0)
 
     def place() -> float:
-        nonlocal view, memory
-        view = replace(view) if asked.new_view else view
+        nonlocal memory
         started = time.perf_counter()
         placed = strategy.place(BUNDLE, asked.candidates, view, memory, options, rng)
         seconds = time.perf_counter() - started

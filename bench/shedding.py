@@ -18,7 +18,7 @@ from tests.conformance.jars import AVG_SHEDDER_VERSION, MAIN_VERSION, pulsar_lib
 from bench._shedding_clusters import cluster, load_stores
 from bench.figures import Figure
 from counterpoise.app.java import find_java
-from counterpoise.decide.plan import Decisions, Plan
+from counterpoise.decide.plan import Plan
 from counterpoise.decide.shedding import SHEDDERS
 from counterpoise.load import LoadStoreView
 
@@ -78,37 +78,24 @@ def time_ours(size: Size, rounds: int) -> Times:
 
 
 def time_transfer(brokers: int, rounds: int) -> Times:
-    """TransferShedder, whose plans know what moves and write down why when they are read.
-
-    Beside Java stands a plan with its moves read, which is what Java returns.
-    """
+    """TransferShedder on the load stores: seen before, and new."""
     shedder: Any = SHEDDERS["TransferShedder"]
     options = shedder.options(hit_count_threshold=0)
     memory, rng = shedder.initial_memory(), Random(0)
 
-    def call(read: Callable[[Any], object], view: LoadStoreView) -> Plan[Any]:
+    def call(view: LoadStoreView) -> Plan[Any]:
         made: Plan[Any] = shedder.plan(view, memory, options, 0, rng)
-        read(made.decisions)
         return made
 
-    seen = load_stores(brokers)
     ways: dict[str, Iterable[Callable[[], Plan[Any]]]] = {
-        "": repeat(partial(call, _moves, seen), TRANSFER_ROUNDS),
-        " on new data": (partial(call, _moves, load_stores(brokers)) for _ in range(rounds)),
-        " unread": repeat(partial(call, len, seen), TRANSFER_ROUNDS),
-        " with all reasons": repeat(partial(call, tuple, seen), TRANSFER_ROUNDS),
+        "": repeat(partial(call, load_stores(brokers)), TRANSFER_ROUNDS),
+        " on new data": (partial(call, load_stores(brokers)) for _ in range(rounds)),
     }
     times: Times = {}
     for way, calls in ways.items():
         best, made = _best(calls)
         times["TransferShedder" + way, (brokers, 10), 1] = Timed(best * 1000, len(made.decisions))
     return times
-
-
-def _moves(decisions: Decisions) -> None:
-    """Read source, bundle and destination of each decision."""
-    for _source, _bundle, _destination in decisions.moves():
-        pass
 
 
 def _best(calls: Iterable[Callable[[], Plan[Any]]]) -> tuple[float, Plan[Any]]:

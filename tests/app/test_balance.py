@@ -1,6 +1,8 @@
 """``counterpoise balance``: what it refuses, and in which words."""
 
 import argparse
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -46,6 +48,32 @@ def test_a_mistake_is_a_sentence_and_status_two(
     assert said in error
     assert error.count("\n") == 1
     assert "Traceback" not in error
+
+
+@pytest.mark.parametrize("missing", ["pyspark", "pyarrow"])
+def test_without_the_extras_it_says_what_to_install(missing: str, tmp_path: Path) -> None:
+    words = ["balance", "--admin-url", "http://127.0.0.1:1", "--history", str(tmp_path), "--once"]
+    code = (
+        f"import sys; sys.modules[{missing!r}] = None\n"
+        f"from counterpoise.app.main import main; sys.exit(main({words!r}))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 2, done.stderr
+    assert "pip install 'counterpoise[pipeline]'" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_ones_own_strategies_take_their_own_settings() -> None:
+    names = ("tests.decide.shedding.test_own_strategy:DeviationShedder", OWN_PLACEMENT)
+    conf = Properties({"deviationThreshold": "3", "backwards": "true"})
+    strategy = strategy_from(conf, shedder=names[0], placement=names[1])
+    assert strategy.options.deviations == 3
+    assert strategy.placement_options.backwards
+
+
+OWN_PLACEMENT = "tests.decide.placement.own:FirstByName"
 
 
 def test_the_strategy_is_the_one_that_broker_conf_names() -> None:

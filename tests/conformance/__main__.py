@@ -12,8 +12,11 @@ from tests.conformance.worker import Judge
 BOUNDED_LINES = 300
 BOUNDED_SECONDS = 15.0
 
+EXIT_DIFFERENCES = 1
+EXIT_NOT_JUDGED = 3
 
-def _arguments() -> argparse.Namespace:
+
+def _arguments(words: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.conformance", description=__doc__)
     parser.add_argument("--lines", type=int, default=10_000, help="lines a suite (10000)")
     parser.add_argument("--seed", type=int, default=1, help="another seed, other inputs (1)")
@@ -24,20 +27,22 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--out", type=Path, default=Path("artifacts/conformance"), help="differences, minimised"
     )
-    args = parser.parse_args()
+    args = parser.parse_args(words)
     unknown = sorted(set(args.only or ()) - set(SUITES))
     if unknown:
         parser.error(f"no such suite: {', '.join(unknown)}; there are {', '.join(SUITES)}")
     return args
 
 
-def main() -> int:
-    args = _arguments()
+def main(words: list[str] | None = None) -> int:
+    """The exit status: 0 only when every suite was judged, acted, and had no difference."""
+    args = _arguments(words)
     if args.list:
         print("\n".join(SUITES))
         return 0
     wanted = [SUITES[name] for name in args.only or SUITES]
     outcomes: list[Outcome] = []
+    not_judged: list[str] = []
     for version in (MAIN_VERSION, AVG_SHEDDER_VERSION):
         suites = [suite for suite in wanted if suite.version == version]
         if not suites:
@@ -46,6 +51,7 @@ def main() -> int:
         if lib is None:
             print(f"not judged, for want of Pulsar {version}: {', '.join(s.name for s in suites)}")
             print(f"(give the jars with {LIB_VARIABLE}, or install Maven)")
+            not_judged += [suite.name for suite in suites]
             continue
         with Judge(lib) as judge:
             for suite in suites:
@@ -60,10 +66,11 @@ def main() -> int:
                 )
                 print(outcome.sentence, flush=True)
                 outcomes.append(outcome)
-    idle = [o.suite for o in outcomes if not o.acted]
-    if idle:
-        print(f"never acted, so nothing was proved: {', '.join(idle)}")
-    return 1 if idle or any(outcome.failures for outcome in outcomes) else 0
+    short = [outcome.shortcoming for outcome in outcomes if outcome.shortcoming]
+    print("\n".join(short), end="\n" if short else "")
+    if short or any(outcome.failures for outcome in outcomes):
+        return EXIT_DIFFERENCES
+    return EXIT_NOT_JUDGED if not_judged else 0
 
 
 if __name__ == "__main__":

@@ -14,6 +14,8 @@ from tests.conformance.suite import Answer, Case, Suite
 from tests.conformance.worker import Judge
 
 FAILURES_MAX = 3
+ENOUGH_IN_OWN_ORDER = 100
+"""Lines from which the share that agrees in Java's own order says something."""
 
 
 @dataclass(slots=True)
@@ -21,6 +23,7 @@ class Outcome:
     """What one suite found."""
 
     suite: str
+    floor: float = 0.0
     lines: int = 0
     acted: int = 0
     asked_in_own_order: int = 0
@@ -28,6 +31,21 @@ class Outcome:
     seconds: float = 0.0
     failures: list[dict[str, object]] = field(default_factory=list)
     modes: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def shortcoming(self) -> str | None:
+        """Why the outcome proves less than it should, or None; differences are told apart."""
+        if not self.lines:
+            return f"{self.suite}: judged nothing"
+        if not self.acted:
+            return f"{self.suite}: never acted, so nothing was proved"
+        asked, same = self.asked_in_own_order, self.same_in_own_order
+        if asked >= ENOUGH_IN_OWN_ORDER and same < self.floor * asked:
+            return (
+                f"{self.suite}: {same} of {asked} lines are the same in Java's own table order, "
+                f"and ties explain no more than {1 - self.floor:.0%}"
+            )
+        return None
 
     @property
     def sentence(self) -> str:
@@ -62,7 +80,7 @@ def run(
     own_order_share: float = 0.25,
 ) -> Outcome:
     """Compare until `lines` lines were judged, `seconds` passed, or three cases failed."""
-    outcome = Outcome(suite.name)
+    outcome = Outcome(suite.name, suite.floor)
     rng = Random(f"{suite.name}/{seed}")
     started = time.monotonic()
     while outcome.lines < lines and len(outcome.failures) < FAILURES_MAX:

@@ -46,6 +46,9 @@ class Suite:
     orders: bool = False
     """Whether Java's hash tables can change the answer: then the judge is asked twice, with tables
     in the order of names (which must match exactly) and with its own (which is counted)."""
+    floor: float = 0.0
+    """The least share of lines that must be the same in Java's own order: there ties are settled
+    by hash tables, and everything else must agree."""
     ours_first: bool = False
     """Whether the judge needs our answer: it goes on from our pick where Java's is random."""
     batch: int = 20

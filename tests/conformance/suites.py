@@ -59,7 +59,7 @@ def _lines_that_shed(answer: Any) -> int:
     return sum(bool(line.get("bundles") or line.get("decisions")) for line in answer)
 
 
-def _shedding(strategy: str, version: str = MAIN_VERSION) -> Suite:
+def _shedding(strategy: str, floor: float, version: str = MAIN_VERSION) -> Suite:
     def generate(rng: Random) -> Case:
         return shedding_case(rng, strategy)
 
@@ -72,6 +72,7 @@ def _shedding(strategy: str, version: str = MAIN_VERSION) -> Suite:
         acted=_lines_that_shed,
         version=version,
         orders=True,
+        floor=floor,
     )
 
 
@@ -92,6 +93,7 @@ def _placement(strategy: str, version: str = MAIN_VERSION) -> Suite:
         acted=_admits,
         version=version,
         orders=True,
+        floor=0.98,
         ours_first=True,
     )
 
@@ -176,10 +178,10 @@ def _listed(value: Any) -> list[Any]:
 
 def _all() -> list[Suite]:
     return [
-        _shedding("OverloadShedder"),
-        _shedding("ThresholdShedder"),
-        _shedding("UniformLoadShedder"),
-        _shedding("AvgShedder", AVG_SHEDDER_VERSION),
+        _shedding("OverloadShedder", 0.85),
+        _shedding("ThresholdShedder", 0.93),
+        _shedding("UniformLoadShedder", 0.8),
+        _shedding("AvgShedder", 0.75, AVG_SHEDDER_VERSION),
         Suite(
             name="TransferShedder",
             generate=transfer_case,
@@ -188,6 +190,7 @@ def _all() -> list[Suite]:
             smaller=smaller_transfer,
             acted=_lines_that_shed,
             orders=True,
+            floor=0.93,
         ),
         _placement("RoundRobinBrokerSelector"),
         _placement("LeastLongTermMessageRate"),

@@ -1,10 +1,14 @@
 """The harness itself, on a pretended judge: differences are found, made small and written down."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
 
+import pytest
+
+from tests.conformance import __main__ as command
 from tests.conformance.runner import run
 from tests.conformance.shrink import smaller_load_data
 from tests.conformance.suite import Answer, Case, Suite
@@ -98,3 +102,37 @@ def test_the_same_seed_draws_the_same_cases(tmp_path: Path) -> None:
     one = run(suite(hot), first, lines=40, seed=5, out=tmp_path)
     two = run(suite(hot), second, lines=40, seed=5, out=tmp_path)
     assert (one.lines, one.acted, first.asked) == (two.lines, two.acted, second.asked)
+
+
+class UnrulyJudge(PretendedJudge):
+    """One whose own table order changes every answer."""
+
+    def collect(self) -> list[Answer]:
+        return [hot(case) if case["by_name"] else [["tie"]] * 4 for case in self._cases]
+
+
+def test_what_proves_less_than_it_should_says_so(tmp_path: Path) -> None:
+    judge: Any = PretendedJudge()
+    good = run(suite(hot), judge, lines=400, seed=1, out=tmp_path)
+    assert good.shortcoming is None
+    idle = Suite("idle", generate, hot, acted=lambda answer: 0)
+    assert "never acted" in str(run(idle, judge, lines=40, seed=1, out=tmp_path).shortcoming)
+    assert "judged nothing" in str(
+        run(suite(hot), judge, lines=0, seed=1, out=tmp_path).shortcoming
+    )
+
+
+def test_ties_explain_only_so_many_differences_in_javas_own_order(tmp_path: Path) -> None:
+    judge: Any = UnrulyJudge()
+    tied = replace(suite(hot), orders=True, floor=0.5)
+    outcome = run(tied, judge, lines=800, seed=1, out=tmp_path)
+    assert not outcome.failures
+    assert "ties explain no more than 50%" in str(outcome.shortcoming)
+    assert run(replace(tied, floor=0.0), judge, lines=800, seed=1, out=tmp_path).shortcoming is None
+
+
+def test_who_judged_nothing_has_not_passed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "pulsar_lib", lambda version: None)
+    assert command.main(["--lines", "1"]) == command.EXIT_NOT_JUDGED
+    assert command.main(["--lines", "1", "--only", "names"]) == command.EXIT_NOT_JUDGED
+    assert command.main(["--list"]) == 0

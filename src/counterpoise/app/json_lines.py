@@ -12,27 +12,58 @@ from counterpoise.load.fields import LoadDataError
 
 
 def answer_lines(
-    answer: Callable[[Any], Any], source: Iterable[str] | None = None, out: TextIO | None = None
+    answer: Callable[[Any], Any],
+    source: Iterable[str | bytes] | None = None,
+    out: TextIO | None = None,
 ) -> None:
     """Read each line as JSON, answer it, write the answer; blank lines are passed over.
 
     Raises `UserError` naming the line, the field and what was expected there.
     """
     out = out or sys.stdout
-    for number, text in enumerate(sys.stdin if source is None else source, start=1):
+    for number, line in enumerate(_standard_input() if source is None else source, start=1):
+        text = _decoded(number, line)
         if not text.strip():
             continue
-        try:
-            value = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise UserError(
-                f"line {number}, column {error.colno}: expected one JSON object, {error.msg}"
-            ) from None
-        except RecursionError:
-            raise UserError(f"line {number}: the JSON is nested too deeply") from None
+        value = _parsed(number, text)
         try:
             answered = answer(value)
         except LoadDataError as error:
             raise UserError(f"line {number}: {error}") from None
         out.write(json.dumps(answered, separators=(",", ":")) + "\n")
         out.flush()
+
+
+def _standard_input() -> Iterable[str] | Iterable[bytes]:
+    """Its lines as they came, so that one that is no text can be named."""
+    return getattr(sys.stdin, "buffer", sys.stdin)
+
+
+def _decoded(number: int, line: str | bytes) -> str:
+    try:
+        return (
+            line if isinstance(line, str) else line.decode("utf-8-sig" if number == 1 else "utf-8")
+        )
+    except UnicodeDecodeError as error:
+        raise UserError(f"line {number}, byte {error.start + 1}: not UTF-8") from None
+
+
+def _parsed(number: int, text: str) -> Any:
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise UserError(
+            f"line {number}, column {error.colno}: expected one JSON object, {error.msg}"
+        ) from None
+    except RecursionError:
+        raise UserError(f"line {number}: the JSON is nested too deeply") from None
+    except ValueError:  # Python reads no integer of thousands of digits
+        raise UserError(f"line {number}: a number has too many digits") from None
+    if "\\u" in text or not text.isascii():
+        try:
+            json.dumps(value, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise UserError(
+                f"line {number}: half of a surrogate pair (\\ud800 to \\udfff) is no character"
+            ) from None
+    return value

@@ -33,6 +33,9 @@ class LoadDataError(ValueError):
         super().__init__(f"{field}: expected {expected}, got {shown}")
 
 
+_INT64 = 2**63
+
+
 def _shown(value: object) -> str:
     text = f"{type(value).__name__} {value!r}" if not isinstance(value, str) else repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
@@ -57,10 +60,12 @@ def read_number(value: object, path: str) -> float:
 
 def read_integer(value: object, path: str) -> int:
     """A whole number; ``3.0`` counts as one."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    if whole or (isinstance(value, float) and value.is_integer()):
+        number = int(value)  # type: ignore[call-overload]
+        if not -_INT64 <= number < _INT64:
+            raise LoadDataError(path, "a whole number of 64 bits", value)
+        return int(number)
     raise LoadDataError(path, "a whole number", value)
 
 

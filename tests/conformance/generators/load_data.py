@@ -1,5 +1,6 @@
 """Sequences of LoadData lines for the modular manager's strategies."""
 
+import copy
 import math
 from random import Random
 from typing import Any
@@ -155,6 +156,16 @@ class LoadDataWorld:
         return out
 
     def _bundle_data(self) -> dict[str, Any]:
+        """A bundle's averages; now and then those of another, equal but for a count or not at all.
+
+        AvgShedder knows bundles by their averages, the number of samples among them.
+        """
+        rng = self._rng
+        if self._averages and rng.random() < 0.15:
+            twin: dict[str, Any] = copy.deepcopy(self._averages[rng.choice(sorted(self._averages))])
+            if rng.random() < 0.5:
+                twin[rng.choice(("shortTermData", "longTermData"))]["numSamples"] += 1
+            return twin
         return {
             "shortTermData": self._average(10),
             "longTermData": self._average(1000),

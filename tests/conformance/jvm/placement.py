@@ -49,13 +49,31 @@ class ModularPlacement:
         if type(strategy).__name__.endswith("AvgShedder"):
             if remembered in request["candidates"]:
                 return {"admissible": [remembered]}
-            if pick in request["candidates"]:  # Java's pick was random: go on from ours
-                java.peek(strategy, "bundleBrokerMap").put(bundle, java.string(pick))
-            return {"admissible": sorted(request["candidates"])}
+            return {"admissible": self._picked(strategy, conf, request, data, bundle, pick)}
         if type(strategy).__name__.endswith("RoundRobinBrokerSelector"):
             return {"admissible": [str(chosen.get())]}
         best = java.peek(strategy, "bestBrokers")
         return {"admissible": sorted(str(broker) for broker in best)}
+
+    def _picked(
+        self, strategy: Any, conf: Any, request: Json, data: Any, bundle: Any, pick: str | None
+    ) -> list[str]:
+        """Whom Java picks at random for a bundle that it knows no target of, asked often enough.
+
+        Java goes on from our pick afterwards.
+        """
+        java = self._java
+        candidates = java.strings(request["candidates"])
+        known = java.peek(strategy, "bundleBrokerMap")
+        found: set[str] = set()
+        for _ in range(30 * len(request["candidates"])):
+            known.remove(bundle)
+            found.add(str(strategy.selectBroker(candidates, bundle, data, conf).get()))
+            if len(found) == len(request["candidates"]):
+                break
+        if pick in request["candidates"]:
+            known.put(bundle, java.string(pick))
+        return sorted(found)
 
     def _remembered(self, strategy: Any, bundle: Any) -> str | None:
         if not type(strategy).__name__.endswith("AvgShedder"):

@@ -135,16 +135,6 @@ def run(args: argparse.Namespace) -> int:
     def own(conf: Properties) -> tuple[type, type]:
         return find_shedder(args.strategy, conf).options, find_placement(args.placement).options
 
-    settings, strategy = (
-        _settings(args),
-        strategy_from(
-            read_conf(args.conf, args.settings, own),
-            shedder=args.strategy,
-            placement=args.placement,
-            decide_every_s=args.decide_every,
-            grace_s=args.grace_period,
-        ),
-    )
     try:
         from counterpoise.pipeline.history.faults import HistoryFaultError
         from counterpoise.pipeline.history.lease import HistoryInUseError
@@ -158,6 +148,17 @@ def run(args: argparse.Namespace) -> int:
             f"the balancer needs Spark ({error.name} is missing): "
             "pip install 'counterpoise[pipeline]'"
         ) from None
+
+    settings, strategy = (
+        _settings(args),
+        strategy_from(
+            read_conf(args.conf, args.settings, own),
+            shedder=args.strategy,
+            placement=args.placement,
+            decide_every_s=args.decide_every,
+            grace_s=args.grace_period,
+        ),
+    )
 
     mode = "moves bundles" if settings.executor.execute else "dry run, nothing is touched"
     tell(f"balancing {args.admin_url} by {strategy.shedder.name} ({mode})")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from random import Random
 from typing import Any
 
 from counterpoise.app.conf import add_conf_arguments, read_conf, settings_from
 from counterpoise.app.json_lines import answer_lines
 from counterpoise.app.strategies import DEFAULT_SHEDDER, SHEDDER_SETTING, find_shedder
 from counterpoise.decide.shedding import SHEDDERS
-from counterpoise.load.fields import read_integer, read_object, read_texts
+from counterpoise.decide.shedding.line import shed_line
 
 EPILOG = """\
 one line of standard input, Pulsar's own LoadData as JSON:
@@ -60,14 +59,7 @@ def run(args: argparse.Namespace) -> int:
 
     def answer(value: object) -> dict[str, Any]:
         nonlocal memory
-        line = read_object(value, "line")
-        view = shedder.view.from_load_data(line)
-        if "activeBrokers" in line:
-            memory = shedder.forget(memory, read_texts(line["activeBrokers"], "activeBrokers"))
-        now = read_integer(line["now"], "now")
-        plan = shedder.plan(view, memory, options, now, Random(0))
-        memory = plan.memory
-        answered: dict[str, Any] = plan.to_json()
+        answered, memory = shed_line(value, shedder, options, memory)
         return answered
 
     answer_lines(answer)

@@ -14,6 +14,7 @@ from counterpoise.app.zookeeper import ZooKeeper
 from counterpoise.broker.broker import Broker
 from counterpoise.broker.config import BrokerConfig
 from counterpoise.broker.load import LoadReportConfig, SharedProcess
+from counterpoise.decide.filters.options import EXTENSIBLE, MODULAR, FilterOptions
 from counterpoise.metadata import MemoryTree, MetadataStore, open_store
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.namespace import NamespaceName
@@ -33,7 +34,8 @@ CONFIG = BrokerConfig(
 class BrokersOfTest:
     """Starts brokers; stops what is left of them at the end of the test."""
 
-    def __init__(self, metadata_url: str) -> None:
+    def __init__(self, metadata_url: str, manager: str = MODULAR) -> None:
+        self.filters = FilterOptions(load_manager_class=manager)
         self.tree = MemoryTree()
         self.ledgers = MemoryLedgerStore()
         self.process = SharedProcess()
@@ -46,7 +48,7 @@ class BrokersOfTest:
 
     async def start(self, **changes: Any) -> Broker:
         broker = Broker(
-            replace(CONFIG, **changes),
+            replace(CONFIG, **{"filters": self.filters, **changes}),
             metadata=await self.session(),
             ledgers=self.ledgers,
             on_leadership=lambda leads: self.leadership.append((broker.id, leads)),
@@ -91,22 +93,35 @@ async def brokers() -> AsyncIterator[BrokersOfTest]:
         await made.stop(broker)
 
 
-@pytest.fixture(params=["memory", pytest.param("zk", marks=pytest.mark.zookeeper)])
+@pytest.fixture(
+    params=[
+        pytest.param(("memory", MODULAR), id="memory"),
+        pytest.param(("zk", MODULAR), marks=pytest.mark.zookeeper, id="zk"),
+        pytest.param(("memory", EXTENSIBLE), id="memory-channel"),
+        pytest.param(("zk", EXTENSIBLE), marks=pytest.mark.zookeeper, id="zk-channel"),
+    ]
+)
 async def any_brokers(
     request: pytest.FixtureRequest,
 ) -> AsyncIterator[BrokersOfTest]:
-    """Brokers on each kind of metadata store."""
+    """Brokers on each kind of metadata store, under each load manager."""
     url = "memory:"
-    if request.param == "zk":
+    store, manager = request.param
+    if store == "zk":
         server: ZooKeeper = request.getfixturevalue("zookeeper")
         url = f"{server.metadata_url}/{abs(hash(request.node.nodeid))}"
-    made = BrokersOfTest(url)
+    made = BrokersOfTest(url, manager)
     yield made
     for broker in list(made.all):
         await made.stop(broker)
 
 
 NAMESPACE = NamespaceName("public", "default")
+
+
+def owned(broker: Broker) -> list[BundleName]:
+    """The bundles of `NAMESPACE` that a broker owns."""
+    return [each for each in broker.namespaces.owned() if each.namespace == NAMESPACE]
 
 
 def topic_in(bundle: BundleName, stem: str = "t") -> TopicName:

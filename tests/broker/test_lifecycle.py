@@ -12,13 +12,12 @@ from counterpoise.broker.broker import Broker
 from counterpoise.broker.bundles.lookup_answer import Connect
 from counterpoise.broker.config import BrokerConfig
 from counterpoise.decide.filters import FilterOptions
-from counterpoise.decide.filters.options import EXTENSIBLE
 from counterpoise.decide.placement import PlacementOptions
 from counterpoise.metadata import MemoryTree
 from counterpoise.names.options import ConfigError
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.memory import MemoryLedgerStore
-from tests.broker.conftest import CONFIG, BrokersOfTest, client_of, eventually, in_thread
+from tests.broker.conftest import CONFIG, BrokersOfTest, client_of, eventually, in_thread, owned
 
 TOPIC = TopicName.parse("persistent://public/default/x")
 
@@ -43,7 +42,7 @@ async def test_produce_and_consume_on_three_brokers(any_brokers: BrokersOfTest) 
         return got
 
     assert await in_thread(work) == [b"%d" % each for _ in range(6) for each in range(5)]
-    assert sum(len(broker.namespaces.owned()) for broker in started) == 4
+    assert sum(len(owned(broker)) for broker in started) == 4
 
 
 async def test_a_taken_port_is_an_error_and_leaves_no_trace(brokers: BrokersOfTest) -> None:
@@ -107,7 +106,7 @@ async def test_without_balancing_the_broker_that_is_asked_takes_the_bundle(
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"filters": FilterOptions(load_manager_class=EXTENSIBLE)}, "loadManagerClassName"),
+        ({"filters": FilterOptions(load_manager_class="Simple")}, "loadManagerClassName"),
         ({"placement": PlacementOptions(strategy="Nonsense")}, "LeastLongTermMessageRate"),
     ],
 )

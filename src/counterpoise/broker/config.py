@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from counterpoise.broker.bundles.options import OwnershipOptions
 from counterpoise.broker.connection.ports import ConnectionConfig
 from counterpoise.broker.limits.options import RateOptions
 from counterpoise.broker.load.config import LoadReportConfig
@@ -25,6 +26,7 @@ _PLACEMENT = PlacementOptions()
 _SPLITTING = SplitOptions()
 _TOPICS = TopicOptions()
 _RATES = RateOptions()
+_OWNERSHIP = OwnershipOptions()
 _STORAGE = StorageOptions()
 
 
@@ -105,6 +107,7 @@ class BrokerConfig:
     topics: TopicOptions = _TOPICS
     rates: RateOptions = _RATES
     storage: StorageOptions = _STORAGE
+    ownership: OwnershipOptions = _OWNERSHIP
 
 
 def check_supported(config: BrokerConfig) -> None:

@@ -14,7 +14,7 @@ So a state that is not at rest always waits for an answer or for its alarm, neve
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final, Generic, Protocol, TypeVar
 
@@ -115,6 +115,16 @@ class WriteNode(Question):
 
 
 @dataclass(frozen=True, slots=True)
+class WriteRecord(Question):
+    """Write a node that stays when its writer is gone; answer `Created` or `Differs`."""
+
+    path: str
+    value: bytes
+    version: int | None
+    """What it is written over; None: there must be no such node."""
+
+
+@dataclass(frozen=True, slots=True)
 class ReadNode(Question):
     """Read a node; answer `Found`."""
 
@@ -200,6 +210,10 @@ class Terms:
     """How long a hand-over waits for the heir to take the bundle, and the heir for the bundle."""
     drain_s: float = 70.0
     """After this long a bundle is let go, whether or not its topics are closed."""
+    in_flight_ms: int = 30_000
+    """How long a change may take before the leader ends it."""
+    tombstone_ms: int = 3_600_000
+    """How long a record that nobody needs is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,11 +221,22 @@ class Whereabouts:
     """Where a bundle is, by the word of the cluster's metadata."""
 
     owner: NamespaceEphemeralData | None
-    """Who holds it."""
+    """Who holds it; without a ``native_url`` where a protocol knows brokers by their ids alone."""
     heir: str | None = None
     """The id of the broker that is about to have it."""
     changing: bool = False
     """Whether it is changing hands, to an heir or to whomever the next lookup chooses."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """A bundle that nobody will mend unless the leader does."""
+
+    bundle: str
+    why: str
+    """What is wrong with it, for a person."""
+    remove: bool = False
+    """Whether its record is to be deleted; else an heir gets the bundle."""
 
 
 class BundleState(Protocol):
@@ -279,4 +304,18 @@ class BundleProtocol(Protocol, Generic[S]):
 
     def whereabouts(self, values: Mapping[str, bytes | None]) -> Whereabouts:
         """Read `nodes`."""
+        ...
+
+    def repairs(
+        self, values: Mapping[str, bytes], active: Collection[str], now_ms: int
+    ) -> tuple[Repair, ...]:
+        """What the leader has to mend, most urgent first, by the record of every bundle.
+
+        ``active`` are the ids of the brokers that are alive. A protocol whose nodes vanish with
+        their brokers has nothing to mend.
+        """
+        ...
+
+    def mended(self, value: bytes, heir: str | None, now_ms: int) -> bytes:
+        """The record by which an heir gets a bundle, whoever had it; None: nobody does."""
         ...

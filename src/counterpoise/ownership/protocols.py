@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
+from counterpoise.ownership.channel import StateChannel
 from counterpoise.ownership.lock import LockAndRedirect
 from counterpoise.ownership.port import BundleProtocol, Terms
 
-PROTOCOLS: Final[dict[str, Callable[[Terms], BundleProtocol[Any]]]] = {
-    "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl": LockAndRedirect,
+Make: TypeAlias = Callable[[Terms, Callable[[], int]], BundleProtocol[Any]]
+"""Makes a protocol, of its terms and of the wall clock in milliseconds."""
+
+PROTOCOLS: Final[dict[str, Make]] = {
+    "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl": (
+        lambda terms, now_ms: LockAndRedirect(terms)
+    ),
+    "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl": StateChannel,
 }
 """``loadManagerClassName`` → protocol."""

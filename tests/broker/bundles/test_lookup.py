@@ -12,7 +12,7 @@ from counterpoise.names.bundle import BundleName
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName
 from counterpoise.wire.errors import ServerError
-from tests.broker.conftest import NAMESPACE, BrokersOfTest, topic_in
+from tests.broker.conftest import NAMESPACE, BrokersOfTest, owned, topic_in
 
 TOPIC = TopicName.parse("persistent://public/default/x")
 
@@ -94,7 +94,7 @@ async def test_bundles_of_a_namespace_are_spread_evenly(brokers: BrokersOfTest) 
     bundles = (await started[0].bundles.get(NAMESPACE)).bundles
     for bundle in bundles:
         await follow(brokers, started[0].id, topic_in(bundle))
-    assert [len(broker.namespaces.owned()) for broker in started] == [2, 2]
+    assert [len(owned(broker)) for broker in started] == [2, 2]
 
 
 @pytest.mark.parametrize("name", ["nobody/here/x", "public/nothing/x"])

@@ -22,6 +22,7 @@ from tests.broker.conftest import (
     client_of,
     eventually,
     in_thread,
+    owned,
     topic_in,
 )
 
@@ -115,7 +116,7 @@ async def test_a_split_keeps_topics_open_and_clients_connected(brokers: BrokersO
         "0x00000000_0x20000000",
         "0x20000000_0x40000000",
     ]
-    assert broker.namespaces.owned() == sorted(children)
+    assert owned(broker) == sorted(children)
     assert broker.topics.loaded[topic] is loaded
     assert broker.namespaces.bundle_of(topic) in children
     assert not await broker.metadata.exists(lock_of(str(bundle)))
@@ -128,8 +129,8 @@ async def test_parts_can_be_unloaded_right_away(brokers: BrokersOfTest) -> None:
     one, two = await brokers.start_many(2)
     bundle = await first_bundle(one)
     children = await one.namespaces.split(bundle, unload=True)
-    await eventually(lambda: two.namespaces.owned() == sorted(children), "the parts have moved")
-    assert one.namespaces.owned() == []
+    await eventually(lambda: owned(two) == sorted(children), "the parts have moved")
+    assert owned(one) == []
 
 
 @pytest.mark.parametrize(
@@ -160,7 +161,7 @@ async def test_no_cut_where_the_algorithm_sees_no_need(brokers: BrokersOfTest) -
     broker = await brokers.start()
     bundle = await first_bundle(broker)
     assert await broker.namespaces.split(bundle, algorithm="topic_count_equally_divide") == ()
-    assert broker.namespaces.owned() == [bundle]
+    assert owned(broker) == [bundle]
 
 
 async def test_only_the_owner_splits(brokers: BrokersOfTest) -> None:
@@ -177,7 +178,7 @@ async def test_of_two_splits_at_once_one_wins_and_owns_the_parts(brokers: Broker
         broker.namespaces.split(bundle), broker.namespaces.split(bundle), return_exceptions=True
     )
     assert sorted(type(each).__name__ for each in results) == ["BrokerError", "tuple"]
-    assert len(broker.namespaces.owned()) == 2
+    assert len(owned(broker)) == 2
     assert len((await broker.bundles.get(NAMESPACE)).bundles) == 5
 
 
@@ -208,7 +209,7 @@ async def test_a_split_that_others_keep_beating_gives_the_parts_back(
     monkeypatch.setattr(broker.bundles, "update", beaten)
     with pytest.raises(BadVersion):
         await broker.namespaces.split(bundle)
-    assert broker.namespaces.owned() == [bundle]
+    assert owned(broker) == [bundle]
     lock_names = await broker.metadata.children(f"{LOCKS}/{NAMESPACE}")
     assert lock_names == [str(bundle.range)]
 

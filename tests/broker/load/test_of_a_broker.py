@@ -34,8 +34,7 @@ async def test_a_broker_says_who_it_is_before_anything_happened(any_brokers: Bro
     assert report.pulsar_service_url == broker.service_url
     assert report.web_service_url == broker.web_url
     assert report.start_timestamp > 0
-    assert report.load_manager_class_name is not None
-    assert report.load_manager_class_name.endswith("ModularLoadManagerImpl")
+    assert report.load_manager_class_name == any_brokers.filters.load_manager_class
 
 
 async def test_counts_and_rates_of_real_clients(brokers: BrokersOfTest) -> None:

@@ -34,11 +34,8 @@ class Table:
             producer_name=broker.id,
             timeout_s=10,
         )
-        self.run = asyncio.create_task(self.link.run(self._url))
+        self.run = asyncio.create_task(self.link.run(broker.service_url))
         self.news = asyncio.Event()
-
-    async def _url(self) -> str:
-        return self.broker.service_url
 
     def _begin(self) -> None:
         self.readings += 1
@@ -139,11 +136,8 @@ async def test_a_broker_that_is_not_there_is_named(brokers: BrokersOfTest) -> No
         timeout_s=5,
     )
 
-    async def nowhere() -> str:
-        return "pulsar://127.0.0.1:1"
-
     with pytest.raises(PeerError, match=r"127\.0\.0\.1:1 cannot be reached"):
-        await link.run(nowhere)
+        await link.run("pulsar://127.0.0.1:1")
 
 
 @pytest.mark.client

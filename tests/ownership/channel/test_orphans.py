@@ -1,16 +1,13 @@
 from counterpoise.names.bundle import BundleName
 from counterpoise.ownership.channel.data import State, StateData
-from counterpoise.ownership.channel.orphans import (
-    Findings,
-    Patience,
-    examine,
-    orphans_of,
-    override,
-)
+from counterpoise.ownership.channel.orphans import examine, override
 from counterpoise.ownership.channel.transitions import Storage, refusal
+from counterpoise.ownership.port import Repair, Terms
+from counterpoise.ownership.records import NamespaceEphemeralData
 from tests.ownership.channel.records import A, B, C, record
 
-PATIENCE = Patience(in_flight_ms=100, tombstone_ms=1000, jittery_ms=0)
+ME = NamespaceEphemeralData("pulsar://a:6650", "http://a:8080")
+TERMS = Terms(ME, in_flight_ms=100, tombstone_ms=1000)
 NOW = 5000
 
 
@@ -19,6 +16,7 @@ def named(number: int, namespace: str = "public/default") -> BundleName:
 
 
 def test_the_monitor_finds_the_gone_the_stuck_and_what_can_be_buried() -> None:
+    system = named(9, "pulsar/system")
     records = {
         named(1): record(State.OWNED, C),
         named(2): record(State.RELEASING, B, A, at_ms=NOW - 101),
@@ -27,26 +25,25 @@ def test_the_monitor_finds_the_gone_the_stuck_and_what_can_be_buried() -> None:
         named(5): record(State.FREE, None, A, at_ms=NOW - 1000),
         named(6): record(State.OWNED, A, C, at_ms=0),
         named(7): record(State.ASSIGNING, "d:1", A, at_ms=NOW),
-    }
-    found = examine(records, (A, B), NOW, PATIENCE)
-    assert found == Findings((C, "d:1"), (named(2),), (named(4),))
-
-
-def test_a_broker_leaves_what_it_had_and_what_it_was_changing_system_bundles_last() -> None:
-    system = named(9, "pulsar/system")
-    records = {
-        named(1): record(State.OWNED, C, A),
-        named(2): record(State.OWNED, A, C),
-        named(3): record(State.RELEASING, B, C),
-        named(4): record(State.ASSIGNING, C),
-        named(5): record(State.FREE, None, C),
         system: record(State.OWNED, C),
     }
-    assert orphans_of(C, records) == ((named(1), named(3), named(4)), (system,))
+    assert examine(records, (A, B), NOW, TERMS) == (
+        Repair(str(named(1)), f"{C}, which owns it, is gone"),
+        Repair(str(named(2)), "it has been Releasing for 101 ms"),
+        Repair(str(named(4)), "it has been Free for 1001 ms", remove=True),
+        Repair(str(named(7)), "d:1, which was to have it, is gone"),
+        Repair(str(system), f"{C}, which owns it, is gone"),
+    )
 
 
-def mend(before: StateData, heir: str | None, leaving: str | None = None) -> StateData:
-    return override(before, lambda: heir, NOW, leaving=leaving)
+def test_whoever_takes_part_in_a_change_is_missed() -> None:
+    gone = record(State.RELEASING, B, C, at_ms=NOW)
+    (found,) = examine({named(1): gone}, (A, B), NOW, TERMS)
+    assert found.why == f"{C}, which was letting it go, is gone"
+
+
+def mend(before: StateData, heir: str | None) -> StateData:
+    return override(before, heir, NOW)
 
 
 def test_an_orphan_goes_to_the_heir_by_force_and_every_reader_accepts_it() -> None:
@@ -82,8 +79,3 @@ def test_a_split_goes_on_at_the_heir() -> None:
 def test_without_an_heir_a_bundle_is_free() -> None:
     after = mend(record(State.OWNED, C, A, version=4), None)
     assert (after.state, after.destination, after.source) == (State.FREE, None, C)
-
-
-def test_a_broker_that_leaves_hands_over_in_order() -> None:
-    after = mend(record(State.OWNED, C, A, version=4), B, leaving=C)
-    assert (after.state, after.destination, after.source) == (State.RELEASING, B, C)

@@ -73,14 +73,13 @@ class LookupService:
                 return await self._assign(bundle, authoritative=authoritative)
             if owner.broker_id == self._registry.my_id:
                 await self._ownership.catch_up(bundle)
-            return _connect_to(owner)
+            return await self._connect_to(bundle, owner)
 
     async def _hand_on(self, bundle: BundleName, destination: str) -> LookupAnswer:
         """Send a client on to where a bundle is going; there it waits until it is."""
         if destination not in await self._registry.active():
             return await self._assign(bundle, authoritative=False)
-        to = await self._redirect(bundle, destination, authoritative=True)
-        return Connect(to.broker_id, to.service_url, to.web_url, to.service_url_tls, to.web_url_tls)
+        return await self._connect_to(bundle, NamespaceEphemeralData("", f"http://{destination}"))
 
     async def _after_unload(self, bundle: BundleName) -> NamespaceEphemeralData | None:
         """Who owns a bundle after it was let go; raises `BrokerError` when that takes long."""
@@ -126,12 +125,45 @@ class LookupService:
 
     async def _take(self, bundle: BundleName) -> LookupAnswer:
         await self._ownership.acquire(bundle)
-        owner = (await self._ownership.whereabouts(bundle)).owner
+        where = await self._ownership.whereabouts(bundle)
+        owner = where.owner
+        if where.heir is not None and where.heir in await self._registry.active():
+            # Another broker was chosen at the same time, and was faster.
+            owner = NamespaceEphemeralData("", f"http://{where.heir}")
         if owner is None:
             raise BrokerError(
                 ServerError.ServiceNotReady, f"{bundle} could not be acquired; look it up again"
             )
-        return _connect_to(owner)
+        return await self._connect_to(bundle, owner)
+
+    async def _connect_to(self, bundle: BundleName, owner: NamespaceEphemeralData) -> Connect:
+        """Where the owner is: by its own word, or by its registration if only its id is known."""
+        if owner.native_url or owner.native_url_tls:
+            return Connect(
+                owner.broker_id,
+                owner.native_url,
+                owner.http_url,
+                owner.native_url_tls,
+                owner.http_url_tls,
+            )
+        to = await self._redirect(
+            bundle, await self._alive(bundle, owner.broker_id), authoritative=True
+        )
+        return Connect(to.broker_id, to.service_url, to.web_url, to.service_url_tls, to.web_url_tls)
+
+    async def _alive(self, bundle: BundleName, broker_id: str) -> str:
+        """The owner, or whoever the leader gives the bundle to when the owner is gone."""
+        found = broker_id
+
+        async def is_there() -> bool:
+            nonlocal found
+            where = await self._ownership.whereabouts(bundle)
+            found = where.heir or (where.owner.broker_id if where.owner else broker_id)
+            return found in await self._registry.active()
+
+        if found not in await self._registry.active():
+            await self._ownership.until(bundle, is_there, PATIENCE_S)
+        return found
 
     async def _redirect(
         self, bundle: BundleName, broker_id: str, *, authoritative: bool
@@ -140,7 +172,7 @@ class LookupService:
         if report is None:
             raise BrokerError(
                 ServerError.ServiceNotReady,
-                f"{broker_id}, which is to own {bundle}, has left the cluster; look it up again",
+                f"{broker_id}, which owns {bundle} or is to, has left; look it up again",
             )
         return Redirect(
             broker_id,
@@ -150,9 +182,3 @@ class LookupService:
             report.pulsar_service_url_tls,
             report.web_service_url_tls,
         )
-
-
-def _connect_to(owner: NamespaceEphemeralData) -> Connect:
-    return Connect(
-        owner.broker_id, owner.native_url, owner.http_url, owner.native_url_tls, owner.http_url_tls
-    )

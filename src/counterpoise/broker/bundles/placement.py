@@ -18,6 +18,7 @@ from counterpoise.decide.placement.selection import (
     Chooser,
     Selection,
     Surroundings,
+    select_extensible,
     select_modular,
 )
 from counterpoise.load.fields import LoadDataError
@@ -50,13 +51,16 @@ class LoadPlacer:
         filters: Callable[[], FilterOptions],
         placement: Callable[[], PlacementOptions],
         rng: Random,
+        usage_ema: Callable[[], Mapping[str, float]] | None = None,
     ) -> None:
+        """``usage_ema``: each broker's ``weightedMaxEMA``, under the extensible load manager."""
         self._load = load
         self._policies = policies
         self._cluster = cluster
         self._filters = filters
         self._placement = placement
         self._rng = rng
+        self._usage_ema = usage_ema
         self._strategy = PLACEMENTS.built_in(placement().strategy)
         self._memory: Any = self._strategy.initial_memory()
         self._turn = asyncio.Lock()
@@ -71,15 +75,23 @@ class LoadPlacer:
         await self._load.refresh()
         self._memory = self._strategy.forget(self._memory, self._load.reports.keys())
         around = await self._surroundings(bundle, without)
-        chooser = Chooser(self._strategy, self._load.view(), self._placement(), self._rng)
-        selection: Selection[Any] = select_modular(
-            str(bundle), around, chooser, self._memory, self._filters()
-        )
-        self._memory = selection.placement.memory
+        selection = self._select(str(bundle), around)
         log.info("%s goes to %s: %s", bundle, selection.broker, selection.placement.reason)
         if selection.broker is not None:
             self._load.assign(str(bundle), selection.broker)
         return selection.broker
+
+    def _select(self, bundle: str, around: Surroundings) -> Selection[Any]:
+        if self._usage_ema is not None:
+            return select_extensible(
+                bundle, around, self._usage_ema(), self._filters(), self._placement(), self._rng
+            )
+        chooser = Chooser(self._strategy, self._load.view(), self._placement(), self._rng)
+        selection: Selection[Any] = select_modular(
+            bundle, around, chooser, self._memory, self._filters()
+        )
+        self._memory = selection.placement.memory
+        return selection
 
     async def _surroundings(self, bundle: BundleName, without: Collection[str]) -> Surroundings:
         namespace = str(bundle.namespace)

@@ -16,6 +16,7 @@ from counterpoise.ownership.port import (
     Removed,
     RemoveNode,
     WriteNode,
+    WriteRecord,
     Written,
 )
 
@@ -34,6 +35,12 @@ async def ask_store(store: MetadataStore, question: Question) -> object:
         case WriteNode(path, value):
             await store.put(path, value, ephemeral=True)
             return Written()
+        case WriteRecord(path, value, version):
+            expected = MUST_NOT_EXIST if version is None else version
+            try:
+                return Created(await store.put(path, value, expected_version=expected))
+            except (BadVersion, NotFound):
+                return Differs()
         case ReadNode(path):
             stored = await store.get(path)
             if stored is None:

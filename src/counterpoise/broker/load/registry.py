@@ -77,8 +77,12 @@ class BrokerRegistry:
         for unsubscribe in self._unsubscribe:
             unsubscribe()
 
+    def concerns(self, path: str) -> bool:
+        """Whether a node says that a broker is alive."""
+        return path.startswith(paths.BROKERS)
+
     def _on_change(self, notification: Notification) -> None:
-        if notification.path.startswith(paths.BROKERS):
+        if self.concerns(notification.path):
             self._forget()
 
     def _on_session(self, _: SessionEvent) -> None:

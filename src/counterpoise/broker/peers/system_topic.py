@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -67,13 +67,15 @@ class SystemTopicLink:
         self._timeout_s = timeout_s
         self._clock_ms = clock_ms
         self._sequence_ids = itertools.count()
+        self._opened: PeerConnection | None = None
         self._peer: PeerConnection | None = None
+        """The same once the producer and the reader are there."""
         self._ended: asyncio.Future[str] | None = None
         self._last: tuple[int, int] | None = None
         self._caught_up = False
         self._read = 0
 
-    async def run(self, broker_url: Callable[[], Awaitable[str]]) -> str:
+    async def run(self, broker_url: str) -> str:
         """Make the link and keep it; returns why it ended.
 
         ``broker_url`` names any broker to begin the lookup at. Raises `PeerError` when the link
@@ -82,7 +84,7 @@ class SystemTopicLink:
         ended = self._ended = asyncio.get_running_loop().create_future()
         try:
             async with asyncio.timeout(self._timeout_s):
-                await self._open(await broker_url())
+                await self._open(broker_url)
         except TimeoutError:
             self.close()
             raise PeerError(
@@ -99,7 +101,8 @@ class SystemTopicLink:
 
     async def publish(self, key: str, value: bytes | None) -> None:
         """Write a value, or a tombstone; returns when it is stored. Raises `PeerError`."""
-        if self._peer is None:
+        peer = self._peer
+        if peer is None:
             raise PeerError(f"{self.topic} is not linked at the moment")
         metadata = MessageMetadata(
             producer_name=self._producer_name,
@@ -110,22 +113,20 @@ class SystemTopicLink:
         )
         try:
             async with asyncio.timeout(self._timeout_s):
-                await self._peer.send(
-                    _PRODUCER_ID, metadata.sequence_id, build(metadata, value or b"")
-                )
+                await peer.send(_PRODUCER_ID, metadata.sequence_id, build(metadata, value or b""))
         except TimeoutError:
             raise PeerError(
-                f"{self.topic}: {self._peer.url} confirmed nothing within {self._timeout_s} s"
+                f"{self.topic}: {peer.url} confirmed nothing within {self._timeout_s} s"
             ) from None
 
     def close(self) -> None:
         """End the link."""
-        if self._peer is not None:
-            self._peer.close()
-            self._peer = None
+        if self._opened is not None:
+            self._opened.close()
+        self._opened = self._peer = None
 
     async def _open(self, url: str) -> None:
-        peer = self._peer = await self._serving(url)
+        peer = await self._serving(url)
         await peer.request(lambda number: requests.open_producer(self.topic, _PRODUCER_ID, number))
         self._last, self._caught_up, self._read = None, False, 0
         self._listener.on_begin()
@@ -141,6 +142,7 @@ class SystemTopicLink:
             if last.entry_id < 1 << 63:
                 self._last = (last.ledger_id, last.entry_id)
         peer.tell(requests.permit(_CONSUMER_ID, _PERMITS))
+        self._peer = peer
         if self._last is None:
             self._catch_up()
 
@@ -148,7 +150,7 @@ class SystemTopicLink:
         """Connect to the broker that serves the topic, asking others for it first."""
         authoritative = False
         for _ in range(_REDIRECTS_MAX):
-            peer = self._peer = await PeerConnection.open(
+            peer = self._opened = await PeerConnection.open(
                 url, self._receive, self._on_closed, self._timeout_s
             )
             asked = authoritative
@@ -168,7 +170,7 @@ class SystemTopicLink:
         raise PeerError(f"{self.topic}: sent from broker to broker {_REDIRECTS_MAX} times")
 
     def _on_closed(self, why: str) -> None:
-        self._peer = None
+        self._opened = self._peer = None
         if self._ended is not None and not self._ended.done():
             self._ended.set_result(why)
 

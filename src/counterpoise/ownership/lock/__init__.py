@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from counterpoise.ownership.lock.nodes import (
     HAND_OVERS,
@@ -16,7 +16,7 @@ from counterpoise.ownership.lock.nodes import (
 from counterpoise.ownership.lock.state import BundleLock
 from counterpoise.ownership.lock.table import advance
 from counterpoise.ownership.machine import Effects
-from counterpoise.ownership.port import Change, Terms, Whereabouts
+from counterpoise.ownership.port import Change, Repair, Terms, Whereabouts
 
 
 class LockAndRedirect:
@@ -61,3 +61,13 @@ class LockAndRedirect:
             None if hand_over is None else hand_over.destination,
             hand_over is not None or (owner is not None and owner.disabled),
         )
+
+    def repairs(
+        self, values: Mapping[str, bytes], active: Collection[str], now_ms: int
+    ) -> tuple[Repair, ...]:
+        """See `BundleProtocol.repairs`: a lock goes with its owner's session."""
+        return ()
+
+    def mended(self, value: bytes, heir: str | None, now_ms: int) -> bytes:
+        """See `BundleProtocol.mended`: there is nothing to mend."""
+        return value

@@ -1,0 +1,161 @@
+"""What the leader mends: bundles whose brokers are gone, changes that never ended."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from counterpoise.broker.background import BackgroundTasks
+from counterpoise.broker.bundles.placement import Placer
+from counterpoise.broker.load.registry import BrokerRegistry
+from counterpoise.metadata import MetadataError, MetadataStore, Notification, SessionEvent
+from counterpoise.metadata.cache import MetadataCache
+from counterpoise.metadata.errors import BadVersion, NotFound
+from counterpoise.names.bundle import BundleName
+from counterpoise.names.errors import InvalidName
+from counterpoise.ownership.port import BundleProtocol, Repair
+
+log = logging.getLogger(__name__)
+
+#: A bundle's record stands below its tenant and its namespace.
+_LEVELS: Final = 3
+AT_ONCE: Final = 64
+"""Bundles that are mended side by side (``loadBalancerServiceUnitStateMaxConcurrentOverrides``)."""
+
+
+class OwnershipRepairs:
+    """Looks at every bundle's record regularly, and whenever a broker comes or goes.
+
+    Only the leader acts, and only while its own session is sound: a broker whose session was
+    interrupted a moment ago may be the one that sees nobody.
+    """
+
+    def __init__(
+        self,
+        store: MetadataStore,
+        protocol: BundleProtocol[Any],
+        registry: BrokerRegistry,
+        placer: Placer,
+        *,
+        leads: Callable[[], bool],
+        every_s: float,
+        wary_s: float,
+        background: BackgroundTasks,
+        clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    ) -> None:
+        """``wary_s``: how long after an interruption nothing is mended."""
+        self._store = store
+        self._protocol = protocol
+        self._registry = registry
+        self._placer = placer
+        self._leads = leads
+        self._every_s = every_s
+        self._wary_s = wary_s
+        self._background = background
+        self._clock_ms = clock_ms
+        self._due = asyncio.Event()
+        self._wary_until = 0.0
+        self._sound = True
+        self._values = {root: MetadataCache(store, root, lambda v: v) for root in protocol.roots}
+        self._unsubscribe: list[Callable[[], None]] = []
+        self.mended = 0
+        """How many bundles this broker has mended."""
+
+    def start(self) -> None:
+        """Begin."""
+        self._unsubscribe = [
+            self._store.subscribe(self._on_change),
+            self._store.subscribe_session(self._on_session),
+        ]
+        self._background.keep("ownership repairs", self._run)
+
+    def look(self) -> None:
+        """Look at once: something happened that may leave bundles to nobody."""
+        self._due.set()
+
+    def close(self) -> None:
+        """Stop listening."""
+        for unsubscribe in (*self._unsubscribe, *(each.close for each in self._values.values())):
+            unsubscribe()
+
+    async def mend(self) -> list[Repair]:
+        """Mend what there is to mend now; returns what was found. Raises `MetadataError`."""
+        if not self._leads() or not self._is_sound():
+            return []
+        active = await self._registry.active()
+        paths = await self._paths()
+        found = self._protocol.repairs(
+            {name: value for name, (_, value) in paths.items()}, active, self._clock_ms()
+        )
+        for start in range(0, len(found), AT_ONCE):
+            batch = found[start : start + AT_ONCE]
+            await asyncio.gather(*(self._mend(each, paths[each.bundle][0]) for each in batch))
+        return list(found)
+
+    async def _mend(self, repair: Repair, path: str) -> None:
+        stored = await self._store.get(path)
+        if stored is None or not self._leads() or not self._is_sound():
+            return
+        try:
+            if repair.remove:
+                await self._store.delete(path, expected_version=stored.version)
+            else:
+                heir = await self._placer.choose(BundleName.parse(repair.bundle))
+                value = self._protocol.mended(stored.value, heir, self._clock_ms())
+                await self._store.put(path, value, expected_version=stored.version)
+                log.warning("%s goes to %s: %s", repair.bundle, heir or "nobody", repair.why)
+        except (BadVersion, NotFound):
+            return  # Somebody else acted on it since.
+        self.mended += 1
+
+    async def _paths(self) -> dict[str, tuple[str, bytes]]:
+        """The node and the value of every bundle's record, by the bundle's name."""
+        found: dict[str, tuple[str, bytes]] = {}
+        for root, values in self._values.items():
+            for path in await self._below(root.rstrip("/"), _LEVELS):
+                name, value = self._protocol.bundle_of(path), await values.get(path)
+                if name is not None and value is not None and _is_bundle(name):
+                    found[name] = path, value
+        return found
+
+    async def _below(self, path: str, levels: int) -> list[str]:
+        if levels == 0:
+            return [path]
+        below = [f"{path}/{child}" for child in await self._store.children(path)]
+        return [each for parent in below for each in await self._below(parent, levels - 1)]
+
+    def _is_sound(self) -> bool:
+        return self._sound and asyncio.get_running_loop().time() >= self._wary_until
+
+    def _on_change(self, notification: Notification) -> None:
+        if self._registry.concerns(notification.path):
+            self._due.set()
+
+    def _on_session(self, event: SessionEvent) -> None:
+        self._sound = event in (SessionEvent.RECONNECTED, SessionEvent.SESSION_REESTABLISHED)
+        if event is SessionEvent.SESSION_REESTABLISHED:
+            self._wary_until = asyncio.get_running_loop().time() + self._wary_s
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                async with asyncio.timeout(self._every_s):
+                    await self._due.wait()
+            except TimeoutError:
+                pass
+            self._due.clear()
+            try:
+                await self.mend()
+            except MetadataError as error:
+                log.warning("bundles without an owner are looked for later: %s", error)
+
+
+def _is_bundle(name: str) -> bool:
+    try:
+        BundleName.parse(name)
+    except InvalidName:
+        return False
+    return True

@@ -1,0 +1,256 @@
+"""Brokers' load under the extensible load manager: published on two topics, read by all (PIP-192).
+
+Each broker writes its `BrokerLoadData` and its busiest bundles under its id. The topics are not
+persistent: whoever links anew publishes at once, and whoever hears of a broker for the first time
+publishes again, so that a broker that comes later knows the others in a moment (Pulsar's waits for
+their next report).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from counterpoise.broker.background import BackgroundTasks
+from counterpoise.broker.load.change import MINUTE_MS, percent_change
+from counterpoise.broker.load.config import LoadReportConfig
+from counterpoise.broker.peers import Heard, Listener, PeerError, SystemTopicLink
+from counterpoise.load.extensible import BrokerLoadData, TopBundlesLoadData
+from counterpoise.load.fields import LoadDataError
+from counterpoise.load.rates import sequential_sum
+from counterpoise.load.report import LocalBrokerData, NamespaceBundleStats, SystemResourceUsage
+from counterpoise.load.topk import top_bundles
+
+log = logging.getLogger(__name__)
+
+BROKER_LOAD_DATA: Final = "non-persistent://pulsar/system/loadbalancer-broker-load-data"
+TOP_BUNDLES_LOAD_DATA: Final = "non-persistent://pulsar/system/loadbalancer-top-bundles-load-data"
+LINK_S: Final = 10.0
+"""How long making a link, or confirming a message, may take."""
+
+_PAUSE_S: Final = 0.05
+_PAUSE_MAX_S: Final = 5.0
+"""Before a topic is linked anew, the first time and at most."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class LoadDataTerms:
+    """How a broker measures and publishes, under Pulsar's options."""
+
+    weights: npt.NDArray[np.float64]
+    """Of the five resources (``ResourceWeights.extensible``)."""
+    history: float
+    """``loadBalancerHistoryResourcePercentage``: how much of the past an average keeps."""
+    every_ms: int
+    """``loadBalancerReportUpdateMinIntervalMillis``."""
+    at_least_every_minutes: int
+    """``loadBalancerReportUpdateMaxIntervalMinutes``."""
+    threshold_percentage: float
+    """``loadBalancerReportUpdateThresholdPercentage``."""
+    most_bundles: int
+    """``loadBalancerMaxNumberOfBundlesInBundleLoadReport``."""
+
+    @staticmethod
+    def of(report: LoadReportConfig, history: float) -> LoadDataTerms:
+        """The terms that a broker's settings mean."""
+        return LoadDataTerms(
+            report.weights.extensible,
+            history,
+            report.min_interval_ms,
+            report.max_interval_minutes,
+            report.threshold_percentage,
+            report.bundles_in_report,
+        )
+
+
+def measured(
+    before: BrokerLoadData, report: LocalBrokerData, terms: LoadDataTerms, now_ms: int
+) -> BrokerLoadData:
+    """A broker's load data after a measurement."""
+    usage = SystemResourceUsage(
+        report.cpu, report.memory, report.direct_memory, report.bandwidth_in, report.bandwidth_out
+    )
+    stats = list(report.last_stats.values())
+
+    def total(name: str) -> float:
+        return sequential_sum([getattr(each, name) for each in stats])
+
+    traffic = NamespaceBundleStats(
+        msg_rate_in=total("msg_rate_in"),
+        msg_throughput_in=total("msg_throughput_in"),
+        msg_rate_out=total("msg_rate_out"),
+        msg_throughput_out=total("msg_throughput_out"),
+        topics=sum(each.topics for each in stats),
+    )
+    return before.updated(
+        usage,
+        traffic,
+        report.num_bundles,
+        weights=terms.weights,
+        history=terms.history,
+        now_ms=now_ms,
+    )
+
+
+def worth_publishing(
+    published: BrokerLoadData | None, now: BrokerLoadData, terms: LoadDataTerms, now_ms: int
+) -> bool:
+    """Whether the others should hear of it (``BrokerLoadDataReporter.needBrokerDataUpdate``)."""
+    if published is None:
+        return True
+    if now_ms - published.reported_at > terms.at_least_every_minutes * MINUTE_MS:
+        return True
+    changes = (
+        100.0 * abs(published.max_resource_usage - now.max_resource_usage),
+        percent_change(
+            published.msg_rate_in + published.msg_rate_out, now.msg_rate_in + now.msg_rate_out
+        ),
+        percent_change(
+            published.msg_throughput_in + published.msg_throughput_out,
+            now.msg_throughput_in + now.msg_throughput_out,
+        ),
+        percent_change(published.bundle_count, now.bundle_count),
+    )
+    return any(change > terms.threshold_percentage for change in changes)
+
+
+class LoadDataExchange:
+    """One broker's part: what it publishes, and what it knows of all brokers."""
+
+    def __init__(
+        self,
+        me: str,
+        *,
+        broker_url: str,
+        report: Callable[[], LocalBrokerData],
+        terms: Callable[[], LoadDataTerms],
+        background: BackgroundTasks,
+        clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    ) -> None:
+        """``broker_url``: any broker, to find the topics at; ``terms``: as they are now."""
+        self._me = me
+        self._broker_url = broker_url
+        self._report = report
+        self._terms = terms
+        self._background = background
+        self._clock_ms = clock_ms
+        self._mine = BrokerLoadData()
+        self._published: BrokerLoadData | None = None
+        self._due = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+        self.brokers: Final[dict[str, BrokerLoadData]] = {}
+        """What each broker published last, by id."""
+        self.top_bundles: Final[dict[str, TopBundlesLoadData]] = {}
+        """The busiest bundles of each broker, by its id."""
+        self._loads_link = self._link(BROKER_LOAD_DATA, self.brokers, BrokerLoadData.from_json)
+        self._top_link = self._link(
+            TOP_BUNDLES_LOAD_DATA, self.top_bundles, TopBundlesLoadData.from_json
+        )
+
+    def start(self) -> None:
+        """Begin."""
+        self._tasks = [
+            self._background.keep("the brokers' load data", self._keep(self._loads_link)),
+            self._background.keep("the brokers' top bundles", self._keep(self._top_link)),
+            self._background.keep("publishing load data", self._publish_regularly),
+        ]
+
+    async def stop(self) -> None:
+        """End, and tell the others to forget this broker, as far as they can be reached."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks = []
+
+    def usage_ema(self) -> dict[str, float]:
+        """Each broker's weighted usage, averaged (``weightedMaxEMA``)."""
+        return {broker: data.weighted_max_ema for broker, data in self.brokers.items()}
+
+    def forget(self) -> None:
+        """Start the averages anew: a bundle came or went, and the past says little now."""
+        self._mine, self._published = BrokerLoadData(), None
+
+    async def publish(self) -> None:
+        """Measure, and publish if it is worth it; raises `PeerError`."""
+        terms, now_ms = self._terms(), self._clock_ms()
+        report = self._report()
+        self._mine = measured(self._mine, report, terms, now_ms)
+        if worth_publishing(self._published, self._mine, terms, now_ms):
+            told = replace(self._mine, reported_at=now_ms)
+            await self._loads_link.publish(self._me, _bytes(told.to_json()))
+            self._mine = self._published = told
+        top = top_bundles(report.last_stats, terms.most_bundles)
+        await self._top_link.publish(self._me, _bytes(top.to_json()))
+
+    async def bury(self, broker_id: str) -> None:
+        """Make everybody forget a broker that is gone; raises `PeerError`."""
+        await self._loads_link.publish(broker_id, None)
+        await self._top_link.publish(broker_id, None)
+
+    def _link(
+        self, topic: str, known: dict[str, T], read: Callable[[object], T]
+    ) -> SystemTopicLink:
+        def publish_anew() -> None:
+            self._published = None
+            self._due.set()
+
+        def take(heard: Heard) -> None:
+            if heard.value is None:
+                known.pop(heard.key, None)
+                return
+            if heard.key not in known and heard.key != self._me:
+                # It has just come, and missed what was said before.
+                publish_anew()
+            try:
+                known[heard.key] = read(json.loads(heard.value))
+            except (LoadDataError, ValueError, RecursionError) as error:
+                log.warning("what %s published on %s is not read: %s", heard.key, topic, error)
+
+        return SystemTopicLink(
+            topic,
+            Listener(lambda: None, take, publish_anew),
+            producer_name=self._me,
+            timeout_s=LINK_S,
+        )
+
+    def _keep(self, link: SystemTopicLink) -> Callable[[], Coroutine[Any, Any, None]]:
+        async def keep() -> None:
+            pause_s = _PAUSE_S
+            while True:
+                try:
+                    why = await link.run(self._broker_url)
+                    pause_s = _PAUSE_S
+                except PeerError as error:
+                    why = str(error)
+                    pause_s = min(2 * pause_s, _PAUSE_MAX_S)
+                log.info("%s is linked anew in %g s: %s", link.topic, pause_s, why)
+                await asyncio.sleep(pause_s)
+
+        return keep
+
+    async def _publish_regularly(self) -> None:
+        while True:
+            try:
+                async with asyncio.timeout(self._terms().every_ms / 1000):
+                    await self._due.wait()
+            except TimeoutError:
+                pass
+            self._due.clear()
+            try:
+                await self.publish()
+            except PeerError as error:
+                log.info("load data is published when its topics are linked again: %s", error)
+
+
+def _bytes(value: object) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()

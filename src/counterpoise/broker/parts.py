@@ -1,0 +1,263 @@
+"""What a broker is made of: every part, each made from those before it."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterable
+from random import Random
+from typing import Final
+
+from counterpoise.broker.background import BackgroundTasks
+from counterpoise.broker.bundles.election import LeaderElection
+from counterpoise.broker.bundles.lookup import LookupService
+from counterpoise.broker.bundles.moves import BundleMoves
+from counterpoise.broker.bundles.namespace_bundles import NamespaceBundleCache
+from counterpoise.broker.bundles.ownership import PATIENCE_S, BundleOwnership
+from counterpoise.broker.bundles.placement import LoadPlacer
+from counterpoise.broker.bundles.repairs import OwnershipRepairs
+from counterpoise.broker.bundles.service import NamespaceService
+from counterpoise.broker.bundles.split_points import SplitPointFinder
+from counterpoise.broker.config import BrokerConfig, check_supported
+from counterpoise.broker.connection import Services
+from counterpoise.broker.connection.listener import Listener
+from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.limits.policies import LimitPolicies
+from counterpoise.broker.live import LiveSettings
+from counterpoise.broker.load import (
+    LoadReporter,
+    ProcessUsage,
+    SharedProcess,
+    TopicCount,
+)
+from counterpoise.broker.load.cluster_load import ClusterLoad
+from counterpoise.broker.load.keeper import LoadKeeper
+from counterpoise.broker.load.load_data import LoadDataExchange, LoadDataTerms
+from counterpoise.broker.load.registry import BrokerRegistry
+from counterpoise.broker.load.self_report import blank_report, count_of
+from counterpoise.broker.namespaces.catalog import TopicCatalog
+from counterpoise.broker.namespaces.policies import Policies
+from counterpoise.broker.namespaces.topic_changes import TopicChanges
+from counterpoise.broker.schemas.registry import SchemaRegistry
+from counterpoise.broker.topic.topics import TopicRegistry
+from counterpoise.broker.traffic import Traffic
+from counterpoise.decide.filters.options import EXTENSIBLE
+from counterpoise.decide.splitting import TopicLoad
+from counterpoise.load.fold import FoldOptions
+from counterpoise.metadata import MetadataStore, StoreUnavailable
+from counterpoise.names.broker import BrokerId
+from counterpoise.names.bundle import BundleName
+from counterpoise.ownership.port import Terms
+from counterpoise.ownership.protocols import PROTOCOLS
+from counterpoise.ownership.records import LeaderBroker, NamespaceEphemeralData
+from counterpoise.storage.port import LedgerStore
+
+DRAIN_MARGIN_S: Final = 10.0
+"""What draining a bundle may take beyond the time its topics have to close."""
+
+
+class BrokerParts:
+    """The parts of one broker; they are there once `assemble` has run."""
+
+    id: str
+    """``host:webPort``."""
+    service_url: str
+    web_url: str
+    policies: Policies
+    bundles: NamespaceBundleCache
+    registry: BrokerRegistry
+    election: LeaderElection
+    ownership: BundleOwnership
+    namespaces: NamespaceService
+    catalog: TopicCatalog
+    topics: TopicRegistry
+    limits: LimitPolicies
+    schemas: SchemaRegistry
+    listener: Listener
+    reporter: LoadReporter
+    load: ClusterLoad
+    load_keeper: LoadKeeper
+    live: LiveSettings
+    repairs: OwnershipRepairs
+    load_data: LoadDataExchange | None = None
+    """Under the extensible load manager: what brokers publish of their load."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        *,
+        metadata: MetadataStore,
+        ledgers: LedgerStore,
+        on_leadership: Callable[[bool], None],
+        process: SharedProcess,
+    ) -> None:
+        check_supported(config)
+        self.metadata: Final = metadata
+        self.policies = Policies(metadata, Policies.cache_of(metadata))
+        self.live = LiveSettings(config, metadata, self.policies)
+        self.background: Final = BackgroundTasks()
+        self._ledgers = ledgers
+        self._on_leadership = on_leadership
+        self._process = process
+
+    @property
+    def config(self) -> BrokerConfig:
+        """The settings that hold now; all but the dynamic ones stay as they were at the start."""
+        return self.live.config
+
+    def assemble(self, service_port: int, web_port: int) -> None:
+        """Make every part, each from those before it."""
+        config, store = self.config, self.metadata
+        host = config.advertised_address
+        self.id = str(BrokerId(host, web_port))
+        self.service_url = f"pulsar://{host}:{service_port}"
+        self.web_url = f"http://{host}:{web_port}"
+        self.bundles = NamespaceBundleCache(store, self.policies)
+        self.registry = BrokerRegistry(store, self.id)
+        self.election = LeaderElection(store, LeaderBroker(self.id, self.web_url), self._on_role)
+        terms = Terms(
+            NamespaceEphemeralData(native_url=self.service_url, http_url=self.web_url),
+            heir_s=PATIENCE_S,
+            drain_s=config.namespace_bundle_unloading_timeout_ms / 1000 + DRAIN_MARGIN_S,
+            in_flight_ms=config.ownership.in_flight_ms,
+            tombstone_ms=config.ownership.tombstone_delay_s * 1000,
+        )
+        self._protocol = PROTOCOLS[config.filters.load_manager_class](terms, _now_ms)
+        self.ownership = BundleOwnership(store, self._protocol, terms, self._drain)
+        self.catalog = TopicCatalog(self.policies, lambda: self.config.auto_topic_creation)
+        self.schemas = SchemaRegistry(store)
+        self.load = ClusterLoad(
+            self.registry,
+            store,
+            clock_ms=_now_ms,
+            options=lambda: FoldOptions(forget_after_ms=self.config.load_report.kept_ms),
+        )
+        self.namespaces = self._namespace_service()
+        self.limits = LimitPolicies(
+            self.id, config.cluster_name, store, self.policies, lambda: self.config.rates
+        )
+        self.topics = TopicRegistry(
+            self._ledgers,
+            self.namespaces,
+            self.catalog,
+            owner=self.id,
+            cluster=config.cluster_name,
+            options=config.topics,
+            background=self.background,
+            limits=self.limits.publish,
+        )
+        services = Services(
+            topics=self.topics,
+            namespaces=self.namespaces,
+            catalog=self.catalog,
+            schemas=self.schemas,
+            on_topics_changed=TopicChanges(store).subscribe,
+        )
+        self.listener = Listener(services, config.connection, self.background)
+        self._assemble_reporting()
+
+    def _namespace_service(self) -> NamespaceService:
+        config = self.config
+        if config.filters.load_manager_class == EXTENSIBLE:
+            self.load_data = LoadDataExchange(
+                self.id,
+                broker_url=self.service_url,
+                report=lambda: self.reporter.report,
+                terms=lambda: LoadDataTerms.of(
+                    self.config.load_report, self.config.placement.history_percentage
+                ),
+                background=self.background,
+            )
+        placer = LoadPlacer(
+            self.load,
+            self.policies,
+            cluster=config.cluster_name,
+            filters=lambda: self.config.filters,
+            placement=lambda: self.config.placement,
+            rng=Random(),
+            usage_ema=self.load_data.usage_ema if self.load_data is not None else None,
+        )
+        self.repairs = OwnershipRepairs(
+            self.metadata,
+            self._protocol,
+            self.registry,
+            placer,
+            leads=lambda: self.election.is_leader,
+            every_s=config.ownership.monitor_interval_s,
+            wary_s=config.metadata_store_session_timeout_ms / 1000,
+            background=self.background,
+        )
+        lookups = LookupService(
+            self.registry,
+            self.election,
+            self.ownership,
+            placer,
+            balanced=config.load_balancer_enabled,
+        )
+        moves = BundleMoves(
+            self.registry,
+            self.bundles,
+            self.ownership,
+            lookups,
+            placer,
+            self.policies,
+            split_points=SplitPointFinder(
+                self.catalog, self._topic_loads, lambda: self.config.splitting
+            ).points,
+        )
+        return NamespaceService(self.bundles, self.ownership, lookups, moves)
+
+    def _assemble_reporting(self) -> None:
+        config = self.config.load_report
+        self.reporter = LoadReporter(
+            blank_report(self.config, self.service_url, self.web_url),
+            counts=self._counts,
+            bundles=lambda: [str(bundle) for bundle in self.namespaces.owned()],
+            host=ProcessUsage(
+                self._traffic, self._process, nic_gbps=config.override_nic_speed_gbps
+            ),
+            publish=self.registry.register,
+            config=lambda: self.config.load_report,
+            background=self.background,
+        )
+        self.load_keeper = LoadKeeper(
+            self.metadata,
+            self.load,
+            is_leader=lambda: self.election.is_leader,
+            write_every_minutes=config.averages_interval_minutes,
+            bundles_a_broker=lambda: self.config.load_report.bundles_in_report,
+            background=self.background,
+        )
+
+    async def _drain(self, bundle: BundleName, destination: str | None) -> None:
+        report = None
+        if destination is not None:
+            # Without the store clients are not sent on; they look the owner up themselves.
+            with contextlib.suppress(StoreUnavailable):
+                report = await self.registry.report(destination)
+        await self.topics.unload_bundle(
+            bundle,
+            report.pulsar_service_url if report else None,
+            timeout_s=self.config.namespace_bundle_unloading_timeout_ms / 1000,
+        )
+
+    def _on_role(self, leads: bool) -> None:
+        if leads:
+            self.repairs.look()
+        self._on_leadership(leads)
+
+    def _traffic(self) -> Traffic:
+        return Traffic(self.listener.bytes_in, self.listener.bytes_out)
+
+    def _counts(self) -> Iterable[TopicCount]:
+        for topic in list(self.topics.loaded.values()):
+            # A topic on its way out may have lost its bundle already: nobody's load any more.
+            with contextlib.suppress(BrokerError):
+                yield count_of(topic, self.namespaces.bundle_of(topic.name))
+
+    def _topic_loads(self) -> Iterable[tuple[str, TopicLoad]]:
+        return self.reporter.topic_loads()
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,104 @@
+"""The state channel as an ownership protocol, its records kept in the metadata store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+
+from counterpoise.names.bundle import BundleName
+from counterpoise.names.errors import InvalidName
+from counterpoise.ownership.channel.data import State, StateData, blank
+from counterpoise.ownership.channel.orphans import examine, override
+from counterpoise.ownership.channel.state import RECORDS, ChannelBundle, ChannelTerms
+from counterpoise.ownership.channel.table import advance
+from counterpoise.ownership.machine import Effects
+from counterpoise.ownership.port import Change, Repair, Terms, Whereabouts
+from counterpoise.ownership.records import InvalidRecord, NamespaceEphemeralData
+
+
+class StateChannel:
+    """See `counterpoise.ownership.port.BundleProtocol` for what its methods promise."""
+
+    def __init__(self, terms: Terms, now_ms: Callable[[], int]) -> None:
+        self.terms = ChannelTerms(terms, now_ms)
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """See `BundleProtocol.roots`."""
+        return (f"{RECORDS}/",)
+
+    def new(self, bundle: str) -> ChannelBundle:
+        """See `BundleProtocol.new`."""
+        return ChannelBundle(self.terms, bundle)
+
+    def advance(self, state: ChannelBundle, record: object) -> tuple[ChannelBundle, Effects]:
+        """See `BundleProtocol.advance`."""
+        return advance(state, record)
+
+    def nodes(self, bundle: str) -> tuple[str, ...]:
+        """See `BundleProtocol.nodes`."""
+        return (f"{RECORDS}/{bundle}",)
+
+    def bundle_of(self, path: str) -> str | None:
+        """See `BundleProtocol.bundle_of`."""
+        name = path.removeprefix(f"{RECORDS}/")
+        return name if name != path and name.count("/") == 2 else None
+
+    def hears(self, path: str, change: Change) -> bool:
+        """See `BundleProtocol.hears`: the record may name this broker."""
+        del path
+        return change is Change.APPEARED
+
+    def whereabouts(self, values: Mapping[str, bytes | None]) -> Whereabouts:
+        """See `BundleProtocol.whereabouts`. Records name brokers by their ids alone."""
+        (value,) = values.values()
+        record = _read(value)
+        if record is None or record.state in (State.INIT, State.FREE):
+            return Whereabouts(None)
+        if record.state in (State.OWNED, State.SPLITTING):
+            by = record.destination if record.state is State.OWNED else record.source
+            return Whereabouts(_known_by_id(by))
+        if record.state is State.DELETED or blank(record.destination):
+            return Whereabouts(_known_by_id(record.source), changing=True)
+        return Whereabouts(None, heir=record.destination, changing=True)
+
+    def repairs(
+        self, values: Mapping[str, bytes], active: Collection[str], now_ms: int
+    ) -> tuple[Repair, ...]:
+        """See `BundleProtocol.repairs`."""
+        records = {}
+        for name, value in values.items():
+            record = _read(value)
+            if record is not None:
+                records[_bundle(name)] = record
+        return examine(
+            {bundle: record for bundle, record in records.items() if bundle is not None},
+            active,
+            now_ms,
+            self.terms.terms,
+        )
+
+    def mended(self, value: bytes, heir: str | None, now_ms: int) -> bytes:
+        """See `BundleProtocol.mended`."""
+        return override(StateData.from_json(value), heir, now_ms).to_json()
+
+
+def _read(value: bytes | None) -> StateData | None:
+    if value is None:
+        return None
+    try:
+        return StateData.from_json(value)
+    except InvalidRecord:
+        return None
+
+
+def _known_by_id(broker: str | None) -> NamespaceEphemeralData | None:
+    if broker is None or blank(broker):
+        return None
+    return NamespaceEphemeralData(native_url="", http_url=f"http://{broker}")
+
+
+def _bundle(name: str) -> BundleName | None:
+    try:
+        return BundleName.parse(name)
+    except InvalidName:
+        return None

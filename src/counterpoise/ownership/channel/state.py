@@ -1,0 +1,116 @@
+"""A bundle as one broker sees it, under the state channel."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from counterpoise.ownership.channel.data import StateData
+from counterpoise.ownership.channel.duties import comes_to, serves
+from counterpoise.ownership.port import Acquire, CatchUp, Release, Replaced, Terms
+
+RECORDS: Final = "/service_unit_state"
+"""Where Pulsar keeps the records."""
+
+
+class Phase(enum.Enum):
+    """What this broker is doing about a bundle."""
+
+    RESTING = "at rest"
+    READING = "being looked at"
+    WRITING = "having its next record written"
+    CLOSING = "having its topics closed"
+    BURYING = "having its record deleted"
+    PAUSING = "waiting until a question is put again"
+    WAITING = "waiting for somebody else's record"
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelTerms:
+    """What all bundles of one broker have in common."""
+
+    terms: Terms
+    now_ms: Callable[[], int]
+    """The wall clock, for the records' timestamps."""
+
+    @property
+    def me(self) -> str:
+        """This broker's id."""
+        return self.terms.me.broker_id
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelBundle:
+    """One bundle as one broker sees it."""
+
+    terms: ChannelTerms
+    bundle: str
+    phase: Phase = Phase.RESTING
+    record: StateData | None = None
+    """The record as it was seen last."""
+    version: int | None = None
+    """Of the node that holds it; None: there is no such node."""
+    writing: StateData | None = None
+    """What is being written."""
+    order: Acquire | Release | Replaced | CatchUp | None = None
+    """What this broker was asked to do, until it is done or makes no sense."""
+    is_open: bool = False
+    """Whether topics of the bundle may be open here."""
+    doubted: bool = False
+    """The session was interrupted since the record was seen: others may have acted."""
+    overtaken: bool = False
+    """Something happened since the open question was put: look again."""
+    failures: int = 0
+
+    @property
+    def me(self) -> str:
+        """This broker's id."""
+        return self.terms.me
+
+    @property
+    def path(self) -> str:
+        """The node of the bundle's record."""
+        return f"{RECORDS}/{self.bundle}"
+
+    @property
+    def serves(self) -> bool:
+        """See `BundleState.serves`."""
+        return (
+            self.phase in (Phase.RESTING, Phase.READING)
+            and not self.doubted
+            and self.is_open
+            and serves(self.record, self.me)
+        )
+
+    @property
+    def holds(self) -> bool:
+        """See `BundleState.holds`."""
+        return self.is_open and serves(self.record, self.me)
+
+    @property
+    def settling(self) -> bool:
+        """See `BundleState.settling`."""
+        if self.serves:
+            return False
+        if comes_to(self.record, self.me):
+            return True
+        return self.passing and (
+            self.order is not None or self.doubted or serves(self.record, self.me)
+        )
+
+    @property
+    def passing(self) -> bool:
+        """See `BundleState.passing`."""
+        return self.phase is not Phase.RESTING
+
+    @property
+    def forgettable(self) -> bool:
+        """See `BundleState.forgettable`."""
+        return (
+            self.phase is Phase.RESTING
+            and not self.is_open
+            and self.order is None
+            and not comes_to(self.record, self.me)
+        )

@@ -1,0 +1,248 @@
+"""How one broker follows the record of one bundle on the state channel, as a table.
+
+Every step begins with the record: it is read, what it obliges this broker to is done, what it was
+asked for is ordered by writing the record that follows, and when nothing is left it rests. A
+record is only ever written over the very one that it follows, so of two brokers that write at once
+one finds that it `Differs`, and looks again. Whatever fails is found out by looking again, too,
+after pauses that grow to seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Final, TypeAlias
+
+from counterpoise.ownership.backoff import pause_s
+from counterpoise.ownership.channel import orders
+from counterpoise.ownership.channel.data import State, StateData, state_of
+from counterpoise.ownership.channel.duties import Bury, Close, Write, comes_to, duty, goes_from
+from counterpoise.ownership.channel.duties import serves as serves_by
+from counterpoise.ownership.channel.state import ChannelBundle, Phase
+from counterpoise.ownership.channel.transitions import Storage, refusal
+from counterpoise.ownership.machine import Effects, step
+from counterpoise.ownership.port import (
+    Acquire,
+    CatchUp,
+    Created,
+    Differs,
+    Drain,
+    Drained,
+    Failed,
+    Found,
+    NodeChanged,
+    ReadNode,
+    Release,
+    Removed,
+    RemoveNode,
+    Replaced,
+    SessionChanged,
+    WakeMe,
+    Woken,
+    WriteRecord,
+)
+from counterpoise.ownership.records import InvalidRecord
+
+Next: TypeAlias = tuple[ChannelBundle, Effects]
+Transition: TypeAlias = Callable[[ChannelBundle, Any], Next]
+
+TRIES: Final = 6
+"""Failures in a row after which a broker no longer tries what it was asked for."""
+CLOSE_TRIES: Final = 3
+"""Failures in a row after which a bundle is let go with topics that would not close."""
+
+
+def advance(state: ChannelBundle, record: object) -> Next:
+    """The next state and the effects of one record; raises `ProtocolError`."""
+    return step(TABLE, state.phase, "bundle ownership", state, record)
+
+
+# Steps.
+
+
+def look(state: ChannelBundle, _: object = None) -> Next:
+    """Read the record."""
+    after = replace(state, phase=Phase.READING, writing=None, overtaken=False)
+    return after, (ReadNode(state.path),)
+
+
+def go_on(state: ChannelBundle) -> Next:
+    """Do what the record, and then what somebody asked for, leaves to be done."""
+    if state_of(state.record) is State.OWNED and serves_by(state.record, state.me):
+        state = replace(state, is_open=True)
+    owed = duty(state.record, state.me, state.terms.now_ms(), is_open=state.is_open)
+    match owed:
+        case Write(record):
+            return _write(state, record)
+        case Close(destination):
+            return _close(state, destination)
+        case Bury():
+            after = replace(state, phase=Phase.BURYING, overtaken=False)
+            return after, (RemoveNode(state.path, state.version or 0),)
+    return _obey(state)
+
+
+def _obey(state: ChannelBundle) -> Next:
+    now_ms = state.terms.now_ms()
+    owned = state.record is not None and serves_by(state.record, state.me)
+    match state.order:
+        case Acquire() if state_of(state.record) in (State.INIT, State.FREE):
+            return _write(state, orders.assign(state.record, state.me, now_ms))
+        case Release(destination) if owned and destination == state.me:
+            return _close(state, destination)
+        case Release(destination) if owned:
+            return _write(state, orders.unload(state.record, now_ms, destination=destination))
+        case Replaced() if owned:
+            return _write(replace(state, is_open=False), orders.split(state.record, {}, now_ms))
+    return _rest(state)
+
+
+def _write(state: ChannelBundle, record: StateData) -> Next:
+    if refusal(state.record, record, Storage.METADATA_STORE) is not None:
+        # What stands there is not of our making, and no reader would accept what we make of it.
+        return _rest(state)
+    after = replace(state, phase=Phase.WRITING, writing=record, overtaken=False)
+    return after, (WriteRecord(state.path, record.to_json(), state.version),)
+
+
+def _close(state: ChannelBundle, destination: str | None) -> Next:
+    after = replace(state, phase=Phase.CLOSING, overtaken=False)
+    return after, (Drain(destination, within_s=state.terms.terms.drain_s),)
+
+
+def _rest(state: ChannelBundle) -> Next:
+    waits = comes_to(state.record, state.me) or goes_from(state.record, state.me)
+    after = replace(
+        state,
+        phase=Phase.WAITING if waits else Phase.RESTING,
+        writing=None,
+        order=None,
+        failures=0,
+    )
+    return after, ((WakeMe(state.terms.terms.heir_s),) if waits else ())
+
+
+def _stop_waiting(state: ChannelBundle, _: Woken) -> Next:
+    # The leader looks after what takes too long.
+    return replace(state, phase=Phase.RESTING), ()
+
+
+# Orders.
+
+
+def _ordered(state: ChannelBundle, order: Any) -> Next:
+    state = replace(state, order=order)
+    known = serves_by(state.record, state.me) and not state.doubted
+    return go_on(state) if known else look(state)
+
+
+def _later(state: ChannelBundle, order: Any) -> Next:
+    """It is looked at when the present step is over."""
+    return replace(state, order=order), ()
+
+
+def _stay(state: ChannelBundle, _: object) -> Next:
+    return state, ()
+
+
+# Answers.
+
+
+def _found(state: ChannelBundle, answer: Found) -> Next:
+    if state.overtaken:
+        return look(state)
+    record: StateData | None = None
+    if answer.value is not None:
+        try:
+            record = StateData.from_json(answer.value)
+        except InvalidRecord:
+            # Nobody can follow it: the leader, or an operator, writes over it.
+            record = None
+    version = None if answer.value is None else answer.version
+    return go_on(replace(state, record=record, version=version, doubted=False))
+
+
+def _written(state: ChannelBundle, answer: Created) -> Next:
+    done = isinstance(state.order, Release | Replaced)
+    after = replace(
+        state,
+        record=state.writing,
+        version=answer.version,
+        order=None if done else state.order,
+    )
+    return look(after) if state.overtaken else go_on(after)
+
+
+def _closed(state: ChannelBundle, _: object) -> Next:
+    if serves_by(state.record, state.me):
+        # It was let go towards this very broker.
+        after = replace(state, order=None)
+    else:
+        after = replace(state, is_open=False)
+    return look(after) if state.overtaken or state.doubted else go_on(after)
+
+
+def _buried(state: ChannelBundle, _: Removed) -> Next:
+    after = replace(state, record=None, version=None)
+    return look(after) if state.overtaken else go_on(after)
+
+
+def _failed(state: ChannelBundle, record: Failed) -> Next:
+    failures = state.failures + 1
+    if state.phase is Phase.CLOSING and failures >= CLOSE_TRIES:
+        return _closed(replace(state, failures=0), record)
+    order = None if failures >= TRIES else state.order
+    after = replace(
+        state, phase=Phase.PAUSING, failures=failures, order=order, writing=None, overtaken=False
+    )
+    return after, (WakeMe(pause_s(failures)),)
+
+
+# What comes at any time.
+
+
+def _overtaken(state: ChannelBundle, _: object) -> Next:
+    return replace(state, overtaken=True), ()
+
+
+def _doubt(state: ChannelBundle, _: SessionChanged) -> Next:
+    return look(replace(state, doubted=True))
+
+
+def _doubt_later(state: ChannelBundle, _: SessionChanged) -> Next:
+    return replace(state, doubted=True, overtaken=True), ()
+
+
+def _row(phase: Phase, **records: Transition) -> dict[tuple[Phase, type], Transition]:
+    order = records.pop("order", _later)
+    at_any_time = {
+        Acquire: order,
+        Release: order,
+        Replaced: order,
+        CatchUp: order,
+        NodeChanged: records.pop("node", _overtaken),
+        SessionChanged: records.pop("session", _doubt_later),
+        Woken: records.pop("woken", _stay),
+    }
+    answers = {_ANSWERS[name]: transition for name, transition in records.items()}
+    return {(phase, kind): step for kind, step in {**at_any_time, **answers}.items()}
+
+
+_ANSWERS: Final[dict[str, type]] = {
+    "found": Found,
+    "created": Created,
+    "differs": Differs,
+    "drained": Drained,
+    "removed": Removed,
+    "failed": Failed,
+}
+
+TABLE: Final[dict[tuple[Phase, type], Transition]] = {
+    **_row(Phase.RESTING, order=_ordered, node=look, session=_doubt),
+    **_row(Phase.READING, found=_found, failed=_failed),
+    **_row(Phase.WRITING, created=_written, differs=look, failed=_failed),
+    **_row(Phase.CLOSING, drained=_closed, failed=_failed),
+    **_row(Phase.BURYING, removed=_buried, differs=look, failed=_failed),
+    **_row(Phase.PAUSING, node=_stay, woken=look),
+    **_row(Phase.WAITING, order=_ordered, node=look, session=_doubt, woken=_stop_waiting),
+}

@@ -1,0 +1,182 @@
+"""Load data on its topics, as brokers and an official client see it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import numpy as np
+import pulsar
+import pytest
+
+from counterpoise.broker.background import BackgroundTasks
+from counterpoise.broker.broker import Broker
+from counterpoise.broker.load.load_data import (
+    BROKER_LOAD_DATA,
+    LoadDataExchange,
+    LoadDataTerms,
+    measured,
+    worth_publishing,
+)
+from counterpoise.load.extensible import BrokerLoadData
+from counterpoise.load.report import LocalBrokerData, NamespaceBundleStats
+from counterpoise.load.usage import ResourceUsage
+from tests.broker.conftest import BrokersOfTest, eventually
+
+TERMS = LoadDataTerms(np.ones(5), 0.9, 20, 15, 10, 2)
+BUNDLES = {
+    f"public/default/0x{number:08x}_0x{number + 1:08x}": NamespaceBundleStats(
+        msg_rate_in=number, msg_throughput_in=1e6 * number, topics=1
+    )
+    for number in range(4)
+}
+REPORT = LocalBrokerData(cpu=ResourceUsage(40, 100), num_bundles=4, last_stats=BUNDLES)
+
+
+def test_load_data_is_the_sum_over_bundles_and_the_first_is_taken_as_it_is() -> None:
+    now = measured(BrokerLoadData(), REPORT, TERMS, 5)
+    assert (now.msg_rate_in, now.msg_throughput_in, now.topics) == (6, 6e6, 4)
+    assert now.weighted_max_ema == pytest.approx(0.4)
+    later = measured(now, replace(REPORT, cpu=ResourceUsage(80, 100)), TERMS, 6)
+    assert later.weighted_max_ema == pytest.approx(0.9 * 0.4 + 0.1 * 0.8)
+
+
+@pytest.mark.parametrize(
+    ("change", "worth"),
+    [
+        ({}, False),
+        ({"cpu": ResourceUsage(50, 100)}, False),
+        ({"cpu": ResourceUsage(51, 100)}, True),
+        ({"num_bundles": 5}, True),
+        ({"last_stats": dict(list(BUNDLES.items())[:3])}, True),
+    ],
+)
+def test_a_change_above_the_threshold_is_worth_publishing(
+    change: dict[str, object], worth: bool
+) -> None:
+    first = replace(measured(BrokerLoadData(), REPORT, TERMS, 5), reported_at=5)
+    now = measured(first, replace(REPORT, **change), TERMS, 6)  # type: ignore[arg-type]
+    assert worth_publishing(first, now, TERMS, 6) is worth
+
+
+def test_old_data_is_published_again() -> None:
+    first = replace(measured(BrokerLoadData(), REPORT, TERMS, 5), reported_at=5)
+    assert not worth_publishing(first, first, TERMS, 5 + 15 * 60_000)
+    assert worth_publishing(first, first, TERMS, 6 + 15 * 60_000)
+    assert worth_publishing(None, first, TERMS, 5)
+
+
+class Exchanges:
+    """An exchange at each of some brokers."""
+
+    def __init__(self) -> None:
+        self.background = BackgroundTasks()
+        self.all: list[LoadDataExchange] = []
+        self.reports: dict[str, LocalBrokerData] = {}
+
+    def add(self, broker: Broker) -> LoadDataExchange:
+        self.reports[broker.id] = REPORT
+        made = LoadDataExchange(
+            broker.id,
+            broker_url=broker.service_url,
+            report=lambda: self.reports[broker.id],
+            terms=lambda: TERMS,
+            background=self.background,
+        )
+        made.start()
+        self.all.append(made)
+        return made
+
+
+@pytest.fixture
+async def exchanges() -> AsyncIterator[Exchanges]:
+    made = Exchanges()
+    yield made
+    for each in made.all:
+        await each.stop()
+    assert not made.background.failures
+
+
+async def test_every_broker_hears_of_every_other(
+    brokers: BrokersOfTest, exchanges: Exchanges
+) -> None:
+    started = await brokers.start_many(3)
+    for broker in started:
+        exchanges.add(broker)
+    ids = {broker.id for broker in started}
+    await eventually(
+        lambda: all(set(each.brokers) == ids for each in exchanges.all), "the brokers know"
+    )
+    await eventually(
+        lambda: all(set(each.top_bundles) == ids for each in exchanges.all), "the brokers know"
+    )
+    names = [
+        bundle.bundle_name
+        for bundle in exchanges.all[0].top_bundles[started[1].id].top_bundles_load_data
+    ]
+    assert names == list(BUNDLES)[2:], "the two busiest, the least busy of them first"
+
+
+async def test_a_broker_that_comes_later_hears_of_those_that_were_there(
+    brokers: BrokersOfTest, exchanges: Exchanges
+) -> None:
+    first, second = await brokers.start_many(2)
+    early = exchanges.add(first)
+    await eventually(lambda: first.id in early.brokers, "the first broker has published")
+    late = exchanges.add(second)
+    await eventually(lambda: first.id in late.brokers, "the second knows the first")
+
+
+async def test_a_change_is_heard_and_a_broker_that_is_buried_is_forgotten(
+    brokers: BrokersOfTest, exchanges: Exchanges
+) -> None:
+    first, second = await brokers.start_many(2)
+    one, other = exchanges.add(first), exchanges.add(second)
+    await eventually(lambda: len(one.brokers) == len(other.brokers) == 2, "they know each other")
+    exchanges.reports[first.id] = replace(REPORT, cpu=ResourceUsage(90, 100))
+    await eventually(lambda: other.brokers[first.id].cpu.usage == 90, "the change is heard")
+    exchanges.all.remove(one)
+    await one.stop()
+    await other.bury(first.id)
+    await eventually(lambda: first.id not in other.brokers, "the first is forgotten")
+
+
+async def test_the_exchange_goes_on_when_the_topics_move(
+    brokers: BrokersOfTest, exchanges: Exchanges
+) -> None:
+    first, second = await brokers.start_many(2)
+    one, other = exchanges.add(first), exchanges.add(second)
+    await eventually(lambda: len(one.brokers) == len(other.brokers) == 2, "the brokers know")
+    for broker in (first, second):
+        for bundle in broker.namespaces.owned():
+            await broker.namespaces.unload(bundle)
+    one.brokers.clear()
+    other.brokers.clear()
+    await eventually(lambda: len(one.brokers) == len(other.brokers) == 2, "the brokers know")
+
+
+@pytest.mark.client
+async def test_an_official_client_reads_pulsars_json(
+    brokers: BrokersOfTest, exchanges: Exchanges
+) -> None:
+    broker = await brokers.start()
+    exchange = exchanges.add(broker)
+    await eventually(lambda: broker.id in exchange.brokers, "the brokers know")
+    exchanges.reports[broker.id] = replace(REPORT, num_bundles=400)
+
+    def read() -> tuple[str, dict[str, object]]:
+        client = pulsar.Client(broker.service_url)
+        try:
+            consumer = client.subscribe(BROKER_LOAD_DATA, "watch")
+            exchange.forget()
+            message = consumer.receive(10_000)
+            return message.partition_key(), json.loads(message.data())
+        finally:
+            client.close()
+
+    key, data = await asyncio.to_thread(read)
+    assert key == broker.id
+    assert data["cpu"] == {"usage": 40.0, "limit": 100.0}
+    assert {"weightedMaxEMA", "msgThroughputEMA", "bundleCount", "reportedAt"} <= data.keys()

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from counterpoise.broker.config import BrokerConfig
+from counterpoise.broker.errors import store_errors_as_not_ready
 from counterpoise.broker.load import (
     SharedProcess,
 )
@@ -78,8 +79,13 @@ class Broker(BrokerParts):
         return self.election.is_leader
 
     def leader(self) -> LeaderBroker | None:
-        """Who leads the cluster, None while nobody does."""
+        """Who leads the cluster as far as this broker has heard, None while nobody does."""
         return self.election.leader
+
+    async def ask_leader(self) -> LeaderBroker | None:
+        """Who leads the cluster now; raises `BrokerError` (ServiceNotReady) without the store."""
+        with store_errors_as_not_ready():
+            return await self.election.ask()
 
     async def active_brokers(self) -> list[str]:
         """The ids of the brokers that are alive, sorted."""

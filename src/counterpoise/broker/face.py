@@ -95,6 +95,10 @@ class BrokerFace(Protocol):
         """Whether it leads the cluster."""
         ...
 
+    async def ask_leader(self) -> LeaderBroker | None:
+        """Who leads the cluster now, by the metadata store's word."""
+        ...
+
     def leader(self) -> LeaderBroker | None:
         """Who leads the cluster, None while nobody does."""
         ...

@@ -125,7 +125,7 @@ def _believing(transition: _Transition) -> _Transition:
 
 
 def _found(state: Election, answer: Found) -> _Next:
-    leader = _read(answer.value)
+    leader = read_leader(answer.value)
     if answer.value is None:
         stands = replace(state, role=Role.UNDECIDED, leader=None)
         return _ask(stands, CreateNode(LEADER_NODE, state.me.to_json()))
@@ -139,7 +139,8 @@ def _found(state: Election, answer: Found) -> _Next:
     return _settle(state, Role.FOLLOWER, leader)
 
 
-def _read(value: bytes | None) -> LeaderBroker | None:
+def read_leader(value: bytes | None) -> LeaderBroker | None:
+    """Who leads by the node's value; None where nobody does, or where it is no record."""
     if value is None:
         return None
     try:

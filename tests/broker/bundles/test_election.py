@@ -11,6 +11,7 @@ from counterpoise.metadata import MemoryTree, MetadataStore, StoreUnavailable
 from counterpoise.ownership.election import LEADER_NODE
 from counterpoise.ownership.records import LeaderBroker
 from tests.broker.conftest import BrokersOfTest, eventually
+from tests.broker.misbehaving_store import MisbehavingStore
 
 
 class Candidate:
@@ -100,3 +101,55 @@ async def test_stopping_twice_or_before_the_start_is_harmless() -> None:
     await one.election.stop()
     await one.election.stop()
     one.election.kill()
+
+
+async def test_whoever_is_asked_tells_the_truth_even_without_having_heard() -> None:
+    tree = MemoryTree()
+    one, slow = Candidate(tree.open(), "b1"), MisbehavingStore(tree)
+    two, three = Candidate(slow, "b2"), Candidate(tree.open(), "b3")
+    for candidate in (one, two, three):
+        await candidate.election.start()
+    slow.hold_notifications()
+    await one.election.stop()
+    await eventually(lambda: three.election.is_leader, "the third leads")
+    assert two.election.leader == one.me, "it has not heard yet"
+    assert await two.election.ask() == three.me
+    slow.release_notifications()
+    await eventually(lambda: two.election.leader == three.me, "it has heard")
+    await two.election.stop()
+    await three.election.stop()
+
+
+async def test_a_leader_that_lost_its_session_does_not_lead_while_the_store_is_away() -> None:
+    tree = MemoryTree()
+    store = MisbehavingStore(tree)
+    one, two = Candidate(store, "b1"), Candidate(tree.open(), "b2")
+    await one.election.start()
+    await two.election.start()
+    store.lose_session()
+    await eventually(lambda: two.election.is_leader, "the other leads")
+    assert not one.election.is_leader
+    assert (one.told, one.election.leader) == ([True, False], None)
+    with pytest.raises(StoreUnavailable):
+        await one.election.ask()
+    store.come_back()
+    await eventually(lambda: one.election.leader == two.me, "it follows")
+    assert one.told == [True, False]
+    await one.election.stop()
+    await two.election.stop()
+
+
+@pytest.mark.parametrize("afterwards", [False, True])
+async def test_one_that_resigns_while_its_node_is_created_leaves_none(afterwards: bool) -> None:
+    tree = MemoryTree()
+    store = MisbehavingStore(tree)
+    one = Candidate(store, "b1")
+    starting = asyncio.create_task(one.election.start())
+    await eventually(lambda: ("put", LEADER_NODE) in store.asked, "it is under way")
+    if afterwards:
+        store.fails_afterwards = lambda operation, _: operation == "put"
+    await one.election.stop()
+    starting.cancel()
+    await asyncio.gather(starting, return_exceptions=True)
+    assert await store.get(LEADER_NODE) is None
+    assert one.told in ([], [True, False])

@@ -39,7 +39,7 @@ async def active(request: web.Request) -> web.Response:
 
 async def leader(request: web.Request) -> web.Response:
     """The elected leader."""
-    found = broker_of(request).leader()
+    found = await broker_of(request).ask_leader()
     if found is None:
         raise not_found("Couldn't find leader broker")
     return answer({"brokerId": found.broker_id, "serviceUrl": found.service_url})

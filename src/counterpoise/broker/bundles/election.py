@@ -51,6 +51,14 @@ class LeaderElection:
         """Who leads, None while nobody is known to."""
         return self._runner.state(LEADER_NODE).leader
 
+    async def ask(self) -> LeaderBroker | None:
+        """Who leads now, by the store's word; raises `StoreUnavailable`.
+
+        `leader` may be behind by as long as a notification takes.
+        """
+        stored = await self._store.get(LEADER_NODE)
+        return None if stored is None else election.read_leader(stored.value)
+
     async def start(self) -> None:
         """Take part; returns when a leader is known."""
         self._running = True

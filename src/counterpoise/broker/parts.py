@@ -145,6 +145,7 @@ class BrokerParts:
             options=config.topics,
             background=self.background,
             limits=self.limits.publish,
+            policies=self.catalog.policies_of,
         )
         services = Services(
             topics=self.topics,

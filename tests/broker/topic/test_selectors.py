@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from counterpoise.broker.topic.dispatch.failover_order import FailoverOrder
 from counterpoise.broker.topic.dispatch.selectors import (
     LAST_SLOT,
+    HalvedRanges,
     HashRing,
     RangesRefusedError,
     StickyRanges,
@@ -162,3 +163,74 @@ def test_the_active_one_is_whom_pulsar_would_pick(
             order.remove(gone, name, priority)
         if consumers:
             assert order.first() == active_twin(consumers, topic, partition)
+
+
+def test_halving_takes_the_lower_half_of_the_largest_range() -> None:
+    halved: HalvedRanges[str] = HalvedRanges()
+    assert halved.select(1) is None
+    shares = []
+    for name in "abcde":
+        halved.add(name, name)
+        shares.append([halved.select(slot) for slot in (1, 16_384, 16_385, 32_768, 32_769, 65_535)])
+    # Of equal ranges the lowest: e halves c's, the first of four quarters.
+    assert ["".join(map(str, each)) for each in shares] == [
+        "aaaaaa",
+        "bbbbaa",
+        "ccbbaa",
+        "ccbbda",
+        "ecbbda",
+    ]
+    halved.remove("a")
+    assert halved.select(65_535) == "d", "the highest range goes to the one below"
+    halved.remove("c")
+    assert halved.select(16_384) == "b", "any other to the one above"
+
+
+class JavaHalves:
+    """The same by Pulsar's own steps: a sorted map from the upper end of a range to its owner."""
+
+    def __init__(self) -> None:
+        self.map: dict[int, int] = {}
+
+    def _below(self, key: int) -> int:
+        return max((each for each in self.map if each < key), default=0)
+
+    def add(self, member: int) -> None:
+        if not self.map:
+            self.map[65536] = member
+            return
+        slots, busiest = 0, 65536
+        for key in sorted(self.map):
+            if key - self._below(key) > slots:
+                slots, busiest = key - self._below(key), key
+        self.map[busiest - ((busiest - self._below(busiest)) >> 1)] = member
+
+    def remove(self, member: int) -> None:
+        key = next(k for k, v in self.map.items() if v == member)
+        del self.map[key]
+        if key == 65536 and self.map:
+            below = max(self.map)
+            self.map[65536] = self.map.pop(below)
+
+    def select(self, slot: int) -> int | None:
+        return self.map[min(k for k in self.map if k >= slot)] if self.map else None
+
+
+@given(st.lists(st.integers(-1, 20), max_size=60))
+def test_halving_agrees_with_pulsars_own_steps(steps: list[int]) -> None:
+    ours: HalvedRanges[int] = HalvedRanges()
+    java, here = JavaHalves(), []
+    for member, step in enumerate(steps):
+        if step < 0 and here:
+            gone = here.pop(-step % len(here))
+            ours.remove(gone)
+            java.remove(gone)
+        elif step >= 0:
+            here.append(member)
+            ours.add(member, "name")
+            java.add(member)
+            if step % 3 == 0:
+                gone = here.pop(step % len(here))
+                ours.remove(gone)
+                java.remove(gone)
+        assert [ours.select(s) for s in SLOTS] == [java.select(s) for s in SLOTS]

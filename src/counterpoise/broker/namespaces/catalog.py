@@ -8,6 +8,7 @@ from typing import Final
 from counterpoise.broker.errors import BrokerError, store_errors_as_not_ready
 from counterpoise.broker.namespaces.auto_creation import AutoTopicCreation
 from counterpoise.broker.namespaces.policies import Policies
+from counterpoise.broker.namespaces.policies.records import JsonObject
 from counterpoise.metadata import BadVersion
 from counterpoise.names.errors import InvalidName
 from counterpoise.names.namespace import NamespaceName
@@ -34,6 +35,11 @@ class TopicCatalog:
         """Whether a persistent topic has been created."""
         with store_errors_as_not_ready():
             return await self._policies.topic_exists(topic)
+
+    async def policies_of(self, topic: TopicName) -> JsonObject | None:
+        """What the topic's namespace says of all its topics; None where there is none."""
+        with store_errors_as_not_ready():
+            return await self._policies.namespace(topic.namespace_name)
 
     async def create(self, topic: TopicName) -> None:
         """Create a topic that a client asked for; raises `BrokerError` where that is not allowed.

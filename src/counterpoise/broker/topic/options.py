@@ -15,16 +15,16 @@ class TopicOptions:
         50_000,
         conf="maxUnackedMessagesPerConsumer",
         unit="messages",
-        low=1,
+        low=0,
         why="a Shared or Key_Shared consumer that holds this many unacknowledged gets no more "
-        "until it holds half as many",
+        "until it holds half as many; 0 is no limit",
     )
     max_unacked_per_subscription: int = option(
         200_000,
         conf="maxUnackedMessagesPerSubscription",
         unit="messages",
-        low=1,
-        why="the same for all consumers of a subscription together",
+        low=0,
+        why="the same for all consumers of a subscription together; 0 is no limit",
     )
     round_robin_messages: int = option(
         20,
@@ -69,4 +69,31 @@ class TopicOptions:
         low=1,
         why="over how long the rates of topics, producers and consumers are taken: between this "
         "and twice this (Pulsar's default is 60, and shows nothing for the first minute)",
+    )
+    max_producers: int = option(
+        0,
+        conf="maxProducersPerTopic",
+        unit="producers",
+        low=0,
+        why="how many producers a topic may have at once; 0 is no limit",
+    )
+    max_consumers: int = option(
+        0,
+        conf="maxConsumersPerTopic",
+        unit="consumers",
+        low=0,
+        why="how many consumers all subscriptions of a topic may have at once; 0 is no limit",
+    )
+    max_consumers_per_subscription: int = option(
+        0,
+        conf="maxConsumersPerSubscription",
+        unit="consumers",
+        low=0,
+        why="how many consumers a subscription may have at once; 0 is no limit",
+    )
+    key_shared_ring: bool = option(
+        True,
+        conf="subscriptionKeySharedUseConsistentHashing",
+        why="whether Key_Shared consumers share the keys by points on a ring, so that a newcomer "
+        "takes a little of everyone's, or by halving the largest share",
     )

@@ -12,6 +12,7 @@ from counterpoise.broker.topic.commons import Commons
 from counterpoise.broker.topic.dispatch.by_type import DISPATCHERS, Wanted
 from counterpoise.broker.topic.dispatch.dispatcher import Dispatcher
 from counterpoise.broker.topic.dispatch.recipient import Recipient
+from counterpoise.broker.topic.headcount import Headcount
 from counterpoise.broker.topic.lookback import first_published_at
 from counterpoise.broker.topic.meter import DeliveryMeters, Meter
 from counterpoise.broker.topic.ports import Acked, SubscribeRequest
@@ -85,7 +86,7 @@ class Subscription:
         """Entries that are stored and not acknowledged."""
         return self.acks.backlog(self.log.end)
 
-    def attach(self, consumer: Recipient) -> None:
+    def attach(self, consumer: Recipient, headcount: Headcount) -> None:
         """Add a consumer; raise `BrokerError` where the type forbids it."""
         dispatcher, request = self.dispatcher, consumer.request
         if dispatcher is None or not dispatcher.consumers:
@@ -94,7 +95,7 @@ class Subscription:
                 or self.type is not request.type
                 or not dispatcher.serves(request)
             ):
-                dispatcher = self._new_dispatcher(request)
+                dispatcher = self._new_dispatcher(request, headcount)
         elif self.type is not request.type:
             raise BrokerError(
                 ServerError.ConsumerBusy,
@@ -105,12 +106,20 @@ class Subscription:
         self.dispatcher, self.type = dispatcher, request.type
         dispatcher.add(consumer)
 
-    def _new_dispatcher(self, request: SubscribeRequest) -> Dispatcher:
+    def _new_dispatcher(self, request: SubscribeRequest, headcount: Headcount) -> Dispatcher:
         if self.dispatcher is not None:
             self.dispatcher.close()
         commons = self._commons
         return DISPATCHERS[request.type](
-            Wanted(self.topic, self.log, self.acks, commons.options, commons.turns, request)
+            Wanted(
+                self.topic,
+                self.log,
+                self.acks,
+                commons.options,
+                headcount,
+                commons.turns,
+                request,
+            )
         )
 
     def remove(self, consumer: Recipient) -> None:

@@ -11,6 +11,7 @@ from typing import Final
 from counterpoise.broker.errors import BrokerError
 from counterpoise.broker.topic.commons import Commons
 from counterpoise.broker.topic.consumer import Consumer
+from counterpoise.broker.topic.headcount import headcount_of
 from counterpoise.broker.topic.meter import Meter
 from counterpoise.broker.topic.ports import (
     ConsumerSink,
@@ -40,6 +41,8 @@ class Topic(ABC):
         self.meter_out = Meter(commons.clock)
         self.created = time.time()
         self.closing = False
+        #: Whoever loads the topic, or finds it loaded, brings it up to date.
+        self.headcount = headcount_of(None, commons.options)
 
     @property
     @abstractmethod
@@ -52,6 +55,8 @@ class Topic(ABC):
         name = request.name or self.commons.new_producer_name()
         producer = Producer(request, name, sink, self, Meter(self.commons.clock))
         former = self.producers.by_name.get(name)
+        if former is None:
+            self.headcount.admit_producer(len(self.producers))
         for fenced in self.producers.add(producer):
             self.commons.limits.detach(fenced)
             fenced.sink.close_producer(fenced.producer_id, None)
@@ -121,7 +126,11 @@ class Topic(ABC):
         subscription = await self._subscription_for(request)
         consumer = Consumer(request, sink, subscription)
         try:
-            subscription.attach(consumer)
+            headcount = self.headcount
+            everybody = self.subscriptions.values() if headcount.consumers else ()
+            on_topic = sum(len(each.consumers) for each in everybody)
+            headcount.admit_consumer(on_topic, len(subscription.consumers))
+            subscription.attach(consumer, headcount)
         except BrokerError:
             if not subscription.durable and not subscription.consumers:
                 subscription.end()

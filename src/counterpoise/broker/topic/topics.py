@@ -8,8 +8,9 @@ import itertools
 import logging
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
+from typing import Any
 
 from counterpoise.broker.background import BackgroundTasks
 from counterpoise.broker.errors import BrokerError
@@ -17,6 +18,7 @@ from counterpoise.broker.limits.publish import PublishLimits
 from counterpoise.broker.limits.rates import no_rates
 from counterpoise.broker.topic.commons import Commons
 from counterpoise.broker.topic.dispatch.turns import Turns
+from counterpoise.broker.topic.headcount import headcount_of
 from counterpoise.broker.topic.meter import RateClock
 from counterpoise.broker.topic.nonpersistent import NonPersistentTopic
 from counterpoise.broker.topic.options import TopicOptions
@@ -51,8 +53,12 @@ class TopicRegistry:
         background: BackgroundTasks | None = None,
         now: Callable[[], float] = time.monotonic,
         limits: PublishLimits | None = None,
+        policies: Callable[[TopicName], Awaitable[Mapping[str, Any] | None]] | None = None,
     ) -> None:
-        """``owner`` names this broker in messages about fencing; ``now`` is what rates go by."""
+        """``owner`` names this broker in messages about fencing; ``now`` is what rates go by.
+
+        ``policies`` gives those of a topic's namespace.
+        """
         self._store = store
         self._ownership = ownership
         self._catalog = catalog
@@ -66,6 +72,7 @@ class TopicRegistry:
         # drawn anew by every broker process.
         self._name_prefix = f"{cluster}-{secrets.token_hex(4)}"
         self._names = itertools.count()
+        self._policies = policies
         self.clock = RateClock(now)
         self.limits = limits or PublishLimits(owner, no_rates)
         self._commons = Commons(options, self.clock, Turns(), self.limits, self._new_producer_name)
@@ -81,6 +88,13 @@ class TopicRegistry:
         Raises `BrokerError`: ServiceNotReady when this broker does not own its bundle,
         TopicNotFound when it does not exist and ``create`` is False or policies forbid it.
         """
+        topic = await self._get(name, create=create)
+        if self._policies is not None:
+            policies = await self._policies(name)
+            topic.headcount = headcount_of(policies, self._commons.options)
+        return topic
+
+    async def _get(self, name: TopicName, *, create: bool) -> Topic:
         topic = self._topics.get(name)
         if topic is not None and not topic.closing:
             return topic

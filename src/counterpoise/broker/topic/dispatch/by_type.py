@@ -14,6 +14,7 @@ from counterpoise.broker.topic.dispatch.recipient import Recipient
 from counterpoise.broker.topic.dispatch.shared import SharedDispatcher
 from counterpoise.broker.topic.dispatch.single_active import SingleActiveDispatcher
 from counterpoise.broker.topic.dispatch.turns import Turns
+from counterpoise.broker.topic.headcount import Headcount
 from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.ports import SubscribeRequest
 from counterpoise.names.topic import TopicName
@@ -29,6 +30,7 @@ class Wanted:
     log: Log[Any]
     acks: AckState
     options: TopicOptions
+    headcount: Headcount
     turns: Turns
     request: SubscribeRequest
 
@@ -50,12 +52,17 @@ def _failover(wanted: Wanted) -> Dispatcher:
 
 
 def _shared(wanted: Wanted) -> Dispatcher:
-    return SharedDispatcher(wanted.log, wanted.acks, wanted.turns, wanted.options)
+    return SharedDispatcher(wanted.log, wanted.acks, wanted.turns, wanted.options, wanted.headcount)
 
 
 def _key_shared(wanted: Wanted) -> Dispatcher:
     return KeySharedDispatcher(
-        wanted.log, wanted.acks, wanted.turns, wanted.options, wanted.request.key_shared
+        wanted.log,
+        wanted.acks,
+        wanted.turns,
+        wanted.options,
+        wanted.headcount,
+        wanted.request.key_shared,
     )
 
 

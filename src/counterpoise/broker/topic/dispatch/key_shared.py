@@ -16,6 +16,7 @@ from counterpoise.broker.topic.acks import AckState
 from counterpoise.broker.topic.dispatch.dispatcher import BURST_BYTES, BURST_ENTRIES
 from counterpoise.broker.topic.dispatch.recipient import Recipient
 from counterpoise.broker.topic.dispatch.selectors import (
+    HalvedRanges,
     HashRing,
     RangesRefusedError,
     Selector,
@@ -23,6 +24,7 @@ from counterpoise.broker.topic.dispatch.selectors import (
 )
 from counterpoise.broker.topic.dispatch.shared import SharedDispatcher
 from counterpoise.broker.topic.dispatch.turns import Turns
+from counterpoise.broker.topic.headcount import Headcount
 from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.ports import Delivery, KeySharedMeta, SubscribeRequest
 from counterpoise.storage.port import Chunk, Log
@@ -45,13 +47,18 @@ class KeySharedDispatcher(SharedDispatcher):
         acks: AckState,
         turns: Turns,
         options: TopicOptions,
+        headcount: Headcount,
         meta: KeySharedMeta,
     ) -> None:
-        super().__init__(log, acks, turns, options)
+        super().__init__(log, acks, turns, options, headcount)
         self._look_ahead = options.look_ahead
         self.meta = meta
         self.selector: Selector[Recipient] = (
-            HashRing() if meta.sticky_ranges is None else StickyRanges()
+            StickyRanges()
+            if meta.sticky_ranges is not None
+            else HashRing()
+            if options.key_shared_ring
+            else HalvedRanges()
         )
         self._slots: dict[int, int] = {}
         self._holders: dict[int, tuple[Recipient, int]] = {}

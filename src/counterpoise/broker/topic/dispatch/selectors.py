@@ -174,3 +174,54 @@ class StickyRanges(Selector[M]):
         if at >= 0 and slot <= self._ranges[at][1]:
             return self._ranges[at][2]
         return None
+
+
+class HalvedRanges(Selector[M]):
+    """AUTO_SPLIT by ranges (``HashRangeAutoSplitStickyKeyConsumerSelector``).
+
+    The first member has all slots; each newcomer takes the lower half of the largest range, the
+    lowest of equals. Whoever leaves gives its range to the member above it; the highest range goes
+    to the member below.
+    """
+
+    def __init__(self) -> None:
+        #: The upper ends of the ranges, ascending, and whose each is.
+        self._ends: list[int] = []
+        self._owners: dict[int, M] = {}
+        self._end_of: dict[M, int] = {}
+
+    @staticmethod
+    def slot(key: bytes) -> int:
+        """Slot 1 to 65535."""
+        return _murmur(key) % (LAST_SLOT + 1) or 1
+
+    def add(self, member: M, name: str, ranges: Sequence[tuple[int, int]] | None = None) -> None:
+        """Halve the largest range; raise `RangesRefusedError` where nothing is left to halve."""
+        end = LAST_SLOT + 1
+        if self._ends:
+            begins = [0, *self._ends]
+            size, at = max((upper - begins[i], -i) for i, upper in enumerate(self._ends))
+            if size <= 1:
+                raise RangesRefusedError(f"No range is left for one more of {len(self._ends)}")
+            end = self._ends[-at] - size // 2
+        insort(self._ends, end)
+        self._owners[end] = member
+        self._end_of[member] = end
+
+    def remove(self, member: M) -> None:
+        """Give the member's range to its neighbour."""
+        end = self._end_of.pop(member)
+        if end == LAST_SLOT + 1 and len(self._ends) > 1:
+            below = self._ends[-2]
+            neighbour = self._owners[end] = self._owners.pop(below)
+            self._end_of[neighbour] = end
+            end = below
+        else:
+            del self._owners[end]
+        del self._ends[bisect_left(self._ends, end)]
+
+    def select(self, slot: int) -> M | None:
+        """The member of the first range that ends at or above the slot."""
+        if not self._ends:
+            return None
+        return self._owners[self._ends[bisect_left(self._ends, slot)]]

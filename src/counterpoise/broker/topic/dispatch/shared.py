@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 from collections.abc import Iterable
 from heapq import heappop, heappush
@@ -13,6 +14,7 @@ from counterpoise.broker.topic.dispatch.dispatcher import BURST_BYTES, BURST_ENT
 from counterpoise.broker.topic.dispatch.recipient import Recipient
 from counterpoise.broker.topic.dispatch.rota import Rota
 from counterpoise.broker.topic.dispatch.turns import Turns
+from counterpoise.broker.topic.headcount import Headcount
 from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.ports import Delivery
 from counterpoise.storage.port import Chunk, Log
@@ -24,6 +26,8 @@ _DELIVER_AT_TAG = b"\x98\x01"
 _METADATA_BYTES = 4096
 """Where to look for it: a larger metadata would have to have enormous properties."""
 
+_NO_LIMIT = sys.maxsize
+
 
 class SharedDispatcher(Dispatcher):
     """Each entry goes to one consumer; what comes back is sent first, counted as redelivered.
@@ -31,13 +35,20 @@ class SharedDispatcher(Dispatcher):
     ``_holder`` has who holds each entry that was sent and is neither acknowledged nor back.
     """
 
-    def __init__(self, log: Log[Any], acks: AckState, turns: Turns, options: TopicOptions) -> None:
+    def __init__(
+        self,
+        log: Log[Any],
+        acks: AckState,
+        turns: Turns,
+        options: TopicOptions,
+        headcount: Headcount,
+    ) -> None:
         super().__init__(log, acks, turns)
         self.unacked = 0
         self.redeliveries: dict[int, int] = {}
         self._turn_messages = options.round_robin_messages
-        self._max_unacked_consumer = options.max_unacked_per_consumer
-        self._max_unacked = options.max_unacked_per_subscription
+        self._max_unacked_consumer = headcount.unacked_of_consumer or _NO_LIMIT
+        self._max_unacked = headcount.unacked_of_subscription or _NO_LIMIT
         self._holder: dict[int, Recipient] = {}
         self._replay: list[int] = []
         self._replay_set: set[int] = set()

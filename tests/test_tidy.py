@@ -139,7 +139,7 @@ def test_no_dead_modules() -> None:
 
 
 #: Where a broker's tasks are made; everything else asks `BackgroundTasks` for them.
-MAKES_TASKS = {"broker/background.py", "broker/bundles/election.py", "broker/bundles/ownership.py"}
+MAKES_TASKS = {"broker/background.py"}
 
 
 def test_a_broker_starts_its_tasks_where_their_end_is_seen() -> None:

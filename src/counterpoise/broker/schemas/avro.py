@@ -30,6 +30,10 @@ _PRIMITIVES: Final = frozenset(
 _NAMED: Final = frozenset(("record", "enum", "fixed"))
 
 
+CHECKS_MAX: Final = 20_000
+"""Comparisons of parts of two schemas before they count as too large: a fraction of a second."""
+
+
 class NotAvro(ValueError):
     """A declaration that is no Avro schema."""
 
@@ -106,9 +110,14 @@ def _inside(schema: Mapping[str, Any], namespace: str) -> str:
 def why_unreadable(reader: Any, writer: Any) -> str | None:
     """Say why ``reader`` cannot read what ``writer`` wrote; None if it can.
 
-    Raises `NotAvro` for a declaration that is no Avro schema.
+    Raises `NotAvro` for a declaration that is no Avro schema, or takes more than `CHECKS_MAX`
+    comparisons: of two unions each branch may have to be held against each.
     """
-    return _Resolution(_Side(reader), _Side(writer)).check(reader, "", writer, "", "")
+    try:
+        return _Resolution(_Side(reader), _Side(writer)).check(reader, "", writer, "", "")
+    except (AttributeError, KeyError, RecursionError, TypeError) as error:
+        # A part of it is of another kind than Avro has there, or inside too many others.
+        raise NotAvro(f"{type(error).__name__}: {error}") from None
 
 
 class _Resolution:
@@ -118,11 +127,18 @@ class _Resolution:
         self._reader = reader
         self._writer = writer
         self._under_way: set[tuple[int, int]] = set()
+        self._checks = 0
+
+    def _step(self) -> None:
+        self._checks += 1
+        if self._checks > CHECKS_MAX:
+            raise NotAvro(f"to compare it takes more than {CHECKS_MAX} steps")
 
     def check(
         self, reader: Any, in_reader: str, writer: Any, in_writer: str, at: str
     ) -> str | None:
         """Compare two declarations, found at the path ``at``."""
+        self._step()
         read_kind, reader, in_reader = self._reader.resolve(reader, in_reader)
         write_kind, writer, in_writer = self._writer.resolve(writer, in_writer)
         if write_kind == "union":
@@ -150,6 +166,7 @@ class _Resolution:
         if write_kind in _NAMED:
             full_name = _full_name(writer, in_writer)
             for each in union:
+                self._step()
                 kind, branch, inside = self._reader.resolve(each, in_reader)
                 if kind == write_kind and full_name in _full_names(branch, inside):
                     return self.check(each, in_reader, writer, in_writer, at)

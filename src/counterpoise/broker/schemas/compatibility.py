@@ -43,7 +43,7 @@ def why_incompatible(existing: Schema, new: Schema, *, consumer: bool = False) -
 def _declaration(schema: Schema) -> Any:
     try:
         return json.loads(schema.data)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise NotAvro(str(error)) from None
 
 

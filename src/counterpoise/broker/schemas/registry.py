@@ -18,6 +18,9 @@ from counterpoise.wire.proto.values_pb2 import Schema as RawSchema
 from counterpoise.wire.values import Schema
 
 UPDATE_ROUNDS: Final = 10
+STORED_MAX: Final = 768 * 1024
+"""Bytes of a topic's schemas, all versions together: ZooKeeper ends the session of whoever writes
+a node of a megabyte (``jute.maxbuffer``)."""
 AUTO_CONSUME: Final = RawSchema.AutoConsume
 """The type of a consumer that takes whatever schema the messages have."""
 
@@ -68,6 +71,11 @@ class SchemaRegistry:
                 expected = stored.version if stored is not None else MUST_NOT_EXIST
                 try:
                     value = _write([*schemas, schema])
+                    if len(value) > STORED_MAX:
+                        raise BrokerError(
+                            ServerError.NotAllowedError,
+                            f"the schemas of {topic} take {len(value)} bytes, at most {STORED_MAX}",
+                        )
                     await self._store.put(path, value, expected_version=expected)
                 except BadVersion:
                     continue

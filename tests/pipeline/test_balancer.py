@@ -301,3 +301,21 @@ async def test_the_tables_say_who_what_when_and_why(
     assert row["decisions"] == len(made.moves)
     assert row["imbalance"] == pytest.approx(2.0)
     assert read_table(open_store(tmp_path), "nothing") == []
+
+
+async def test_the_same_refusal_is_said_once(
+    cluster: FakeCluster, http: aiohttp.ClientSession
+) -> None:
+    first, _ = [await cluster.add_broker() for _ in range(2)]
+    cluster.carry(first, bundle_name(0), 90_000.0)
+    told, history = Told(), ShortHistory()
+    for number, carried in enumerate((90_000.0, 91_000.0, 92_000.0)):
+        cluster.carry(first, bundle_name(0), carried)
+        await balancer(http, history, told).step(seen(cluster, number * 100))
+    assert len([one for one in told if one.startswith("nothing to move")]) == 3, "three balancers"
+    told.clear()
+    one = balancer(http, history, told)
+    for number, carried in enumerate((90_000.0, 91_000.0, 92_000.0), 3):
+        cluster.carry(first, bundle_name(0), carried)
+        await one.step(seen(cluster, number * 100))
+    assert len([one for one in told if one.startswith("nothing to move")]) == 1

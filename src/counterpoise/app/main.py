@@ -48,6 +48,7 @@ VERBS: tuple[Verb, ...] = (
     Verb("broker", "counterpoise.app.verbs.broker", "run one broker"),
     Verb("balance", "counterpoise.app.verbs.balance", "watch a cluster and balance it, on Spark"),
     Verb("backtest", "counterpoise.app.verbs.backtest", "try strategies on recorded load"),
+    Verb("history", "counterpoise.app.verbs.history", "check, repair or export a history"),
     Verb("decide", "counterpoise.app.verbs.decide", "ask a strategy what it would do, and why"),
     Verb(
         "verify-storage",

@@ -31,6 +31,8 @@ class Balancer:
         self._history = history
         self._executor = executor
         self._tell = tell
+        self._refused: frozenset[tuple[str, str]] | None = None
+        """What was refused by which rule in the last round, when that moved nothing."""
 
     def is_due(self, state: FoldState) -> bool:
         """Whether this state, or that of any shard, calls for a round or the rest of one."""
@@ -89,7 +91,10 @@ class Balancer:
                 f"decided {move.bundle}: {move.source} -> {move.destination or 'any broker'}: "
                 f"{move.decision.sentence}; {move.placement}"
             )
-        if not made.moves:
+        # The figures change with every report; who stays and by which rule is said once.
+        refused = frozenset((each.subject, each.rule) for each in made.rejections)
+        again, self._refused = self._refused, None if made.moves else refused
+        if not made.moves and again != refused:
             reasons = "; ".join(rejection.sentence for rejection in made.rejections[:3])
             more = f" (and {len(made.rejections) - 3} more)" if len(made.rejections) > 3 else ""
             self._tell(f"nothing to move, imbalance {made.imbalance:.2f}: {reasons}{more}")

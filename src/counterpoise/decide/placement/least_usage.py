@@ -3,10 +3,13 @@
 from collections.abc import Sequence
 from random import Random
 
+import numpy as np
+
 from counterpoise.decide.memory import NO_MEMORY, Memoryless, NoMemory
 from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.decide.placement.strategy import Placement, known_candidates, nobody
 from counterpoise.decide.plan import Rejection
+from counterpoise.load.rates import Floats
 from counterpoise.load.view import ClusterView
 
 
@@ -15,6 +18,9 @@ class LeastUsage(Memoryless):
 
     One of our own. Ties go by bytes/s, then by name. A bundle that would make its destination
     as hot as its source is stays where it is: moving it would only move the problem.
+
+    Brokers that share a host measure the same machine, whoever of them keeps it busy: among them
+    usage says nothing, and bytes/s decide.
     """
 
     name = "LeastUsage"
@@ -33,18 +39,58 @@ class LeastUsage(Memoryless):
         names, rows, unknown = known_candidates(candidates, view)
         if not names:
             return nobody(NO_MEMORY, unknown)
-        every = view.weighted_usage(options.weights.modular)
+        every = _of_hosts(view, view.weighted_usage(options.weights.modular))
         usage, throughput = every[rows], view.broker.traffic.throughput(rows)
         best = min(range(len(names)), key=lambda i: (usage[i], throughput[i], names[i]))
         source = _reporter(view, bundle)
         if source is not None:
-            after = usage[best] + _share(view, source, bundle, every[source])
-            if not after < every[source]:
-                return nobody(
-                    NO_MEMORY, [*unknown, _no_gain(bundle, float(after), float(every[source]))]
-                )
+            refused = _refused(view, bundle, source, view.row_of[names[best]], every)
+            if refused is not None:
+                return nobody(NO_MEMORY, [*unknown, refused])
         reason = f"{names[best]} is the least used, at {usage[best]:.1%}"
         return Placement(names[best], (names[best],), "least-usage", reason, NO_MEMORY, unknown)
+
+
+def _refused(
+    view: ClusterView, bundle: str, source: int, target: int, usage: Floats
+) -> Rejection | None:
+    """Why the move would not make the hottest cooler; None when it would."""
+    if _host(view.brokers[source]) == _host(view.brokers[target]):
+        row = view.bundle_index(bundle)
+        carried = view.broker.traffic.throughput()
+        moved = 0.0 if row is None else float(view.bundle.short.throughput()[row])
+        after, before = float(carried[target]) + moved, float(carried[source])
+        return None if after < before else _no_gain_in_bytes(bundle, after, before)
+    after = float(usage[target] + _share(view, source, bundle, float(usage[source])))
+    before = float(usage[source])
+    return None if after < before else _no_gain(bundle, after, before)
+
+
+def _host(broker: str) -> str:
+    return broker.rpartition(":")[0]
+
+
+def _of_hosts(view: ClusterView, usage: Floats) -> Floats:
+    """Each broker's usage, or that of the busiest broker of its host where several share one."""
+    hosts, which = np.unique([_host(name) for name in view.brokers], return_inverse=True)
+    if len(hosts) == len(view.brokers):
+        return usage
+    most = np.full(len(hosts), -np.inf)
+    np.maximum.at(most, which, usage)
+    shared: Floats = most[which]
+    return shared
+
+
+def _no_gain_in_bytes(bundle: str, after: float, before: float) -> Rejection:
+    return Rejection(
+        bundle,
+        "no-gain",
+        after,
+        before,
+        "",
+        "{subject} stays: wherever it went, that broker would carry {value:,.0f} B/s, no less than "
+        "the {limit:,.0f} B/s of the one it is on; split it",
+    )
 
 
 def _no_gain(bundle: str, after: float, before: float) -> Rejection:

@@ -16,7 +16,7 @@ from counterpoise.load.fields import LoadDataError
 from counterpoise.load.freshness import Taken, take
 from counterpoise.load.measured import Measured
 from counterpoise.load.poll_rows import Fetched, Gap, poll_rows
-from counterpoise.load.rows import ReportRows
+from counterpoise.load.rows import POLL, ReportRows
 from counterpoise.pipeline.collect import extensible, modular
 from counterpoise.pipeline.collect.admin import (
     UNREADABLE,
@@ -81,6 +81,16 @@ class Collector:
         self._known = {name: known for name, known in self._known.items() if name in brokers}
         fetched = await asyncio.gather(*(self._seen(broker) for broker in sorted(brokers)))
         return await self._rows(poll_id, "", fetched)
+
+    async def brokers(self) -> tuple[str, ...]:
+        """The names of the cluster's brokers; raises `ClusterUnreachableError`."""
+        return tuple(sorted(await self._brokers()))
+
+    async def look_at(self, broker: str) -> ReportRows:
+        """The rows of one broker, whatever the others say."""
+        self._last_poll = poll_id = max(self._clock_ms(), self._last_poll + 1)
+        rows = await self._rows(poll_id, "", [await self._seen(broker)])
+        return rows.take(rows["kind"] != POLL)
 
     async def _rows(self, poll_id: int, trouble: str, fetched: Sequence[Fetched]) -> ReportRows:
         loop = asyncio.get_running_loop()

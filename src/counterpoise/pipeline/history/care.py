@@ -1,0 +1,108 @@
+"""Looking a history over, and setting aside what cannot be read, so that the rest goes on."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from counterpoise.pipeline.history.compaction import remove_leftovers
+from counterpoise.pipeline.history.faults import HistoryFaultError
+from counterpoise.pipeline.history.layout import TABLES, days, files, span
+from counterpoise.pipeline.history.store import Store
+
+ASIDE = "damaged"
+"""Where files go that cannot be read: nothing is thrown away."""
+STATES = "states"
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How much a table holds."""
+
+    table: str
+    days: int
+    files: int
+    rows: int
+    size: int
+    """Bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What a look at a history found."""
+
+    sizes: tuple[Size, ...]
+    damaged: tuple[str, ...]
+    """The names of files that cannot be read."""
+    doubled: int
+    """Small files left, by a compaction that was cut off, beside the one that replaces them."""
+
+
+def check(store: Store) -> Checked:
+    """Read every file of a history."""
+    sizes, damaged, doubled = [], [], 0
+    for table in TABLES:
+        rows = size = 0
+        names = list(_all_files(store, table))
+        for name in names:
+            try:
+                rows += store.read(name, _rows)
+                size += store.size(name)
+            except HistoryFaultError:
+                damaged.append(name)
+        doubled += len(names) - len(files(store, table))
+        sizes.append(Size(table, len(days(store, table)), len(names), rows, size))
+    damaged += [name for name in _states(store) if not _readable_state(store, name)]
+    return Checked(tuple(sizes), tuple(damaged), doubled)
+
+
+def repair(store: Store) -> Checked:
+    """Set damaged files aside and remove what is doubled; gives what was found.
+
+    A state that is damaged takes the stream back to the one before; without any it begins with the
+    first poll that is there.
+    """
+    found = check(store)
+    for name in found.damaged:
+        if name.startswith(f"{STATES}/"):
+            # A poll's state counts only with all its shards: the others go with it.
+            directory = name.rpartition("/")[0]
+            for other in store.names(directory):
+                store.move(f"{directory}/{other}", f"{ASIDE}/{directory}/{other}")
+        else:
+            store.move(name, f"{ASIDE}/{name}")
+    for table in TABLES:
+        remove_leftovers(store, table)
+    if store.local is not None:
+        for hidden in Path(store.root).rglob(".*.tmp"):
+            hidden.unlink(missing_ok=True)
+    return found
+
+
+def _all_files(store: Store, table: str) -> Iterator[str]:
+    for day in days(store, table):
+        yield from (f"{table}/{day}/{n}" for n in store.names(f"{table}/{day}") if span(n))
+
+
+def _states(store: Store) -> Iterator[str]:
+    for directory in store.directories(STATES):
+        yield from (f"{STATES}/{directory}/{n}" for n in store.names(f"{STATES}/{directory}"))
+
+
+def _rows(file: Any) -> int:
+    # Every page is read: a footer that is whole says nothing of what is before it.
+    return sum(len(batch) for batch in pq.ParquetFile(file).iter_batches())
+
+
+def _readable_state(store: Store, name: str) -> bool:
+    from counterpoise.pipeline.stream.states import read_state
+
+    try:
+        read_state(store, name)
+    except FileNotFoundError:
+        return True
+    except HistoryFaultError:
+        return False
+    return True

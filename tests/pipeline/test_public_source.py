@@ -12,7 +12,6 @@ from counterpoise.pipeline.backtest.synthetic import SyntheticTrace
 from counterpoise.pipeline.history.compaction import compact
 from counterpoise.pipeline.history.reports import land
 from counterpoise.pipeline.history.store import open_store
-from counterpoise.pipeline.stream.public_source import PulsarLoad
 from tests.load.story import START, poll
 from tests.pipeline.backtest.test_simulate import strategy
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name
@@ -32,7 +31,6 @@ def test_a_history_is_a_table_and_a_stream(spark: "SparkSession", tmp_path: Path
     history = tmp_path / "history"
     recorded(history)
     compact(open_store(history), "reports", up_to_poll=START + 5000, at_least=1)
-    spark.dataSource.register(PulsarLoad)
     table = spark.read.format("pulsar-load").load(str(history))
     assert set(COLUMNS) | {"at", "report_at"} == set(table.columns)
     rows = table.where("kind = 'bundle'").orderBy("poll_id").collect()
@@ -66,7 +64,6 @@ async def test_a_live_cluster_is_a_table_with_a_partition_for_each_broker(
     one, two = await cluster.add_broker(), await cluster.add_broker()
     cluster.carry(one, bundle_name(1), 500.0)
     two.silent = True
-    spark.dataSource.register(PulsarLoad)
 
     def looked() -> list[tuple[str, str]]:
         table = spark.read.format("pulsar-load").load(cluster.admin_url)

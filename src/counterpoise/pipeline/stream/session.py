@@ -63,8 +63,9 @@ def start_session(
 ) -> "SparkSession":
     """The session; `partitions` is how many shards of the state are folded side by side.
 
-    `conf` has settings of Spark's that come before ours. A `local` master stays on the loopback
-    interface; on any other, executors get this package from the driver.
+    `pulsar-load` can be read in it. `conf` has settings of Spark's that come before ours. A `local`
+    master stays on the loopback interface; on any other, executors get this package from the
+    driver.
     """
     local = master.startswith("local")
     if local:
@@ -79,6 +80,9 @@ def start_session(
         if local or name != "spark.driver.bindAddress" or (conf and name in conf):
             builder = builder.config(name, value)
     spark = builder.getOrCreate()
+    from counterpoise.pipeline.stream.public_source import PulsarLoad
+
+    spark.dataSource.register(PulsarLoad)
     if not local:
         spark.sparkContext.addPyFile(_package())
     return spark

@@ -150,6 +150,27 @@ POLICIES: tuple[Policy, ...] = (
     Policy("entryFilters", "entryFilters", ENTRY_FILTERS),
 )
 
+READ_POLICIES = frozenset(
+    {
+        "autoTopicCreationOverride",
+        "max_consumers_per_subscription",
+        "max_consumers_per_topic",
+        "max_producers_per_topic",
+        "max_unacked_messages_per_consumer",
+        "max_unacked_messages_per_subscription",
+        "properties",
+        "publishMaxMessageRate",
+        "replication_clusters",
+    }
+)
+"""Names of those that something here acts upon, or that are there to be read by people."""
+
+
+def is_read(policy: Policy) -> bool:
+    """Whether setting it changes anything but what is listed; ``docs/UNREAD.md`` names the rest."""
+    return policy.name in READ_POLICIES
+
+
 NEW_POLICIES: Mapping[str, Json] = {
     "auth_policies": {
         "namespace_auth": {},

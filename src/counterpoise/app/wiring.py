@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping
 
 from counterpoise.admin.server import WebServer
@@ -12,6 +13,8 @@ from counterpoise.metadata.memory import MemoryTree
 from counterpoise.metadata.open import open_store
 from counterpoise.names.options import ConfigError, Option, all_options, from_conf
 from counterpoise.storage.port import LedgerStore
+
+log = logging.getLogger(__name__)
 
 
 async def make_broker(
@@ -44,11 +47,11 @@ async def make_broker(
 
 
 def known_settings() -> Iterable[Option]:
-    """Every setting that one of our programs reads, or at least knows."""
+    """Every setting that may change while brokers run, read by one of our programs or not."""
     # Imported late: the table reaches into every room, which a cluster rarely needs.
-    from counterpoise.app.settings.table import table
+    from counterpoise.app.settings.accepted import dynamic_settings
 
-    return [each.option for each in table().values()]
+    return dynamic_settings()
 
 
 def check_setting(name: str, value: str) -> None:
@@ -57,8 +60,11 @@ def check_setting(name: str, value: str) -> None:
     Whoever reaches the admin API may name one of the strategies; a module to import is named where
     the broker is started.
     """
+    from counterpoise.app.settings.accepted import set_and_unread, warning
     from counterpoise.decide.shedding import SHEDDERS
 
+    if told := warning(set_and_unread({name: value})):
+        log.warning("dynamic configuration: %s", told)
     if name == "loadBalancerLoadSheddingStrategy" and value not in SHEDDERS:
         known = ", ".join(sorted(each for each in SHEDDERS if "." not in each))
         raise ConfigError(name, f"no strategy is called {value!r}; there are {known}")

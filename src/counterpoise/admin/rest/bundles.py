@@ -89,10 +89,11 @@ async def split(request: web.Request) -> web.Response:
     namespace = namespace_of(request)
     await require_namespace(request, namespace)
     algorithm = request.query.get("splitAlgorithmName") or None
-    if algorithm is not None and algorithm not in SPLIT_ALGORITHMS:
+    supported = broker_of(request).config.splitting.supported_algorithms
+    if algorithm is not None and algorithm not in supported:
         raise precondition_failed(
             "Unsupported namespace bundle split algorithm, supported algorithms are "
-            f"[{', '.join(SPLIT_ALGORITHMS)}]"
+            f"[{', '.join(supported)}]"
         )
     boundaries = body_of(request)
     if algorithm == "specified_positions_divide" and not boundaries:

@@ -7,13 +7,14 @@ Most of ``/admin/v2/namespaces/{tenant}/{namespace}/…`` reads, sets or removes
 from __future__ import annotations
 
 import copy
+import logging
 from collections.abc import Awaitable, Callable, Iterable
 
 from aiohttp import web
 
 from counterpoise.admin import route
 from counterpoise.admin.errors import precondition_failed
-from counterpoise.admin.policies import BACKLOG_QUOTA, POLICIES, Policy
+from counterpoise.admin.policies import BACKLOG_QUOTA, POLICIES, Policy, is_read
 from counterpoise.admin.request import (
     answer,
     broker_of,
@@ -28,6 +29,8 @@ from counterpoise.names.namespace import check_entity
 
 Handler = Callable[[web.Request], Awaitable[web.Response]]
 
+
+log = logging.getLogger(__name__)
 
 BACKLOG_QUOTA_TYPE = {"backlogQuotaType": text("destination_storage", "message_age")}
 ANTI_AFFINITY = "namespaceAntiAffinityGroup"
@@ -71,6 +74,7 @@ async def backlog_quotas(request: web.Request) -> web.Response:
 async def set_backlog_quota(request: web.Request) -> web.Response:
     """Set the quota of one type."""
     kind, quota = _quota_type(request), body_of(request)
+    _tell_unread(request, "backlogQuota")
     await _update(request, lambda it: it.setdefault("backlog_quota_map", {}).update({kind: quota}))
     return no_content()
 
@@ -143,6 +147,14 @@ def _quota_type(request: web.Request) -> str:
     return kind
 
 
+def _tell_unread(request: web.Request, policy: str) -> None:
+    log.warning(
+        "%s: the policy %s is stored, and read by nothing here (docs/UNREAD.md)",
+        namespace_of(request),
+        policy,
+    )
+
+
 def _reader(policy: Policy) -> Handler:
     async def read(request: web.Request) -> web.Response:
         value = (await require_namespace(request, namespace_of(request))).get(policy.name)
@@ -162,6 +174,8 @@ def _writer(policy: Policy) -> Handler:
         if value is None:
             return await remove(request)
         _check(policy, value)
+        if not is_read(policy):
+            _tell_unread(request, policy.path)
         if policy.per_cluster:
             cluster = broker_of(request).config.cluster_name
             await _update(

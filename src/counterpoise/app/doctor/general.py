@@ -7,6 +7,7 @@ from difflib import get_close_matches
 
 from counterpoise.app.doctor.finding import Finding, Severity, Shown
 from counterpoise.app.doctor.setup import Setup
+from counterpoise.app.settings.accepted import set_and_unread
 from counterpoise.app.settings.table import broker_conf_names, table
 
 _IGNORED = ("topicPublisherThrottlingTickTimeMillis", "brokerPublisherThrottlingTickTimeMillis")
@@ -90,10 +91,28 @@ def deprecated(setup: Setup) -> Iterator[Finding]:
             )
 
 
+def unread_here(setup: Setup) -> Iterator[Finding]:
+    """Settings that work in Apache Pulsar and do nothing in this product's own brokers."""
+    names = set_and_unread(setup.properties.values)
+    if names:
+        yield Finding(
+            "unread-by-counterpoise",
+            Severity.ADVICE,
+            f"Counterpoise's own brokers read {len(names)} of these settings not at all",
+            "Apache Pulsar's brokers do; here they are accepted and change nothing "
+            "(docs/UNREAD.md).",
+            {
+                name: Shown(setup.properties.values[name], setup.properties.lines.get(name))
+                for name in names
+            },
+            advice="expect nothing of them on Counterpoise's brokers",
+        )
+
+
 def unknown_names(setup: Setup) -> list[str]:
     """Names that neither Pulsar nor this program knows, misspelled ones included."""
     known = broker_conf_names() | table().keys()
     return sorted(name for name in setup.properties.values if name not in known)
 
 
-CHECKS = (bad_values, misspelled, repeated, deprecated)
+CHECKS = (bad_values, misspelled, repeated, deprecated, unread_here)

@@ -6,8 +6,8 @@ import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 
+from counterpoise.app.settings.pulsar import pulsar_settings
 from counterpoise.app.settings.unread import BALANCING, RATES
 from counterpoise.broker.config import BrokerConfig
 from counterpoise.decide.balancing.options import BalanceOptions
@@ -69,8 +69,7 @@ def _declared() -> Iterator[tuple[str, Option]]:
 @cache
 def broker_conf_names() -> frozenset[str]:
     """Every name that Pulsar 4.0.7 reads from broker.conf."""
-    text = files("counterpoise.app.settings").joinpath("broker_conf_names.txt").read_text("utf-8")
-    return frozenset(text.split())
+    return frozenset(pulsar_settings())
 
 
 @cache

@@ -92,10 +92,20 @@ def run(args: argparse.Namespace) -> int:
     logging.basicConfig(
         level=args.log_level.upper(), format="%(asctime)s %(levelname)-7s %(name)s %(message)s"
     )
-    config = settings_from(BrokerConfig, read_conf(args.conf, args.settings))
+    properties = read_conf(args.conf, args.settings)
+    config = settings_from(BrokerConfig, properties)
+    _tell_unread(properties.values)
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(_serve(args, config))
     return 0
+
+
+def _tell_unread(values: Mapping[str, str]) -> None:
+    """Say which settings look like success and do nothing."""
+    from counterpoise.app.settings.accepted import set_and_unread, warning
+
+    if told := warning(set_and_unread(values)):
+        logging.getLogger(__name__).warning(told)
 
 
 async def _serve(args: argparse.Namespace, config: BrokerConfig) -> None:

@@ -108,6 +108,7 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
     """Run the cluster until it is told to stop, or no broker is left (status 1)."""
+    from counterpoise.app.settings.accepted import set_and_unread, warning
     from counterpoise.broker.config import BrokerConfig
 
     if args.brokers < 1:
@@ -115,6 +116,8 @@ def run(args: argparse.Namespace) -> int:
     properties = read_conf(args.conf, args.settings)
     # Here, where the line can be named, rather than in the log of a broker that does not start.
     settings_from(BrokerConfig, properties)
+    if told := warning(set_and_unread(properties.values)):
+        sys.stderr.write(f"counterpoise: {told}\n")
     if args.balance_every <= 0:
         raise UserError(f"--balance-every {args.balance_every:g}: must be more than 0.")
     in_processes = args.metadata is not None and not args.metadata.startswith("sqlite:")

@@ -1,0 +1,71 @@
+"""Settings that are accepted and do nothing: which they are, why, and who is told.
+
+A setting that looks like success and changes nothing is worse than one that is refused. Brokers
+say at their start which of those they were given, ``doctor`` says it, and ``docs/UNREAD.md`` lists
+them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from types import MappingProxyType
+
+from counterpoise.app.settings.pulsar import pulsar_settings
+from counterpoise.app.settings.table import table
+from counterpoise.names.options import Option
+
+NO_AUTOMATIC_SPLIT = (
+    "the running broker splits no bundle by itself; 'counterpoise decide split' does"
+)
+DECLARED_ONLY: Mapping[str, str] = MappingProxyType(
+    {
+        "loadBalancerAutoBundleSplitEnabled": NO_AUTOMATIC_SPLIT,
+        "loadBalancerAutoUnloadSplitBundlesEnabled": NO_AUTOMATIC_SPLIT,
+    }
+)
+"""Settings that a room declares, because its decisions are about them, and no program acts upon."""
+
+READ_ELSEWHERE = frozenset({"loadBalancerLoadSheddingStrategy", "zookeeperServers"})
+"""Names that are read without being declared by a room."""
+
+
+@cache
+def unread() -> Mapping[str, str]:
+    """Every setting of Pulsar's that does nothing here, and what is known of it."""
+    found = {}
+    for name in pulsar_settings():
+        entry = table().get(name)
+        if name in DECLARED_ONLY:
+            found[name] = DECLARED_ONLY[name]
+        elif name in READ_ELSEWHERE or (entry is not None and entry.rooms):
+            continue
+        else:
+            found[name] = entry.option.why if entry is not None else ""
+    return MappingProxyType(found)
+
+
+def set_and_unread(values: Mapping[str, str]) -> list[str]:
+    """Those of the given settings that say something else than Pulsar's default, and do nothing."""
+    return sorted(
+        name
+        for name, value in values.items()
+        if name in unread() and pulsar_settings()[name].is_changed(value)
+    )
+
+
+def warning(names: Iterable[str]) -> str:
+    """What a broker says at its start; empty without such settings."""
+    listed = ", ".join(names)
+    return f"accepted, and read by nothing here (docs/UNREAD.md): {listed}" if listed else ""
+
+
+def dynamic_settings() -> list[Option]:
+    """Everything that an administrator may change while brokers run, read here or not."""
+    read = [entry.option for entry in table().values() if entry.option.dynamic]
+    known = {each.conf for each in read}
+    return read + [
+        Option(each.name, each.default, str, "", "", None, None, (), True, (), False)
+        for each in pulsar_settings().values()
+        if each.dynamic and each.name not in known
+    ]

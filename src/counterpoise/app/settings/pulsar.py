@@ -1,0 +1,43 @@
+"""Every setting that Apache Pulsar 4.0.7 reads from broker.conf, whoever reads it here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from types import MappingProxyType
+
+
+@dataclass(frozen=True, slots=True)
+class PulsarSetting:
+    """One of them."""
+
+    name: str
+    default: str
+    """As text; empty where there is none, or where it follows the machine."""
+    dynamic: bool
+    """Whether it changes while brokers run."""
+
+    def is_changed(self, value: str) -> bool:
+        """Whether a value says something else than the default; a blank one says nothing."""
+        said = value.strip()
+        return bool(said) and said.lower() != self.default.lower() and not self._is_same(said)
+
+    def _is_same(self, said: str) -> bool:
+        try:
+            return float(said) == float(self.default)
+        except ValueError:
+            return False
+
+
+@cache
+def pulsar_settings() -> Mapping[str, PulsarSetting]:
+    """All of them by name."""
+    text = files("counterpoise.app.settings").joinpath("pulsar_settings.tsv").read_text("utf-8")
+    found = {}
+    for line in text.splitlines():
+        if not line.startswith("#"):
+            name, default, dynamic = [*line.split("\t"), "", ""][:3]
+            found[name] = PulsarSetting(name, default, dynamic == "dynamic")
+    return MappingProxyType(found)

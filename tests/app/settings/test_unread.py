@@ -1,0 +1,100 @@
+"""What is accepted and does nothing: listed, told when it is set, and held against the code."""
+
+from __future__ import annotations
+
+import ast
+import logging
+import runpy
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from counterpoise import Cluster
+from counterpoise.admin.policies import POLICIES, is_read
+from counterpoise.app.doctor.examine import examine
+from counterpoise.app.doctor.setup import Setup
+from counterpoise.app.settings.accepted import DECLARED_ONLY, set_and_unread, unread
+from counterpoise.app.settings.pulsar import pulsar_settings
+from counterpoise.app.settings.table import ROOMS
+from counterpoise.names.options import options_of, sections_of
+from counterpoise.names.properties import Properties
+from tests.admin.conftest import Api
+
+ROOT = Path(__file__).resolve().parents[3]
+SOURCES = sorted((ROOT / "src" / "counterpoise").rglob("*.py"))
+
+
+def test_the_page_says_what_the_code_does() -> None:
+    told = (ROOT / "docs" / "UNREAD.md").read_text(encoding="utf-8")
+    page = runpy.run_path(str(ROOT / "scripts" / "unread_page.py"))["page"]
+    assert told == page(), "write it anew: python scripts/unread_page.py > docs/UNREAD.md"
+
+
+def fields(settings: type) -> Iterator[tuple[str, str]]:
+    for name, option in options_of(settings):
+        yield name, option.conf
+    for _, inner in sections_of(settings):
+        yield from fields(inner)
+
+
+def test_every_option_that_a_room_declares_is_read_somewhere() -> None:
+    read = {
+        node.attr
+        for path in SOURCES
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)
+    }
+    unread_fields = {
+        conf for _, settings in ROOMS for field, conf in fields(settings) if field not in read
+    }
+    assert unread_fields == set(DECLARED_ONLY)
+
+
+def test_a_policy_is_read_where_it_is_said_to_be_and_nowhere_else() -> None:
+    brokers = "".join(
+        path.read_text(encoding="utf-8")
+        for path in SOURCES
+        if path.is_relative_to(ROOT / "src" / "counterpoise" / "broker")
+    )
+    for policy in POLICIES:
+        assert (f'"{policy.name}"' in brokers) == is_read(policy), policy.name
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ({}, []),
+        ({"brokerDeduplicationEnabled": "true"}, ["brokerDeduplicationEnabled"]),
+        ({"brokerDeduplicationEnabled": "FALSE"}, []),
+        ({"brokerDeduplicationEnabled": " "}, []),
+        ({"maxProducersPerTopic": "0"}, []),
+        ({"backlogQuotaDefaultLimitGB": "-1"}, []),
+        ({"authenticationProviders": "x.Y", "transactionCoordinatorEnabled": "true"},
+         ["authenticationProviders", "transactionCoordinatorEnabled"]),
+        ({"defaultNumberOfNamespaceBundles": "7", "noSuchName": "1"}, []),
+    ],
+)  # fmt: skip
+def test_what_says_more_than_the_default_is_told(values: dict[str, str], told: list[str]) -> None:
+    assert set_and_unread(values) == told
+    rules = {each.rule for each in examine(Setup(Properties(values), None, None))}
+    assert ("unread-by-counterpoise" in rules) == bool(told)
+
+
+def test_every_dynamic_setting_of_pulsars_can_be_set_and_the_log_says_what_does_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    at = "/admin/v2/brokers/configuration"
+    with Cluster(brokers=1) as cluster, caplog.at_level(logging.WARNING):
+        api = Api(cluster.admin_url)
+        dynamic = {each.name for each in pulsar_settings().values() if each.dynamic}
+        assert dynamic <= set(api.get(at))
+        assert api("POST", f"{at}/dispatchThrottlingRateInMsg/5").status == 204
+        assert "dispatchThrottlingRateInMsg" in caplog.text
+        assert "dispatchThrottlingRateInMsg" in unread()
+        caplog.clear()
+        assert api("POST", f"{at}/defaultNumPartitions/5").status == 204
+        assert "read by nothing" not in caplog.text
+        ours = "/admin/v2/namespaces/public/default"
+        assert api("POST", f"{ours}/messageTTL", 5).status == 204
+        assert "public/default: the policy messageTTL is stored" in caplog.text

@@ -178,10 +178,10 @@ def _listed(value: Any) -> list[Any]:
 
 def _all() -> list[Suite]:
     return [
-        _shedding("OverloadShedder", 0.85),
+        _shedding("OverloadShedder", 0.8),
         _shedding("ThresholdShedder", 0.93),
-        _shedding("UniformLoadShedder", 0.8),
-        _shedding("AvgShedder", 0.75, AVG_SHEDDER_VERSION),
+        _shedding("UniformLoadShedder", 0.7),
+        _shedding("AvgShedder", 0.65, AVG_SHEDDER_VERSION),
         Suite(
             name="TransferShedder",
             generate=transfer_case,

@@ -13,13 +13,12 @@ from counterpoise.decide.balancing.options import BalanceOptions
 from counterpoise.decide.balancing.round import Strategy
 from counterpoise.decide.placement import PLACEMENTS, PlacementStrategy
 from counterpoise.decide.placement.least_usage import LeastUsage
-from counterpoise.decide.registry import Registry
-from counterpoise.decide.registry import Strategy as Named
+from counterpoise.decide.registry import Registered, Registry
 from counterpoise.decide.shedding import SHEDDERS, Shedder
 from counterpoise.load.view import ClusterView
 from counterpoise.names.properties import Properties
 
-S = TypeVar("S", bound=Named)
+S = TypeVar("S", bound=Registered)
 
 SHEDDER_SETTING = "loadBalancerLoadSheddingStrategy"
 DEFAULT_SHEDDER = "ThresholdShedder"

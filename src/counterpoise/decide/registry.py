@@ -8,7 +8,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from counterpoise.names.options import ConfigError
 
 
-class Strategy(Protocol):
+class Registered(Protocol):
     """What all strategies have, whatever they decide."""
 
     @property
@@ -22,7 +22,7 @@ class Strategy(Protocol):
         ...
 
 
-S = TypeVar("S", bound=Strategy)
+S = TypeVar("S", bound=Registered)
 
 
 class Registry(Mapping[str, S], Generic[S]):

@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from counterpoise.load.fields import from_json, to_json
+from counterpoise.load.rates import Floats
 
 SHORT_TERM_SAMPLES: Final = 10
 LONG_TERM_SAMPLES: Final = 1000
 
-Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
 
 

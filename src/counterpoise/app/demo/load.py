@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from counterpoise.app.demo.plan import MESSAGE_BYTES, TopicLoad
+from counterpoise.app.demo.plan import MESSAGE_BYTES, SkewedTopic
 
 _HEADER = struct.Struct(">IQ")  # number of the topic, number of the message in it
 SUBSCRIPTION = "demo"
@@ -52,7 +52,7 @@ class _Counts:
 class LoadGenerator:
     """A producer and a consumer for each topic, and one thread that keeps the pace."""
 
-    def __init__(self, service_url: str, loads: Sequence[TopicLoad], log: Path) -> None:
+    def __init__(self, service_url: str, loads: Sequence[SkewedTopic], log: Path) -> None:
         import pulsar
 
         self._ok = pulsar.Result.Ok

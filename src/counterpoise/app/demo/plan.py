@@ -60,7 +60,7 @@ class DemoOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class TopicLoad:
+class SkewedTopic:
     """A topic and what is published to it."""
 
     topic: str
@@ -81,7 +81,7 @@ def topics_by_bundle() -> Mapping[BundleName, Sequence[str]]:
     return found
 
 
-def skewed_loads(owner_of: Mapping[str, str], seed: int) -> tuple[str, list[TopicLoad]]:
+def skewed_loads(owner_of: Mapping[str, str], seed: int) -> tuple[str, list[SkewedTopic]]:
     """The broker to be hot, and each topic's load; most of it to the topics of that broker.
 
     `owner_of` says which broker serves each topic. The busiest topics get about four times as
@@ -100,5 +100,5 @@ def skewed_loads(owner_of: Mapping[str, str], seed: int) -> tuple[str, list[Topi
         weights = [rng.uniform(0.4, 1.6) for _ in topics]
         for topic, weight in zip(topics, weights, strict=True):
             bytes_per_s = BYTES_PER_S * share * weight / sum(weights)
-            loads.append(TopicLoad(topic, bytes_per_s / MESSAGE_BYTES))
+            loads.append(SkewedTopic(topic, bytes_per_s / MESSAGE_BYTES))
     return hot, loads

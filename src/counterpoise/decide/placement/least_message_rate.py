@@ -11,6 +11,7 @@ from counterpoise.decide.memory import NO_MEMORY, Memoryless, NoMemory
 from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.decide.placement.strategy import Placement, known_candidates, nobody, pick
 from counterpoise.decide.plan import Rejection
+from counterpoise.decide.sentence import sentence
 from counterpoise.load.view import ClusterView
 
 _LIMIT = "loadBalancerBrokerOverloadedThresholdPercentage"
@@ -53,7 +54,8 @@ class LeastLongTermMessageRate(Memoryless):
         least = float(np.fmin.reduce(score, initial=np.inf))
         best = tuple(names[i] for i in np.flatnonzero(score == least).tolist())
         if least < np.inf:
-            rule, reason = "least_rate", f"{least:g} msg/s in the long run is the least"
+            rule = "least_rate"
+            reason = sentence("{least:g} msg/s in the long run is the least", {"least": least})
         elif overloaded.all():
             rule = "all_overloaded"
             reason = f"all {len(names)} candidates are above {limit} % ({_LIMIT}); any will do"

@@ -13,6 +13,7 @@ from counterpoise.decide.memory import NO_MEMORY, Memory, NoMemory
 from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.decide.placement.strategy import Placement, known_candidates, nobody
 from counterpoise.decide.plan import Rejection
+from counterpoise.decide.sentence import sentence
 from counterpoise.load.fields import read_number, read_object, write_number
 from counterpoise.load.rates import Floats, sum_in_order
 from counterpoise.load.view import ClusterView
@@ -132,7 +133,7 @@ def _below_average(
     preferred = tuple(
         name for name, is_below in zip(known, below.tolist(), strict=True) if is_below
     )
-    average_text = f"the average of {average * 100:.4g} %" if np.isfinite(average) else "an average"
+    average_text = sentence("the average of {percent:.4g} %", {"percent": average * 100})
     admissible = preferred or everybody
     # By value, then name; those of unknown usage come last.
     chosen = (
@@ -153,8 +154,8 @@ def _below_average(
             _MARGIN,
             "{subject} uses {value:.4g} %, more than {limit:.4g} % ({setting} below average)",
         )
-        for name in known
-        if name not in preferred
+        for name, is_below in zip(known, below.tolist(), strict=True)
+        if not is_below
     ]
     reason = f"at least {margin} points ({_MARGIN}) below {average_text}"
     return Placement(chosen, admissible, "below_average", reason, memory, (*unknown, *rejections))

@@ -9,6 +9,7 @@ from counterpoise.decide.memory import NO_MEMORY, Memoryless, NoMemory
 from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.decide.placement.strategy import Placement, known_candidates, nobody
 from counterpoise.decide.plan import Rejection
+from counterpoise.decide.sentence import sentence
 from counterpoise.load.rates import Floats
 from counterpoise.load.view import ClusterView
 
@@ -41,13 +42,18 @@ class LeastUsage(Memoryless):
             return nobody(NO_MEMORY, unknown)
         every = _of_hosts(view, view.weighted_usage(options.weights.modular))
         usage, throughput = every[rows], view.broker.traffic.throughput(rows)
+        usage[~np.isfinite(usage)] = np.inf  # who reports no figure is nobody's first choice
         best = min(range(len(names)), key=lambda i: (usage[i], throughput[i], names[i]))
         source = _reporter(view, bundle)
         if source is not None:
             refused = _refused(view, bundle, source, view.row_of[names[best]], every)
             if refused is not None:
-                return nobody(NO_MEMORY, [*unknown, refused])
-        reason = f"{names[best]} is the least used, at {usage[best]:.1%}"
+                rejections = (*unknown, refused)
+                return Placement(None, (), refused.rule, refused.sentence, NO_MEMORY, rejections)
+        reason = sentence(
+            "{name} is the least used, at {usage:.1%}",
+            {"name": names[best], "usage": float(usage[best])},
+        )
         return Placement(names[best], (names[best],), "least-usage", reason, NO_MEMORY, unknown)
 
 

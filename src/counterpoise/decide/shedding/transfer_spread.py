@@ -31,7 +31,7 @@ class Stop:
 
 
 @dataclass(slots=True)
-class Measured:
+class FreshLoads:
     """The loads of brokers with fresh load data, and brokers whose cool-down is over."""
 
     loads: Floats
@@ -39,15 +39,15 @@ class Measured:
     stop: Stop | None = None
 
 
-def measure(view: LoadStoreView, options: TransferOptions) -> Measured:
+def measure(view: LoadStoreView, options: TransferOptions) -> FreshLoads:
     """The fresh loads in order of name, or why the call must end.
 
     Java goes in the order of the store's hash table: when a broker cools down, it may differ which
     of the others are found to have cooled before the call ends.
     """
     if not view.brokers:
-        return Measured(view.load, stop=Stop("NoBrokers", "cluster", 0.0, 1.0))
-    made = Measured(view.load)
+        return FreshLoads(view.load, stop=Stop("NoBrokers", "cluster", 0.0, 1.0))
+    made = FreshLoads(view.load)
     if view.unloaded_brokers or not _all_fresh(view, options):
         _look_at_ages(made, view, options)
     if made.stop is None and view.unpublished:
@@ -61,7 +61,7 @@ def _all_fresh(view: LoadStoreView, options: TransferOptions) -> bool:
     return 0 <= view.now_ms <= oldest + options.load_data_ttl_s * 1000
 
 
-def _look_at_ages(made: Measured, view: LoadStoreView, options: TransferOptions) -> None:
+def _look_at_ages(made: FreshLoads, view: LoadStoreView, options: TransferOptions) -> None:
     """Leave out what is too old; stop at a broker that cools down, or if nothing is left."""
     ages = view.now_ms - view.updated_at
     fresh = ages <= options.load_data_ttl_s * 1000
@@ -72,7 +72,9 @@ def _look_at_ages(made: Measured, view: LoadStoreView, options: TransferOptions)
         made.stop = Stop("OutDatedData", "cluster", age, float(options.load_data_ttl_s))
 
 
-def _cool_down(made: Measured, view: LoadStoreView, options: TransferOptions, fresh: Masks) -> None:
+def _cool_down(
+    made: FreshLoads, view: LoadStoreView, options: TransferOptions, fresh: Masks
+) -> None:
     """Note the brokers that have measured their load since bundles moved, or stop at one."""
     cooled: list[str] = []
     for index, broker in enumerate(view.brokers):

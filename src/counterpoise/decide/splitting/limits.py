@@ -11,8 +11,7 @@ import numpy.typing as npt
 from counterpoise.decide.plan import Rejection
 from counterpoise.decide.splitting.loads import BundleLoads
 from counterpoise.decide.splitting.options import MEBIBYTE, SplitOptions
-
-Masks = npt.NDArray[np.bool_]
+from counterpoise.load.view import Masks
 
 MIN_TOPICS = 2
 """A bundle with fewer topics is never split: a cut could not divide its load."""

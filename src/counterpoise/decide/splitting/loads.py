@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from counterpoise.load.average import BundleData
+from counterpoise.load.rates import Floats
 from counterpoise.load.report import LocalBrokerData, NamespaceBundleStats
 
 Integers = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -195,6 +195,7 @@ def test_a_bad_value_is_told_with_its_line_before_anything_starts(tmp_path: Path
 
 def test_a_zookeeper_that_dies_is_started_again_and_said_so(tmp_path: Path) -> None:
     argv = [*COMMAND, "up", "--json", "--no-balance", "--brokers", "1", "--data", str(tmp_path)]
+    argv += ["--metadata", "zk:"]
     with subprocess.Popen(
         argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, process_group=0
     ) as process:

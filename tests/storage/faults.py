@@ -97,4 +97,4 @@ class Hanging:
     def __call__(self, what: str, path: Path) -> None:
         if what == self.what and self.suffix in path.name:
             self.reached.set()
-            self.released.wait(30)
+            self.released.wait(10)

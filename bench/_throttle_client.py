@@ -61,7 +61,7 @@ def neighbour(producer: pulsar.Producer, ends: float, rate: int) -> list[float]:
     """Milliseconds that each of its messages took, at so many a second."""
     took = []
     due = time.perf_counter()
-    while due < ends:
+    while due < ends and time.perf_counter() < ends:
         pause = due - time.perf_counter()
         if pause > 0:
             time.sleep(pause)
@@ -105,6 +105,10 @@ def measure(args: argparse.Namespace) -> dict[str, object]:
     if not args.idle:
         for thread in threads:
             thread.start()
+    # Where the neighbour is stopped with the others, its last message must not wait for ever.
+    free = threading.Timer(args.seconds + 2, set_rate, (args.admin_url, namespace, 0, 0))
+    free.daemon = True
+    free.start()
     took = neighbour(beside, began + args.seconds, 100)
     for each in floods:
         each.stop()

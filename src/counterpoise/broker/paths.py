@@ -17,6 +17,8 @@ CLUSTERS: Final = "/admin/clusters"
 DYNAMIC_SETTINGS: Final = "/admin/configuration"
 POLICIES: Final = "/admin/policies"
 TOPIC_POLICIES: Final = "/admin/topic-policies"
+RESOURCE_GROUPS: Final = "/admin/resourcegroups"
+RESOURCE_USAGE: Final = "/counterpoise/resource-usage"
 LOCAL_POLICIES: Final = "/admin/local-policies"
 PARTITIONED_TOPICS: Final = "/admin/partitioned-topics"
 TOPICS: Final = "/managed-ledgers"
@@ -77,6 +79,21 @@ def topic_policies(name: TopicName) -> str:
     """A topic's own policies, shared by its partitions."""
     whole = name.partitioned_name
     return f"{TOPIC_POLICIES}/{whole.namespace_name}/{whole.domain}/{whole.encoded_local_name}"
+
+
+def resource_group(name: str) -> str:
+    """What a resource group allows."""
+    return f"{RESOURCE_GROUPS}/{name}"
+
+
+def group_usages(name: str) -> str:
+    """The parent of what brokers use of a resource group."""
+    return f"{RESOURCE_USAGE}/{name}"
+
+
+def group_usage(name: str, broker_id: str) -> str:
+    """What one broker uses of a resource group."""
+    return f"{group_usages(name)}/{broker_id}"
 
 
 def partitioned_topics(namespace: NamespaceName, domain: str) -> str:

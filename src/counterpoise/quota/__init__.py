@@ -1,7 +1,8 @@
 """Rate limits after PIP-322, usable on their own: nothing here needs more than Python.
 
 `TokenBucket` counts, `DynamicTokenBucket` counts at a rate that is asked for, `RateLimiter` lets
-asyncio tasks wait. `Throttle` decides who of many waits for whom under limits at several levels.
+asyncio tasks wait. `Throttle` decides who of many waits for whom under limits at several levels,
+`shares` how much of a limit that holds for a cluster is each broker's.
 Time is an argument everywhere but in `RateLimiter`.
 """
 
@@ -11,6 +12,7 @@ from counterpoise.quota.aio import RateLimiter
 from counterpoise.quota.bucket import RESOLUTION_NS, SECOND_NS, Bucket, Clock
 from counterpoise.quota.flow import Flow
 from counterpoise.quota.publish_limit import Level, PublishLimit
+from counterpoise.quota.shares import Need, shares
 from counterpoise.quota.throttle import Throttle
 from counterpoise.quota.token_bucket import DynamicTokenBucket, TokenBucket
 
@@ -22,8 +24,10 @@ __all__ = [
     "DynamicTokenBucket",
     "Flow",
     "Level",
+    "Need",
     "PublishLimit",
     "RateLimiter",
     "Throttle",
     "TokenBucket",
+    "shares",
 ]

@@ -28,6 +28,8 @@ class Flow:
         "free_messages",
         "held",
         "held_bytes",
+        "lent_bytes",
+        "lent_messages",
         "limits",
         "owner",
         "throttled_count",
@@ -42,6 +44,9 @@ class Flow:
         self.limits = limits
         self.free_messages = 0
         self.free_bytes = 0
+        #: How much was set aside, of which the above is left.
+        self.lent_messages = 0
+        self.lent_bytes = 0
         self.held: deque[Held] = deque()
         self.held_bytes = 0
         self.waits_at: PublishLimit | None = None

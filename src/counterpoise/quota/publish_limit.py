@@ -50,6 +50,8 @@ class PublishLimit:
         "level",
         "messages",
         "open",
+        "passed_bytes",
+        "passed_messages",
         "resume_at",
         "subject",
         "throttled_count",
@@ -66,6 +68,9 @@ class PublishLimit:
         self.bytes: Bucket | None = None
         #: Whether an entry may pass right now as far as is known: tokens left, and nobody waits.
         self.open = True
+        #: What has passed it, since it was made.
+        self.passed_messages = 0
+        self.passed_bytes = 0
         #: When the flows that wait are to be looked at again; None while nobody waits.
         self.resume_at: int | None = None
         #: Flows that wait here, in the order in which they came.
@@ -105,6 +110,8 @@ class PublishLimit:
 
     def charge(self, messages: int, size: int, now: int) -> None:
         """Take what an entry costs; closes the limit when nothing is left."""
+        self.passed_messages += messages
+        self.passed_bytes += size
         bucket = self.messages
         if bucket is not None:
             if now > bucket.due:

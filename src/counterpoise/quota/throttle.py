@@ -92,7 +92,8 @@ class Throttle:
                 size = min(size, limit.bytes.balance // LENT_PART)
         if messages <= 0 or size <= 0:
             return
-        flow.free_messages, flow.free_bytes = messages, size
+        flow.free_messages = flow.lent_messages = messages
+        flow.free_bytes = flow.lent_bytes = size
         self._lent[flow] = None
         for limit in flow.limits:
             if limit.messages is not None:
@@ -105,6 +106,8 @@ class Throttle:
         messages, size = flow.free_messages, flow.free_bytes
         flow.free_messages = flow.free_bytes = 0
         for limit in flow.limits:
+            limit.passed_messages += flow.lent_messages - messages
+            limit.passed_bytes += flow.lent_bytes - size
             if _returned(limit.messages, messages) or _returned(limit.bytes, size):
                 limit.open = False
 

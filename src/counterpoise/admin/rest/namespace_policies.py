@@ -55,7 +55,7 @@ def routes() -> Iterable[route.Route]:
     yield route.delete(f"{NAMESPACE}/antiAffinity", remove_anti_affinity)
     yield route.get(f"{BASE}/{{cluster}}/antiAffinity/{{group}}", of_anti_affinity_group)
     yield route.get(f"{NAMESPACE}/resourcegroup", _reader(RESOURCE_GROUP))
-    yield route.post(f"{NAMESPACE}/resourcegroup/{{group}}", set_resource_group)
+    yield route.post(f"{NAMESPACE}/resourcegroup/{{resourcegroup}}", set_resource_group)
     yield route.delete(f"{NAMESPACE}/resourcegroup", _remover(RESOURCE_GROUP))
 
 
@@ -135,7 +135,9 @@ async def of_anti_affinity_group(request: web.Request) -> web.Response:
 
 async def set_resource_group(request: web.Request) -> web.Response:
     """Put the namespace in a resource group."""
-    group = request.match_info["group"]
+    group = request.match_info["resourcegroup"]
+    if await broker_of(request).policies.resource_group(group) is None:
+        raise precondition_failed("ResourceGroup does not exist")
     await _update(request, lambda it: it.update({RESOURCE_GROUP.name: group}))
     return no_content()
 

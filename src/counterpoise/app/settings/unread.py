@@ -225,13 +225,5 @@ RATES: tuple[Option, ...] = (
     _known(
         "resourceUsageTransportClassName", "", "how brokers share resource-group usage; empty: not"
     ),
-    _known(
-        "resourceUsageTransportPublishIntervalInSecs",
-        60,
-        "how often resource-group usage is shared",
-        unit="s",
-        low=1,
-        dynamic=True,
-    ),
 )
 """What publish and dispatch limits of Pulsar 4.0.7 nothing here reads."""

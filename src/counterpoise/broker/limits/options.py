@@ -43,3 +43,12 @@ class RateOptions:
         dynamic=True,
         why=f"published to a topic without a rate of its own or its namespace's; {_NO_LIMIT}",
     )
+    share_interval_s: int = option(
+        2,
+        conf="resourceUsageTransportPublishIntervalInSecs",
+        unit="s",
+        low=1,
+        dynamic=True,
+        why="how often brokers tell each other what they use of resource groups, by which the "
+        "parts of each follow (Pulsar's default is 60, and by default it does not tell at all)",
+    )

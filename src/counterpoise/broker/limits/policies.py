@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from counterpoise.broker import paths
 from counterpoise.broker.background import BackgroundTasks
 from counterpoise.broker.errors import store_errors_as_not_ready
+from counterpoise.broker.limits.groups import GroupSource, ResourceGroups
 from counterpoise.broker.limits.options import RateOptions
 from counterpoise.broker.limits.publish import PublishLimits
 from counterpoise.broker.limits.rates import TopicRates, broker_rate, rates_of
@@ -16,8 +18,12 @@ from counterpoise.metadata import MetadataStore, Notification
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName
 
+_FOLLOWED: Final = tuple(
+    f"{each}/" for each in (paths.POLICIES, paths.TOPIC_POLICIES, paths.RESOURCE_GROUPS)
+)
 
-class PolicySource(Protocol):
+
+class PolicySource(GroupSource, Protocol):
     """Policies, as the metadata store has them."""
 
     async def namespace(self, name: NamespaceName) -> Mapping[str, Any] | None:
@@ -48,6 +54,14 @@ class LimitPolicies:
         self._policies = policies
         self._options = options
         self.publish = PublishLimits(broker, self.rates_of)
+        self.groups = ResourceGroups(
+            broker,
+            store,
+            policies,
+            self.publish,
+            lambda: options().share_interval_s,
+            time.monotonic_ns,
+        )
         self._changed = asyncio.Event()
         #: Paths of the metadata store that changed; None for everything.
         self._paths: set[str | None] = set()
@@ -62,6 +76,7 @@ class LimitPolicies:
             self._store.subscribe_session(lambda _: self._note(None)),
         )
         background.keep("rate limits", self._follow)
+        background.keep("resource groups", self.groups.run)
 
     def stop(self) -> None:
         """Follow no longer, and set no more alarms."""
@@ -78,10 +93,13 @@ class LimitPolicies:
         with store_errors_as_not_ready():
             own = await self._policies.topic_policies(topic)
             shared = await self._policies.namespace(topic.namespace_name)
-        return rates_of(own, shared, self._cluster, self._options())
+            rates = rates_of(own, shared, self._cluster, self._options())
+            if rates.resource_group is not None:
+                await self.groups.know(rates.resource_group)
+        return rates
 
     def _on_change(self, notification: Notification) -> None:
-        if notification.path.startswith((paths.POLICIES, paths.TOPIC_POLICIES)):
+        if notification.path.startswith(_FOLLOWED):
             self._note(notification.path)
 
     def _note(self, path: str | None) -> None:
@@ -104,6 +122,9 @@ class LimitPolicies:
     async def _take_up(self, changed: set[str | None]) -> None:
         if None in changed:
             self.publish.set_broker_rate(broker_rate(self._options()))
+        for group in self.groups.names:
+            if None in changed or paths.resource_group(group) in changed:
+                await self.groups.refresh(group)
         await self.publish.refresh(
             each
             for each in self.publish.topics

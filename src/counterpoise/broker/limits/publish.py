@@ -202,6 +202,10 @@ class PublishLimits:
         """The resource group of a topic."""
         return self._topics[topic][1] if topic in self._topics else None
 
+    def group(self, name: str) -> PublishLimit | None:
+        """This broker's part of a resource group."""
+        return self._groups.get(name)
+
     def limit_of(self, topic: LimitedTopic) -> PublishLimit | None:
         """The topic's own limit."""
         known = self._topics.get(topic)

@@ -1,0 +1,72 @@
+"""``/admin/v2/resourcegroups``: what groups of namespaces may use, on all brokers together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from aiohttp import web
+
+from counterpoise.admin import route
+from counterpoise.admin.errors import not_found, precondition_failed
+from counterpoise.admin.request import answer, broker_of, no_content, object_of_body
+from counterpoise.admin.shapes import INT64, Shape, nullable, object_of, whole
+from counterpoise.broker.face import NotFound
+
+BASE = "/admin/v2/resourcegroups"
+GROUP = f"{BASE}/{{resourcegroup}}"
+RESOURCE_GROUP = Shape(
+    object_of(
+        {
+            "publishRateInMsgs": nullable(whole()),
+            "publishRateInBytes": nullable(whole(INT64)),
+            "dispatchRateInMsgs": nullable(whole()),
+            "dispatchRateInBytes": nullable(whole(INT64)),
+        }
+    )
+)
+
+
+def routes() -> Iterable[route.Route]:
+    """The paths of this resource."""
+    return [
+        route.get(BASE, names),
+        route.get(GROUP, get),
+        route.put(GROUP, put, RESOURCE_GROUP),
+        route.delete(GROUP, delete),
+    ]
+
+
+async def names(request: web.Request) -> web.Response:
+    """The names of all resource groups."""
+    return answer(await broker_of(request).policies.resource_groups())
+
+
+async def get(request: web.Request) -> web.Response:
+    """What a resource group allows."""
+    found = await broker_of(request).policies.resource_group(request.match_info["resourcegroup"])
+    if found is None:
+        raise not_found("ResourceGroup does not exist")
+    return answer(found)
+
+
+async def put(request: web.Request) -> web.Response:
+    """Make a resource group, or change the values that are given."""
+    given = {name: value for name, value in object_of_body(request).items() if value is not None}
+    name = request.match_info["resourcegroup"]
+    await broker_of(request).policies.update_resource_group(name, given)
+    return no_content()
+
+
+async def delete(request: web.Request) -> web.Response:
+    """Forget a resource group that no namespace is in."""
+    name, policies = request.match_info["resourcegroup"], broker_of(request).policies
+    for tenant in await policies.tenants():
+        for namespace in await policies.namespaces(tenant):
+            found = await policies.namespace(namespace) or {}
+            if found.get("resource_group_name") == name:
+                raise precondition_failed(f"ResourceGroup {name} is in use by {namespace}")
+    try:
+        await policies.delete_resource_group(name)
+    except NotFound:
+        raise not_found("ResourceGroup does not exist") from None
+    return no_content()

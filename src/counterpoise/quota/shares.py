@@ -1,0 +1,77 @@
+"""How a limit that holds for a cluster is shared by its brokers: max-min fair, by what each needs.
+
+Pulsar's ``ResourceQuotaCalculator`` gives each broker ``usage + (limit - total) * usage / total``:
+where all of the limit is used nothing changes any more, however many wait at one broker and however
+few at another. Here a broker that says that its producers wait gets a fair part of what the others
+do not use, so a limit that is wanted is passed whole, wherever it is wanted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+HEADROOM: Final = 0.02
+"""A broker whose producers do not wait keeps this much more than it uses: to be seen to need more
+it must be able to exceed its part."""
+FOOTHOLD: Final = 0.01
+"""Every broker has this part of an equal share at least, so that the first message passes."""
+GROWTH: Final = 2.0
+"""A broker whose producers wait asks for this many times what it passed, and for a tenth of an
+equal share besides: not for everything, of which it might need little."""
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What one broker said: messages (or bytes) a second it passed, and whether producers wait."""
+
+    usage: float
+    waiting: bool
+
+
+def shares(limit: int, needs: Mapping[str, Need]) -> dict[str, int]:
+    """The part of a limit that each broker may pass, by its name; together at most the limit.
+
+    A function of its arguments alone: brokers that have the same reports agree. Every part is at
+    least 1, where the limit allows.
+    """
+    if not needs or limit <= 0:
+        return {}
+    equal = limit / len(needs)
+    claims = {
+        name: (GROWTH * need.usage + equal / 10)
+        if need.waiting
+        else ((1 + HEADROOM) * need.usage + FOOTHOLD * equal)
+        for name, need in needs.items()
+    }
+    given = _fill(limit, claims)
+    spare = limit - sum(given.values())
+    if spare > 0:
+        # What nobody claims goes to those who wait, or to all: there it does no harm.
+        takers = [name for name, need in needs.items() if need.waiting] or list(needs)
+        for name in takers:
+            given[name] += spare / len(takers)
+    return _whole(limit, given)
+
+
+def _fill(limit: float, claims: Mapping[str, float]) -> dict[str, float]:
+    """Give everybody what it claims, or where that is too much the same to all who want more."""
+    given: dict[str, float] = {}
+    left = float(limit)
+    for waiting, (claim, name) in enumerate(sorted((c, n) for n, c in claims.items())):
+        given[name] = min(claim, left / (len(claims) - waiting))
+        left -= given[name]
+    return given
+
+
+def _whole(limit: int, given: Mapping[str, float]) -> dict[str, int]:
+    """Whole tokens, at least one each; what rounding leaves goes to the first by name."""
+    whole = {name: max(1, int(value)) for name, value in given.items()}
+    left = limit - sum(whole.values())
+    for name in sorted(whole):
+        if left <= 0:
+            break
+        whole[name] += 1
+        left -= 1
+    return whole

@@ -1,0 +1,189 @@
+"""Resource groups over several brokers: the group's limit holds for all of them together."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from counterpoise.broker import paths
+from counterpoise.broker.limits.groups import ResourceGroups
+from counterpoise.broker.limits.publish import PublishLimits
+from counterpoise.broker.limits.rates import TopicRates
+from counterpoise.broker.topic.producer import Producer
+from counterpoise.metadata import MemoryTree, MetadataStore, open_store
+from counterpoise.names.topic import TopicName
+from counterpoise.quota import SECOND_NS
+from counterpoise.storage.memory import MemoryLedgerStore
+from tests.broker.topic.conftest import World, entry
+
+INTERVAL_S = 2
+STEP_NS = 5_000_000
+
+
+class Definitions:
+    def __init__(self) -> None:
+        self.group: dict[str, Any] = {"publishRateInMsgs": 900}
+
+    async def resource_group(self, name: str) -> Mapping[str, Any] | None:
+        return self.group
+
+
+class OfGroup:
+    """One broker with a producer in the group; ``wanted`` messages a second are offered to it."""
+
+    def __init__(self, name: str, store: MetadataStore, cluster: "Group") -> None:
+        self.store = store
+        self.cluster = cluster
+        self.limits = PublishLimits(name, self._rates_of, clock_ns=lambda: cluster.now)
+        self.groups = ResourceGroups(
+            name,
+            store,
+            cluster.definitions,
+            self.limits,
+            lambda: INTERVAL_S,
+            lambda: cluster.now,
+        )
+        self.world = World(MemoryLedgerStore(), limits=self.limits)
+        self.wanted = 0.0
+        self._offered = 0.0
+        self.producer: Producer
+
+    async def _rates_of(self, topic: TopicName) -> TopicRates:
+        await self.groups.know("g")
+        return TopicRates(resource_group="g")
+
+    async def begin(self) -> None:
+        self.producer = await self.world.producer()
+
+    @property
+    def passed(self) -> int:
+        limit = self.limits.group("g")
+        assert limit is not None
+        return limit.passed_messages
+
+    def step(self) -> None:
+        for limit in list(self.limits._timers):
+            if limit.resume_at is not None and limit.resume_at <= self.cluster.now:
+                self.limits._let_go(limit)
+        self._offered += self.wanted * STEP_NS / SECOND_NS
+        flow = self.producer.flow
+        # As a client does: what is not acknowledged is limited.
+        while self._offered >= 1 and (flow is None or len(flow.held) < 20):
+            self.producer.publish(0, 0, entry("x"))
+            self._offered -= 1
+        self._offered = min(self._offered, 20)
+
+
+class Group:
+    """Three brokers and a clock."""
+
+    def __init__(self) -> None:
+        self.now = 0
+        self.definitions = Definitions()
+        self.brokers: list[OfGroup] = []
+
+    async def start(self, count: int = 3) -> None:
+        tree = MemoryTree()
+        for number in range(count):
+            store = await open_store("memory:", memory=tree, session_timeout_s=30)
+            self.brokers.append(OfGroup(f"b{number}", store, self))
+            await self.brokers[-1].begin()
+
+    async def run(self, seconds: float) -> int:
+        """So many seconds pass; what passed the group meanwhile."""
+        before = sum(each.passed for each in self.brokers)
+        for step in range(int(seconds * SECOND_NS) // STEP_NS):
+            self.now += STEP_NS
+            for each in self.brokers:
+                each.step()
+            for number, each in enumerate(self.brokers):
+                # Each has its own rhythm.
+                if (step * STEP_NS) % (INTERVAL_S * SECOND_NS) == number * 3 * STEP_NS:
+                    await each.groups.round()
+        return sum(each.passed for each in self.brokers) - before
+
+
+@pytest.fixture
+async def group() -> Group:
+    made = Group()
+    await made.start()
+    return made
+
+
+@pytest.mark.parametrize(
+    "wanted", [(2000, 2000, 2000), (2000, 100, 10), (2000, 0, 0), (600, 200, 50), (500, 300, 300)]
+)
+async def test_the_groups_rate_is_passed_whatever_the_shares_are(
+    group: Group, wanted: tuple[float, ...]
+) -> None:
+    for turned in (wanted, wanted[::-1]):
+        for each, rate in zip(group.brokers, turned, strict=True):
+            each.wanted = rate
+        await group.run(4 * INTERVAL_S)
+        passed = await group.run(10)
+        assert passed / 10 == pytest.approx(min(900, sum(turned)), rel=0.05)
+
+
+async def test_a_broker_that_goes_leaves_its_part_to_the_others(group: Group) -> None:
+    for each in group.brokers:
+        each.wanted = 2000
+    await group.run(6)
+    gone = group.brokers.pop()
+    await gone.store.close()
+    await group.run(6)
+    assert await group.run(10) / 10 == pytest.approx(900, rel=0.05)
+
+
+async def test_a_changed_group_holds_at_once(group: Group) -> None:
+    for each in group.brokers:
+        each.wanted = 2000
+    await group.run(6)
+    group.definitions.group = {"publishRateInMsgs": 300, "publishRateInBytes": 10**9}
+    for each in group.brokers:
+        await each.groups.refresh("g")
+    assert await group.run(10) / 10 == pytest.approx(300, rel=0.05)
+    group.definitions.group = {}
+    for each in group.brokers:
+        await each.groups.refresh("g")
+    assert all(each.limits.all() == [] for each in group.brokers)
+    await group.run(4)
+    left = await group.brokers[0].store.children(paths.group_usages("g"))
+    assert left == [], "nothing is said of a group that limits nothing"
+
+
+async def test_a_group_that_no_topic_is_in_any_more_is_forgotten(group: Group) -> None:
+    first = group.brokers[0]
+    await group.run(4)
+    assert "b0" in await first.store.children(paths.group_usages("g"))
+    await first.world.registry.unload_topic(first.world.name)
+    await first.groups.round()
+    assert first.groups.names == []
+    assert "b0" not in await first.store.children(paths.group_usages("g"))
+
+
+async def test_what_cannot_be_read_is_taken_for_nothing(group: Group) -> None:
+    first = group.brokers[0]
+    for number, text in enumerate(("", "{", "[]", '{"messages": "x"}', json.dumps({"bytes": 1}))):
+        await first.store.put(paths.group_usage("g", f"odd{number}"), text.encode())
+    await first.groups.round()
+    limit = first.limits.group("g")
+    assert limit is not None
+    assert limit.messages is not None
+    assert limit.messages.rate > 0
+
+
+async def test_the_rounds_begin_with_the_first_group_and_survive_a_store_that_is_away(
+    group: Group,
+) -> None:
+    first = group.brokers[0]
+    first.groups._interval_s = lambda: 0
+    rounds = asyncio.ensure_future(first.groups.run())
+    path = paths.group_usage("g", "b0")
+    async with asyncio.timeout(10):
+        while not await first.store.exists(path):  # noqa: ASYNC110 - in the round's own time
+            await asyncio.sleep(0)
+    assert not rounds.done()
+    rounds.cancel()
+    assert first.limits.group("g") is not None

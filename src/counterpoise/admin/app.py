@@ -27,6 +27,7 @@ from counterpoise.admin.rest import (
     resource_groups,
     subscriptions,
     tenants,
+    topic_policies,
     topics,
 )
 from counterpoise.admin.route import Route
@@ -46,6 +47,7 @@ RESOURCES = (
     namespaces,
     partitioned_topics,
     subscriptions,
+    topic_policies,
     topics,
     lookup,
     broker_stats,

@@ -15,7 +15,6 @@ NOT_MEASURED: Mapping[str, Any] = {
     "backlogQuotaLimitSize": -1,
     "backlogQuotaLimitTime": -1,
     "oldestBacklogMessageAgeSeconds": -1,
-    "publishRateLimitedTimes": 0,
     "earliestMsgPublishTimeInBacklogs": 0,
     "offloadedStorageSize": 0,
     "lastOffloadLedgerId": 0,
@@ -49,6 +48,7 @@ SUMMED_TOPIC_FIGURES = (
     "storageSize",
     "backlogSize",
     "waitingPublishers",
+    "publishRateLimitedTimes",
 )
 SUMMED_SUBSCRIPTION_FIGURES = (
     "msgRateOut",
@@ -79,6 +79,7 @@ def topic_stats_json(topic: Topic, broker_id: str) -> JsonObject:
         "bytesOutCounter": topic.meter_out.bytes,
         "msgOutCounter": topic.meter_out.messages,
         "averageMsgSize": topic.meter_in.average_size,
+        "publishRateLimitedTimes": topic.commons.limits.throttled_times(topic),
         "storageSize": topic.log.size if isinstance(topic, PersistentTopic) else 0,
         "backlogSize": max((each["backlogSize"] for each in subscriptions.values()), default=0),
         "publishers": [publisher_json(each) for each in topic.producers.all()],

@@ -55,6 +55,7 @@ VERBS: tuple[Verb, ...] = (
         "counterpoise.app.verbs.verify_storage",
         "check stored messages for damage",
     ),
+    Verb("top", "counterpoise.app.verbs.top", "watch which limits throttle whom"),
     Verb("doctor", "counterpoise.app.verbs.doctor", "check a broker.conf for traps"),
 )
 

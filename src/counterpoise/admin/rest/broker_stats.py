@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import asdict
 
 from aiohttp import web
 
@@ -22,6 +23,7 @@ def routes() -> Iterable[route.Route]:
         route.get(f"{BASE}/load-report/", load_report),
         route.get(f"{BASE}/topics", topics),
         route.get(f"{BASE}/destinations", topics),
+        route.get(f"{BASE}/throttling", throttling),
         route.get(f"{BASE}/metrics", metrics),
         route.get(f"{BASE}/mbeans", mbeans),
         route.get(f"{BASE}/bookieops", bookie_ops),
@@ -43,6 +45,11 @@ async def topics(request: web.Request) -> web.Response:
         domains = bundles.setdefault(str(found.bundle_of(name).range), {})
         domains.setdefault(name.domain, {})[str(name)] = broker_topic_json(topic, broker.id)
     return answer(told)
+
+
+async def throttling(request: web.Request) -> web.Response:
+    """Every publish limit of this broker: what passed it, and which producers wait at it now."""
+    return answer([asdict(each) for each in broker_of(request).topics.limits.seen()])
 
 
 async def metrics(request: web.Request) -> web.Response:

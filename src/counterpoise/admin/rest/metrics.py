@@ -84,7 +84,27 @@ def figures(broker: BrokerFace) -> Iterator[Figure]:
             ("msg_throughput_out", stats.msg_throughput_out),
         ):
             yield Figure(f"pulsar_bundle_{name}", labels, float(value))
+    yield from _limit_figures(broker, cluster)
     yield from _topic_figures(broker, cluster)
+
+
+def _limit_figures(broker: BrokerFace, cluster: tuple[str, str]) -> Iterator[Figure]:
+    """Publish limits; a limit that nobody ever reached is not told of one by one."""
+    limits = broker.topics.limits.seen()
+    throttled = {each.address for limit in limits for each in limit.producers}
+    yield Figure("pulsar_broker_throttled_connections", (cluster,), float(len(throttled)))
+    for limit in limits:
+        if not limit.times:
+            continue
+        labels = (cluster, ("level", limit.level), ("subject", limit.subject))
+        for what, value in (
+            ("waits_total", limit.times),
+            ("waited_seconds_total", limit.seconds),
+            ("waiting_producers", len(limit.producers)),
+            ("held_entries", sum(each.held_entries for each in limit.producers)),
+            ("held_bytes", sum(each.held_bytes for each in limit.producers)),
+        ):
+            yield Figure(f"counterpoise_publish_limit_{what}", labels, float(value))
 
 
 def _topic_figures(broker: BrokerFace, cluster: tuple[str, str]) -> Iterator[Figure]:
@@ -99,6 +119,10 @@ def _topic_figures(broker: BrokerFace, cluster: tuple[str, str]) -> Iterator[Fig
             ("pulsar_in_bytes_total", topic.meter_in.bytes),
             ("pulsar_out_messages_total", topic.meter_out.messages),
             ("pulsar_out_bytes_total", topic.meter_out.bytes),
+            (
+                "pulsar_publish_rate_limit_times",
+                broker.topics.limits.throttled_times(topic),
+            ),
             ("pulsar_producers_count", len(topic.producers.all())),
             ("pulsar_subscriptions_count", len(topic.subscriptions)),
             ("pulsar_msg_backlog", sum(each.backlog for each in topic.subscriptions.values())),

@@ -9,7 +9,7 @@ from aiohttp import web
 from counterpoise.admin import route
 from counterpoise.admin.errors import not_found, precondition_failed
 from counterpoise.admin.request import answer, broker_of, no_content, object_of_body
-from counterpoise.admin.shapes import INT64, Shape, nullable, object_of, whole
+from counterpoise.admin.shapes import INT64, Shape, object_of, whole
 from counterpoise.broker.face import NotFound
 
 BASE = "/admin/v2/resourcegroups"
@@ -17,10 +17,10 @@ GROUP = f"{BASE}/{{resourcegroup}}"
 RESOURCE_GROUP = Shape(
     object_of(
         {
-            "publishRateInMsgs": nullable(whole()),
-            "publishRateInBytes": nullable(whole(INT64)),
-            "dispatchRateInMsgs": nullable(whole()),
-            "dispatchRateInBytes": nullable(whole(INT64)),
+            "publishRateInMsgs": whole(),
+            "publishRateInBytes": whole(INT64),
+            "dispatchRateInMsgs": whole(),
+            "dispatchRateInBytes": whole(INT64),
         }
     )
 )

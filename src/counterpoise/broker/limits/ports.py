@@ -24,6 +24,14 @@ class Origin(Protocol):
         """Its client's host and port."""
 
 
+class Named(Protocol):
+    """A topic, as its producers know it."""
+
+    @property
+    def name(self) -> TopicName:
+        """Its name."""
+
+
 class LimitedProducer(Protocol):
     """A producer; ``flow`` is its place among the limits, None while none applies."""
 
@@ -40,6 +48,10 @@ class LimitedProducer(Protocol):
     @property
     def request(self) -> Origin:
         """What it said of itself."""
+
+    @property
+    def topic(self) -> Named:
+        """Where it publishes."""
 
     @property
     def sink(self) -> Holding:

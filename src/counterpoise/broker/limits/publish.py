@@ -17,6 +17,7 @@ from typing import Final
 from counterpoise.broker.limits.episodes import Episodes
 from counterpoise.broker.limits.ports import LimitedProducer, LimitedTopic
 from counterpoise.broker.limits.rates import Rate, TopicRates
+from counterpoise.broker.limits.seen import SeenLimit, seen
 from counterpoise.names.topic import TopicName
 from counterpoise.quota import SECOND_NS, Flow, Level, PublishLimit, Throttle
 from counterpoise.quota.throttle import Released
@@ -206,15 +207,19 @@ class PublishLimits:
         """This broker's part of a resource group."""
         return self._groups.get(name)
 
-    def limit_of(self, topic: LimitedTopic) -> PublishLimit | None:
-        """The topic's own limit."""
-        known = self._topics.get(topic)
-        return known[0] if known else None
-
     def all(self) -> list[PublishLimit]:
         """Every limit that limits anything: the broker's, the groups', the topics'."""
         topics = [limit for limit, _ in self._topics.values()]
         return [it for it in (self._broker, *self._groups.values(), *topics) if it.active]
+
+    def seen(self) -> list[SeenLimit]:
+        """Every limit as it is now, with those who wait."""
+        now = self._now()
+        return [seen(limit, now) for limit in self.all()]
+
+    def throttled_times(self, topic: LimitedTopic) -> int:
+        """How often producers of a topic had to wait, at whichever limit, since they came."""
+        return sum(it.flow.throttled_count for it in topic.everybody() if it.flow is not None)
 
     def stop(self) -> None:
         """No more alarms: the broker ends."""

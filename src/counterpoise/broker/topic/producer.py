@@ -8,6 +8,7 @@ from typing import Protocol
 from counterpoise.broker.errors import BrokerError
 from counterpoise.broker.topic.meter import Meter
 from counterpoise.broker.topic.ports import ProducerRequest, ProducerSink
+from counterpoise.names.topic import TopicName
 from counterpoise.quota import Flow
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.values import AccessMode
@@ -15,6 +16,8 @@ from counterpoise.wire.values import AccessMode
 
 class PublishedTo(Protocol):
     """A topic, as its producers use it."""
+
+    name: TopicName
 
     def publish(self, producer: Producer, sequence_id: int, highest: int, entry: bytes) -> None:
         """Take one entry."""

@@ -1,0 +1,133 @@
+"""``counterpoise top``: which limits throttle whom, live."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+import urllib.request
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from counterpoise.app.errors import UserError
+
+EPILOG = """\
+examples:
+  counterpoise top --admin-url http://127.0.0.1:8080            every second, until Ctrl-C
+  counterpoise top --admin-url http://127.0.0.1:8080 --once     once, for a script
+
+Shows every publish limit of every broker of the cluster that somebody waits at: the level (topic,
+resource group, broker), its rates, how much passes it, and the producers that wait.
+"""
+TIMEOUT_S = 5.0
+CLEAR = "\x1b[H\x1b[2J"
+
+Limit = Mapping[str, Any]
+
+
+def add_parser(
+    subparsers: argparse._SubParsersAction[argparse.ArgumentParser],
+) -> argparse.ArgumentParser:
+    """Add ``top``."""
+    parser = subparsers.add_parser(
+        "top",
+        help="watch which limits throttle whom",
+        description="Shows which publish limits throttle which producers.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--admin-url", required=True, help="the admin API of any broker")
+    parser.add_argument("--interval", type=float, default=1.0, metavar="S", help="seconds (1)")
+    parser.add_argument("--once", action="store_true", help="show it once and stop")
+    parser.add_argument("--all", action="store_true", help="limits that nobody waits at, too")
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Show it until interrupted."""
+    if args.interval <= 0:
+        raise UserError("--interval must be more than 0")
+    url = args.admin_url.rstrip("/")
+    before: dict[tuple[str, str, str], tuple[int, int]] = {}
+    asked = time.monotonic()
+    while True:
+        found, complaints = limits_of(url)
+        now = time.monotonic()
+        lines = screen(found, before, now - asked, everything=args.all) + complaints
+        before = {_key(who, it): (it["passed_messages"], it["passed_bytes"]) for who, it in found}
+        asked = now
+        sys.stdout.write(("" if args.once else CLEAR) + "\n".join(lines) + "\n")
+        sys.stdout.flush()
+        if args.once:
+            return 0
+        time.sleep(args.interval)
+
+
+def limits_of(url: str) -> tuple[list[tuple[str, Limit]], list[str]]:
+    """Every limit of every broker, with the broker's id; and what is to be said of brokers that
+    could not be asked."""
+    found: list[tuple[str, Limit]] = []
+    complaints = []
+    for broker in _get(f"{url}/admin/v2/brokers"):
+        try:
+            told = _get(f"http://{broker}/admin/v2/broker-stats/throttling")
+        except UserError as error:
+            complaints.append(str(error))
+        else:
+            found += [(broker, limit) for limit in told]
+    return found, complaints
+
+
+def _get(url: str) -> Any:
+    try:
+        with urllib.request.urlopen(url, timeout=TIMEOUT_S) as response:  # noqa: S310
+            return json.load(response)
+    except (OSError, ValueError) as error:
+        raise UserError(f"{url} cannot be asked: {error}") from None
+
+
+def screen(
+    found: Iterable[tuple[str, Limit]],
+    before: Mapping[tuple[str, str, str], tuple[int, int]],
+    seconds: float,
+    *,
+    everything: bool = False,
+) -> list[str]:
+    """The lines to show; rates are those since ``before``, which was ``seconds`` ago."""
+    lines = [f"{'LIMIT':<14} {'OF':<42} {'RATE':>24} {'PASSES':>24} {'WAITING':>8} {'WAITED':>10}"]
+    shown = 0
+    for broker, limit in found:
+        producers = limit["producers"]
+        if not producers and not everything:
+            continue
+        shown += 1
+        level = limit["level"].removesuffix("PublishRate")
+        known = before.get(_key(broker, limit))
+        passes = "-"
+        if known is not None and seconds > 0:
+            passes = _rates(
+                (limit["passed_messages"] - known[0]) / seconds,
+                (limit["passed_bytes"] - known[1]) / seconds,
+            )
+        allowed = _rates(limit["messages"], limit["bytes"])
+        lines.append(
+            f"{level:<14} {limit['subject'][-42:]:<42} {allowed:>24} {passes:>24} "
+            f"{len(producers):>8} {limit['seconds']:>8.1f} s"
+        )
+        lines += [
+            f"  {each['name'][-38:]:<38} {each['address']} on {each['topic']}: "
+            f"{each['held_entries']} entries, {each['held_bytes']:,} bytes, "
+            f"for {each['seconds']:.1f} s"
+            for each in producers
+        ]
+    return lines if shown else [*lines, "nobody waits at any limit"]
+
+
+def _key(broker: str, limit: Limit) -> tuple[str, str, str]:
+    return broker, limit["level"], limit["subject"]
+
+
+def _rates(messages: float, size: float) -> str:
+    parts = [f"{messages:,.0f} msg/s"] if messages else []
+    return ", ".join([*parts, *([f"{size:,.0f} B/s"] if size else [])]) or "0"

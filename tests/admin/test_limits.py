@@ -1,0 +1,159 @@
+"""Limits by the admin API: set for topics and groups, and seen while they throttle somebody."""
+
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from time import sleep
+from typing import Any
+
+import pulsar
+import pytest
+
+from counterpoise import Cluster
+from counterpoise.app.main import main
+from tests.admin.conftest import Api
+
+GROUPS = "/admin/v2/resourcegroups"
+NAMESPACES = "/admin/v2/namespaces"
+
+
+def test_a_resource_groups_life(api: Api) -> None:
+    group = f"{GROUPS}/of-life"
+    assert api("GET", group).status == 404
+    assert api("PUT", group, {"publishRateInMsgs": 10, "dispatchRateInBytes": 2**40}).status == 204
+    assert api("PUT", group, {"publishRateInMsgs": 20, "publishRateInBytes": None}).status == 204
+    assert api.get(group) == {"publishRateInMsgs": 20, "dispatchRateInBytes": 2**40}
+    assert "of-life" in api.get(GROUPS)
+    api("PUT", f"{NAMESPACES}/public/grouped")
+    assert api("POST", f"{NAMESPACES}/public/grouped/resourcegroup/none").status == 412
+    assert api("POST", f"{NAMESPACES}/public/grouped/resourcegroup/of-life").status == 204
+    assert api.get(f"{NAMESPACES}/public/grouped/resourcegroup") == "of-life"
+    assert "in use by public/grouped" in api("DELETE", group).reason
+    assert api("DELETE", f"{NAMESPACES}/public/grouped/resourcegroup").status == 204
+    assert api("DELETE", group).status == 204
+    assert api("DELETE", group).status == 404
+
+
+@pytest.mark.parametrize("body", [{"publishRateInMsgs": "ten"}, {"publishRateInMsgs": 2**40}, []])
+def test_what_is_no_resource_group_is_refused(api: Api, body: object) -> None:
+    assert api("PUT", f"{GROUPS}/odd", body).status == 400
+    assert api("GET", f"{GROUPS}/odd").status == 404
+
+
+def test_a_topics_own_rate(api: Api) -> None:
+    topic = "/admin/v2/persistent/public/default/of-its-own/publishRate"
+    assert api("GET", topic).value in ("", None)
+    rate = {"publishThrottlingRateInMsg": 5, "publishThrottlingRateInByte": -1}
+    assert api("POST", topic, rate).status == 204
+    assert api.get(topic) == rate
+    assert api("POST", topic, {"publishThrottlingRateInMsg": "5"}).status == 400
+    assert api("DELETE", topic).status == 204
+    assert api("GET", topic).value in ("", None)
+    unknown = "/admin/v2/persistent/public/unknown/t/publishRate"
+    assert api("POST", unknown, rate).status == 404
+
+
+@pytest.fixture
+def flood(cluster: Cluster) -> Iterator[Callable[[str], threading.Event]]:
+    """Publish a thousand messages; the event is set when all are acknowledged."""
+    client = pulsar.Client(
+        cluster.service_url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
+    )
+
+    def start(topic: str) -> threading.Event:
+        producer = client.create_producer(
+            topic, producer_name="flood", batching_enabled=False, send_timeout_millis=0
+        )
+        done, left = threading.Event(), [1000]
+
+        def receipt(*_: object) -> None:
+            left[0] -= 1
+            if not left[0]:
+                done.set()
+
+        for _ in range(1000):
+            producer.send_async(b"x", receipt)
+        return done
+
+    yield start
+    client.close()
+
+
+def throttled(cluster: Cluster) -> list[dict[str, Any]]:
+    """Every limit at which somebody waits, on whichever broker."""
+    limits = [
+        limit
+        for broker in cluster.brokers
+        for limit in Api(broker.admin_url).get("/admin/v2/broker-stats/throttling")
+    ]
+    return [limit for limit in limits if limit["producers"]]
+
+
+def eventually(what: Callable[[], Any]) -> Any:
+    for _ in range(2000):
+        found = what()
+        if found:
+            return found
+        sleep(0.01)
+    raise AssertionError("never happened")
+
+
+@pytest.mark.parametrize("level", ["topic", "namespace", "group", "broker"])
+def test_a_limit_is_seen_at_work_and_removed(
+    cluster: Cluster,
+    api: Api,
+    flood: Callable[[str], threading.Event],
+    level: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    namespace = f"public/limits-{uuid.uuid4().hex[:8]}"
+    api("PUT", f"{NAMESPACES}/{namespace}")
+    topic = f"persistent://{namespace}/t"
+    rate = {"publishThrottlingRateInMsg": 5, "publishThrottlingRateInByte": 0}
+    dynamic = "/admin/v2/brokers/configuration/brokerPublisherThrottlingMaxMessageRate"
+    if level == "topic":
+        path = f"/admin/v2/persistent/{namespace}/t/publishRate"
+        assert api("POST", path, rate).status == 204
+    elif level == "namespace":
+        path = f"{NAMESPACES}/{namespace}/publishRate"
+        assert api("POST", path, rate).status == 204
+    elif level == "group":
+        path = f"{NAMESPACES}/{namespace}/resourcegroup"
+        api("PUT", f"{GROUPS}/seen", {"publishRateInMsgs": 5})
+        assert api("POST", f"{path}/seen").status == 204
+    else:
+        path = dynamic
+        assert api("POST", f"{dynamic}/5").status == 204
+        # Nobody hears of it before the broker that is asked next has.
+        eventually(
+            lambda: all(
+                Api(each.admin_url).get("/admin/v2/broker-stats/throttling")
+                for each in cluster.brokers
+            )
+        )
+    done = flood(topic)
+    (limit,) = eventually(lambda: throttled(cluster))
+    names = {"topic": "Topic", "namespace": "Topic", "group": "ResourceGroup", "broker": "Broker"}
+    assert limit["level"] == f"{names[level]}PublishRate"
+    assert 0 < limit["messages"] <= 5
+    (producer,) = limit["producers"]
+    assert (producer["name"], producer["topic"]) == ("flood", topic)
+    assert producer["held_entries"] > 900
+    stats = api.get(f"/admin/v2/persistent/{namespace}/t/stats")
+    assert stats["publishRateLimitedTimes"] >= 1
+    owner = cluster.owner(topic)
+    assert owner is not None
+    metrics = Api(owner.admin_url)("GET", "/metrics").value
+    assert "pulsar_broker_throttled_connections" in metrics
+    waiting = 'counterpoise_publish_limit_waiting_producers{cluster="standalone", level='
+    assert f'{waiting}"{limit["level"]}"' in metrics
+    capsys.readouterr()
+    assert main(["top", "--admin-url", cluster.admin_url, "--once"]) == 0
+    shown = capsys.readouterr().out
+    assert names[level] in shown
+    assert f"on {topic}: " in shown
+    api("DELETE", path)
+    assert done.wait(30), "whoever waited at a limit that is gone goes on"
+    assert eventually(lambda: not throttled(cluster))
+    assert main(["top", "--admin-url", cluster.admin_url, "--once"]) == 0
+    assert "nobody waits at any limit" in capsys.readouterr().out

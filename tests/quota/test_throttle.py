@@ -114,9 +114,9 @@ def test_every_limit_holds_in_every_span(
                 span = Fraction(at - begin + 16 * MS, SECOND_NS)
                 assert (
                     not messages_rate
-                    or messages <= messages_rate * (span + Fraction("0.032")) + 3 + m
+                    or messages <= messages_rate * (span + Fraction("0.1")) + 3 + m
                 )
-                assert not size_rate or size <= size_rate * (span + Fraction("0.032")) + 3 + s
+                assert not size_rate or size <= size_rate * (span + Fraction("0.1")) + 3 + s
                 messages, size = messages + m, size + s
 
 
@@ -232,7 +232,7 @@ def test_alarms_that_are_heard_late_cost_nobody_the_rate(messages: int) -> None:
     for _ in range(11 * messages):
         world.offer(flow)
     while limit.resume_at is not None and limit.resume_at < 10 * SECOND_NS:
-        world.now = limit.resume_at + 14 * MS
+        world.now = limit.resume_at + 80 * MS
         world.ring(limit)
     assert len(world.through) == pytest.approx(10 * messages, rel=0.01, abs=2)
 

@@ -14,7 +14,7 @@ RELEASE_NS: Final = 4_000_000
 most 250 times a second."""
 
 
-LATE_NS: Final = 32_000_000
+LATE_NS: Final = 100_000_000
 """How late an alarm may be heard before what was earned meanwhile is lost, for those who wait. (An
 event loop that is busy is late; that must not cost them their rate.)"""
 
@@ -30,9 +30,10 @@ class Level(StrEnum):
 class PublishLimit:
     """A limit on messages and bytes a second; either may be absent.
 
-    Its buckets are small: they hold what one resolution step brings (two while somebody waits, for
-    alarms that are heard late), so that no second sees more than the rate, that, and the one entry
-    that emptied the bucket. Pulsar's hold a second's worth, and let through up to twice the rate in
+    Its buckets are small: they hold what one resolution step brings, so that no second sees more
+    than the rate, that step, and the one entry that emptied the bucket. (Only what was earned while
+    somebody waited and the alarm was heard late, by up to `LATE_NS`, is kept for those who waited.)
+    Pulsar's hold a second's worth, and let through up to twice the rate in
     the first second.
 
     Flows that found it empty wait here. Who goes next is start-time fair queuing: each flow has a

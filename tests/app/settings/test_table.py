@@ -13,8 +13,9 @@ OURS = {
     "clusterName",
     "loadBalancerOverrideBrokerNicSpeedGbps",
     "maxMessagePublishBufferSizeInMB",
+    "resourceUsageTransportPublishIntervalInSecs",
 }
-"""Defaults that are not Pulsar's: it has none, or half of a JVM's direct memory."""
+"""Defaults that are not Pulsar's: it has none, half of a JVM's direct memory, or shares nothing."""
 
 
 def pulsar_defaults():

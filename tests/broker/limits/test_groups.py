@@ -87,7 +87,7 @@ class Group:
     async def start(self, count: int = 3) -> None:
         tree = MemoryTree()
         for number in range(count):
-            store = await open_store("memory:", memory=tree, session_timeout_s=30)
+            store = await open_store("memory:", tree=tree, session_timeout_s=30)
             self.brokers.append(OfGroup(f"b{number}", store, self))
             await self.brokers[-1].begin()
 

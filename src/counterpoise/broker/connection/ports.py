@@ -138,7 +138,7 @@ class ConnectionConfig:
         "more; until then it is read, so that its other producers lose nothing",
     )
     held_bytes_max: int = option(
-        8 * 1024 * 1024,
+        16 * 1024 * 1024,
         conf="maxThrottledPublishBytesPerConnection",
         unit="bytes",
         low=1,

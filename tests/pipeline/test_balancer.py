@@ -1,5 +1,6 @@
 """Rounds seen through: verified, explained, and never done twice."""
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -7,10 +8,14 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from counterpoise import __version__
+from counterpoise.decide.balancing.approval import ApprovalRules
 from counterpoise.decide.balancing.moves import Outcome, Round, Status
 from counterpoise.decide.balancing.round import Strategy
 from counterpoise.load.fold import Batch, FoldState, fold
 from counterpoise.pipeline.balancer import Balancer
+from counterpoise.pipeline.collect.admin import Admin, AdminOptions
+from counterpoise.pipeline.collect.shedder import sheds_by_itself
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
 from counterpoise.pipeline.history.port import History, ShortHistory
 from counterpoise.pipeline.history.store import open_store
@@ -319,3 +324,53 @@ async def test_the_same_refusal_is_said_once(
         cluster.carry(first, bundle_name(0), carried)
         await one.step(seen(cluster, number * 100))
     assert len([one for one in told if one.startswith("nothing to move")]) == 1
+
+
+async def test_what_a_rule_withholds_is_not_done_and_is_kept_with_the_rule(
+    uneven: FakeCluster, http: aiohttp.ClientSession, history: History
+) -> None:
+    executor = Executor(http, lambda: START + 1000, DO_IT)
+    rules = ApprovalRules(moves_a_round=1)
+    made = await Balancer(strategy(), history, executor, Told().append, rules=rules).step(
+        seen(uneven)
+    )
+    assert made is not None
+    assert len(made.moves) > 1, "or this test says nothing"
+    assert len(uneven.unloads) == 1
+    kept = outcomes(history, made)
+    assert [one.status for one in kept] == [Status.MOVED] + [Status.WITHHELD] * (len(kept) - 1)
+    assert "--max-moves-a-round" in kept[-1].error
+    left_alone = history.memory_before(made.poll_id + 1).recently_unloaded
+    assert set(left_alone) == {made.moves[0].bundle}, "the others may go in the next round"
+
+
+@pytest.mark.parametrize(
+    ("version", "settings", "changed", "sheds"),
+    [
+        ("4.0.7", {}, {}, True),
+        ("4.0.7", {"loadBalancerSheddingEnabled": "false"}, {}, False),
+        ("4.0.7", {"loadBalancerEnabled": "false"}, {}, False),
+        ("4.0.7", {}, {"loadBalancerSheddingEnabled": "false"}, False),
+        ("4.0.7", {"loadBalancerSheddingEnabled": "false"},
+         {"loadBalancerSheddingEnabled": "true"}, True),
+        (__version__, {}, {}, False),
+    ],
+)  # fmt: skip
+async def test_a_cluster_that_sheds_by_itself_is_seen(
+    cluster: FakeCluster,
+    http: aiohttp.ClientSession,
+    version: str,
+    settings: dict[str, str],
+    changed: dict[str, str],
+    sheds: bool,
+) -> None:
+    broker = await cluster.add_broker()
+    base = "/admin/v2/brokers"
+    broker.answers[f"{base}/version"] = (200, version.encode())
+    broker.answers[f"{base}/configuration/runtime"] = (200, json.dumps(settings).encode())
+    broker.answers[f"{base}/configuration/values"] = (200, json.dumps(changed).encode())
+    said = await sheds_by_itself(
+        Admin(http, AdminOptions()), ["http://127.0.0.1:1", cluster.admin_url]
+    )
+    assert bool(said) is sheds
+    assert not sheds or "update-dynamic-config --config loadBalancerSheddingEnabled" in said

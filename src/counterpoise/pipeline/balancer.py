@@ -7,6 +7,7 @@ each step checks what is kept already, so that a step that was cut off anywhere 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
+from counterpoise.decide.balancing.approval import ApprovalRules, Withheld, approve
 from counterpoise.decide.balancing.moves import Outcome, Round, Status
 from counterpoise.decide.balancing.round import Strategy, decide, is_due, newest_poll, traffic
 from counterpoise.load.fold import FoldState
@@ -26,7 +27,13 @@ class Balancer:
         history: History,
         executor: Executor,
         tell: Callable[[str], None],
+        *,
+        rules: ApprovalRules | None = None,
+        moved_at_ms: Iterable[int] = (),
     ) -> None:
+        """`rules` say what may be carried out; `moved_at_ms` is when bundles were moved before."""
+        self._rules = rules or ApprovalRules()
+        self._moved_at_ms = list(moved_at_ms)
         self._strategy = strategy
         self._history = history
         self._executor = executor
@@ -79,10 +86,15 @@ class Balancer:
         def done(outcome: Outcome) -> None:
             self._history.record_outcome(outcome)
             outcomes.append(outcome)
+            if outcome.carried_out:
+                self._moved_at_ms.append(outcome.ended_at_ms)
             self._tell(told(outcome))
 
         left = [move for move in made.moves if move.id not in tried]
-        await self._executor.carry_out(left, brokers, done)
+        approved, withheld = approve(left, self._moved_at_ms, made.poll_id, self._rules)
+        for each in withheld:
+            done(_withheld(each))
+        await self._executor.carry_out(approved, brokers, done)
         return outcomes
 
     def _explain(self, made: Round) -> None:
@@ -98,6 +110,22 @@ class Balancer:
             reasons = "; ".join(rejection.sentence for rejection in made.rejections[:3])
             more = f" (and {len(made.rejections) - 3} more)" if len(made.rejections) > 3 else ""
             self._tell(f"nothing to move, imbalance {made.imbalance:.2f}: {reasons}{more}")
+
+
+def _withheld(each: Withheld) -> Outcome:
+    move = each.move
+    return Outcome(
+        id=move.id,
+        poll_id=move.poll_id,
+        bundle=move.bundle,
+        source=move.source,
+        destination=move.destination,
+        status=Status.WITHHELD,
+        owner="",
+        started_at_ms=move.poll_id,
+        ended_at_ms=move.poll_id,
+        error=each.reason,
+    )
 
 
 def _before(outcomes: Iterable[Outcome], seen: Mapping[str, float]) -> dict[str, float]:

@@ -10,19 +10,23 @@ from typing import TYPE_CHECKING
 
 import aiohttp
 
+from counterpoise.decide.balancing.approval import HOUR_MS, ApprovalRules
 from counterpoise.decide.balancing.round import Strategy
-from counterpoise.load.fold import merged
+from counterpoise.load.fold import FoldState, merged
 from counterpoise.load.rows import ReportRows
 from counterpoise.pipeline.balancer import Balancer
+from counterpoise.pipeline.collect.admin import Admin, AdminOptions
 from counterpoise.pipeline.collect.collector import Collector
+from counterpoise.pipeline.collect.shedder import sheds_by_itself
 from counterpoise.pipeline.collect.told import Seen, trouble
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
+from counterpoise.pipeline.history.compaction import read_table_parts
 from counterpoise.pipeline.history.faults import HistoryFaultError, from_spark
 from counterpoise.pipeline.history.keeping import Keeping, KeepingOptions
 from counterpoise.pipeline.history.layout import newest_poll
 from counterpoise.pipeline.history.lease import LeaseOptions, lease
 from counterpoise.pipeline.history.reports import land
-from counterpoise.pipeline.history.store import open_store
+from counterpoise.pipeline.history.store import Store, open_store
 from counterpoise.pipeline.history.tables import HistoryTables
 from counterpoise.pipeline.inline import HTTP_TIMEOUT_S, wall_clock_ms
 from counterpoise.pipeline.stream.fold import start_fold
@@ -65,6 +69,8 @@ class RunSettings:
     """Files in a micro-batch at most; only the newest poll can lead to decisions."""
     once: bool = False
     """One poll, one round, and the end."""
+    rules: ApprovalRules = field(default_factory=ApprovalRules)
+    """What may be carried out without asking anybody."""
     keeping: KeepingOptions = field(default_factory=KeepingOptions)
     lease: LeaseOptions = field(default_factory=LeaseOptions)
 
@@ -92,6 +98,7 @@ class SparkBalancer:
         self._seen = Seen(tell)
         self._keeping = Keeping(self._store, settings.keeping)
         self._lost = asyncio.Event()
+        self._held = ""
 
     async def run(self, stop: asyncio.Event) -> None:
         """Balance until `stop` is set.
@@ -107,7 +114,15 @@ class SparkBalancer:
             timeout = aiohttp.ClientTimeout(total=HTTP_TIMEOUT_S)
             session = await stack.enter_async_context(aiohttp.ClientSession(timeout=timeout))
             executor = Executor(session, wall_clock_ms, settings.executor)
-            balancer = Balancer(self._strategy, HistoryTables(store), executor, self._tell)
+            balancer = Balancer(
+                self._strategy,
+                HistoryTables(store),
+                executor,
+                self._tell,
+                rules=settings.rules,
+                moved_at_ms=await asyncio.to_thread(_moved_lately, store),
+            )
+            self._admin = Admin(session, AdminOptions())
             last = await asyncio.to_thread(newest_poll, store)
             collector = Collector(session, settings.addresses, wall_clock_ms, after_poll=last)
             if settings.once:
@@ -132,7 +147,7 @@ class SparkBalancer:
         def each(up_to: int, shards: list[str]) -> None:
             # Every shard knows the brokers; the bundles are put together only for a round.
             newest = read_state(store, shards[0])
-            if balancer.is_due(newest):
+            if balancer.is_due(newest) and self._may_act(loop, newest):
                 rest = [read_state(store, name) for name in shards[1:]]
                 step = balancer.step(merged([newest, *rest]))
                 asyncio.run_coroutine_threadsafe(step, loop).result()
@@ -154,6 +169,19 @@ class SparkBalancer:
         took = time.monotonic() - began
         self._tell(f"Spark {spark.version} is up after {took:.1f} s; its first micro-batch runs")
         return spark, query
+
+    def _may_act(self, loop: asyncio.AbstractEventLoop, seen: FoldState) -> bool:
+        """Whether nobody else moves bundles; said once, whenever it becomes otherwise."""
+        if not self._settings.executor.execute:
+            return True
+        known = [f"{url.partition('://')[0]}://{broker}" for url in self._settings.addresses[:1]
+                 for broker in seen.brokers["broker"].tolist()]  # fmt: skip
+        asked = sheds_by_itself(self._admin, (*self._settings.addresses, *known))
+        reason = asyncio.run_coroutine_threadsafe(asked, loop).result()
+        if reason != self._held:
+            self._tell(reason or "the cluster does not shed load by itself any more")
+        self._held = reason
+        return not reason
 
     def _batch_every_ms(self) -> int:
         """Often enough that no round is late by more than a quarter of the time between two."""
@@ -198,6 +226,14 @@ class SparkBalancer:
                 )
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(stop.wait(), self._settings.poll_every_s)
+
+
+def _moved_lately(store: Store) -> list[int]:
+    """When bundles were moved in the last hour, by the history."""
+    since = wall_clock_ms() - HOUR_MS
+    parts = read_table_parts(store, "outcomes", after=since)
+    rows = [row for part in parts for row in part.to_pylist()]
+    return [int(row["ended_at_ms"]) for row in rows if row["carried_out"]]
 
 
 def _raise_if_ended(query: "StreamingQuery") -> None:

@@ -96,9 +96,49 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument("--execute", action="store_true", help="carry the decisions out")
     mode.add_argument("--dry-run", action="store_true", help="only say them (the default)")
+    _add_rules(parser)
     parser.add_argument("--once", action="store_true", help="one look, one round, and the end")
     _add_history_arguments(parser)
     return parser
+
+
+def _add_rules(parser: argparse.ArgumentParser) -> None:
+    rules = parser.add_argument_group("rules, with --execute")
+    for name, what in (("round", "a round"), ("hour", "an hour")):
+        article = "an" if name == "hour" else "a"
+        rules.add_argument(
+            f"--max-moves-{article}-{name}",
+            type=int,
+            default=0,
+            metavar="N",
+            help=f"at most so many moves {what} (default: no limit)",
+        )
+    rules.add_argument(
+        "--window",
+        type=window,
+        metavar="HH:MM-HH:MM",
+        help="bundles move between these times of the day only, UTC",
+    )
+    rules.add_argument(
+        "--leave-alone",
+        default="",
+        metavar="NAMESPACES",
+        help="namespaces, or bundles, that stay where they are, separated by commas",
+    )
+
+
+def window(text: str) -> tuple[int, int]:
+    """Two times of the day as minutes."""
+    try:
+        first, last = (
+            int(hours) * 60 + int(minutes)
+            for hours, minutes in (part.split(":") for part in text.split("-"))
+        )
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not such as 22:00-06:00") from None
+    if not (0 <= first < 1440 and 0 <= last <= 1440):
+        raise argparse.ArgumentTypeError(f"{text!r}: a day has 24 hours")
+    return first, last
 
 
 def _add_spark_arguments(parser: argparse.ArgumentParser) -> None:
@@ -191,6 +231,7 @@ async def _until_told(balancer: SparkBalancer) -> None:
 
 
 def _settings(args: argparse.Namespace) -> RunSettings:
+    from counterpoise.decide.balancing.approval import ApprovalRules
     from counterpoise.pipeline.executor import ExecutorOptions
     from counterpoise.pipeline.history.keeping import KeepingOptions
     from counterpoise.pipeline.history.lease import LeaseOptions
@@ -208,6 +249,12 @@ def _settings(args: argparse.Namespace) -> RunSettings:
         poll_every_s=args.interval,
         executor=ExecutorOptions(execute=args.execute),
         once=args.once,
+        rules=ApprovalRules(
+            moves_a_round=args.max_moves_a_round,
+            moves_an_hour=args.max_moves_an_hour,
+            window=args.window,
+            leave_alone=frozenset(name for name in args.leave_alone.split(",") if name),
+        ),
         lease=LeaseOptions(wait_s=args.wait_for_history),
         keeping=KeepingOptions(retain_days=args.retain_days),
     )

@@ -56,6 +56,8 @@ class Status(StrEnum):
     """Not carried out: the source did not own it any more."""
     STALE = "stale"
     """Not carried out: the reports it rests on were too old by then."""
+    WITHHELD = "withheld"
+    """Not carried out: a rule of the operator's says so; `error` names it."""
     DRY_RUN = "dry run"
     """Not carried out: nobody asked for it."""
     FAILED = "failed"
@@ -87,7 +89,7 @@ class Outcome:
     @property
     def settles(self) -> bool:
         """Whether the bundle is to be left alone for the grace period."""
-        return self.status not in (Status.FAILED, Status.STALE)
+        return self.status not in (Status.FAILED, Status.STALE, Status.WITHHELD)
 
 
 @dataclass(frozen=True, slots=True)

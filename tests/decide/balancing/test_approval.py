@@ -1,0 +1,57 @@
+"""What an operator's rules let through."""
+
+import pytest
+
+from counterpoise.decide.balancing.approval import ApprovalRules, approve, in_window
+from counterpoise.decide.balancing.moves import Move, move_id
+from counterpoise.decide.plan import Decision, Kind
+
+NOON = 1_700_049_600_000  # 2023-11-15 12:00 UTC
+MINUTE = 60_000
+
+
+def move(number: int, namespace: str = "t/n") -> Move:
+    bundle = f"{namespace}/0x{number:08x}_0x{number + 1:08x}"
+    decision = Decision(Kind.UNLOAD, bundle, "b1:80", "b2:80", "r", "because", {})
+    return Move(move_id(NOON, bundle), NOON, decision, "")
+
+
+MOVES = [move(n) for n in range(4)]
+
+
+def let_through(rules: ApprovalRules, moved: tuple[int, ...] = ()) -> list[int]:
+    approved, withheld = approve(MOVES, moved, NOON, rules)
+    assert len(approved) + len(withheld) == len(MOVES)
+    assert all("(--" in each.reason for each in withheld)
+    return [MOVES.index(each) for each in approved]
+
+
+def test_without_rules_everything_goes() -> None:
+    assert let_through(ApprovalRules()) == [0, 1, 2, 3]
+
+
+def test_so_many_a_round_the_first_ones() -> None:
+    assert let_through(ApprovalRules(moves_a_round=3)) == [0, 1, 2]
+
+
+def test_so_many_an_hour_those_of_before_included() -> None:
+    lately = (NOON - 59 * MINUTE, NOON - 60 * MINUTE, NOON - MINUTE)
+    assert let_through(ApprovalRules(moves_an_hour=4), lately) == [0, 1]
+    assert let_through(ApprovalRules(moves_an_hour=2), lately) == []
+
+
+def test_namespaces_and_bundles_are_left_alone_and_do_not_count() -> None:
+    rules = ApprovalRules(moves_a_round=2, leave_alone=frozenset({MOVES[0].bundle, "other/ns"}))
+    assert let_through(rules) == [1, 2]
+    _, withheld = approve([move(0, "other/ns")], (), NOON, rules)
+    assert "other/ns is left alone" in withheld[0].reason
+
+
+@pytest.mark.parametrize(
+    ("window", "inside"),
+    [((12 * 60, 13 * 60), True), ((11 * 60, 12 * 60), False), ((22 * 60, 6 * 60), False),
+     ((22 * 60, 12 * 60 + 1), True), ((0, 1440), True), ((5, 5), False)],
+)  # fmt: skip
+def test_a_window_may_go_over_midnight(window: tuple[int, int], inside: bool) -> None:
+    assert in_window(NOON, window) is inside
+    assert bool(let_through(ApprovalRules(window=window))) is inside

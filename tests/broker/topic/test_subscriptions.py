@@ -244,6 +244,21 @@ async def test_acknowledged_ranges_come_back_with_the_next_owner(world: World) -
     assert again.subscription.backlog == 0
 
 
+async def test_a_save_is_bounded_and_a_topic_that_leaves_saves_everything(
+    store: MemoryLedgerStore,
+) -> None:
+    world = World(store, options=TopicOptions(saved_ranges=3))
+    producer = await world.producer()
+    consumer = await world.consumer(SHARED)
+    await world.publish(producer, *range(20))
+    consumer.ack_individual(world.wire.ids(consumer)[1::2])
+    consumer.subscription.save()
+    assert len(consumer.subscription.log.cursors["s"].acked) == 3
+    await world.registry.unload_topic(world.name)
+    again = await world.consumer(SHARED)
+    assert world.wire.payloads(again) == [str(n) for n in range(0, 20, 2)]
+
+
 async def test_an_acknowledgement_from_before_the_unload_still_counts(world: World) -> None:
     producer = await world.producer()
     first, second = await world.consumer(SHARED), await world.consumer(SHARED)

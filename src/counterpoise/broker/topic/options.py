@@ -97,3 +97,12 @@ class TopicOptions:
         why="whether Key_Shared consumers share the keys by points on a ring, so that a newcomer "
         "takes a little of everyone's, or by halving the largest share",
     )
+    saved_ranges: int = option(
+        10_000,
+        conf="managedLedgerMaxUnackedRangesToPersist",
+        unit="ranges",
+        low=1,
+        why="how many stretches of acknowledged entries are saved while a topic is served: what a "
+        "crash may make consumers see again, and what a save costs. A topic that leaves in order "
+        "saves them all",
+    )

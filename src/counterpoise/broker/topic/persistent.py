@@ -237,7 +237,7 @@ class PersistentTopic(Topic):
     async def _close_storage(self) -> None:
         # Acknowledgements that arrived until now are in what is saved.
         for subscription in self._subscriptions.values():
-            subscription.save()
+            subscription.save(whole=True)
             subscription.close()
         try:
             await self.log.close()

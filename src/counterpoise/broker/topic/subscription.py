@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from counterpoise.broker.errors import BrokerError
@@ -69,6 +70,8 @@ class Subscription:
         self._on_advanced = on_advanced
         self._commons = commons
         self._dirty = False
+        #: What was saved last may lack some ranges.
+        self._curtailed = False
         self._closed = False
 
     @property
@@ -276,19 +279,21 @@ class Subscription:
         self._dirty = True
         asyncio.get_running_loop().call_later(SAVE_SECONDS, self.save)
 
-    def save(self) -> None:
-        """Hand the cursor to the log if it changed."""
-        if not self._dirty or self._closed:
+    def save(self, *, whole: bool = False) -> None:
+        """Hand the cursor to the log if it changed; ``whole``: with every acknowledged range."""
+        if self._closed or not (self._dirty or (whole and self._curtailed)):
             return
         self._dirty = False
         if self.durable:
-            self.log.save_cursor(self.cursor_state())
+            self.log.save_cursor(self.cursor_state(whole=whole))
         self._on_advanced()
 
-    def cursor_state(self) -> CursorState:
+    def cursor_state(self, *, whole: bool = False) -> CursorState:
         """What another owner needs in order to go on here."""
         position = self.log.position
-        ranges = tuple((position(a), position(b)) for a, b in self.acks.ranges())
+        most = None if whole else self._commons.options.saved_ranges
+        ranges = tuple((position(a), position(b)) for a, b in islice(self.acks.ranges(), most))
+        self._curtailed = len(ranges) == most
         return CursorState(self.name, position(self.acks.mark), ranges, self.properties)
 
     def stop(self) -> None:

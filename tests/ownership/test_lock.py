@@ -306,6 +306,11 @@ def test_topics_that_never_close_do_not_keep_a_bundle() -> None:
     run(state, (Failed("no"), P.DELETING, (RemoveNode(LOCK, 0),)))
 
 
+def test_topics_that_take_all_the_time_there_is_get_no_more() -> None:
+    late = Failed("no answer within 70 s", late=True)
+    run(leaving(OTHER), (late, P.DELETING, (RemoveNode(LOCK, 0),)))
+
+
 def test_a_bundle_that_cannot_be_taken_is_left_to_the_next_lookup() -> None:
     state = quietly(FREE, Acquire())
     for _ in range(TRIES - 1):

@@ -8,10 +8,12 @@ from collections.abc import Callable, Collection, Coroutine
 from typing import Any
 
 from counterpoise.broker import paths
+from counterpoise.broker.background import BackgroundTasks
 from counterpoise.broker.bundles.election import LeaderElection
 from counterpoise.broker.bundles.lookup import LookupService
 from counterpoise.broker.bundles.lookup_answer import LookupAnswer
 from counterpoise.broker.bundles.ownership import BundleOwnership
+from counterpoise.broker.bundles.repairs import OwnershipRepairs
 from counterpoise.load.report import LocalBrokerData
 from counterpoise.metadata import SessionEvent, StoreUnavailable
 from counterpoise.names.bundle import BundleName
@@ -20,7 +22,7 @@ from counterpoise.ownership.records import LeaderBroker, NamespaceEphemeralData
 from tests.sim.loop import Machine
 from tests.sim.store import Server, Session
 
-Protocol = Callable[[Terms], BundleProtocol[Any]]
+Protocol = Callable[[Terms, Callable[[], int]], BundleProtocol[Any]]
 
 
 class Storage:
@@ -49,6 +51,9 @@ class Registry:
             await self._session.delete(path, expected_version=stored.version)
         if stored is None or not stored.mine:
             await self._session.put(path, b"", expected_version=-1, ephemeral=True)
+
+    def concerns(self, path: str) -> bool:
+        return path.startswith(paths.BROKERS)
 
     async def active(self) -> list[str]:
         return await self._session.children(paths.BROKERS)
@@ -89,21 +94,47 @@ class SimulatedBroker:
     def _assemble(self, protocol: Protocol) -> None:
         # Operations of the store fail sooner here than a client loses its patience.
         me = NamespaceEphemeralData(f"pulsar://{self.id}", f"http://{self.id}")
-        terms = Terms(me, heir_s=2.0, drain_s=5.0)
-        told = _Told(protocol(terms), self)
+        terms = Terms(me, heir_s=2.0, drain_s=5.0, in_flight_ms=4000, tombstone_ms=8000)
+        skew_ms = self.server.rng.randint(0, 500)
+        self._told = told = _Told(protocol(terms, lambda: self._now_ms() + skew_ms), self)
         self.registry = Registry(self.session, self.id)
         self.ownership = BundleOwnership(self.session, told, terms, self._drain)
         self.election = LeaderElection(
             self.session, LeaderBroker(self.id, ""), lambda leads: self.tell("leads: %s", leads)
         )
-        rng = self.server.rng
+        placer = Placer(self.registry, self.server.rng.choice)
         self.lookups = LookupService(
             self.registry,  # type: ignore[arg-type] - as much of one as lookups ask
             self.election,
             self.ownership,
-            Placer(self.registry, rng.choice),
+            placer,
         )
+        self.repairs = OwnershipRepairs(
+            self.session,
+            told,
+            self.registry,  # type: ignore[arg-type]
+            placer,
+            leads=lambda: self.election.is_leader,
+            every_s=2.0,
+            wary_s=2.0,
+            background=BackgroundTasks(),
+            clock_ms=lambda: self._now_ms() + skew_ms,
+        )
+        self.repairs.start()
         self.session.subscribe_session(self._on_session)
+
+    def _now_ms(self) -> int:
+        return int(self.loop.time() * 1000)
+
+    def claims(self, bundle: BundleName) -> bool:
+        """Whether it is right for this broker to serve a bundle, by the store's word now."""
+        nodes = {path: self.server.nodes.get(path) for path in self._told.nodes(str(bundle))}
+        values = {path: node.value if node else None for path, node in nodes.items()}
+        owner = self._told.whereabouts(values).owner
+        # Where ownership is an ephemeral node, it has to be this very life's.
+        *_, last = nodes.values()
+        mine = last is not None and last.owner in (0, self.session.number)
+        return mine and owner is not None and owner.broker_id == self.id
 
     def tell(self, line: str, *details: Any) -> None:
         """Add to the story."""
@@ -156,8 +187,10 @@ class SimulatedBroker:
 
     async def _drain(self, bundle: BundleName, destination: str | None) -> None:
         pause_s, fails = self.drain_faults()
-        await asyncio.sleep(pause_s)
-        self.open.pop(bundle, None)
+        try:
+            await asyncio.sleep(pause_s)
+        finally:
+            self.open.pop(bundle, None)
         if fails:
             raise OSError("the disk failed")
 

@@ -146,7 +146,8 @@ class History:
         rate = self.rng.choice((1.0, 1.0, 0.9, 1.1))
         broker = SimulatedBroker(name, rate, self.server, self.storage, self.protocol)
         broker.drain_faults = lambda: (
-            self.rng.choice((0.0, 0.01, 0.1, 1.0)),
+            # The last one takes longer than a drain may.
+            self.rng.choice((0.0, 0.0, 0.01, 0.01, 0.1, 0.1, 1.0, 1.0, 8.0)),
             not self.calm and self.rng.random() < 0.1,
         )
         self.brokers.append(broker)
@@ -318,6 +319,16 @@ def kill(history: History) -> None:
         _later(history, 5.0, lambda: history._start(broker.machine.name))
 
 
+def split(history: History) -> None:
+    """A bundle is replaced by its parts; here the next lookup finds nobody who owns it."""
+    bundle = history.rng.choice(history.bundles)
+    for broker in history.brokers:
+        if broker.up and broker.ownership.serves(bundle):
+            broker.tell("replaces %s", bundle)
+            broker.open.pop(bundle, None)
+            broker.run(broker.ownership.replaced(bundle))
+
+
 def change_of_mind(history: History) -> None:
     """Whoever asked for a bundle is gone; somebody acquires what somebody else may have."""
     if (broker := _some(history)) is not None:
@@ -326,5 +337,5 @@ def change_of_mind(history: History) -> None:
         _later(history, 0.02, task.cancel)
 
 
-_FAULTS = [unload, freeze, cut, store_away, expire, flap, kill, change_of_mind]
-_WEIGHTS = [5, 2, 2, 1, 1, 2, 1, 1]
+_FAULTS = [unload, freeze, cut, store_away, expire, flap, kill, change_of_mind, split]
+_WEIGHTS = [5, 2, 2, 1, 1, 2, 1, 1, 1]

@@ -53,13 +53,16 @@ class Claims:
                 lease_s = self.network.session_s * broker.machine.rate
                 until = broker.session.away_since + lease_s + NOTICE_S
                 self.excused_until[name] = max(self.excused_until.get(name, 0.0), until)
-            claims = [(path, "serves") for path in self._served(broker)]
+            claims = [
+                (str(bundle), "serves", broker.claims(bundle)) for bundle in self._served(broker)
+            ]
             if broker.election.is_leader:
-                claims.append((LEADER_NODE, "leads by"))
+                node = server.nodes.get(LEADER_NODE)
+                right = node is not None and node.owner == broker.session.number
+                claims.append((LEADER_NODE, "leads by", right))
             wrong = set()
-            for path, how in claims:
-                node = server.nodes.get(path)
-                if node is not None and node.owner == broker.session.number:
+            for path, how, right in claims:
+                if right:
                     continue
                 wrong.add((name, path))
                 since = self.wrong_since.setdefault((name, path), now)
@@ -73,13 +76,9 @@ class Claims:
                 del self.wrong_since[key]
 
     @staticmethod
-    def _served(broker: SimulatedBroker) -> list[str]:
-        return [
-            # The lock comes last among the nodes that tell where a bundle is.
-            broker.ownership._protocol.nodes(str(bundle))[-1]
-            for bundle in broker.ownership._runner.known()
-            if broker.ownership.serves(bundle)
-        ]
+    def _served(broker: SimulatedBroker) -> list[BundleName]:
+        ownership = broker.ownership
+        return [each for each in ownership._runner.known() if ownership.serves(each)]
 
 
 class Complaints(logging.Handler):

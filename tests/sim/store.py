@@ -86,7 +86,8 @@ class Server:
             return Stored(node.value, node.version, node.owner != 0, node.owner == number)
         if operation == "children":
             below = path + "/"
-            return sorted(each[len(below) :] for each in self.nodes if each.startswith(below))
+            names = (each[len(below) :] for each in self.nodes if each.startswith(below))
+            return sorted({name.partition("/")[0] for name in names})
         if operation == "put":
             return self._put(number, path, node, *rest)
         (expected,) = rest

@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 from counterpoise.broker.bundles import lookup, ownership
+from counterpoise.broker.bundles.repairs import OwnershipRepairs
 from counterpoise.broker.bundles.runner import Runner
 from counterpoise.ownership import election, port
+from counterpoise.ownership.channel import table as channel
 from counterpoise.ownership.election import Role
 from counterpoise.ownership.lock import steps, table
 from counterpoise.ownership.lock.state import BundleLock, Phase
@@ -21,7 +23,8 @@ from counterpoise.ownership.protocols import PROTOCOLS
 from tests.sim.history import History, Plan
 from tests.sim.judges import Barked
 
-HISTORIES = 60
+MODULAR, EXTENSIBLE = PROTOCOLS
+HISTORIES = 50
 UNTIL_IT_BARKS = 250
 
 Plant = Callable[[pytest.MonkeyPatch], None]
@@ -127,6 +130,22 @@ def a_drop_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(table.TABLE, (Phase.DOUBTED, port.Found), taken)
 
 
+def the_channel_ignores_a_lost_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    for kind in (port.SessionChanged, port.NodeChanged):
+        monkeypatch.setitem(channel.TABLE, (channel.Phase.RESTING, kind), stay)
+
+
+def the_leader_mends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def nothing(_: object) -> list[port.Repair]:
+        return []
+
+    monkeypatch.setattr(OwnershipRepairs, "mend", nothing)
+
+
+def a_record_is_never_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(channel.TABLE, (channel.Phase.PAUSING, port.Woken), stay)
+
+
 def whoever_listens_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     def changed(*_: object) -> None:
         raise ValueError("planted")
@@ -148,13 +167,30 @@ PLANTED: dict[str, tuple[Plant, set[str]]] = {
     "whoever listens raises": (whoever_listens_raises, {"nothing fails unseen"}),
 }
 
+PLANTED_IN_CHANNEL: dict[str, tuple[Plant, set[str]]] = {
+    "a lost session is ignored": (the_channel_ignores_a_lost_session, {"one owner"}),
+    "the leader mends nothing": (the_leader_mends_nothing, {"owned again"}),
+    "a failure is never tried again": (a_record_is_never_looked_at_again, {"nothing stuck"}),
+}
+
 
 @pytest.mark.parametrize("bug", PLANTED)
 def test_a_judge_barks_at_a_planted_bug(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
     plant, judges = PLANTED[bug]
     plant(monkeypatch)
+    some_judge_barks(judges, MODULAR)
+
+
+@pytest.mark.parametrize("bug", PLANTED_IN_CHANNEL)
+def test_a_judge_barks_at_a_bug_in_the_channel(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant, judges = PLANTED_IN_CHANNEL[bug]
+    plant(monkeypatch)
+    some_judge_barks(judges, EXTENSIBLE)
+
+
+def some_judge_barks(judges: set[str], manager: str) -> None:
     for seed in range(UNTIL_IT_BARKS):
-        history = History(seed, Plan(faults=10))
+        history = History(seed, Plan(faults=10, manager=manager))
         try:
             history.run()
         except Barked as bark:

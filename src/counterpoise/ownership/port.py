@@ -196,6 +196,8 @@ class Failed:
     """The question was not answered; what it asked for may have happened or not."""
 
     reason: str
+    late: bool = False
+    """Whether all the time there was is over: to try again would take as long again."""
 
 
 # What a protocol offers.

@@ -136,7 +136,7 @@ class Runner(Generic[K, S]):
             # Whatever it waited for was cancelled by somebody else.
             answer = Failed("it was cancelled")
         except TimeoutError:
-            answer = Failed(f"no answer within {question.within_s:g} s")
+            answer = Failed(f"no answer within {question.within_s:g} s", late=True)
         except MetadataError as error:
             answer = Failed(str(error))
         except Exception as error:

@@ -189,7 +189,7 @@ def _buried(state: ChannelBundle, _: Removed) -> Next:
 
 def _failed(state: ChannelBundle, record: Failed) -> Next:
     failures = state.failures + 1
-    if state.phase is Phase.CLOSING and failures >= CLOSE_TRIES:
+    if state.phase is Phase.CLOSING and (failures >= CLOSE_TRIES or record.late):
         return _closed(replace(state, failures=0), record)
     order = None if failures >= TRIES else state.order
     after = replace(

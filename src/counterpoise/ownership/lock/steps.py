@@ -262,7 +262,8 @@ def trying(tries: int | None, then: Transition) -> Transition:
     """Put a question that failed again; after so many failures in a row do something else."""
 
     def failed(state: BundleLock, record: Failed) -> Next:
-        if tries is not None and state.failures + 1 >= tries:
+        closing = state.phase in (P.DRAINING, P.DROPPING)
+        if tries is not None and (state.failures + 1 >= tries or (closing and record.late)):
             return then(state, record)
         # Whatever was asked for may have happened.
         return pause(replace(state, version=None) if state.phase is P.DELETING else state)

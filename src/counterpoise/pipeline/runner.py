@@ -222,7 +222,7 @@ class SparkBalancer:
                 _raise_if_ended(starting.result()[1])
             if self._lost.is_set():
                 raise HistoryFaultError(
-                    f"another balancer has taken {self._store.uri} over: this one stops here"
+                    f"another balancer has taken {self._store.address} over: this one stops here"
                 )
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(stop.wait(), self._settings.poll_every_s)

@@ -178,6 +178,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         from counterpoise.pipeline.history.faults import HistoryFaultError
         from counterpoise.pipeline.history.lease import HistoryInUseError
+        from counterpoise.pipeline.history.store import open_store
         from counterpoise.pipeline.runner import (
             NothingSeenError,
             SparkBalancer,
@@ -202,7 +203,10 @@ def run(args: argparse.Namespace) -> int:
 
     mode = "moves bundles" if settings.executor.execute else "dry run, nothing is touched"
     tell(f"balancing {args.admin_url} by {strategy.shedder.name} ({mode})")
-    tell(f"history in {settings.history}")
+    try:
+        tell(f"history in {open_store(settings.history).address}")
+    except ValueError as error:
+        raise UserError(str(error)) from None
     try:
         asyncio.run(_until_told(SparkBalancer(settings, strategy, tell)))
     except (HistoryInUseError, NothingSeenError) as error:

@@ -86,7 +86,7 @@ def _read(recording: Recording) -> RecordedTrace:
     whole = pa.concat_tables(parts) if parts else None
     if whole is None or not (whole.column("kind").to_numpy() == BUNDLE).any():
         raise NothingRecordedError(
-            f"{recording.uri} has no report of any bundle: `counterpoise balance --history` "
+            f"{store.address} has no report of any bundle: `counterpoise balance --history` "
             "records one"
         )
     polls = whole.column("poll_id").to_numpy()

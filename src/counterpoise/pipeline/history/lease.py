@@ -66,7 +66,7 @@ async def lease(
 
 def _in_use(store: Store, holder: str) -> HistoryInUseError:
     return HistoryInUseError(
-        f"another balancer{holder} writes {store.uri}: stop it, or name another --history"
+        f"another balancer{holder} writes {store.address}: stop it, or name another --history"
     )
 
 

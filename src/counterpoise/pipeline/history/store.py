@@ -36,8 +36,12 @@ class Store:
 
     def where(self, name: str) -> str:
         """A file's address, for a person."""
-        base, question, rest = self.uri.partition("?")
-        return f"{base.rstrip('/')}/{name}{question}{rest}"
+        return f"{self.address.rstrip('/')}/{name}"
+
+    @property
+    def address(self) -> str:
+        """The root, for a person: without keys and parameters."""
+        return address_of(self.uri)
 
     def path(self, name: str) -> str:
         """A file's path on `filesystem`."""
@@ -140,6 +144,15 @@ def open_store(uri: str | Path) -> Store:
     return _opened(str(uri))
 
 
+def address_of(uri: str) -> str:
+    """A URI without what it may hold of keys and parameters."""
+    scheme, mark, rest = uri.partition("://")
+    if not mark:
+        return uri
+    host, slash, path = rest.partition("?")[0].partition("/")
+    return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}"
+
+
 @lru_cache(maxsize=16)
 def _opened(uri: str) -> Store:
     if "://" not in uri:
@@ -150,7 +163,7 @@ def _opened(uri: str) -> Store:
     try:
         filesystem, root = fs.FileSystem.from_uri(f"{known}://{rest}")
     except (pa.ArrowException, OSError) as error:
-        raise ValueError(f"history {uri}: {str(error).partition(chr(10))[0]}") from None
+        raise ValueError(f"history {address_of(uri)}: {str(error).partition(chr(10))[0]}") from None
     return Store(filesystem, root.rstrip("/"), uri)
 
 

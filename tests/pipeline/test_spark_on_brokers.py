@@ -1,0 +1,109 @@
+"""The whole balancer on real Spark against real brokers: evened out, verified, nothing lost."""
+
+import asyncio
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pulsar
+import pytest
+
+from counterpoise import Cluster
+from counterpoise.app.strategies import strategy_from
+from counterpoise.decide.balancing.moves import Status
+from counterpoise.names.properties import Properties
+from counterpoise.pipeline.executor import ExecutorOptions
+from counterpoise.pipeline.history.store import open_store
+from counterpoise.pipeline.history.tables import read_table
+from counterpoise.pipeline.runner import RunSettings, SparkBalancer
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.client, pytest.mark.timeout(300)]
+
+CONFIG = {
+    "loadBalancerReportUpdateMinIntervalMillis": 200,
+    "minUnloadMessage": 1,
+    "minUnloadMessageThroughput": 1,
+    "maxUnloadPercentage": 0.5,
+    "defaultNumberOfNamespaceBundles": 8,
+}
+TOPICS = [f"t{number}" for number in range(10)]
+
+
+class Load(threading.Thread):
+    """Sends to every topic in turn, and counts what was acknowledged."""
+
+    def __init__(self, client: pulsar.Client) -> None:
+        super().__init__()
+        self._producers = [client.create_producer(topic) for topic in TOPICS]
+        self.enough = threading.Event()
+        self.acknowledged: list[bytes] = []
+
+    def run(self) -> None:
+        while not self.enough.is_set():
+            for number, producer in enumerate(self._producers):
+                message = b"%d-%d" % (number, len(self.acknowledged))
+                producer.send(message)
+                self.acknowledged.append(message)
+
+
+async def test_the_balancer_on_spark_evens_out_brokers_and_loses_nothing(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    by = strategy_from(
+        Properties({name: str(value) for name, value in CONFIG.items()}),
+        shedder="UniformLoadShedder",
+        decide_every_s=0.5,
+    )
+    moved = asyncio.Event()
+
+    def tell(sentence: str) -> None:
+        if sentence.startswith("moved "):
+            loop.call_soon_threadsafe(moved.set)
+
+    loop = asyncio.get_running_loop()
+    with Cluster(2, config=CONFIG) as cluster:
+        client = pulsar.Client(cluster.service_url)
+        first, second = cluster.brokers
+        consumer = client.subscribe(
+            [f"persistent://public/default/{topic}" for topic in TOPICS], "all"
+        )
+        for topic in TOPICS:
+            if cluster.owner(topic) is second:
+                cluster.unload(topic, first)
+        load = Load(client)
+        load.start()
+        try:
+            settings = RunSettings(
+                addresses=(cluster.admin_url,),
+                history=str(tmp_path),
+                poll_every_s=0.3,
+                executor=ExecutorOptions(execute=True),
+            )
+            stop = asyncio.Event()
+            balancing = asyncio.create_task(
+                SparkBalancer(settings, by, tell, spark=spark).run(stop)
+            )
+            waiting = asyncio.create_task(moved.wait())
+            await asyncio.wait([balancing, waiting], return_when=asyncio.FIRST_COMPLETED)
+            stop.set()
+            await balancing
+            assert moved.is_set()
+            owners = {bundle: broker.id for broker in cluster.brokers for bundle in broker.bundles}
+        finally:
+            load.enough.set()
+            await asyncio.to_thread(load.join)
+        rows = read_table(open_store(tmp_path), "outcomes")
+        done = [row for row in rows if row["status"] == Status.MOVED.value]
+        assert done, rows
+        last = {row["bundle"]: row["destination"] for row in done}
+        assert {bundle: owners.get(bundle) for bundle in last} == last, "as the brokers see it"
+        assert second.bundles
+        missing = set(load.acknowledged)
+        while missing:
+            message = await asyncio.to_thread(consumer.receive, 15_000)
+            consumer.acknowledge(message)
+            missing.discard(message.data())
+        client.close()

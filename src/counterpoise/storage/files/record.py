@@ -97,16 +97,19 @@ class MarkedFormat:
         Small entries are copied together, since a piece costs more than the copy; large ones are
         not.
         """
-        pack, marker, seed = _HEADER.pack, self.marker, self._seed
+        pack, marker = _HEADER.pack, self.marker
         pieces: list[bytes] = []
         run: list[bytes] = []
+        add = run.append
+        # Both grow by one with each entry, so what they contribute grows by a fixed amount.
+        mixed = first_entry * _BY_ENTRY + self._seed
         for place, (entry, count) in enumerate(zip(entries, messages, strict=True)):
-            entry_id = first_entry + place
-            mixed = entry_id * _BY_ENTRY ^ count * _BY_MESSAGES ^ place * _BY_PLACE ^ seed
-            checksum = crc32c(entry, mixed & _MASK)
-            run.append(pack(marker, len(entry), count, entry_id, place, checksum))
-            if len(entry) < _LARGE:
-                run.append(entry)
+            size = len(entry)
+            checksum = crc32c(entry, (mixed ^ count * _BY_MESSAGES) & _MASK)
+            add(pack(marker, size, count, first_entry + place, place, checksum))
+            mixed += _BY_ENTRY + _BY_PLACE
+            if size < _LARGE:
+                add(entry)
             else:
                 pieces += (b"".join(run), entry)
                 run.clear()
@@ -136,8 +139,8 @@ class MarkedFormat:
             if found != marker or stored_id != entry_id or not size or at > end:
                 return
             entry = data[start:at]
-            mixed = entry_id * _BY_ENTRY ^ count * _BY_MESSAGES ^ place * _BY_PLACE ^ seed
-            if crc32c(entry, mixed & _MASK) != checksum:
+            mixed = entry_id * _BY_ENTRY + place * _BY_PLACE + seed
+            if crc32c(entry, (mixed ^ count * _BY_MESSAGES) & _MASK) != checksum:
                 return
             yield Record(entry_id, count, entry, entry_id - place, at)
             entry_id += 1

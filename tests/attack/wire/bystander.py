@@ -25,7 +25,7 @@ PATIENCE_S = 30.0
 
 def main() -> int:
     """Work until told to stop; print one JSON object."""
-    worst_s, rounds, problem = 0.0, 0, ""
+    worst_s, late_s, rounds, problem = 0.0, 0.0, 0, ""
     try:
         client = RawClient(sys.argv[1], PATIENCE_S)
         client.connect()
@@ -40,11 +40,16 @@ def main() -> int:
             _round(client, rounds)
             worst_s = max(worst_s, time.monotonic() - began)
             rounds += 1
+            slept = time.monotonic()
             select.select([sys.stdin], [], [], PAUSE_S)
+            late_s = max(late_s, time.monotonic() - slept - PAUSE_S)
     except (OSError, AssertionError) as error:
         problem = f"after {rounds} rounds: {type(error).__name__}: {error}"
         worst_s = max(worst_s, PATIENCE_S if isinstance(error, socket.timeout) else 0.0)
-    sys.stdout.write(json.dumps({"worst_s": worst_s, "rounds": rounds, "problem": problem}) + "\n")
+    sys.stdout.write(
+        json.dumps({"worst_s": worst_s, "late_s": late_s, "rounds": rounds, "problem": problem})
+        + "\n"
+    )
     return 0
 
 

@@ -15,6 +15,8 @@ class Seen:
     """What was measured."""
 
     worst_gap_s: float
+    machine_late_s: float
+    """By how much the machine alone kept a sleeping bystander: what a gap on a busy one may owe."""
     rounds: int
     bystander_problem: str
     memory_mb: float

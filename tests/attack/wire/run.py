@@ -32,7 +32,8 @@ class Verdict:
             f"{self.seconds:.0f} s; the broker ended {self.tally.closed_by_broker} of them"
         )
         seen = (
-            f"bystander: {self.seen.rounds} rounds, the worst {self.seen.worst_gap_s:.3f} s; "
+            f"bystander: {self.seen.rounds} rounds, the worst {self.seen.worst_gap_s:.3f} s "
+            f"(the machine alone: {self.seen.machine_late_s:.3f} s); "
             f"memory: {self.seen.memory_mb:.0f} MB"
         )
         return "\n".join((done, seen, *self.problems, "" if self.problems else "it stood"))
@@ -74,6 +75,7 @@ def _attacked(target: Target, attackers: Attack, gap_max_s: float) -> Verdict:
     afterwards = target.why_not_serving()
     seen = Seen(
         worst_gap_s=saw["worst_s"],
+        machine_late_s=saw["late_s"],
         rounds=saw["rounds"],
         bystander_problem=saw["problem"],
         memory_mb=target.memory_mb,

@@ -24,6 +24,7 @@ def test_a_judge_barks(fault: str) -> None:
 
 STOOD = Seen(
     worst_gap_s=0.9,
+    machine_late_s=0.0,
     rounds=10,
     bystander_problem="",
     memory_mb=299,

@@ -162,8 +162,9 @@ class Connection(asyncio.Protocol):
         while True:
             for event in receive(data, STEP):
                 handlers[type(event)](event)
-            self._producing.after_reading()
+            self._producing.after_step()
             if not self._protocol.has_waiting:
+                self._producing.after_reading()
                 pause.release(PauseReason.TURNS)
                 return
             if (

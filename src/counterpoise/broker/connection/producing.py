@@ -149,11 +149,17 @@ class Producing:
         self._new_bytes += size
         attached.producer.publish(sequence_id, highest_sequence_id, entry)
 
-    def after_reading(self) -> None:
-        """Some events have been served: stop reading if too much is pending."""
+    def after_step(self) -> None:
+        """Some events have been served: their bytes wait for storage now."""
         if self._new_bytes:
             size, self._new_bytes = self._new_bytes, 0
             self._share.add(size)
+
+    def after_reading(self) -> None:
+        """What was read has been served: read no more if too much is pending.
+
+        Not sooner: what is here already takes its memory, and shares the next commit.
+        """
         if self._pending >= self._pending_max:
             self._link.pause.hold(PauseReason.PENDING_PUBLISHES)
 
@@ -283,7 +289,7 @@ class Producing:
         attached = list(self._attached.values())
         self._attached.clear()
         self._opening.clear()
-        self.after_reading()
+        self.after_step()
         self._share.leave()
         for each in attached:
             dropped = each.producer.close()

@@ -6,6 +6,7 @@ import sys
 from textwrap import fill
 
 from counterpoise.admin.policies import POLICIES, is_read
+from counterpoise.admin.rest import topic_policies
 from counterpoise.app.settings.accepted import unread
 
 HEAD = """\
@@ -24,6 +25,11 @@ def page() -> str:
     explained = {name: why for name, why in sorted(unread().items()) if why}
     others = sorted(name for name, why in unread().items() if not why)
     policies = sorted(["backlogQuota", *(each.path for each in POLICIES if not is_read(each))])
+    of_topics = sorted(
+        each.path
+        for each in topic_policies.POLICIES
+        if each.name not in topic_policies.READ_POLICIES
+    )
     rows = "\n".join(f"| `{name}` | {why} |" for name, why in explained.items())
     return "\n".join(
         (
@@ -31,6 +37,10 @@ def page() -> str:
             "## Policies of namespaces\n",
             "Stored, listed, and read by no broker:\n",
             _list(policies),
+            "",
+            "## Policies of topics\n",
+            "Stored, listed, and read by no broker:\n",
+            _list(of_topics),
             "",
             "Roles and permissions are stored and not checked: whoever reaches a broker may do",
             "everything. Credentials that clients present are not looked at.",

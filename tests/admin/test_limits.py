@@ -42,6 +42,8 @@ def test_what_is_no_resource_group_is_refused(api: Api, body: object) -> None:
 
 def test_a_topics_own_rate(api: Api) -> None:
     topic = "/admin/v2/persistent/public/default/of-its-own/publishRate"
+    assert api("GET", topic).status == 404
+    assert api("PUT", topic.removesuffix("/publishRate")).status == 204
     assert api("GET", topic).value in ("", None)
     rate = {"publishThrottlingRateInMsg": 5, "publishThrottlingRateInByte": -1}
     assert api("POST", topic, rate).status == 204
@@ -113,6 +115,7 @@ def test_a_limit_is_seen_at_work_and_removed(
     dynamic = "/admin/v2/brokers/configuration/brokerPublisherThrottlingMaxMessageRate"
     if level == "topic":
         path = f"/admin/v2/persistent/{namespace}/t/publishRate"
+        assert api("PUT", path.removesuffix("/publishRate")).status == 204
         assert api("POST", path, rate).status == 204
     elif level == "namespace":
         path = f"{NAMESPACES}/{namespace}/publishRate"

@@ -124,6 +124,7 @@ async def delete(request: web.Request) -> web.Response:
         await broker_of(request).policies.delete_partitioned_topic(topic)
     except NotFound:
         raise not_found(f"Partitioned Topic not found: {topic}") from None
+    await broker_of(request).policies.delete_topic_policies(topic)
     return no_content()
 
 

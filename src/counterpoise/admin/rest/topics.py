@@ -101,6 +101,8 @@ async def delete(request: web.Request) -> web.Response:
     except BrokerError as error:
         # What the binary protocol calls not allowed, the REST API calls a failed precondition.
         raise precondition_failed(error.message) from None
+    if topic.partition_index < 0:
+        await broker.policies.delete_topic_policies(topic)
     return no_content()
 
 

@@ -1,0 +1,63 @@
+"""Policies of single topics: set, read, what holds, and gone with the topic."""
+
+from __future__ import annotations
+
+import pytest
+
+from counterpoise.admin.rest.topic_policies import POLICIES
+from tests.admin.conftest import Api
+
+VALUES = {
+    "publishRate": {"publishThrottlingRateInMsg": 5, "publishThrottlingRateInByte": -1},
+    "retention": {"retentionTimeInMinutes": 5, "retentionSizeInMB": 7},
+    "subscriptionTypesEnabled": ["Shared"],
+    "schemaCompatibilityStrategy": "BACKWARD",
+    "replication": ["standalone"],
+    "deduplicationEnabled": True,
+}
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.path)
+def test_each_is_set_read_and_removed(api: Api, namespace: str, policy: object) -> None:
+    path, method, by_query = policy.path, policy.method, policy.by_query  # type: ignore[attr-defined]
+    topic = f"/admin/v2/persistent/{namespace}/one"
+    assert api("GET", f"{topic}/{path}").status == 404
+    assert api("PUT", topic).status == 204
+    at = f"{topic}/{path}"
+    assert api("GET", at).value == ""
+    kind = policy.shape["type"]  # type: ignore[attr-defined]
+    value = VALUES.get(path, {"integer": 5, "object": {}, "boolean": True}.get(kind))
+    if by_query:
+        assert api(method, f"{at}?{by_query}={value}").status == 204
+    else:
+        assert api(method, at, value).status == 204
+    assert api.get(at) == value
+    assert api("DELETE", at).status == 204
+    assert api("GET", at).value == ""
+
+
+def test_what_holds_is_the_topics_own_or_else_its_namespaces(api: Api, namespace: str) -> None:
+    topic = f"/admin/v2/persistent/{namespace}/one"
+    assert api("PUT", topic).status == 204
+    rate = {"publishThrottlingRateInMsg": 9, "publishThrottlingRateInByte": 10}
+    assert api("POST", f"/admin/v2/namespaces/{namespace}/publishRate", rate).status == 204
+    assert api("GET", f"{topic}/publishRate").value == ""
+    assert api.get(f"{topic}/publishRate?applied=true") == rate
+    own = {"publishThrottlingRateInMsg": 1, "publishThrottlingRateInByte": 2}
+    assert api("POST", f"{topic}/publishRate", own).status == 204
+    assert api.get(f"{topic}/publishRate?applied=true") == own
+    assert api("DELETE", f"{topic}/policies").status == 204
+    assert api.get(f"{topic}/publishRate?applied=true") == rate
+
+
+def test_a_partition_has_none_of_its_own_and_a_new_topic_has_none(api: Api, namespace: str) -> None:
+    topic = f"/admin/v2/persistent/{namespace}/many"
+    assert api("PUT", f"{topic}/partitions", 2).status == 204
+    assert api("POST", f"{topic}/maxProducers", 3).status == 204
+    assert api("GET", f"{topic}-partition-1/maxProducers").status == 412
+    assert api("POST", f"{topic}/maxProducers", -1).status == 412
+    assert api("POST", f"{topic}/messageTTL").status == 412
+    assert api("POST", f"{topic}/messageTTL?messageTTL=soon").status == 412
+    assert api("DELETE", f"{topic}/partitions").status == 204
+    assert api("PUT", f"{topic}/partitions", 2).status == 204
+    assert api("GET", f"{topic}/maxProducers").value == ""

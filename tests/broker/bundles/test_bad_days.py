@@ -12,6 +12,8 @@ from counterpoise.broker import paths
 from counterpoise.broker.broker import Broker
 from counterpoise.broker.errors import BrokerError
 from counterpoise.names.bundle import BundleName
+from counterpoise.ownership.lock.nodes import hand_over_of
+from counterpoise.ownership.records import HandOver
 from counterpoise.storage.port import StorageError
 from tests.broker.conftest import NAMESPACE, BrokersOfTest, eventually, holds, topic_in
 from tests.broker.misbehaving_store import MisbehavingStore
@@ -253,3 +255,36 @@ async def test_a_lock_that_was_created_without_an_answer_is_taken_up(
     await asyncio.gather(asking, return_exceptions=True)
     store_of(one).fails_afterwards = lambda _, __: False
     assert await usable(BrokersAlone(two, one), bundle) is one
+
+
+async def test_an_heir_that_is_gone_keeps_no_bundle_from_the_living(
+    brokers: BrokersOnBadDays,
+) -> None:
+    one, two = await brokers.start_many(2)
+    bundle = (await bundles_of(one))[0]
+    # Let go by a broker that died before it could take its announcement back.
+    former = await brokers.session()
+    announced = HandOver("former:1", "gone:1").to_json()
+    await former.put(hand_over_of(str(bundle)), announced, ephemeral=True)
+    answer = await one.namespaces.lookup_bundle(bundle)
+    assert answer.broker_id in {one.id, two.id}
+    assert await usable(brokers, bundle) in {one, two}
+    await former.close()
+
+
+async def test_no_lookup_is_sent_to_a_leader_that_is_gone(brokers: BrokersOnBadDays) -> None:
+    leader, other = await brokers.start_many(2)
+    bundle = (await bundles_of(other))[0]
+    # Its session has not run out yet, so that its node says that it leads; but it is not there.
+    await leader.reporter.stop()
+    await leader.registry.unregister()
+    await eventually(lambda: other.leader() is not None, "a leader is known")
+    known = other.leader()
+    assert known is not None
+    assert known.broker_id == leader.id
+    async with asyncio.timeout(20):
+        while leader.id in await other.active_brokers():  # noqa: ASYNC110 - heard in its own time
+            await asyncio.sleep(0)
+    answer = await other.namespaces.lookup_bundle(bundle)
+    assert answer.broker_id == other.id
+    assert other.ownership.serves(bundle)

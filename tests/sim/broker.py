@@ -185,6 +185,12 @@ class SimulatedBroker:
             return False
         return True
 
+    async def give_to_parts(self, bundle: BundleName) -> None:
+        """Split a bundle: its topics are its parts' from then on, of which histories have none."""
+        await self.ownership.replaced(bundle)
+        if not self.ownership.serves(bundle):
+            self.open.pop(bundle, None)
+
     async def _drain(self, bundle: BundleName, destination: str | None) -> None:
         pause_s, fails = self.drain_faults()
         try:

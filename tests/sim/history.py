@@ -325,8 +325,7 @@ def split(history: History) -> None:
     for broker in history.brokers:
         if broker.up and broker.ownership.serves(bundle):
             broker.tell("replaces %s", bundle)
-            broker.open.pop(bundle, None)
-            broker.run(broker.ownership.replaced(bundle))
+            broker.run(broker.give_to_parts(bundle))
 
 
 def change_of_mind(history: History) -> None:

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
 from tests.conformance.jars import pulsar_lib
 
 from bench._ours import up
 from bench._real_pulsar import standalone
-from bench._throttle_client import SLOTS_A_SECOND
+from bench._throttle_client import SLOTS_A_SECOND, set_rate
 from bench.beside_pulsar import Servers
 from bench.figures import Figure
 
@@ -84,12 +85,64 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
         servers: Servers = {"ours": stack.enter_context(up(folder / "ours", brokers=1))}
         if lib is not None:
             servers["real"] = stack.enter_context(standalone(lib, folder / "standalone"))
-        figures: list[Figure] = []
+        figures = cost(servers["ours"], rounds=1 if quick else 6)
         for case in QUICK if quick else CASES:
             found = {name: client(each, case, seconds) for name, each in servers.items()}
             alone = client(servers["ours"], case, min(seconds, 4), "--idle")
             figures += _figures(case, found, alone, seconds)
         return figures
+
+
+UNREACHED = (1_000_000_000, 1_000_000_000_000)
+"""Messages and bytes a second that nobody reaches."""
+
+
+def cost(server: Any, rounds: int) -> list[Figure]:
+    """What limits cost that are set and not reached: the broker's processor time, paired runs.
+
+    Processor time, because whatever else the machine does changes the throughput more than this.
+    """
+    figures = []
+    for kind, words in {"unbatched": [], "batched": ["--batched"]}.items():
+        messages = 300_000 if words else 60_000
+        spent: dict[str, list[float]] = {"without": [], "with": []}
+        for number in range(2 * rounds + 1):
+            which = "with" if number % 2 else "without"
+            set_rate(server.admin_url, "public/default", *(UNREACHED if number % 2 else (0, 0)))
+            before = _processor_seconds(server.pid)
+            subprocess.run(
+                [
+                    *(sys.executable, "-m", "bench._client", "throughput"),
+                    *(f"--url={server.service_url}", f"--admin-url={server.admin_url}"),
+                    *(f"--messages={messages}", *words),
+                ],
+                check=True,
+                capture_output=True,
+                timeout=120,
+            )
+            if number:  # the first warms up
+                spent[which].append(_processor_seconds(server.pid) - before)
+        set_rate(server.admin_url, "public/default", 0, 0)
+        plain, limited = (statistics.median(spent[which]) for which in ("without", "with"))
+        figures.append(
+            Figure(
+                f"processor time of {messages:,} {kind} messages under limits that are not reached",
+                limited,
+                "s",
+                "no limit",
+                plain,
+                "at most 1.02 of it",
+                limited <= 1.02 * plain,
+            )
+        )
+    return figures
+
+
+def _processor_seconds(pid: int) -> float:
+    """What a process and its children have used, user and system."""
+    process = psutil.Process(pid)
+    times = [each.cpu_times() for each in (process, *process.children(recursive=True))]
+    return sum(each.user + each.system for each in times)
 
 
 def client(server: Any, case: Case, seconds: float, *more: str) -> dict[str, Any]:

@@ -161,6 +161,9 @@ READ_POLICIES = frozenset(
         "properties",
         "publishMaxMessageRate",
         "replication_clusters",
+        "resource_group_name",
+        "subscriptionDispatchRate",
+        "topicDispatchRate",
     }
 )
 """Names of those that something here acts upon, or that are there to be read by people."""

@@ -89,9 +89,9 @@ def test_every_dynamic_setting_of_pulsars_can_be_set_and_the_log_says_what_does_
         api = Api(cluster.admin_url)
         dynamic = {each.name for each in pulsar_settings().values() if each.dynamic}
         assert dynamic <= set(api.get(at))
-        assert api("POST", f"{at}/dispatchThrottlingRateInMsg/5").status == 204
-        assert "dispatchThrottlingRateInMsg" in caplog.text
-        assert "dispatchThrottlingRateInMsg" in unread()
+        assert api("POST", f"{at}/dispatchThrottlingRatePerReplicatorInMsg/5").status == 204
+        assert "dispatchThrottlingRatePerReplicatorInMsg" in caplog.text
+        assert "dispatchThrottlingRatePerReplicatorInMsg" in unread()
         caplog.clear()
         assert api("POST", f"{at}/defaultNumPartitions/5").status == 204
         assert "read by nothing" not in caplog.text

@@ -177,20 +177,6 @@ RATES: tuple[Option, ...] = (
     *(
         _known(name, 0, f"{what}; {_NO_LIMIT}", unit=unit, dynamic=True, long=unit == "bytes/s")
         for name, what, unit in (
-            ("dispatchThrottlingRateInMsg", "dispatched by one broker", "messages/s"),
-            ("dispatchThrottlingRateInByte", "dispatched by one broker", "bytes/s"),
-            ("dispatchThrottlingRatePerTopicInMsg", "dispatched of one topic", "messages/s"),
-            ("dispatchThrottlingRatePerTopicInByte", "dispatched of one topic", "bytes/s"),
-            (
-                "dispatchThrottlingRatePerSubscriptionInMsg",
-                "dispatched to one subscription",
-                "messages/s",
-            ),
-            (
-                "dispatchThrottlingRatePerSubscriptionInByte",
-                "dispatched to one subscription",
-                "bytes/s",
-            ),
             ("dispatchThrottlingRatePerReplicatorInMsg", "replicated of a topic", "messages/s"),
             ("dispatchThrottlingRatePerReplicatorInByte", "replicated of a topic", "bytes/s"),
             ("subscribeThrottlingRatePerConsumer", "subscribes of one consumer", "per period"),

@@ -52,3 +52,48 @@ class RateOptions:
         why="how often brokers tell each other what they use of resource groups, by which the "
         "parts of each follow (Pulsar's default is 60, and by default it does not tell at all)",
     )
+    broker_dispatch_messages: int = option(
+        0,
+        conf="dispatchThrottlingRateInMsg",
+        unit="messages/s",
+        dynamic=True,
+        why=f"delivered by one broker; {_NO_LIMIT}",
+    )
+    broker_dispatch_bytes: int = option(
+        0,
+        conf="dispatchThrottlingRateInByte",
+        unit="bytes/s",
+        high=INT64_MAX,
+        dynamic=True,
+        why=f"delivered by one broker; {_NO_LIMIT}",
+    )
+    topic_dispatch_messages: int = option(
+        0,
+        conf="dispatchThrottlingRatePerTopicInMsg",
+        unit="messages/s",
+        dynamic=True,
+        why=f"delivered of one topic, without a rate of its own or its namespace's; {_NO_LIMIT}",
+    )
+    topic_dispatch_bytes: int = option(
+        0,
+        conf="dispatchThrottlingRatePerTopicInByte",
+        unit="bytes/s",
+        high=INT64_MAX,
+        dynamic=True,
+        why=f"delivered of one topic, without a rate of its own or its namespace's; {_NO_LIMIT}",
+    )
+    subscription_dispatch_messages: int = option(
+        0,
+        conf="dispatchThrottlingRatePerSubscriptionInMsg",
+        unit="messages/s",
+        dynamic=True,
+        why=f"delivered to one subscription, if no policy says otherwise; {_NO_LIMIT}",
+    )
+    subscription_dispatch_bytes: int = option(
+        0,
+        conf="dispatchThrottlingRatePerSubscriptionInByte",
+        unit="bytes/s",
+        high=INT64_MAX,
+        dynamic=True,
+        why=f"delivered to one subscription, if no policy says otherwise; {_NO_LIMIT}",
+    )

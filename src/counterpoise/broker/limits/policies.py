@@ -13,7 +13,12 @@ from counterpoise.broker.errors import store_errors_as_not_ready
 from counterpoise.broker.limits.groups import GroupSource, ResourceGroups
 from counterpoise.broker.limits.options import RateOptions
 from counterpoise.broker.limits.publish import PublishLimits
-from counterpoise.broker.limits.rates import TopicRates, broker_rate, rates_of
+from counterpoise.broker.limits.rates import (
+    TopicRates,
+    broker_dispatch_rate,
+    broker_rate,
+    rates_of,
+)
 from counterpoise.metadata import MetadataStore, Notification
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName
@@ -69,7 +74,7 @@ class LimitPolicies:
 
     def start(self, background: BackgroundTasks) -> None:
         """Set the broker's own rate, and follow every change from now on."""
-        self.publish.set_broker_rate(broker_rate(self._options()))
+        self._set_broker_rates()
         self._unsubscribe = (
             self._store.subscribe(self._on_change),
             # Notifications may have been missed.
@@ -77,6 +82,11 @@ class LimitPolicies:
         )
         background.keep("rate limits", self._follow)
         background.keep("resource groups", self.groups.run)
+
+    def _set_broker_rates(self) -> None:
+        options = self._options()
+        self.publish.set_broker_rate(broker_rate(options))
+        self.publish.dispatch.set_broker_rate(broker_dispatch_rate(options))
 
     def stop(self) -> None:
         """Follow no longer, and set no more alarms."""
@@ -121,7 +131,7 @@ class LimitPolicies:
 
     async def _take_up(self, changed: set[str | None]) -> None:
         if None in changed:
-            self.publish.set_broker_rate(broker_rate(self._options()))
+            self._set_broker_rates()
         for group in self.groups.names:
             if None in changed or paths.resource_group(group) in changed:
                 await self.groups.refresh(group)

@@ -14,6 +14,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Final
 
+from counterpoise.broker.limits.dispatch import DispatchLimits
 from counterpoise.broker.limits.episodes import Episodes
 from counterpoise.broker.limits.ports import LimitedProducer, LimitedTopic
 from counterpoise.broker.limits.rates import Rate, TopicRates
@@ -24,6 +25,9 @@ from counterpoise.quota.throttle import Released
 
 TIMER_S: Final = 0.001
 """No alarm is set for less: event loops count in milliseconds."""
+
+SETTLE_S: Final = 0.008
+"""How long a producer may keep what was set aside for it: half of a resolution step."""
 
 GoOn = Callable[[], None]
 """Publishes an entry that was held."""
@@ -53,6 +57,7 @@ class PublishLimits:
         self._timers: dict[PublishLimit, asyncio.TimerHandle] = {}
         self._settles = False
         self.episodes = Episodes(clock_ns)
+        self.dispatch = DispatchLimits(clock_ns)
 
     # Topics and their producers come and go.
 
@@ -64,6 +69,7 @@ class PublishLimits:
 
     def end(self, topic: LimitedTopic) -> None:
         """The topic is here no longer."""
+        self.dispatch.end(topic.name)
         if self._topics.pop(topic, None) is not None:
             for producer in topic.everybody():
                 self.detach(producer)
@@ -92,7 +98,7 @@ class PublishLimits:
         """Whether an entry may pass now; if not it is held until ``go_on`` is called for it."""
         if not self._settles:
             self._settles = True
-            asyncio.get_running_loop().call_soon(self._settle)
+            asyncio.get_running_loop().call_later(SETTLE_S, self._settle)
         if self._throttle.offer(flow, messages, size, go_on, self._now()):
             return True
         producer: LimitedProducer = flow.owner
@@ -165,6 +171,7 @@ class PublishLimits:
         self._set_timers()
 
     def _set(self, topic: LimitedTopic, rates: TopicRates) -> None:
+        self.dispatch.set_topic_rates(topic.name, rates.dispatch, rates.subscription_dispatch)
         limit, _ = self._topics[topic]
         before = self._limits_of(topic)
         self._throttle.set_rates(limit, rates.publish.messages, rates.publish.size, self._now())

@@ -17,10 +17,11 @@ JsonObject = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """Messages and bytes a second; 0 is no limit."""
+    """Messages and bytes in a period, of a second but for dispatch policies; 0 is no limit."""
 
     messages: int = 0
     size: int = 0
+    period_s: int = 1
 
     def __bool__(self) -> bool:
         return self.messages > 0 or self.size > 0
@@ -28,10 +29,14 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class TopicRates:
-    """What limits publishing to one topic, besides the broker's own limit."""
+    """What limits one topic, besides the broker's own limits."""
 
     publish: Rate = Rate()
     resource_group: str | None = None
+    dispatch: Rate = Rate()
+    """All that it delivers."""
+    subscription_dispatch: Rate = Rate()
+    """What it delivers to each of its subscriptions."""
 
 
 async def no_rates(_topic: TopicName) -> TopicRates:
@@ -57,7 +62,33 @@ def rates_of(
     else:
         publish = _rate(options.topic_publish_messages, options.topic_publish_bytes)
     group = own.get("resourceGroupName") or shared.get("resource_group_name")
-    return TopicRates(publish, str(group) if group else None)
+    dispatch = own.get("dispatchRate") or (shared.get("topicDispatchRate") or {}).get(cluster)
+    each = own.get("subscriptionDispatchRate") or (
+        shared.get("subscriptionDispatchRate") or {}
+    ).get(cluster)
+    return TopicRates(
+        publish,
+        str(group) if group else None,
+        _dispatch(dispatch, options.topic_dispatch_messages, options.topic_dispatch_bytes),
+        _dispatch(
+            each, options.subscription_dispatch_messages, options.subscription_dispatch_bytes
+        ),
+    )
+
+
+def broker_dispatch_rate(options: RateOptions) -> Rate:
+    """What limits all deliveries of a broker."""
+    return _rate(options.broker_dispatch_messages, options.broker_dispatch_bytes)
+
+
+def _dispatch(policy: object, messages: int, size: int) -> Rate:
+    if not isinstance(policy, Mapping):
+        return _rate(messages, size)
+    return Rate(
+        _positive(policy.get("dispatchThrottlingRateInMsg")),
+        _positive(policy.get("dispatchThrottlingRateInByte")),
+        max(1, _positive(policy.get("ratePeriodInSecond"))),
+    )
 
 
 def group_rate(group: JsonObject | None) -> Rate:

@@ -111,9 +111,9 @@ class Subscription:
 
     def _new_dispatcher(self, request: SubscribeRequest, headcount: Headcount) -> Dispatcher:
         if self.dispatcher is not None:
-            self.dispatcher.close()
+            self._retire(self.dispatcher)
         commons = self._commons
-        return DISPATCHERS[request.type](
+        made = DISPATCHERS[request.type](
             Wanted(
                 self.topic,
                 self.log,
@@ -124,6 +124,12 @@ class Subscription:
                 request,
             )
         )
+        made.gate = commons.limits.dispatch.gate(self.topic, made.dispatch)
+        return made
+
+    def _retire(self, dispatcher: Dispatcher) -> None:
+        self._commons.limits.dispatch.close(self.topic, dispatcher.gate)
+        dispatcher.close()
 
     def remove(self, consumer: Recipient) -> None:
         """Detach a consumer."""
@@ -247,7 +253,7 @@ class Subscription:
             self.dispatcher.rewind(index)
             for consumer in consumers:
                 consumer.closed = True
-            self.dispatcher.close()
+            self._retire(self.dispatcher)
             self.dispatcher = None
         for consumer in consumers:
             consumer.sink.close_consumer(consumer.consumer_id, None)
@@ -299,7 +305,7 @@ class Subscription:
     def stop(self) -> None:
         """Send nothing more, but still take acknowledgements."""
         if self.dispatcher is not None:
-            self.dispatcher.close()
+            self._retire(self.dispatcher)
 
     def close(self) -> None:
         """Send and take nothing more; the consumers stay attached for whoever tells them."""

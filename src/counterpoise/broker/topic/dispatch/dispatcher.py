@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
+from counterpoise.broker.limits.dispatch import Gate
 from counterpoise.broker.topic.acks import AckState
 from counterpoise.broker.topic.dispatch.feed import Feed
 from counterpoise.broker.topic.dispatch.recipient import Recipient
@@ -35,6 +36,8 @@ class Dispatcher(ABC):
         self.closed = False
         self.turns = turns
         self._waits = False
+        #: What dispatch limits leave it; whoever makes it may give it another.
+        self.gate = Gate((), self.dispatch)
         self._feed = Feed(log, self.dispatch)
 
     def dispatch(self) -> None:
@@ -114,4 +117,5 @@ class Dispatcher(ABC):
     def close(self) -> None:
         """Send nothing more."""
         self.closed = True
+        self.gate.close()
         self._feed.close()

@@ -145,6 +145,7 @@ class KeySharedDispatcher(SharedDispatcher):
             and self._waiting_count < self._look_ahead
             and self.unacked < self._max_unacked
             and turns.left > 0
+            and self.gate.budget()[0] > 0
             and self._somebody_ready()
         ):
             chunk = self._feed.at(self.read_index)
@@ -162,10 +163,16 @@ class KeySharedDispatcher(SharedDispatcher):
 
     def _serve_lane(self, recipient: Recipient) -> bool:
         """Send a consumer what waits for it, in the order of the log; False: read first."""
-        lane = self._lanes[recipient]
+        free, room = self.gate.budget()
+        if free <= 0:
+            self._served.setdefault(recipient)
+            return False
+        lane, most = self._lanes[recipient], min(BURST_BYTES, room)
         burst = _Burst()
         have, looked = True, 0
-        while lane and burst.size < BURST_BYTES and looked < BURST_ENTRIES and recipient.ready:
+        while lane and burst.size < most and looked < BURST_ENTRIES and recipient.ready:
+            if burst.messages >= free:
+                break
             looked += 1
             index, slot = lane[0]
             waiting = self._waiting.get(slot)
@@ -189,6 +196,7 @@ class KeySharedDispatcher(SharedDispatcher):
             if slot in self._waiting:
                 self._enter_lane(slot)
         self.turns.spend(looked, burst.size)
+        self.gate.took(burst.messages, burst.size)
         burst.send(recipient)
         if lane:
             self._served.setdefault(recipient)
@@ -198,8 +206,9 @@ class KeySharedDispatcher(SharedDispatcher):
 
     def _serve_chunk(self, chunk: Chunk) -> None:
         """Deal entries of a chunk out to their keys' consumers, or let them wait."""
+        free, room = self.gate.budget()
         first, entries, counts = chunk.first, chunk.entries, chunk.messages
-        begin, size = self.read_index, 0
+        begin, size, sent = self.read_index, 0, 0
         ledger_id, entry_id = self.log.position(begin)
         shift = entry_id - begin
         bursts: dict[Recipient, _Burst] = {}
@@ -209,6 +218,8 @@ class KeySharedDispatcher(SharedDispatcher):
         stop = min(first + len(entries), self.log.end, begin + BURST_ENTRIES)
         for index in range(begin, stop):
             if not is_open or self._waiting_count >= self._look_ahead or self.unacked >= most:
+                break
+            if sent >= free or size >= room:
                 break
             self.read_index = index + 1
             if check and self.acks.is_acked(index):
@@ -234,12 +245,14 @@ class KeySharedDispatcher(SharedDispatcher):
             burst.messages += messages
             burst.size += len(entry)
             size += len(entry)
+            sent += messages
             self._hand_over(recipient, slot, messages)
             if burst.size >= BURST_BYTES:
                 burst.send(recipient)
             if not recipient.ready:
                 del is_open[recipient]
         self.turns.spend(self.read_index - begin, size)
+        self.gate.took(sent, size)
         for recipient, burst in bursts.items():
             burst.send(recipient)
 

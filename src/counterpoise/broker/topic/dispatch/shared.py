@@ -55,6 +55,7 @@ class SharedDispatcher(Dispatcher):
         self._delayed: list[tuple[int, int]] = []
         self._timer: asyncio.TimerHandle | None = None
         self._rota = Rota()
+        self._burst_bytes = BURST_BYTES
 
     def _taker(self, entry: bytes) -> Recipient | None:
         return self._rota.next()
@@ -179,7 +180,11 @@ class SharedDispatcher(Dispatcher):
 
     def _serve(self, recipient: Recipient) -> bool:
         """Give one consumer its turn; False when entries must be read first."""
-        turn = min(recipient.permits, self._max_unacked_consumer - recipient.unacked)
+        free, room = self.gate.budget()
+        if free <= 0:
+            return False
+        self._burst_bytes = min(BURST_BYTES, room)
+        turn = min(recipient.permits, self._max_unacked_consumer - recipient.unacked, free)
         if len(self.consumers) > 1:
             turn = min(turn, self._turn_messages)
         burst: list[Delivery] = []
@@ -194,6 +199,7 @@ class SharedDispatcher(Dispatcher):
             recipient.unacked += sent
             self.unacked += sent
             recipient.blocked = recipient.unacked >= self._max_unacked_consumer
+            self.gate.took(sent, size)
             recipient.send(burst, sent, size)
         return have
 
@@ -211,7 +217,7 @@ class SharedDispatcher(Dispatcher):
         stop = min(first + len(entries), self.log.end, index + BURST_ENTRIES)
         check = self.acks.above or index <= self.acks.mark
         pending, holder = recipient.pending, self._holder
-        while index < stop and left > 0 and size < BURST_BYTES:
+        while index < stop and left > 0 and size < self._burst_bytes:
             entry = entries[index - first]
             if (check and self.acks.is_acked(index)) or (
                 entry.find(_DELIVER_AT_TAG, 0, _METADATA_BYTES) >= 0
@@ -234,7 +240,7 @@ class SharedDispatcher(Dispatcher):
     ) -> tuple[int, int, bool]:
         """Fill ``burst`` with entries that came back, as `_serve_new` does."""
         size = looked = 0
-        while self._replay and left > 0 and size < BURST_BYTES and looked < BURST_ENTRIES:
+        while self._replay and left > 0 and size < self._burst_bytes and looked < BURST_ENTRIES:
             looked += 1
             index = self._replay[0]
             if self.acks.is_acked(index):

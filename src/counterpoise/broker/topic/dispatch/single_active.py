@@ -101,16 +101,21 @@ class SingleActiveDispatcher(Dispatcher):
                 return
 
     def _send_burst(self, recipient: Recipient, end: int) -> bool:
+        free, room = self.gate.budget()
+        if free <= 0:
+            return False
         index = self.read_index
         chunk = self._feed.at(index)
         if chunk is None:
             return False
+        most = min(BURST_BYTES, room)
         ledger_id, entry_id = self.log.position(index)
         start = index - chunk.first
         stop = min(len(chunk.entries), end - chunk.first, start + BURST_ENTRIES)
         shift = entry_id - start
         check = self.acks.above or index <= self.acks.mark
-        permits, size = recipient.permits, 0
+        permits, size = min(recipient.permits, free), 0
+        had = permits
         burst: list[Delivery] = []
         at = start
         for at in range(start, stop):
@@ -120,13 +125,14 @@ class SingleActiveDispatcher(Dispatcher):
             burst.append((ledger_id, at + shift, 0, entry, ()))
             permits -= chunk.messages[at]
             size += len(entry)
-            if permits <= 0 or size >= BURST_BYTES:
+            if permits <= 0 or size >= most:
                 break
         self.read_index = chunk.first + at + 1
         self.turns.spend(at + 1 - start, size)
         if burst:
-            messages = recipient.permits - permits
-            recipient.permits = permits
+            messages = had - permits
+            recipient.permits -= messages
+            self.gate.took(messages, size)
             recipient.send(burst, messages, size)
         return True
 

@@ -36,6 +36,7 @@ class BrokersOfTest:
 
     def __init__(self, metadata_url: str, manager: str = MODULAR) -> None:
         self.filters = FilterOptions(load_manager_class=manager)
+        self.load_report = CONFIG.load_report
         self.tree = MemoryTree()
         self.ledgers = MemoryLedgerStore()
         self.process = SharedProcess()

@@ -137,6 +137,8 @@ class Broker(BrokerParts):
         self.load_keeper.start()
         await self.election.start()
         self.repairs.start()
+        if self.config.load_balancer_enabled:
+            self.background.keep("automatic splits", self.auto_split.run)
         if self.load_data is not None:
             self.load_data.start()
         self._leave_session = self.metadata.subscribe_session(self._on_session)

@@ -9,6 +9,7 @@ from random import Random
 from typing import Final
 
 from counterpoise.broker.background import BackgroundTasks
+from counterpoise.broker.bundles.auto_split import AutoSplit
 from counterpoise.broker.bundles.election import LeaderElection
 from counterpoise.broker.bundles.lookup import LookupService
 from counterpoise.broker.bundles.moves import BundleMoves
@@ -79,6 +80,7 @@ class BrokerParts:
     load_keeper: LoadKeeper
     live: LiveSettings
     repairs: OwnershipRepairs
+    auto_split: AutoSplit
     load_data: LoadDataExchange | None = None
     """Under the extensible load manager: what brokers publish of their load."""
 
@@ -167,6 +169,7 @@ class BrokerParts:
                 terms=lambda: LoadDataTerms.of(
                     self.config.load_report, self.config.placement.history_percentage
                 ),
+                gone=self._gone_brokers,
                 background=self.background,
             )
         placer = LoadPlacer(
@@ -206,6 +209,9 @@ class BrokerParts:
                 self.catalog, self._topic_loads, lambda: self.config.splitting
             ).points,
         )
+        self.auto_split = AutoSplit(
+            self.id, self.load, self.bundles, moves, lambda: self.config.splitting
+        )
         return NamespaceService(self.bundles, self.ownership, lookups, moves)
 
     def _assemble_reporting(self) -> None:
@@ -241,6 +247,12 @@ class BrokerParts:
             report.pulsar_service_url if report else None,
             timeout_s=self.config.namespace_bundle_unloading_timeout_ms / 1000,
         )
+
+    async def _gone_brokers(self, known: Iterable[str]) -> list[str]:
+        """Of these brokers those that have left, if it is this one that has to say so."""
+        if not self.election.is_leader:
+            return []
+        return sorted(set(known) - set(await self.registry.active()))
 
     def _on_role(self, leads: bool) -> None:
         if leads:

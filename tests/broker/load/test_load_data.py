@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -74,7 +74,12 @@ class Exchanges:
     def __init__(self) -> None:
         self.background = BackgroundTasks()
         self.all: list[LoadDataExchange] = []
+        self.buried: set[str] = set()
         self.reports: dict[str, LocalBrokerData] = {}
+
+    async def gone(self, known: Iterable[str]) -> list[str]:
+        """Whom every one of them is to bury."""
+        return sorted(self.buried & set(known))
 
     def add(self, broker: Broker) -> LoadDataExchange:
         self.reports[broker.id] = REPORT
@@ -83,6 +88,7 @@ class Exchanges:
             broker_url=broker.service_url,
             report=lambda: self.reports[broker.id],
             terms=lambda: TERMS,
+            gone=self.gone,
             background=self.background,
         )
         made.start()
@@ -139,7 +145,7 @@ async def test_a_change_is_heard_and_a_broker_that_is_buried_is_forgotten(
     await eventually(lambda: other.brokers[first.id].cpu.usage == 90, "the change is heard")
     exchanges.all.remove(one)
     await one.stop()
-    await other.bury(first.id)
+    exchanges.buried.add(first.id)
     await eventually(lambda: first.id not in other.brokers, "the first is forgotten")
 
 

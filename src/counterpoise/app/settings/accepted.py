@@ -15,16 +15,8 @@ from counterpoise.app.settings.pulsar import pulsar_settings
 from counterpoise.app.settings.table import table
 from counterpoise.names.options import Option
 
-NO_AUTOMATIC_SPLIT = (
-    "the running broker splits no bundle by itself; 'counterpoise decide split' does"
-)
-DECLARED_ONLY: Mapping[str, str] = MappingProxyType(
-    {
-        "loadBalancerAutoBundleSplitEnabled": NO_AUTOMATIC_SPLIT,
-        "loadBalancerAutoUnloadSplitBundlesEnabled": NO_AUTOMATIC_SPLIT,
-    }
-)
-"""Settings that a room declares, because its decisions are about them, and no program acts upon."""
+DECLARED_ONLY: Mapping[str, str] = MappingProxyType({})
+"""Settings that a room declares and no program acts upon, and why."""
 
 READ_ELSEWHERE = frozenset({"loadBalancerLoadSheddingStrategy", "zookeeperServers"})
 """Names that are read without being declared by a room."""

@@ -12,7 +12,7 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
@@ -28,6 +28,7 @@ from counterpoise.load.fields import LoadDataError
 from counterpoise.load.rates import sequential_sum
 from counterpoise.load.report import LocalBrokerData, NamespaceBundleStats, SystemResourceUsage
 from counterpoise.load.topk import top_bundles
+from counterpoise.metadata import MetadataError
 
 log = logging.getLogger(__name__)
 
@@ -134,14 +135,19 @@ class LoadDataExchange:
         broker_url: str,
         report: Callable[[], LocalBrokerData],
         terms: Callable[[], LoadDataTerms],
+        gone: Callable[[Iterable[str]], Awaitable[list[str]]],
         background: BackgroundTasks,
         clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
-        """``broker_url``: any broker, to find the topics at; ``terms``: as they are now."""
+        """``broker_url``: any broker, to find the topics at; ``terms``: as they are now.
+
+        ``gone``: of some brokers those that everybody is to forget, and this one is to say so.
+        """
         self._me = me
         self._broker_url = broker_url
         self._report = report
         self._terms = terms
+        self._gone = gone
         self._background = background
         self._clock_ms = clock_ms
         self._mine = BrokerLoadData()
@@ -191,11 +197,9 @@ class LoadDataExchange:
             self._mine = self._published = told
         top = top_bundles(report.last_stats, terms.most_bundles)
         await self._top_link.publish(self._me, _bytes(top.to_json()))
-
-    async def bury(self, broker_id: str) -> None:
-        """Make everybody forget a broker that is gone; raises `PeerError`."""
-        await self._loads_link.publish(broker_id, None)
-        await self._top_link.publish(broker_id, None)
+        for broker_id in await self._gone(self.brokers.keys() | self.top_bundles.keys()):
+            await self._loads_link.publish(broker_id, None)
+            await self._top_link.publish(broker_id, None)
 
     def _link(
         self, topic: str, known: dict[str, T], read: Callable[[object], T]
@@ -248,8 +252,8 @@ class LoadDataExchange:
             self._due.clear()
             try:
                 await self.publish()
-            except PeerError as error:
-                log.info("load data is published when its topics are linked again: %s", error)
+            except (PeerError, MetadataError) as error:
+                log.info("load data is published when it can be again: %s", error)
 
 
 def _bytes(value: object) -> bytes:

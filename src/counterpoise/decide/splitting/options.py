@@ -93,7 +93,7 @@ class SplitOptions:
         conf="loadBalancerSplitIntervalMinutes",
         unit="minutes",
         low=1,
-        why="how often a broker looks for bundles to split (extensible)",
+        why="how often a broker looks for bundles to split",
     )
     supported_algorithms: tuple[str, ...] = option(
         ALGORITHM_NAMES,

@@ -1,0 +1,133 @@
+"""Bundles that grow too big are split by their owner, unasked."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from counterpoise.broker.broker import Broker
+from counterpoise.decide.splitting import SplitOptions
+from counterpoise.load.report import LocalBrokerData, NamespaceBundleStats
+from counterpoise.names.bundle import BundleName
+from tests.broker.conftest import NAMESPACE, BrokersOfTest, owned, topic_in
+
+LIMITS = SplitOptions(max_topics=1, auto_unload_enabled=False)
+
+
+async def first_bundle(broker: Broker) -> BundleName:
+    bundle = (await broker.bundles.get(NAMESPACE)).bundles[0]
+    await broker.ownership.acquire(bundle)
+    return bundle
+
+
+async def report(broker: Broker, stats: Mapping[str, NamespaceBundleStats]) -> None:
+    """Let a broker report these bundles, whatever it has measured."""
+    said: LocalBrokerData = replace(
+        broker.load_report(), last_stats=stats, bundles=tuple(stats), num_bundles=len(stats)
+    )
+    await broker.registry.register(said)
+    await heard(broker, broker.id, stats)
+
+
+async def heard(broker: Broker, reporter: str, stats: Mapping[str, NamespaceBundleStats]) -> None:
+    """Wait until a broker knows what another, or itself, has reported."""
+    seen = asyncio.Event()
+
+    def look() -> bool:
+        report = broker.load.reports.get(reporter)
+        return report is not None and dict(report.last_stats) == dict(stats)
+
+    leave = broker.metadata.subscribe(lambda _: seen.set())
+    try:
+        async with asyncio.timeout(10):
+            while True:
+                seen.clear()
+                await broker.load.refresh()
+                if look():
+                    return
+                await seen.wait()
+    finally:
+        leave()
+
+
+BIG = NamespaceBundleStats(topics=2, producer_count=1)
+
+
+async def test_the_owner_splits_a_bundle_above_a_limit(any_brokers: BrokersOfTest) -> None:
+    broker, other = await any_brokers.start_many(
+        2, splitting=LIMITS, load_report=replace(any_brokers.load_report, min_interval_ms=600_000)
+    )
+    bundle = await first_bundle(broker)
+    await report(broker, {str(bundle): BIG})
+    await heard(other, broker.id, {str(bundle): BIG})
+    assert await other.auto_split.look() == [], "it is not the other's bundle"
+    assert await broker.auto_split.look() == [bundle]
+    parts = (await broker.bundles.get(NAMESPACE)).bundles[:2]
+    assert [part.range.lower for part in parts] == [bundle.range.lower, 0x20000000]
+    assert set(parts) <= set(owned(broker))
+    assert topic_in(bundle) in parts[0] or topic_in(bundle) in parts[1]
+
+
+async def test_parts_are_unloaded_where_that_is_wanted(brokers: BrokersOfTest) -> None:
+    broker, other = await brokers.start_many(
+        2,
+        splitting=replace(LIMITS, auto_unload_enabled=True),
+        load_report=replace(brokers.load_report, min_interval_ms=600_000),
+    )
+    bundle = await first_bundle(broker)
+    await report(broker, {str(bundle): BIG})
+    await broker.auto_split.look()
+    assert owned(broker) == []
+    assert len(owned(other)) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "stats"),
+    [
+        (replace(LIMITS, auto_split_enabled=False), BIG),
+        (replace(LIMITS, maximum_bundles=4), BIG),
+        (LIMITS, replace(BIG, topics=1)),
+    ],
+)
+async def test_it_stays_whole_below_the_limits_or_when_switched_off(
+    brokers: BrokersOfTest, options: SplitOptions, stats: NamespaceBundleStats
+) -> None:
+    broker = await brokers.start(
+        splitting=options, load_report=replace(brokers.load_report, min_interval_ms=600_000)
+    )
+    bundle = await first_bundle(broker)
+    await report(broker, {str(bundle): stats})
+    assert await broker.auto_split.look() == []
+    assert len((await broker.bundles.get(NAMESPACE)).bundles) == 4
+
+
+async def test_why_a_bundle_stays_whole_is_said_once(
+    brokers: BrokersOfTest, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "counterpoise.broker.bundles.auto_split")
+    broker = await brokers.start(
+        splitting=replace(LIMITS, maximum_bundles=4),
+        load_report=replace(brokers.load_report, min_interval_ms=600_000),
+    )
+    bundle = await first_bundle(broker)
+    await report(broker, {str(bundle): BIG})
+    for _ in range(3):
+        await broker.auto_split.look()
+    assert [str(bundle) in each.message for each in caplog.records] == [True]
+
+
+async def test_a_bundle_that_moved_meanwhile_is_left_alone(
+    brokers: BrokersOfTest, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker, other = await brokers.start_many(
+        2, splitting=LIMITS, load_report=replace(brokers.load_report, min_interval_ms=600_000)
+    )
+    bundle = await first_bundle(broker)
+    await report(broker, {str(bundle): BIG})
+    await broker.namespaces.unload(bundle, other.id)
+    assert await broker.auto_split.look() == []
+    assert "was not split" in caplog.text

@@ -119,3 +119,15 @@ def test_a_client_that_goes_leaves_nothing_behind(sent: int) -> None:
         assert slow.listener.held_memory.size == 0
         assert slow.listener.publish_buffer.waiting == 0
         assert slow.topics.limits._timers == {}
+
+
+def test_a_topic_that_moves_leaves_nothing_pending(slow: SlowBroker) -> None:
+    with both(slow) as client:
+        client.send(b"".join(frames.send(0, number) for number in range(50)))
+        assert receipt(client) == (0, 0)
+        slow.run(slow.topics.unload_topic(TopicName.parse("persistent://public/default/slow")))
+        client.receive(Type.CLOSE_PRODUCER)
+        (connection,) = slow.listener.open_connections
+        assert connection._producing._pending == 0
+        assert slow.listener.held_memory.size == 0
+        assert slow.listener.publish_buffer.waiting == 0

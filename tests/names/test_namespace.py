@@ -19,21 +19,20 @@ def test_what_is_no_namespace_is_refused(text):
 
 
 @pytest.mark.parametrize(
-    ("text", "heartbeat", "sla", "system"),
+    ("text", "heartbeat", "sla"),
     [
-        ("pulsar/10.0.0.1:8080", True, False, True),
-        ("pulsar/broker-1:8080", True, False, True),
-        ("sla-monitor/broker-1:8080", False, True, True),
-        ("pulsar/system", False, False, True),
-        ("pulsar/other", False, False, False),
-        ("pulsar/broker-1:", False, False, False),
-        ("public/broker-1:8080", False, False, False),
+        ("pulsar/10.0.0.1:8080", True, False),
+        ("pulsar/broker-1:8080", True, False),
+        ("sla-monitor/broker-1:8080", False, True),
+        ("pulsar/system", False, False),
+        ("pulsar/other", False, False),
+        ("pulsar/broker-1:", False, False),
+        ("public/broker-1:8080", False, False),
     ],
 )
-def test_namespaces_pulsar_keeps_for_itself(text, heartbeat, sla, system):
+def test_namespaces_pulsar_keeps_for_itself(text, heartbeat, sla):
     namespace = NamespaceName.parse(text)
     assert (namespace.is_heartbeat, namespace.is_sla_monitor) == (heartbeat, sla)
-    assert namespace.is_system == system
     assert namespace.bound_broker == (namespace.local if heartbeat or sla else None)
 
 

@@ -12,10 +12,11 @@ from counterpoise.pipeline.history import compaction, reports
 from counterpoise.pipeline.history.compaction import compact, read_table_parts, retain
 from counterpoise.pipeline.history.faults import HistoryFaultError
 from counterpoise.pipeline.history.layout import files, is_archive, newest_poll, span
-from counterpoise.pipeline.history.reports import land, read_landed
+from counterpoise.pipeline.history.reports import land
 from counterpoise.pipeline.history.store import Store, open_store
 from tests.load.story import START, poll
 from tests.pipeline.fake_cluster import bundle_name
+from tests.pipeline.landed import read_landed
 
 DAY = 24 * 3600 * 1000
 

@@ -12,7 +12,7 @@ from counterpoise.pipeline.history.compaction import compact, read_table_parts
 from counterpoise.pipeline.history.faults import HistoryFaultError
 from counterpoise.pipeline.history.layout import files, newest_poll
 from counterpoise.pipeline.history.lease import HistoryInUseError, LeaseOptions, lease
-from counterpoise.pipeline.history.reports import land, read_landed
+from counterpoise.pipeline.history.reports import land
 from counterpoise.pipeline.history.store import Store, open_store
 from counterpoise.pipeline.history.tables import HistoryTables
 from counterpoise.pipeline.stream.fold import Shard, fold_shard
@@ -20,6 +20,7 @@ from counterpoise.pipeline.stream.states import begin, complete, forget, read_st
 from tests.load.story import START, poll
 from tests.load.test_fold import assert_same
 from tests.pipeline.fake_cluster import bundle_name
+from tests.pipeline.landed import read_landed
 from tests.pipeline.s3_server import Bucket, bucket
 
 pytestmark = pytest.mark.timeout(60)

@@ -77,11 +77,6 @@ class NamespaceName:
         """The broker id that alone may own this namespace (heartbeat, SLA), or None."""
         return self.local if self.is_heartbeat or self.is_sla_monitor else None
 
-    @property
-    def is_system(self) -> bool:
-        """Whether Pulsar keeps this namespace for itself: ``pulsar/system``, heartbeat or SLA."""
-        return self._text == SYSTEM_NAMESPACE_TEXT or self.bound_broker is not None
-
 
 @lru_cache(maxsize=16384)
 def _parse(text: str) -> NamespaceName:

@@ -80,8 +80,8 @@ def test_the_modular_manager_counts_namespaces():
 
 
 def test_the_extensible_manager_counts_bundles():
-    owners = {"t/a/0x0_0x1": "b1", "t/a/0x1_0x2": "b1", "t/b/0x0_0x1": "b2", "t/c/0x0_0x1": "b3"}
-    assert bundles_in_group("g", owners, GROUPS) == {"b1": 2, "b2": 1}
+    held = {"b1": {"t/a": 2, "t/c": 5}, "b2": {"t/b": 1}, "b3": {"t/c": 1}}
+    assert bundles_in_group("g", held, GROUPS) == {"b1": 2, "b2": 1}
 
 
 @pytest.mark.parametrize(

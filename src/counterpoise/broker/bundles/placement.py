@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from counterpoise.broker.load.cluster_load import ClusterLoad
 from counterpoise.broker.namespaces.policies import Policies
 from counterpoise.decide.filters import BrokerFacts, FilterOptions, IsolationPolicy
-from counterpoise.decide.filters.anti_affinity import namespaces_in_group
+from counterpoise.decide.filters.anti_affinity import bundles_in_group, namespaces_in_group
 from counterpoise.decide.placement import PLACEMENTS, PlacementOptions
 from counterpoise.decide.placement.selection import (
     Chooser,
@@ -148,4 +148,6 @@ class LoadPlacer:
         for name in sorted(set().union(*served.values())):
             if other := await self._policies.anti_affinity_group(NamespaceName.parse(name)):
                 groups[name] = other
+        if self._usage_ema is not None:
+            return bundles_in_group(group, held, groups)
         return namespaces_in_group(group, served, groups)

@@ -36,17 +36,18 @@ def namespaces_in_group(
 
 
 def bundles_in_group(
-    group: str, owners: Mapping[str, str], group_of: Mapping[str, str]
+    group: str, held: Mapping[str, Mapping[str, int]], group_of: Mapping[str, str]
 ) -> dict[str, int]:
     """How many *bundles* of a group each broker owns, as the extensible manager counts.
 
-    ``owners`` is broker by bundle. A namespace of four bundles counts four.
+    ``held`` is, by broker, how many bundles of each namespace it has. Brokers with none of the
+    group are absent.
     """
-    counts: Counter[str] = Counter()
-    for bundle, broker in owners.items():
-        if same_group(group_of.get(bundle.rpartition("/")[0]), group):
-            counts[broker] += 1
-    return dict(counts)
+    counts = {
+        broker: sum(n for name, n in namespaces.items() if same_group(group_of.get(name), group))
+        for broker, namespaces in held.items()
+    }
+    return {broker: count for broker, count in counts.items() if count > 0}
 
 
 def spread(

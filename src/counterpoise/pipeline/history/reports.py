@@ -4,7 +4,7 @@ import pyarrow.parquet as pq
 
 from counterpoise.load.rows import ReportRows
 from counterpoise.pipeline.history.layout import file_of
-from counterpoise.pipeline.history.rows_codec import rows_from_arrow, rows_to_arrow
+from counterpoise.pipeline.history.rows_codec import rows_to_arrow
 from counterpoise.pipeline.history.store import Store
 
 
@@ -17,9 +17,3 @@ def land(store: Store, rows: ReportRows) -> str:
     with store.writing(name) as file:
         pq.write_table(rows_to_arrow(rows), file, compression="zstd")
     return name
-
-
-def read_landed(store: Store, name: str) -> ReportRows:
-    """The rows of a landed file."""
-    rows: ReportRows = store.read(name, lambda file: rows_from_arrow(pq.read_table(file)))
-    return rows

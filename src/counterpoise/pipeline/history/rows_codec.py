@@ -29,11 +29,6 @@ def rows_to_arrow(rows: ReportRows) -> pa.Table:
     return pa.table(arrays, schema=REPORTS_SCHEMA)
 
 
-def rows_from_arrow(table: pa.Table) -> ReportRows:
-    """The reverse of `rows_to_arrow`."""
-    return ReportRows(columns_of(table, tuple(COLUMNS)))
-
-
 def columns_of(table: pa.Table, names: Sequence[str]) -> dict[str, Column]:
     """Arrow columns as NumPy's."""
     return {name: _column(table.column(name)) for name in names}

@@ -124,6 +124,10 @@ def test_the_balancer_goes_by_what_is_said() -> None:
         assert balancer._strategy.shedder.name == "ThresholdShedder"
         name = "loadBalancerLoadSheddingStrategy"
         assert api("POST", f"{CONFIGURATION}/{name}/UniformLoadShedder").status == 204
+        java = "org.apache.pulsar.broker.loadbalance.impl.OverloadShedder"
+        assert api("POST", f"{CONFIGURATION}/{name}/{java}").status == 204
+        assert balancer._strategy.shedder.name == "OverloadShedder"
+        assert api("POST", f"{CONFIGURATION}/{name}/UniformLoadShedder").status == 204
         assert api("POST", f"{CONFIGURATION}/maxUnloadPercentage/0.5").status == 204
         assert balancer._strategy.shedder.name == "UniformLoadShedder"
         assert str(balancer._strategy.options).count("0.5")

@@ -11,7 +11,7 @@ from counterpoise.broker.config import BrokerConfig
 from counterpoise.broker.load import SharedProcess
 from counterpoise.metadata.memory import MemoryTree
 from counterpoise.metadata.open import open_store
-from counterpoise.names.options import ConfigError, Option, all_options, from_conf
+from counterpoise.names.options import Option, all_options, from_conf
 from counterpoise.storage.port import LedgerStore
 
 log = logging.getLogger(__name__)
@@ -65,9 +65,8 @@ def check_setting(name: str, value: str) -> None:
 
     if told := warning(set_and_unread({name: value})):
         log.warning("dynamic configuration: %s", told)
-    if name == "loadBalancerLoadSheddingStrategy" and value not in SHEDDERS:
-        known = ", ".join(sorted(each for each in SHEDDERS if "." not in each))
-        raise ConfigError(name, f"no strategy is called {value!r}; there are {known}")
+    if name == "loadBalancerLoadSheddingStrategy":
+        SHEDDERS.built_in(value)
 
 
 def config_of(

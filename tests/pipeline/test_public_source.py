@@ -56,6 +56,14 @@ def test_a_history_is_a_table_and_a_stream(spark: "SparkSession", tmp_path: Path
     )
 
 
+def test_a_history_in_which_nothing_landed_is_an_empty_table(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    table = spark.read.format("pulsar-load").load(str(tmp_path))
+    assert set(COLUMNS) <= set(table.columns)
+    assert table.count() == 0
+
+
 async def test_a_live_cluster_is_a_table_with_a_partition_for_each_broker(
     spark: "SparkSession", cluster: FakeCluster
 ) -> None:

@@ -14,7 +14,7 @@ import asyncio
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import aiohttp
 import pyarrow as pa
@@ -101,7 +101,7 @@ class _Recorded(DataSourceReader):
         return [File(name, -1, 2**62) for name in files(open_store(self._uri), "reports")]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        return _rows_of(self._uri, cast("File", partition))
+        return _rows_of(self._uri, partition)
 
 
 class _Landing(PollOffsets):
@@ -110,7 +110,7 @@ class _Landing(PollOffsets):
         return [File(name, start["poll"], end["poll"]) for name in names]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        return _rows_of(self.uri, cast("File", partition))
+        return _rows_of(self.uri, partition)
 
 
 class _Live(DataSourceReader):
@@ -125,15 +125,19 @@ class _Live(DataSourceReader):
         return [Broker(name) for name in asyncio.run(listed())]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
+        if not isinstance(partition, Broker):
+            return  # no broker is listed: Spark reads one partition all the same, of its own making
+
         async def looked() -> ReportRows:
             async with aiohttp.ClientSession() as session:
-                collector = Collector(session, [self._url], _now_ms)
-                return await collector.look_at(cast("Broker", partition).name)
+                return await Collector(session, [self._url], _now_ms).look_at(partition.name)
 
         yield from rows_to_arrow(asyncio.run(looked())).cast(SCHEMA).to_batches()
 
 
-def _rows_of(uri: str, part: File) -> Iterator[Any]:
+def _rows_of(uri: str, part: InputPartition) -> Iterator[Any]:
+    if not isinstance(part, File):
+        return  # nothing has landed: Spark reads one partition all the same, of its own making
     table = open_store(uri).read(part.name, pq.read_table)
     polls = table.column("poll_id")
     chosen = pc.and_(pc.greater(polls, part.after), pc.less_equal(polls, part.up_to))

@@ -14,9 +14,10 @@ from counterpoise.app.zookeeper import ZooKeeper
 from counterpoise.broker.broker import Broker
 from counterpoise.broker.config import BrokerConfig
 from counterpoise.broker.load import LoadReportConfig, SharedProcess
-from counterpoise.decide.filters.options import EXTENSIBLE, MODULAR, FilterOptions
+from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.metadata import MemoryTree, MetadataStore, open_store
 from counterpoise.names.bundle import BundleName
+from counterpoise.names.load_managers import EXTENSIBLE, MODULAR
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.memory import MemoryLedgerStore

@@ -7,10 +7,10 @@ import aiohttp
 import pytest
 
 from counterpoise.load.fields import LoadDataError
+from counterpoise.names.load_managers import EXTENSIBLE, MODULAR
 from counterpoise.pipeline.collect import extensible, modular
 from counterpoise.pipeline.collect.admin import RefusedError
 from counterpoise.pipeline.collect.collector import Collector
-from counterpoise.pipeline.collect.identity import EXTENSIBLE, MODULAR
 from counterpoise.pipeline.collect.told import Seen
 from tests.pipeline.fake_cluster import FakeBroker, FakeCluster, bundle_name
 

@@ -14,6 +14,7 @@ import pytest
 from counterpoise.broker.bundles import lookup, ownership
 from counterpoise.broker.bundles.repairs import OwnershipRepairs
 from counterpoise.broker.bundles.runner import Runner
+from counterpoise.names.load_managers import EXTENSIBLE, MODULAR
 from counterpoise.ownership import election, port
 from counterpoise.ownership.channel import table as channel
 from counterpoise.ownership.election import Role
@@ -23,7 +24,6 @@ from counterpoise.ownership.protocols import PROTOCOLS
 from tests.sim.history import History, Plan
 from tests.sim.judges import Barked
 
-MODULAR, EXTENSIBLE = PROTOCOLS
 HISTORIES = 50
 UNTIL_IT_BARKS = 250
 

@@ -1,1 +1,1 @@
-"""Room `broker`."""
+"""A broker on asyncio: connections, topics, bundles and their moves, limits, load reports."""

@@ -42,12 +42,12 @@ from counterpoise.broker.namespaces.topic_changes import TopicChanges
 from counterpoise.broker.schemas.registry import SchemaRegistry
 from counterpoise.broker.topic.topics import TopicRegistry
 from counterpoise.broker.traffic import Traffic
-from counterpoise.decide.filters.options import EXTENSIBLE
 from counterpoise.decide.splitting import TopicLoad
 from counterpoise.load.fold import FoldOptions
 from counterpoise.metadata import MetadataStore, StoreUnavailable
 from counterpoise.names.broker import BrokerId
 from counterpoise.names.bundle import BundleName
+from counterpoise.names.load_managers import EXTENSIBLE
 from counterpoise.ownership.port import Terms
 from counterpoise.ownership.protocols import PROTOCOLS
 from counterpoise.ownership.records import LeaderBroker, NamespaceEphemeralData

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
+from counterpoise.names.load_managers import EXTENSIBLE, MODULAR
 from counterpoise.ownership.channel import StateChannel
 from counterpoise.ownership.lock import LockAndRedirect
 from counterpoise.ownership.port import BundleProtocol, Terms
@@ -13,9 +14,7 @@ Make: TypeAlias = Callable[[Terms, Callable[[], int]], BundleProtocol[Any]]
 """Makes a protocol, of its terms and of the wall clock in milliseconds."""
 
 PROTOCOLS: Final[dict[str, Make]] = {
-    "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl": (
-        lambda terms, now_ms: LockAndRedirect(terms)
-    ),
-    "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl": StateChannel,
+    MODULAR: lambda terms, now_ms: LockAndRedirect(terms),
+    EXTENSIBLE: StateChannel,
 }
 """``loadManagerClassName`` → protocol."""

@@ -1,1 +1,1 @@
-"""Room `pipeline`."""
+"""The balancer on Spark: watch a cluster through its admin API, decide, carry out, remember."""

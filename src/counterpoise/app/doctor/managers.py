@@ -16,7 +16,7 @@ from counterpoise.app.doctor.setup import (
     TRANSFER_SHEDDER,
     Setup,
 )
-from counterpoise.decide.filters.options import EXTENSIBLE, MODULAR
+from counterpoise.names.load_managers import EXTENSIBLE, MODULAR
 
 EVEN = "loadBalancerDistributeBundlesEvenlyEnabled"
 

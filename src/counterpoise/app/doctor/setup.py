@@ -9,7 +9,7 @@ from typing import Any
 
 from counterpoise.app.doctor.finding import Shown
 from counterpoise.app.settings.table import table
-from counterpoise.decide.filters.options import EXTENSIBLE, MODULAR
+from counterpoise.names.load_managers import EXTENSIBLE, MODULAR
 from counterpoise.names.options import ConfigError
 from counterpoise.names.properties import Properties
 

@@ -17,6 +17,7 @@ from counterpoise.load.freshness import Taken, take
 from counterpoise.load.measured import Measured
 from counterpoise.load.poll_rows import Fetched, Gap, poll_rows
 from counterpoise.load.rows import POLL, ReportRows
+from counterpoise.names.load_managers import EXTENSIBLE
 from counterpoise.pipeline.collect import extensible, modular
 from counterpoise.pipeline.collect.admin import (
     UNREADABLE,
@@ -25,7 +26,7 @@ from counterpoise.pipeline.collect.admin import (
     RefusedError,
     said,
 )
-from counterpoise.pipeline.collect.identity import EXTENSIBLE, UNSUPPORTED, Identity, identify
+from counterpoise.pipeline.collect.identity import UNSUPPORTED, Identity, identify
 
 
 class ClusterUnreachableError(ConnectionError):

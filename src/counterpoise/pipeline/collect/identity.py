@@ -4,10 +4,9 @@ from dataclasses import dataclass
 
 import orjson
 
+from counterpoise.names.load_managers import EXTENSIBLE
 from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, RefusedError
 
-EXTENSIBLE = "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl"
-MODULAR = "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl"
 UNSUPPORTED = "UnsupportedOperationException"
 """What the extensible manager says when it is asked for a load report."""
 STATS_EVERY_S = 60

@@ -1,0 +1,6 @@
+"""The names of the load managers, each with its way to agree on who owns a bundle."""
+
+from typing import Final
+
+MODULAR: Final = "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl"
+EXTENSIBLE: Final = "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl"

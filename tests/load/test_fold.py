@@ -97,6 +97,19 @@ def formula(samples: list[float], limit: int) -> float:
     return value
 
 
+def test_the_long_average_is_over_a_thousand_samples_and_the_short_one_over_ten() -> None:
+    """Java's limits, each just before and just behind it; the figures never repeat."""
+    seen = [float(1 + (number * number) % 997) for number in range(1, 1003)]
+    state, done = FoldState.empty(), 0
+    for count in (9, 10, 11, 99, 100, 101, 999, 1000, 1001, 1002):
+        polls = [poll(n, {"b1:80": {BUNDLES[0]: seen[n]}}) for n in range(done, count)]
+        state, done = fold(state, Batch.of(joined(polls))), count
+        for term, limit in (("short", 10), ("long", 1000)):
+            assert average(state, BUNDLES[0], f"{term}_samples") == min(count, limit)
+            expected = formula(seen[:count], limit)
+            assert average(state, BUNDLES[0], f"{term}_msg_throughput_in") == expected
+
+
 @given(stories, st.data())
 @FEW
 def test_it_does_not_matter_how_polls_are_cut_into_batches(

@@ -18,7 +18,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.mutants.planted import PLANTED, Fault
+from tests.mutants.fault import Fault
+from tests.mutants.planted import PLANTED
 
 ROOT = Path(__file__).resolve().parents[2]
 PYTEST = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
@@ -45,9 +46,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="which ones (default 1)")
     args = parser.parse_args()
     survivors = 0
-    with _copy() as copy:
+    with changed_copy() as copy:
         if not args.random:
-            survivors += sum(not _noticed(copy, fault) for fault in PLANTED)
+            survivors += sum(not noticed(copy, fault) for fault in PLANTED)
             print(f"{len(PLANTED) - survivors} of {len(PLANTED)} planted faults noticed")
         if not args.planted:
             until = time.monotonic() + 60 * args.minutes
@@ -58,7 +59,7 @@ def main() -> int:
 
 
 @contextlib.contextmanager
-def _copy() -> Iterator[Path]:
+def changed_copy() -> Iterator[Path]:
     """The sources and tests, to be changed."""
     with tempfile.TemporaryDirectory(prefix="mutants-") as made:
         copy = Path(made)
@@ -78,7 +79,7 @@ def _environment(copy: Path) -> dict[str, str]:
     }
 
 
-def _noticed(copy: Path, fault: Fault) -> bool:
+def noticed(copy: Path, fault: Fault) -> bool:
     """Whether the test of a planted fault fails with it (and the place is still there)."""
     path = copy / "src" / "counterpoise" / fault.file
     before = path.read_text()

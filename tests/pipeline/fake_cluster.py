@@ -60,12 +60,16 @@ class FakeCluster:
     report_time: int = 1
     unloads: list[tuple[str, str]] = field(default_factory=list)
     refuse_unload: int = 0
+    heirs: dict[str, str] = field(default_factory=dict)
+    """Who gets an unloaded bundle when one of its topics is looked up; until then nobody has it."""
+    lookups: list[tuple[str, str]] = field(default_factory=list)
+    """The broker that was asked, and the topic."""
     lose_destination: bool = False
     """Grant the unload, but to another broker than was asked for."""
     forget_unload: bool = False
     """Accept the unload and do nothing."""
-    nobody_asks: bool = False
-    """Unload, and no client looks the bundle up."""
+    no_topics: bool = False
+    """No bundle has a topic that could be looked up."""
 
     @property
     def names(self) -> list[str]:
@@ -93,6 +97,10 @@ class FakeCluster:
                     _bound(self._unload, broker),
                 ),
                 web.get("/admin/v2/persistent/{tenant}/{namespace}", self._topics),
+                web.get(
+                    "/lookup/v2/topic/persistent/{tenant}/{namespace}/{topic}",
+                    _bound(self._lookup, broker),
+                ),
             ]
         )
         await runner.setup()
@@ -136,7 +144,21 @@ class FakeCluster:
         return web.json_response([CLUSTER])
 
     async def _topics(self, request: web.Request) -> web.Response:
-        return web.json_response([])
+        parts = request.match_info
+        bundle = f"{parts['tenant']}/{parts['namespace']}/{request.query['bundle']}"
+        there = bundle in self.loads and not self.no_topics
+        return web.json_response([topic_of(bundle)] if there else [])
+
+    async def _lookup(self, broker: FakeBroker, request: web.Request) -> web.Response:
+        parts = request.match_info
+        topic = f"persistent://{parts['tenant']}/{parts['namespace']}/{parts['topic']}"
+        self.lookups.append((broker.name, topic))
+        bundle = next((each for each in self.loads if topic_of(each) == topic), "")
+        if not bundle:
+            return web.json_response({"reason": "Topic not found"}, status=404)
+        if not self.owners[bundle]:
+            self.owners[bundle] = self.heirs.pop(bundle, broker.name)
+        return web.json_response({"brokerUrl": f"pulsar://{self.owners[bundle]}"})
 
     async def _load_report(self, broker: FakeBroker, request: web.Request) -> web.Response:
         if broker.silent:
@@ -162,11 +184,9 @@ class FakeCluster:
         self.unloads.append((bundle, destination))
         if self.forget_unload:
             return web.Response(status=204)
-        if self.nobody_asks:
-            destination = ""
         if self.lose_destination:
             destination = next(n for n in self.names if n not in (destination, broker.name))
-        self.owners[bundle] = destination
+        self.owners[bundle], self.heirs[bundle] = "", destination
         return web.Response(status=204)
 
 
@@ -194,3 +214,9 @@ def _bound(handler: Any, broker: FakeBroker) -> Any:
 
 def bundle_name(index: int, namespace: str = "public/default") -> str:
     return f"{namespace}/0x{index:08x}_0x{index + 1:08x}"
+
+
+def topic_of(bundle: str) -> str:
+    """The only topic of a bundle."""
+    namespace, _, span = bundle.rpartition("/")
+    return f"persistent://{namespace}/in {span}"

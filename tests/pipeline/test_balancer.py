@@ -22,7 +22,7 @@ from counterpoise.pipeline.history.store import open_store
 from counterpoise.pipeline.history.tables import HistoryTables, read_table
 from tests.decide.balancing.test_round import strategy
 from tests.load.story import START, Loads, poll
-from tests.pipeline.fake_cluster import FakeCluster, bundle_name
+from tests.pipeline.fake_cluster import FakeCluster, bundle_name, topic_of
 
 DO_IT = ExecutorOptions(execute=True, verify_within_s=0.3)
 KINDS_OF_HISTORY: list[Callable[[Path], History]] = [
@@ -235,10 +235,20 @@ async def test_an_unload_that_changes_nothing_is_a_failure(
     assert "still owns it" in outcomes(history, made)[0].error
 
 
-async def test_an_unloaded_bundle_that_nobody_asks_for_has_no_owner(
+async def test_an_unloaded_bundle_is_looked_up_once_where_it_is_to_go(
     uneven: FakeCluster, http: aiohttp.ClientSession, history: History
 ) -> None:
-    uneven.nobody_asks = True
+    made = await balancer(http, history).step(seen(uneven))
+    assert made is not None
+    asked = [(move.destination, topic_of(move.bundle)) for move in made.moves]
+    assert sorted(uneven.lookups) == sorted(asked)
+    assert uneven.heirs == {}
+
+
+async def test_an_unloaded_bundle_without_topics_has_no_owner(
+    uneven: FakeCluster, http: aiohttp.ClientSession, history: History
+) -> None:
+    uneven.no_topics = True
     made = await balancer(http, history).step(seen(uneven))
     assert made is not None
     assert {(o.status, o.owner) for o in outcomes(history, made)} == {(Status.UNOWNED, "")}

@@ -46,6 +46,15 @@ def test_a_topic_loaded_again_does_not_go_backwards() -> None:
     assert rates.take([again], [], 1.0)[TOPIC.bundle].msg_rate_in == 10.0
 
 
+def test_counters_that_fall_begin_anew_and_never_give_a_negative_rate() -> None:
+    rates = BundleRates()
+    rates.take([TOPIC], [], 0.0)
+    fallen = replace(TOPIC, msg_in=7, bytes_in=70, msg_out=0, bytes_out=0)
+    stats = rates.take([fallen], [], 1.0)[TOPIC.bundle]
+    assert (stats.msg_rate_in, stats.msg_throughput_in) == (7.0, 70.0)
+    assert (stats.msg_rate_out, stats.msg_throughput_out) == (0.0, 0.0)
+
+
 def test_many_topics_are_counted_in_steps() -> None:
     rates = BundleRates()
     topics = [replace(TOPIC, topic=f"persistent://t/n/{n}") for n in range(2 * STEP + 1)]

@@ -97,6 +97,17 @@ async def test_unsubscribing_is_refused_while_others_are_attached(world: World) 
     assert (dict(topic.subscriptions), dict(topic.log.cursors)) == ({}, {})
 
 
+async def test_what_a_topic_has_sent_stays_counted_when_a_subscription_goes(world: World) -> None:
+    await world.publish(await world.producer(), *"abc")
+    consumer = await world.consumer()
+    assert world.wire.payloads(consumer) == [*"abc"]
+    topic = await world.topic()
+    sent = topic.meter_out.messages, topic.meter_out.bytes
+    assert sent[0] == 3
+    await consumer.unsubscribe()
+    assert (topic.meter_out.messages, topic.meter_out.bytes) == sent
+
+
 async def test_the_last_message_id(world: World) -> None:
     consumer = await world.consumer()
     assert consumer.last_message_id()[0].entry_id == -1

@@ -95,6 +95,9 @@ class BundleRates:
                 # Most topics are idle, most of the time.
                 loads[count.topic] = _IDLE
                 last = None
+            elif count.msg_in < last.msg_in or count.msg_out < last.msg_out:
+                # Loaded again within one tick of its clock: this loading's counters are new, too.
+                last = _NOTHING
             if last is not None:
                 loads[count.topic] = _add(into, count, last, per_second)
             if number % STEP == 0:

@@ -18,16 +18,18 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 from pyarrow import fs
 
+from counterpoise.pipeline.history.disk import Disk
 from counterpoise.pipeline.history.faults import damaged, unwritable
 
 
 class Store:
     """Files below one root, by their names relative to it (`reports/day=…/….parquet`)."""
 
-    def __init__(self, filesystem: Any, root: str, uri: str) -> None:
+    def __init__(self, filesystem: Any, root: str, uri: str, disk: Disk | None = None) -> None:
         self.filesystem = filesystem
         self.root = root
         self.uri = uri
+        self._disk = disk or Disk()
 
     @property
     def local(self) -> Path | None:
@@ -125,18 +127,8 @@ class Store:
             with self.filesystem.open_output_stream(self.path(name)) as whole:
                 whole.write(sink.getvalue())
             return
-        path = self.local / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        hidden = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-        try:
-            with hidden.open("wb") as file:
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
-            hidden.replace(path)
-        finally:
-            hidden.unlink(missing_ok=True)
-        _sync_directory(path.parent)
+        with self._disk.appearing(self.local / name) as file:
+            yield file
 
 
 def open_store(uri: str | Path) -> Store:
@@ -165,11 +157,3 @@ def _opened(uri: str) -> Store:
     except (pa.ArrowException, OSError) as error:
         raise ValueError(f"history {address_of(uri)}: {str(error).partition(chr(10))[0]}") from None
     return Store(filesystem, root.rstrip("/"), uri)
-
-
-def _sync_directory(directory: Path) -> None:
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

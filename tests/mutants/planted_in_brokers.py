@@ -1,0 +1,115 @@
+"""Faults of brokers: what clients are told and keep, and who owns what."""
+
+from __future__ import annotations
+
+from tests.mutants.fault import Fault
+
+_TOPIC = "tests/broker/topic/test_publish_and_consume.py"
+_BAD_DAYS = "tests/broker/bundles/test_bad_days.py"
+_ELECTION = "tests/broker/bundles/test_election.py"
+_CONSUMING = "tests/broker/connection/test_consuming.py"
+
+IN_BROKERS: tuple[Fault, ...] = (
+    Fault(
+        "a cumulative acknowledgement inside a batch acknowledges the whole batch",
+        "broker/topic/subscription.py",
+        "        if ack_set and any(ack_set):\n            index -= 1\n",
+        "",
+        f"{_TOPIC}::test_a_cumulative_ack_inside_a_batch_takes_all_before_the_batch",
+        quick=True,
+    ),
+    Fault(
+        "an acknowledgement of a part of a batch acknowledges the whole batch",
+        "broker/topic/subscription.py",
+        "            if ack_set and any(ack_set):\n                continue\n",
+        "",
+        "tests/broker/topic",
+    ),
+    Fault(
+        "an unload doesn't wait for receipts",
+        "broker/topic/persistent.py",
+        "        await self.log.drain()\n",
+        "        pass\n",
+        f"{_TOPIC}::test_an_unload_waits_for_the_receipts_of_what_is_under_way",
+        quick=True,
+    ),
+    Fault(
+        "a lost connection keeps its consumers",
+        "broker/connection/connection.py",
+        "        self._consuming.detach_all()\n",
+        "",
+        f"{_CONSUMING}::test_a_lost_connection_leaves_no_consumer_behind",
+    ),
+    Fault(
+        "a lost connection keeps its producers",
+        "broker/connection/connection.py",
+        "        self._producing.detach_all()\n",
+        "",
+        "tests/broker/connection/test_handshake.py"
+        "::test_a_name_is_free_again_when_its_connection_is_gone",
+    ),
+    Fault(
+        "consumers that were lost stay with their subscription",
+        "broker/connection/consuming.py",
+        "        for consumer in consumers:\n            consumer.close()\n",
+        "",
+        f"{_CONSUMING}::test_a_lost_connection_leaves_no_consumer_behind",
+    ),
+    Fault(
+        "how many messages a batch holds is not looked at",
+        "wire/entry.py",
+        "    if not 1 <= count <= min(size // _BATCHED_MESSAGE_MIN, BATCH_MAX):\n",
+        "    if False:\n",
+        "tests/wire/test_messages_in.py",
+    ),
+    Fault(
+        "a batch counts as one message",
+        "wire/entry.py",
+        "    return count\n",
+        "    return 1\n",
+        "tests/wire/test_messages_in.py",
+        quick=True,
+    ),
+    Fault(
+        "a lookup is sent to a dead heir",
+        "broker/bundles/lookup.py",
+        "        if destination not in await self._registry.active():\n",
+        "        if False:\n",
+        f"{_BAD_DAYS}::test_an_heir_that_is_gone_keeps_no_bundle_from_the_living",
+    ),
+    Fault(
+        "a lookup is sent to a dead leader",
+        "broker/bundles/lookup.py",
+        "        if asks_leader and leader is not None and leader.broker_id in active:\n",
+        "        if asks_leader and leader is not None:\n",
+        f"{_BAD_DAYS}::test_no_lookup_is_sent_to_a_leader_that_is_gone",
+    ),
+    Fault(
+        "a lost session changes nothing for bundles",
+        "broker/bundles/ownership.py",
+        "                self._runner.feed(bundle, SessionChanged())\n",
+        "                pass\n",
+        f"{_BAD_DAYS}::test_a_lost_session_is_seen_although_nobody_told_of_the_deleted_lock",
+    ),
+    Fault(
+        "a lost session changes nothing for the leader",
+        "broker/bundles/election.py",
+        "            self._feed(election.SessionLost())\n",
+        "            pass\n",
+        f"{_ELECTION}::test_a_leader_that_lost_its_session_does_not_lead_while_the_store_is_away",
+    ),
+    Fault(
+        "what a lost session has left is taken for owned",
+        "ownership/lock/table.py",
+        '        SessionChanged: records.get("session", do.stay),\n',
+        "        SessionChanged: do.stay,\n",
+        "tests/ownership/test_lock.py",
+    ),
+    Fault(
+        "a leader goes on leading without a session",
+        "ownership/election.py",
+        "    after = replace(state, role=Role.UNDECIDED, leader=None)\n",
+        "    after = state\n",
+        "tests/ownership/test_election.py",
+    ),
+)

@@ -1,0 +1,127 @@
+"""Faults of the balancer: what it keeps, averages, and does."""
+
+from __future__ import annotations
+
+from tests.mutants.fault import Fault
+
+_DURABLE = "tests/pipeline/test_durable.py"
+_SURVIVES = f"{_DURABLE}::test_a_file_and_every_directory_above_it_survive"
+_SHARDS = "tests/pipeline/test_fold_of_shards.py"
+_BALANCER = "tests/pipeline/test_balancer.py"
+
+IN_PIPELINE: tuple[Fault, ...] = (
+    Fault(
+        "landed files, rounds and the stream's states are never synced",
+        "pipeline/history/disk.py",
+        "        os.fsync(file.fileno())\n",
+        "",
+        f"{_DURABLE}::test_the_kernel_is_asked_for_both_the_file_and_its_name",
+    ),
+    Fault(
+        "the bytes of a history's files are never asked to be synced",
+        "pipeline/history/disk.py",
+        "                self.sync(file)\n",
+        "",
+        _SURVIVES,
+        quick=True,
+    ),
+    Fault(
+        "files are synced before they are flushed",
+        "pipeline/history/disk.py",
+        "                file.flush()\n                self.sync(file)\n",
+        "                self.sync(file)\n                file.flush()\n",
+        _SURVIVES,
+    ),
+    Fault(
+        "the name of a history's file is never synced",
+        "pipeline/history/disk.py",
+        "            hidden.unlink(missing_ok=True)\n        self.sync_directory(path.parent)\n",
+        "            hidden.unlink(missing_ok=True)\n",
+        _SURVIVES,
+    ),
+    Fault(
+        "the name of a new day's directory is never synced",
+        "pipeline/history/disk.py",
+        "        self.make_directory(path)\n        self.sync_directory(path.parent)\n",
+        "        self.make_directory(path)\n",
+        _SURVIVES,
+    ),
+    Fault(
+        "a state is written under its own name",
+        "pipeline/history/disk.py",
+        '        hidden = path.with_name(f".{path.name}.{os.getpid()}.tmp")\n',
+        "        hidden = path\n",
+        _DURABLE,
+    ),
+    Fault(
+        "small files go before the one that replaces them is there",
+        "pipeline/history/compaction.py",
+        "                    held = []\n    for name in names:\n        store.delete(name)\n",
+        "                    held = []\n        for name in names:\n            store.delete(name)\n",
+        f"{_DURABLE}::test_small_files_go_when_the_one_that_replaces_them_survives",
+    ),
+    Fault(
+        "the long average is over a hundred samples",
+        "load/average.py",
+        "LONG_TERM_SAMPLES: Final = 1000\n",
+        "LONG_TERM_SAMPLES: Final = 100\n",
+        "tests/load/test_fold.py::"
+        "test_the_long_average_is_over_a_thousand_samples_and_the_short_one_over_ten",
+    ),
+    Fault(
+        "the pipeline's long average is over a hundred samples",
+        "pipeline/stream/fold.py",
+        '        self._options = FoldOptions(**json.loads(options["fold"]))\n',
+        '        self._options = FoldOptions(**{**json.loads(options["fold"]), "long_samples": 100})\n',
+        f"{_SHARDS}::test_averages_over_more_than_a_hundred_samples_survive_every_state",
+    ),
+    Fault(
+        "compaction archives what is not folded yet",
+        "pipeline/history/compaction.py",
+        "    small = [name for name in small if _first(name) <= up_to_poll]\n",
+        "",
+        f"{_SHARDS}::test_what_is_not_folded_yet_is_never_compacted",
+    ),
+    Fault(
+        "the history is kept tidy up to whatever has landed",
+        "pipeline/history/keeping.py",
+        "                    up_to_poll=up_to_poll,\n",
+        "                    up_to_poll=2**62,\n",
+        f"{_SHARDS}::test_what_is_not_folded_yet_is_never_compacted",
+    ),
+    Fault(
+        "a poll in a compacted file is folded a second time",
+        "pipeline/stream/codec.py",
+        '        table = table.filter(pc.greater(table.column("poll_id"), after))\n',
+        "",
+        f"{_SHARDS}::test_a_micro_batch_that_is_repeated_after_a_compaction_gives_the_same",
+    ),
+    Fault(
+        "the executor never looks a bundle up",
+        "pipeline/executor.py",
+        "                await self._wake(move)\n",
+        "",
+        f"{_BALANCER}::test_a_round_is_carried_out_verified_and_kept",
+    ),
+    Fault(
+        "the executor lists topics and looks none of them up",
+        "pipeline/executor.py",
+        '                await self._json(f"{base}/lookup/v2/topic/{quote(path)}")\n',
+        "                pass\n",
+        f"{_BALANCER}::test_an_unloaded_bundle_is_looked_up_once_where_it_is_to_go",
+    ),
+    Fault(
+        "the executor has the broker look up that is to let go",
+        "pipeline/executor.py",
+        '        base = f"http://{move.destination or move.source}"\n',
+        '        base = f"http://{move.source}"\n',
+        f"{_BALANCER}::test_an_unloaded_bundle_is_looked_up_once_where_it_is_to_go",
+    ),
+    Fault(
+        "the executor believes a 204",
+        "pipeline/executor.py",
+        "        return await self._verify(move, brokers)\n",
+        "        return Status.MOVED, move.destination or move.source\n",
+        f"{_BALANCER}::test_an_unload_that_changes_nothing_is_a_failure",
+    ),
+)

@@ -1,0 +1,179 @@
+"""Faults of what is stored, and of the topics above it."""
+
+from __future__ import annotations
+
+from tests.mutants.fault import Fault
+
+_FAULTS_OF_DISKS = "tests/storage/test_faults.py"
+_RECOVERY = "tests/storage/test_recovery.py"
+
+IN_STORAGE: tuple[Fault, ...] = (
+    Fault(
+        "the fence is looked at before the write instead of after it",
+        "storage/files/jobs.py",
+        """            self._offset = self._file.write(self._pieces)
+        except FileNotFoundError""",
+        """            if not self._log.fence.holds():
+                raise FileNotFoundError
+            self._offset = self._file.write(self._pieces)
+            self._log.fence.holds = lambda: True
+        except FileNotFoundError""",
+        f"{_FAULTS_OF_DISKS}::test_an_acknowledgement_is_given_after_the_last_look_at_the_fence",
+    ),
+    Fault(
+        "recovery reads first and fences afterwards",
+        "storage/files/recovery.py",
+        """    claimed = fence.claim(directory, owner, disk, above=max(seen, default=0))
+""",
+        """    early = survey(directory, disk)
+    claimed = fence.claim(directory, owner, disk, above=max(seen, default=0))
+""",
+        f"{_FAULTS_OF_DISKS}::test_a_successor_fences_before_it_reads_anything",
+    ),
+    Fault(
+        "a saved state is never synced",
+        "storage/files/state.py",
+        """            disk.sync(descriptor)
+        finally""",
+        """            pass
+        finally""",
+        f"{_FAULTS_OF_DISKS}::test_everything_that_decides_what_is_stored_is_synced",
+    ),
+    Fault(
+        "the name of a new state is never synced",
+        "storage/files/state.py",
+        "            disk.sync_directory(self._directory)\n",
+        "            pass\n",
+        f"{_FAULTS_OF_DISKS}::test_everything_that_decides_what_is_stored_is_synced",
+    ),
+    Fault(
+        "the name of a new ledger is never synced",
+        "storage/files/ledger.py",
+        "        self._disk.sync_directory(self.path.parent)\n",
+        "",
+        f"{_FAULTS_OF_DISKS}::test_everything_that_decides_what_is_stored_is_synced",
+    ),
+    Fault(
+        "a large write is not synced",
+        "storage/files/ledger.py",
+        "            self._disk.sync(self._descriptor)\n        if size",
+        "            pass\n        if size",
+        f"{_RECOVERY}::test_a_write_returns_when_all_of_it_is_synced",
+    ),
+    Fault(
+        "a raised fence is not synced",
+        "storage/files/fence.py",
+        "        disk.sync(descriptor)\n",
+        "",
+        f"{_FAULTS_OF_DISKS}::test_everything_that_decides_what_is_stored_is_synced",
+    ),
+    Fault(
+        "after a failed write the next one begins without closing the ledger for good",
+        "storage/files/log.py",
+        "        seal = self._sealed() if self._broken else None\n",
+        "        seal = None\n",
+        f"{_FAULTS_OF_DISKS}::test_a_failed_write_fails_its_callers_and_the_log_goes_on",
+    ),
+    Fault(
+        "after a failed write the same ledger is written again",
+        "storage/files/log.py",
+        """        if self._broken:
+            self._begin_another()
+            return self._file.ledger_id, 0
+""",
+        "",
+        f"{_FAULTS_OF_DISKS}::test_a_failed_write_fails_its_callers_and_the_log_goes_on",
+    ),
+    Fault(
+        "what waits behind a failed write is stored before it",
+        "storage/grouplog.py",
+        "        waiting += self._gathering.contexts\n        self._submitted, self._gathering = None, Group()\n",
+        "        self._submitted = None\n",
+        f"{_FAULTS_OF_DISKS}::test_what_waits_behind_a_failed_write_is_not_stored_before_it",
+    ),
+    Fault(
+        "deleted ledgers stay in the older copy of the state",
+        "storage/files/log.py",
+        "copies=2 if trimmed else copies",
+        "copies=1",
+        f"{_FAULTS_OF_DISKS}::test_deleted_ledgers_are_in_no_copy_of_the_state",
+    ),
+    Fault(
+        "a close waits for ever",
+        "storage/grouplog.py",
+        "            async with asyncio.timeout(self.close_seconds):\n",
+        "            async with asyncio.timeout(None):\n",
+        f"{_FAULTS_OF_DISKS}::test_closing_waits_for_a_silent_disk_only_so_long",
+    ),
+    Fault(
+        "behind a damaged record nothing is looked for",
+        "storage/files/walk.py",
+        "            if self.offset == base and not self._find_again(base + 1):\n",
+        "            if self.offset == base:\n",
+        f"{_RECOVERY}::test_a_damaged_byte_costs_the_record_it_lies_in_and_no_other",
+    ),
+    Fault(
+        "a length is believed while entries are looked for",
+        "storage/files/ledger.py",
+        """            if kind.entry_id(data, offset - base) != next_id:
+                return place
+""",
+        """            if kind.entry_id(data, offset - base) != next_id:
+                return Place(next_id, offset)
+""",
+        f"{_RECOVERY}::test_a_wrong_length_does_not_lead_past_sound_records",
+    ),
+    Fault(
+        "what a record says of its predecessors is not heeded",
+        "storage/files/ledger.py",
+        "                stored = max(stored, record.stored)\n",
+        "",
+        f"{_RECOVERY}::test_a_hole_in_the_group_that_was_being_written_keeps_what_is_sound",
+    ),
+    Fault(
+        "subscriptions wait for what is lost",
+        "broker/topic/persistent.py",
+        "            subscription.pass_over([lost])\n",
+        "            pass\n",
+        "tests/broker/topic/test_damage.py::test_a_seek_and_a_new_subscription_pass_over_what_is_lost",
+    ),
+    Fault(
+        "without its cursor a subscription begins at the end",
+        "broker/topic/persistent.py",
+        "        if request.durable and self.log.cursors_lost:\n",
+        "        if False:\n",
+        "tests/broker/topic/test_damage.py::"
+        "test_a_subscription_that_comes_back_without_its_cursor_sees_everything",
+    ),
+    Fault(
+        "refused entries have no answer",
+        "broker/topic/persistent.py",
+        "                producer.sink.send_error(producer.producer_id, sequence_id, refusal)\n",
+        "                pass\n",
+        "tests/broker/topic/test_disk_faults.py",
+    ),
+    Fault(
+        "a dead session hears of what its death removed",
+        "metadata/memory.py",
+        "        if self._listeners and not self._lost:\n",
+        "        if self._listeners:\n",
+        "tests/metadata/test_sessions.py::test_a_dead_session_does_not_hear_what_its_death_removed",
+    ),
+    Fault(
+        "metadata counts before it is in the file",
+        "metadata/sqlite.py",
+        '            await self._store(f"put {path}", self._statements(path, value, ephemeral=ephemeral))\n'
+        "            version = self.write(session, path, value, expected, ephemeral=ephemeral)\n",
+        "            told = self._statements(path, value, ephemeral=ephemeral)\n"
+        "            version = self.write(session, path, value, expected, ephemeral=ephemeral)\n"
+        '            await self._store(f"put {path}", told)\n',
+        "tests/metadata/test_sqlite.py::test_a_disk_that_fails_changes_nothing",
+    ),
+    Fault(
+        "an ephemeral node is kept in the file",
+        "metadata/sqlite.py",
+        "        if node is None and not ephemeral:\n",
+        "        if node is None:\n",
+        "tests/metadata/test_sqlite.py::test_what_is_stored_comes_back_and_ephemeral_nodes_do_not",
+    ),
+)

@@ -24,6 +24,7 @@ from tests.sim.judges import (
     Barked,
     Claims,
     Complaints,
+    Records,
     judge_leader,
     judge_owners,
     judge_rest,
@@ -77,6 +78,8 @@ class History:
         ]
         self.brokers: list[SimulatedBroker] = []
         self.claims = Claims(self.network)
+        self.records = Records()
+        self.server.on_change = self.records.see
         self.complaints = Complaints()
         self.calm = False
         self.last_used: dict[BundleName, float] = dict.fromkeys(self.bundles, 0.0)
@@ -130,6 +133,7 @@ class History:
         while self.loop.time() < when:
             self.loop.run_until(min(when, self.loop.time() + WATCH_S), lambda: None)
             self.claims.watch(self.loop.time(), self.server, self.brokers)
+            self.records.judge()
             self.complaints.judge()
             for asked in self._asked:
                 if asked.waited_s > LOOKUP_S:

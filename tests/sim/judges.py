@@ -6,6 +6,9 @@ import logging
 from dataclasses import dataclass, field
 
 from counterpoise.names.bundle import BundleName
+from counterpoise.ownership.channel.data import StateData
+from counterpoise.ownership.channel.state import RECORDS
+from counterpoise.ownership.channel.transitions import Storage, refusal
 from counterpoise.ownership.election import LEADER_NODE
 from tests.sim.broker import SimulatedBroker
 from tests.sim.store import Network, Server
@@ -79,6 +82,31 @@ class Claims:
     def _served(broker: SimulatedBroker) -> list[BundleName]:
         ownership = broker.ownership
         return [each for each in ownership._runner.known() if ownership.serves(each)]
+
+
+class Records:
+    """Every change of a bundle's record on the state channel, held against Pulsar's rules."""
+
+    def __init__(self) -> None:
+        self.wrong: list[str] = []
+
+    def see(self, path: str, before: bytes | None, after: bytes | None) -> None:
+        """A node changed at the store."""
+        if not path.startswith(f"{RECORDS}/"):
+            return
+        had = None if before is None else StateData.from_json(before)
+        if after is None:
+            if had is not None and had.state.active:
+                self.wrong.append(f"{path} was deleted when {had.state.value}")
+            return
+        why = refusal(had, StateData.from_json(after), Storage.METADATA_STORE)
+        if why is not None:
+            self.wrong.append(f"{path}: {why}")
+
+    def judge(self) -> None:
+        """Bark at the first."""
+        if self.wrong:
+            raise Barked("no transition outside the table", self.wrong[0])
 
 
 class Complaints(logging.Handler):

@@ -62,6 +62,8 @@ class Server:
         self.loop, self.rng, self.network, self.story = loop, rng, network, story
         self.nodes: dict[str, Node] = {}
         self.sessions: dict[int, Session] = {}
+        self.on_change: Callable[[str, bytes | None, bytes | None], None] = lambda *_: None
+        """Hears of every change: the path, and the value before and after it."""
         self._last = 0
         self.reachable = True
 
@@ -89,13 +91,17 @@ class Server:
             names = (each[len(below) :] for each in self.nodes if each.startswith(below))
             return sorted({name.partition("/")[0] for name in names})
         if operation == "put":
-            return self._put(number, path, node, *rest)
+            before = None if node is None else node.value
+            version = self._put(number, path, node, *rest)
+            self.on_change(path, before, rest[0])
+            return version
         (expected,) = rest
         if node is None:
             raise NotFound(path)
         if expected is not None and expected != node.version:
             raise BadVersion(path)
         del self.nodes[path]
+        self.on_change(path, node.value, None)
         self._notify(NotificationKind.DELETED, path)
         return None
 

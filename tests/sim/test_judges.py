@@ -146,6 +146,17 @@ def a_record_is_never_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(channel.TABLE, (channel.Phase.PAUSING, port.Woken), stay)
 
 
+def records_are_written_over_unseen(monkeypatch: pytest.MonkeyPatch) -> None:
+    ask = ownership.ask_store
+
+    async def unseen(store: Any, question: port.Question) -> object:
+        if isinstance(question, port.WriteRecord):
+            return port.Created(await store.put(question.path, question.value))
+        return await ask(store, question)
+
+    monkeypatch.setattr(ownership, "ask_store", unseen)
+
+
 def whoever_listens_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     def changed(*_: object) -> None:
         raise ValueError("planted")
@@ -170,6 +181,10 @@ PLANTED: dict[str, tuple[Plant, set[str]]] = {
 PLANTED_IN_CHANNEL: dict[str, tuple[Plant, set[str]]] = {
     "a lost session is ignored": (the_channel_ignores_a_lost_session, {"one owner"}),
     "the leader mends nothing": (the_leader_mends_nothing, {"owned again"}),
+    "records are written over unseen": (
+        records_are_written_over_unseen,
+        {"no transition outside the table"},
+    ),
     "a failure is never tried again": (a_record_is_never_looked_at_again, {"nothing stuck"}),
 }
 

@@ -153,6 +153,7 @@ POLICIES: tuple[Policy, ...] = (
 READ_POLICIES = frozenset(
     {
         "autoTopicCreationOverride",
+        "clusterSubscribeRate",
         "max_consumers_per_subscription",
         "max_consumers_per_topic",
         "max_producers_per_topic",

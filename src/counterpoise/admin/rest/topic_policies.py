@@ -26,7 +26,9 @@ from counterpoise.names.topic import TopicName
 
 log = logging.getLogger(__name__)
 
-READ_POLICIES = frozenset({"publishRate", "dispatchRate", "subscriptionDispatchRate"})
+READ_POLICIES = frozenset(
+    {"publishRate", "dispatchRate", "subscriptionDispatchRate", "subscribeRate"}
+)
 """Names of those that brokers act upon; ``docs/UNREAD.md`` names the rest."""
 QUERY = {"applied": FLAG, "isGlobal": FLAG, **route.AUTHORITATIVE}
 

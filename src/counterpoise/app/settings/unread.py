@@ -179,16 +179,7 @@ RATES: tuple[Option, ...] = (
         for name, what, unit in (
             ("dispatchThrottlingRatePerReplicatorInMsg", "replicated of a topic", "messages/s"),
             ("dispatchThrottlingRatePerReplicatorInByte", "replicated of a topic", "bytes/s"),
-            ("subscribeThrottlingRatePerConsumer", "subscribes of one consumer", "per period"),
         )
-    ),
-    _known(
-        "subscribeRatePeriodPerConsumerInSecond",
-        30,
-        "the period of subscribeThrottlingRatePerConsumer",
-        unit="s",
-        low=1,
-        dynamic=True,
     ),
     _known(
         "dispatchThrottlingOnBatchMessageEnabled",

@@ -97,3 +97,18 @@ class RateOptions:
         dynamic=True,
         why=f"delivered to one subscription, if no policy says otherwise; {_NO_LIMIT}",
     )
+    subscribes: int = option(
+        0,
+        conf="subscribeThrottlingRatePerConsumer",
+        unit="subscribes",
+        dynamic=True,
+        why="how often one consumer may subscribe to a topic in "
+        f"subscribeRatePeriodPerConsumerInSecond, if no policy says otherwise; {_NO_LIMIT}",
+    )
+    subscribe_period_s: int = option(
+        30,
+        conf="subscribeRatePeriodPerConsumerInSecond",
+        unit="s",
+        dynamic=True,
+        why="the period of subscribeThrottlingRatePerConsumer; 0 means no limit",
+    )

@@ -19,6 +19,7 @@ from counterpoise.broker.limits.episodes import Episodes
 from counterpoise.broker.limits.ports import LimitedProducer, LimitedTopic
 from counterpoise.broker.limits.rates import Rate, TopicRates
 from counterpoise.broker.limits.seen import SeenLimit, seen
+from counterpoise.broker.limits.subscribe import SubscribeLimits
 from counterpoise.names.topic import TopicName
 from counterpoise.quota import SECOND_NS, Flow, Level, PublishLimit, Throttle
 from counterpoise.quota.throttle import Released
@@ -58,6 +59,7 @@ class PublishLimits:
         self._settles = False
         self.episodes = Episodes(clock_ns)
         self.dispatch = DispatchLimits(clock_ns)
+        self.subscribe = SubscribeLimits(clock_ns)
 
     # Topics and their producers come and go.
 
@@ -70,6 +72,7 @@ class PublishLimits:
     def end(self, topic: LimitedTopic) -> None:
         """The topic is here no longer."""
         self.dispatch.end(topic.name)
+        self.subscribe.end(topic.name)
         if self._topics.pop(topic, None) is not None:
             for producer in topic.everybody():
                 self.detach(producer)
@@ -172,6 +175,7 @@ class PublishLimits:
 
     def _set(self, topic: LimitedTopic, rates: TopicRates) -> None:
         self.dispatch.set_topic_rates(topic.name, rates.dispatch, rates.subscription_dispatch)
+        self.subscribe.set_rate(topic.name, rates.subscribe)
         limit, _ = self._topics[topic]
         before = self._limits_of(topic)
         self._throttle.set_rates(limit, rates.publish.messages, rates.publish.size, self._now())

@@ -37,6 +37,8 @@ class TopicRates:
     """All that it delivers."""
     subscription_dispatch: Rate = Rate()
     """What it delivers to each of its subscriptions."""
+    subscribe: Rate = Rate()
+    """How often each consumer may subscribe: its ``messages`` are subscribes."""
 
 
 async def no_rates(_topic: TopicName) -> TopicRates:
@@ -73,6 +75,10 @@ def rates_of(
         _dispatch(
             each, options.subscription_dispatch_messages, options.subscription_dispatch_bytes
         ),
+        _subscribe(
+            own.get("subscribeRate") or (shared.get("clusterSubscribeRate") or {}).get(cluster),
+            options,
+        ),
     )
 
 
@@ -89,6 +95,15 @@ def _dispatch(policy: object, messages: int, size: int) -> Rate:
         _positive(policy.get("dispatchThrottlingRateInByte")),
         max(1, _positive(policy.get("ratePeriodInSecond"))),
     )
+
+
+def _subscribe(policy: object, options: RateOptions) -> Rate:
+    if isinstance(policy, Mapping):
+        count = _positive(policy.get("subscribeThrottlingRatePerConsumer"))
+        period_s = _positive(policy.get("ratePeriodInSecond"))
+    else:
+        count, period_s = options.subscribes, options.subscribe_period_s
+    return Rate(count, period_s=period_s) if period_s else Rate()
 
 
 def group_rate(group: JsonObject | None) -> Rate:

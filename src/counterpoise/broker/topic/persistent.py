@@ -134,6 +134,9 @@ class PersistentTopic(Topic):
         self._on_lost(self, error)
 
     async def _subscription_for(self, request: SubscribeRequest) -> Subscription:
+        self.commons.limits.subscribe.admit(
+            self.name, request.address, request.consumer_name, request.consumer_id
+        )
         subscription = self._subscriptions.get(request.subscription)
         if subscription is None:
             acks = AckState(await self._start_of(request) - 1)

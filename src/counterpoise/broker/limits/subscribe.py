@@ -1,0 +1,93 @@
+"""How often one consumer may subscribe: each has a bucket of its own on each topic.
+
+What it is for: a client that subscribes, fails and subscribes again in a loop. Another consumer
+of the same client has another id, and so another bucket.
+
+Source: ``SubscribeRateLimiter`` of Pulsar 4.0.7. Stored topics only, as there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.limits.rates import Rate
+from counterpoise.names.topic import TopicName
+from counterpoise.quota import SECOND_NS, Bucket
+from counterpoise.wire.errors import ServerError
+
+SWEEP: Final = 256
+"""With so many buckets of a topic, those that are full again are forgotten: names are free."""
+
+
+class ConsumerIdentifier(NamedTuple):
+    """Whose subscribes count together (Pulsar's class of this name)."""
+
+    host: str
+    name: str
+    consumer_id: int
+
+
+class _Topic:
+    """One topic's rate, and a bucket for each consumer that used it lately."""
+
+    __slots__ = ("_buckets", "_sweep_at", "rate")
+
+    def __init__(self, rate: Rate) -> None:
+        self.rate = rate
+        self._buckets: dict[ConsumerIdentifier, Bucket] = {}
+        self._sweep_at = SWEEP
+
+    def take(self, who: ConsumerIdentifier, now: int) -> bool:
+        bucket = self._buckets.get(who)
+        if bucket is None:
+            if len(self._buckets) >= self._sweep_at:
+                self._sweep(now)
+            rate = self.rate
+            bucket = Bucket(rate.messages, now, period_ns=rate.period_s * SECOND_NS)
+            self._buckets[who] = bucket
+        if bucket.settle(now, consistent=True) <= 0:
+            return False
+        bucket.balance -= 1
+        return True
+
+    def _sweep(self, now: int) -> None:
+        # A full bucket is as good as a new one.
+        self._buckets = {who: it for who, it in self._buckets.items() if it.fill_ns(now) > 0}
+        self._sweep_at = max(SWEEP, 2 * len(self._buckets))
+
+
+class SubscribeLimits:
+    """The subscribe limits of one broker's topics; a topic without one costs nothing."""
+
+    def __init__(self, clock_ns: Callable[[], int]) -> None:
+        self._now = clock_ns
+        self._topics: dict[TopicName, _Topic] = {}
+
+    def set_rate(self, name: TopicName, rate: Rate) -> None:
+        """Allow each consumer so many subscribes a period; another rate begins with all of them."""
+        known = self._topics.get(name)
+        if not rate:
+            self._topics.pop(name, None)
+        elif known is None or known.rate != rate:
+            self._topics[name] = _Topic(rate)
+
+    def admit(self, name: TopicName, address: str, consumer_name: str, consumer_id: int) -> None:
+        """Count a subscribe; raise `BrokerError` where its consumer has none left.
+
+        ``address``: the client's host and port; a client that comes back has another port.
+        """
+        topic = self._topics.get(name)
+        if topic is None:
+            return
+        who = ConsumerIdentifier(address.rpartition(":")[0], consumer_name, consumer_id)
+        if not topic.take(who, self._now()):
+            raise BrokerError(
+                ServerError.NotAllowedError,
+                "Subscribe limited by subscribe rate limit per consumer.",
+            )
+
+    def end(self, name: TopicName) -> None:
+        """A topic is here no longer."""
+        self._topics.pop(name, None)

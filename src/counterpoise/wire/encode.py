@@ -1,4 +1,4 @@
-"""Answers to bytes: every command a broker sends, except the hot two of `dispatch`.
+"""Answers to bytes: every command a broker sends, except the hot two of `encode_runs`.
 
 Each function returns one whole frame.
 """

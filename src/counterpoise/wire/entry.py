@@ -1,4 +1,4 @@
-"""An entry: the exact bytes after the command of a SEND frame, stored and dispatched untouched.
+"""An entry: the exact bytes after the command of a SEND frame, stored and delivered untouched.
 
 Layout: magic 0x0e01, CRC32C (4 bytes, of all that follows), metadata size (4 bytes), metadata,
 payload. Clients older than protocol version 6 leave the first two out.

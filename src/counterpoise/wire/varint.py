@@ -4,7 +4,7 @@ Below 2**14 an encoding is one list lookup, below 2**28 two; sequence ids and en
 get further. Measured, this is a third of the cost of a shift-and-mask loop.
 """
 
-#: How many low bits the tables cover; `dispatch` reads them in its loops.
+#: How many low bits the tables cover; `encode_runs` reads them in its loops.
 LOW_BITS = 14
 LOW_SIZE = 1 << LOW_BITS
 LOW_MASK = LOW_SIZE - 1

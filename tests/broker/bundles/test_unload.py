@@ -14,10 +14,10 @@ from counterpoise.broker import paths
 from counterpoise.broker.broker import Broker
 from counterpoise.broker.bundles.lookup_answer import Connect
 from counterpoise.broker.errors import BrokerError
-from counterpoise.decide.filters.options import MODULAR
 from counterpoise.metadata import BadVersion
 from counterpoise.metadata.port import MUST_NOT_EXIST
 from counterpoise.names.bundle import BundleName
+from counterpoise.names.load_managers import MODULAR
 from counterpoise.ownership.lock.nodes import lock_of
 from counterpoise.ownership.records import NamespaceEphemeralData
 from counterpoise.wire.errors import ServerError

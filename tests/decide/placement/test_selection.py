@@ -3,7 +3,6 @@
 import pytest
 
 from counterpoise.decide.filters import BrokerFacts, FilterOptions, IsolationPolicy, Status
-from counterpoise.decide.filters.options import MODULAR
 from counterpoise.decide.placement import (
     PLACEMENTS,
     Chooser,
@@ -12,6 +11,7 @@ from counterpoise.decide.placement import (
     select_extensible,
     select_modular,
 )
+from counterpoise.names.load_managers import MODULAR
 
 from .views import view_of
 

@@ -1,4 +1,4 @@
-"""Pulsar's balancing and rate settings that no room reads yet: known, checked, explained."""
+"""Pulsar's balancing and rate settings that no room reads: known, checked, explained."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ def test_a_limit_is_seen_at_work_and_removed(
     assert owner is not None
     metrics = Api(owner.admin_url)("GET", "/metrics").value
     assert "pulsar_broker_throttled_connections" in metrics
-    waiting = 'counterpoise_publish_limit_waiting_producers{cluster="standalone", level='
+    waiting = 'counterpoise_publish_limit_waiting_producers{cluster="standalone",level='
     assert f'{waiting}"{limit["level"]}"' in metrics
     capsys.readouterr()
     assert main(["top", "--admin-url", cluster.admin_url, "--once"]) == 0

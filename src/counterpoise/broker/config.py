@@ -8,6 +8,7 @@ from counterpoise.broker.bundles.options import OwnershipOptions
 from counterpoise.broker.connection.ports import ConnectionConfig
 from counterpoise.broker.limits.options import RateOptions
 from counterpoise.broker.load.config import LoadReportConfig
+from counterpoise.broker.metrics_options import MetricsOptions
 from counterpoise.broker.namespaces.auto_creation import AutoTopicCreation
 from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.decide.filters.options import FilterOptions
@@ -28,6 +29,7 @@ _TOPICS = TopicOptions()
 _RATES = RateOptions()
 _OWNERSHIP = OwnershipOptions()
 _STORAGE = StorageOptions()
+_METRICS = MetricsOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,7 @@ class BrokerConfig:
     rates: RateOptions = _RATES
     storage: StorageOptions = _STORAGE
     ownership: OwnershipOptions = _OWNERSHIP
+    metrics: MetricsOptions = _METRICS
 
 
 def check_supported(config: BrokerConfig) -> None:

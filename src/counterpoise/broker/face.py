@@ -8,11 +8,16 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from counterpoise.broker.background import BackgroundTasks
 from counterpoise.broker.bundles.lookup_answer import Redirect
 from counterpoise.broker.bundles.service import NamespaceService
+from counterpoise.broker.bundles.tally import BundleTally
 from counterpoise.broker.config import BrokerConfig
+from counterpoise.broker.connection.listener import Listener
+from counterpoise.broker.connection.pause import PauseReason
 from counterpoise.broker.errors import BrokerError
 from counterpoise.broker.live import LiveSettings
+from counterpoise.broker.load.load_data import LoadDataExchange
 from counterpoise.broker.namespaces.auto_creation import PARTITIONS_MAX
 from counterpoise.broker.namespaces.catalog import DOMAINS_OF_MODE, TopicCatalog
 from counterpoise.broker.namespaces.policies import Policies
@@ -43,6 +48,7 @@ __all__ = [
     "MetadataError",
     "NotEmpty",
     "NotFound",
+    "PauseReason",
     "PersistentTopic",
     "Policies",
     "Producer",
@@ -74,6 +80,20 @@ class BrokerFace(Protocol):
     """Which topics exist."""
     topics: TopicRegistry
     """The topics that this broker serves now."""
+    listener: Listener
+    """Its clients' connections."""
+    load_data: LoadDataExchange | None
+    """Under the extensible load manager: what brokers publish of their load."""
+
+    @property
+    def tally(self) -> BundleTally:
+        """What happened to bundles here."""
+        ...
+
+    @property
+    def background(self) -> BackgroundTasks:
+        """What it does besides answering."""
+        ...
 
     @property
     def config(self) -> BrokerConfig:

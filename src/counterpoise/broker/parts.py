@@ -19,6 +19,7 @@ from counterpoise.broker.bundles.placement import LoadPlacer
 from counterpoise.broker.bundles.repairs import OwnershipRepairs
 from counterpoise.broker.bundles.service import NamespaceService
 from counterpoise.broker.bundles.split_points import SplitPointFinder
+from counterpoise.broker.bundles.tally import BundleTally
 from counterpoise.broker.config import BrokerConfig, check_supported
 from counterpoise.broker.connection import Services
 from counterpoise.broker.connection.listener import Listener
@@ -98,6 +99,7 @@ class BrokerParts:
         self.policies = Policies(metadata, Policies.cache_of(metadata))
         self.live = LiveSettings(config, metadata, self.policies)
         self.background: Final = BackgroundTasks()
+        self.tally: Final = BundleTally()
         self._ledgers = ledgers
         self._on_leadership = on_leadership
         self._process = process
@@ -125,7 +127,7 @@ class BrokerParts:
             tombstone_ms=config.ownership.tombstone_delay_s * 1000,
         )
         self._protocol = PROTOCOLS[config.filters.load_manager_class](terms, _now_ms)
-        self.ownership = BundleOwnership(store, self._protocol, terms, self._drain)
+        self.ownership = BundleOwnership(store, self._protocol, terms, self._drain, self.tally)
         self.catalog = TopicCatalog(self.policies, lambda: self.config.auto_topic_creation)
         self.schemas = SchemaRegistry(store)
         self.load = ClusterLoad(
@@ -190,6 +192,7 @@ class BrokerParts:
             every_s=config.ownership.monitor_interval_s,
             wary_s=config.metadata_store_session_timeout_ms / 1000,
             background=self.background,
+            tally=self.tally,
         )
         lookups = LookupService(
             self.registry,
@@ -197,6 +200,7 @@ class BrokerParts:
             self.ownership,
             placer,
             balanced=config.load_balancer_enabled,
+            tally=self.tally,
         )
         moves = BundleMoves(
             self.registry,
@@ -208,6 +212,7 @@ class BrokerParts:
             split_points=SplitPointFinder(
                 self.catalog, self._topic_loads, lambda: self.config.splitting
             ).points,
+            tally=self.tally,
         )
         self.auto_split = AutoSplit(
             self.id, self.load, self.bundles, moves, lambda: self.config.splitting

@@ -11,11 +11,15 @@ HERE = Path(__file__).parent
 KINDS = {"boolean": bool, "int": int, "long": int, "double": float, "String": str, "List": tuple}
 OURS = {
     "clusterName",
+    "exposeBundlesMetricsInPrometheus",
     "loadBalancerOverrideBrokerNicSpeedGbps",
     "maxMessagePublishBufferSizeInMB",
     "resourceUsageTransportPublishIntervalInSecs",
 }
-"""Defaults that are not Pulsar's: it has none, half of a JVM's direct memory, or shares nothing."""
+"""Defaults that are not Pulsar's: it has none, half of a JVM's direct memory, or shares nothing.
+
+Each bundle's metrics are told unless they are switched off: they are what a balancer looks at.
+"""
 
 
 def pulsar_defaults():

@@ -8,8 +8,8 @@ from dataclasses import asdict
 from aiohttp import web
 
 from counterpoise.admin import route
+from counterpoise.admin.metrics.exposition import all_figures
 from counterpoise.admin.request import answer, broker_of
-from counterpoise.admin.rest.metrics import figures
 from counterpoise.admin.shapes import Json
 from counterpoise.admin.topic_json import broker_topic_json
 
@@ -55,7 +55,7 @@ async def throttling(request: web.Request) -> web.Response:
 async def metrics(request: web.Request) -> web.Response:
     """The figures of ``/metrics`` as JSON: a list of dimensions and values."""
     grouped: dict[tuple[tuple[str, str], ...], dict[str, float]] = {}
-    for figure in figures(broker_of(request)):
+    for figure in all_figures(broker_of(request)):
         grouped.setdefault(figure.labels, {})[figure.name.replace("pulsar_", "brk_", 1)] = (
             figure.value
         )

@@ -133,12 +133,6 @@ BALANCING: tuple[Option, ...] = (
     _known(
         "topicBundleAssignmentStrategy", _ASSIGNER, "how a topic's bundle is found: by its hash"
     ),
-    _known(
-        "exposeBundlesMetricsInPrometheus",
-        False,
-        "whether each bundle has metrics of its own",
-        dynamic=True,
-    ),
     _known("statsUpdateInitialDelayInSecs", 60, "when rates are first measured", unit="s", low=0),
     _known(
         "zooKeeperSessionTimeoutMillis",

@@ -9,6 +9,7 @@ from counterpoise.broker.bundles.election import LeaderElection
 from counterpoise.broker.bundles.lookup_answer import Connect, LookupAnswer, Redirect
 from counterpoise.broker.bundles.ownership import PATIENCE_S, BundleOwnership
 from counterpoise.broker.bundles.placement import Placer
+from counterpoise.broker.bundles.tally import FAILURE, SKIP, SUCCESS, BundleTally
 from counterpoise.broker.errors import BrokerError, store_errors_as_not_ready
 from counterpoise.broker.load.registry import BrokerRegistry
 from counterpoise.names.bundle import BundleName
@@ -30,6 +31,7 @@ class LookupService:
         placer: Placer,
         *,
         balanced: bool = True,
+        tally: BundleTally | None = None,
     ) -> None:
         """``balanced``: the leader places bundles; else the broker that is asked takes them."""
         self._registry = registry
@@ -37,6 +39,7 @@ class LookupService:
         self._ownership = ownership
         self._placer = placer
         self._balanced = balanced
+        self._tally = tally or BundleTally()
         self._affinity: Final[dict[str, str]] = {}
 
     def set_affinity(self, bundle: BundleName, broker_id: str) -> None:
@@ -104,6 +107,7 @@ class LookupService:
         if asks_leader and leader is not None and leader.broker_id in active:
             return await self._redirect(bundle, leader.broker_id, authoritative=False)
         chosen = bound if bound in active else await self.choose(bundle)
+        self._tally.assigned[FAILURE if chosen is None else SUCCESS] += 1
         if chosen is None:
             raise BrokerError(
                 ServerError.ServiceNotReady, f"No broker was available to own {bundle}"
@@ -129,6 +133,7 @@ class LookupService:
         owner = where.owner
         if where.heir is not None and where.heir in await self._registry.active():
             # Another broker was chosen at the same time, and was faster.
+            self._tally.assigned[SKIP] += 1
             owner = NamespaceEphemeralData("", f"http://{where.heir}")
         if owner is None:
             raise BrokerError(

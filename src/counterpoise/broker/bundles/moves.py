@@ -10,6 +10,7 @@ from counterpoise.broker.bundles.lookup import LookupService
 from counterpoise.broker.bundles.namespace_bundles import NamespaceBundleCache
 from counterpoise.broker.bundles.ownership import BundleOwnership
 from counterpoise.broker.bundles.placement import Placer
+from counterpoise.broker.bundles.tally import SKIP, BundleTally, counted
 from counterpoise.broker.errors import BrokerError, store_errors_as_not_ready
 from counterpoise.broker.load.registry import BrokerRegistry
 from counterpoise.broker.namespaces.policies import Policies
@@ -38,6 +39,7 @@ class BundleMoves:
         policies: Policies,
         *,
         split_points: SplitPoints,
+        tally: BundleTally | None = None,
     ) -> None:
         self._registry = registry
         self._bundles = bundles
@@ -46,6 +48,7 @@ class BundleMoves:
         self._placer = placer
         self._policies = policies
         self._split_points = split_points
+        self._tally = tally or BundleTally()
         self._splitting = asyncio.Lock()
 
     async def unload(self, bundle: BundleName, destination: str | None = None) -> str | None:
@@ -55,7 +58,7 @@ class BundleMoves:
         Raises `BrokerError` if this broker does not own the bundle, or the destination is not
         there.
         """
-        with store_errors_as_not_ready():
+        with store_errors_as_not_ready(), counted(self._tally.unloaded):
             if not self._ownership.serves(bundle):
                 raise _not_owned(bundle)
             if destination is not None and destination not in await self._registry.active():
@@ -105,14 +108,22 @@ class BundleMoves:
         """
         with store_errors_as_not_ready():
             async with self._splitting:
-                # One split at a time: another one may just have cut this very bundle.
-                if not self._ownership.serves(bundle):
-                    raise _not_owned(bundle)
-                points = await self._split_points(bundle, algorithm, boundaries)
-                children = await self._split_at(bundle, points) if points else ()
+                with counted(self._tally.split) as outcome:
+                    children = await self._split(bundle, algorithm, boundaries)
+                    if not children:
+                        outcome.result = SKIP
             for child in children if unload else ():
                 await self.unload(child)
             return children
+
+    async def _split(
+        self, bundle: BundleName, algorithm: str | None, boundaries: Sequence[int]
+    ) -> tuple[BundleName, ...]:
+        # One split at a time: another one may just have cut this very bundle.
+        if not self._ownership.serves(bundle):
+            raise _not_owned(bundle)
+        points = await self._split_points(bundle, algorithm, boundaries)
+        return await self._split_at(bundle, points) if points else ()
 
     async def _split_at(self, bundle: BundleName, points: Sequence[int]) -> tuple[BundleName, ...]:
         now = await self._bundles.get(bundle.namespace)

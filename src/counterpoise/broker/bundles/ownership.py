@@ -9,6 +9,7 @@ from typing import Any, Final, Protocol
 
 from counterpoise.broker.bundles.runner import Runner
 from counterpoise.broker.bundles.store_questions import ask_store
+from counterpoise.broker.bundles.tally import BundleTally
 from counterpoise.metadata import MetadataStore, Notification, NotificationKind, SessionEvent
 from counterpoise.metadata.cache import MetadataCache
 from counterpoise.names.bundle import BundleName
@@ -29,6 +30,7 @@ from counterpoise.ownership.port import (
     SessionChanged,
     Terms,
     Whereabouts,
+    WriteRecord,
 )
 
 log = logging.getLogger(__name__)
@@ -57,11 +59,13 @@ class BundleOwnership:
         protocol: BundleProtocol[Any],
         terms: Terms,
         drain: Drainer,
+        tally: BundleTally | None = None,
     ) -> None:
         self._store = store
         self._protocol = protocol
         self._terms = terms
         self._drain = drain
+        self._tally = tally or BundleTally()
         self._waiting: Final[dict[BundleName, list[asyncio.Future[None]]]] = {}
         self._values: Final = {
             root: MetadataCache(store, root, lambda value: value) for root in protocol.roots
@@ -94,8 +98,13 @@ class BundleOwnership:
 
     async def whereabouts(self, bundle: BundleName) -> Whereabouts:
         """Where the bundle is, by the store's word; raises `StoreUnavailable`."""
-        nodes = self._protocol.nodes(str(bundle))
-        return self._protocol.whereabouts({path: await self._value(path) for path in nodes})
+        where: Whereabouts | None = None
+        try:
+            nodes = self._protocol.nodes(str(bundle))
+            where = self._protocol.whereabouts({path: await self._value(path) for path in nodes})
+            return where
+        finally:
+            self._tally.looked_up(where)
 
     async def until(
         self, bundle: BundleName, condition: Callable[[], Awaitable[bool]], timeout_s: float
@@ -179,9 +188,14 @@ class BundleOwnership:
         if isinstance(question, Drain):
             await self._drain(bundle, question.destination)
             return Drained()
+        failed = True
         try:
-            return await ask_store(self._store, question)
+            answer = await ask_store(self._store, question)
+            failed = False
+            return answer
         finally:
+            if isinstance(question, WriteRecord):
+                self._tally.wrote(question.value, failed=failed)
             # Our own write is known before the store tells us of it.
             if not isinstance(question, ReadNode):
                 path = getattr(question, "path", "")
@@ -195,6 +209,7 @@ class BundleOwnership:
 
     def _on_state(self, bundle: BundleName, before: BundleState, after: BundleState) -> None:
         log.debug("%s: %s", bundle, after)
+        self._tally.moved_on(before, after)
         if before.holds and not after.holds:
             log.debug("%s is not served here any more", bundle)
         self._wake(bundle)

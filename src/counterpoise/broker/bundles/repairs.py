@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from counterpoise.broker.background import BackgroundTasks
 from counterpoise.broker.bundles.placement import Placer
+from counterpoise.broker.bundles.tally import FAILURE, SKIP, SUCCESS, BundleTally
 from counterpoise.broker.load.registry import BrokerRegistry
 from counterpoise.metadata import MetadataError, MetadataStore, Notification, SessionEvent
 from counterpoise.metadata.cache import MetadataCache
@@ -44,6 +45,7 @@ class OwnershipRepairs:
         every_s: float,
         wary_s: float,
         background: BackgroundTasks,
+        tally: BundleTally | None = None,
         clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
         """``wary_s``: how long after an interruption nothing is mended."""
@@ -56,6 +58,7 @@ class OwnershipRepairs:
         self._wary_s = wary_s
         self._background = background
         self._clock_ms = clock_ms
+        self._tally = tally or BundleTally()
         self._due = asyncio.Event()
         self._wary_until = 0.0
         self._sound = True
@@ -110,6 +113,7 @@ class OwnershipRepairs:
         except (BadVersion, NotFound):
             return  # Somebody else acted on it since.
         self.mended += 1
+        self._tally.mended(removed=repair.remove)
 
     async def _paths(self) -> dict[str, tuple[str, bytes]]:
         """The node and the value of every bundle's record, by the bundle's name."""
@@ -146,10 +150,15 @@ class OwnershipRepairs:
                     await self._due.wait()
             except TimeoutError:
                 pass
+            asked = self._due.is_set()
             self._due.clear()
             try:
+                acts = self._leads() and self._is_sound()
                 await self.mend()
+                if asked:
+                    self._tally.cleanups[SUCCESS if acts else SKIP] += 1
             except MetadataError as error:
+                self._tally.cleanups[FAILURE] += 1
                 log.warning("bundles without an owner are looked for later: %s", error)
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+from collections import Counter
 
 from counterpoise.broker.background import BackgroundTasks
 from counterpoise.broker.connection import Connection, ConnectionConfig, Services
 from counterpoise.broker.connection.held import HeldMemory
+from counterpoise.broker.connection.pause import PauseReason
 from counterpoise.broker.connection.publish_buffer import PublishBuffer
 from counterpoise.broker.connection.shared import Shared
 
@@ -35,6 +37,15 @@ class Listener:
     def connections(self) -> int:
         """How many clients are connected."""
         return len(self._shared.connections.open)
+
+    @property
+    def connections_admitted(self) -> int:
+        """How many clients have been let in since the start."""
+        return self._shared.connections.admitted
+
+    def pauses(self) -> Counter[PauseReason]:
+        """How often reading from a client stopped since the start, by reason."""
+        return self._shared.connections.pauses()
 
     @property
     def open_connections(self) -> list[Connection]:

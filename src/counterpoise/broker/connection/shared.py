@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from counterpoise.broker.background import BackgroundTasks
 from counterpoise.broker.connection.held import HeldMemory
 from counterpoise.broker.connection.outbox import MIB
+from counterpoise.broker.connection.pause import PauseReason
 from counterpoise.broker.connection.ports import ConnectionConfig
 from counterpoise.broker.connection.publish_buffer import PublishBuffer
 from counterpoise.broker.errors import BrokerError
@@ -43,6 +44,8 @@ class Connections:
         self._most_per_ip = most_per_ip
         self._by_ip: Counter[str] = Counter()
         self.open: set[Connection] = set()
+        self.admitted = 0
+        self._former_pauses: Counter[PauseReason] = Counter()
 
     def why_not(self, ip: str) -> str | None:
         """Why a client from this address may not connect (Pulsar's words); None if it may."""
@@ -52,15 +55,21 @@ class Connections:
             return f"Reached the maximum number of connections on address{ip}"
         return None
 
+    def pauses(self) -> Counter[PauseReason]:
+        """How often reading stopped for each reason, on all connections there were."""
+        return sum((each.pause.times for each in self.open), +self._former_pauses)
+
     def add(self, connection: Connection, ip: str) -> None:
         """A client has come."""
         self.open.add(connection)
+        self.admitted += 1
         self._by_ip[ip] += 1
 
     def remove(self, connection: Connection, ip: str) -> None:
         """A client has gone, if it was here."""
         if connection in self.open:
             self.open.remove(connection)
+            self._former_pauses.update(connection.pause.times)
             self._by_ip[ip] -= 1
             if not self._by_ip[ip]:
                 del self._by_ip[ip]

@@ -1,0 +1,164 @@
+"""Figures of load balancing: the host's usage, bundles, and how they change hands.
+
+Source: ``ModularLoadManagerImpl``, ``ExtensibleLoadManagerImpl``, ``ServiceUnitStateChannelImpl``
+of 4.0.7. The last one's series are there under the extensible load manager only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+
+from counterpoise.admin.metrics.figure import (
+    Figure,
+    broker_labels,
+    by_label,
+    cluster_of,
+    figures_of,
+)
+from counterpoise.broker.face import BrokerFace
+from counterpoise.names.load_managers import EXTENSIBLE
+
+_RESULTS = ("Success", "Failure", "Skip")
+_EVENTS = ("Assign", "Split", "Unload", "Override")
+_REASONS = {"Success": "Admin", "Failure": "Unknown", "Skip": "Unknown"}
+"""Whoever balances asks by the admin API, so no other reason is known here."""
+
+
+def figures(broker: BrokerFace) -> Iterator[Figure]:
+    """Everything that a balancer looks at, and what came of its orders."""
+    report, load = broker.load_report(), broker_labels(broker, "loadBalancing")
+    for name, usage in (
+        ("cpu", report.cpu),
+        ("memory", report.memory),
+        ("directMemory", report.direct_memory),
+        ("bandwidth_in", report.bandwidth_in),
+        ("bandwidth_out", report.bandwidth_out),
+    ):
+        yield Figure(f"pulsar_lb_{name}_usage", load, float(usage.percent))
+    if broker.config.metrics.bundles:
+        yield from _bundles(broker)
+    yield from _changes(broker)
+    if broker.config.filters.load_manager_class == EXTENSIBLE:
+        yield from _usage(broker)
+        yield from _state_channel(broker)
+
+
+def _bundles(broker: BrokerFace) -> Iterator[Figure]:
+    cluster, host, _ = broker_labels(broker, "")
+    for bundle, stats in sorted(broker.load_report().last_stats.items()):
+        yield from figures_of(
+            "pulsar_bundle_",
+            (cluster, host, ("bundle", bundle), ("metric", "bundle")),
+            (
+                ("msg_rate_in", stats.msg_rate_in),
+                ("msg_rate_out", stats.msg_rate_out),
+                ("topics_count", stats.topics),
+                ("consumer_count", stats.consumer_count),
+                ("producer_count", stats.producer_count),
+                ("msg_throughput_in", stats.msg_throughput_in),
+                ("msg_throughput_out", stats.msg_throughput_out),
+            ),
+        )
+
+
+def _changes(broker: BrokerFace) -> Iterator[Figure]:
+    """Unloads and splits done here, placements decided here, what was mended here."""
+    tally = broker.tally
+    unloading, splitting = (
+        broker_labels(broker, each) for each in ("bundleUnloading", "bundlesSplit")
+    )
+    yield Figure("pulsar_lb_unload_broker_total", unloading, float(tally.unloaded["Success"]))
+    yield Figure("pulsar_lb_unload_bundle_total", unloading, float(tally.unloaded["Success"]))
+    yield Figure("pulsar_lb_bundles_split_total", splitting, float(tally.split["Success"]))
+    for name, labels, counts in (
+        ("unload_broker", unloading, tally.unloaded),
+        ("bundles_split", splitting, tally.split),
+    ):
+        for result, reason in _REASONS.items():
+            yield Figure(
+                f"pulsar_lb_{name}_breakdown_total",
+                (*labels, ("result", result), ("reason", reason)),
+                float(counts[result]),
+            )
+    yield from by_label(
+        "pulsar_lb_assign_broker_breakdown_total",
+        broker_labels(broker, "assign"),
+        "result",
+        _every(tally.assigned, _RESULTS),
+    )
+    owned = broker_labels(broker, "ownership")
+    bundles = float(len(broker.namespaces.owned()))
+    yield Figure("counterpoise_owned_bundles", owned, bundles)
+    # Pulsar's dashboard counts a broker's bundles by the size of a cache that holds them.
+    cache = (*cluster_of(broker), ("cache", "owned-bundles"))
+    yield Figure("caffeine_cache_estimated_size", cache, bundles)
+    yield Figure("counterpoise_ownership_repairs_total", owned, float(tally.orphans))
+    yield Figure("counterpoise_leader", owned, float(broker.is_leader))
+
+
+def _usage(broker: BrokerFace) -> Iterator[Figure]:
+    """How busy this broker is and, from the leader, how busy all are, as fractions."""
+    load = broker_labels(broker, "loadBalancing")
+    averages = broker.load_data.usage_ema() if broker.load_data is not None else {}
+    yield from by_label(
+        "pulsar_lb_resource_usage",
+        load,
+        "feature",
+        (
+            ("max_ema", averages.get(broker.id, 0.0)),
+            ("max", broker.load_report().max_resource_usage),
+        ),
+    )
+    if broker.is_leader and averages:
+        mean = math.fsum(averages.values()) / len(averages)
+        spread = math.fsum((each - mean) ** 2 for each in averages.values()) / len(averages)
+        yield from by_label(
+            "pulsar_lb_resource_usage_stats",
+            (*broker_labels(broker, "bundleUnloading"), ("feature", "max_ema")),
+            "stat",
+            (("avg", mean), ("std", math.sqrt(spread))),
+        )
+
+
+def _state_channel(broker: BrokerFace) -> Iterator[Figure]:
+    tally, labels = broker.tally, broker_labels(broker, "sunitStateChn")
+    prefix = "pulsar_sunit_state_chn_"
+    for state in sorted({state for state, _ in tally.lookups}):
+        for result in ("Total", "Failure"):
+            found = (*labels, ("state", state), ("result", result))
+            times = tally.lookups[state, result]
+            yield Figure(f"{prefix}owner_lookup_total", found, float(times))
+    for event in _EVENTS:
+        for result in ("Total", "Failure"):
+            written = (*labels, ("event", event), ("result", result))
+            times = tally.published[event, result]
+            yield Figure(f"{prefix}event_publish_ops_total", written, float(times))
+    for state, times in sorted(tally.heard.items()):
+        heard = (*labels, ("event", state))
+        yield Figure(f"{prefix}subscribe_ops_total", (*heard, ("result", "Total")), float(times))
+        # To take up a record that was read cannot fail here: it is a step of a table.
+        yield Figure(f"{prefix}subscribe_ops_total", (*heard, ("result", "Failure")), 0.0)
+    yield from by_label(
+        f"{prefix}cleanup_ops_total", labels, "result", _every(tally.cleanups, ("Failure",))
+    )
+    yield from by_label(
+        f"{prefix}inactive_broker_cleanup_ops_total",
+        labels,
+        "result",
+        _every(tally.cleanups, ("Success", "Skip")),
+    )
+    yield from figures_of(
+        prefix,
+        labels,
+        (
+            ("orphan_su_cleanup_ops_total", tally.orphans),
+            ("su_tombstone_cleanup_ops_total", tally.tombstones),
+            ("owned_su_total", len(broker.namespaces.owned())),
+        ),
+    )
+
+
+def _every(counts: Counter[str], results: tuple[str, ...]) -> list[tuple[str, float]]:
+    return [(result, counts[result]) for result in results]

@@ -1,0 +1,85 @@
+"""Figures of the broker as a whole: what it serves, its connections, its background tasks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from counterpoise.admin.metrics.figure import (
+    Figure,
+    broker_labels,
+    by_label,
+    cluster_of,
+    figures_of,
+)
+from counterpoise.broker.face import BrokerFace, PauseReason, PersistentTopic
+
+
+def figures(broker: BrokerFace) -> Iterator[Figure]:
+    """What it serves, to whom, and what went wrong."""
+    report = broker.load_report()
+    cluster = cluster_of(broker)
+    loaded = broker.topics.loaded
+    subscriptions = [each for topic in loaded.values() for each in topic.subscriptions.values()]
+    stored = [topic.log.size for topic in loaded.values() if isinstance(topic, PersistentTopic)]
+    yield from figures_of(
+        "pulsar_broker_",
+        cluster,
+        (
+            ("topics_count", report.num_topics),
+            ("subscriptions_count", len(subscriptions)),
+            ("producers_count", report.num_producers),
+            ("consumers_count", report.num_consumers),
+            ("rate_in", report.msg_rate_in),
+            ("rate_out", report.msg_rate_out),
+            ("throughput_in", report.msg_throughput_in),
+            ("throughput_out", report.msg_throughput_out),
+            ("storage_size", sum(stored)),
+            ("msg_backlog", sum(each.backlog for each in subscriptions)),
+        ),
+    )
+    counts = Counter(str(name.namespace_name) for name in loaded)
+    yield from by_label("pulsar_topics_count", cluster, "namespace", sorted(counts.items()))
+    yield from _connections(broker)
+    yield from by_label(
+        "counterpoise_background_failures_total",
+        cluster,
+        "task",
+        sorted(_by_kind(broker.background.failures).items()),
+    )
+
+
+def _connections(broker: BrokerFace) -> Iterator[Figure]:
+    listener = broker.listener
+    yield from figures_of(
+        "pulsar_",
+        broker_labels(broker, "broker_connection"),
+        (
+            ("active_connections", listener.connections),
+            ("connection_created_total_count", listener.connections_admitted),
+            (
+                "connection_closed_total_count",
+                listener.connections_admitted - listener.connections,
+            ),
+        ),
+    )
+    cluster, pauses = cluster_of(broker), listener.pauses()
+    yield from by_label(
+        "counterpoise_connection_pauses_total",
+        cluster,
+        "reason",
+        ((each.value, pauses[each]) for each in PauseReason),
+    )
+    yield from figures_of(
+        "counterpoise_connection_",
+        cluster,
+        (("received_bytes_total", listener.bytes_in), ("sent_bytes_total", listener.bytes_out)),
+    )
+
+
+def _by_kind(failures: Counter[str]) -> Counter[str]:
+    """Failures by what the tasks do: a name that ends in a topic's counts under its verb."""
+    kinds: Counter[str] = Counter()
+    for name, times in failures.items():
+        kinds[name.partition("persistent://")[0].removesuffix("non-").strip()] += times
+    return kinds

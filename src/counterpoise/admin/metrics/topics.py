@@ -1,0 +1,131 @@
+"""Figures of topics, subscriptions and consumers, or of their namespaces.
+
+Source: ``TopicStats`` and ``NamespaceStatsAggregator`` of 4.0.7. What was sent is counted by
+subscription, so that a topic's is their sum.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from counterpoise.admin.metrics.figure import Figure, Labels, cluster_of, figures_of
+from counterpoise.admin.subscription_json import backlog_size
+from counterpoise.broker.face import BrokerFace, PersistentTopic, Recipient, Subscription, Topic
+
+
+def figures(broker: BrokerFace) -> Iterator[Figure]:
+    """By topic or by namespace, as ``exposeTopicLevelMetricsInPrometheus`` says."""
+    exposed = broker.config.metrics
+    if exposed.topics:
+        for topic in _sorted(broker):
+            yield from _topic(broker, topic, consumers=exposed.consumers)
+    else:
+        yield from _namespaces(broker)
+
+
+def _sorted(broker: BrokerFace) -> list[Topic]:
+    return [topic for _, topic in sorted(broker.topics.loaded.items())]
+
+
+def _topic(broker: BrokerFace, topic: Topic, *, consumers: bool) -> Iterator[Figure]:
+    labels = (
+        *cluster_of(broker),
+        ("namespace", str(topic.name.namespace_name)),
+        ("topic", str(topic.name)),
+    )
+    yield from figures_of("", labels, _figures(topic))
+    for name, subscription in sorted(topic.subscriptions.items()):
+        subscribed = (*labels, ("subscription", name))
+        yield from _subscription(subscription, subscribed)
+        for consumer in subscription.consumers if consumers else ():
+            yield from _consumer(consumer, subscribed)
+
+
+def _figures(topic: Topic) -> list[tuple[str, float]]:
+    """All of them can be added up over the topics of a namespace."""
+    subscriptions = topic.subscriptions.values()
+    found: list[tuple[str, float]] = [
+        ("pulsar_rate_in", topic.meter_in.rate),
+        ("pulsar_rate_out", topic.meter_out.rate),
+        ("pulsar_throughput_in", topic.meter_in.byte_rate),
+        ("pulsar_throughput_out", topic.meter_out.byte_rate),
+        ("pulsar_in_messages_total", topic.meter_in.messages),
+        ("pulsar_in_bytes_total", topic.meter_in.bytes),
+        ("pulsar_publish_rate_limit_times", topic.commons.limits.throttled_times(topic)),
+        ("pulsar_producers_count", len(topic.producers.all())),
+        ("pulsar_subscriptions_count", len(subscriptions)),
+        ("pulsar_consumers_count", sum(len(each.consumers) for each in subscriptions)),
+        ("pulsar_msg_backlog", sum(each.backlog for each in subscriptions)),
+    ]
+    if isinstance(topic, PersistentTopic):
+        backlog = max(map(backlog_size, subscriptions), default=0)
+        found += [
+            ("pulsar_storage_size", topic.log.size),
+            # Nothing is stored twice here.
+            ("pulsar_storage_logical_size", topic.log.size),
+            ("pulsar_storage_backlog_size", backlog),
+            ("counterpoise_storage_lost_entries", sum(each.entries for each in topic.log.lost)),
+        ]
+    return found
+
+
+def _subscription(subscription: Subscription, labels: Labels) -> Iterator[Figure]:
+    meters, consumers = subscription.meters, subscription.consumers
+    yield from figures_of(
+        "pulsar_subscription_",
+        labels,
+        (
+            ("back_log", subscription.backlog),
+            ("back_log_no_delayed", subscription.backlog),
+            ("delayed", 0),
+            ("msg_rate_out", meters.out.rate),
+            ("msg_throughput_out", meters.out.byte_rate),
+            ("msg_rate_redeliver", meters.redelivered.rate),
+            ("msg_ack_rate", meters.acked.rate),
+            ("unacked_messages", sum(each.unacked for each in consumers)),
+            ("blocked_on_unacked_messages", 0),
+            ("consumers_count", len(consumers)),
+            ("last_acked_timestamp", max((each.last_acked_ms for each in consumers), default=0)),
+            ("last_consumed_timestamp", max((each.last_sent_ms for each in consumers), default=0)),
+            (
+                "last_consumed_flow_timestamp",
+                max((each.last_flow_ms for each in consumers), default=0),
+            ),
+        ),
+    )
+    yield Figure("pulsar_out_messages_total", labels, float(meters.out.messages))
+    yield Figure("pulsar_out_bytes_total", labels, float(meters.out.bytes))
+
+
+def _consumer(consumer: Recipient, subscribed: Labels) -> Iterator[Figure]:
+    meters = consumer.meters
+    who = (("consumer_name", consumer.name), ("consumer_id", str(consumer.request.consumer_id)))
+    yield from figures_of(
+        "pulsar_consumer_",
+        (*subscribed, *who),
+        (
+            ("msg_rate_out", meters.out.rate),
+            ("msg_throughput_out", meters.out.byte_rate),
+            ("msg_rate_redeliver", meters.redelivered.rate),
+            ("msg_ack_rate", meters.acked.rate),
+            ("unacked_messages", consumer.unacked),
+            ("blocked_on_unacked_messages", consumer.blocked),
+            ("available_permits", consumer.permits),
+        ),
+    )
+
+
+def _namespaces(broker: BrokerFace) -> Iterator[Figure]:
+    sums: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for topic in _sorted(broker):
+        of_namespace = sums[str(topic.name.namespace_name)]
+        sent = (
+            ("pulsar_out_messages_total", topic.meter_out.messages),
+            ("pulsar_out_bytes_total", topic.meter_out.bytes),
+        )
+        for name, value in (*_figures(topic), *sent):
+            of_namespace[name] += value
+    for namespace, found in sums.items():
+        labels = (*cluster_of(broker), ("namespace", namespace))
+        yield from figures_of("", labels, found.items())

@@ -1,0 +1,111 @@
+"""What happened to bundles on this broker since it started, as counts for its metrics."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from counterpoise.ownership.channel.data import State, StateData
+from counterpoise.ownership.channel.state import ChannelBundle
+from counterpoise.ownership.port import Whereabouts
+from counterpoise.ownership.records import InvalidRecord
+
+TOTAL: Final = "Total"
+FAILURE: Final = "Failure"
+SUCCESS: Final = "Success"
+SKIP: Final = "Skip"
+
+_EVENTS: Final = {
+    State.ASSIGNING: "Assign",
+    State.RELEASING: "Unload",
+    State.SPLITTING: "Split",
+}
+"""``ServiceUnitStateChannelImpl.EventType``, by the state that such a record begins."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """How something is going to be counted, unless it raises."""
+
+    result: str = SUCCESS
+
+
+@contextlib.contextmanager
+def counted(counts: Counter[str]) -> Iterator[Outcome]:
+    """Count the body once: Failure if it raises."""
+    outcome = Outcome()
+    try:
+        yield outcome
+    except BaseException:
+        outcome.result = FAILURE
+        raise
+    finally:
+        counts[outcome.result] += 1
+
+
+class BundleTally:
+    """Counts that only grow, under the words of Pulsar's labels.
+
+    One for each broker. Of the state channel's counts the ephemeral locks know only lookups.
+    """
+
+    def __init__(self) -> None:
+        #: Placements of bundles: Success, Failure (no broker), Skip (another was faster).
+        self.assigned: Counter[str] = Counter()
+        #: Unloads asked of this broker, by result.
+        self.unloaded: Counter[str] = Counter()
+        #: Splits asked of this broker, by result; Skip where the algorithm saw no need.
+        self.split: Counter[str] = Counter()
+        #: Questions who owns a bundle, by the state it was found in and result.
+        self.lookups: Counter[tuple[str, str]] = Counter()
+        #: Records that this broker wrote because of an order or a repair, by event and result.
+        self.published: Counter[tuple[str, str]] = Counter()
+        #: Records of others and of its own that this broker took up, by their state.
+        self.heard: Counter[str] = Counter()
+        #: How often brokers that came or went made this one look for bundles without an owner.
+        self.cleanups: Counter[str] = Counter()
+        self.orphans = 0
+        self.tombstones = 0
+
+    def looked_up(self, where: Whereabouts | None) -> None:
+        """Somebody asked where a bundle is; None: the store did not say."""
+        state = State.INIT
+        if where is not None and where.changing:
+            state = State.RELEASING if where.heir is None else State.ASSIGNING
+        elif where is not None and where.owner is not None:
+            state = State.OWNED
+        self.lookups[state.value, TOTAL] += 1
+        if where is None:
+            self.lookups[state.value, FAILURE] += 1
+
+    def wrote(self, record: bytes, *, failed: bool) -> None:
+        """This broker wrote a bundle's record, or could not."""
+        try:
+            event = _EVENTS.get(StateData.from_json(record).state)
+        except InvalidRecord:
+            return
+        if event is not None:
+            self._publish(event, failed=failed)
+
+    def mended(self, *, removed: bool) -> None:
+        """The leader has written over a dead broker's record, or removed what nobody needs."""
+        if removed:
+            self.tombstones += 1
+        else:
+            self.orphans += 1
+            self._publish("Override", failed=False)
+
+    def _publish(self, event: str, *, failed: bool) -> None:
+        self.published[event, TOTAL] += 1
+        if failed:
+            self.published[event, FAILURE] += 1
+
+    def moved_on(self, before: object, after: object) -> None:
+        """A bundle's machine went from one state to another."""
+        if not isinstance(before, ChannelBundle) or not isinstance(after, ChannelBundle):
+            return
+        if after.record is not None and after.record != before.record:
+            self.heard[after.record.state.value] += 1

@@ -1,0 +1,30 @@
+"""What the metrics read from broker.conf: how many series there may be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from counterpoise.names.options import option
+
+
+@dataclass(frozen=True, slots=True)
+class MetricsOptions:
+    """Which things have series of their own."""
+
+    bundles: bool = option(
+        True,
+        conf="exposeBundlesMetricsInPrometheus",
+        dynamic=True,
+        why="whether each bundle has metrics of its own (Pulsar's default is false: there one "
+        "cannot see by them what the balancer sees)",
+    )
+    topics: bool = option(
+        True,
+        conf="exposeTopicLevelMetricsInPrometheus",
+        why="whether each topic and subscription has metrics of its own, or their namespace does",
+    )
+    consumers: bool = option(
+        False,
+        conf="exposeConsumerLevelMetricsInPrometheus",
+        why="whether each consumer has metrics of its own, where topics have",
+    )

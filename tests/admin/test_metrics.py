@@ -1,0 +1,168 @@
+"""The series of `/metrics`: those that dashboards ask for, and how many there may be."""
+
+import json
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pulsar
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
+
+from counterpoise import Cluster
+from counterpoise.names.load_managers import EXTENSIBLE
+from tests.admin.conftest import SILENT, Api
+
+#: Every selector of the load balancing dashboard that StreamNative publishes for Apache Pulsar.
+PULSARS = Path(__file__).with_name("pulsar_load_balancing_series.txt").read_text().splitlines()
+SELECTOR = re.compile(r"(?P<name>\w+)(?:\{(?P<labels>.*)\})?")
+#: Every selector of ours.
+OURS = sorted(
+    {
+        selector
+        for dashboard in (Path(__file__).parents[2] / "docs/grafana").glob("*.json")
+        for panel in json.loads(dashboard.read_text())["panels"]
+        for target in panel.get("targets", ())
+        for selector in re.findall(r"(?:pulsar|counterpoise)_\w+(?:\{[^}]*\})?", target["expr"])
+    }
+)
+NAMESPACES = "/admin/v2/namespaces"
+PAYLOAD = b"x" * 100
+#: What stays at nothing unless something goes wrong or a broker dies, and what a host may not have.
+IDLE = re.compile(r"Failure|Skip|cleanup|bandwidth|directMemory|std")
+
+pytestmark = pytest.mark.client
+
+
+def served(cluster: Cluster) -> list[Sample]:
+    """Every sample of every broker."""
+    return [
+        sample
+        for broker in cluster.brokers
+        if broker.alive
+        for family in text_string_to_metric_families(Api(broker.admin_url).get("/metrics/"))
+        for sample in family.samples
+    ]
+
+
+def matching(samples: list[Sample], selector: str) -> list[Sample]:
+    found = SELECTOR.fullmatch(selector)
+    assert found, selector
+    wanted = dict(re.findall(r'(\w+)="([^"]*)"', found["labels"] or ""))
+    return [
+        each
+        for each in samples
+        if each.name == found["name"] and wanted.items() <= each.labels.items()
+    ]
+
+
+@contextmanager
+def loaded(brokers: int, **settings: Any) -> Iterator[tuple[Cluster, str]]:
+    """A cluster in which messages were published and consumed, bundles unloaded and split."""
+    settings["loadBalancerReportUpdateMinIntervalMillis"] = 100
+    with Cluster(brokers=brokers, config=settings) as cluster:
+        api = Api(cluster.admin_url)
+        body = {"bundles": {"numBundles": 2}}
+        assert api("PUT", f"{NAMESPACES}/public/measured", body).status == 204
+        client = pulsar.Client(cluster.service_url, logger=SILENT)
+        topics = [f"persistent://public/measured/t{number}" for number in range(4)]
+        consumers = [client.subscribe(topic, "s", consumer_name="reads") for topic in topics]
+        producers = [client.create_producer(topic) for topic in topics]
+        bundle = cluster.bundle(topics[0]).rpartition("/")[2]
+        where = f"{NAMESPACES}/public/measured/{bundle}"
+        assert api("PUT", f"{where}/unload").status == 204
+        producers[0].send(PAYLOAD)
+        assert api("PUT", f"{where}/split").status == 204
+        deadline = time.monotonic() + 30
+        while not measured(served(cluster)):
+            assert time.monotonic() < deadline, "the load was never measured"
+            for producer, consumer in zip(producers, consumers, strict=True):
+                producer.send(PAYLOAD)
+                consumer.acknowledge(consumer.receive(10_000))
+        yield cluster, topics[0]
+        client.close()
+
+
+def measured(samples: list[Sample]) -> bool:
+    """Whether brokers have seen the load, and told each other where they do."""
+    wanted = ["pulsar_bundle_msg_rate_in", "pulsar_lb_cpu_usage"]
+    if any(each.name == "pulsar_lb_resource_usage" for each in samples):
+        wanted.append('pulsar_lb_resource_usage_stats{stat="avg"}')
+    return all(any(each.value > 0 for each in matching(samples, name)) for name in wanted)
+
+
+@pytest.fixture(scope="module")
+def extensible() -> Iterator[list[Sample]]:
+    with loaded(2, loadManagerClassName=EXTENSIBLE) as (cluster, _):
+        yield served(cluster)
+
+
+@pytest.mark.parametrize("selector", PULSARS)
+def test_pulsars_dashboard_finds_its_series(extensible: list[Sample], selector: str) -> None:
+    found = matching(extensible, selector)
+    assert found, f"nobody serves {selector}"
+    assert all(each.labels["cluster"] == "standalone" for each in found)
+    if not IDLE.search(selector):
+        assert any(each.value > 0 for each in found), selector
+
+
+@pytest.mark.parametrize("selector", OURS)
+def test_our_dashboard_finds_its_series(extensible: list[Sample], selector: str) -> None:
+    assert matching(extensible, selector), f"nobody serves {selector}"
+
+
+def names(samples: list[Sample]) -> set[str]:
+    return {each.name for each in samples}
+
+
+def test_the_ephemeral_locks_have_no_state_channel_and_the_rest() -> None:
+    with loaded(1) as (cluster, topic):
+        samples = served(cluster)
+    assert not [name for name in names(samples) if "sunit_state_chn" in name]
+    assert matching(samples, "pulsar_lb_unload_bundle_total")[0].value == 1
+    assert matching(samples, "pulsar_lb_bundles_split_total")[0].value == 1
+    assert matching(samples, "pulsar_active_connections")[0].value == 1
+    assert sum(each.value for each in matching(samples, "pulsar_bundle_msg_rate_in")) > 0
+    of_topic = f'topic="{topic}",subscription="s"'
+    assert matching(samples, f"pulsar_out_messages_total{{{of_topic}}}")[0].value > 0
+    assert not [name for name in names(samples) if name.startswith("pulsar_consumer_")]
+
+
+def test_a_broker_tells_of_each_thing_what_its_settings_say() -> None:
+    with loaded(
+        1,
+        exposeTopicLevelMetricsInPrometheus=False,
+        exposeConsumerLevelMetricsInPrometheus=True,
+    ) as (cluster, _):
+        samples = served(cluster)
+        path = "/admin/v2/brokers/configuration/exposeBundlesMetricsInPrometheus/false"
+        assert Api(cluster.admin_url)("POST", path).status == 204
+        while any(name.startswith("pulsar_bundle_") for name in names(served(cluster))):
+            continue
+    assert not [each for each in samples if "topic" in each.labels]
+    assert not [name for name in names(samples) if name.startswith("pulsar_consumer_")]
+    in_namespace = matching(samples, 'pulsar_in_messages_total{namespace="public/measured"}')
+    assert len(in_namespace) == 1
+    assert in_namespace[0].value > 0
+    with loaded(1, exposeConsumerLevelMetricsInPrometheus=True) as (cluster, topic):
+        samples = served(cluster)
+    label = f'{{topic="{topic}",consumer_name="reads"}}'
+    assert matching(samples, f"pulsar_consumer_available_permits{label}")[0].value > 0
+
+
+def test_a_dead_brokers_bundles_are_counted_as_they_are_mended() -> None:
+    with loaded(2, loadManagerClassName=EXTENSIBLE) as (cluster, topic):
+        owner = cluster.owner(topic)
+        assert owner is not None
+        cluster.kill(owner)
+        deadline = time.monotonic() + 30
+        mended = "pulsar_sunit_state_chn_orphan_su_cleanup_ops_total"
+        while not any(each.value > 0 for each in matching(served(cluster), mended)):
+            assert time.monotonic() < deadline, "nobody mended anything"
+            time.sleep(0.05)
+        override = 'pulsar_sunit_state_chn_event_publish_ops_total{event="Override"}'
+        assert any(each.value > 0 for each in matching(served(cluster), override))

@@ -5,7 +5,7 @@ export SPARK_LOCAL_IP := 127.0.0.1
 # Compiled modules are kept whatever the caller says: brokers start in half the time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test sim check format bench conformance attack mutants clean
+.PHONY: help setup demo test sim check format bench conformance attack chaos mutants clean
 
 help: ## what each verb does
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -40,6 +40,9 @@ sim: setup ## 100,000 simulated histories of ownership under faults (ARGS="--his
 
 attack: setup ## a million mutated frames and wrong requests, beside a client that is owed service
 	@$(PYTHON) -m tests.attack $(ARGS)
+
+chaos: setup ## brokers on a real ZooKeeper under load, a fault every 20 s (ARGS="--minutes 2 --seed 1")
+	@$(PYTHON) -m tests.chaos $(ARGS)
 
 mutants: setup ## plant faults and see that tests notice (ARGS=--planted: only those by hand)
 	@$(PYTHON) -m tests.mutants $(ARGS)

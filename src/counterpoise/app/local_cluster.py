@@ -123,6 +123,12 @@ class LocalCluster:
         self.brokers.append(added)
         return added
 
+    def restart(self, broker: BrokerProcess) -> BrokerProcess:
+        """Start a broker again that ended; on its ports, where the options name them."""
+        number = self.brokers.index(broker)
+        again = self.brokers[number] = _described(self._launch(number, self._stack))
+        return again
+
     def restart_zookeeper(self) -> None:
         """Start the cluster's own ZooKeeper again, after it ended; raises ``UserError``."""
         if self._server is not None:

@@ -19,7 +19,7 @@ from counterpoise.broker.limits.rates import (
     broker_rate,
     rates_of,
 )
-from counterpoise.metadata import MetadataStore, Notification
+from counterpoise.metadata import MetadataStore, Notification, SessionEvent
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName
 
@@ -77,8 +77,7 @@ class LimitPolicies:
         self._set_broker_rates()
         self._unsubscribe = (
             self._store.subscribe(self._on_change),
-            # Notifications may have been missed.
-            self._store.subscribe_session(lambda _: self._note(None)),
+            self._store.subscribe_session(self._on_session),
         )
         background.keep("rate limits", self._follow)
         background.keep("resource groups", self.groups.run)
@@ -111,6 +110,11 @@ class LimitPolicies:
     def _on_change(self, notification: Notification) -> None:
         if notification.path.startswith(_FOLLOWED):
             self._note(notification.path)
+
+    def _on_session(self, event: SessionEvent) -> None:
+        # Notifications may have been missed; while the store is away it cannot be asked.
+        if event in (SessionEvent.RECONNECTED, SessionEvent.SESSION_REESTABLISHED):
+            self._note(None)
 
     def _note(self, path: str | None) -> None:
         self._paths.add(path)

@@ -110,17 +110,22 @@ class LoadReporter:
         self._wanted.set()
 
     async def _run(self) -> None:
+        owed = failed = False
         while True:
+            pause_s = RETRY_S if failed else self._config().min_interval_ms / 1000
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self._config().min_interval_ms / 1000):
+                async with asyncio.timeout(pause_s):
                     await self._wanted.wait()
+            owed = owed or self._wanted.is_set()
+            # Before it is written: a session that begins meanwhile asks for a report of its own.
+            self._wanted.clear()
             try:
-                await self.refresh(force=self._wanted.is_set())
+                await self.refresh(force=owed)
             except MetadataError as error:
                 log.warning("the load report was not written: %s", error)
-                await asyncio.sleep(RETRY_S)
+                failed = True
             else:
-                self._wanted.clear()
+                owed = failed = False
 
 
 def _now_ms() -> int:

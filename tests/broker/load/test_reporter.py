@@ -1,0 +1,96 @@
+"""When a broker's load report is written: it is what makes the broker known to the others."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from counterpoise.broker.background import BackgroundTasks
+from counterpoise.broker.load import reporter as module
+from counterpoise.broker.load.config import LoadReportConfig
+from counterpoise.broker.load.reporter import LoadReporter
+from counterpoise.load.report import LocalBrokerData, SystemResourceUsage
+from counterpoise.metadata import StoreUnavailable
+
+
+class Host:
+    def measure(self, now_s: float) -> SystemResourceUsage:
+        del now_s
+        return SystemResourceUsage()
+
+
+class Registrations:
+    """Where reports are written; each write waits until it is told how it ends."""
+
+    def __init__(self) -> None:
+        self.begun: asyncio.Queue[asyncio.Future[None]] = asyncio.Queue()
+
+    async def publish(self, report: LocalBrokerData) -> None:
+        del report
+        end = asyncio.get_running_loop().create_future()
+        self.begun.put_nowait(end)
+        await end
+
+    async def next(self) -> asyncio.Future[None]:
+        async with asyncio.timeout(10):
+            return await self.begun.get()
+
+
+@pytest.fixture
+async def written() -> Registrations:
+    return Registrations()
+
+
+@pytest.fixture
+async def reporter(written: Registrations) -> AsyncIterator[LoadReporter]:
+    background = BackgroundTasks()
+    made = LoadReporter(
+        LocalBrokerData(),
+        counts=lambda: (),
+        bundles=lambda: (),
+        host=Host(),
+        publish=written.publish,
+        # Nothing is written because of what it says, nor because of its age.
+        config=lambda: LoadReportConfig(min_interval_ms=3_600_000),
+        background=background,
+    )
+    starting = asyncio.create_task(made.start())
+    (await written.next()).set_result(None)
+    await starting
+    yield made
+    await background.stop()
+
+
+async def test_a_session_that_begins_during_a_write_has_a_registration_of_its_own(
+    reporter: LoadReporter, written: Registrations
+) -> None:
+    reporter.write_soon()
+    first = await written.next()
+    reporter.write_soon()
+    first.set_result(None)
+    (await written.next()).set_result(None)
+
+
+async def test_a_session_that_begins_after_a_failed_write_is_not_kept_waiting(
+    reporter: LoadReporter, written: Registrations, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "RETRY_S", 3600.0)
+    reporter.write_soon()
+    failing = await written.next()
+    failing.set_exception(StoreUnavailable("put", "SessionExpiredError"))
+    # It has failed before it hears of the new session.
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    reporter.write_soon()
+    (await written.next()).set_result(None)
+
+
+async def test_what_was_asked_for_is_written_when_the_store_is_back(
+    reporter: LoadReporter, written: Registrations, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "RETRY_S", 0.0)
+    reporter.write_soon()
+    (await written.next()).set_exception(StoreUnavailable("put", "ConnectionLoss"))
+    (await written.next()).set_result(None)

@@ -1,0 +1,238 @@
+"""The cluster under faults: three broker processes, and a ZooKeeper that can go away."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import random
+import signal
+import socket
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from counterpoise.app.local_cluster import BrokerProcess, LocalCluster, LocalClusterOptions
+from counterpoise.app.zookeeper import ZooKeeper
+from counterpoise.metadata.open import open_store
+from counterpoise.names.bundle import NamespaceBundles
+from counterpoise.names.namespace import NamespaceName
+from counterpoise.names.topic import TopicName
+from counterpoise.ownership.port import Terms
+from counterpoise.ownership.protocols import PROTOCOLS
+from counterpoise.ownership.records import NamespaceEphemeralData
+from tests.chaos.history import Bundle
+
+NAMESPACE = "public/chaos"
+BUNDLES = 4
+BROKERS = 3
+
+
+class ChaosCluster:
+    """Use it as a context manager, on a thread that lives as long as it shall."""
+
+    def __init__(self, folder: Path, manager: str, *, session_s: float) -> None:
+        self.manager = manager
+        self.session_s = session_s
+        self.zookeeper: ZooKeeper | None = None
+        self.pids: set[int] = set()
+        self._folder = folder
+        self._stack = contextlib.ExitStack()
+
+    def __enter__(self) -> ChaosCluster:
+        with contextlib.ExitStack() as undo:
+            self.zookeeper = undo.enter_context(ZooKeeper.start(self._folder / "zookeeper"))
+            self.pids.add(self.zookeeper.pid)
+            base = _free_ports(2 * BROKERS)
+            self.local = undo.enter_context(
+                LocalCluster(
+                    LocalClusterOptions(
+                        brokers=BROKERS,
+                        data=self._folder,
+                        metadata_url=self.zookeeper.metadata_url,
+                        settings={
+                            "loadManagerClassName": self.manager,
+                            "metadataStoreSessionTimeoutMillis": str(int(self.session_s * 1000)),
+                        },
+                        first_port=base,
+                        first_web_port=base + BROKERS,
+                    )
+                )
+            )
+            self.pids |= {each.child.pid for each in self.local.brokers}
+            self.admin("PUT", f"namespaces/{NAMESPACE}", {"bundles": {"numBundles": BUNDLES}})
+            self._stack = undo.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    @property
+    def brokers(self) -> list[BrokerProcess]:
+        """All of them, in the order of their names."""
+        return self.local.brokers
+
+    @property
+    def service_url(self) -> str:
+        """What a client connects to that is told of all brokers."""
+        return service_url(self.brokers)
+
+    def topics(self, each_bundle: int) -> list[str]:
+        """Topics by their names, as many in every bundle."""
+        namespace = NamespaceName.parse(NAMESPACE)
+        bundles = NamespaceBundles.of_count(namespace, BUNDLES)
+        found: dict[str, list[str]] = {}
+        for number in range(10_000):
+            topic = f"persistent://{NAMESPACE}/t{number}"
+            mine = found.setdefault(str(bundles.bundle_of(TopicName.parse(topic))), [])
+            if len(mine) < each_bundle:
+                mine.append(topic)
+            if sum(map(len, found.values())) == BUNDLES * each_bundle:
+                break
+        return [topic for mine in found.values() for topic in mine]
+
+    # Faults.
+
+    def kill(self, broker: BrokerProcess) -> None:
+        """End a broker with SIGKILL."""
+        self.local.kill(broker)
+
+    def restart(self, broker: BrokerProcess) -> None:
+        """Start a broker again, on its ports."""
+        self.pids.add(self.local.restart(broker).child.pid)
+
+    def freeze(self, broker: BrokerProcess) -> None:
+        """Stop a broker where it is."""
+        os.kill(broker.child.pid, signal.SIGSTOP)
+
+    def thaw(self, broker: BrokerProcess) -> None:
+        """Let a frozen broker go on."""
+        os.kill(broker.child.pid, signal.SIGCONT)
+
+    def zookeeper_away(self) -> None:
+        """End ZooKeeper with SIGKILL; its data stays."""
+        assert self.zookeeper is not None
+        self.zookeeper.kill()
+
+    def zookeeper_back(self) -> None:
+        """Start it again, on its port and its data."""
+        assert self.zookeeper is not None
+        self.zookeeper.restart()
+        self.pids.add(self.zookeeper.pid)
+
+    # What the admin API says.
+
+    def admin(
+        self, method: str, path: str, body: object = None, *, at: BrokerProcess | None = None
+    ) -> Any:
+        """Call the admin API below ``/admin/v2``, of the first broker unless one is named."""
+        return call(method, f"{(at or self.brokers[0]).admin_url}/admin/v2/{path}", body)
+
+    def leader(self) -> BrokerProcess:
+        """The broker that leads; the first one while nobody can say."""
+        with contextlib.suppress(OSError, KeyError, TypeError):
+            told = self.admin("GET", "brokers/leaderBroker")["brokerId"]
+            return next(each for each in self.brokers if each.id == told)
+        return self.brokers[0]
+
+    def bundle_of(self, topic: str) -> str:
+        """The range of a topic's bundle."""
+        path = topic.replace("://", "/")
+        text = call("GET", f"{self.brokers[0].admin_url}/lookup/v2/topic/{path}/bundle")
+        return str(text)
+
+    def owner_of(self, topic: str) -> BrokerProcess | None:
+        """Who serves a topic."""
+        path = topic.replace("://", "/")
+        told = call("GET", f"{self.brokers[0].admin_url}/lookup/v2/topic/{path}")
+        return next((each for each in self.brokers if each.service_url == told["brokerUrl"]), None)
+
+    # What is left in the end.
+
+    def active(self) -> list[str]:
+        """The brokers that are there, by the cluster's word."""
+        return sorted(self.admin("GET", "brokers"))
+
+    def bundles(self, topics: list[str]) -> list[Bundle]:
+        """Every bundle that has topics: its record, and who says to own it."""
+        names = {f"{NAMESPACE}/{self.bundle_of(topic)}" for topic in topics}
+        held: dict[str, list[str]] = {}
+        for broker in self.brokers:
+            owned: dict[str, object] = {}
+            path = f"brokers/standalone/{broker.id}/ownedNamespaces"
+            with contextlib.suppress(OSError):  # It is not registered, which has a judge.
+                owned = self.admin("GET", path, at=broker) or {}
+            for name in owned:
+                held.setdefault(name, []).append(broker.id)
+        return asyncio.run(self._bundles(sorted(names), held))
+
+    async def _bundles(self, names: list[str], held: dict[str, list[str]]) -> list[Bundle]:
+        assert self.zookeeper is not None
+        protocol = PROTOCOLS[self.manager](Terms(NamespaceEphemeralData("", "")), lambda: 0)
+        store = await open_store(self.zookeeper.metadata_url)
+        found = []
+        try:
+            for name in names:
+                stored = {path: await store.get(path) for path in protocol.nodes(name)}
+                where = protocol.whereabouts(
+                    {path: it.value if it else None for path, it in stored.items()}
+                )
+                owner = where.owner.broker_id if where.owner else None
+                found.append(Bundle(name, owner, where.changing, held.get(name, [])))
+        finally:
+            await store.close()
+        return found
+
+    def logs(self) -> dict[str, str]:
+        """What the brokers have logged, by name."""
+        folder = self._folder / "logs"
+        return {path.name: path.read_text(errors="replace") for path in folder.glob("*.log")}
+
+    def leftovers(self) -> list[str]:
+        """Processes of a stopped cluster that are still there."""
+        return [f"process {pid} is still there" for pid in self.pids if _exists(pid)]
+
+
+def service_url(brokers: list[BrokerProcess]) -> str:
+    """What a client connects to that is told of these brokers."""
+    return "pulsar://" + ",".join(it.service_url.removeprefix("pulsar://") for it in brokers)
+
+
+def call(method: str, url: str, body: object = None, redirects: int = 5) -> Any:
+    """One admin call; a redirect is followed with its method and body, as pulsar-admin does."""
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(
+        url, method=method, data=data, headers={"Content-Type": "application/json"}
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=30) as response:
+            text = response.read().decode()
+    except urllib.error.HTTPError as error:
+        if error.code == 307 and redirects:
+            return call(method, error.headers["Location"], body, redirects - 1)
+        said = error.read().decode(errors="replace")[:300]
+        raise OSError(f"{method} {url} answers {error.code}: {said}") from None
+    with contextlib.suppress(ValueError):
+        return json.loads(text)
+    return text or None
+
+
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _free_ports(count: int) -> int:
+    """The first of some ports in a row that nobody uses, below those that the system gives out."""
+    for _ in range(100):
+        base = random.SystemRandom().randrange(20_000, 32_000)
+        with contextlib.ExitStack() as held, contextlib.suppress(OSError):
+            for port in range(base, base + count):
+                held.enter_context(socket.create_server(("127.0.0.1", port)))
+            return base
+    raise OSError(f"no {count} free ports in a row")

@@ -1,0 +1,233 @@
+"""One run: a cluster, its clients, faults one after the other, and what was seen."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+from counterpoise.app.local_cluster import BrokerProcess
+from tests.chaos.clients import Load, probe, read_all
+from tests.chaos.cluster import NAMESPACE, ChaosCluster, service_url
+from tests.chaos.faults import Fault, Kind
+from tests.chaos.history import History, Seen, TopicHistory
+from tests.chaos.judges import WRITABLE_WITHIN_S
+
+SETTLED_WITHIN_S = 120.0
+"""The client's own pauses between two tries to connect grow to a minute."""
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How a run goes."""
+
+    manager: str
+    seconds: float
+    """Faults come for so long."""
+    every_s: float = 20.0
+    session_s: float = 5.0
+    topics_each_bundle: int = 2
+
+
+class Run:
+    """Brings faults about and writes down what follows."""
+
+    def __init__(self, terms: Terms, faults: Iterable[Fault], folder: Path, say: Say) -> None:
+        self.history = History()
+        self._terms = terms
+        self._faults = faults
+        self._say = say
+        self._cluster = ChaosCluster(folder, terms.manager, session_s=terms.session_s)
+        self._names = count()
+        self._pause = threading.Event()
+
+    def run(self) -> History:
+        """See it through, and return what was seen."""
+        terms, history = self._terms, self.history
+        with self._cluster as cluster:
+            topics = cluster.topics(terms.topics_each_bundle)
+            history.topics = {topic: TopicHistory() for topic in topics}
+            load = Load(cluster.service_url, history.topics)
+            end = time.monotonic() + terms.seconds
+            for fault in self._faults:
+                if time.monotonic() >= end:
+                    break
+                began = time.monotonic()
+                self._bring_about(fault)
+                self._pause.wait(max(0.0, began + terms.every_s - time.monotonic()))
+            load.stop(SETTLED_WITHIN_S)
+            for topic, missing in load.unfinished().items():
+                self._say(f"  {topic}: {missing}")
+            self._look_around(topics)
+            load.close()
+        history.logs = cluster.logs()
+        history.leftovers = cluster.leftovers()
+        return history
+
+    def _look_around(self, topics: list[str]) -> None:
+        cluster, history = self._cluster, self.history
+        for topic, stored in read_all(cluster.service_url, topics).items():
+            history.topics[topic].stored = stored
+        history.brokers = [each.id for each in cluster.brokers if each.alive]
+        end = time.monotonic() + WRITABLE_WITHIN_S
+        while True:
+            history.active = cluster.active()
+            if set(history.brokers) <= set(history.active) or time.monotonic() > end:
+                break
+            self._pause.wait(0.2)
+        history.bundles = cluster.bundles(topics)
+
+    # Faults.
+
+    def _bring_about(self, fault: Fault) -> None:
+        kind = fault.kind
+        if kind in (Kind.KILL, Kind.KILL_LEADER):
+            self._kill(fault, self._broker(fault, leader=kind is Kind.KILL_LEADER))
+        elif kind in (Kind.FREEZE, Kind.FREEZE_LEADER):
+            self._freeze(fault, self._broker(fault, leader=kind is Kind.FREEZE_LEADER))
+        elif kind is Kind.ZOOKEEPER:
+            self._zookeeper(fault)
+        elif kind is Kind.DRAIN:
+            self._drain(fault)
+        elif kind in (Kind.KILL_HEIR, Kind.KILL_SOURCE):
+            self._kill_in_transfer(fault)
+        else:
+            self._order(fault)
+
+    def _broker(self, fault: Fault, *, leader: bool = False) -> BrokerProcess:
+        """The leader, or a broker that has something to lose."""
+        brokers, topics = self._cluster.brokers, list(self.history.topics)
+        if leader:
+            return self._cluster.leader()
+        owner = None
+        with contextlib.suppress(OSError):
+            owner = self._cluster.owner_of(topics[fault.topic % len(topics)])
+        return owner or brokers[fault.broker % len(brokers)]
+
+    def _kill(self, fault: Fault, victim: BrokerProcess) -> None:
+        self._cluster.kill(victim)
+        probing = self._probe(without=victim)
+        self._pause.wait(fault.lasts_s)
+        self._cluster.restart(victim)
+        self._seen(fault, f"{victim.name}, back after {fault.lasts_s:.1f} s", probing())
+
+    def _freeze(self, fault: Fault, victim: BrokerProcess) -> None:
+        lasts_s = self._terms.session_s + fault.lasts_s
+        self._cluster.freeze(victim)
+        try:
+            probing = self._probe(without=victim)
+            self._pause.wait(lasts_s)
+        finally:
+            self._cluster.thaw(victim)
+        awake = self._probe()
+        self._seen(fault, f"{victim.name} for {lasts_s:.1f} s", probing())
+        self._seen(fault, f"{victim.name} wakes", awake(), kind=f"{fault.kind.value}: waking")
+
+    def _zookeeper(self, fault: Fault) -> None:
+        lasts_s = 2 * fault.lasts_s
+        self._cluster.zookeeper_away()
+        self._pause.wait(lasts_s)
+        self._cluster.zookeeper_back()
+        self._seen(fault, f"for {lasts_s:.1f} s", self._probe()())
+
+    def _drain(self, fault: Fault) -> None:
+        victim = self._broker(fault)
+        victim.child.terminate()
+        probing = self._probe(without=victim)
+        victim.child.wait(60)
+        self._cluster.restart(victim)
+        self._seen(fault, victim.name, probing())
+
+    def _order(self, fault: Fault) -> None:
+        """Unload, transfer or split, as an administrator orders it."""
+        try:
+            path, detail = self._ordered(fault)
+        except OSError as error:
+            self._seen(fault, "", self._probe()(), failed=str(error))
+            return
+        probing, failed = self._probe(), ""
+        try:
+            self._cluster.admin("PUT", path)
+        except OSError as error:
+            failed = str(error)
+        self._seen(fault, detail, probing(), failed=failed)
+
+    def _ordered(self, fault: Fault) -> tuple[str, str]:
+        topic = list(self.history.topics)[fault.topic % len(self.history.topics)]
+        bundle = self._cluster.bundle_of(topic)
+        path = f"namespaces/{NAMESPACE}/{bundle}/"
+        if fault.kind is Kind.SPLIT:
+            unload = str(fault.broker % 2 == 0).lower()
+            return f"{path}split?unload={unload}", f"{bundle}, unload={unload}"
+        if fault.kind is Kind.UNLOAD:
+            return f"{path}unload", bundle
+        owner = self._cluster.owner_of(topic)
+        others = [each for each in self._cluster.brokers if each is not owner]
+        heir = others[fault.broker % len(others)]
+        return f"{path}unload?destinationBroker={heir.id}", f"{bundle} to {heir.name}"
+
+    def _kill_in_transfer(self, fault: Fault) -> None:
+        topic = list(self.history.topics)[fault.topic % len(self.history.topics)]
+        cluster, failed = self._cluster, ""
+        try:
+            owner, bundle = cluster.owner_of(topic), cluster.bundle_of(topic)
+        except OSError as error:
+            self._seen(fault, topic, self._probe()(), failed=str(error))
+            return
+        source = owner or cluster.brokers[0]
+        others = [each for each in cluster.brokers if each is not source]
+        heir = others[fault.broker % len(others)]
+        victim, asked = (heir, source) if fault.kind is Kind.KILL_HEIR else (source, others[0])
+        path = f"namespaces/{NAMESPACE}/{bundle}/unload?destinationBroker={heir.id}"
+        order = threading.Thread(target=_forget_errors(cluster.admin, "PUT", path, asked))
+        order.start()
+        self._pause.wait(fault.lasts_s / 400)
+        cluster.kill(victim)
+        probing = self._probe(without=victim)
+        self._pause.wait(fault.lasts_s)
+        cluster.restart(victim)
+        order.join()
+        detail = f"{bundle} from {source.name} to {heir.name}, back after {fault.lasts_s:.1f} s"
+        self._seen(fault, detail, probing(), failed=failed)
+
+    # What follows.
+
+    def _probe(self, without: BrokerProcess | None = None) -> Callable[[], dict[str, float | None]]:
+        brokers = [each for each in self._cluster.brokers if each is not without]
+        return probe(service_url(brokers), self.history.topics, str(next(self._names)))
+
+    def _seen(
+        self,
+        fault: Fault,
+        detail: str,
+        writable_s: dict[str, float | None],
+        *,
+        kind: str = "",
+        failed: str = "",
+    ) -> None:
+        seen = Seen(kind or fault.kind.value, detail, writable_s, failed)
+        self.history.faults.append(seen)
+        known = [each for each in writable_s.values() if each is not None]
+        worst = "never" if len(known) < len(writable_s) else f"within {max(known):.2f} s"
+        at = time.strftime("%H:%M:%S")
+        self._say(f"{at} {seen.kind}: {detail}: writable {worst} {failed}".rstrip())
+
+
+def _forget_errors(
+    admin: Callable[..., object], method: str, path: str, at: BrokerProcess
+) -> Callable[[], None]:
+    """An order whose carrier may die on the way."""
+
+    def ask() -> None:
+        try:
+            admin(method, path, at=at)
+        except (OSError, ValueError):
+            return
+
+    return ask

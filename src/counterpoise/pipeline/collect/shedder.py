@@ -19,7 +19,7 @@ async def sheds_by_itself(admin: Admin, addresses: Iterable[str]) -> str:
     for address in addresses:
         try:
             version = (await admin.get(f"{address}/admin/v2/brokers/version")).decode().strip(' "')
-            settings = await _settings(admin, address)
+            settings = await settings_of(admin, address)
         except (*UNREADABLE, UnicodeDecodeError, orjson.JSONDecodeError):
             continue
         if version == __version__ or not isinstance(settings, dict):
@@ -35,7 +35,7 @@ async def sheds_by_itself(admin: Admin, addresses: Iterable[str]) -> str:
     return ""
 
 
-async def _settings(admin: Admin, address: str) -> Any:
+async def settings_of(admin: Admin, address: str) -> Any:
     """The settings as they were read, with those that were changed since."""
     base = f"{address}/admin/v2/brokers/configuration"
     settings = orjson.loads(await admin.get(f"{base}/runtime"))

@@ -1,0 +1,207 @@
+"""``counterpoise drain``: empty a broker before it is stopped, bundle by bundle and verified."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from typing import TYPE_CHECKING
+
+import aiohttp
+
+from counterpoise.app.conf import settings_from
+from counterpoise.app.errors import UserError
+from counterpoise.app.strategies import find_placement
+from counterpoise.decide.balancing.drain import DrainPlan, DrainRules
+from counterpoise.decide.filters.options import FilterOptions
+from counterpoise.names.properties import Properties
+
+if TYPE_CHECKING:
+    from counterpoise.app.main import Subparsers
+    from counterpoise.pipeline.drive.drain import Drain, Drained
+    from counterpoise.pipeline.drive.scene import SceneReader
+
+EXIT_LEFT = 1
+HTTP_TIMEOUT_S = 60.0
+
+EPILOG = """\
+examples:
+  counterpoise drain broker-3:8080 --admin-url http://localhost:8080
+      where each of its bundles would go, and why; nothing is touched
+  counterpoise drain broker-3:8080 --admin-url http://localhost:8080 --execute
+      the same, carried out; each new owner is asked whether it is the owner
+
+Isolation policies, anti-affinity groups, failure domains and the cluster's own settings are read
+from the cluster and heeded. What fails is placed and tried again, --attempts times in all.
+A broker that is empty is a broker still: new topics may come to it until it is stopped.
+Exit status: 0 when nothing is left on it (or would be), 1 when something is, 2 for something to
+put right.
+"""
+
+
+def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
+    """Add ``drain`` and its options."""
+    parser = subparsers.add_parser(
+        "drain",
+        help="empty a broker before it is stopped",
+        description="Move every bundle of a broker to others, through the cluster's admin API.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("broker", metavar="BROKER", help="host:port, as the cluster lists it")
+    parser.add_argument(
+        "--admin-url",
+        required=True,
+        metavar="URL",
+        help="admin address of any broker; several, separated by commas, are tried in turn",
+    )
+    parser.add_argument("--execute", action="store_true", help="move them (default: only say so)")
+    parser.add_argument(
+        "--placement",
+        default="LeastUsage",
+        metavar="NAME",
+        help="where bundles go: LeastUsage (the default), one of Pulsar's, or module:Class",
+    )
+    parser.add_argument(
+        "--at-once", type=_count, default=4, metavar="N", help="bundles on their way at a time (4)"
+    )
+    parser.add_argument(
+        "--attempts", type=_count, default=3, metavar="N", help="how often a bundle is tried (3)"
+    )
+    parser.add_argument(
+        "--partial", action="store_true", help="move what can go even if something cannot"
+    )
+    parser.add_argument("--json", action="store_true", help="plan and outcomes as one JSON object")
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Plan, and carry it out if told to."""
+    addresses = tuple(url.strip() for url in args.admin_url.split(",") if url.strip())
+    for url in addresses or (args.admin_url,):
+        if not url.startswith("http://"):
+            raise UserError(f"--admin-url {url}: expected http://host:port")
+    return asyncio.run(_run(args, addresses))
+
+
+async def _run(args: argparse.Namespace, addresses: tuple[str, ...]) -> int:
+    try:
+        from counterpoise.pipeline.drive.drain import Drain, DrainOptions, DrainRefusedError
+        from counterpoise.pipeline.drive.scene import CannotSeeError, SceneReader
+        from counterpoise.pipeline.inline import wall_clock_ms
+    except ImportError as error:
+        raise UserError(
+            f"draining needs more packages ({error.name} is missing): "
+            "pip install 'counterpoise[pipeline]'"
+        ) from None
+    options = DrainOptions(attempts=args.attempts, at_once=args.at_once, partial=args.partial)
+    timeout = aiohttp.ClientTimeout(total=HTTP_TIMEOUT_S)
+    async with aiohttp.ClientSession(timeout=timeout) as session:
+        reader = SceneReader(session, addresses, wall_clock_ms)
+        say = (lambda sentence: None) if args.json else _say
+        try:
+            rules = await _rules(reader, addresses, args)
+            drain = Drain(session, reader, args.broker, rules, wall_clock_ms, say, options)
+            return await _drain(drain, args)
+        except (DrainRefusedError, CannotSeeError) as error:
+            raise UserError(str(error)) from None
+
+
+async def _rules(
+    reader: SceneReader, addresses: tuple[str, ...], args: argparse.Namespace
+) -> DrainRules:
+    """The cluster's own settings; refuses to work against a shedder that works the other way."""
+    from counterpoise.pipeline.collect.admin import UNREADABLE, said
+    from counterpoise.pipeline.collect.shedder import settings_of, sheds_by_itself
+    from counterpoise.pipeline.drive.scene import CannotSeeError
+
+    if args.execute and (reason := await sheds_by_itself(reader.admin, addresses)):
+        raise UserError(reason)
+    refused = []
+    for address in addresses:
+        try:
+            values = await settings_of(reader.admin, address.rstrip("/"))
+            break
+        except (*UNREADABLE, ValueError) as error:
+            refused.append(f"{address}: {said(error)}")
+    else:
+        raise CannotSeeError(f"the cluster does not answer: {'; '.join(refused)}")
+    conf = Properties({name: str(value) for name, value in values.items() if value is not None})
+    placement = find_placement(args.placement)
+    return DrainRules(
+        placement,
+        settings_from(placement.options, conf),
+        settings_from(FilterOptions, conf),
+    )
+
+
+async def _drain(drain: Drain, args: argparse.Namespace) -> int:
+    plan = await drain.plan()
+    if not args.json:
+        _show(plan, execute=args.execute)
+    drained = await drain.carry_out(plan) if args.execute else None
+    if args.json:
+        sys.stdout.write(json.dumps(_json(plan, drained), indent=2) + "\n")
+    elif drained is not None:
+        _show_end(plan.broker, drained)
+    left = plan.stuck if drained is None else drained.left
+    return EXIT_LEFT if left else 0
+
+
+def _show(plan: DrainPlan, *, execute: bool) -> None:
+    from counterpoise.pipeline.drive.drain import sentence
+
+    for move in plan.moves:
+        _say(sentence(move))
+    for each in plan.stuck:
+        _say(f"{each.subject} can go nowhere: {each.sentence}")
+    if plan.bound:
+        _say(f"{len(plan.bound)} of the broker's own (heartbeats and the like) end with it")
+    count = len(plan.moves)
+    if not execute:
+        _say(
+            f"{count} bundles would leave {plan.broker}; nothing was touched (--execute moves them)"
+        )
+
+
+def _show_end(broker: str, drained: Drained) -> None:
+    for bundle, why in drained.left.items():
+        _say(f"left: {bundle}: {why}")
+    state = f"{len(drained.left)} bundles are left on it" if drained.left else "it is empty"
+    _say(f"{broker}: {len(drained.outcomes)} attempts, {state}")
+
+
+def _json(plan: DrainPlan, drained: Drained | None) -> dict[str, object]:
+    found: dict[str, object] = {
+        "broker": plan.broker,
+        "executed": drained is not None,
+        "moves": [{**m.decision.to_json(), "placement": m.placement} for m in plan.moves],
+        "stuck": [each.to_json() for each in plan.stuck],
+        "bound": list(plan.bound),
+    }
+    if drained is not None:
+        found["outcomes"] = [
+            {
+                "bundle": each.bundle,
+                "destination": each.destination,
+                "status": each.status.value,
+                "owner": each.owner,
+                "seconds": (each.ended_at_ms - each.started_at_ms) / 1000,
+                "error": each.error,
+            }
+            for each in drained.outcomes
+        ]
+        found["left"] = dict(drained.left)
+    return found
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
+    return int(text)
+
+
+def _say(sentence: str) -> None:
+    sys.stdout.write(sentence + "\n")
+    sys.stdout.flush()

@@ -1,0 +1,246 @@
+"""A broker is emptied: by policies, verified, tried again, or refused in words."""
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+
+import aiohttp
+import pulsar
+import pytest
+
+from counterpoise import Cluster
+from counterpoise.app.main import main
+from counterpoise.decide.balancing.drain import DrainRules
+from counterpoise.decide.balancing.moves import Status
+from counterpoise.decide.filters.options import FilterOptions
+from counterpoise.decide.placement import PLACEMENTS
+from counterpoise.load.report import NamespaceBundleStats
+from counterpoise.pipeline.drive.drain import Drain, Drained, DrainOptions, DrainRefusedError
+from counterpoise.pipeline.drive.scene import CannotSeeError, SceneReader
+from counterpoise.pipeline.inline import wall_clock_ms
+from tests.pipeline.fake_cluster import CLUSTER, FakeBroker, FakeCluster, bundle_name
+
+QUICK = DrainOptions(verify_within_s=0.2)
+POLICIES = f"/admin/v2/clusters/{CLUSTER}/namespaceIsolationPolicies"
+
+
+@pytest.fixture
+async def full(cluster: FakeCluster) -> FakeCluster:
+    """Three brokers; the first has twelve bundles, half of them without load."""
+    first, _, _ = [await cluster.add_broker() for _ in range(3)]
+    for index in range(12):
+        cluster.carry(first, bundle_name(index), 1000.0 * (index % 2))
+    return cluster
+
+
+def drain(
+    cluster: FakeCluster,
+    http: aiohttp.ClientSession,
+    broker: str = "",
+    rules: DrainRules | None = None,
+    options: DrainOptions = QUICK,
+    tell: Callable[[str], None] = lambda sentence: None,
+) -> Drain:
+    reader = SceneReader(http, [cluster.admin_url], wall_clock_ms)
+    broker = broker or cluster.names[0]
+    return Drain(http, reader, broker, rules or DrainRules(), wall_clock_ms, tell, options)
+
+
+def heal(cluster: FakeCluster) -> None:
+    cluster.forget_unload = False
+
+
+async def drained(each: Drain) -> Drained:
+    return await each.carry_out(await each.plan())
+
+
+@pytest.mark.parametrize("placement", [*PLACEMENTS])
+async def test_a_broker_is_emptied_evenly_and_every_owner_verified(
+    full: FakeCluster, http: aiohttp.ClientSession, placement: str
+) -> None:
+    each = drain(full, http, rules=DrainRules(PLACEMENTS.find(placement)))
+    plan = await each.plan()
+    assert full.unloads == [], "a plan touches nothing"
+    found = await each.carry_out(plan)
+    assert not found.left
+    assert {o.status for o in found.outcomes} == {Status.MOVED}
+    assert {m.bundle: m.destination for m in plan.moves} == full.owners
+    # Bundles of a namespace are distributed evenly, whatever the strategy would have liked.
+    assert Counter(full.owners.values()) == {full.names[1]: 6, full.names[2]: 6}
+
+
+async def test_the_brokers_own_bundles_stay(full: FakeCluster, http: aiohttp.ClientSession) -> None:
+    own = f"pulsar/{full.names[0]}/0x00000000_0xffffffff"
+    full.carry(full.brokers[0], own, 1.0)
+    each = drain(full, http)
+    plan = await each.plan()
+    assert plan.bound == (own,)
+    assert not (await each.carry_out(plan)).left
+    assert full.owners[own] == full.names[0]
+
+
+async def test_what_fails_is_tried_again_and_given_up_with_its_reason(
+    full: FakeCluster, http: aiohttp.ClientSession
+) -> None:
+    full.refuse_unload = 503
+    told: list[str] = []
+    found = await drained(drain(full, http, options=replace(QUICK, attempts=2), tell=told.append))
+    assert set(found.left) == set(full.owners)
+    assert all("given up after attempt 2: unload: HTTP 503" in why for why in found.left.values())
+    assert len(found.outcomes) == 24
+    assert sum("tried again" in each for each in told) == 12
+
+
+async def test_an_unload_that_works_the_second_time_leaves_nothing(
+    full: FakeCluster, http: aiohttp.ClientSession
+) -> None:
+    full.forget_unload = True
+    each = drain(full, http, tell=lambda sentence: heal(full))
+    found = await drained(each)
+    assert not found.left
+    assert Status.FAILED in {o.status for o in found.outcomes}
+    assert full.names[0] not in full.owners.values()
+
+
+async def test_a_destination_that_dies_in_between_is_replaced(
+    full: FakeCluster, http: aiohttp.ClientSession
+) -> None:
+    each = drain(full, http)
+    plan = await each.plan()
+    lost = full.brokers[2]
+    await full.remove_broker(lost)
+    full.forget_unload = True  # nobody can take what is given to the dead
+    found = await drain(full, http, tell=lambda sentence: heal(full)).carry_out(plan)
+    assert not found.left
+    last = {o.bundle: o.owner for o in found.outcomes}
+    assert full.names[1] in last.values()
+
+
+def policy(namespaces: list[str], primary: list[str]) -> bytes:
+    failover = {"policy_type": "min_available", "parameters": {"min_limit": "1"}}
+    data = {
+        "namespaces": namespaces, "primary": primary, "secondary": [],
+        "auto_failover_policy": failover,
+    }  # fmt: skip
+    return json.dumps({"theirs": data}).encode()
+
+
+async def test_isolation_policies_hold_and_what_can_go_nowhere_is_refused_first(
+    full: FakeCluster, http: aiohttp.ClientSession
+) -> None:
+    for index in (50, 51):
+        full.carry(full.brokers[0], bundle_name(index, "secret/ns"), 5.0)
+    for each in full.brokers:
+        each.answers[POLICIES] = (200, policy(["secret/.*"], ["no-such-host"]))
+    with pytest.raises(DrainRefusedError, match="2 of the bundles can go nowhere") as refused:
+        await drained(drain(full, http))
+    assert "no broker of isolation policy 'theirs'" in str(refused.value)
+    assert full.unloads == []
+    found = await drained(drain(full, http, options=replace(QUICK, partial=True)))
+    assert set(found.left) == {bundle_name(index, "secret/ns") for index in (50, 51)}
+    assert len(full.unloads) == 12
+
+
+async def test_a_policy_that_cannot_be_read_is_not_taken_for_none(
+    full: FakeCluster, http: aiohttp.ClientSession
+) -> None:
+    for each in full.brokers:
+        each.answers[POLICIES] = (500, b"no metadata")
+    with pytest.raises(CannotSeeError, match="HTTP 500 no metadata"):
+        await drain(full, http).plan()
+
+
+async def test_anti_affinity_spreads_namespaces_of_a_group(
+    cluster: FakeCluster, http: aiohttp.ClientSession
+) -> None:
+    first, second, third = [await cluster.add_broker() for _ in range(3)]
+    cluster.carry(first, bundle_name(1, "t/a"), 10.0)
+    cluster.carry(second, bundle_name(1, "t/b"), 10.0)
+    cluster.carry(third, bundle_name(2, "t/other"), 99.0)
+    for each in cluster.brokers:
+        each.answers["/admin/v2/namespaces/t/a/antiAffinity"] = (200, b"group")
+        each.answers[f"/admin/v2/namespaces/{CLUSTER}/antiAffinity/group"] = (
+            200, b'["t/a", "t/b"]',
+        )  # fmt: skip
+    [move] = (await drain(cluster, http).plan()).moves
+    assert move.destination == third.name, "the second has the group already, though less load"
+
+
+async def test_no_bundle_goes_to_a_broker_that_does_not_answer(
+    full: FakeCluster, http: aiohttp.ClientSession
+) -> None:
+    full.brokers[1].silent = True
+    plan = await drain(full, http).plan()
+    assert {move.destination for move in plan.moves} == {full.names[2]}
+
+
+async def test_a_broker_at_its_topic_cap_is_given_nothing(
+    full: FakeCluster, http: aiohttp.ClientSession
+) -> None:
+    full.carry(full.brokers[1], bundle_name(90, "t/x"), 0.0)
+    full.loads[bundle_name(90, "t/x")] = NamespaceBundleStats(topics=5000)
+    rules = DrainRules(filters=FilterOptions(max_topics=100))
+    plan = await drain(full, http, rules=rules).plan()
+    assert {move.destination for move in plan.moves} == {full.names[2]}
+
+
+def silence(broker: FakeBroker) -> None:
+    broker.silent = True
+
+
+@pytest.mark.parametrize(
+    ("broker", "fault", "said"),
+    [
+        ("nobody:8080", (), "nobody:8080 is no broker of this cluster: it has 127"),
+        ("", (0,), "does not say what it owns: HTTP 503 not now"),
+        ("", (1, 2), "cannot be emptied: no other broker answers"),
+    ],
+)
+async def test_what_cannot_be_emptied_is_refused(
+    full: FakeCluster, http: aiohttp.ClientSession, broker: str, fault: tuple[int, ...], said: str
+) -> None:
+    for index in fault:
+        silence(full.brokers[index])
+    with pytest.raises(DrainRefusedError, match=said):
+        await drain(full, http, broker).plan()
+
+
+async def test_a_cluster_out_of_reach_is_a_sentence(http: aiohttp.ClientSession) -> None:
+    reader = SceneReader(http, ["http://127.0.0.1:1"], wall_clock_ms)
+    with pytest.raises(CannotSeeError, match=r"the cluster does not answer: http://127\.0\.0\.1:1"):
+        await reader.read("a:1")
+
+
+def test_a_real_broker_is_emptied_under_a_client_and_nothing_is_lost(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with Cluster(3, config={"defaultNumberOfNamespaceBundles": 8}) as cluster:
+        client = pulsar.Client(cluster.service_url)
+        topics = [f"persistent://public/default/t{number}" for number in range(12)]
+        consumer = client.subscribe(topics, "all")
+        producers = [client.create_producer(topic) for topic in topics]
+        for each in producers:
+            each.send(b"before")
+        broker = next(each for each in cluster.brokers if each.bundles)
+        mine = [bundle for bundle in broker.bundles if not bundle.startswith(f"pulsar/{broker.id}")]
+        words = ["drain", broker.id, "--admin-url", cluster.admin_url]
+        assert main(words) == 0
+        plan = capsys.readouterr().out
+        assert all(bundle in plan for bundle in mine)
+        assert f"{len(mine)} bundles would leave {broker.id}; nothing was touched" in plan
+        assert set(mine) <= set(broker.bundles)
+        assert main([*words, "--execute", "--json"]) == 0
+        told = json.loads(capsys.readouterr().out)
+        assert not told["left"]
+        assert {each["status"] for each in told["outcomes"]} == {"moved"}
+        assert not set(mine) & set(broker.bundles)
+        owned = {bundle: each.id for each in cluster.brokers for bundle in each.bundles}
+        assert {b["bundle"]: b["owner"] for b in told["outcomes"]}.items() <= owned.items()
+        for each in producers:
+            each.send(b"after")
+        for _ in range(2 * len(topics)):
+            consumer.acknowledge(consumer.receive(10_000))
+        client.close()
+        assert main(["drain", "nobody:1", "--admin-url", cluster.admin_url]) == 2
+        assert "nobody:1 is no broker of this cluster" in capsys.readouterr().err

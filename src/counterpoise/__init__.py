@@ -3,7 +3,8 @@
 Two faces over one library:
 
 * **A cluster** of brokers that the official Pulsar clients and tools take for Pulsar, in one
-  process for a test (:class:`Cluster`) or as processes on a real ZooKeeper (``counterpoise up``).
+  process for a test (:class:`Cluster`), and as a cluster that keeps its data, in one process or as
+  processes on a real ZooKeeper (``counterpoise up``).
 * **A balancer** that watches any Pulsar cluster through its admin API, explains every decision,
   and carries out what it plans (``counterpoise balance``).
 """

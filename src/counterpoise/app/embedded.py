@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from counterpoise.app.embedded_balance import EmbeddedBalancer
 from counterpoise.app.loop_thread import LoopThread
+from counterpoise.app.web_on_demand import WebOnDemand
 from counterpoise.app.wiring import conf_text, config_of, make_broker
 from counterpoise.broker.broker import Broker
 from counterpoise.broker.live import LiveSettings
@@ -252,7 +253,9 @@ class Cluster:
             broker_service_port=config.broker_service_port and config.broker_service_port + number,
             web_service_port=config.web_service_port and config.web_service_port + number,
         )
-        broker = await make_broker(config, ledgers=ledgers, tree=self._tree, process=self._process)
+        broker = await make_broker(
+            config, ledgers=ledgers, tree=self._tree, process=self._process, web=WebOnDemand
+        )
         await broker.start()
         if self._balancer is not None:
             broker.live.subscribe(self._on_settings)

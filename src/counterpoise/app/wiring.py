@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping
 
-from counterpoise.admin.server import WebServer
-from counterpoise.broker.broker import Broker
+from counterpoise.broker.broker import Broker, WebServer
 from counterpoise.broker.config import BrokerConfig
 from counterpoise.broker.load import SharedProcess
 from counterpoise.metadata.memory import MemoryTree
@@ -24,11 +23,13 @@ async def make_broker(
     tree: MemoryTree | None = None,
     on_leadership: Callable[[bool], None] | None = None,
     process: SharedProcess | None = None,
+    web: Callable[[Broker], WebServer] | None = None,
 ) -> Broker:
     """A broker with a metadata session of its own, ready to be started.
 
     ``tree`` is what brokers of one process share when their metadata is ``memory:`` or ``sqlite:``;
-    ``process`` is theirs when they share a process, so that each reports its part of it.
+    ``process`` is theirs when they share a process, so that each reports its part of it. ``web``
+    makes the server of the admin API (default: `make_web_server`).
     """
     metadata = await open_store(
         config.metadata_store_url,
@@ -40,10 +41,18 @@ async def make_broker(
         config,
         metadata=metadata,
         ledgers=ledgers,
-        web=lambda made: WebServer(made, known_settings, check_setting),
+        web=web or make_web_server,
         on_leadership=on_leadership,
         process=process,
     )
+
+
+def make_web_server(broker: Broker) -> WebServer:
+    """The server of a broker's admin API; loads it."""
+    # Imported late: it brings an HTTP library, which many embedded clusters never need.
+    from counterpoise.admin.server import WebServer as AdminServer
+
+    return AdminServer(broker, known_settings, check_setting)
 
 
 def known_settings() -> Iterable[Option]:

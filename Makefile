@@ -23,7 +23,7 @@ check: setup ## lint, format, strict types, import direction and tidiness
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check .
 	@.venv/bin/mypy
-	@$(PYTHON) -m pytest -q tests/test_tidy.py
+	@$(PYTHON) -m pytest -q tests/test_tidy.py tests/test_structure.py
 
 format: setup ## let ruff write the format
 	@.venv/bin/ruff format .

@@ -5,12 +5,13 @@ Time is a number that the tests move; an alarm sounds when they say so.
 
 import pytest
 
-from counterpoise.broker.limits.dispatch import DispatchLimit
-from counterpoise.broker.limits.rates import Rate, TopicRates
+from counterpoise.broker.limits.dispatch import BACKLOGGED, DispatchLimit
+from counterpoise.broker.limits.options import RateOptions
+from counterpoise.broker.limits.rates import Rate, TopicRates, rates_of
 from counterpoise.quota import SECOND_NS
 from counterpoise.wire.values import SubscriptionType
 from tests.broker.limits.test_publish import Limited
-from tests.broker.topic.conftest import Wire
+from tests.broker.topic.conftest import Wire, batch
 
 TYPES = list(SubscriptionType)
 
@@ -37,7 +38,7 @@ class Delivering(Limited):
 
     def _set(self) -> list[DispatchLimit]:
         dispatch = self.limits.dispatch
-        found = [dispatch._broker, *(limit for limit, _ in dispatch._topics.values())]
+        found = [dispatch._broker, *(limit for limit, *_ in dispatch._topics.values())]
         found += [own for gates in dispatch._gates.values() for own in gates.values()]
         return [limit for limit in found if limit._timer is not None]
 
@@ -106,3 +107,71 @@ async def test_who_leaves_waits_no_longer(delivering: Delivering) -> None:
     await delivering.world.registry.unload_topic(delivering.world.name)
     assert delivering.limits.dispatch._gates == {}
     assert delivering.limits.dispatch._topics == {}
+
+
+@pytest.mark.parametrize("kind", TYPES, ids=lambda kind: kind.name)
+async def test_a_batch_counts_its_messages_or_once(
+    delivering: Delivering, kind: SubscriptionType
+) -> None:
+    producer = await delivering.producer(TopicRates(dispatch=Rate(messages=100)))
+    for number in range(400):
+        producer.publish(number, number, batch(10))
+    await delivering.receipts(400)
+    wire = Wire()
+    await delivering.world.consumer(kind, wire=wire, subscription="s", permits=10_000)
+    delivering.ring(2)
+    before = len(wire.deliveries)
+    assert before == pytest.approx(20, abs=2)
+    delivering.limits.dispatch.set_terms(whole_batches=True, caught_up=True)
+    delivering.ring(2)
+    assert len(wire.deliveries) - before == pytest.approx(200, abs=12)
+
+
+@pytest.mark.parametrize("kind", TYPES, ids=lambda kind: kind.name)
+async def test_who_does_not_lag_may_be_free_of_limits(
+    delivering: Delivering, kind: SubscriptionType
+) -> None:
+    await delivering.backlog(TopicRates(dispatch=Rate(messages=100)), BACKLOGGED + 150)
+    delivering.limits.dispatch.set_terms(whole_batches=False, caught_up=False)
+    wire = Wire()
+    await delivering.world.consumer(kind, wire=wire, subscription="s", permits=10_000)
+    delivering.ring(1)
+    assert len(wire.deliveries) == pytest.approx(100, abs=6)
+    delivering.ring(1)
+    assert len(wire.deliveries) == BACKLOGGED + 150
+    assert delivering._set() == []
+
+
+async def test_who_waits_is_free_at_once_when_the_terms_change(delivering: Delivering) -> None:
+    await delivering.backlog(TopicRates(dispatch=Rate(messages=1)))
+    wires = [await delivering.consumer(f"s{n}", kind) for n, kind in enumerate(TYPES)]
+    delivering.limits.dispatch.set_terms(whole_batches=False, caught_up=False)
+    assert [len(wire.deliveries) for wire in wires] == [30] * 4
+
+
+async def test_a_relative_rate_comes_on_top_of_what_is_published(delivering: Delivering) -> None:
+    relative = Rate(messages=10, relative=True)
+    await delivering.backlog(TopicRates(dispatch=relative), 300)
+    wire = await delivering.consumer("s", SubscriptionType.Exclusive)
+    # What is published is looked at once a second.
+    delivering.ring(1.2)
+    before = len(wire.deliveries)
+    delivering.ring(0.5)
+    # 300 were published in this second, and 10 more may be delivered.
+    assert len(wire.deliveries) - before == pytest.approx(150, abs=15)
+    delivering.now += 1000 * SECOND_NS
+    delivering.ring(0.01)
+    before = len(wire.deliveries)
+    delivering.ring(3)
+    # Now hardly anything is published.
+    assert len(wire.deliveries) - before == pytest.approx(30, abs=3)
+
+
+def test_policies_and_settings_may_make_a_rate_relative() -> None:
+    policy = {"dispatchThrottlingRateInMsg": 5, "relativeToPublishRate": True}
+    options = RateOptions(subscription_dispatch_messages=7, dispatch_relative=True)
+    found = rates_of({"dispatchRate": policy}, None, "here", options)
+    assert found.dispatch == Rate(5, 0, 1, relative=True)
+    assert found.subscription_dispatch == Rate(7, 0, 1, relative=True)
+    plain = rates_of({"dispatchRate": {"dispatchThrottlingRateInMsg": 5}}, None, "here", options)
+    assert plain.dispatch == Rate(5)

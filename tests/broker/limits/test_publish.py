@@ -25,7 +25,9 @@ class Limited:
         self.now = 0
         self.rates = TopicRates()
         self.limits = PublishLimits("b", self._rates_of, clock_ns=lambda: self.now)
-        self.world = World(MemoryLedgerStore(), limits=self.limits)
+        self.world = World(
+            MemoryLedgerStore(), limits=self.limits, now=lambda: self.now / SECOND_NS
+        )
 
     async def _rates_of(self, topic: TopicName) -> TopicRates:
         return self.rates

@@ -176,24 +176,6 @@ RATES: tuple[Option, ...] = (
         )
     ),
     _known(
-        "dispatchThrottlingOnBatchMessageEnabled",
-        False,
-        "a batch counts as one message towards dispatch limits",
-        dynamic=True,
-    ),
-    _known(
-        "dispatchThrottlingRateRelativeToPublishRate",
-        False,
-        "dispatch limits are added to the publish rate",
-        dynamic=True,
-    ),
-    _known(
-        "dispatchThrottlingOnNonBacklogConsumerEnabled",
-        True,
-        "dispatch limits hold for subscriptions without a backlog too",
-        dynamic=True,
-    ),
-    _known(
         "resourceUsageTransportClassName", "", "how brokers share resource-group usage; empty: not"
     ),
 )

@@ -4,6 +4,9 @@ A subscription that finds one of its limits empty waits there for its turn; turn
 delivers what is left at most. Counted is what was delivered, so a batch may pass a limit and is
 paid for afterwards. Pulsar looks again every second; here the wait is as long as it takes.
 
+Topics that store nothing have no dispatch limits, as in Pulsar: who is not sent a message at once
+is never sent it, so a limit there would lose what it should delay.
+
 Source: ``DispatchRateLimiter`` of Pulsar 4.0.7.
 """
 
@@ -12,8 +15,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
+from counterpoise.broker.limits.ports import Published
 from counterpoise.broker.limits.rates import Rate
 from counterpoise.names.topic import TopicName
 from counterpoise.quota import SECOND_NS, Bucket
@@ -25,6 +30,22 @@ TIMER_S: Final = 0.002
 """No alarm is set for less."""
 
 
+BACKLOGGED: Final = 1000
+"""A subscription lags with more entries to deliver (``managedLedgerCursorBackloggedThreshold``)."""
+RENEW_NS: Final = SECOND_NS
+"""How often a limit that is relative to what is published follows it."""
+
+
+@dataclass(slots=True)
+class Terms:
+    """What counts towards the limits of one broker; shared by all of its gates."""
+
+    whole_batches: bool = False
+    """Whether a batch counts as one message."""
+    caught_up: bool = True
+    """Whether they hold for subscriptions that do not lag, too."""
+
+
 class DispatchLimit:
     """Messages and bytes that may be delivered in a period; either may be absent."""
 
@@ -34,23 +55,42 @@ class DispatchLimit:
         self._bytes: Bucket | None = None
         self._waiting: dict[Gate, None] = {}
         self._timer: asyncio.TimerHandle | None = None
+        self._rate = Rate()
+        self._published: Published | None = None
+        self._renewed = 0
 
     @property
     def active(self) -> bool:
         """Whether it limits anything."""
         return self._messages is not None or self._bytes is not None
 
-    def set_rate(self, rate: Rate) -> None:
-        """Allow so much from now on; those who wait are looked at at once."""
-        now = self._now()
-        self._messages = _bucket(self._messages, rate.messages, rate.period_s, now)
-        self._bytes = _bucket(self._bytes, rate.size, rate.period_s, now)
+    def set_rate(self, rate: Rate, published: Published | None = None) -> None:
+        """Allow so much from now on; those who wait are looked at at once.
+
+        ``published``: what a relative rate comes on top of.
+        """
+        self._rate = rate
+        self._published = published if rate.relative else None
+        self._renew(self._now())
         if self._waiting:
             self._arm(0.0)
+
+    def _renew(self, now: int) -> None:
+        self._renewed = now
+        rate, published = self._rate, self._published
+        messages, size = rate.messages, rate.size
+        if published is not None:
+            # What is not limited at all stays so.
+            messages += int(published.rate * rate.period_s) if messages else 0
+            size += int(published.byte_rate * rate.period_s) if size else 0
+        self._messages = _bucket(self._messages, messages, rate.period_s, now)
+        self._bytes = _bucket(self._bytes, size, rate.period_s, now)
 
     def left(self) -> tuple[int, int]:
         """Messages and bytes that may be delivered now."""
         now = self._now()
+        if self._published is not None and now - self._renewed >= RENEW_NS:
+            self._renew(now)
         return tuple(  # type: ignore[return-value]
             NO_LIMIT if each is None else max(0, each.settle(now, consistent=True))
             for each in (self._messages, self._bytes)
@@ -105,11 +145,20 @@ class DispatchLimit:
 class Gate:
     """What one subscription may deliver: under its own limit, its topic's and its broker's."""
 
-    __slots__ = ("_go_on", "_its_turn", "_waits_at", "limits")
+    __slots__ = ("_behind", "_exempt", "_go_on", "_its_turn", "_terms", "_waits_at", "limits")
 
-    def __init__(self, limits: tuple[DispatchLimit, ...], go_on: Callable[[], None]) -> None:
-        """``go_on`` is called when it may deliver again."""
+    def __init__(
+        self,
+        limits: tuple[DispatchLimit, ...],
+        go_on: Callable[[], None],
+        terms: Terms | None = None,
+        behind: Callable[[], int] = lambda: 0,
+    ) -> None:
+        """``go_on`` is called when it may deliver again; ``behind`` gives how far it lags."""
         self.limits = limits
+        self._terms = terms or Terms()
+        self._behind = behind
+        self._exempt = False
         self._go_on = go_on
         self._waits_at: DispatchLimit | None = None
         self._its_turn = False
@@ -119,6 +168,9 @@ class Gate:
         messages = size = NO_LIMIT
         if self._waits_at is not None:
             return 0, 0
+        self._exempt = not self._terms.caught_up and self._behind() <= BACKLOGGED
+        if self._exempt:
+            return messages, size
         for limit in self.limits:
             free, room = limit.left()
             if free <= 0 or room <= 0 or (not self._its_turn and limit.has_others(self)):
@@ -128,10 +180,13 @@ class Gate:
             messages, size = min(messages, free), min(size, room)
         return messages, size
 
-    def took(self, messages: int, size: int) -> None:
-        """So much was delivered."""
+    def took(self, messages: int, entries: int, size: int) -> None:
+        """So much was delivered, on what `budget` said last."""
+        if self._exempt:
+            return
+        count = entries if self._terms.whole_batches else messages
         for limit in self.limits:
-            limit.took(messages, size)
+            limit.took(count, size)
 
     def turn(self) -> None:
         """It has its turn where it waited (`DispatchLimit` calls this)."""
@@ -143,7 +198,7 @@ class Gate:
             self._its_turn = False
 
     def change(self, limits: tuple[DispatchLimit, ...]) -> None:
-        """Other limits apply."""
+        """Other limits apply, or the same on other terms."""
         self.limits = limits
         if self._waits_at is not None:
             self._waits_at.leave(self)
@@ -161,9 +216,19 @@ class DispatchLimits:
 
     def __init__(self, clock_ns: Callable[[], int] = time.monotonic_ns) -> None:
         self._now = clock_ns
+        self._terms = Terms()
         self._broker = DispatchLimit(clock_ns)
-        self._topics: dict[TopicName, tuple[DispatchLimit, Rate]] = {}
+        self._topics: dict[TopicName, tuple[DispatchLimit, Rate, Published]] = {}
         self._gates: dict[TopicName, dict[Gate, DispatchLimit]] = {}
+
+    def set_terms(self, *, whole_batches: bool, caught_up: bool) -> None:
+        """Count by these `Terms` from now on."""
+        if (self._terms.whole_batches, self._terms.caught_up) == (whole_batches, caught_up):
+            return
+        self._terms.whole_batches, self._terms.caught_up = whole_batches, caught_up
+        for gates in list(self._gates.values()):
+            for gate in list(gates):
+                gate.change(gate.limits)
 
     def set_broker_rate(self, rate: Rate) -> None:
         """Limit all deliveries of this broker."""
@@ -173,25 +238,31 @@ class DispatchLimits:
             for name in list(self._gates):
                 self._change(name)
 
-    def set_topic_rates(self, name: TopicName, topic: Rate, subscription: Rate) -> None:
-        """Limit a topic's deliveries, and those of each of its subscriptions."""
-        limit, _ = self._topics.get(name) or (DispatchLimit(self._now), Rate())
-        limit.set_rate(topic)
+    def set_topic_rates(
+        self, name: TopicName, topic: Rate, subscription: Rate, published: Published
+    ) -> None:
+        """Limit a topic's deliveries, and those of each of its subscriptions.
+
+        ``published`` is what the topic takes, for rates that are relative to it.
+        """
+        known = self._topics.get(name)
+        limit = known[0] if known else DispatchLimit(self._now)
+        limit.set_rate(topic, published)
         if topic or subscription:
-            self._topics[name] = (limit, subscription)
+            self._topics[name] = (limit, subscription, published)
         else:
             self._topics.pop(name, None)
         for own in self._gates.get(name, {}).values():
-            own.set_rate(subscription)
+            own.set_rate(subscription, published)
         self._change(name)
 
-    def gate(self, name: TopicName, go_on: Callable[[], None]) -> Gate:
+    def gate(self, name: TopicName, go_on: Callable[[], None], behind: Callable[[], int]) -> Gate:
         """The gate of a subscription that begins to deliver."""
         own = DispatchLimit(self._now)
         known = self._topics.get(name)
         if known is not None:
-            own.set_rate(known[1])
-        gate = Gate((), go_on)
+            own.set_rate(known[1], known[2])
+        gate = Gate((), go_on, self._terms, behind)
         self._gates.setdefault(name, {})[gate] = own
         gate.limits = self._limits(name, own)
         return gate

@@ -145,12 +145,12 @@ class ResourceGroups:
         needs = await self._needs(name) if group.rate else {}
         # Until it is known what the others need, an equal part; alone, the whole.
         needs.setdefault(self._broker, (0, 0, len(needs) > 0))
-        parts = []
+        parts: list[int] = []
         for index, limit in enumerate((group.rate.messages, group.rate.size)):
             said = {who: Need(need[index], need[2]) for who, need in needs.items()}
             parts.append(shares(limit, said)[self._broker] if limit else 0)
         if name in self._groups:
-            self._publish.set_group_rate(name, Rate(*parts))
+            self._publish.set_group_rate(name, Rate(parts[0], parts[1]))
 
     async def _needs(self, name: str) -> dict[str, tuple[int, int, bool]]:
         needs: dict[str, tuple[int, int, bool]] = {}

@@ -112,3 +112,23 @@ class RateOptions:
         dynamic=True,
         why="the period of subscribeThrottlingRatePerConsumer; 0 means no limit",
     )
+    dispatch_relative: bool = option(
+        False,
+        conf="dispatchThrottlingRateRelativeToPublishRate",
+        dynamic=True,
+        why="whether the dispatch rates of topics and subscriptions, if no policy says otherwise, "
+        "come on top of the rate at which the topic is published to",
+    )
+    dispatch_caught_up: bool = option(
+        True,
+        conf="dispatchThrottlingOnNonBacklogConsumerEnabled",
+        dynamic=True,
+        why="whether dispatch limits hold for subscriptions that do not lag (by more than a "
+        "thousand entries), too",
+    )
+    dispatch_whole_batches: bool = option(
+        False,
+        conf="dispatchThrottlingOnBatchMessageEnabled",
+        dynamic=True,
+        why="whether a batch counts as one message towards dispatch limits",
+    )

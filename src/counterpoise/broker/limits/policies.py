@@ -86,6 +86,9 @@ class LimitPolicies:
         options = self._options()
         self.publish.set_broker_rate(broker_rate(options))
         self.publish.dispatch.set_broker_rate(broker_dispatch_rate(options))
+        self.publish.dispatch.set_terms(
+            whole_batches=options.dispatch_whole_batches, caught_up=options.dispatch_caught_up
+        )
 
     def stop(self) -> None:
         """Follow no longer, and set no more alarms."""

@@ -58,8 +58,24 @@ class LimitedProducer(Protocol):
         """Its connection."""
 
 
+class Published(Protocol):
+    """How fast something is published."""
+
+    @property
+    def rate(self) -> float:
+        """Messages a second."""
+
+    @property
+    def byte_rate(self) -> float:
+        """Bytes a second."""
+
+
 class LimitedTopic(Protocol):
     """A topic."""
+
+    @property
+    def meter_in(self) -> Published:
+        """What it takes."""
 
     @property
     def name(self) -> TopicName:

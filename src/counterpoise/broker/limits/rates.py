@@ -22,6 +22,8 @@ class Rate:
     messages: int = 0
     size: int = 0
     period_s: int = 1
+    relative: bool = False
+    """Whether it comes on top of what is published (dispatch only)."""
 
     def __bool__(self) -> bool:
         return self.messages > 0 or self.size > 0
@@ -71,9 +73,21 @@ def rates_of(
     return TopicRates(
         publish,
         str(group) if group else None,
-        _dispatch(dispatch, options.topic_dispatch_messages, options.topic_dispatch_bytes),
         _dispatch(
-            each, options.subscription_dispatch_messages, options.subscription_dispatch_bytes
+            dispatch,
+            Rate(
+                options.topic_dispatch_messages,
+                options.topic_dispatch_bytes,
+                relative=options.dispatch_relative,
+            ),
+        ),
+        _dispatch(
+            each,
+            Rate(
+                options.subscription_dispatch_messages,
+                options.subscription_dispatch_bytes,
+                relative=options.dispatch_relative,
+            ),
         ),
         _subscribe(
             own.get("subscribeRate") or (shared.get("clusterSubscribeRate") or {}).get(cluster),
@@ -87,13 +101,14 @@ def broker_dispatch_rate(options: RateOptions) -> Rate:
     return _rate(options.broker_dispatch_messages, options.broker_dispatch_bytes)
 
 
-def _dispatch(policy: object, messages: int, size: int) -> Rate:
+def _dispatch(policy: object, otherwise: Rate) -> Rate:
     if not isinstance(policy, Mapping):
-        return _rate(messages, size)
+        return otherwise
     return Rate(
         _positive(policy.get("dispatchThrottlingRateInMsg")),
         _positive(policy.get("dispatchThrottlingRateInByte")),
         max(1, _positive(policy.get("ratePeriodInSecond"))),
+        policy.get("relativeToPublishRate") is True,
     )
 
 

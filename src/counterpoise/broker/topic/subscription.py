@@ -124,7 +124,9 @@ class Subscription:
                 request,
             )
         )
-        made.gate = commons.limits.dispatch.gate(self.topic, made.dispatch)
+        made.gate = commons.limits.dispatch.gate(
+            self.topic, made.dispatch, lambda: self.log.end - made.read_index
+        )
         return made
 
     def _retire(self, dispatcher: Dispatcher) -> None:

@@ -196,7 +196,7 @@ class KeySharedDispatcher(SharedDispatcher):
             if slot in self._waiting:
                 self._enter_lane(slot)
         self.turns.spend(looked, burst.size)
-        self.gate.took(burst.messages, burst.size)
+        self.gate.took(burst.messages, len(burst.deliveries), burst.size)
         burst.send(recipient)
         if lane:
             self._served.setdefault(recipient)
@@ -208,7 +208,7 @@ class KeySharedDispatcher(SharedDispatcher):
         """Deal entries of a chunk out to their keys' consumers, or let them wait."""
         free, room = self.gate.budget()
         first, entries, counts = chunk.first, chunk.entries, chunk.messages
-        begin, size, sent = self.read_index, 0, 0
+        begin, size, sent, entries_sent = self.read_index, 0, 0, 0
         ledger_id, entry_id = self.log.position(begin)
         shift = entry_id - begin
         bursts: dict[Recipient, _Burst] = {}
@@ -246,13 +246,14 @@ class KeySharedDispatcher(SharedDispatcher):
             burst.size += len(entry)
             size += len(entry)
             sent += messages
+            entries_sent += 1
             self._hand_over(recipient, slot, messages)
             if burst.size >= BURST_BYTES:
                 burst.send(recipient)
             if not recipient.ready:
                 del is_open[recipient]
         self.turns.spend(self.read_index - begin, size)
-        self.gate.took(sent, size)
+        self.gate.took(sent, entries_sent, size)
         for recipient, burst in bursts.items():
             burst.send(recipient)
 

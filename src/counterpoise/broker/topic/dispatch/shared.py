@@ -199,7 +199,7 @@ class SharedDispatcher(Dispatcher):
             recipient.unacked += sent
             self.unacked += sent
             recipient.blocked = recipient.unacked >= self._max_unacked_consumer
-            self.gate.took(sent, size)
+            self.gate.took(sent, len(burst), size)
             recipient.send(burst, sent, size)
         return have
 

@@ -132,7 +132,7 @@ class SingleActiveDispatcher(Dispatcher):
         if burst:
             messages = had - permits
             recipient.permits -= messages
-            self.gate.took(messages, size)
+            self.gate.took(messages, len(burst), size)
             recipient.send(burst, messages, size)
         return True
 

@@ -119,6 +119,12 @@ def names(samples: list[Sample]) -> set[str]:
     return {each.name for each in samples}
 
 
+def test_each_series_of_ours_says_what_it_means(api: Api) -> None:
+    found = list(text_string_to_metric_families(api.get("/metrics")))
+    assert sum(each.name.startswith("counterpoise_") for each in found) > 3
+    assert [each.name for each in found if not each.documentation] == []
+
+
 def test_the_ephemeral_locks_have_no_state_channel_and_the_rest() -> None:
     with loaded(1) as (cluster, topic):
         samples = served(cluster)

@@ -72,8 +72,12 @@ def _families(figures: Iterable[Figure]) -> list[Metric]:
         if family is None:
             counts = figure.name.startswith("counterpoise_") and figure.name.endswith("_total")
             name = figure.name.removesuffix("_total") if counts else figure.name
-            told = _HELP.get(figure.name, f"{figure.name} of Apache Pulsar")
+            told = _HELP.get(figure.name) or _told_of_pulsars(figure.name)
             family = Metric(name, told, "counter" if counts else "gauge")
             families[figure.name] = family
         family.add_sample(figure.name, dict(figure.labels), figure.value)
     return list(families.values())
+
+
+def _told_of_pulsars(name: str) -> str:
+    return "" if name.startswith("counterpoise_") else f"{name} of Apache Pulsar"

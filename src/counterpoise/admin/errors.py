@@ -38,6 +38,7 @@ STATUS_OF_CODE: dict[str, HTTPStatus] = {
     "InvalidTopicName": HTTPStatus.PRECONDITION_FAILED,
     "TopicTerminatedError": HTTPStatus.PRECONDITION_FAILED,
     "NotAllowedError": HTTPStatus.METHOD_NOT_ALLOWED,
+    "IncompatibleSchema": HTTPStatus.CONFLICT,
     "TooManyRequests": HTTPStatus.TOO_MANY_REQUESTS,
 }
 """HTTP status for what the binary protocol calls a ``ServerError``."""

@@ -77,6 +77,8 @@ PARAMETERS: Mapping[str, Parameter] = {
     "bundle": Parameter("a bundle's range, 0x…_0x…", _any),
     "policy": Parameter("an isolation policy's name", check_text),
     "broker": Parameter("a broker's id, host:webPort", check_text),
+    "key": Parameter("a property's name", check_text),
+    "version": Parameter("a schema's version, from 0", _number, _INT64),
     "group": Parameter("a group's name", check_text),
     "role": Parameter("a role's name", check_text),
     "name": Parameter("a setting's name", check_text),

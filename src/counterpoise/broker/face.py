@@ -23,17 +23,22 @@ from counterpoise.broker.namespaces.catalog import DOMAINS_OF_MODE, TopicCatalog
 from counterpoise.broker.namespaces.policies import Policies
 from counterpoise.broker.namespaces.policies.namespaces import bundles_json
 from counterpoise.broker.namespaces.policies.records import JsonObject, TooLarge
+from counterpoise.broker.schemas.compatibility import why_incompatible
+from counterpoise.broker.schemas.registry import SchemaRegistry
 from counterpoise.broker.topic import InitialPosition, SubscriptionType
 from counterpoise.broker.topic.dispatch.recipient import Recipient
+from counterpoise.broker.topic.lookback import first_published_at
 from counterpoise.broker.topic.persistent import PersistentTopic
 from counterpoise.broker.topic.ports import EARLIEST
 from counterpoise.broker.topic.producer import Producer
+from counterpoise.broker.topic.stored_message import StoredMessage, stored_message
 from counterpoise.broker.topic.subscription import Subscription
 from counterpoise.broker.topic.topic import Topic
 from counterpoise.broker.topic.topics import TopicRegistry
 from counterpoise.load.report import LocalBrokerData
 from counterpoise.metadata import BadVersion, MetadataError, NotEmpty, NotFound, StoreUnavailable
 from counterpoise.ownership.records import LeaderBroker
+from counterpoise.wire.values import Schema
 
 __all__ = [
     "DOMAINS_OF_MODE",
@@ -54,12 +59,17 @@ __all__ = [
     "Producer",
     "Recipient",
     "Redirect",
+    "Schema",
     "StoreUnavailable",
+    "StoredMessage",
     "Subscription",
     "SubscriptionType",
     "TooLarge",
     "Topic",
     "bundles_json",
+    "first_published_at",
+    "stored_message",
+    "why_incompatible",
 ]
 
 
@@ -80,6 +90,8 @@ class BrokerFace(Protocol):
     """Which topics exist."""
     topics: TopicRegistry
     """The topics that this broker serves now."""
+    schemas: SchemaRegistry
+    """The schemas of topics."""
     listener: Listener
     """Its clients' connections."""
     load_data: LoadDataExchange | None

@@ -44,7 +44,6 @@ def routes() -> Iterable[route.Route]:
         yield route.get(path, _reader(policy))
         yield route.Route(policy.method, path, _writer(policy), Shape(nullable(policy.shape)))
         yield route.delete(path, _remover(policy))
-    yield route.get(f"{NAMESPACE}/permissions", permissions)
     yield route.get(f"{NAMESPACE}/backlogQuotaMap", backlog_quotas)
     yield route.post(
         f"{NAMESPACE}/backlogQuota", set_backlog_quota, Shape(BACKLOG_QUOTA), BACKLOG_QUOTA_TYPE
@@ -59,12 +58,6 @@ def routes() -> Iterable[route.Route]:
     yield route.delete(f"{NAMESPACE}/resourcegroup", _remover(RESOURCE_GROUP))
 
 
-async def permissions(request: web.Request) -> web.Response:
-    """Who may do what; this broker checks no permissions, it only keeps them."""
-    policies = await require_namespace(request, namespace_of(request))
-    return answer(policies.get("auth_policies", {}).get("namespace_auth", {}))
-
-
 async def backlog_quotas(request: web.Request) -> web.Response:
     """The backlog quotas by type."""
     policies = await require_namespace(request, namespace_of(request))
@@ -75,14 +68,14 @@ async def set_backlog_quota(request: web.Request) -> web.Response:
     """Set the quota of one type."""
     kind, quota = _quota_type(request), body_of(request)
     _tell_unread(request, "backlogQuota")
-    await _update(request, lambda it: it.setdefault("backlog_quota_map", {}).update({kind: quota}))
+    await update(request, lambda it: it.setdefault("backlog_quota_map", {}).update({kind: quota}))
     return no_content()
 
 
 async def remove_backlog_quota(request: web.Request) -> web.Response:
     """Remove the quota of one type."""
     kind = _quota_type(request)
-    await _update(request, lambda it: it.setdefault("backlog_quota_map", {}).pop(kind, None))
+    await update(request, lambda it: it.setdefault("backlog_quota_map", {}).pop(kind, None))
     return no_content()
 
 
@@ -138,7 +131,7 @@ async def set_resource_group(request: web.Request) -> web.Response:
     group = request.match_info["resourcegroup"]
     if await broker_of(request).policies.resource_group(group) is None:
         raise precondition_failed("ResourceGroup does not exist")
-    await _update(request, lambda it: it.update({RESOURCE_GROUP.name: group}))
+    await update(request, lambda it: it.update({RESOURCE_GROUP.name: group}))
     return no_content()
 
 
@@ -180,11 +173,11 @@ def _writer(policy: Policy) -> Handler:
             _tell_unread(request, policy.path)
         if policy.per_cluster:
             cluster = broker_of(request).config.cluster_name
-            await _update(
+            await update(
                 request, lambda it: it.setdefault(policy.name, {}).update({cluster: value})
             )
         else:
-            await _update(request, lambda it: it.update({policy.name: value}))
+            await update(request, lambda it: it.update({policy.name: value}))
         return no_content()
 
     return write
@@ -201,15 +194,16 @@ def _remover(policy: Policy) -> Handler:
     async def remove(request: web.Request) -> web.Response:
         if policy.per_cluster:
             cluster = broker_of(request).config.cluster_name
-            await _update(request, lambda it: it.setdefault(policy.name, {}).pop(cluster, None))
+            await update(request, lambda it: it.setdefault(policy.name, {}).pop(cluster, None))
         else:
-            await _update(request, lambda it: it.pop(policy.name, None))
+            await update(request, lambda it: it.pop(policy.name, None))
         return no_content()
 
     return remove
 
 
-async def _update(request: web.Request, change: Callable[[dict[str, Json]], object]) -> None:
+async def update(request: web.Request, change: Callable[[dict[str, Json]], object]) -> None:
+    """Change the policies of the namespace in the path; 404 without it."""
     namespace = namespace_of(request)
     await require_namespace(request, namespace)
 

@@ -66,7 +66,7 @@ def routes() -> Iterable[route.Route]:
 async def names(request: web.Request) -> web.Response:
     """The names of the durable subscriptions; of all partitions for a partitioned topic."""
     topic = await _topic(request)
-    partitions = await _partitions(request, topic)
+    partitions = await partitions_of(request, topic)
     if partitions:
         told = await asyncio.gather(
             *(ask(request, "GET", f"{path_of(each)}/subscriptions") for each in partitions)
@@ -81,7 +81,7 @@ async def create(request: web.Request) -> web.Response:
     """Make a subscription; the body may hold the message id where it starts (default: the end)."""
     topic, name = await _topic(request), request.match_info["subscription"]
     start = body_of(request)
-    if await _on_partitions(request, topic, start):
+    if await on_partitions(request, topic, start):
         return no_content()
     await require_topic_owner(request, topic)
     loaded = await require_loaded(request, topic)
@@ -93,18 +93,18 @@ async def create(request: web.Request) -> web.Response:
             ledger_id=int(start["ledgerId"]),
             entry_id=int(start["entryId"]) if start.get("entryId") is not None else -1,
         )
-        _persistent(loaded).create_subscription(name, at)
+        require_stored(loaded).create_subscription(name, at)
     else:
-        _persistent(loaded).create_subscription(name, initial)
+        require_stored(loaded).create_subscription(name, initial)
     return no_content()
 
 
 async def delete(request: web.Request) -> web.Response:
     """Remove a subscription; 412 while consumers are attached, unless ``force=true``."""
     topic = await _topic(request)
-    if await _on_partitions(request, topic, None):
+    if await on_partitions(request, topic, None):
         return no_content()
-    found = await _subscription(request, topic)
+    found = await require_subscription(request, topic)
     if found.consumers and not flag(request, "force"):
         raise RestError(
             HTTPStatus.PRECONDITION_FAILED, "Subscription has active connected consumers"
@@ -117,21 +117,21 @@ async def skip(request: web.Request) -> web.Response:
     """Acknowledge the next ``count`` entries of the backlog."""
     topic = await _topic(request)
     count = number_of(request, "count")
-    if await _partitions(request, topic):
+    if await partitions_of(request, topic):
         raise RestError(
             HTTPStatus.METHOD_NOT_ALLOWED,
             "Skip messages on a partitioned topic is not allowed",
         )
-    (await _subscription(request, topic)).skip(count)
+    (await require_subscription(request, topic)).skip(count)
     return no_content()
 
 
 async def skip_all(request: web.Request) -> web.Response:
     """Acknowledge the whole backlog."""
     topic = await _topic(request)
-    if await _on_partitions(request, topic, None):
+    if await on_partitions(request, topic, None):
         return no_content()
-    (await _subscription(request, topic)).skip(None)
+    (await require_subscription(request, topic)).skip(None)
     return no_content()
 
 
@@ -139,23 +139,23 @@ async def reset_to_time(request: web.Request) -> web.Response:
     """Go on with the first message published at or after a time (milliseconds)."""
     topic = await _topic(request)
     at = number_of(request, "timestamp")
-    if await _on_partitions(request, topic, None):
+    if await on_partitions(request, topic, None):
         return no_content()
-    await (await _subscription(request, topic)).seek_to_time(at)
+    await (await require_subscription(request, topic)).seek_to_time(at)
     return no_content()
 
 
 async def reset_to_position(request: web.Request) -> web.Response:
     """Go on with a message id; ``isExcluded`` starts after it."""
     topic, wanted = await _topic(request), body_of(request)
-    if await _partitions(request, topic):
+    if await partitions_of(request, topic):
         raise RestError(
             HTTPStatus.METHOD_NOT_ALLOWED,
             "Reset-cursor at position is not allowed for partitioned-topic",
         )
     entry = int(wanted["entryId"]) + bool(wanted.get("isExcluded"))
     position = EARLIEST._replace(ledger_id=int(wanted["ledgerId"]), entry_id=entry)
-    await (await _subscription(request, topic)).seek_to(position)
+    await (await require_subscription(request, topic)).seek_to(position)
     return no_content()
 
 
@@ -165,7 +165,8 @@ async def _topic(request: web.Request) -> TopicName:
     return topic
 
 
-async def _subscription(request: web.Request, topic: TopicName) -> Subscription:
+async def require_subscription(request: web.Request, topic: TopicName) -> Subscription:
+    """The subscription in the path; 404 without it. Only on the topic's owner."""
     await require_topic_owner(request, topic)
     name = request.match_info["subscription"]
     found = (await require_loaded(request, topic)).subscriptions.get(name)
@@ -174,7 +175,8 @@ async def _subscription(request: web.Request, topic: TopicName) -> Subscription:
     return found
 
 
-def _persistent(topic: object) -> PersistentTopic:
+def require_stored(topic: object) -> PersistentTopic:
+    """The topic if it stores its messages; 405 otherwise."""
     if not isinstance(topic, PersistentTopic):
         raise RestError(
             HTTPStatus.METHOD_NOT_ALLOWED, "a non-persistent topic keeps no subscriptions"
@@ -195,14 +197,15 @@ def _start_of(wanted: Json) -> InitialPosition | None:
     return InitialPosition.Earliest if int(wanted["ledgerId"]) < 0 else None
 
 
-async def _partitions(request: web.Request, topic: TopicName) -> list[TopicName]:
+async def partitions_of(request: web.Request, topic: TopicName) -> list[TopicName]:
+    """The partitions of a partitioned topic; none of another."""
     found = await broker_of(request).policies.partitioned_topic(topic)
     return [topic.partition(index) for index in range(int(found["partitions"]))] if found else []
 
 
-async def _on_partitions(request: web.Request, topic: TopicName, told: Json) -> bool:
+async def on_partitions(request: web.Request, topic: TopicName, told: Json) -> bool:
     """Repeat the request on every partition of a partitioned topic; False when it is none."""
-    partitions = await _partitions(request, topic)
+    partitions = await partitions_of(request, topic)
     tail = request.rel_url.raw_path_qs.partition("/subscription/")[2]
     calls: Iterable[Awaitable[Json]] = (
         ask(request, request.method, f"{path_of(each)}/subscription/{tail}", told=told)

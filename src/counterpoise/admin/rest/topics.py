@@ -45,7 +45,6 @@ def routes() -> Iterable[route.Route]:
         route.get(f"{TOPIC}/internalStats", internal_stats),
         route.get(f"{TOPIC}/lastMessageId", last_message_id),
         route.get(f"{TOPIC}/properties", properties),
-        route.get(f"{TOPIC}/permissions", permissions),
     ]
 
 
@@ -165,12 +164,6 @@ async def properties(request: web.Request) -> web.Response:
     topic = topic_of(request)
     found = await broker_of(request).policies.partitioned_topic(topic)
     return answer((found or {}).get("properties") or {})
-
-
-async def permissions(request: web.Request) -> web.Response:
-    """Who may use the topic: nothing is restricted."""
-    await require_namespace(request, topic_of(request).namespace_name)
-    return answer({})
 
 
 async def require_loaded(request: web.Request, topic: TopicName) -> Topic:

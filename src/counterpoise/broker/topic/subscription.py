@@ -215,13 +215,21 @@ class Subscription:
 
     def skip(self, count: int | None) -> None:
         """Acknowledge the next ``count`` entries of the backlog, or all of it."""
-        index = self.log.end - 1
-        if count is not None:
-            index = self.acks.mark
-            while count > 0 and index < self.log.end - 1:
-                index += 1
-                count -= not self.acks.is_acked(index)
-        self.advance(index)
+        last = self.log.end - 1
+        self.advance(last if count is None else min(self.backlog_entry(count), last))
+
+    def backlog_entry(self, number: int) -> int:
+        """Index of one entry of the backlog, counted from 1; the log's end if it has fewer."""
+        index = self.acks.mark
+        while number > 0 and index < self.log.end:
+            index += 1
+            number -= index < self.log.end and not self.acks.is_acked(index)
+        return index
+
+    async def expire(self, before_ms: int) -> None:
+        """Acknowledge every entry that was published before a time."""
+        self._check_stored()
+        self.advance(await first_published_at(self.log, before_ms) - 1)
 
     def advance(self, index: int) -> None:
         """Acknowledge every entry up to ``index`` on nobody's behalf."""

@@ -1,0 +1,214 @@
+"""Stored messages of a topic, one by one: peek, examine, read, expire, truncate."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+import zlib
+from collections.abc import Iterable
+from http import HTTPStatus
+
+from aiohttp import web
+
+from counterpoise.admin import route
+from counterpoise.admin.errors import RestError, not_found, precondition_failed
+from counterpoise.admin.parameters import whole_number
+from counterpoise.admin.redirect import ask, require_topic_owner
+from counterpoise.admin.request import answer, no_content, number_of, topic_of
+from counterpoise.admin.rest.namespaces import require_namespace
+from counterpoise.admin.rest.subscriptions import (
+    SUBSCRIPTION,
+    on_partitions,
+    partitions_of,
+    require_stored,
+    require_subscription,
+)
+from counterpoise.admin.rest.topics import TOPIC, path_of, require_loaded
+from counterpoise.admin.shapes import text
+from counterpoise.broker.face import (
+    PersistentTopic,
+    StoredMessage,
+    first_published_at,
+    stored_message,
+)
+from counterpoise.names.topic import TopicName
+
+_EXAMINE = {"initialPosition": text("earliest", "latest"), "messagePosition": text()}
+
+UNPACKED_MAX = 64 * 1024 * 1024
+"""Bytes of a message that is decompressed, whatever its metadata says."""
+
+
+def routes() -> Iterable[route.Route]:
+    """The paths of this resource."""
+    return [
+        route.get(f"{SUBSCRIPTION}/position/{{messagePosition}}", peek),
+        route.get(f"{TOPIC}/examinemessage", examine, _EXAMINE),
+        route.get(f"{TOPIC}/ledger/{{ledgerId}}/entry/{{entryId}}", by_id),
+        route.get(f"{TOPIC}/messageid/{{timestamp}}", id_at),
+        route.post(f"{SUBSCRIPTION}/expireMessages/{{expireTimeInSeconds}}", expire),
+        route.post(
+            f"{TOPIC}/all_subscription/expireMessages/{{expireTimeInSeconds}}", expire_for_all
+        ),
+        route.delete(f"{TOPIC}/truncate", truncate),
+    ]
+
+
+async def peek(request: web.Request) -> web.Response:
+    """One entry of a subscription's backlog, counted from 1; nothing is acknowledged."""
+    number = number_of(request, "messagePosition")
+    topic = await _topic(request)
+    if await partitions_of(request, topic):
+        raise _only_partitions("Peek messages on a partitioned topic is not allowed")
+    found = await require_subscription(request, topic)
+    if number < 1:
+        raise precondition_failed(f"messagePosition={number}: the first message is 1")
+    return _told(await stored_message(found.log, found.backlog_entry(number)))
+
+
+async def examine(request: web.Request) -> web.Response:
+    """One entry of a topic, counted from its oldest or its newest."""
+    topic = await _stored_topic(request)
+    number = whole_number(request.query.get("messagePosition") or "1")
+    if number < 1:
+        raise precondition_failed(f"messagePosition={number}: the first message is 1")
+    oldest = request.query.get("initialPosition", "latest") == "earliest"
+    log = topic.log
+    return _told(await stored_message(log, log.begin + number - 1 if oldest else log.end - number))
+
+
+async def by_id(request: web.Request) -> web.Response:
+    """The entry at a position."""
+    topic = await _stored_topic(request)
+    wanted = number_of(request, "ledgerId"), number_of(request, "entryId")
+    found = await stored_message(topic.log, topic.log.index(wanted))
+    return _told(found if found is not None and found.position == wanted else None)
+
+
+async def id_at(request: web.Request) -> web.Response:
+    """The id of the first message published at or after a time (milliseconds)."""
+    topic = await _stored_topic(request)
+    index = await first_published_at(topic.log, number_of(request, "timestamp"))
+    position = topic.log.position(index)
+    return answer(
+        {
+            "ledgerId": position.ledger_id,
+            "entryId": position.entry_id,
+            "partitionIndex": topic.name.partition_index,
+        }
+    )
+
+
+async def expire(request: web.Request) -> web.Response:
+    """Acknowledge for a subscription what is older than so many seconds."""
+    topic, age_s = await _topic(request), number_of(request, "expireTimeInSeconds")
+    if not await on_partitions(request, topic, None):
+        found = await require_subscription(request, topic)
+        await found.expire(_before(age_s))
+    return no_content()
+
+
+async def expire_for_all(request: web.Request) -> web.Response:
+    """Acknowledge for every subscription what is older than so many seconds."""
+    topic, age_s = await _topic(request), number_of(request, "expireTimeInSeconds")
+    tail = f"all_subscription/expireMessages/{age_s}"
+    if not await _repeat(request, topic, "POST", tail):
+        loaded = await _loaded(request, topic)
+        for each in [*loaded.subscriptions.values()]:
+            await each.expire(_before(age_s))
+    return no_content()
+
+
+async def truncate(request: web.Request) -> web.Response:
+    """Acknowledge everything for every subscription, so that it can be deleted."""
+    topic = await _topic(request)
+    if not await _repeat(request, topic, "DELETE", "truncate"):
+        loaded = await _loaded(request, topic)
+        for each in [*loaded.subscriptions.values()]:
+            each.skip(None)
+    return no_content()
+
+
+async def _repeat(request: web.Request, topic: TopicName, method: str, tail: str) -> bool:
+    """The same for every partition of a partitioned topic; False when it is none."""
+    partitions = await partitions_of(request, topic)
+    await asyncio.gather(*(ask(request, method, f"{path_of(each)}/{tail}") for each in partitions))
+    return bool(partitions)
+
+
+async def _topic(request: web.Request) -> TopicName:
+    topic = topic_of(request)
+    await require_namespace(request, topic.namespace_name)
+    if not topic.is_persistent:
+        raise RestError(HTTPStatus.METHOD_NOT_ALLOWED, "a non-persistent topic stores nothing")
+    return topic
+
+
+async def _loaded(request: web.Request, topic: TopicName) -> PersistentTopic:
+    await require_topic_owner(request, topic)
+    return require_stored(await require_loaded(request, topic))
+
+
+async def _stored_topic(request: web.Request) -> PersistentTopic:
+    topic = await _topic(request)
+    if await partitions_of(request, topic):
+        raise _only_partitions("Examine messages on a partitioned topic is not allowed")
+    return await _loaded(request, topic)
+
+
+def _only_partitions(why: str) -> RestError:
+    return RestError(HTTPStatus.METHOD_NOT_ALLOWED, f"{why}, please try do it on specific topic")
+
+
+def _before(age_s: int) -> int:
+    return int(time.time() * 1000) - age_s * 1000
+
+
+def _told(found: StoredMessage | None) -> web.Response:
+    """An entry: its payload is the body, its metadata are headers, as Pulsar's client reads them.
+
+    Headers hold ASCII, so what clients named otherwise is escaped as in JSON.
+    """
+    if found is None:
+        raise not_found("Message not found")
+    metadata = found.metadata
+    payload = _plain(found)
+    headers = {
+        "X-Pulsar-Message-ID": f"{found.position.ledger_id}:{found.position.entry_id}",
+        "X-Pulsar-publish-time": str(metadata.publish_time),
+        "X-Pulsar-sequence-id": str(metadata.sequence_id),
+        "X-Pulsar-producer-name": json.dumps(_text(metadata.producer_name))[1:-1],
+        "X-Pulsar-PROPERTY": json.dumps(
+            {_text(each.key): _text(each.value) for each in metadata.properties}
+        ),
+    }
+    if metadata.HasField("num_messages_in_batch"):
+        headers["X-Pulsar-num-batch-message"] = str(metadata.num_messages_in_batch)
+        headers["X-Pulsar-batch-size"] = str(len(payload))
+    if metadata.event_time:
+        headers["X-Pulsar-event-time"] = str(metadata.event_time)
+    if metadata.null_value:
+        headers["X-Pulsar-null-value"] = "true"
+    return web.Response(body=payload, headers=headers, content_type="application/octet-stream")
+
+
+def _text(told: str | bytes) -> str:
+    """A text of the metadata; protobuf gives bytes where it was no UTF-8."""
+    return told if isinstance(told, str) else told.decode(errors="replace")
+
+
+def _plain(found: StoredMessage) -> bytes:
+    if found.compression == "NONE":
+        return found.payload
+    size = found.metadata.uncompressed_size
+    try:
+        if found.compression == "ZLIB":
+            return zlib.decompressobj().decompress(found.payload, min(max(size, 1), UNPACKED_MAX))
+    except zlib.error:
+        raise RestError(HTTPStatus.CONFLICT, "the message cannot be decompressed") from None
+    raise RestError(
+        HTTPStatus.NOT_IMPLEMENTED,
+        f"the message is compressed with {found.compression}, which this broker does not undo; "
+        "consume it",
+    )

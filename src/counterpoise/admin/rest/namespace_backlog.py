@@ -1,0 +1,74 @@
+"""Backlogs and subscriptions of a whole namespace, or of one of its bundles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from http import HTTPStatus
+from urllib.parse import quote
+
+from aiohttp import web
+
+from counterpoise.admin import route
+from counterpoise.admin.errors import RestError
+from counterpoise.admin.redirect import ask
+from counterpoise.admin.request import broker_of, bundle_of, namespace_of, no_content
+from counterpoise.admin.rest.namespaces import NAMESPACE, all_topics, require_namespace
+from counterpoise.admin.rest.topics import path_of
+from counterpoise.names.topic import TopicName
+
+
+def routes() -> Iterable[route.Route]:
+    """The paths of this resource."""
+    for scope in (NAMESPACE, f"{NAMESPACE}/{{bundle}}"):
+        yield route.post(f"{scope}/clearBacklog", clear_all)
+        yield route.post(f"{scope}/clearBacklog/{{subscription}}", clear_one)
+        yield route.post(f"{scope}/unsubscribe/{{subscription}}", unsubscribe)
+
+
+async def clear_all(request: web.Request) -> web.Response:
+    """Acknowledge everything, for every subscription."""
+    for topic in await _topics(request):
+        path = path_of(topic)
+        for name in await ask(request, "GET", f"{path}/subscriptions"):
+            await _once(request, "POST", f"{path}/subscription/{quote(name, safe='')}/skip_all")
+    return no_content()
+
+
+async def clear_one(request: web.Request) -> web.Response:
+    """Acknowledge everything, for the subscription of this name wherever there is one."""
+    await _each(request, "POST", "/skip_all")
+    return no_content()
+
+
+async def unsubscribe(request: web.Request) -> web.Response:
+    """Delete the subscription of this name wherever there is one; 412 if it is in use."""
+    await _each(request, "DELETE", "")
+    return no_content()
+
+
+async def _each(request: web.Request, method: str, tail: str) -> None:
+    name = quote(request.match_info["subscription"], safe="")
+    for topic in await _topics(request):
+        await _once(request, method, f"{path_of(topic)}/subscription/{name}{tail}")
+
+
+async def _once(request: web.Request, method: str, path: str) -> None:
+    """Ask; a topic or subscription that is not there has nothing to clear."""
+    try:
+        await ask(request, method, path)
+    except RestError as error:
+        if error.status != HTTPStatus.NOT_FOUND:
+            raise
+
+
+async def _topics(request: web.Request) -> list[TopicName]:
+    """The persistent topics that the path is about."""
+    namespace = namespace_of(request)
+    await require_namespace(request, namespace)
+    found = [TopicName.parse(each) for each in await all_topics(request, namespace)]
+    stored = [each for each in found if each.is_persistent]
+    if "bundle" not in request.match_info:
+        return stored
+    bundle = await bundle_of(request)
+    bundles = await broker_of(request).namespaces.bundles(namespace)
+    return [each for each in stored if bundles.bundle_of(each) == bundle]

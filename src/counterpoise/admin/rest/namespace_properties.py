@@ -1,0 +1,58 @@
+"""One property of a namespace; all of them at once are one of its policies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from aiohttp import web
+
+from counterpoise.admin import route
+from counterpoise.admin.errors import not_found
+from counterpoise.admin.request import namespace_of, no_content, plain
+from counterpoise.admin.rest.namespace_policies import update
+from counterpoise.admin.rest.namespaces import NAMESPACE, require_namespace
+
+PROPERTY = f"{NAMESPACE}/property/{{key}}"
+
+
+def routes() -> Iterable[route.Route]:
+    """The paths of this resource."""
+    return [
+        route.get(PROPERTY, get),
+        route.put(f"{PROPERTY}/{{value}}", put),
+        route.delete(PROPERTY, remove),
+    ]
+
+
+async def get(request: web.Request) -> web.Response:
+    """Its value; 404 without it."""
+    policies = await require_namespace(request, namespace_of(request))
+    key = request.match_info["key"]
+    found = (policies.get("properties") or {}).get(key)
+    if found is None:
+        raise not_found(f"the namespace has no property {key}")
+    return plain(found)
+
+
+async def put(request: web.Request) -> web.Response:
+    """Set it."""
+    key, value = request.match_info["key"], request.match_info["value"]
+    await update(request, lambda it: it.update(properties={**_of(it), key: value}))
+    return no_content()
+
+
+async def remove(request: web.Request) -> web.Response:
+    """Remove it; answers the value it had."""
+    policies = await require_namespace(request, namespace_of(request))
+    key = request.match_info["key"]
+    found = _of(policies).get(key)
+    await update(
+        request,
+        lambda it: it.update(properties={k: v for k, v in _of(it).items() if k != key}),
+    )
+    return no_content() if found is None else plain(found)
+
+
+def _of(policies: dict[str, object]) -> dict[str, str]:
+    found = policies.get("properties")
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,109 @@
+"""Who may do what with a namespace and its topics: kept and told, never enforced here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from aiohttp import web
+
+from counterpoise.admin import route
+from counterpoise.admin.errors import precondition_failed
+from counterpoise.admin.request import answer, namespace_of, no_content, topic_of
+from counterpoise.admin.rest.namespace_policies import update
+from counterpoise.admin.rest.namespaces import NAMESPACE, require_namespace
+from counterpoise.admin.rest.topics import TOPIC
+from counterpoise.admin.route import body_of
+from counterpoise.admin.shapes import Json, Shape, list_of, nullable, text
+
+ACTIONS = Shape(
+    nullable(list_of(text("produce", "consume", "functions", "sources", "sinks", "packages")))
+)
+
+
+def routes() -> Iterable[route.Route]:
+    """The paths of this resource."""
+    return [
+        route.get(f"{NAMESPACE}/permissions", of_namespace),
+        route.post(f"{NAMESPACE}/permissions/{{role}}", grant, ACTIONS),
+        route.delete(f"{NAMESPACE}/permissions/{{role}}", revoke),
+        route.get(f"{TOPIC}/permissions", of_topic),
+        route.post(f"{TOPIC}/permissions/{{role}}", grant_topic, ACTIONS),
+        route.delete(f"{TOPIC}/permissions/{{role}}", revoke_topic),
+    ]
+
+
+async def of_namespace(request: web.Request) -> web.Response:
+    """The actions that each role was granted."""
+    policies = await require_namespace(request, namespace_of(request))
+    return answer(_auth(policies).get("namespace_auth") or {})
+
+
+async def of_topic(request: web.Request) -> web.Response:
+    """The actions of each role: the namespace's, and the topic's own."""
+    topic = topic_of(request)
+    auth = _auth(await require_namespace(request, topic.namespace_name))
+    found = {role: [*actions] for role, actions in (auth.get("namespace_auth") or {}).items()}
+    of_topics = auth.get("destination_auth") or {}
+    for role, actions in (of_topics.get(str(topic)) or {}).items():
+        found[role] = sorted({*found.get(role, ()), *actions})
+    return answer(found)
+
+
+async def grant(request: web.Request) -> web.Response:
+    """Let a role do something; what it may do altogether is what the body says."""
+    role, actions = request.match_info["role"], body_of(request) or []
+    await update(request, lambda it: _set_of_namespace(it, role, actions))
+    return no_content()
+
+
+async def revoke(request: web.Request) -> web.Response:
+    """Let a role do nothing any more."""
+    role = request.match_info["role"]
+    await update(request, lambda it: _set_of_namespace(it, role, None))
+    return no_content()
+
+
+async def grant_topic(request: web.Request) -> web.Response:
+    """Let a role do something with one topic."""
+    await _set_of_topic(request, body_of(request) or [])
+    return no_content()
+
+
+async def revoke_topic(request: web.Request) -> web.Response:
+    """Let a role do nothing more with one topic; 412 if it was granted nothing of its own."""
+    topic, role = topic_of(request), request.match_info["role"]
+    auth = _auth(await require_namespace(request, topic.namespace_name))
+    if role not in ((auth.get("destination_auth") or {}).get(str(topic)) or {}):
+        raise precondition_failed("Permissions are not set at the topic level")
+    await _set_of_topic(request, None)
+    return no_content()
+
+
+async def _set_of_topic(request: web.Request, actions: Json) -> None:
+    topic, role = str(topic_of(request)), request.match_info["role"]
+
+    def change(policies: dict[str, Json]) -> None:
+        of_topics = {**(_auth(policies).get("destination_auth") or {})}
+        roles = _with(of_topics.pop(topic, None), role, actions)
+        policies["auth_policies"] = {
+            **_auth(policies),
+            "destination_auth": {**of_topics, **({topic: roles} if roles else {})},
+        }
+
+    await update(request, change)
+
+
+def _set_of_namespace(policies: dict[str, Json], role: str, actions: Json) -> None:
+    auth = _auth(policies)
+    roles = _with(auth.get("namespace_auth"), role, actions)
+    policies["auth_policies"] = {**auth, "namespace_auth": roles}
+
+
+def _auth(policies: dict[str, Json]) -> dict[str, Json]:
+    return policies.get("auth_policies") or {}
+
+
+def _with(roles: Json, role: str, actions: Json) -> dict[str, Json]:
+    """The roles with this one's actions, or without it."""
+    others = {name: granted for name, granted in (roles or {}).items() if name != role}
+    return others if actions is None else {**others, role: actions}

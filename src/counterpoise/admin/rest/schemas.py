@@ -1,0 +1,138 @@
+"""``/admin/v2/schemas``: the versions of a topic's schema."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from http import HTTPStatus
+
+from aiohttp import web
+
+from counterpoise.admin import route
+from counterpoise.admin.errors import RestError, not_found
+from counterpoise.admin.request import answer, broker_of, number_of
+from counterpoise.admin.rest.namespaces import require_namespace
+from counterpoise.admin.route import FORCE, body_of
+from counterpoise.admin.shapes import Json, Shape, map_of, object_of, text
+from counterpoise.broker.face import Schema, why_incompatible
+from counterpoise.names.topic import PERSISTENT, TopicName
+
+BASE = "/admin/v2/schemas/{tenant}/{namespace}/{topic}"
+
+TYPES = (
+    *("NONE", "STRING", "JSON", "PROTOBUF", "AVRO", "BOOLEAN", "INT8", "INT16", "INT32", "INT64"),
+    *("FLOAT", "DOUBLE", "DATE", "TIME", "TIMESTAMP", "KEY_VALUE", "INSTANT", "LOCAL_DATE"),
+    *("LOCAL_TIME", "LOCAL_DATE_TIME", "PROTOBUF_NATIVE"),
+)
+"""``SchemaType`` by the protocol's numbers."""
+
+PAYLOAD = Shape(
+    object_of(
+        {"type": text(), "schema": text(), "properties": map_of(text())},
+        required=("type", "schema"),
+    )
+)
+
+
+def routes() -> Iterable[route.Route]:
+    """The paths of this resource."""
+    return [
+        route.get(f"{BASE}/schema", latest),
+        route.get(f"{BASE}/schema/{{version}}", one),
+        route.get(f"{BASE}/schemas", every),
+        route.post(f"{BASE}/schema", upload, PAYLOAD),
+        route.delete(f"{BASE}/schema", delete, query=FORCE),
+        route.post(f"{BASE}/compatibility", compatibility, PAYLOAD),
+        route.post(f"{BASE}/version", version_of, PAYLOAD),
+    ]
+
+
+async def latest(request: web.Request) -> web.Response:
+    """The newest version."""
+    versions = await _versions(request)
+    return answer(_told(len(versions) - 1, versions[-1]))
+
+
+async def one(request: web.Request) -> web.Response:
+    """One version, from 0."""
+    versions, wanted = await _versions(request), number_of(request, "version")
+    if not 0 <= wanted < len(versions):
+        raise not_found("Schema not found")
+    return answer(_told(wanted, versions[wanted]))
+
+
+async def every(request: web.Request) -> web.Response:
+    """All versions, the oldest first."""
+    versions = await _versions(request)
+    return answer({"getSchemaResponses": [_told(*each) for each in enumerate(versions)]})
+
+
+async def upload(request: web.Request) -> web.Response:
+    """Register a schema as a producer does; 409 if it and the newest cannot read each other."""
+    topic = await _topic(request)
+    version = await broker_of(request).schemas.put(topic, _schema(request, topic))
+    return answer({"version": {"version": int.from_bytes(version)}})
+
+
+async def delete(request: web.Request) -> web.Response:
+    """Forget all versions."""
+    topic = await _topic(request)
+    versions = await broker_of(request).schemas.versions(topic)
+    await broker_of(request).schemas.delete(topic)
+    return answer({"version": {"version": len(versions)}})
+
+
+async def compatibility(request: web.Request) -> web.Response:
+    """Whether a schema and the newest version can read each other."""
+    topic = await _topic(request)
+    versions = await broker_of(request).schemas.versions(topic)
+    wanted = _schema(request, topic)
+    problem = why_incompatible(versions[-1], wanted, consumer=False) if versions else None
+    return answer({"compatibility": problem is None, "schemaCompatibilityStrategy": "FULL"})
+
+
+async def version_of(request: web.Request) -> web.Response:
+    """Which version a schema is; 404 if it was never registered."""
+    versions, topic = await _versions(request), await _topic(request)
+    wanted = _schema(request, topic)
+    for number, each in enumerate(versions):
+        if (each.type, each.data) == (wanted.type, wanted.data):
+            return answer({"version": number})
+    raise not_found("Schema not found")
+
+
+async def _topic(request: web.Request) -> TopicName:
+    found = request.match_info
+    topic = TopicName(PERSISTENT, found["tenant"], found["namespace"], found["topic"])
+    await require_namespace(request, topic.namespace_name)
+    return topic.partitioned_name if topic.partition_index >= 0 else topic
+
+
+async def _versions(request: web.Request) -> list[Schema]:
+    found = await broker_of(request).schemas.versions(await _topic(request))
+    if not found:
+        raise not_found("Schema not found")
+    return found
+
+
+def _schema(request: web.Request, topic: TopicName) -> Schema:
+    told: Json = body_of(request)
+    if told is None or told["type"] not in TYPES:
+        raise RestError(HTTPStatus.UNPROCESSABLE_ENTITY, f"type: one of {', '.join(TYPES)}")
+    return Schema(
+        name=topic.local_name,
+        data=told["schema"].encode(),
+        type=TYPES.index(told["type"]),
+        properties=tuple((told.get("properties") or {}).items()),
+    )
+
+
+def _told(version: int, schema: Schema) -> Json:
+    kind = TYPES[schema.type] if 0 <= schema.type < len(TYPES) else "NONE"
+    return {
+        "version": version,
+        "type": kind,
+        # When it was registered is not kept.
+        "timestamp": 0,
+        "data": schema.data.decode(errors="replace"),
+        "properties": dict(schema.properties),
+    }

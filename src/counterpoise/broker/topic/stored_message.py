@@ -1,0 +1,43 @@
+"""A stored entry as people look at it: what its metadata says, and its payload."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from counterpoise.storage.port import Log, Position
+from counterpoise.wire.entry import BadEntry, metadata_of, split
+from counterpoise.wire.proto.metadata_pb2 import CompressionType, MessageMetadata
+
+__all__ = ["MessageMetadata", "StoredMessage", "stored_message"]
+
+_ENTRY_MAX: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMessage:
+    """One entry: a message, or a batch of several."""
+
+    position: Position
+    metadata: MessageMetadata
+    payload: bytes
+    """As it was published: compressed, if it was."""
+
+    @property
+    def compression(self) -> str:
+        """The name of what compressed it; ``NONE``."""
+        return CompressionType.Name(self.metadata.compression)
+
+
+async def stored_message(log: Log[Any], index: int) -> StoredMessage | None:
+    """The entry at an index; None when it is not kept, lost or no message."""
+    if not log.begin <= index < log.end:
+        return None
+    chunk = log.cached(index) or await log.read(index, _ENTRY_MAX)
+    entry = chunk.entries[index - chunk.first]
+    if not entry:
+        return None
+    try:
+        return StoredMessage(log.position(index), metadata_of(entry), bytes(split(entry)[1]))
+    except BadEntry:
+        return None

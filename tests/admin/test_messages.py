@@ -1,0 +1,140 @@
+"""Stored messages by the admin API, and what whole namespaces are asked to forget."""
+
+import json
+import urllib.request
+from collections.abc import Callable
+
+import pulsar
+import pytest
+
+from counterpoise import Cluster
+from tests.admin.conftest import Api
+
+Connect = Callable[[], pulsar.Client]
+NAMESPACES = "/admin/v2/namespaces"
+
+pytestmark = pytest.mark.client
+
+
+@pytest.fixture
+def topic(namespace: str, connect: Connect) -> str:
+    """Five messages, a backlog of four, and a subscription that has read nothing."""
+    name = f"persistent://{namespace}/kept"
+    client = connect()
+    consumer, other = client.subscribe(name, "reads"), client.subscribe(name, "idle")
+    producer = client.create_producer(name, "says", batching_enabled=False)
+    for number in range(5):
+        producer.send(b"message %d" % number, properties={"number": str(number), "ü": "\n"})
+    consumer.acknowledge(consumer.receive(10_000))
+    consumer.close()
+    other.close()
+    producer.close()
+    return "/admin/v2/" + name.replace("://", "/")
+
+
+def backlogs(api: Api, topic: str) -> dict[str, int]:
+    found = api.get(f"{topic}/stats")["subscriptions"]
+    return {name: each["msgBacklog"] for name, each in found.items()}
+
+
+def raw(cluster: Cluster, path: str) -> tuple[bytes, dict[str, str]]:
+    with urllib.request.urlopen(cluster.admin_url + path) as response:
+        return response.read(), dict(response.headers)
+
+
+def test_peeking_shows_the_backlog_and_acknowledges_nothing(
+    cluster: Cluster, api: Api, topic: str
+) -> None:
+    for name, first in (("reads", 1), ("idle", 0)):
+        body, headers = raw(cluster, f"{topic}/subscription/{name}/position/1")
+        assert body == b"message %d" % first
+        assert json.loads(headers["X-Pulsar-PROPERTY"]) == {"number": str(first), "ü": "\n"}
+        assert headers["X-Pulsar-producer-name"] == "says"
+    assert api("GET", f"{topic}/subscription/reads/position/5").status == 404
+    assert api("GET", f"{topic}/subscription/reads/position/0").status == 412
+    assert api("GET", f"{topic}/subscription/nobody/position/1").status == 404
+    assert backlogs(api, topic) == {"reads": 4, "idle": 5}
+
+
+def test_a_message_is_found_by_place_and_by_id(cluster: Cluster, api: Api, topic: str) -> None:
+    assert raw(cluster, f"{topic}/examinemessage?initialPosition=earliest")[0] == b"message 0"
+    newest = f"{topic}/examinemessage?initialPosition=latest&messagePosition=2"
+    body, headers = raw(cluster, newest)
+    assert body == b"message 3"
+    ledger, entry = headers["X-Pulsar-Message-ID"].split(":")
+    assert raw(cluster, f"{topic}/ledger/{ledger}/entry/{entry}")[0] == b"message 3"
+    assert api("GET", f"{topic}/ledger/{ledger}/entry/99").status == 404
+    assert api("GET", f"{topic}/examinemessage?messagePosition=9").status == 404
+    oldest = api.get(f"{topic}/messageid/0")
+    assert (oldest["entryId"], oldest["partitionIndex"]) == (0, -1)
+
+
+def test_what_is_older_than_so_many_seconds_expires(api: Api, topic: str) -> None:
+    one = f"{topic}/subscription/reads/expireMessages"
+    assert api("POST", f"{one}/3600").status == 204
+    assert backlogs(api, topic) == {"reads": 4, "idle": 5}
+    assert api("POST", f"{one}/-3600").status == 204
+    assert backlogs(api, topic) == {"reads": 0, "idle": 5}
+    assert api("POST", f"{topic}/all_subscription/expireMessages/-3600").status == 204
+    assert backlogs(api, topic) == {"reads": 0, "idle": 0}
+
+
+def test_truncating_leaves_no_backlog(api: Api, topic: str) -> None:
+    assert api("DELETE", f"{topic}/truncate").status == 204
+    assert backlogs(api, topic) == {"reads": 0, "idle": 0}
+
+
+def test_a_namespace_forgets_as_a_whole(api: Api, topic: str, namespace: str) -> None:
+    base = f"{NAMESPACES}/{namespace}"
+    bundle = "0x00000000_0xffffffff"
+    assert api("POST", f"{base}/{bundle}/clearBacklog/idle").status == 204
+    assert backlogs(api, topic) == {"reads": 4, "idle": 0}
+    assert api("POST", f"{base}/clearBacklog").status == 204
+    assert backlogs(api, topic) == {"reads": 0, "idle": 0}
+    assert api("POST", f"{base}/unsubscribe/idle").status == 204
+    assert backlogs(api, topic) == {"reads": 0}
+    assert api("POST", f"{NAMESPACES}/t/none/clearBacklog").status == 404
+
+
+def test_permissions_are_kept(api: Api, namespace: str) -> None:
+    base, topic = f"{NAMESPACES}/{namespace}", f"/admin/v2/persistent/{namespace}/t"
+    assert api("POST", f"{base}/permissions/reader", ["consume"]).status == 204
+    assert api("POST", f"{topic}/permissions/reader", ["produce"]).status == 204
+    assert api.get(f"{base}/permissions") == {"reader": ["consume"]}
+    assert api.get(f"{topic}/permissions") == {"reader": ["consume", "produce"]}
+    assert api("DELETE", f"{topic}/permissions/reader").status == 204
+    assert api("DELETE", f"{topic}/permissions/reader").status == 412
+    assert api("DELETE", f"{base}/permissions/reader").status == 204
+    assert api.get(f"{base}/permissions") == {}
+    assert api("POST", f"{base}/permissions/reader", ["everything"]).status == 400
+
+
+def test_one_property_of_a_namespace(api: Api, namespace: str) -> None:
+    base = f"{NAMESPACES}/{namespace}"
+    assert api("PUT", f"{base}/property/colour/blue").status == 204
+    assert api("PUT", f"{base}/property/size/2").status == 204
+    assert api.get(f"{base}/property/colour") == "blue"
+    assert api("DELETE", f"{base}/property/colour").value == "blue"
+    assert api("GET", f"{base}/property/colour").status == 404
+    assert api.get(f"{base}/properties") == {"size": "2"}
+
+
+def test_a_schemas_life(api: Api, namespace: str) -> None:
+    path = f"/admin/v2/schemas/{namespace}/typed"
+    fields = [{"name": "a", "type": "int"}]
+    text = json.dumps({"type": "record", "name": "r", "fields": fields})
+    other = json.dumps({"type": "record", "name": "r", "fields": [{"name": "b", "type": "int"}]})
+    body = {"type": "AVRO", "schema": text, "properties": {}}
+    assert api("GET", f"{path}/schema").status == 404
+    assert api("POST", f"{path}/schema", body).value == {"version": {"version": 0}}
+    told = api.get(f"{path}/schema/0")
+    assert (told["version"], told["type"], told["data"]) == (0, "AVRO", text)
+    assert api.get(f"{path}/schemas")["getSchemaResponses"] == [told]
+    assert api("POST", f"{path}/version", body).value == {"version": 0}
+    told = api("POST", f"{path}/compatibility", {**body, "schema": other}).value
+    assert told == {"compatibility": False, "schemaCompatibilityStrategy": "FULL"}
+    assert api("POST", f"{path}/schema", {**body, "schema": other}).status == 409
+    assert api("POST", f"{path}/schema", {**body, "type": "NOVEL"}).status == 422
+    assert api("GET", f"{path}/schema/1").status == 404
+    assert api("DELETE", f"{path}/schema").status == 200
+    assert api("GET", f"{path}/schema").status == 404

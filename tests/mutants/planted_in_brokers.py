@@ -7,6 +7,7 @@ from tests.mutants.fault import Fault
 _TOPIC = "tests/broker/topic/test_publish_and_consume.py"
 _BAD_DAYS = "tests/broker/bundles/test_bad_days.py"
 _ELECTION = "tests/broker/bundles/test_election.py"
+_STATES = "tests/wire/test_states.py"
 _CONSUMING = "tests/broker/connection/test_consuming.py"
 
 IN_BROKERS: tuple[Fault, ...] = (
@@ -111,5 +112,52 @@ IN_BROKERS: tuple[Fault, ...] = (
         "    after = replace(state, role=Role.UNDECIDED, leader=None)\n",
         "    after = state\n",
         "tests/ownership/test_election.py",
+    ),
+    Fault(
+        "a lock that goes while we hear that it was created is believed",
+        "ownership/lock/table.py",
+        "    node=do.on_node(lock_vanished=do.unsettle),\n"
+        "    session=do.unsettle,\n"
+        "    woken=do.woken,\n"
+        "    answers={**_ABOUT_THE_LOCK, Failed: do.trying(TRIES, do.free)},\n",
+        "    session=do.unsettle,\n"
+        "    woken=do.woken,\n"
+        "    answers={**_ABOUT_THE_LOCK, Failed: do.trying(TRIES, do.free)},\n",
+        "tests/ownership/test_two_brokers.py",
+    ),
+    Fault(
+        "an owner that lost its session goes on",
+        "ownership/lock/table.py",
+        "    session=do.doubt,\n",
+        "",
+        "tests/ownership/test_two_brokers.py",
+    ),
+    Fault(
+        "what comes for a producer that the broker closed is stored",
+        "wire/states.py",
+        "    (_DETACHED, Type.SEND): Step(_DETACHED, discard=True),\n",
+        "    (_DETACHED, Type.SEND): Step(_DETACHED),\n",
+        _STATES,
+    ),
+    Fault(
+        "a second CONNECT is welcome",
+        "wire/states.py",
+        "    Type.TC_CLIENT_CONNECT_REQUEST,\n)",
+        "    Type.TC_CLIENT_CONNECT_REQUEST,\n    Type.CONNECT,\n)",
+        _STATES,
+    ),
+    Fault(
+        "a producer is gone as soon as the broker closes it",
+        "wire/states.py",
+        "    (_READY, Turn.DETACHED): Step(_DETACHED),\n    (_READY, Type.SEND)",
+        "    (_READY, Turn.DETACHED): Step(_ABSENT),\n    (_READY, Type.SEND)",
+        _STATES,
+    ),
+    Fault(
+        "whoever seeks without a consumer is disconnected",
+        "wire/states.py",
+        "        for command in _REQUESTS\n    },\n    **{(state, Type.CONSUMER_STATS)",
+        "        for command in _REQUESTS[1:]\n    },\n    **{(state, Type.CONSUMER_STATS)",
+        _STATES,
     ),
 )

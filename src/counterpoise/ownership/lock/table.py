@@ -121,6 +121,8 @@ _row(
     P.ACQUIRING,
     release=do.later,
     replaced=do.later,
+    # News may overtake answers: a lock that was created may be gone before we hear that it was.
+    node=do.on_node(lock_vanished=do.unsettle),
     session=do.unsettle,
     woken=do.woken,
     answers={**_ABOUT_THE_LOCK, Failed: do.trying(TRIES, do.free)},

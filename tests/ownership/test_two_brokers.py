@@ -1,0 +1,275 @@
+"""Two lock machines over one store whose sessions really end: every order of what may happen.
+
+The store is a model of its own: nodes that go with their session, versions, a queue of what each
+broker is to hear, and a session that is over some time before its owner hears so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import pytest
+
+from counterpoise.ownership.lock.nodes import hand_over_of, lock_of
+from counterpoise.ownership.lock.state import BundleLock
+from counterpoise.ownership.lock.table import advance
+from counterpoise.ownership.port import (
+    Acquire,
+    Change,
+    Created,
+    CreateNode,
+    Differs,
+    Drain,
+    Drained,
+    Exists,
+    Failed,
+    Found,
+    NodeChanged,
+    Question,
+    ReadNode,
+    Release,
+    Removed,
+    RemoveNode,
+    SessionChanged,
+    Terms,
+    WakeMe,
+    Woken,
+    WriteNode,
+    Written,
+)
+from counterpoise.ownership.records import NamespaceEphemeralData
+
+BUNDLE = "t/n/0x00000000_0xffffffff"
+LOCK = lock_of(BUNDLE)
+IDS = ("b1:8080", "b2:8080")
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """What stands at a path."""
+
+    value: bytes
+    version: int
+    session: int
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A broker, and what is on its way to it."""
+
+    state: BundleLock
+    session: int
+    lost: bool = False
+    """Its session is over, and it has not heard so."""
+    question: Question | None = None
+    answer: object | None = None
+    alarm: bool = False
+    inbox: tuple[NodeChanged, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Everything there is."""
+
+    sides: tuple[Side, Side]
+    nodes: tuple[tuple[str, Node], ...]
+    to_lose: frozenset[int]
+    """Whose sessions may still end."""
+    to_ask: tuple[tuple[int, object], ...]
+    """Lookups and orders that are still to come: whom, and what."""
+    sessions: int = 2
+
+    def node(self, path: str) -> Node | None:
+        return dict(self.nodes).get(path)
+
+
+def start(lookups: tuple[tuple[int, object], ...], losses: frozenset[int]) -> World:
+    """The first broker owns the bundle."""
+    first, second = (
+        BundleLock(
+            Terms(NamespaceEphemeralData(f"pulsar://{each}", f"http://{each}"), heir_s=5), BUNDLE
+        )
+        for each in IDS
+    )
+    for record in (Acquire(), Created(0)):
+        first, _ = advance(first, record)
+    lock = Node(first.terms.me.to_json(), 0, 0)
+    return World((Side(first, 0), Side(second, 1)), ((LOCK, lock),), losses, lookups)
+
+
+def fed(world: World, who: int, record: object) -> World:
+    """A broker hears something."""
+    side = world.sides[who]
+    state, effects = advance(side.state, record)
+    # Failures count pauses only; a walk through all of them would not end.
+    side = replace(side, state=replace(state, failures=min(state.failures, 1)))
+    for effect in effects:
+        if isinstance(effect, WakeMe):
+            side = replace(side, alarm=True)
+        else:
+            assert isinstance(effect, Question)
+            assert side.question is None, f"{side.question} is open, and {effect} is put"
+            side = replace(side, question=effect)
+    return with_side(world, who, side)
+
+
+def with_side(world: World, who: int, side: Side) -> World:
+    sides = (side, world.sides[1]) if who == 0 else (world.sides[0], side)
+    return replace(world, sides=sides)
+
+
+def changed(world: World, path: str, node: Node | None) -> World:
+    """A node is written or goes; everybody with a session is to hear it."""
+    nodes = dict(world.nodes)
+    if node is None:
+        del nodes[path]
+    else:
+        nodes[path] = node
+    told = NodeChanged(path, Change.VANISHED if node is None else Change.APPEARED)
+    world = replace(world, nodes=tuple(sorted(nodes.items(), key=lambda item: item[0])))
+    for who, side in enumerate(world.sides):
+        if not side.lost:
+            world = with_side(world, who, replace(side, inbox=(*side.inbox, told)))
+    return world
+
+
+def done(world: World, who: int) -> World:
+    """The store does what a broker's question asks for; the answer is on its way."""
+    side = world.sides[who]
+    answer: object
+    if side.lost and not isinstance(side.question, Drain):
+        return with_side(world, who, replace(side, answer=Failed("the session is over")))
+    match side.question:
+        case CreateNode(path, value):
+            if world.node(path) is None:
+                world, answer = changed(world, path, Node(value, 0, side.session)), Created(0)
+            else:
+                answer = Exists()
+        case WriteNode(path, value):
+            before = world.node(path)
+            version = 0 if before is None else before.version + 1
+            session = side.session if before is None else before.session
+            world, answer = changed(world, path, Node(value, version, session)), Written()
+        case ReadNode(path):
+            node = world.node(path)
+            answer = Found(None)
+            if node is not None:
+                answer = Found(node.value, node.version, node.session == side.session)
+        case RemoveNode(path, version):
+            node = world.node(path)
+            if node is None:
+                answer = Removed()
+            elif node.version != version:
+                answer = Differs()
+            else:
+                world, answer = changed(world, path, None), Removed()
+        case Drain():
+            answer = Drained()
+        case other:
+            raise AssertionError(other)
+    return with_side(world, who, replace(world.sides[who], answer=answer))
+
+
+def steps(world: World) -> Iterator[tuple[str, World]]:
+    """Whatever may happen next."""
+    for number, (who, record) in enumerate(world.to_ask):
+        rest = world.to_ask[:number] + world.to_ask[number + 1 :]
+        yield f"{IDS[who]} <- {record}", fed(replace(world, to_ask=rest), who, record)
+    for who, side in enumerate(world.sides):
+        if side.answer is not None:
+            heard = with_side(world, who, replace(side, question=None, answer=None))
+            yield f"{IDS[who]} <- {side.answer}", fed(heard, who, side.answer)
+        elif side.question is not None:
+            yield f"{IDS[who]}: {side.question} is done", done(world, who)
+        if side.inbox and not side.lost:
+            told = side.inbox[0]
+            heard = with_side(world, who, replace(side, inbox=side.inbox[1:]))
+            known = not side.state.forgettable
+            if known or (told.path != LOCK and told.change is Change.APPEARED):
+                yield f"{IDS[who]} <- {told}", fed(heard, who, told)
+            else:
+                yield f"{IDS[who]} does not heed {told}", heard
+        if side.alarm:
+            rung = with_side(world, who, replace(side, alarm=False))
+            yield f"{IDS[who]} is woken", fed(rung, who, Woken())
+        if side.lost:
+            anew = replace(side, lost=False, session=world.sessions)
+            heard = replace(with_side(world, who, anew), sessions=world.sessions + 1)
+            if not side.state.forgettable:
+                heard = fed(heard, who, SessionChanged())
+            yield f"{IDS[who]} has another session", heard
+        elif who in world.to_lose:
+            gone = with_side(world, who, replace(side, lost=True, inbox=()))
+            gone = replace(gone, to_lose=world.to_lose - {who})
+            for path, node in world.nodes:
+                if node.session == side.session:
+                    gone = changed(gone, path, None)
+            yield f"{IDS[who]} loses its session", gone
+
+
+def check(world: World, settled: bool) -> str:
+    """What must not be; empty when all is well."""
+    serving = [side for side in world.sides if side.state.serves and not side.lost]
+    if len(serving) > 1:
+        return "two brokers serve it, and both have a session"
+    lock = world.node(LOCK)
+    for side in serving:
+        told = any(each.path == LOCK for each in side.inbox)
+        if (lock is None or lock.session != side.session) and not told:
+            return f"{side.state.me} serves what is not its own, and will not hear so"
+    if settled:
+        if any(side.state.passing for side in world.sides):
+            return "it waits for what never comes"
+        if [hand_over_of(BUNDLE)] == [path for path, _ in world.nodes if path != LOCK]:
+            return "an announcement is left behind"
+        if lock is not None and not any(
+            side.state.serves and side.session == lock.session for side in world.sides
+        ):
+            return "a lock is held, and nobody serves the bundle"
+    return ""
+
+
+def explored(begin: World) -> int:
+    """Walk everywhere; returns to how many places."""
+    reached: dict[World, tuple[World, str]] = {begin: (begin, "")}
+    todo = [begin]
+    while todo:
+        world = todo.pop()
+        nothing_left = True
+        for what, after in steps(world):
+            nothing_left &= after.to_lose != world.to_lose
+            if after not in reached:
+                reached[after] = (world, what)
+                todo.append(after)
+        if wrong := check(world, nothing_left):
+            pytest.fail(f"{wrong}\n{history(reached, world)}")
+    return len(reached)
+
+
+def history(reached: dict[World, tuple[World, str]], world: World) -> str:
+    lines = [*(str(side) for side in world.sides), str(world.nodes)]
+    while reached[world][1]:
+        world, what = reached[world]
+        lines.insert(0, what)
+    return "\n".join(lines)
+
+
+MOVE: tuple[tuple[int, object], ...] = ((0, Release(IDS[1])),)
+TAKEN: tuple[tuple[int, object], ...] = ((1, Acquire()),)
+
+
+@pytest.mark.parametrize(
+    ("asked", "losses", "places"),
+    [
+        pytest.param(TAKEN, {0, 1}, 100, id="a lookup elsewhere, and both may lose their sessions"),
+        pytest.param(MOVE, set(), 100, id="a move"),
+        pytest.param(MOVE, {0}, 1000, id="a move whose owner loses its session"),
+        pytest.param(MOVE, {1}, 1000, id="a move whose heir loses its session"),
+        pytest.param(((0, Release(None)), *TAKEN), set(), 100, id="let go, and looked up"),
+    ],
+)
+def test_in_every_order_one_broker_serves_at_most(
+    asked: tuple[tuple[int, object], ...], losses: set[int], places: int
+) -> None:
+    assert explored(start(asked, frozenset(losses))) > places

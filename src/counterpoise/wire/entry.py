@@ -19,10 +19,15 @@ _SIZE = struct.Struct(">I")
 _MAGIC_AND_CHECKSUM_SIZE = 6
 
 _HEADER = _MAGIC_AND_CHECKSUM_SIZE + _SIZE.size
+#: Magic and metadata size of an entry that has a checksum.
+_CHECKED_HEAD = struct.Struct(">H4xI")
+_MAGIC = int.from_bytes(MAGIC_CRC32C, "big")
 _BATCH_TAG = 0x58
 """How field 11 (``num_messages_in_batch``) of the metadata begins."""
 _BATCHED_MESSAGE_MIN = 6
 """Each message of a batch has the size of its metadata (4 bytes), and there its payload's size."""
+_NO_COMPRESSION = CompressionType.NONE
+"""Looked up once: protobuf's enums find their values by a call."""
 BATCH_MAX = 1 << 20
 """More messages than this an entry never holds: some five megabytes of nothing but their sizes."""
 
@@ -56,7 +61,10 @@ def split(entry: bytes) -> tuple[bytes, memoryview]:
 
 def metadata_of(entry: bytes) -> MessageMetadata:
     """Parse an entry's metadata; raise `BadEntry` if it is none."""
-    metadata, _ = split(entry)
+    return _parsed(split(entry)[0])
+
+
+def _parsed(metadata: bytes) -> MessageMetadata:
     try:
         return MessageMetadata.FromString(metadata)
     except DecodeError as error:
@@ -69,18 +77,24 @@ def messages_in(entry: bytes) -> int:
     What a SEND's own ``num_messages`` says decides nothing (as in Pulsar): permits are counted by
     what consumers will find.
     """
-    # Metadata is parsed only where the field's tag may be in it: most messages are no batch, and
-    # this is asked of every one. Indexing is what costs least.
-    if len(entry) > _HEADER and entry[0] == MAGIC_CRC32C[0] and not entry[6] and not entry[7]:
-        end = _HEADER + (entry[8] << 8) + entry[9]
-        if end <= len(entry) and _BATCH_TAG not in entry[_HEADER:end]:
+    # This is asked of every entry. Metadata is parsed only where the field's tag may be in it, as
+    # most messages are no batch, and is cut out once; whatever is odd is left to `metadata_of`.
+    magic, end = _CHECKED_HEAD.unpack_from(entry) if len(entry) >= _HEADER else (0, 0)
+    end += _HEADER
+    if magic == _MAGIC and end <= len(entry):
+        raw = entry[_HEADER:end]
+        if _BATCH_TAG not in raw:
             return 1
-    metadata = metadata_of(entry)
+        metadata = _parsed(raw)
+        size = len(entry) - end
+    else:
+        metadata = metadata_of(entry)
+        size = len(split(entry)[1])
     count = metadata.num_messages_in_batch
     if count == 1:
         return 1
-    packed = metadata.compression != CompressionType.NONE
-    size = metadata.uncompressed_size if packed else len(split(entry)[1])
+    if metadata.compression != _NO_COMPRESSION:
+        size = metadata.uncompressed_size
     if not 1 <= count <= min(size // _BATCHED_MESSAGE_MIN, BATCH_MAX):
         raise BadEntry(f"a batch of {size} bytes says that it holds {count} messages")
     return count

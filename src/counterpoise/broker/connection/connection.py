@@ -32,6 +32,7 @@ TURN_S: Final = 0.005
 """How long one connection is served before the others have their turn."""
 STEP: Final = 64
 """How many events are served before the clock is looked at."""
+_SENDS_ONLY: Final = {events.Send}
 
 
 class Connection(asyncio.Protocol):
@@ -160,8 +161,12 @@ class Connection(asyncio.Protocol):
         ends, begun = time.monotonic() + TURN_S, self._link.begun
         receive, handlers, pause = self._protocol.receive, self._handlers, self.pause
         while True:
-            for event in receive(data, STEP):
-                handlers[type(event)](event)
+            step = receive(data, STEP)
+            if set(map(type, step)) == _SENDS_ONLY:
+                self._producing.sends(cast("list[events.Send]", step))
+            else:
+                for event in step:
+                    handlers[type(event)](event)
             self._producing.after_step()
             if not self._protocol.has_waiting:
                 self._producing.after_reading()

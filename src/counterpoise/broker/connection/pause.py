@@ -64,7 +64,10 @@ class ReadingPause:
 
     def release(self, reason: PauseReason, by: object = None) -> None:
         """Read on unless another reason is left; to release what one doesn't hold is nothing."""
-        if self._held.pop((reason, by), None) is None or self._transport.is_closing():
+        # Asked after every read and every receipt, and mostly nothing is held.
+        if not self._held or self._held.pop((reason, by), None) is None:
+            return
+        if self._transport.is_closing():
             return
         if not self._held:
             self._transport.resume_reading()

@@ -97,17 +97,21 @@ class MarkedFormat:
         Small entries are copied together, since a piece costs more than the copy; large ones are
         not.
         """
-        pack, marker = _HEADER.pack, self.marker
+        pack, marker, checksum_of = _HEADER.pack, self.marker, crc32c
         pieces: list[bytes] = []
         run: list[bytes] = []
         add = run.append
-        # Both grow by one with each entry, so what they contribute grows by a fixed amount.
-        mixed = first_entry * _BY_ENTRY + self._seed
+        # Id and place grow by one with each entry, so what they contribute grows by a fixed
+        # amount; entries in a row mostly have as many messages. (Small numbers cost less.)
+        mixed, step = (first_entry * _BY_ENTRY + self._seed) & _MASK, _BY_ENTRY + _BY_PLACE
+        former, by_messages = 0, 0
         for place, (entry, count) in enumerate(zip(entries, messages, strict=True)):
+            if count != former:
+                former, by_messages = count, count * _BY_MESSAGES
             size = len(entry)
-            checksum = crc32c(entry, (mixed ^ count * _BY_MESSAGES) & _MASK)
+            checksum = checksum_of(entry, (mixed ^ by_messages) & _MASK)
             add(pack(marker, size, count, first_entry + place, place, checksum))
-            mixed += _BY_ENTRY + _BY_PLACE
+            mixed += step
             if size < _LARGE:
                 add(entry)
             else:

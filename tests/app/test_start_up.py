@@ -16,6 +16,7 @@ NOT_NEEDED = (
     "aiohttp",
     "kazoo",
     "matplotlib",
+    "numpy.ma",
     "pandas",
     "pyarrow",
     "pyspark",
@@ -23,6 +24,8 @@ NOT_NEEDED = (
     "sqlite3",
     "counterpoise.admin",
     "counterpoise.app.verbs",
+    "counterpoise.broker.load.load_data",
+    "counterpoise.broker.peers",
     "counterpoise.app.settings",
     "counterpoise.app.strategies",
     "counterpoise.decide.balancing",
@@ -64,6 +67,16 @@ def test_a_cluster_starts_without_what_it_may_never_need() -> None:
     ours = [each for each in NOT_NEEDED if each.startswith("counterpoise.")]
     assert [each for each in ours if importlib.util.find_spec(each) is None] == []
     assert among(NOT_NEEDED, loaded_by("pass")) == []
+
+
+def test_loading_it_leaves_the_search_for_garbage_as_it_was() -> None:
+    for state in ("enable", "disable"):
+        script = (
+            f"import gc; gc.{state}(); before = gc.isenabled(); from counterpoise import Cluster; "
+            "raise SystemExit(gc.isenabled() is not before)"
+        )
+        done = subprocess.run([sys.executable, "-c", script], timeout=60, check=False)
+        assert done.returncode == 0, state
 
 
 def test_a_request_loads_the_admin_api() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -68,6 +69,11 @@ class EmbeddedBalancer:
             await asyncio.gather(task, return_exceptions=True)
 
     async def _run(self, admin_urls: Sequence[str]) -> None:
+        poll_every_s = min(self._every_s, POLL_EVERY_MOST_S)
+        # The brokers are only just up, and there is nothing to balance: whoever waits for them
+        # comes first. In a thread, since the brokers are on this loop.
+        await asyncio.sleep(poll_every_s)
+        await asyncio.to_thread(importlib.import_module, "counterpoise.pipeline.inline")
         from counterpoise.pipeline.executor import ExecutorOptions
         from counterpoise.pipeline.inline import InlineBalancer
 
@@ -75,7 +81,7 @@ class EmbeddedBalancer:
             admin_urls,
             self._strategy,
             executor=ExecutorOptions(execute=True),
-            poll_every_s=min(self._every_s, POLL_EVERY_MOST_S),
+            poll_every_s=poll_every_s,
             tell=log.info,
         )
         try:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from counterpoise.app.embedded import Cluster, EmbeddedBroker
+from counterpoise import Cluster, EmbeddedBroker
 from counterpoise.app.processes import Child, ChildSpec
 from counterpoise.storage.open import file_url
 

@@ -6,7 +6,7 @@ import contextlib
 import time
 from collections.abc import Callable, Iterable
 from random import Random
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from counterpoise.broker.background import BackgroundTasks
 from counterpoise.broker.bundles.auto_split import AutoSplit
@@ -34,7 +34,6 @@ from counterpoise.broker.load import (
 )
 from counterpoise.broker.load.cluster_load import ClusterLoad
 from counterpoise.broker.load.keeper import LoadKeeper
-from counterpoise.broker.load.load_data import LoadDataExchange, LoadDataTerms
 from counterpoise.broker.load.registry import BrokerRegistry
 from counterpoise.broker.load.self_report import blank_report, count_of
 from counterpoise.broker.namespaces.catalog import TopicCatalog
@@ -53,6 +52,9 @@ from counterpoise.ownership.port import Terms
 from counterpoise.ownership.protocols import PROTOCOLS
 from counterpoise.ownership.records import LeaderBroker, NamespaceEphemeralData
 from counterpoise.storage.port import LedgerStore
+
+if TYPE_CHECKING:
+    from counterpoise.broker.load.load_data import LoadDataExchange
 
 DRAIN_MARGIN_S: Final = 10.0
 """What draining a bundle may take beyond the time its topics have to close."""
@@ -164,6 +166,9 @@ class BrokerParts:
     def _namespace_service(self) -> NamespaceService:
         config = self.config
         if config.filters.load_manager_class == EXTENSIBLE:
+            # Imported here: nobody else exchanges load data.
+            from counterpoise.broker.load.load_data import LoadDataExchange, LoadDataTerms
+
             self.load_data = LoadDataExchange(
                 self.id,
                 broker_url=self.service_url,

@@ -182,7 +182,7 @@ def _fold_brokers(brokers: Table, reports: Table) -> Table:
     }
     listing = np.flatnonzero((reports["kind"] != POLL) | (reports["note"] == ""))
     polls = reports["poll_id"][listing]
-    for poll in np.unique(polls).tolist():
+    for poll in sorted(set(polls.tolist())):
         rows = listing[(polls == poll) & (reports["kind"][listing] != POLL)].tolist()
         listed = {reports["broker"][row] for row in rows}
         latest = {name: known for name, known in latest.items() if name in listed}

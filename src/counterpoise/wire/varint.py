@@ -10,22 +10,14 @@ LOW_SIZE = 1 << LOW_BITS
 LOW_MASK = LOW_SIZE - 1
 
 
-def _encode(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
+_BYTES = [bytes((value,)) for value in range(256)]
+_LAST, _MORE = _BYTES[:0x80], _BYTES[0x80:]
 
 #: The encoding of every value below 2**14.
-SHORT: list[bytes] = [_encode(value) for value in range(LOW_SIZE)]
+SHORT: list[bytes] = _LAST + [low + high for high in _LAST[1:] for low in _MORE]
 
 #: The first two bytes of a longer encoding, by the value's low 14 bits.
-CONTINUED: list[bytes] = [
-    bytes((value & 0x7F | 0x80, value >> 7 | 0x80)) for value in range(LOW_SIZE)
-]
+CONTINUED: list[bytes] = [low + high for high in _MORE for low in _MORE]
 
 
 def varint(value: int) -> bytes:

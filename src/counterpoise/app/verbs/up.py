@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from counterpoise.app.local_cluster import LocalCluster
     from counterpoise.app.main import Subparsers
     from counterpoise.app.one_process import OneProcessCluster
+    from counterpoise.names.properties import Properties
 
 BALANCE_EVERY_S = 10.0
 OWN_ZOOKEEPER = "zk:"
@@ -108,16 +109,12 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
     """Run the cluster until it is told to stop, or no broker is left (status 1)."""
-    from counterpoise.app.settings.accepted import set_and_unread, warning
-    from counterpoise.broker.config import BrokerConfig
-
     if args.brokers < 1:
         raise UserError(f"--brokers {args.brokers}: a cluster needs at least one broker.")
     properties = read_conf(args.conf, args.settings)
     # Here, where the line can be named, rather than in the log of a broker that does not start.
-    settings_from(BrokerConfig, properties)
-    if told := warning(set_and_unread(properties.values)):
-        sys.stderr.write(f"counterpoise: {told}\n")
+    if properties.values:
+        _check(properties)
     if args.balance_every <= 0:
         raise UserError(f"--balance-every {args.balance_every:g}: must be more than 0.")
     in_processes = args.metadata is not None and not args.metadata.startswith("sqlite:")
@@ -133,6 +130,17 @@ def run(args: argparse.Namespace) -> int:
     if in_processes:
         return _run_processes(args, settings)
     return _run_here(args, settings, on_spark=on_spark)
+
+
+def _check(properties: Properties) -> None:
+    """Raise `ConfigError` for settings that are no good, and tell of those that do nothing."""
+    # Imported here: the table reaches into every room, and a cluster should start at once.
+    from counterpoise.app.settings.accepted import set_and_unread, warning
+    from counterpoise.broker.config import BrokerConfig
+
+    settings_from(BrokerConfig, properties)
+    if told := warning(set_and_unread(properties.values)):
+        sys.stderr.write(f"counterpoise: {told}\n")
 
 
 def _run_processes(args: argparse.Namespace, settings: dict[str, str]) -> int:

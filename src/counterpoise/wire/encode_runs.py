@@ -95,7 +95,8 @@ def send_receipt(
     return send_receipts(producer_id, ledger_id, entry_id, published)
 
 
-#: Ledger id, entry id, redelivery count, the entry, and the words of its ack set (or none).
+#: One message on its way out: ledger id, entry id, redelivery count, the entry's bytes, and the
+#: batch indexes that are still to be acknowledged as 64-bit words (empty: all of them).
 Delivery = tuple[int, int, int, bytes, Sequence[int]]
 
 

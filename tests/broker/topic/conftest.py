@@ -7,13 +7,14 @@ import pytest
 
 from counterpoise.broker.errors import BrokerError
 from counterpoise.broker.topic.consumer import Consumer
-from counterpoise.broker.topic.ports import Delivery, ProducerRequest, SubscribeRequest
+from counterpoise.broker.topic.ports import ProducerRequest, SubscribeRequest
 from counterpoise.broker.topic.producer import Producer
 from counterpoise.broker.topic.topic import Topic
 from counterpoise.broker.topic.topics import TopicRegistry
 from counterpoise.names.bundle import BundleName, NamespaceBundles
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.memory import MemoryLedgerStore
+from counterpoise.wire.encode_runs import Delivery
 from counterpoise.wire.entry import build
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.proto.metadata_pb2 import MessageMetadata, SingleMessageMetadata

@@ -9,11 +9,12 @@ import pytest
 
 from counterpoise.broker.errors import BrokerError
 from counterpoise.broker.topic.consumer import Consumer
-from counterpoise.broker.topic.ports import Delivery, ProducerRequest, SubscribeRequest
+from counterpoise.broker.topic.ports import ProducerRequest, SubscribeRequest
 from counterpoise.broker.topic.producer import Producer
 from counterpoise.broker.topic.topics import TopicRegistry
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.files.store import FileLedgerStore
+from counterpoise.wire.encode_runs import Delivery
 from counterpoise.wire.values import InitialPosition, SubscriptionType
 from tests.broker.topic.conftest import Everything, Wire, entry, payload
 

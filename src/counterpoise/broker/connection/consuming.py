@@ -11,12 +11,12 @@ from counterpoise.broker.connection.ports import Services
 from counterpoise.broker.errors import BrokerError
 from counterpoise.broker.topic.consumer import Consumer
 from counterpoise.broker.topic.ports import (
-    Delivery,
     KeySharedMeta,
     SubscribeRequest,
 )
 from counterpoise.storage.port import Position
 from counterpoise.wire import encode, encode_peers, events
+from counterpoise.wire.encode_runs import Delivery
 from counterpoise.wire.encode_runs import messages as wire_messages
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.states import Turn

@@ -9,6 +9,7 @@ from typing import Protocol
 from counterpoise.broker.errors import BrokerError
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.port import Position
+from counterpoise.wire.encode_runs import Delivery
 from counterpoise.wire.values import AccessMode, InitialPosition, SubscriptionType
 
 #: Message ids with which a client says "the beginning" and "the end".
@@ -67,10 +68,6 @@ class SubscribeRequest:
     address: str = ""
     client_version: str = ""
 
-
-#: One message on its way out: ledger id, entry id, redelivery count, the entry's bytes, and the
-#: batch indexes that are still to be acknowledged as 64-bit words (empty: all of them).
-Delivery = tuple[int, int, int, bytes, Sequence[int]]
 
 #: One acknowledged entry: ledger id, entry id, and the words of batch indexes that are still
 #: unacknowledged (empty: the whole entry is acknowledged).

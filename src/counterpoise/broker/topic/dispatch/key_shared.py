@@ -26,8 +26,9 @@ from counterpoise.broker.topic.dispatch.shared import SharedDispatcher
 from counterpoise.broker.topic.dispatch.turns import Turns
 from counterpoise.broker.topic.headcount import Headcount
 from counterpoise.broker.topic.options import TopicOptions
-from counterpoise.broker.topic.ports import Delivery, KeySharedMeta, SubscribeRequest
+from counterpoise.broker.topic.ports import KeySharedMeta, SubscribeRequest
 from counterpoise.storage.port import Chunk, Log
+from counterpoise.wire.encode_runs import Delivery
 from counterpoise.wire.entry import NO_KEY, BadEntry, metadata_of, sticky_key
 from counterpoise.wire.errors import ServerError
 

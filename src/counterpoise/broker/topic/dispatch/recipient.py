@@ -6,7 +6,8 @@ import time
 from collections.abc import Sequence
 
 from counterpoise.broker.topic.meter import DeliveryMeters, Meter, RateClock
-from counterpoise.broker.topic.ports import ConsumerSink, Delivery, SubscribeRequest
+from counterpoise.broker.topic.ports import ConsumerSink, SubscribeRequest
+from counterpoise.wire.encode_runs import Delivery
 
 
 class Recipient:

@@ -16,8 +16,8 @@ from counterpoise.broker.topic.dispatch.rota import Rota
 from counterpoise.broker.topic.dispatch.turns import Turns
 from counterpoise.broker.topic.headcount import Headcount
 from counterpoise.broker.topic.options import TopicOptions
-from counterpoise.broker.topic.ports import Delivery
 from counterpoise.storage.port import Chunk, Log
+from counterpoise.wire.encode_runs import Delivery
 from counterpoise.wire.entry import BadEntry, metadata_of
 
 _DELIVER_AT_TAG = b"\x98\x01"

@@ -11,8 +11,8 @@ from counterpoise.broker.topic.dispatch.dispatcher import BURST_BYTES, BURST_ENT
 from counterpoise.broker.topic.dispatch.failover_order import FailoverOrder
 from counterpoise.broker.topic.dispatch.recipient import Recipient
 from counterpoise.broker.topic.dispatch.turns import Turns
-from counterpoise.broker.topic.ports import Delivery
 from counterpoise.storage.port import Log
+from counterpoise.wire.encode_runs import Delivery
 
 
 class SingleActiveDispatcher(Dispatcher):

@@ -47,6 +47,8 @@ VERBS: tuple[Verb, ...] = (
     Verb("demo", "counterpoise.app.verbs.demo", "watch an uneven cluster become even"),
     Verb("broker", "counterpoise.app.verbs.broker", "run one broker"),
     Verb("balance", "counterpoise.app.verbs.balance", "watch a cluster and balance it, on Spark"),
+    Verb("status", "counterpoise.app.verbs.status", "what a balancer is doing"),
+    Verb("control", "counterpoise.app.verbs.control", "pause, resume or stop a balancer"),
     Verb("drain", "counterpoise.app.verbs.drain", "empty a broker before it is stopped"),
     Verb("backtest", "counterpoise.app.verbs.backtest", "try strategies on recorded load"),
     Verb("history", "counterpoise.app.verbs.history", "check, repair or export a history"),

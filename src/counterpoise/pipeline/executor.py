@@ -5,7 +5,7 @@ an unload can fail half-way. A move is done when the destination says that it ow
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -36,15 +36,24 @@ class _RefusedError(Exception):
     """The cluster answered, and the answer was no."""
 
 
+async def _nothing_holds() -> str:
+    return ""
+
+
 class Executor:
-    """Unloads bundles to their destinations and verifies the new owner."""
+    """Unloads bundles to their destinations and verifies the new owner.
+
+    `held` is asked before each move: why nothing may be moved just now, or an empty text.
+    """
 
     def __init__(
         self,
         session: aiohttp.ClientSession,
         clock_ms: Callable[[], int],
         options: ExecutorOptions,
+        held: Callable[[], Awaitable[str]] = _nothing_holds,
     ) -> None:
+        self._held = held
         self._session = session
         self._clock_ms = clock_ms
         self._options = options
@@ -77,7 +86,10 @@ class Executor:
         started = self._clock_ms()
         owner, error = "", ""
         try:
-            status, owner = await self._attempt(move, brokers, started)
+            error = await self._held() if self._options.execute else ""
+            status = Status.WITHHELD
+            if not error:
+                status, owner = await self._attempt(move, brokers, started)
         except (TimeoutError, aiohttp.ClientError, _RefusedError) as trouble:
             status, error = Status.FAILED, str(trouble) or type(trouble).__name__
         return Outcome(

@@ -21,6 +21,7 @@ from counterpoise.pipeline.collect.shedder import sheds_by_itself
 from counterpoise.pipeline.collect.told import Seen, trouble
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
 from counterpoise.pipeline.history.compaction import read_table_parts
+from counterpoise.pipeline.history.control import read_control
 from counterpoise.pipeline.history.faults import HistoryFaultError, from_spark
 from counterpoise.pipeline.history.keeping import Keeping, KeepingOptions
 from counterpoise.pipeline.history.layout import newest_poll
@@ -99,6 +100,7 @@ class SparkBalancer:
         self._keeping = Keeping(self._store, settings.keeping)
         self._lost = asyncio.Event()
         self._held = ""
+        self._began_ms = wall_clock_ms()
 
     async def run(self, stop: asyncio.Event) -> None:
         """Balance until `stop` is set.
@@ -113,7 +115,7 @@ class SparkBalancer:
             await stack.enter_async_context(held)
             timeout = aiohttp.ClientTimeout(total=HTTP_TIMEOUT_S)
             session = await stack.enter_async_context(aiohttp.ClientSession(timeout=timeout))
-            executor = Executor(session, wall_clock_ms, settings.executor)
+            executor = Executor(session, wall_clock_ms, settings.executor, self._withheld)
             balancer = Balancer(
                 self._strategy,
                 HistoryTables(store),
@@ -183,6 +185,13 @@ class SparkBalancer:
         self._held = reason
         return not reason
 
+    async def _withheld(self) -> str:
+        """Why nothing may be moved by the operator's last word; empty when it may."""
+        return (await asyncio.to_thread(read_control, self._store)).withholds(self._began_ms)
+
+    async def _told_to_stop(self) -> bool:
+        return (await asyncio.to_thread(read_control, self._store)).stops(self._began_ms)
+
     def _batch_every_ms(self) -> int:
         """Often enough that no round is late by more than a quarter of the time between two."""
         return min(BATCH_EVERY_MOST_MS, self._strategy.balance.decide_every_ms // 4)
@@ -224,6 +233,9 @@ class SparkBalancer:
                 raise HistoryFaultError(
                     f"another balancer has taken {self._store.address} over: this one stops here"
                 )
+            if await self._told_to_stop():
+                self._tell("told to stop (counterpoise control)")
+                return
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(stop.wait(), self._settings.poll_every_s)
 

@@ -30,6 +30,9 @@ from counterpoise.decide.plan import Decision, Kind, Rejection
 from counterpoise.load.view import ClusterView
 from counterpoise.names.namespace import bound_to_broker
 
+NAMED = 3
+"""How many brokers that were passed over a reason names."""
+
 
 @dataclass(frozen=True, slots=True)
 class DrainScene:
@@ -109,7 +112,7 @@ def plan_drain(scene: DrainScene, rules: DrainRules) -> DrainPlan:
             Kind.TRANSFER, bundle, scene.broker, chosen.broker, "drain", "{source} is being emptied"
         )
         now_ms = view.now_ms
-        moves.append(Move(move_id(now_ms, bundle), now_ms, decision, chosen.placement.reason))
+        moves.append(Move(move_id(now_ms, bundle), now_ms, decision, _why(chosen)))
         projection = projection.after(decision)
         owned[chosen.broker][namespace] += 1
         known = facts.get(chosen.broker, UNKNOWN)
@@ -150,6 +153,17 @@ def _group_counts(
     if group is None:
         return None
     return {broker: sum(1 for each in group if of[each]) for broker, of in owned.items()}
+
+
+def _why(chosen: Selection[Any]) -> str:
+    """Why this broker: what spoke for it, and what against the others."""
+    against = [
+        each.sentence
+        for outcome in chosen.outcomes
+        for each in outcome.dropped
+        if each.rule != "draining" and each.subject != chosen.broker
+    ]
+    return "; ".join((chosen.placement.reason, *against[:NAMED], *chosen.notes))
 
 
 def _stuck(bundle: str, chosen: Selection[Any], silent: Mapping[str, str]) -> Rejection:

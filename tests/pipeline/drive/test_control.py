@@ -1,0 +1,160 @@
+"""Status is what the history says; a pause holds the next move back, wherever it was said."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from counterpoise.app.main import main
+from counterpoise.decide.balancing.approval import ApprovalRules
+from counterpoise.decide.balancing.moves import Status
+from counterpoise.pipeline.balancer import Balancer
+from counterpoise.pipeline.executor import Executor, ExecutorOptions
+from counterpoise.pipeline.history.compaction import compact
+from counterpoise.pipeline.history.control import Control, Wish, read_control, write_control
+from counterpoise.pipeline.history.layout import TABLES
+from counterpoise.pipeline.history.reports import land
+from counterpoise.pipeline.history.status import read_status
+from counterpoise.pipeline.history.store import Store, open_store
+from counterpoise.pipeline.history.tables import HistoryTables
+from tests.decide.balancing.test_round import strategy
+from tests.load.story import START, poll
+from tests.pipeline.fake_cluster import FakeCluster, bundle_name
+from tests.pipeline.test_balancer import loads, seen
+
+ONE_BY_ONE = ExecutorOptions(execute=True, verify_within_s=0.3, at_once=1)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return open_store(tmp_path)
+
+
+@pytest.fixture
+async def uneven(cluster: FakeCluster) -> FakeCluster:
+    first, _, _ = [await cluster.add_broker() for _ in range(3)]
+    for index in range(10):
+        cluster.carry(first, bundle_name(index), 9000.0 + index)
+    return cluster
+
+
+def balancer(
+    http: aiohttp.ClientSession,
+    store: Store,
+    tell: Callable[[str], None] = lambda sentence: None,
+    rules: ApprovalRules | None = None,
+    began_ms: int = START,
+) -> Balancer:
+    async def held() -> str:
+        return (await asyncio.to_thread(read_control, store)).withholds(began_ms)
+
+    executor = Executor(http, lambda: START + 1000, ONE_BY_ONE, held)
+    return Balancer(strategy(), HistoryTables(store), executor, tell, rules=rules)
+
+
+async def test_a_pause_in_the_middle_of_a_round_holds_the_next_move_back(
+    uneven: FakeCluster, http: aiohttp.ClientSession, store: Store
+) -> None:
+    def tell(sentence: str) -> None:
+        if sentence.startswith("moved "):
+            write_control(store, Control(Wish.PAUSE, START, "release"))
+
+    made = await balancer(http, store, tell).step(seen(uneven))
+    assert made is not None
+    assert len(made.moves) > 1
+    assert len(uneven.unloads) == 1, "the move that had begun was seen through"
+    found = read_status(store, START + 2000)
+    assert found.outcomes == {"moved": 1, "withheld": len(made.moves) - 1}
+    [rule] = found.withheld
+    assert rule.startswith("paused since ")
+    assert "release" in rule
+    # What was withheld is no grace period: after a resume it is decided and moved again.
+    write_control(store, Control(Wish.GO, START + 1))
+    await balancer(http, store).step(seen(uneven, 100))
+    assert len(uneven.unloads) > 1
+
+
+@pytest.mark.parametrize(
+    ("wish", "said_at", "moves"),
+    [(Wish.STOP, START + 1, False), (Wish.STOP, START - 1, True), (Wish.PAUSE, START - 1, False)],
+)
+async def test_a_stop_is_for_the_balancer_that_runs_and_a_pause_for_the_next_one_too(
+    uneven: FakeCluster,
+    http: aiohttp.ClientSession,
+    store: Store,
+    wish: Wish,
+    said_at: int,
+    moves: bool,
+) -> None:
+    write_control(store, Control(wish, said_at))
+    assert read_control(store).stops(START) is (wish is Wish.STOP and not moves)
+    await balancer(http, store).step(seen(uneven))
+    assert bool(uneven.unloads) is moves
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b'{"wish": "dance", "since_ms": 1, "why": ""}'])
+def test_a_word_that_cannot_be_read_is_a_pause(store: Store, damage: bytes) -> None:
+    store.write("control", damage)
+    assert "is unreadable; say resume" in read_control(store).withholds(START)
+
+
+async def test_status_tells_the_last_poll_the_last_round_and_the_hour(
+    uneven: FakeCluster,
+    http: aiohttp.ClientSession,
+    store: Store,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    silent = {**loads(uneven), uneven.names[2]: None}
+    for number, reported in enumerate((silent, silent, loads(uneven))):
+        land(store, poll(number, reported))
+    rules = ApprovalRules(moves_a_round=1)
+    made = await balancer(http, store, rules=rules).step(seen(uneven, 2))
+    assert made is not None
+    now = made.poll_id + 60_000
+    found = read_status(store, now)
+    assert found.poll is not None
+    assert (found.poll.at_ms, found.poll.brokers, found.poll.silent) == (made.poll_id, 3, {})
+    assert found.gaps.keys() == {uneven.names[2]}
+    assert found.gaps[uneven.names[2]][0] == 2
+    assert found.round is not None
+    assert (found.round.moves, found.round.complete) == (len(made.moves), True)
+    assert found.outcomes == {Status.MOVED: 1, Status.WITHHELD: len(made.moves) - 1}
+    withheld = {"1 moves a round are allowed (--max-moves-a-round)": len(made.moves) - 1}
+    assert found.withheld == withheld
+    for table in TABLES:
+        compact(store, table, up_to_poll=made.poll_id, at_least=1)
+    assert read_status(store, now) == found, "compacted or not"
+    later = read_status(store, now + 3_600_000)
+    assert (later.outcomes, later.gaps) == ({}, {})
+    assert later.round == found.round
+    where = ["--history", str(store.root)]
+    assert main(["status", *where]) == 0
+    said = capsys.readouterr().out
+    assert f"{len(made.moves)} moves by" in said
+    assert "3 brokers told their load" in said
+    assert main(["status", *where, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["lastRound"]["moves"] == len(made.moves)
+    assert told["control"]["wish"] == "go"
+
+
+def test_the_verbs_write_what_the_balancer_reads(
+    store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = ["--history", str(tmp_path)]
+    for words in (["control", "pause", *where], ["status", *where]):
+        assert main(words) == 2
+        assert "is no history: nothing is in it" in capsys.readouterr().err
+    land(store, poll(0, {"a:1": {}}))
+    assert main(["control", "pause", *where, "--why", "a release"]) == 0
+    assert replace(read_control(store), since_ms=0) == Control(Wish.PAUSE, why="a release")
+    assert main(["status", *where]) == 0
+    assert "paused since" in capsys.readouterr().out
+    assert main(["control", "resume", *where]) == 0
+    assert read_control(store).withholds(0) == ""
+    assert main(["control", "stop", *where]) == 0
+    assert read_control(store).stops(0)

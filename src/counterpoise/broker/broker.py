@@ -134,6 +134,7 @@ class Broker(BrokerParts):
         self._process.join(self._traffic)
         self.background.keep("rate windows", self._turn_rate_windows)
         await self.reporter.start()
+        self.background.keep("bundles of a former life", self.ownership.resume)
         self.load_keeper.start()
         await self.election.start()
         self.repairs.start()

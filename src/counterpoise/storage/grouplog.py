@@ -214,6 +214,10 @@ class GroupLog(ABC, Generic[C]):
         self._cursors[state.name] = state
         self._cursors_changed()
 
+    async def cursors_saved(self) -> None:
+        """See `Log.cursors_saved`."""
+        await self._persist()
+
     def drop_cursor(self, name: str) -> None:
         """Forget a cursor."""
         if self._cursors.pop(name, None) is not None:

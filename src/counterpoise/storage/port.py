@@ -192,6 +192,9 @@ class Log(Protocol[C_contra]):
     def save_cursor(self, state: CursorState) -> None:
         """Remember a cursor; it is on disk soon, and by the end of `flush` and `close`."""
 
+    async def cursors_saved(self) -> None:
+        """Wait until every cursor that was remembered so far is on disk; raises `StorageError`."""
+
     def drop_cursor(self, name: str) -> None:
         """Forget a cursor."""
 

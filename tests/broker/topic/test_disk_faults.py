@@ -43,3 +43,16 @@ async def test_a_full_disk_refuses_publishers_and_serves_consumers(tmp_path: Pat
     assert world.wire.payloads(consumer) == ["kept", "7", "8", "9", "b"]
     await world.registry.close()
     await store.close()
+
+
+def states_below(folder: Path) -> list[bytes]:
+    return [path.read_bytes() for path in folder.rglob("state-*")]
+
+
+async def test_a_subscription_that_a_client_was_told_of_outlives_its_broker(tmp_path: Path) -> None:
+    """What is published from then on is kept for it; without its cursor it would be deleted."""
+    dying = World(FileLedgerStore(tmp_path))  # type: ignore[arg-type]
+    await dying.consumer(subscription="kept")
+    # Nothing more is heard of that broker: no turn of its event loop, no farewell.
+    assert any(b'"kept"' in state for state in states_below(tmp_path))
+    await dying.registry.close()

@@ -7,10 +7,17 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, Protocol
 
+from counterpoise.broker.bundles.records import record_paths
 from counterpoise.broker.bundles.runner import Runner
 from counterpoise.broker.bundles.store_questions import ask_store
 from counterpoise.broker.bundles.tally import BundleTally
-from counterpoise.metadata import MetadataStore, Notification, NotificationKind, SessionEvent
+from counterpoise.metadata import (
+    MetadataStore,
+    Notification,
+    NotificationKind,
+    SessionEvent,
+    StoreUnavailable,
+)
 from counterpoise.metadata.cache import MetadataCache
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.errors import InvalidName
@@ -37,6 +44,9 @@ log = logging.getLogger(__name__)
 
 PATIENCE_S: Final = 5.0
 """How long a client waits at most for a bundle that is just changing hands."""
+
+RETRY_S: Final = 1.0
+"""Pause after the store did not answer."""
 
 
 class Drainer(Protocol):
@@ -167,6 +177,24 @@ class BundleOwnership:
         """Let go of a bundle whose parts this broker owns."""
         self._runner.feed(bundle, Replaced())
         await self._settled(bundle, PATIENCE_S)
+
+    async def resume(self) -> None:
+        """Do what records oblige this broker to that name it from a former life.
+
+        A broker that comes back before its session has timed out was never missed, so nobody mends
+        what it began.
+        """
+        me = self._terms.me.broker_id.encode()
+        while True:
+            try:
+                for path in await record_paths(self._store, self._protocol):
+                    if me in (await self._value(path) or b""):
+                        self._on_change(Notification(NotificationKind.MODIFIED, path))
+            except StoreUnavailable as error:
+                log.warning("bundles of a former life are looked for later: %s", error)
+                await asyncio.sleep(RETRY_S)
+            else:
+                return
 
     def close(self) -> None:
         """Stop listening and acting; what this broker holds goes with its session."""

@@ -10,21 +10,21 @@ from typing import Any, Final
 
 from counterpoise.broker.background import BackgroundTasks
 from counterpoise.broker.bundles.placement import Placer
+from counterpoise.broker.bundles.records import record_paths
 from counterpoise.broker.bundles.tally import FAILURE, SKIP, SUCCESS, BundleTally
 from counterpoise.broker.load.registry import BrokerRegistry
 from counterpoise.metadata import MetadataError, MetadataStore, Notification, SessionEvent
 from counterpoise.metadata.cache import MetadataCache
 from counterpoise.metadata.errors import BadVersion, NotFound
 from counterpoise.names.bundle import BundleName
-from counterpoise.names.errors import InvalidName
 from counterpoise.ownership.port import BundleProtocol, Repair
 
 log = logging.getLogger(__name__)
 
-#: A bundle's record stands below its tenant and its namespace.
-_LEVELS: Final = 3
 AT_ONCE: Final = 64
 """Bundles that are mended side by side (``loadBalancerServiceUnitStateMaxConcurrentOverrides``)."""
+RETRY_S: Final = 1.0
+"""Pause after the store did not answer."""
 
 
 class OwnershipRepairs:
@@ -118,18 +118,12 @@ class OwnershipRepairs:
     async def _paths(self) -> dict[str, tuple[str, bytes]]:
         """The node and the value of every bundle's record, by the bundle's name."""
         found: dict[str, tuple[str, bytes]] = {}
-        for root, values in self._values.items():
-            for path in await self._below(root.rstrip("/"), _LEVELS):
-                name, value = self._protocol.bundle_of(path), await values.get(path)
-                if name is not None and value is not None and _is_bundle(name):
-                    found[name] = path, value
+        for path, name in (await record_paths(self._store, self._protocol)).items():
+            root = next(each for each in self._values if path.startswith(each))
+            value = await self._values[root].get(path)
+            if value is not None:
+                found[name] = path, value
         return found
-
-    async def _below(self, path: str, levels: int) -> list[str]:
-        if levels == 0:
-            return [path]
-        below = [f"{path}/{child}" for child in await self._store.children(path)]
-        return [each for parent in below for each in await self._below(parent, levels - 1)]
 
     def _is_sound(self) -> bool:
         return self._sound and asyncio.get_running_loop().time() >= self._wary_until
@@ -142,6 +136,9 @@ class OwnershipRepairs:
         self._sound = event in (SessionEvent.RECONNECTED, SessionEvent.SESSION_REESTABLISHED)
         if event is SessionEvent.SESSION_REESTABLISHED:
             self._wary_until = asyncio.get_running_loop().time() + self._wary_s
+        if self._sound:
+            # Whoever went meanwhile was not seen going, or not believed to be gone.
+            self._due.set()
 
     async def _run(self) -> None:
         while True:
@@ -160,11 +157,3 @@ class OwnershipRepairs:
             except MetadataError as error:
                 self._tally.cleanups[FAILURE] += 1
                 log.warning("bundles without an owner are looked for later: %s", error)
-
-
-def _is_bundle(name: str) -> bool:
-    try:
-        BundleName.parse(name)
-    except InvalidName:
-        return False
-    return True

@@ -83,17 +83,13 @@ class SystemTopicLink:
         """
         ended = self._ended = asyncio.get_running_loop().create_future()
         try:
-            async with asyncio.timeout(self._timeout_s):
-                await self._open(broker_url)
-        except TimeoutError:
-            self.close()
-            raise PeerError(
-                f"{self.topic}: no link within {self._timeout_s} s; it is tried again"
-            ) from None
-        except PeerError:
-            self.close()
-            raise
-        try:
+            try:
+                async with asyncio.timeout(self._timeout_s):
+                    await self._open(broker_url)
+            except TimeoutError:
+                raise PeerError(
+                    f"{self.topic}: no link within {self._timeout_s} s; it is tried again"
+                ) from None
             why: str = await ended
             return why
         finally:

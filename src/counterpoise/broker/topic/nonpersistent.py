@@ -98,6 +98,9 @@ class _Nothing:
     def save_cursor(self, state: CursorState) -> None:
         pass
 
+    async def cursors_saved(self) -> None:
+        pass
+
     def drop_cursor(self, name: str) -> None:
         pass
 

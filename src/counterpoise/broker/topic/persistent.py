@@ -144,7 +144,12 @@ class PersistentTopic(Topic):
             # Somebody may have created it while this waited for a read.
             subscription = self._subscriptions.get(request.subscription)
             if subscription is None:
-                return self._add_subscription(request.subscription, acks, request=request)
+                subscription = self._add_subscription(request.subscription, acks, request=request)
+                if subscription.durable:
+                    # Whoever is told that it exists may rely on it, whatever becomes of this
+                    # broker: what is published from now on is kept for it.
+                    await self._saved()
+                return subscription
         if subscription.durable is not request.durable:
             kind = "Durable" if subscription.durable else "NonDurable"
             raise BrokerError(
@@ -152,6 +157,15 @@ class PersistentTopic(Topic):
                 f"{kind} subscription with the same name already exists: {subscription.name}",
             )
         return subscription
+
+    async def _saved(self) -> None:
+        try:
+            await self.log.cursors_saved()
+        except StorageError as failure:
+            raise BrokerError(
+                ServerError.PersistenceError, f"The subscription could not be saved: {failure}"
+            ) from failure
+        self.check_open()
 
     def create_subscription(
         self, name: str, initial: InitialPosition | Position = InitialPosition.Latest

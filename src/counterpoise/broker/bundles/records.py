@@ -1,0 +1,39 @@
+"""Where the metadata store keeps the records of bundles."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from counterpoise.metadata import MetadataStore
+from counterpoise.names.bundle import BundleName
+from counterpoise.names.errors import InvalidName
+from counterpoise.ownership.port import BundleProtocol
+
+#: A bundle's record stands below its tenant and its namespace.
+_LEVELS: Final = 3
+
+
+async def record_paths(store: MetadataStore, protocol: BundleProtocol[Any]) -> dict[str, str]:
+    """The node of every bundle's record → the bundle's name; raises `StoreUnavailable`."""
+    found: dict[str, str] = {}
+    for root in protocol.roots:
+        for path in await _below(store, root.rstrip("/"), _LEVELS):
+            name = protocol.bundle_of(path)
+            if name is not None and _is_bundle(name):
+                found[path] = name
+    return found
+
+
+async def _below(store: MetadataStore, path: str, levels: int) -> list[str]:
+    if levels == 0:
+        return [path]
+    below = [f"{path}/{child}" for child in await store.children(path)]
+    return [each for parent in below for each in await _below(store, parent, levels - 1)]
+
+
+def _is_bundle(name: str) -> bool:
+    try:
+        BundleName.parse(name)
+    except InvalidName:
+        return False
+    return True

@@ -1,0 +1,53 @@
+"""What the extensible load manager leaves behind when brokers die at the wrong moment."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+
+import pytest
+
+from counterpoise.broker.load.config import LoadReportConfig
+from counterpoise.ownership.channel.data import State, StateData
+from counterpoise.ownership.channel.state import RECORDS
+from counterpoise.ownership.protocols import PROTOCOLS
+from tests.broker.bundles.test_bad_days import BrokersOnBadDays, bundles_of, store_of, usable
+
+_, EXTENSIBLE = PROTOCOLS
+
+# An idle cluster: no load report is written that would make the leader look.
+IDLE = LoadReportConfig()
+
+
+@pytest.fixture
+async def brokers() -> AsyncIterator[BrokersOnBadDays]:
+    made = BrokersOnBadDays("memory:", EXTENSIBLE)
+    yield made
+    for broker in list(made.all):
+        await made.stop(broker)
+
+
+# A broker that is killed leaves its links to others to the garbage collector.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+async def test_a_broker_that_is_back_at_once_ends_what_it_began(
+    brokers: BrokersOnBadDays,
+) -> None:
+    """Nobody missed it: its record is the only trace of what it had begun."""
+    heir, source = await brokers.start_many(2, load_report=IDLE)
+    bundle, *_ = await bundles_of(heir)
+    port = int(source.id.rpartition(":")[2])
+    await brokers.kill(source)
+    record = StateData(
+        State.RELEASING,
+        heir.id,
+        source.id,
+        timestamp_ms=time.time_ns() // 1_000_000,
+        version=1,
+    )
+    path = f"{RECORDS}/{bundle}"
+    # Unheard: neither the heir nor the leader is told of it.
+    store_of(heir).hold_notifications()
+    await heir.metadata.put(path, record.to_json())
+    await brokers.start(load_report=IDLE, web_service_port=port)
+    store_of(heir).release_notifications()
+    await usable(brokers, bundle)

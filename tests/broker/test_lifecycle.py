@@ -11,6 +11,7 @@ import pytest
 from counterpoise.broker.broker import Broker
 from counterpoise.broker.bundles.lookup_answer import Connect
 from counterpoise.broker.config import BrokerConfig
+from counterpoise.broker.connection.outbox import MIB
 from counterpoise.decide.filters import FilterOptions
 from counterpoise.decide.placement import PlacementOptions
 from counterpoise.metadata import MemoryTree
@@ -116,3 +117,19 @@ async def test_what_is_not_supported_is_said_at_once(
     config: BrokerConfig = replace(CONFIG, **changes)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match=message):
         Broker(config, metadata=MemoryTree().open(), ledgers=MemoryLedgerStore())
+
+
+async def test_the_publish_buffer_follows_the_dynamic_configuration(
+    brokers: BrokersOfTest,
+) -> None:
+    broker = await brokers.start()
+    buffer = broker.listener.publish_buffer
+    name = "maxMessagePublishBufferSizeInMB"
+    assert buffer.limit == CONFIG.connection.publish_buffer_mb * MIB
+    await broker.policies.set_dynamic_setting(name, "3")
+    await eventually(lambda: buffer.limit == 3 * MIB, "taken up")
+    late = await brokers.start()
+    assert late.listener.publish_buffer.limit == 3 * MIB
+    assert late.listener.held_memory.limit == 3 * MIB // 2
+    await broker.policies.set_dynamic_setting(name, None)
+    await eventually(lambda: buffer.limit == CONFIG.connection.publish_buffer_mb * MIB, "back")

@@ -11,6 +11,7 @@ from typing import Final, Protocol
 
 from counterpoise.broker.config import BrokerConfig
 from counterpoise.broker.errors import store_errors_as_not_ready
+from counterpoise.broker.live import LiveSettings
 from counterpoise.broker.load import (
     SharedProcess,
 )
@@ -118,6 +119,9 @@ class Broker(BrokerParts):
             sockets.pop_all()
         log.info("broker %s serves %s", self.id, self.service_url)
 
+    def _set_publish_buffer(self, live: LiveSettings) -> None:
+        self.listener.set_publish_buffer(live.config.connection.publish_buffer_mb)
+
     async def _join(self, service: socket.socket, web: socket.socket) -> None:
         await bootstrap(
             self.policies, self.config, web_url=self.web_url, service_url=self.service_url
@@ -126,6 +130,8 @@ class Broker(BrokerParts):
         self.live.subscribe(lambda _: self.reporter.write_soon())
         self.limits.start(self.background)
         self.live.subscribe(lambda _: self.limits.settings_changed())
+        self.live.subscribe(self._set_publish_buffer)
+        self._set_publish_buffer(self.live)
         await self.listener.start(service)
         if self._web is not None:
             await self._web.start(web)

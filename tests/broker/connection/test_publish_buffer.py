@@ -96,6 +96,31 @@ def test_without_a_limit_nobody_waits() -> None:
     assert not share.pause
 
 
+def test_a_limit_that_is_raised_or_removed_lets_everybody_go(party: Party) -> None:
+    for limit in (402, 0):
+        party.buffer.set_limit(100)
+        hog, modest = party.connection(), party.connection()
+        hog.add(200)
+        assert hog.pause
+        assert modest.pause
+        party.buffer.set_limit(limit)
+        assert not hog.pause
+        assert not modest.pause
+        assert not party.connection().pause
+        hog.add(-200)
+
+
+def test_a_limit_that_is_lowered_is_felt_at_once(party: Party) -> None:
+    hog, modest = party.connection(), party.connection()
+    hog.add(40)
+    party.buffer.set_limit(30)
+    assert hog.pause
+    assert modest.pause
+    hog.add(-33)
+    assert not hog.pause
+    assert not modest.pause
+
+
 def test_a_disk_that_hangs_holds_no_more_than_the_limit(topic: str) -> None:
     """Also not of a client that leaves, and comes again, and again."""
     store = HeldStore()

@@ -62,6 +62,10 @@ class Listener:
         """Published bytes that wait for a rate limit, of all connections."""
         return self._shared.held_memory
 
+    def set_publish_buffer(self, mib: int) -> None:
+        """Let published messages take so many MiB from now on; 0 or less is no limit."""
+        self._shared.set_publish_buffer(mib)
+
     @property
     def bytes_in(self) -> int:
         """Bytes read from clients since the start."""

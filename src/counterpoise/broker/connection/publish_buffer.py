@@ -24,6 +24,21 @@ class PublishBuffer:
         #: Bytes that wait now, of all connections.
         self.waiting = 0
 
+    @property
+    def limit(self) -> int:
+        """How many bytes may wait; 0 for no limit."""
+        return self._limit
+
+    def set_limit(self, limit: int) -> None:
+        """Allow so many bytes from now on; whoever would not be stopped under that goes on."""
+        self._limit = limit
+        self._full = bool(limit) and self.waiting >= limit
+        if self._full:
+            for each in self._publishers:
+                self._hold(each)
+        elif not limit or self.waiting < limit // 2:
+            self._release_all()
+
     def share(self, pause: ReadingPause) -> Share:
         """A connection's part."""
         return Share(self, pause)
@@ -64,12 +79,15 @@ class PublishBuffer:
     def _shrunk(self, share: Share) -> None:
         if self.waiting <= self._limit // 4:
             self._full = False
-            held, self._held = self._held, set()
-            for each in held:
-                each.pause.release(PauseReason.PUBLISH_BUFFER)
+            self._release_all()
         elif not share.waiting and not self._full and share in self._held:
             self._held.remove(share)
             share.pause.release(PauseReason.PUBLISH_BUFFER)
+
+    def _release_all(self) -> None:
+        held, self._held = self._held, set()
+        for each in held:
+            each.pause.release(PauseReason.PUBLISH_BUFFER)
 
     def _hold(self, share: Share) -> None:
         self._held.add(share)

@@ -25,15 +25,21 @@ class Shared:
     """One for each broker, made by its listener."""
 
     def __init__(self, config: ConnectionConfig, background: BackgroundTasks) -> None:
-        buffer = max(0, config.publish_buffer_mb) * MIB
         self.background = background
         self.traffic = Traffic()
         #: Published bytes that wait for storage.
-        self.publish_buffer = PublishBuffer(buffer)
+        self.publish_buffer = PublishBuffer(0)
         #: What waits for a rate limit may take half as much again as what waits for the disk.
-        self.held_memory = HeldMemory(buffer // 2)
+        self.held_memory = HeldMemory(0)
+        self.set_publish_buffer(config.publish_buffer_mb)
         self.lookups = Lookups(config.lookups_max)
         self.connections = Connections(config.connections_max, config.connections_max_per_ip)
+
+    def set_publish_buffer(self, mib: int) -> None:
+        """Let published messages take so many MiB from now on; 0 or less is no limit."""
+        size = max(0, mib) * MIB
+        self.publish_buffer.set_limit(size)
+        self.held_memory.limit = size // 2
 
 
 class Connections:

@@ -73,6 +73,8 @@ def test_what_is_older_than_so_many_seconds_expires(api: Api, topic: str) -> Non
     one = f"{topic}/subscription/reads/expireMessages"
     assert api("POST", f"{one}/3600").status == 204
     assert backlogs(api, topic) == {"reads": 4, "idle": 5}
+    assert api("POST", f"{topic}/all_subscription/expireMessages/3600").status == 204
+    assert backlogs(api, topic) == {"reads": 4, "idle": 5}
     assert api("POST", f"{one}/-3600").status == 204
     assert backlogs(api, topic) == {"reads": 0, "idle": 5}
     assert api("POST", f"{topic}/all_subscription/expireMessages/-3600").status == 204

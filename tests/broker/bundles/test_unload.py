@@ -260,6 +260,7 @@ async def test_the_official_client_follows_without_loss_or_disorder(
     await any_brokers.start_many(3)
     bundle, _ = await own_first_bundle(any_brokers)
     topic, stop, sent, got = str(topic_in(bundle)), threading.Event(), [0], []
+    total: list[int] = []  # known just before the last one is sent
     client = await in_thread(lambda: client_of(any_brokers.all[0]))
     results: list[pulsar.Result] = []
 
@@ -270,13 +271,15 @@ async def test_the_official_client_follows_without_loss_or_disorder(
             # The last one is sent after the stop, so that it wakes a consumer that has all others.
             last = stop.is_set() and sent[0] >= 200
             number, sent[0] = sent[0], sent[0] + 1
+            if last:
+                total.append(sent[0])
             producer.send_async(b"%d" % number, lambda result, _: results.append(result))
             stop.wait(0.001)
         producer.flush()
 
     def consume() -> None:
         consumer = client.subscribe(topic, "s", initial_position=pulsar.InitialPosition.Earliest)
-        while not (stop.is_set() and len(set(got)) == sent[0]):
+        while [len(set(got))] != total:
             message = consumer.receive(20_000)
             got.append(int(message.data()))
             consumer.acknowledge(message)

@@ -207,7 +207,7 @@ def test_the_setting_that_a_rejection_names_would_have_changed_it(
             assert rejection.setting == "loadBalancerMaxNumberOfBundlesInBundleLoadReport"
             continue
         stopped = (rejection.subject, rejection.rule, rejection.setting)
-        values = dict.fromkeys([*ends(options[rejection.setting]), 10**9, 1e-9])
+        values = dict.fromkeys([*ends(options[rejection.setting]), 10**9, 1e-9, 1e-300])
         assert any(
             stopped not in ruled(answer({**conf, rejection.setting: str(value).lower()}))
             for value in values

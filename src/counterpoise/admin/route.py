@@ -14,7 +14,7 @@ from urllib.parse import unquote_plus
 from aiohttp import web
 
 from counterpoise.admin.parameters import PARAMETERS
-from counterpoise.admin.shapes import FLAG, Json, Schema, Shape, read_json
+from counterpoise.admin.shapes import FLAG, Json, Schema, Shape
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -66,7 +66,7 @@ class Route:
             for name, check in checks:
                 check(request.match_info[name])
             if self.body is not None:
-                request[BODY] = shape.check(read_json(await request.read()))
+                request[BODY] = shape.read(await request.read())
             return await self.handler(request)
 
         make = {"GET": web.get, "PUT": web.put, "POST": web.post, "DELETE": web.delete}

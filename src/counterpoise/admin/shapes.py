@@ -7,6 +7,7 @@ let through, as Pulsar does; those that it names have the right type or are null
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
@@ -25,6 +26,9 @@ class InvalidBody(ValueError):
     """A body that is not what the route takes; the message says where and why."""
 
 
+_BARE_WORD: Final = re.compile(rb"[\w=:.-]+")
+
+
 class Shape:
     """One kind of body."""
 
@@ -41,6 +45,23 @@ class Shape:
         except JsonSchemaValueException as error:
             raise InvalidBody(error.message.replace("data", "the body", 1)) from None
         return value
+
+    def read(self, data: bytes) -> Json:
+        """The value of a body of this shape; raises `InvalidBody`.
+
+        Where a text is wanted, a bare word will do: ``pulsar-admin`` sends some without quotes.
+        """
+        try:
+            return self.check(read_json(data))
+        except InvalidBody:
+            if not self._is_text or not _BARE_WORD.fullmatch(data.strip()):
+                raise
+            return self.check(data.strip().decode())
+
+    @property
+    def _is_text(self) -> bool:
+        kinds = self.schema.get("type", ())
+        return "string" in ((kinds,) if isinstance(kinds, str) else kinds)
 
     @cached_property
     def _validate(self) -> Callable[[Json], Json]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import subprocess
 import sys
@@ -73,6 +74,10 @@ def _attacked(target: Target, attackers: Attack, gap_max_s: float) -> Verdict:
             bystander.communicate()
     saw = json.loads(told.splitlines()[-1])
     afterwards = target.why_not_serving()
+    if afterwards:
+        # Its sockets close a moment before its end can be seen.
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            target.process.wait(timeout=2)
     seen = Seen(
         worst_gap_s=saw["worst_s"],
         machine_late_s=saw["late_s"],

@@ -123,6 +123,13 @@ WHAT_HAPPENS = {
         (Found(FROM_ME, 0, mine=True), P.WITHDRAWING, (RemoveNode(HAND_OVER, 0),)),
         (Removed(), P.FREE, ()),
     ),
+    "an heir that was heard of before our own lock was known to be gone": (
+        quietly(leaving(OTHER), Drained()),
+        (APPEARED, P.DELETING, ()),
+        (Removed(), P.WITHDRAWING, (ReadNode(HAND_OVER),)),
+        (Found(FROM_ME, 0, mine=True), P.WITHDRAWING, (RemoveNode(HAND_OVER, 0),)),
+        (Removed(), P.FREE, ()),
+    ),
     "an heir that never comes": (
         quietly(leaving(OTHER), Drained(), Removed()),
         (Woken(), P.WITHDRAWING, (ReadNode(HAND_OVER),)),

@@ -217,9 +217,15 @@ def deleted(state: BundleLock, answer: object) -> Next:
     """Our lock is gone: give the heir time to take it."""
     if not state.announced:
         return rest(state, P.FREE)
-    if state.destination is None:
+    if state.destination is None or state.overtaken:
+        # For nobody, or taken by the heir before we heard that our own lock is gone.
         return withdraw(state, answer)
     return replace(state, phase=P.HANDING_ON), (WakeMe(state.terms.heir_s),)
+
+
+def taken(state: BundleLock, _: object) -> Next:
+    """A lock appeared while ours was being deleted: the heir's, if ours is gone."""
+    return replace(state, overtaken=True), ()
 
 
 def withdraw(state: BundleLock, _: object) -> Next:

@@ -163,7 +163,7 @@ _row(
     P.DELETING,
     acquire=do.later,
     catch_up=do.later,
-    node=do.on_node(announced=do.later),
+    node=do.on_node(lock_appeared=do.taken, announced=do.later),
     session=do.unsettle,
     woken=do.woken,
     answers={

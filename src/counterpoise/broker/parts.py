@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Callable, Iterable
 from random import Random
 from typing import TYPE_CHECKING, Final
@@ -20,6 +19,7 @@ from counterpoise.broker.bundles.repairs import OwnershipRepairs
 from counterpoise.broker.bundles.service import NamespaceService
 from counterpoise.broker.bundles.split_points import SplitPointFinder
 from counterpoise.broker.bundles.tally import BundleTally
+from counterpoise.broker.clock import wall_clock_ms
 from counterpoise.broker.config import BrokerConfig, check_supported
 from counterpoise.broker.connection import Services
 from counterpoise.broker.connection.listener import Listener
@@ -128,14 +128,14 @@ class BrokerParts:
             in_flight_ms=config.ownership.in_flight_ms,
             tombstone_ms=config.ownership.tombstone_delay_s * 1000,
         )
-        self._protocol = PROTOCOLS[config.filters.load_manager_class](terms, _now_ms)
+        self._protocol = PROTOCOLS[config.filters.load_manager_class](terms, wall_clock_ms)
         self.ownership = BundleOwnership(store, self._protocol, terms, self._drain, self.tally)
         self.catalog = TopicCatalog(self.policies, lambda: self.config.auto_topic_creation)
         self.schemas = SchemaRegistry(store)
         self.load = ClusterLoad(
             self.registry,
             store,
-            clock_ms=_now_ms,
+            clock_ms=wall_clock_ms,
             options=lambda: FoldOptions(forget_after_ms=self.config.load_report.kept_ms),
         )
         self.namespaces = self._namespace_service()
@@ -280,7 +280,3 @@ class BrokerParts:
 
     def _topic_loads(self) -> Iterable[tuple[str, TopicLoad]]:
         return self.reporter.topic_loads()
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -12,6 +11,7 @@ from counterpoise.broker.background import BackgroundTasks
 from counterpoise.broker.bundles.placement import Placer
 from counterpoise.broker.bundles.records import record_paths
 from counterpoise.broker.bundles.tally import FAILURE, SKIP, SUCCESS, BundleTally
+from counterpoise.broker.clock import wall_clock_ms
 from counterpoise.broker.load.registry import BrokerRegistry
 from counterpoise.metadata import MetadataError, MetadataStore, Notification, SessionEvent
 from counterpoise.metadata.cache import MetadataCache
@@ -46,7 +46,7 @@ class OwnershipRepairs:
         wary_s: float,
         background: BackgroundTasks,
         tally: BundleTally | None = None,
-        clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        clock_ms: Callable[[], int] = wall_clock_ms,
     ) -> None:
         """``wary_s``: how long after an interruption nothing is mended."""
         self._store = store

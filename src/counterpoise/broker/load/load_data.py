@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
@@ -20,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from counterpoise.broker.background import BackgroundTasks
+from counterpoise.broker.clock import wall_clock_ms
 from counterpoise.broker.load.change import MINUTE_MS, percent_change
 from counterpoise.broker.load.config import LoadReportConfig
 from counterpoise.broker.peers import Heard, Listener, PeerError, SystemTopicLink
@@ -137,7 +137,7 @@ class LoadDataExchange:
         terms: Callable[[], LoadDataTerms],
         gone: Callable[[Iterable[str]], Awaitable[list[str]]],
         background: BackgroundTasks,
-        clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        clock_ms: Callable[[], int] = wall_clock_ms,
     ) -> None:
         """``broker_url``: any broker, to find the topics at; ``terms``: as they are now.
 

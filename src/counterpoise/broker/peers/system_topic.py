@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from counterpoise.broker.clock import wall_clock_ms
 from counterpoise.broker.peers.connection import PeerConnection, PeerError
 from counterpoise.wire import requests
 from counterpoise.wire.entry import BadEntry, build, metadata_of, split
@@ -59,7 +59,7 @@ class SystemTopicLink:
         *,
         producer_name: str,
         timeout_s: float,
-        clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        clock_ms: Callable[[], int] = wall_clock_ms,
     ) -> None:
         self.topic: Final = topic
         self._listener = listener

@@ -1,0 +1,8 @@
+"""The wall clock, where nobody gives another."""
+
+import time
+
+
+def wall_clock_ms() -> int:
+    """Milliseconds since 1970."""
+    return time.time_ns() // 1_000_000

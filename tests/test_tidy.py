@@ -21,11 +21,12 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "ownership": frozenset({"names"}),
     "metadata": frozenset({"names"}),
     "storage": frozenset({"names"}),
+    "security": frozenset({"names"}),
     "broker": frozenset(
-        {"names", "wire", "quota", "ownership", "load", "decide", "metadata", "storage"}
+        {"names", "wire", "quota", "ownership", "load", "decide", "metadata", "storage", "security"}
     ),
-    "admin": frozenset({"names", "broker"}),
-    "pipeline": frozenset({"names", "load", "decide"}),
+    "admin": frozenset({"names", "broker", "security"}),
+    "pipeline": frozenset({"names", "load", "decide", "security"}),
 }
 # Where a room shows others one face, they import no other module of it.
 FACES = {("admin", "broker"): "counterpoise.broker.face"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -12,6 +13,7 @@ from counterpoise.broker.broker import Broker
 from counterpoise.broker.bundles.lookup_answer import Connect
 from counterpoise.broker.config import BrokerConfig
 from counterpoise.broker.connection.outbox import MIB
+from counterpoise.broker.doors import Door
 from counterpoise.decide.filters import FilterOptions
 from counterpoise.decide.placement import PlacementOptions
 from counterpoise.metadata import MemoryTree
@@ -58,8 +60,9 @@ async def test_a_taken_port_is_an_error_and_leaves_no_trace(brokers: BrokersOfTe
 
 async def test_a_start_that_fails_half_way_is_undone(brokers: BrokersOfTest) -> None:
     class Broken:
-        async def start(self, listening: socket.socket) -> None:
-            listening.close()
+        async def start(self, doors: Sequence[Door]) -> None:
+            for door in doors:
+                door.socket.close()
             raise RuntimeError("no web today")
 
         async def stop(self) -> None:

@@ -102,5 +102,6 @@ def _another(option: Option) -> str:
     if option.kind is bool:
         return str(not option.default).lower()
     if option.kind is int:
-        return str(option.default - 1 if option.default == option.high else option.default + 1)
+        default = option.default or 0
+        return str(default - 1 if default == option.high else default + 1)
     return str((option.default or 1.0) / 2) if option.kind is float else "another"

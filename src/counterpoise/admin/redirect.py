@@ -27,9 +27,21 @@ async def peers(app: web.Application) -> AsyncIterator[None]:
         yield
 
 
-def to_broker(request: web.Request, web_url: str, *, authoritative: bool = False) -> NoReturn:
-    """307 to the same path at another broker."""
-    target = URL(web_url)
+def to_broker(
+    request: web.Request,
+    web_url: str | None,
+    web_url_tls: str | None,
+    *,
+    authoritative: bool = False,
+) -> NoReturn:
+    """307 to the same path at another broker, by TLS if that is how the request came.
+
+    What came by TLS goes nowhere in the clear, credentials and all; 412 if there is no other way.
+    """
+    there = web_url_tls if request.secure else web_url
+    if there is None:
+        raise precondition_failed("Unable to get web service url")
+    target = URL(there)
     location = request.rel_url.update_query(authoritative=str(authoritative).lower())
     raise web.HTTPTemporaryRedirect(URL(f"{target.origin()}{location.raw_path_qs}"))
 
@@ -40,8 +52,9 @@ async def require_topic_owner(request: web.Request, topic: TopicName) -> None:
     if broker.namespaces.owns(topic):
         return
     found = await broker.namespaces.lookup(topic, authoritative=flag(request, "authoritative"))
-    if found.web_url != broker.web_url:
-        to_broker(request, found.web_url, authoritative=getattr(found, "authoritative", False))
+    if found.broker_id != broker.id:
+        authoritative = getattr(found, "authoritative", False)
+        to_broker(request, found.web_url, found.web_url_tls, authoritative=authoritative)
 
 
 async def require_bundle_owner(request: web.Request, bundle: BundleName) -> bool:
@@ -50,15 +63,20 @@ async def require_bundle_owner(request: web.Request, bundle: BundleName) -> bool
     owner = await broker.namespaces.owner(bundle)
     if owner is None:
         return False
-    web_url = owner.http_url
-    if web_url is None:
-        raise precondition_failed(f"the owner of {bundle} has no web address")
-    if web_url != broker.web_url:
-        to_broker(request, web_url)
+    if owner.broker_id != broker.id:
+        await to_broker_of(request, owner.broker_id)
     return True
 
 
-def require_leader(request: web.Request) -> None:
+async def to_broker_of(request: web.Request, broker_id: str) -> NoReturn:
+    """307 to the broker of this id; 412 if it is not there."""
+    report = await broker_of(request).report_of(broker_id)
+    if report is None:
+        raise precondition_failed(f"broker {broker_id} has left; ask again")
+    to_broker(request, report.web_service_url, report.web_service_url_tls)
+
+
+async def require_leader(request: web.Request) -> None:
     """Return on the leader, 307 to it elsewhere; 412 when there is none now."""
     broker = broker_of(request)
     if broker.is_leader:
@@ -66,7 +84,7 @@ def require_leader(request: web.Request) -> None:
     leader = broker.leader()
     if leader is None:
         raise precondition_failed("The current leader is empty.")
-    to_broker(request, leader.service_url)
+    await to_broker_of(request, leader.broker_id)
 
 
 async def ask(
@@ -75,13 +93,20 @@ async def ask(
     path: str,
     *,
     told: Json = None,
-    broker_url: str | None = None,
+    broker_id: str | None = None,
 ) -> Json:
     """Ask this cluster's API, following redirects to whichever broker can answer.
 
-    A refusal is passed on as it is.
+    ``broker_id``: whom to ask first, another broker than this one. A refusal is passed on as it is.
     """
-    url = (broker_url or broker_of(request).web_url).rstrip("/") + path
+    broker = broker_of(request)
+    there = broker.addresses.web_url or broker.addresses.web_url_tls
+    if broker_id is not None:
+        report = await broker.report_of(broker_id)
+        there = None if report is None else report.web_service_url or report.web_service_url_tls
+    if not there:
+        raise precondition_failed("Unable to get web service url")
+    url = there + path
     session = request.app[PEERS]
     async with session.request(method, URL(url, encoded=True), json=told) as response:
         if response.status >= HTTPStatus.BAD_REQUEST:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import logging
-import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from counterpoise.admin.app import create_app
-from counterpoise.broker.face import BrokerFace
+from counterpoise.broker.face import BrokerFace, Door
 from counterpoise.names.options import Option
 
 log = logging.getLogger("counterpoise.admin.http")
@@ -43,8 +42,8 @@ class WebServer:
         self._check = check
         self._runner: web.AppRunner | None = None
 
-    async def start(self, listening: socket.socket) -> None:
-        """Serve on a bound socket, which is closed by :meth:`stop`."""
+    async def start(self, doors: Sequence[Door]) -> None:
+        """Serve on bound sockets, which are closed by :meth:`stop`."""
         runner = web.AppRunner(
             create_app(self._broker, self._settings, self._check),
             access_log=None,
@@ -53,7 +52,8 @@ class WebServer:
         )
         await runner.setup()
         self._runner = runner
-        await web.SockSite(runner, listening).start()
+        for door in doors:
+            await web.SockSite(runner, door.socket, ssl_context=door.tls).start()
 
     async def stop(self) -> None:
         """Stop listening and end the connections."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from counterpoise.app.embedded_balance import EmbeddedBalancer
 from counterpoise.app.loop_thread import LoopThread
+from counterpoise.app.throwaway_security import ThrowAwaySecurity
 from counterpoise.app.web_on_demand import WebOnDemand
 from counterpoise.app.wiring import conf_text, config_of, make_broker
 from counterpoise.broker.broker import Broker
@@ -49,9 +50,13 @@ class EmbeddedBroker:
         self.id: str = broker.id
         """``host:webPort``, as Pulsar names brokers."""
         self.service_url: str = broker.service_url
-        """``pulsar://host:port`` of this broker alone."""
+        """``pulsar://host:port`` of this broker alone; ``pulsar+ssl://`` without a plain port."""
+        self.service_url_tls: str | None = broker.addresses.service_url_tls
+        """``pulsar+ssl://host:port`` of this broker alone, if it speaks TLS."""
         self.admin_url: str = broker.web_url
-        """``http://host:port`` of its admin API."""
+        """``http://host:port`` of its admin API; ``https://`` without a plain port."""
+        self.admin_url_tls: str | None = broker.addresses.web_url_tls
+        """``https://host:port`` of its admin API, if it speaks TLS."""
         self.alive = True
         """False once it was stopped or killed."""
 
@@ -91,6 +96,8 @@ class Cluster:
     in memory (or where ``config`` says: ``ledgerStoreUrl``).
     ``balance_every_s``: seconds between two rounds of the balancer, which moves bundles by the
     strategy that ``config`` names (``loadBalancerLoadSheddingStrategy``); without it they stay.
+    ``tls``: brokers speak TLS too, with certificates that are made for this cluster
+    (``service_url_tls``, ``admin_url_tls``, ``trust_certs``).
     """
 
     def __init__(
@@ -100,11 +107,13 @@ class Cluster:
         config: Mapping[str, object] | None = None,
         storage: str | Path | None = None,
         balance_every_s: float | None = None,
+        tls: bool = False,
     ) -> None:
         if brokers < 1:
             raise ValueError(f"brokers={brokers}: a cluster needs at least one broker")
         self._wanted = brokers
-        settings = dict(config or {})
+        self._security = ThrowAwaySecurity(tls=tls) if tls else None
+        settings = {**(self._security.settings if self._security else {}), **(config or {})}
         if storage is not None:
             settings["ledgerStoreUrl"] = _storage_url(storage)
         self._config = config_of(settings, DEFAULTS)
@@ -181,13 +190,31 @@ class Cluster:
     @property
     def service_url(self) -> str:
         """What a client connects to: ``pulsar://`` and all brokers that are alive."""
-        hosts = (each.service_url.removeprefix("pulsar://") for each in self._alive())
-        return "pulsar://" + ",".join(hosts)
+        return _together([each.service_url for each in self._alive()])
+
+    @property
+    def service_url_tls(self) -> str:
+        """The same by TLS, ``pulsar+ssl://``; empty where no broker speaks it."""
+        return _together([each.service_url_tls for each in self._alive() if each.service_url_tls])
 
     @property
     def admin_url(self) -> str:
         """``http://host:port`` of the admin API of the first broker that is alive."""
         return next(self._alive()).admin_url
+
+    @property
+    def admin_url_tls(self) -> str:
+        """The same by TLS, ``https://``; empty where no broker speaks it."""
+        return next(self._alive()).admin_url_tls or ""
+
+    @property
+    def trust_certs(self) -> str:
+        """The file with the authority to trust (``tls_trust_certs_file_path`` of a client)."""
+        return self._made_secure().trust_certs
+
+    def client_certificate(self, role: str) -> tuple[str, str]:
+        """The files with a certificate whose common name is ``role``, and with its key."""
+        return self._made_secure().client_certificate(role)
 
     @property
     def leader(self) -> EmbeddedBroker | None:
@@ -250,8 +277,10 @@ class Cluster:
         number, config = next(self._numbers), self._config
         config = replace(
             config,
-            broker_service_port=config.broker_service_port and config.broker_service_port + number,
-            web_service_port=config.web_service_port and config.web_service_port + number,
+            broker_service_port=_nth(config.broker_service_port, number),
+            broker_service_port_tls=_nth(config.broker_service_port_tls, number),
+            web_service_port=_nth(config.web_service_port, number),
+            web_service_port_tls=_nth(config.web_service_port_tls, number),
         )
         broker = await make_broker(
             config, ledgers=ledgers, tree=self._tree, process=self._process, web=WebOnDemand
@@ -325,6 +354,11 @@ class Cluster:
             raise RuntimeError("the cluster does not run: use it in a with statement")
         return self._thread.run(work, CALL_TIMEOUT_S)
 
+    def _made_secure(self) -> ThrowAwaySecurity:
+        if self._security is None:
+            raise RuntimeError("the cluster is not secure: start it with tls=True")
+        return self._security
+
     def _alive(self) -> Iterator[EmbeddedBroker]:
         return (each for each in self._brokers if each.alive)
 
@@ -337,6 +371,19 @@ class Cluster:
 
     def _id(self, broker: EmbeddedBroker | str | None) -> str | None:
         return None if broker is None else self._find(broker).id
+
+
+def _nth(port: int | None, number: int) -> int | None:
+    """The port of one broker, counted from the first one's; 0 is a free one for each."""
+    return port + number if port else port
+
+
+def _together(urls: list[str]) -> str:
+    """One URL that names the hosts of all."""
+    if not urls:
+        return ""
+    scheme = urls[0].partition("://")[0]
+    return f"{scheme}://" + ",".join(each.partition("://")[2] for each in urls)
 
 
 def _storage_url(storage: str | Path) -> str:

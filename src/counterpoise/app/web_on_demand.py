@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import importlib
 import socket
+from collections.abc import Sequence
 
 from counterpoise.app.wiring import make_web_server
 from counterpoise.broker.broker import Broker, WebServer
+from counterpoise.broker.doors import Door
 
 
 class WebOnDemand:
@@ -21,14 +23,14 @@ class WebOnDemand:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._listening: socket.socket | None = None
+        self._doors: Sequence[Door] = ()
         self._server: WebServer | None = None
         self._loading: asyncio.Task[None] | None = None
 
-    async def start(self, listening: socket.socket) -> None:
-        """Serve on a bound socket, which is closed by :meth:`stop`."""
-        self._listening = listening
-        self._loading = self._broker.background.keep("admin API", lambda: self._serve(listening))
+    async def start(self, doors: Sequence[Door]) -> None:
+        """Serve on bound sockets, which are closed by :meth:`stop`."""
+        self._doors = doors
+        self._loading = self._broker.background.keep("admin API", lambda: self._serve(doors))
 
     async def stop(self) -> None:
         """Stop listening and end the connections."""
@@ -37,24 +39,27 @@ class WebOnDemand:
             await asyncio.wait([self._loading])
         if self._server is not None:
             await self._server.stop()
-        elif self._listening is not None:
-            self._listening.close()
+        else:
+            for door in self._doors:
+                door.socket.close()
 
-    async def _serve(self, listening: socket.socket) -> None:
-        await _somebody_at(listening)
+    async def _serve(self, doors: Sequence[Door]) -> None:
+        await _somebody_at([door.socket for door in doors])
         # In a thread: connections that are being served shall not wait for it.
         await asyncio.to_thread(importlib.import_module, "counterpoise.admin.server")
         server = make_web_server(self._broker)
-        await server.start(listening)
+        await server.start(doors)
         self._server = server
 
 
-async def _somebody_at(listening: socket.socket) -> None:
+async def _somebody_at(listening: Sequence[socket.socket]) -> None:
     """Wait until a connection can be accepted."""
     loop = asyncio.get_running_loop()
     knocked = asyncio.Event()
-    loop.add_reader(listening, knocked.set)
+    for each in listening:
+        loop.add_reader(each, knocked.set)
     try:
         await knocked.wait()
     finally:
-        loop.remove_reader(listening)
+        for each in listening:
+            loop.remove_reader(each)

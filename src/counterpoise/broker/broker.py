@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from counterpoise.broker.config import BrokerConfig
+from counterpoise.broker.doors import Door, Doors, open_doors
 from counterpoise.broker.errors import store_errors_as_not_ready
 from counterpoise.broker.live import LiveSettings
 from counterpoise.broker.load import (
@@ -19,6 +19,7 @@ from counterpoise.broker.namespaces.bootstrap import bootstrap
 from counterpoise.broker.parts import BrokerParts
 from counterpoise.load.report import LocalBrokerData
 from counterpoise.metadata import MetadataStore, SessionEvent, StoreUnavailable
+from counterpoise.names.options import ConfigError
 from counterpoise.ownership.records import LeaderBroker
 from counterpoise.storage.port import LedgerStore
 
@@ -31,8 +32,8 @@ STOP_WITHIN_S: Final = 15.0
 class WebServer(Protocol):
     """The admin API's server, which the broker starts and stops."""
 
-    async def start(self, listening: socket.socket) -> None:
-        """Serve on a bound socket."""
+    async def start(self, doors: Sequence[Door]) -> None:
+        """Serve on bound sockets."""
         ...
 
     async def stop(self) -> None:
@@ -92,6 +93,10 @@ class Broker(BrokerParts):
         """The ids of the brokers that are alive, sorted."""
         return await self.registry.active()
 
+    async def report_of(self, broker_id: str) -> LocalBrokerData | None:
+        """What a broker of the cluster reported last, its addresses too; None if it has left."""
+        return await self.registry.report(broker_id)
+
     def load_report(self) -> LocalBrokerData:
         """What this broker measured last."""
         return self.reporter.report
@@ -99,20 +104,20 @@ class Broker(BrokerParts):
     async def start(self) -> None:
         """Bind the ports, join the cluster and serve; returns when clients may come.
 
-        Raises OSError when a port is taken and `StoreUnavailable` when the metadata is.
+        Raises OSError when a port is taken, `StoreUnavailable` when the metadata is, and
+        `ConfigError` for certificates that cannot be used.
         """
         with contextlib.ExitStack() as sockets:
             try:
-                service = sockets.enter_context(self._bind(self.config.broker_service_port))
-                web = sockets.enter_context(self._bind(self.config.web_service_port))
-            except OSError:
+                doors = open_doors(self.config, sockets)
+            except (OSError, ConfigError):
                 await self.metadata.close()
                 await self._ledgers.close()
                 raise
-            self.assemble(service.getsockname()[1], web.getsockname()[1])
+            self.assemble(doors.addresses(self.config.advertised_address))
             self._running = True
             try:
-                await self._join(service, web)
+                await self._join(doors)
             except BaseException:
                 await self.kill()
                 raise
@@ -122,21 +127,21 @@ class Broker(BrokerParts):
     def _set_publish_buffer(self, live: LiveSettings) -> None:
         self.listener.set_publish_buffer(live.config.connection.publish_buffer_mb)
 
-    async def _join(self, service: socket.socket, web: socket.socket) -> None:
-        await bootstrap(
-            self.policies, self.config, web_url=self.web_url, service_url=self.service_url
-        )
+    async def _join(self, doors: Doors) -> None:
+        await bootstrap(self.policies, self.config, self.addresses)
         await self.live.start(self.background)
         self.live.subscribe(lambda _: self.reporter.write_soon())
         self.limits.start(self.background)
         self.live.subscribe(lambda _: self.limits.settings_changed())
         self.live.subscribe(self._set_publish_buffer)
         self._set_publish_buffer(self.live)
-        await self.listener.start(service)
+        for door in doors.service:
+            await self.listener.start(door.socket, door.tls)
         if self._web is not None:
-            await self._web.start(web)
+            await self._web.start(doors.web)
         else:
-            web.close()
+            for door in doors.web:
+                door.socket.close()
         self._process.join(self._traffic)
         self.background.keep("rate windows", self._turn_rate_windows)
         await self.reporter.start()
@@ -149,13 +154,6 @@ class Broker(BrokerParts):
         if self.load_data is not None:
             self.load_data.start()
         self._leave_session = self.metadata.subscribe_session(self._on_session)
-
-    def _bind(self, port: int) -> socket.socket:
-        made = socket.create_server((self.config.bind_address, port))
-        # What is accepted inherits it. Not every event loop does so itself, and a receipt that
-        # waits for a client's acknowledgement of the one before takes 40 ms.
-        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return made
 
     async def stop(self) -> None:
         """Leave in order: bundles go to the other brokers, then connections close."""

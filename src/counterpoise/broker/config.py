@@ -17,6 +17,7 @@ from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.decide.splitting.options import SplitOptions
 from counterpoise.names.options import INT64_MAX, ConfigError, option
 from counterpoise.ownership.protocols import PROTOCOLS
+from counterpoise.security.options import TlsOptions
 from counterpoise.storage.options import StorageOptions
 
 _AUTO_TOPIC_CREATION = AutoTopicCreation()
@@ -30,6 +31,7 @@ _RATES = RateOptions()
 _OWNERSHIP = OwnershipOptions()
 _STORAGE = StorageOptions()
 _METRICS = MetricsOptions()
+_TLS = TlsOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,19 +49,39 @@ class BrokerConfig:
     bind_address: str = option(
         "127.0.0.1", conf="bindAddress", why="the address that both ports listen on"
     )
-    broker_service_port: int = option(
+    broker_service_port: int | None = option(
         6650,
         conf="brokerServicePort",
         low=0,
         high=65535,
-        why="the binary protocol's port; 0 takes a free one",
+        blank_is_none=True,
+        why="the binary protocol's port; 0 takes a free one, blank opens none",
     )
-    web_service_port: int = option(
+    broker_service_port_tls: int | None = option(
+        None,
+        conf="brokerServicePortTls",
+        kind=int,
+        low=0,
+        high=65535,
+        blank_is_none=True,
+        why="the binary protocol's port for TLS; 0 takes a free one, blank opens none",
+    )
+    web_service_port: int | None = option(
         8080,
         conf="webServicePort",
         low=0,
         high=65535,
-        why="the admin API's port, part of the broker's id; 0 takes a free one",
+        blank_is_none=True,
+        why="the admin API's port, part of the broker's id; 0 takes a free one, blank opens none",
+    )
+    web_service_port_tls: int | None = option(
+        None,
+        conf="webServicePortTls",
+        kind=int,
+        low=0,
+        high=65535,
+        blank_is_none=True,
+        why="the admin API's port for TLS, part of the broker's id where there is no plain one",
     )
     metadata_store_url: str = option(
         "memory:", conf="metadataStoreUrl", why="where the cluster keeps its metadata"
@@ -111,6 +133,7 @@ class BrokerConfig:
     storage: StorageOptions = _STORAGE
     ownership: OwnershipOptions = _OWNERSHIP
     metrics: MetricsOptions = _METRICS
+    tls: TlsOptions = _TLS
 
 
 def check_supported(config: BrokerConfig) -> None:

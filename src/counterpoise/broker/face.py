@@ -15,6 +15,7 @@ from counterpoise.broker.bundles.tally import BundleTally
 from counterpoise.broker.config import BrokerConfig
 from counterpoise.broker.connection.listener import Listener
 from counterpoise.broker.connection.pause import PauseReason
+from counterpoise.broker.doors import Addresses, Door
 from counterpoise.broker.errors import BrokerError
 from counterpoise.broker.live import LiveSettings
 from counterpoise.broker.load.load_data import LoadDataExchange
@@ -47,6 +48,7 @@ __all__ = [
     "BadVersion",
     "BrokerError",
     "BrokerFace",
+    "Door",
     "InitialPosition",
     "JsonObject",
     "LocalBrokerData",
@@ -78,10 +80,8 @@ class BrokerFace(Protocol):
 
     id: str
     """``host:webPort``."""
-    service_url: str
-    """``pulsar://host:port``."""
-    web_url: str
-    """``http://host:port``."""
+    addresses: Addresses
+    """Where others reach it."""
     policies: Policies
     """Clusters, tenants, namespaces and topics as the metadata store has them."""
     namespaces: NamespaceService
@@ -137,6 +137,10 @@ class BrokerFace(Protocol):
 
     async def active_brokers(self) -> list[str]:
         """The ids of the brokers that are alive, sorted."""
+        ...
+
+    async def report_of(self, broker_id: str) -> LocalBrokerData | None:
+        """What a broker of the cluster reported last, its addresses too; None if it has left."""
         ...
 
     def load_report(self) -> LocalBrokerData:

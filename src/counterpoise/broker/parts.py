@@ -23,6 +23,7 @@ from counterpoise.broker.clock import wall_clock_ms
 from counterpoise.broker.config import BrokerConfig, check_supported
 from counterpoise.broker.connection import Services
 from counterpoise.broker.connection.listener import Listener
+from counterpoise.broker.doors import Addresses
 from counterpoise.broker.errors import BrokerError
 from counterpoise.broker.limits.policies import LimitPolicies
 from counterpoise.broker.live import LiveSettings
@@ -40,12 +41,12 @@ from counterpoise.broker.namespaces.catalog import TopicCatalog
 from counterpoise.broker.namespaces.policies import Policies
 from counterpoise.broker.namespaces.topic_changes import TopicChanges
 from counterpoise.broker.schemas.registry import SchemaRegistry
+from counterpoise.broker.topic.ports import ServiceUrls
 from counterpoise.broker.topic.topics import TopicRegistry
 from counterpoise.broker.traffic import Traffic
 from counterpoise.decide.splitting import TopicLoad
 from counterpoise.load.fold import FoldOptions
 from counterpoise.metadata import MetadataStore, StoreUnavailable
-from counterpoise.names.broker import BrokerId
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.load_managers import EXTENSIBLE
 from counterpoise.ownership.port import Terms
@@ -65,8 +66,8 @@ class BrokerParts:
 
     id: str
     """``host:webPort``."""
-    service_url: str
-    web_url: str
+    addresses: Addresses
+    """Where others reach it."""
     policies: Policies
     bundles: NamespaceBundleCache
     registry: BrokerRegistry
@@ -111,18 +112,31 @@ class BrokerParts:
         """The settings that hold now; all but the dynamic ones stay as they were at the start."""
         return self.live.config
 
-    def assemble(self, service_port: int, web_port: int) -> None:
+    @property
+    def service_url(self) -> str:
+        """Where clients connect: the plain port, or the one for TLS where there is no other."""
+        return self.addresses.service_url or self.addresses.service_url_tls or ""
+
+    @property
+    def web_url(self) -> str:
+        """Where its admin API is: plain, or by TLS where there is no other."""
+        return self.addresses.web_url or self.addresses.web_url_tls or ""
+
+    def assemble(self, addresses: Addresses) -> None:
         """Make every part, each from those before it."""
         config, store = self.config, self.metadata
-        host = config.advertised_address
-        self.id = str(BrokerId(host, web_port))
-        self.service_url = f"pulsar://{host}:{service_port}"
-        self.web_url = f"http://{host}:{web_port}"
+        self.addresses = addresses
+        self.id = addresses.broker_id
         self.bundles = NamespaceBundleCache(store, self.policies)
         self.registry = BrokerRegistry(store, self.id)
         self.election = LeaderElection(store, LeaderBroker(self.id, self.web_url), self._on_role)
         terms = Terms(
-            NamespaceEphemeralData(native_url=self.service_url, http_url=self.web_url),
+            NamespaceEphemeralData(
+                native_url=addresses.service_url or "",
+                http_url=addresses.web_url or "",
+                native_url_tls=addresses.service_url_tls,
+                http_url_tls=addresses.web_url_tls,
+            ),
             heir_s=PATIENCE_S,
             drain_s=config.namespace_bundle_unloading_timeout_ms / 1000 + DRAIN_MARGIN_S,
             in_flight_ms=config.ownership.in_flight_ms,
@@ -227,7 +241,7 @@ class BrokerParts:
     def _assemble_reporting(self) -> None:
         config = self.config.load_report
         self.reporter = LoadReporter(
-            blank_report(self.config, self.service_url, self.web_url),
+            blank_report(self.config, self.addresses),
             counts=self._counts,
             bundles=lambda: [str(bundle) for bundle in self.namespaces.owned()],
             host=ProcessUsage(
@@ -254,7 +268,9 @@ class BrokerParts:
                 report = await self.registry.report(destination)
         await self.topics.unload_bundle(
             bundle,
-            report.pulsar_service_url if report else None,
+            ServiceUrls(report.pulsar_service_url, report.pulsar_service_url_tls)
+            if report
+            else None,
             timeout_s=self.config.namespace_bundle_unloading_timeout_ms / 1000,
         )
 

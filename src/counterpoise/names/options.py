@@ -59,6 +59,8 @@ class Option:
     aliases: tuple[str, ...]
     """Older names, read when the name itself is absent."""
     deprecated: bool
+    blank_is_none: bool = False
+    """Whether a blank value says "none" instead of keeping the default."""
 
     @property
     def range_text(self) -> str:
@@ -82,7 +84,7 @@ class Option:
         """Read a value as it stands in a file; blank keeps the default. Raises `ConfigError`."""
         text = text.strip()
         if not text:
-            return self.default
+            return None if self.blank_is_none else self.default
         try:
             value = _READERS[self.kind](text)
         except ValueError:
@@ -140,6 +142,7 @@ def option(
     aliases: tuple[str, ...] = (),
     deprecated: bool = False,
     kind: type | None = None,
+    blank_is_none: bool = False,
 ) -> Any:
     """Declare a dataclass field that is a setting; see `Option` for the parts.
 
@@ -150,7 +153,20 @@ def option(
         high = INT32_MAX
     if kind is int and low is None:
         low = -(high or 0) - 1
-    made = Option(conf, default, kind, unit, why, low, high, choices, dynamic, aliases, deprecated)
+    made = Option(
+        conf,
+        default,
+        kind,
+        unit,
+        why,
+        low,
+        high,
+        choices,
+        dynamic,
+        aliases,
+        deprecated,
+        blank_is_none,
+    )
     return dataclasses.field(default=default, metadata={_KEY: made})
 
 

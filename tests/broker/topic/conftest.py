@@ -7,7 +7,7 @@ import pytest
 
 from counterpoise.broker.errors import BrokerError
 from counterpoise.broker.topic.consumer import Consumer
-from counterpoise.broker.topic.ports import ProducerRequest, SubscribeRequest
+from counterpoise.broker.topic.ports import ProducerRequest, ServiceUrls, SubscribeRequest
 from counterpoise.broker.topic.producer import Producer
 from counterpoise.broker.topic.topic import Topic
 from counterpoise.broker.topic.topics import TopicRegistry
@@ -48,8 +48,8 @@ class Wire:
         self.receipted: list[tuple[int, int, int, int, int]] = []
         self.errors: list[tuple[int, int, BrokerError]] = []
         self.deliveries: list[tuple[int, Delivery]] = []
-        self.closed_producers: list[tuple[int, str | None]] = []
-        self.closed_consumers: list[tuple[int, str | None]] = []
+        self.closed_producers: list[tuple[int, ServiceUrls | None]] = []
+        self.closed_consumers: list[tuple[int, ServiceUrls | None]] = []
         self.ready: list[tuple[int, int | None]] = []
         self.active: list[tuple[int, bool]] = []
         self._changed = asyncio.Event()
@@ -78,7 +78,7 @@ class Wire:
     def held(self, entries: int, size: int) -> None:
         self.held_entries = getattr(self, "held_entries", 0) + entries
 
-    def close_producer(self, producer_id: int, url: str | None) -> None:
+    def close_producer(self, producer_id: int, url: ServiceUrls | None) -> None:
         self.closed_producers.append((producer_id, url))
         self._changed.set()
 
@@ -93,7 +93,7 @@ class Wire:
         self.active.append((consumer_id, is_active))
         self._changed.set()
 
-    def close_consumer(self, consumer_id: int, url: str | None) -> None:
+    def close_consumer(self, consumer_id: int, url: ServiceUrls | None) -> None:
         self.closed_consumers.append((consumer_id, url))
         self._changed.set()
 

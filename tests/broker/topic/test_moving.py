@@ -9,7 +9,7 @@ import pytest
 
 from counterpoise.broker.errors import BrokerError
 from counterpoise.broker.topic.consumer import Consumer
-from counterpoise.broker.topic.ports import ProducerRequest, SubscribeRequest
+from counterpoise.broker.topic.ports import ProducerRequest, ServiceUrls, SubscribeRequest
 from counterpoise.broker.topic.producer import Producer
 from counterpoise.broker.topic.topics import TopicRegistry
 from counterpoise.names.topic import TopicName
@@ -52,7 +52,9 @@ class Cluster:
         bundle = self.world.bundle_of(NAME)
         self.world.refused.add(bundle)
         former = self.here
-        leaving = asyncio.ensure_future(former.unload_bundle(bundle, "pulsar://next"))
+        leaving = asyncio.ensure_future(
+            former.unload_bundle(bundle, ServiceUrls("pulsar://next", None))
+        )
         # Clients come before the former owner is done, as they do when they are sent straight on.
         self.begin(after=leaving)
         await leaving
@@ -110,10 +112,10 @@ class Client(Wire):
             self.receipted.append(number)
             self.unreceipted.pop(number, None)
 
-    def close_producer(self, producer_id: int, url: str | None) -> None:
+    def close_producer(self, producer_id: int, url: ServiceUrls | None) -> None:
         self.producer = None
 
-    def close_consumer(self, consumer_id: int, url: str | None) -> None:
+    def close_consumer(self, consumer_id: int, url: ServiceUrls | None) -> None:
         self.consumer = None
 
     def deliver(self, consumer_id: int, partition: int, messages: Sequence[Delivery]) -> None:

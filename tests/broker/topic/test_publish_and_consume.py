@@ -7,11 +7,13 @@ import pytest
 
 from counterpoise.broker.errors import BrokerError
 from counterpoise.broker.topic.persistent import PersistentTopic
+from counterpoise.broker.topic.ports import ServiceUrls
 from counterpoise.broker.topic.topics import TopicRegistry
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.values import InitialPosition, SubscriptionType
 from tests.broker.topic.conftest import World, batch, entry
 
+NEXT = ServiceUrls("pulsar://next:6650", "pulsar+ssl://next:6651")
 EXCLUSIVE, SHARED = SubscriptionType.Exclusive, SubscriptionType.Shared
 
 
@@ -192,10 +194,10 @@ async def test_unloading_keeps_everything_that_was_acknowledged(world: World) ->
     producer.publish(4, 4, entry("e"))
     bundle = world.cluster.bundle_of(world.name)
     world.cluster.refused.add(bundle)
-    assert await world.registry.unload_bundle(bundle, "pulsar://next:6650") == 1
+    assert await world.registry.unload_bundle(bundle, NEXT) == 1
     assert world.wire.receipted[-1][1] == 4
-    assert world.wire.closed_producers == [(producer.producer_id, "pulsar://next:6650")]
-    assert world.wire.closed_consumers == [(consumer.consumer_id, "pulsar://next:6650")]
+    assert world.wire.closed_producers == [(producer.producer_id, NEXT)]
+    assert world.wire.closed_consumers == [(consumer.consumer_id, NEXT)]
     with pytest.raises(BrokerError) as refused:
         await world.topic()
     assert refused.value.code is ServerError.ServiceNotReady
@@ -224,9 +226,9 @@ class Disk:
             each()
 
 
-@pytest.mark.parametrize("url", ["pulsar://next:6650", None])
+@pytest.mark.parametrize("url", [NEXT, None])
 async def test_an_unload_waits_for_the_receipts_of_what_is_under_way(
-    world: World, url: str | None, monkeypatch: pytest.MonkeyPatch
+    world: World, url: ServiceUrls | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     producer = await world.producer()
     topic = await world.topic()

@@ -10,7 +10,7 @@ from aiohttp import web
 from counterpoise import __version__
 from counterpoise.admin import route
 from counterpoise.admin.errors import RestError, not_found
-from counterpoise.admin.redirect import to_broker
+from counterpoise.admin.redirect import to_broker_of
 from counterpoise.admin.request import answer, broker_of, no_content, plain
 
 BASE = "/admin/v2/brokers"
@@ -90,7 +90,7 @@ async def owned_bundles(request: web.Request) -> web.Response:
     if wanted not in await broker.active_brokers():
         raise not_found(f"Broker {wanted} is not active.")
     if wanted != broker.id:
-        to_broker(request, f"http://{wanted}")
+        await to_broker_of(request, wanted)
     return answer(
         {
             str(bundle): {

@@ -79,7 +79,7 @@ async def unload(request: web.Request) -> web.Response:
     if await require_bundle_owner(request, bundle):
         await namespaces.unload(bundle, destination)
     elif destination is not None:
-        require_leader(request)
+        await require_leader(request)
         namespaces.set_affinity(bundle, destination)
     return no_content()
 

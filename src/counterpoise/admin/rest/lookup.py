@@ -28,7 +28,7 @@ async def lookup(request: web.Request) -> web.Response:
         raise not_found("Namespace not found")
     found = await broker.namespaces.lookup(topic, authoritative=flag(request, "authoritative"))
     if isinstance(found, Redirect):
-        to_broker(request, found.web_url, authoritative=found.authoritative)
+        to_broker(request, found.web_url, found.web_url_tls, authoritative=found.authoritative)
     told = {
         "brokerUrl": found.service_url,
         "brokerUrlTls": found.service_url_tls,

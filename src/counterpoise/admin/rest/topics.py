@@ -198,7 +198,7 @@ async def _non_persistent(request: web.Request) -> list[TopicName]:
         brokers = [each for each in await broker.active_brokers() if each != broker.id]
     path = f"/admin/v2/{NON_PERSISTENT}/{namespace}?local=true"
     for each in brokers:
-        told: Json = await ask(request, "GET", path, broker_url=f"http://{each}")
+        told: Json = await ask(request, "GET", path, broker_id=each)
         found.update(map(TopicName.parse, told))
     for topic in broker.topics.loaded:
         if topic.namespace_name == namespace and not topic.is_persistent:

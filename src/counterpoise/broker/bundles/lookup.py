@@ -146,8 +146,8 @@ class LookupService:
         if owner.native_url or owner.native_url_tls:
             return Connect(
                 owner.broker_id,
-                owner.native_url,
-                owner.http_url,
+                owner.native_url or None,
+                owner.http_url or None,
                 owner.native_url_tls,
                 owner.http_url_tls,
             )
@@ -181,8 +181,8 @@ class LookupService:
             )
         return Redirect(
             broker_id,
-            report.pulsar_service_url or "",
-            report.web_service_url or "",
+            report.pulsar_service_url,
+            report.web_service_url,
             authoritative,
             report.pulsar_service_url_tls,
             report.web_service_url_tls,

@@ -12,6 +12,7 @@ from counterpoise.broker.errors import BrokerError
 from counterpoise.broker.topic.consumer import Consumer
 from counterpoise.broker.topic.ports import (
     KeySharedMeta,
+    ServiceUrls,
     SubscribeRequest,
 )
 from counterpoise.storage.port import Position
@@ -225,7 +226,7 @@ class Consuming:
         else:
             self._link.outbox.write(frame)
 
-    def close_consumer(self, consumer_id: int, assigned_broker_url: str | None) -> None:
+    def close_consumer(self, consumer_id: int, assigned_broker_url: ServiceUrls | None) -> None:
         """The topic leaves, or the cursor was reset: tell the client to reconnect."""
         opening = self._opening.pop(consumer_id, None)
         if opening is not None:
@@ -238,7 +239,8 @@ class Consuming:
             )
         elif self._consumers.pop(consumer_id, None) is not None:
             self._link.protocol.consumer_turn(consumer_id, Turn.DETACHED)
-            self._link.outbox.write(encode_peers.close_consumer(consumer_id, assigned_broker_url))
+            whereto = assigned_broker_url or ()
+            self._link.outbox.write(encode_peers.close_consumer(consumer_id, *whereto))
 
     def reached_end(self, consumer_id: int) -> None:
         """The topic was terminated and everything has been acknowledged."""

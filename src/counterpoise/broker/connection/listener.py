@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import ssl
 from collections import Counter
 
 from counterpoise.broker.background import BackgroundTasks
@@ -13,13 +14,14 @@ from counterpoise.broker.connection.held import HeldMemory
 from counterpoise.broker.connection.pause import PauseReason
 from counterpoise.broker.connection.publish_buffer import PublishBuffer
 from counterpoise.broker.connection.shared import Shared
+from counterpoise.security.tls import HANDSHAKE_S
 
 FAREWELL_S = 1.0
 """How long a client may take to read what was said before the broker stopped."""
 
 
 class Listener:
-    """Serves clients on one socket, from `start` to `stop`."""
+    """Serves clients on one socket or several, from `start` to `stop`."""
 
     def __init__(
         self,
@@ -31,7 +33,7 @@ class Listener:
         self._services = services
         self._config = config
         self._shared = Shared(config, background or BackgroundTasks())
-        self._server: asyncio.Server | None = None
+        self._servers: list[asyncio.Server] = []
 
     @property
     def connections(self) -> int:
@@ -76,10 +78,15 @@ class Listener:
         """Bytes written to clients since the start."""
         return self._shared.traffic.bytes_out
 
-    async def start(self, sock: socket.socket) -> int:
-        """Serve clients that connect to a bound socket; return its port."""
+    async def start(self, sock: socket.socket, tls: ssl.SSLContext | None = None) -> int:
+        """Serve clients that connect to a bound socket; return its port. May be called again."""
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(self._connection, sock=sock)
+        within_s = HANDSHAKE_S if tls is not None else None
+        self._servers.append(
+            await loop.create_server(
+                self._connection, sock=sock, ssl=tls, ssl_handshake_timeout=within_s
+            )
+        )
         port: int = sock.getsockname()[1]
         return port
 
@@ -109,6 +116,5 @@ class Listener:
             connection.abort()
 
     def _stop_listening(self) -> None:
-        if self._server is not None:
-            self._server.close()
-            self._server = None
+        while self._servers:
+            self._servers.pop().close()

@@ -12,7 +12,7 @@ from counterpoise.broker.connection.pause import PauseReason
 from counterpoise.broker.connection.ports import ConnectionConfig, Services
 from counterpoise.broker.connection.publish_buffer import Share
 from counterpoise.broker.errors import BrokerError
-from counterpoise.broker.topic.ports import ProducerRequest
+from counterpoise.broker.topic.ports import ProducerRequest, ServiceUrls
 from counterpoise.broker.topic.producer import Producer
 from counterpoise.wire import encode, encode_peers
 from counterpoise.wire.encode_runs import send_receipt, send_receipts
@@ -289,7 +289,7 @@ class Producing:
             )
         )
 
-    def close_producer(self, producer_id: int, assigned_broker_url: str | None) -> None:
+    def close_producer(self, producer_id: int, assigned_broker_url: ServiceUrls | None) -> None:
         """The topic leaves: tell the client to reconnect.
 
         What is pending is not answered any more: the client sends it again where it reconnects.
@@ -303,7 +303,8 @@ class Producing:
             return
         del self._attached[producer_id]
         self._link.protocol.producer_turn(producer_id, Turn.DETACHED)
-        self._link.outbox.write(encode_peers.close_producer(producer_id, assigned_broker_url))
+        whereto = assigned_broker_url or ()
+        self._link.outbox.write(encode_peers.close_producer(producer_id, *whereto))
 
     def detach_all(self) -> None:
         """The connection is gone."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from counterpoise.broker.config import BrokerConfig
+from counterpoise.broker.doors import Addresses
 from counterpoise.broker.load import TopicCount
 from counterpoise.broker.topic.topic import Topic
 from counterpoise.load.report import LocalBrokerData
@@ -14,11 +15,13 @@ VERSION = "4.0.7"
 """The version of Pulsar whose behaviour brokers announce (``brokerVersionString``)."""
 
 
-def blank_report(config: BrokerConfig, service_url: str, web_url: str) -> LocalBrokerData:
+def blank_report(config: BrokerConfig, addresses: Addresses) -> LocalBrokerData:
     """The report of a broker that has just started."""
     return LocalBrokerData(
-        web_service_url=web_url,
-        pulsar_service_url=service_url,
+        web_service_url=addresses.web_url,
+        web_service_url_tls=addresses.web_url_tls,
+        pulsar_service_url=addresses.service_url,
+        pulsar_service_url_tls=addresses.service_url_tls,
         persistent_topics_enabled=config.filters.persistent_topics,
         non_persistent_topics_enabled=config.filters.non_persistent_topics,
         broker_version_string=VERSION,

@@ -6,6 +6,7 @@ import contextlib
 from typing import Final
 
 from counterpoise.broker.config import BrokerConfig
+from counterpoise.broker.doors import Addresses
 from counterpoise.broker.namespaces.policies import Policies
 from counterpoise.broker.namespaces.policies.namespaces import bundles_json
 from counterpoise.metadata import BadVersion
@@ -15,14 +16,18 @@ from counterpoise.names.namespace import SYSTEM_NAMESPACE, NamespaceName
 DEFAULT_NAMESPACE: Final = NamespaceName("public", "default")
 
 
-async def bootstrap(
-    policies: Policies, config: BrokerConfig, *, web_url: str, service_url: str
-) -> None:
+async def bootstrap(policies: Policies, config: BrokerConfig, addresses: Addresses) -> None:
     """Create the cluster, and the tenants and namespaces that Pulsar's initialisation creates.
 
     Any broker may do it at any time: what is there already stays as it is.
     """
-    cluster = {"serviceUrl": web_url, "brokerServiceUrl": service_url}
+    urls = {
+        "serviceUrl": addresses.web_url,
+        "serviceUrlTls": addresses.web_url_tls,
+        "brokerServiceUrl": addresses.service_url,
+        "brokerServiceUrlTls": addresses.service_url_tls,
+    }
+    cluster = {name: url for name, url in urls.items() if url is not None}
     with contextlib.suppress(BadVersion):
         await policies.put_cluster(config.cluster_name, cluster, create=True)
     for namespace in (DEFAULT_NAMESPACE, SYSTEM_NAMESPACE):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from counterpoise.broker.errors import BrokerError
 from counterpoise.names.topic import TopicName
@@ -15,6 +15,13 @@ from counterpoise.wire.values import AccessMode, InitialPosition, SubscriptionTy
 #: Message ids with which a client says "the beginning" and "the end".
 EARLIEST = Position(-1, -1)
 LATEST = Position(0x7FFFFFFFFFFFFFFF, 0x7FFFFFFFFFFFFFFF)
+
+
+class ServiceUrls(NamedTuple):
+    """Where clients are sent on to; None where the broker does not listen."""
+
+    plain: str | None
+    tls: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +115,7 @@ class ProducerSink(Protocol):
     def send_error(self, producer_id: int, sequence_id: int, error: BrokerError) -> None:
         """The entry was refused and is not stored."""
 
-    def close_producer(self, producer_id: int, assigned_broker_url: str | None) -> None:
+    def close_producer(self, producer_id: int, assigned_broker_url: ServiceUrls | None) -> None:
         """The topic leaves: tell the client to reconnect, to the given broker if it is known."""
 
     def producer_ready(self, producer_id: int, topic_epoch: int | None) -> None:
@@ -128,7 +135,7 @@ class ConsumerSink(Protocol):
     def active_change(self, consumer_id: int, is_active: bool) -> None:
         """A Failover consumer became active or inactive."""
 
-    def close_consumer(self, consumer_id: int, assigned_broker_url: str | None) -> None:
+    def close_consumer(self, consumer_id: int, assigned_broker_url: ServiceUrls | None) -> None:
         """The topic leaves, or the cursor was reset: tell the client to reconnect."""
 
     def reached_end(self, consumer_id: int) -> None:

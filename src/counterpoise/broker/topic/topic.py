@@ -17,6 +17,7 @@ from counterpoise.broker.topic.ports import (
     ConsumerSink,
     ProducerRequest,
     ProducerSink,
+    ServiceUrls,
     SubscribeRequest,
 )
 from counterpoise.broker.topic.producer import Producer, ProducerSet
@@ -155,7 +156,7 @@ class Topic(ABC):
         if self.closing:
             raise BrokerError(ServerError.ServiceNotReady, f"Topic {self.name} is being unloaded")
 
-    async def leave(self, assigned_broker_url: str | None) -> None:
+    async def leave(self, assigned_broker_url: ServiceUrls | None) -> None:
         """Close this topic so that its next owner finds all that was acknowledged.
 
         Takes and delivers nothing more, lets receipts out, saves every cursor, closes the log.
@@ -184,7 +185,7 @@ class Topic(ABC):
     async def _close_storage(self) -> None:
         """Save every cursor and close the log."""
 
-    def disconnect(self, assigned_broker_url: str | None) -> None:
+    def disconnect(self, assigned_broker_url: ServiceUrls | None) -> None:
         """Tell every client that is still attached to reconnect, at once."""
         self.closing = True
         self._close_producers(assigned_broker_url)
@@ -192,14 +193,14 @@ class Topic(ABC):
         for subscription in self.subscriptions.values():
             subscription.close()
 
-    def _close_producers(self, assigned_broker_url: str | None) -> None:
+    def _close_producers(self, assigned_broker_url: ServiceUrls | None) -> None:
         for producer in self.producers.all():
             if not producer.closed:
                 producer.closed = True
                 self.commons.limits.detach(producer)
                 producer.sink.close_producer(producer.producer_id, assigned_broker_url)
 
-    def _close_consumers(self, assigned_broker_url: str | None) -> None:
+    def _close_consumers(self, assigned_broker_url: ServiceUrls | None) -> None:
         for subscription in list(self.subscriptions.values()):
             for consumer in list(subscription.consumers):
                 if not consumer.closed:

@@ -23,7 +23,7 @@ from counterpoise.broker.topic.meter import RateClock
 from counterpoise.broker.topic.nonpersistent import NonPersistentTopic
 from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.persistent import PersistentTopic
-from counterpoise.broker.topic.ports import Ownership, TopicCatalog
+from counterpoise.broker.topic.ports import Ownership, ServiceUrls, TopicCatalog
 from counterpoise.broker.topic.topic import Topic
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.topic import TopicName
@@ -180,7 +180,7 @@ class TopicRegistry:
     async def unload_bundle(
         self,
         bundle: BundleName,
-        assigned_broker_url: str | None,
+        assigned_broker_url: ServiceUrls | None,
         *,
         timeout_s: float = UNLOAD_TIMEOUT_S,
     ) -> int:

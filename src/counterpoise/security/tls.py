@@ -1,0 +1,188 @@
+"""TLS for the ports of a broker: contexts made from files, and made anew when the files change."""
+
+from __future__ import annotations
+
+import logging
+import re
+import ssl
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from counterpoise.names.options import ConfigError
+from counterpoise.security.options import TlsOptions
+
+log = logging.getLogger(__name__)
+
+_VERSIONS: Final = {
+    "TLSv1.2": ssl.TLSVersion.TLSv1_2,
+    "TLSv1.3": ssl.TLSVersion.TLSv1_3,
+}
+HANDSHAKE_S: Final = 10.0
+"""How long a client may take for the handshake: until then it holds a socket and no more."""
+
+Fingerprint = tuple[tuple[str, int, int, int] | None, ...]
+
+
+class TlsDoor:
+    """The context of one port; its certificates follow the files they came from.
+
+    Servers keep the context they were given for ever. So that one is a front: at each handshake
+    the certificates and authorities of the latest context take its place.
+    """
+
+    def __init__(
+        self,
+        options: TlsOptions,
+        *,
+        protocols: Sequence[str],
+        ciphers: Sequence[str],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Raises `ConfigError` for files that cannot be used."""
+        self._options = options
+        self._make: Final[Callable[[], ssl.SSLContext]] = partial(
+            server_context, options, protocols, ciphers
+        )
+        self._clock = clock
+        self._seen = _fingerprint(options)
+        self._current = self._make()
+        self._looked = clock()
+        self.context: Final = self._make()
+        self.context.sni_callback = self._on_hello
+
+    def _on_hello(self, connection: ssl.SSLObject, _name: str | None, _: ssl.SSLContext) -> None:
+        now = self._clock()
+        if now - self._looked >= self._options.refresh_s:
+            self._looked = now
+            self.refresh()
+        connection.context = self._current
+
+    def refresh(self) -> bool:
+        """Take over what the files hold now; whether that is something else.
+
+        Files that cannot be used, such as a key whose certificate is yet to come, change nothing.
+        """
+        seen = _fingerprint(self._options)
+        if seen == self._seen:
+            return False
+        try:
+            self._current = self._make()
+        except ConfigError as error:
+            log.warning("the TLS certificates stay as they were: %s", error)
+            return False
+        self._seen = seen
+        log.info("TLS certificates are read anew from %s", self._options.certificate)
+        return True
+
+
+def server_context(
+    options: TlsOptions, protocols: Sequence[str], ciphers: Sequence[str]
+) -> ssl.SSLContext:
+    """What a port asks of a client and shows to it; raises `ConfigError`."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    # A ticket would let a client back in whose authority is trusted no more.
+    context.num_tickets = 0
+    context.options |= ssl.OP_NO_TICKET | ssl.OP_NO_RENEGOTIATION
+    restrict(context, protocols, ciphers)
+    load_certificate(
+        context,
+        ("tlsCertificateFilePath", options.certificate),
+        ("tlsKeyFilePath", options.key),
+    )
+    if options.allow_insecure:
+        if options.require_client_certificate:
+            raise ConfigError(
+                "tlsAllowInsecureConnection",
+                "contradicts tlsRequireTrustedClientCertOnConnect; set one of them",
+            )
+        return context
+    trust(context, "tlsTrustCertsFilePath", options.trust)
+    required = options.require_client_certificate
+    context.verify_mode = ssl.CERT_REQUIRED if required else ssl.CERT_OPTIONAL
+    return context
+
+
+def restrict(context: ssl.SSLContext, protocols: Sequence[str], ciphers: Sequence[str]) -> None:
+    """Hold a context to versions and ciphers; raises `ConfigError` for unknown ones."""
+    versions = []
+    for name in protocols or _VERSIONS:
+        if name not in _VERSIONS:
+            raise ConfigError("tlsProtocols", f"{name!r} is none of {', '.join(_VERSIONS)}")
+        versions.append(_VERSIONS[name])
+    context.minimum_version, context.maximum_version = min(versions), max(versions)
+    # The suites of TLS 1.3 are all good, and cannot be chosen from.
+    named = [openssl_name(each) for each in ciphers if not each.startswith(("TLS_AES", "TLS_CHA"))]
+    if named:
+        try:
+            context.set_ciphers(":".join(named))
+        except ssl.SSLError:
+            raise ConfigError("tlsCiphers", f"OpenSSL knows none of {', '.join(ciphers)}") from None
+
+
+def openssl_name(cipher: str) -> str:
+    """A cipher's name as OpenSSL writes it: ``TLS_RSA_WITH_AES_128_CBC_SHA`` is ``AES128-SHA``."""
+    if not cipher.startswith("TLS_"):
+        return cipher
+    name = re.sub(r"AES_(\d+)", r"AES\1", cipher.removeprefix("TLS_").replace("_WITH_", "_"))
+    name = name.replace("CHACHA20_POLY1305_SHA256", "CHACHA20_POLY1305").replace("_CBC", "")
+    return name.replace("_", "-").removeprefix("RSA-")
+
+
+def load_certificate(
+    context: ssl.SSLContext, certificate: tuple[str, str], key: tuple[str, str]
+) -> None:
+    """Give a context its own certificate; each file with its setting. Raises `ConfigError`."""
+    for setting, path in (certificate, key):
+        if not path:
+            raise ConfigError(setting, "is needed for TLS: the path of a PEM file")
+        _check_readable(setting, path)
+    try:
+        # Without a password of its own OpenSSL would ask for one at the terminal.
+        context.load_cert_chain(certificate[1], key[1], password=_no_password)
+    except (ssl.SSLError, OSError, ValueError) as error:
+        raise ConfigError(
+            certificate[0], f"{certificate[1]} and the key {key[1]} cannot be used: {error}"
+        ) from None
+
+
+def _no_password() -> bytes:
+    return b""
+
+
+def trust(context: ssl.SSLContext, setting: str, path: str) -> None:
+    """Trust the authorities in a file, without one the machine's; raises `ConfigError`."""
+    if not path:
+        context.load_default_certs(
+            ssl.Purpose.CLIENT_AUTH
+            if context.protocol is ssl.PROTOCOL_TLS_SERVER
+            else ssl.Purpose.SERVER_AUTH
+        )
+        return
+    _check_readable(setting, path)
+    try:
+        context.load_verify_locations(path)
+    except (ssl.SSLError, OSError) as error:
+        raise ConfigError(setting, f"{path} holds no certificates: {error}") from None
+
+
+def _check_readable(setting: str, path: str) -> None:
+    try:
+        with Path(path).open("rb"):
+            pass
+    except OSError as error:
+        raise ConfigError(setting, f"cannot read {path}: {error.strerror or error}") from None
+
+
+def _fingerprint(options: TlsOptions) -> Fingerprint:
+    return tuple(map(_of_file, (options.certificate, options.key, options.trust)))
+
+
+def _of_file(path: str) -> tuple[str, int, int, int] | None:
+    try:
+        found = Path(path).stat() if path else None
+    except OSError:
+        found = None
+    return None if found is None else (path, found.st_mtime_ns, found.st_size, found.st_ino)

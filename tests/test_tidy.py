@@ -27,11 +27,13 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     ),
     "admin": frozenset({"names", "broker", "security"}),
     "pipeline": frozenset({"names", "load", "decide", "security"}),
+    "picture": frozenset({"names", "load", "decide"}),
+    "console": frozenset({"names", "load", "decide", "picture", "pipeline", "security"}),
 }
 # Where a room shows others one face, they import no other module of it.
 FACES = {("admin", "broker"): "counterpoise.broker.face"}
 # Rooms that decide and transform only: time, randomness and the world are arguments there.
-PURE = frozenset({"names", "wire", "quota", "load", "decide", "ownership"})
+PURE = frozenset({"names", "wire", "quota", "load", "decide", "ownership", "picture"})
 IMPURE_MODULES = frozenset(
     "asyncio datetime kazoo logging multiprocessing os pathlib psutil pyspark random selectors "
     "shutil socket subprocess sys tempfile threading time urllib uvloop".split()

@@ -58,6 +58,7 @@ VERBS: tuple[Verb, ...] = (
         "counterpoise.app.verbs.verify_storage",
         "check stored messages for damage",
     ),
+    Verb("console", "counterpoise.app.verbs.console", "a web page about a cluster"),
     Verb("top", "counterpoise.app.verbs.top", "watch which limits throttle whom"),
     Verb("doctor", "counterpoise.app.verbs.doctor", "check a broker.conf for traps"),
 )

@@ -1,0 +1,73 @@
+"""A scene: everything that is known of a cluster at one moment, as a page needs it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+
+from counterpoise.load.fold import FoldState
+from counterpoise.load.fold_view import cluster_view
+from counterpoise.load.rates import Floats, Indices
+from counterpoise.load.view import ClusterView
+
+NOBODY: Final = -1
+"""The owner of a bundle that no broker reports."""
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """What was seen of a cluster, frozen."""
+
+    at_ms: int
+    """When, milliseconds since 1970."""
+    view: ClusterView
+    silent: Mapping[str, str] = field(default_factory=dict)
+    """Brokers that did not answer, and why."""
+    trouble: str = ""
+    """Why nobody could be asked; empty when the cluster answered."""
+
+    @staticmethod
+    def nothing() -> "Scene":
+        """Before the first look."""
+        return Scene(0, cluster_view(FoldState.empty(), 0))
+
+    @cached_property
+    def owners(self) -> Indices:
+        """The owner of each bundle, an index into the view's brokers, or `NOBODY`.
+
+        While a bundle changes hands two brokers may report it; the later in order is taken.
+        """
+        view = self.view
+        owners = np.full(len(view.bundles), NOBODY, dtype=np.intp)
+        owners[view.members] = np.repeat(np.arange(len(view.brokers)), np.diff(view.offsets))
+        return owners
+
+    @cached_property
+    def bundle_bytes(self) -> Floats:
+        """Bytes/s of each bundle, in and out, averaged over the last samples."""
+        return np.nan_to_num(self.view.bundle.short.throughput(), posinf=0.0, neginf=0.0)
+
+    @cached_property
+    def bundle_messages(self) -> Floats:
+        """Messages/s of each bundle, in and out, averaged over the last samples."""
+        return np.nan_to_num(self.view.bundle.short.rate(), posinf=0.0, neginf=0.0)
+
+    def per_broker(self, of_bundles: Floats) -> Floats:
+        """A figure of bundles, added up by their owners."""
+        owned = self.owners != NOBODY
+        count = len(self.view.brokers)
+        return np.bincount(self.owners[owned], of_bundles[owned], minlength=count).astype(float)
+
+    @cached_property
+    def ratios(self) -> Floats:
+        """Each broker's bytes/s ÷ the mean; all are 1 when nothing flows."""
+        loads = self.per_broker(self.bundle_bytes)
+        mean = loads.mean() if len(loads) else 0.0
+        return loads / mean if mean > 0 else np.ones(len(loads))
+
+    @cached_property
+    def imbalance(self) -> float:
+        """The largest broker ÷ the mean - 1: 0 is perfectly even."""
+        return float(self.ratios.max() - 1) if len(self.ratios) else 0.0

@@ -1,0 +1,107 @@
+"""The same as the picture, in rows: for a keyboard, a screen reader, and whoever wants figures."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from counterpoise.load.usage import RESOURCES
+from counterpoise.picture.scene import NOBODY, Scene
+
+PAGE_ROWS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerRow:
+    """A broker's line."""
+
+    broker: str
+    bytes_per_s: float
+    messages_per_s: float
+    ratio: float
+    """Its bytes/s ÷ the mean."""
+    bundles: int
+    topics: int
+    usage: float
+    """Per cent of its most used resource."""
+    resource: str
+    """Which one that is."""
+    silent: str
+    """Why it did not answer; empty when it did."""
+
+
+def broker_rows(scene: Scene) -> tuple[BrokerRow, ...]:
+    """Every broker, the most loaded first; those that never answered come last."""
+    view = scene.view
+    flows, messages = (
+        scene.per_broker(scene.bundle_bytes),
+        scene.per_broker(scene.bundle_messages),
+    )
+    usage = np.nan_to_num(view.broker.usage)
+    rows = [
+        BrokerRow(
+            broker=name,
+            bytes_per_s=float(flows[i]),
+            messages_per_s=float(messages[i]),
+            ratio=float(scene.ratios[i]),
+            bundles=int(np.count_nonzero(scene.owners == i)),
+            topics=int(view.broker.topics[i]),
+            usage=float(usage[i].max()),
+            resource=RESOURCES[int(usage[i].argmax())],
+            silent=scene.silent.get(name, ""),
+        )
+        for i, name in enumerate(view.brokers)
+    ]
+    rows.sort(key=lambda row: (-row.bytes_per_s, row.broker))
+    unseen = sorted(scene.silent.keys() - set(view.brokers))
+    rows += [BrokerRow(name, 0, 0, 0, 0, 0, 0, "", scene.silent[name]) for name in unseen]
+    return tuple(rows)
+
+
+@dataclass(frozen=True, slots=True)
+class BundleRow:
+    """A bundle's line."""
+
+    bundle: str
+    owner: str
+    """Empty when no broker reports it."""
+    bytes_per_s: float
+    messages_per_s: float
+    topics: int
+
+
+@dataclass(frozen=True, slots=True)
+class BundlePage:
+    """Some of the bundles, and how many there are."""
+
+    rows: tuple[BundleRow, ...]
+    count: int
+    page: int
+    """From 0; never beyond the last."""
+
+
+def bundle_page(scene: Scene, wanted: str = "", page: int = 0, rows: int = PAGE_ROWS) -> BundlePage:
+    """The largest bundles whose name, or whose owner's, holds `wanted`; a page of them."""
+    view, words = scene.view, wanted.lower().split()
+    chosen = np.arange(len(view.bundles))
+    if words:
+        brokers = [name.lower() for name in view.brokers]
+        owners = [brokers[i] if i != NOBODY else "" for i in scene.owners.tolist()]
+        names = (name.lower() for name in view.bundles)
+        texts = (f"{name} {owner}" for name, owner in zip(names, owners, strict=True))
+        chosen = np.flatnonzero([all(word in text for word in words) for text in texts])
+    order = chosen[np.argsort(-scene.bundle_bytes[chosen], kind="stable")]
+    page = max(0, min(page, (len(order) - 1) // rows))
+    found = [bundle_row(scene, row) for row in order[page * rows : (page + 1) * rows].tolist()]
+    return BundlePage(tuple(found), len(order), page)
+
+
+def bundle_row(scene: Scene, row: int) -> BundleRow:
+    """One bundle's line, by its place in the view."""
+    owner = int(scene.owners[row])
+    return BundleRow(
+        scene.view.bundles[row],
+        "" if owner == NOBODY else scene.view.brokers[owner],
+        float(scene.bundle_bytes[row]),
+        float(scene.bundle_messages[row]),
+        int(scene.view.bundle.topics[row]),
+    )

@@ -1,0 +1,135 @@
+"""Brokers as areas, their bundles as areas within: by load, aggregated to what a person can see."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+
+from counterpoise.load.rates import Floats, Indices
+from counterpoise.picture.colour import Paint, of_load
+from counterpoise.picture.scene import Scene
+from counterpoise.picture.units import bytes_per_s, counted, messages_per_s, times
+
+TILES_MOST: Final = 1200
+"""How many bundles are drawn at once; a person sees no more, and a browser stays fluid."""
+TILES_LEAST: Final = 3
+"""How many bundles of each broker are drawn, however many brokers there are."""
+FLOOR: Final = 0.004
+"""The area of an idle bundle, as a part of the mean broker's: it is there, if idle."""
+
+
+class Area(StrEnum):
+    """What an area stands for."""
+
+    BYTES = "bytes/s"
+    MESSAGES = "messages/s"
+    TOPICS = "topics"
+
+
+class What(StrEnum):
+    """What a tile is."""
+
+    BROKER = "broker"
+    BUNDLE = "bundle"
+    REST = "rest"
+    """The bundles of a broker that are too small to be drawn one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """One area; `key` names what it stands for, and `label` is what fits onto it."""
+
+    what: What
+    key: str
+    label: str
+    told: str
+    """What a pointer at rest, or a screen reader, is told."""
+    value: float
+    paint: Paint
+    tiles: tuple["Tile", ...] = ()
+
+
+def treemap(scene: Scene, area: Area = Area.BYTES, only: str = "") -> tuple[Tile, ...]:
+    """A tile for each broker, largest first, or for `only` one; their largest bundles within."""
+    values = MEASURES[area](scene)
+    view = scene.view
+    chosen = [i for i, name in enumerate(view.brokers) if not only or name == only]
+    most = max(TILES_LEAST, TILES_MOST // max(1, len(chosen)))
+    floor = FLOOR * (values.sum() / max(1, len(view.brokers)) or 1.0)
+    order = np.argsort(scene.owners, kind="stable")
+    bounds = np.searchsorted(scene.owners[order], np.arange(len(view.brokers) + 1))
+    drawn = [
+        _broker(scene, i, order[bounds[i] : bounds[i + 1]], values, floor, most) for i in chosen
+    ]
+    return tuple(sorted(drawn, key=lambda tile: (-tile.value, tile.key)))
+
+
+def _broker(
+    scene: Scene, broker: int, rows: Indices, values: Floats, floor: float, most: int
+) -> Tile:
+    name, ratio = scene.view.brokers[broker], float(scene.ratios[broker])
+    silent = name in scene.silent
+    heat = None if silent else ratio
+    largest = rows[np.argsort(-values[rows], kind="stable")]
+    # One more is drawn rather than a rest of one.
+    shown, rest = (largest, largest[:0]) if len(largest) <= most + 1 else np.split(largest, [most])
+    peak = float(values[largest[0]]) if len(largest) else 0.0
+    tiles = [_bundle(scene, row, float(values[row]), floor, peak, heat) for row in shown.tolist()]
+    if len(rest):
+        total = float(values[rest].sum())
+        tiles.append(
+            Tile(
+                What.REST,
+                f"rest of {name}",
+                f"{len(rest):,} more",
+                f"{counted(len(rest), 'smaller bundle')} of {name}",
+                max(total, floor),
+                of_load(heat, 0.0),
+            )
+        )
+    load = bytes_per_s(float(scene.bundle_bytes[rows].sum()))
+    state = "does not answer" if silent else f"{times(ratio)} the mean"
+    return Tile(
+        What.BROKER,
+        name,
+        f"{name}  {load}  {'silent' if silent else times(ratio)}",
+        f"broker {name}: {load}, {state}, {counted(len(rows), 'bundle')}",
+        sum(tile.value for tile in tiles) or floor,
+        of_load(heat),
+        tuple(tiles),
+    )
+
+
+def _bundle(
+    scene: Scene, row: int, value: float, floor: float, peak: float, heat: float | None
+) -> Tile:
+    name = scene.view.bundles[row]
+    flows = f"{bytes_per_s(float(scene.bundle_bytes[row]))}, "
+    flows += messages_per_s(float(scene.bundle_messages[row]))
+    topics = counted(int(scene.view.bundle.topics[row]), "topic")
+    return Tile(
+        What.BUNDLE,
+        name,
+        short_name(name),
+        f"{name}: {flows}, {topics}",
+        max(value, floor),
+        of_load(heat, value / peak if peak > 0 else 0.0),
+    )
+
+
+def short_name(bundle: str) -> str:
+    """A bundle's name as it fits onto a tile: its namespace, and where its range begins."""
+    namespace, _, span = bundle.rpartition("/")
+    return f"{namespace.rpartition('/')[2]} {span.partition('_')[0]}"
+
+
+MEASURES: Final[Mapping[Area, Callable[[Scene], Floats]]] = MappingProxyType(
+    {
+        Area.BYTES: lambda scene: scene.bundle_bytes,
+        Area.MESSAGES: lambda scene: scene.bundle_messages,
+        Area.TOPICS: lambda scene: scene.view.bundle.topics.astype(float),
+    }
+)

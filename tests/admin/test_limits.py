@@ -160,3 +160,84 @@ def test_a_limit_is_seen_at_work_and_removed(
     assert eventually(lambda: not throttled(cluster))
     assert main(["top", "--admin-url", cluster.admin_url, "--once"]) == 0
     assert "nobody waits at any limit" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("level", ["subscription", "topic", "group", "broker"])
+def test_a_dispatch_limit_is_seen_at_work_and_removed(
+    cluster: Cluster, api: Api, level: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    namespace = f"public/limits-{uuid.uuid4().hex[:8]}"
+    api("PUT", f"{NAMESPACES}/{namespace}")
+    topic = f"persistent://{namespace}/t"
+    rate = {"dispatchThrottlingRateInMsg": 5, "dispatchThrottlingRateInByte": 0}
+    if level in ("subscription", "topic"):
+        policy = {"subscription": "subscriptionDispatchRate", "topic": "dispatchRate"}[level]
+        path = f"{NAMESPACES}/{namespace}/{policy}"
+        assert api("POST", path, rate).status == 204
+    elif level == "group":
+        path = f"{NAMESPACES}/{namespace}/resourcegroup"
+        api("PUT", f"{GROUPS}/dispatching", {"dispatchRateInMsgs": 5})
+        assert api("POST", f"{path}/dispatching").status == 204
+    else:
+        path = "/admin/v2/brokers/configuration/dispatchThrottlingRateInMsg"
+        assert api("POST", f"{path}/5").status == 204
+        eventually(
+            lambda: all(
+                Api(each.admin_url).get("/admin/v2/broker-stats/throttling")
+                for each in cluster.brokers
+            )
+        )
+    client = pulsar.Client(
+        cluster.service_url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
+    )
+    consumer = client.subscribe(topic, "slow")
+    producer = client.create_producer(topic, batching_enabled=False)
+    for _ in range(50):
+        producer.send_async(b"x", None)
+    producer.flush()
+
+    def waiting() -> list[dict[str, Any]]:
+        return [
+            limit
+            for broker in cluster.brokers
+            for limit in Api(broker.admin_url).get("/admin/v2/broker-stats/throttling")
+            if limit["subscriptions"]
+        ]
+
+    (limit,) = eventually(waiting)
+    names = {"group": "ResourceGroup"}
+    assert limit["level"] == f"{names.get(level, level.title())}DispatchRate"
+    assert 0 < limit["messages"] <= 5
+    (subscription,) = limit["subscriptions"]
+    assert (subscription["name"], subscription["topic"]) == ("slow", topic)
+    assert 0 < subscription["behind"] <= 50
+    stats = api.get(f"/admin/v2/persistent/{namespace}/t/stats")["subscriptions"]["slow"]
+    if level != "group":
+        assert stats[f"dispatchThrottledMsgEventsBy{level.title()}Limit"] >= 1
+    owner = cluster.owner(topic)
+    assert owner is not None
+    metrics = Api(owner.admin_url)("GET", "/metrics").value
+    assert (
+        'counterpoise_dispatch_limit_waiting_subscriptions{cluster="standalone",level='
+        + (f'"{limit["level"]}"')
+        in metrics
+    )
+    reason = names.get(level, level) if level != "group" else "resource_group"
+    (events,) = [
+        line
+        for line in metrics.splitlines()
+        if line.startswith("pulsar_subscription_dispatch_throttled_msg_events{")
+        and f'reason="{reason}"' in line
+        and topic in line
+    ]
+    assert float(events.rpartition(" ")[2]) >= 1
+    capsys.readouterr()
+    assert main(["top", "--admin-url", cluster.admin_url, "--once"]) == 0
+    shown = capsys.readouterr().out
+    assert limit["level"].removesuffix("Rate") in shown
+    assert f"of {topic}: " in shown
+    api("DELETE", path)
+    for _ in range(50):
+        consumer.acknowledge(consumer.receive(30_000))
+    assert eventually(lambda: not waiting())
+    client.close()

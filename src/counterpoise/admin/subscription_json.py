@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from counterpoise.broker.face import Recipient, Subscription, SubscriptionType
+from counterpoise.broker.face import DispatchLevel, Recipient, Subscription, SubscriptionType
 
 JsonObject = dict[str, Any]
 
@@ -30,12 +30,6 @@ NOT_MEASURED: Mapping[str, Any] = {
     "filterAcceptedMsgCount": 0,
     "filterRejectedMsgCount": 0,
     "filterRescheduledMsgCount": 0,
-    "dispatchThrottledMsgEventsBySubscriptionLimit": 0,
-    "dispatchThrottledBytesEventsBySubscriptionLimit": 0,
-    "dispatchThrottledMsgEventsByTopicLimit": 0,
-    "dispatchThrottledBytesEventsByTopicLimit": 0,
-    "dispatchThrottledMsgEventsByBrokerLimit": 0,
-    "dispatchThrottledBytesEventsByBrokerLimit": 0,
     "isReplicated": False,
     "replicated": False,
 }
@@ -47,6 +41,13 @@ CONSUMER_NOT_MEASURED: Mapping[str, Any] = {
     "drainingHashesClearedTotal": 0,
     "drainingHashesUnackedMessages": 0,
 }
+
+_LEVELS = {
+    DispatchLevel.SUBSCRIPTION: "Subscription",
+    DispatchLevel.TOPIC: "Topic",
+    DispatchLevel.BROKER: "Broker",
+}
+"""The levels that Pulsar counts by."""
 
 _LAST_TIMES = ("lastAckedTimestamp", "lastConsumedTimestamp", "lastConsumedFlowTimestamp")
 """Of a subscription, the latest of its consumers'."""
@@ -76,10 +77,29 @@ def subscription_json(subscription: Subscription) -> JsonObject:
         **({"activeConsumerName": active.name} if active is not None else {}),
         "consumers": consumers,
         **({"keySharedMode": "AUTO_SPLIT"} if kind is SubscriptionType.Key_Shared else {}),
+        **_throttled_json(subscription),
         "nonContiguousDeletedMessagesRanges": sum(1 for _ in subscription.acks.ranges()),
         "subscriptionProperties": dict(subscription.properties),
         "isDurable": subscription.durable,
         "durable": subscription.durable,
+    }
+
+
+def _throttled_json(subscription: Subscription) -> JsonObject:
+    """How often each dispatch limit held it up, and at which it waits now.
+
+    (The latter is not in Pulsar, and absent where it waits at none.)
+    """
+    gate = subscription.gate
+    throttled = gate.throttled if gate is not None else {}
+    at = gate.waits_at if gate is not None else None
+    return {
+        **{
+            f"dispatchThrottled{what}EventsBy{name}Limit": throttled.get((level, kind), 0)
+            for level, name in _LEVELS.items()
+            for kind, what in (("messages", "Msg"), ("bytes", "Bytes"))
+        },
+        **({"dispatchThrottledBy": at.level} if at is not None else {}),
     }
 
 

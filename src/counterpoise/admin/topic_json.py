@@ -82,7 +82,7 @@ def topic_stats_json(topic: Topic, broker_id: str) -> JsonObject:
         "publishRateLimitedTimes": topic.commons.limits.throttled_times(topic),
         "storageSize": topic.log.size if isinstance(topic, PersistentTopic) else 0,
         "backlogSize": max((each["backlogSize"] for each in subscriptions.values()), default=0),
-        "publishers": [publisher_json(each) for each in topic.producers.all()],
+        "publishers": [_publisher_of(topic, each) for each in topic.producers.all()],
         "waitingPublishers": sum(not each.ready for each in topic.producers.all()),
         "subscriptions": subscriptions,
         "deduplicationStatus": "Disabled",
@@ -103,6 +103,17 @@ def _lost_json(topic: PersistentTopic) -> JsonObject:
             for each in lost
         ],
     }
+
+
+def _publisher_of(topic: Topic, producer: Producer) -> JsonObject:
+    """``PublisherStats``, and what limits did to it (not in Pulsar: absent if they did nothing)."""
+    told, flow = publisher_json(producer), producer.flow
+    if flow is not None and flow.throttled_count:
+        told["rateLimitedTimes"] = flow.throttled_count
+        told["rateLimitedSeconds"] = topic.commons.limits.throttled_ns(flow) / 1e9
+        if flow.waits_at is not None:
+            told["rateLimitedBy"] = flow.waits_at.level
+    return told
 
 
 def publisher_json(producer: Producer) -> JsonObject:

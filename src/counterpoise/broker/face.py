@@ -17,6 +17,8 @@ from counterpoise.broker.connection.listener import Listener
 from counterpoise.broker.connection.pause import PauseReason
 from counterpoise.broker.doors import Addresses, Door
 from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.limits.dispatch_limit import DispatchLevel
+from counterpoise.broker.limits.seen import SeenLimit
 from counterpoise.broker.live import LiveSettings
 from counterpoise.broker.load.load_data import LoadDataExchange
 from counterpoise.broker.namespaces.auto_creation import PARTITIONS_MAX
@@ -48,6 +50,7 @@ __all__ = [
     "BadVersion",
     "BrokerError",
     "BrokerFace",
+    "DispatchLevel",
     "Door",
     "InitialPosition",
     "JsonObject",
@@ -62,6 +65,7 @@ __all__ = [
     "Recipient",
     "Redirect",
     "Schema",
+    "SeenLimit",
     "StoreUnavailable",
     "StoredMessage",
     "Subscription",

@@ -119,7 +119,7 @@ class Publisher:
 
     def close(self) -> None:
         self.closed = True
-        self.broker.limits.detach(self)
+        self.broker.limits.detach(self.topic, self)
         self.topic.producers.remove(self)
 
 

@@ -3,9 +3,13 @@
 Time is a number that the tests move; an alarm sounds when they say so.
 """
 
+import logging
+
 import pytest
 
-from counterpoise.broker.limits.dispatch import BACKLOGGED, DispatchLimit
+from counterpoise.admin.subscription_json import subscription_json
+from counterpoise.broker.limits.dispatch_limit import DispatchLimit
+from counterpoise.broker.limits.gate import BACKLOGGED
 from counterpoise.broker.limits.options import RateOptions
 from counterpoise.broker.limits.rates import Rate, TopicRates, rates_of
 from counterpoise.quota import SECOND_NS
@@ -38,7 +42,8 @@ class Delivering(Limited):
 
     def _set(self) -> list[DispatchLimit]:
         dispatch = self.limits.dispatch
-        found = [dispatch._broker, *(limit for limit, *_ in dispatch._topics.values())]
+        found = [dispatch._broker, *dispatch._groups.values()]
+        found += [each.limit for each in dispatch._topics.values()]
         found += [own for gates in dispatch._gates.values() for own in gates.values()]
         return [limit for limit in found if limit._timer is not None]
 
@@ -175,3 +180,105 @@ def test_policies_and_settings_may_make_a_rate_relative() -> None:
     assert found.subscription_dispatch == Rate(7, 0, 1, relative=True)
     plain = rates_of({"dispatchRate": {"dispatchThrottlingRateInMsg": 5}}, None, "here", options)
     assert plain.dispatch == Rate(5)
+
+
+async def test_what_is_seen_of_a_limit_that_holds_up_subscriptions(
+    delivering: Delivering, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "counterpoise.broker.limits")
+    await delivering.backlog(TopicRates(dispatch=Rate(size=200, period_s=2)), 30)
+    for name in ("s1", "s2"):
+        await delivering.consumer(name, SubscriptionType.Shared)
+    delivering.ring(4)
+    (limit,) = delivering.limits.seen()
+    assert (limit.level, limit.subject) == ("TopicDispatchRate", "persistent://t/n/x")
+    assert (limit.messages, limit.bytes, limit.period_s) == (0, 200, 2)
+    topic = await delivering.world.topic()
+    assert limit.passed_bytes == topic.meter_out.bytes > 0
+    assert limit.passed_messages == topic.meter_out.messages
+    assert (limit.times, limit.producers) == (1, ())
+    assert limit.seconds == pytest.approx(4, abs=0.1)
+    assert {each.name for each in limit.subscriptions} == {"s1", "s2"}
+    for each in limit.subscriptions:
+        assert each.topic == "persistent://t/n/x"
+        subscription = topic.subscriptions[each.name]
+        assert each.behind == 30 - subscription.meters.out.messages
+        assert each.seconds == pytest.approx(4, abs=0.1)
+        # Whatever it was let deliver meanwhile, it had to wait again.
+        told = subscription_json(subscription)
+        assert told["dispatchThrottledBytesEventsByTopicLimit"] == each.times > 1
+        assert told["dispatchThrottledMsgEventsByTopicLimit"] == 0
+        assert told["dispatchThrottledBytesEventsByBrokerLimit"] == 0
+        assert told["dispatchThrottledBy"] == "TopicDispatchRate"
+    delivering.ring(60)
+    (limit,) = delivering.limits.seen()
+    assert limit.subscriptions == ()
+    waited = limit.seconds
+    delivering.ring(12)
+    assert delivering.limits.seen()[0].seconds == waited, "nobody waits any more"
+    assert "dispatchThrottledBy" not in subscription_json(topic.subscriptions["s1"])
+    for open_limit in list(delivering.limits.episodes._open):
+        delivering.limits.episodes._look(open_limit)
+    reached, over = [record.getMessage() for record in caplog.records]
+    assert reached.startswith(
+        "TopicDispatchRate of persistent://t/n/x (200 bytes in 2 s) is reached: subscription s"
+    )
+    assert "is no longer reached" in over
+
+
+async def test_events_are_counted_by_what_was_lacking_and_where(delivering: Delivering) -> None:
+    await delivering.backlog(
+        TopicRates(subscription_dispatch=Rate(messages=10), dispatch=Rate(messages=10_000)), 90
+    )
+    delivering.limits.dispatch.set_broker_rate(Rate(messages=5))
+    await delivering.consumer("s", SubscriptionType.Exclusive)
+    delivering.ring(2)
+    topic = await delivering.world.topic()
+    told = subscription_json(topic.subscriptions["s"])
+    assert told["dispatchThrottledMsgEventsBySubscriptionLimit"] > 0
+    assert told["dispatchThrottledMsgEventsByBrokerLimit"] > 0
+    assert told["dispatchThrottledMsgEventsByTopicLimit"] == 0
+    assert not any(told[name] for name in told if name.startswith("dispatchThrottledBytes"))
+
+
+async def test_one_whose_turn_ends_another_does_not_keep_the_rest_from_theirs(
+    delivering: Delivering,
+) -> None:
+    await delivering.backlog(TopicRates(dispatch=Rate(messages=100)), 60)
+    for name in ("a", "b", "c"):
+        await delivering.consumer(name, SubscriptionType.Shared)
+    (limit,) = delivering.limits.dispatch.all()
+    first, second, _ = limit.waiting
+    goes_on = first._go_on
+
+    def end_another() -> None:
+        # It has no use for its turn, so the next one gets it.
+        delivering.limits.dispatch.close(delivering.world.name, second)
+        first._go_on = goes_on
+
+    first._go_on = end_another
+    delivering.ring(0.1)
+    topic = await delivering.world.topic()
+    topic.subscriptions["a"].wake()
+    delivering.ring(3)
+    delivered = {name: it.meters.out.messages for name, it in topic.subscriptions.items()}
+    assert delivered["a"] == delivered["c"] == 60
+
+
+async def test_one_that_fails_in_its_turn_does_not_stop_the_others(delivering: Delivering) -> None:
+    await delivering.backlog(TopicRates(dispatch=Rate(messages=100)), 60)
+    for name in ("a", "b"):
+        await delivering.consumer(name, SubscriptionType.Shared)
+    (limit,) = delivering.limits.dispatch.all()
+    first = next(iter(limit.waiting))
+
+    def fail() -> None:
+        raise RuntimeError("a fault elsewhere")
+
+    first._go_on = fail
+    delivering.now += SECOND_NS // 10
+    with pytest.raises(RuntimeError):
+        limit._ring()
+    delivering.ring(2)
+    topic = await delivering.world.topic()
+    assert topic.subscriptions["b"].meters.out.messages == 60

@@ -49,6 +49,10 @@ class OfGroup:
         self.wanted = 0.0
         self._offered = 0.0
         self.producer: Producer
+        #: Messages a second that its subscription could deliver, and what it has delivered.
+        self.wanted_out = 0.0
+        self.delivered = 0
+        self._ready = 0.0
 
     async def _rates_of(self, topic: TopicName) -> TopicRates:
         await self.groups.know("g")
@@ -56,6 +60,17 @@ class OfGroup:
 
     async def begin(self) -> None:
         self.producer = await self.world.producer()
+        self.gate = self.limits.dispatch.gate(self.world.name, "s", self._deliver, lambda: 0)
+
+    def _deliver(self) -> None:
+        while self._ready >= 1:
+            free, _ = self.gate.budget()
+            if free <= 0:
+                return
+            count = min(free, int(self._ready))
+            self.gate.took(count, count, 10 * count)
+            self.delivered += count
+            self._ready -= count
 
     @property
     def passed(self) -> int:
@@ -74,6 +89,12 @@ class OfGroup:
             self.producer.publish(0, 0, entry("x"))
             self._offered -= 1
         self._offered = min(self._offered, 20)
+        limit = self.limits.dispatch.group("g")
+        if limit is not None and limit._timer is not None:
+            limit._ring()
+        self._ready = min(self._ready + self.wanted_out * STEP_NS / SECOND_NS, 200)
+        if self.gate.waits_at is None:
+            self._deliver()
 
 
 class Group:
@@ -126,6 +147,27 @@ async def test_the_groups_rate_is_passed_whatever_the_shares_are(
         assert passed / 10 == pytest.approx(min(900, sum(turned)), rel=0.05)
 
 
+async def test_what_a_group_delivers_is_shared_like_what_it_publishes(group: Group) -> None:
+    group.definitions.group = {"publishRateInMsgs": 900, "dispatchRateInMsgs": 600}
+    for each, wanted_in, wanted_out in zip(
+        group.brokers, (2000, 50, 0), (10, 2000, 0), strict=True
+    ):
+        each.wanted, each.wanted_out = wanted_in, wanted_out
+        await each.groups.refresh("g")
+    await group.run(4 * INTERVAL_S)
+    before = [each.delivered for each in group.brokers]
+    passed = await group.run(10)
+    delivered = [each.delivered - had for each, had in zip(group.brokers, before, strict=True)]
+    assert passed / 10 == pytest.approx(900, rel=0.05)
+    assert sum(delivered) / 10 == pytest.approx(600, rel=0.05)
+    assert delivered[0] / 10 == pytest.approx(10, rel=0.1), "who needs little gets it"
+    group.definitions.group = {"publishRateInMsgs": 900}
+    for each in group.brokers:
+        await each.groups.refresh("g")
+    assert all(each.limits.dispatch.all() == [] for each in group.brokers)
+    assert all(each.gate.waits_at is None for each in group.brokers)
+
+
 async def test_a_broker_that_goes_leaves_its_part_to_the_others(group: Group) -> None:
     for each in group.brokers:
         each.wanted = 2000
@@ -165,7 +207,9 @@ async def test_a_group_that_no_topic_is_in_any_more_is_forgotten(group: Group) -
 
 async def test_what_cannot_be_read_is_taken_for_nothing(group: Group) -> None:
     first = group.brokers[0]
-    for number, text in enumerate(("", "{", "[]", '{"messages": "x"}', json.dumps({"bytes": 1}))):
+    much = {"messages": 10**400, "bytes": -1, "waiting": True}
+    odd = ("", "{", "[]", '{"publish": 1}', '{"publish": {"messages": Infinity, "bytes": 1}}')
+    for number, text in enumerate((*odd, json.dumps({"publish": much, "dispatch": much}))):
         await first.store.put(paths.group_usage("g", f"odd{number}"), text.encode())
     await first.groups.round()
     limit = first.limits.group("g")

@@ -161,6 +161,24 @@ async def test_a_topic_that_moves_holds_nothing_back(limited: Limited) -> None:
     assert limited.limits.all() == []
 
 
+async def test_what_was_throttled_stays_counted_when_its_producer_is_gone(
+    limited: Limited,
+) -> None:
+    producer = await limited.producer(TEN)
+    topic = await limited.world.topic()
+    limited.publish(producer, *range(5))
+    assert limited.limits.throttled_times(topic) == 1
+    producer.close()
+    assert limited.limits.throttled_times(topic) == 1
+    other = await limited.world.producer()
+    limited.publish(other, *range(5))
+    assert limited.limits.throttled_times(topic) == 2
+    limited.rates = TopicRates()
+    await limited.limits.refresh(limited.limits.topics)
+    assert other.flow is None
+    assert limited.limits.throttled_times(topic) == 2
+
+
 async def test_a_producer_that_comes_back_on_its_connection_starts_anew(limited: Limited) -> None:
     first = await limited.producer(TEN, name="p", epoch=0)
     limited.publish(first, *range(5))

@@ -1,28 +1,74 @@
-"""Figures of publish limits: who waits at which, and how long was waited altogether."""
+"""Figures of rate limits: who waits at which, and how long was waited altogether."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from counterpoise.admin.metrics.figure import Figure, cluster_of, figures_of
-from counterpoise.broker.face import BrokerFace
+from counterpoise.admin.metrics.figure import Figure, Labels, by_label, cluster_of, figures_of
+from counterpoise.broker.face import BrokerFace, PauseReason, SeenLimit
+
+_PER_CONNECTION = (PauseReason.PENDING_PUBLISHES, PauseReason.PUBLISH_RATE)
+"""Why a connection is not read for what it has published itself."""
+
+_CLASSES = {"ResourceGroupPublishRate": "Publish", "ResourceGroupDispatchRate": "Dispatch"}
+"""Pulsar's names (``ResourceGroupMonitoringClass``)."""
 
 
 def figures(broker: BrokerFace) -> Iterator[Figure]:
     """A limit that nobody ever reached is not told of one by one."""
     cluster, limits = cluster_of(broker), broker.topics.limits.seen()
-    throttled = {each.address for limit in limits for each in limit.producers}
-    yield Figure("pulsar_broker_throttled_connections", cluster, float(len(throttled)))
+    yield from _connections(broker, limits)
     for limit in limits:
-        if limit.times:
-            yield from figures_of(
-                "counterpoise_publish_limit_",
-                (*cluster, ("level", limit.level), ("subject", limit.subject)),
-                (
-                    ("waits_total", limit.times),
-                    ("waited_seconds_total", limit.seconds),
-                    ("waiting_producers", len(limit.producers)),
-                    ("held_entries", sum(each.held_entries for each in limit.producers)),
-                    ("held_bytes", sum(each.held_bytes for each in limit.producers)),
-                ),
-            )
+        if limit.level in _CLASSES:
+            yield from _group(limit, cluster)
+        if not limit.times:
+            continue
+        labels = (*cluster, ("level", limit.level), ("subject", limit.subject))
+        if limit.level.endswith("PublishRate"):
+            yield from figures_of("counterpoise_publish_limit_", labels, _publish(limit))
+        else:
+            yield from figures_of("counterpoise_dispatch_limit_", labels, _dispatch(limit))
+
+
+def _connections(broker: BrokerFace, limits: Sequence[SeenLimit]) -> Iterator[Figure]:
+    """Pulsar counts the connections that it does not read; here those count, too, that it reads
+    although something of them is held."""
+    cluster = cluster_of(broker)
+    paused = broker.listener.paused()
+    throttled = {each.address for limit in limits for each in limit.producers}
+    throttled.update(*(paused[reason] for reason in _PER_CONNECTION))
+    yield Figure("pulsar_broker_throttled_connections", cluster, float(len(throttled)))
+    now = ((reason.value, len(paused[reason])) for reason in PauseReason)
+    yield from by_label("counterpoise_connections_paused", cluster, "reason", now)
+
+
+def _publish(limit: SeenLimit) -> Iterator[tuple[str, float]]:
+    yield from _waits(limit)
+    yield "waiting_producers", len(limit.producers)
+    yield "held_entries", sum(each.held_entries for each in limit.producers)
+    yield "held_bytes", sum(each.held_bytes for each in limit.producers)
+
+
+def _dispatch(limit: SeenLimit) -> Iterator[tuple[str, float]]:
+    yield from _waits(limit)
+    yield "waiting_subscriptions", len(limit.subscriptions)
+
+
+def _waits(limit: SeenLimit) -> Iterator[tuple[str, float]]:
+    yield "waits_total", limit.times
+    yield "waited_seconds_total", limit.seconds
+
+
+def _group(limit: SeenLimit, cluster: Labels) -> Iterator[Figure]:
+    """This broker's part of a group, and what it used of it (``ResourceGroupService``)."""
+    of = ("MonitoringClass", _CLASSES[limit.level])
+    yield from figures_of(
+        "pulsar_resource_group_",
+        (*cluster, ("ResourceGroup", limit.subject), of),
+        (
+            ("calculated_messages_quota", limit.messages),
+            ("calculated_bytes_quota", limit.bytes),
+            ("messages_used", limit.passed_messages),
+            ("bytes_used", limit.passed_bytes),
+        ),
+    )

@@ -11,7 +11,21 @@ from collections.abc import Iterator
 
 from counterpoise.admin.metrics.figure import Figure, Labels, cluster_of, figures_of
 from counterpoise.admin.subscription_json import backlog_size
-from counterpoise.broker.face import BrokerFace, PersistentTopic, Recipient, Subscription, Topic
+from counterpoise.broker.face import (
+    BrokerFace,
+    DispatchLevel,
+    PersistentTopic,
+    Recipient,
+    Subscription,
+    Topic,
+)
+
+_REASONS = {
+    DispatchLevel.SUBSCRIPTION: "subscription",
+    DispatchLevel.TOPIC: "topic",
+    DispatchLevel.RESOURCE_GROUP: "resource_group",
+    DispatchLevel.BROKER: "broker",
+}
 
 
 def figures(broker: BrokerFace) -> Iterator[Figure]:
@@ -94,8 +108,20 @@ def _subscription(subscription: Subscription, labels: Labels) -> Iterator[Figure
             ),
         ),
     )
+    yield from _throttled(subscription, labels)
     yield Figure("pulsar_out_messages_total", labels, float(meters.out.messages))
     yield Figure("pulsar_out_bytes_total", labels, float(meters.out.bytes))
+
+
+def _throttled(subscription: Subscription, labels: Labels) -> Iterator[Figure]:
+    """How often which dispatch limit held it up. (A resource group's: not in Pulsar.)"""
+    throttled = subscription.gate.throttled if subscription.gate is not None else {}
+    for level, reason in _REASONS.items():
+        for kind, what in (("messages", "msg"), ("bytes", "bytes")):
+            name = f"pulsar_subscription_dispatch_throttled_{what}_events"
+            count = throttled.get((level, kind), 0)
+            if count or level is not DispatchLevel.RESOURCE_GROUP:
+                yield Figure(name, (*labels, ("reason", reason)), float(count))
 
 
 def _consumer(consumer: Recipient, subscribed: Labels) -> Iterator[Figure]:

@@ -48,7 +48,7 @@ async def topics(request: web.Request) -> web.Response:
 
 
 async def throttling(request: web.Request) -> web.Response:
-    """Every publish limit of this broker: what passed it, and which producers wait at it now."""
+    """Every rate limit of this broker: what passed it, and who waits at it now."""
     return answer([asdict(each) for each in broker_of(request).topics.limits.seen()])
 
 

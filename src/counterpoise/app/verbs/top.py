@@ -17,8 +17,9 @@ examples:
   counterpoise top --admin-url http://127.0.0.1:8080            every second, until Ctrl-C
   counterpoise top --admin-url http://127.0.0.1:8080 --once     once, for a script
 
-Shows every publish limit of every broker of the cluster that somebody waits at: the level (topic,
-resource group, broker), its rates, how much passes it, and the producers that wait.
+Shows every publish and dispatch limit of every broker of the cluster that somebody waits at: the
+level (subscription, topic, resource group, broker), its rates, how much passes it, and the
+producers and subscriptions that wait.
 """
 TIMEOUT_S = 5.0
 CLEAR = "\x1b[H\x1b[2J"
@@ -33,7 +34,7 @@ def add_parser(
     parser = subparsers.add_parser(
         "top",
         help="watch which limits throttle whom",
-        description="Shows which publish limits throttle which producers.",
+        description="Shows which rate limits throttle which producers and subscriptions.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -95,14 +96,14 @@ def screen(
     everything: bool = False,
 ) -> list[str]:
     """The lines to show; rates are those since ``before``, which was ``seconds`` ago."""
-    lines = [f"{'LIMIT':<14} {'OF':<42} {'RATE':>24} {'PASSES':>24} {'WAITING':>8} {'WAITED':>10}"]
+    lines = [f"{'LIMIT':<21} {'OF':<42} {'RATE':>24} {'PASSES':>24} {'WAITING':>8} {'WAITED':>10}"]
     shown = 0
     for broker, limit in found:
-        producers = limit["producers"]
-        if not producers and not everything:
+        waiting = _waiting(limit)
+        if not waiting and not everything:
             continue
         shown += 1
-        level = limit["level"].removesuffix("PublishRate")
+        level = limit["level"].removesuffix("Rate")
         known = before.get(_key(broker, limit))
         passes = "-"
         if known is not None and seconds > 0:
@@ -110,18 +111,27 @@ def screen(
                 (limit["passed_messages"] - known[0]) / seconds,
                 (limit["passed_bytes"] - known[1]) / seconds,
             )
-        allowed = _rates(limit["messages"], limit["bytes"])
+        period_s = limit.get("period_s", 1)
+        allowed = _rates(limit["messages"] / period_s, limit["bytes"] / period_s)
         lines.append(
-            f"{level:<14} {limit['subject'][-42:]:<42} {allowed:>24} {passes:>24} "
-            f"{len(producers):>8} {limit['seconds']:>8.1f} s"
+            f"{level:<21} {limit['subject'][-42:]:<42} {allowed:>24} {passes:>24} "
+            f"{len(waiting):>8} {limit['seconds']:>8.1f} s"
         )
-        lines += [
-            f"  {each['name'][-38:]:<38} {each['address']} on {each['topic']}: "
-            f"{each['held_entries']} entries, {each['held_bytes']:,} bytes, "
-            f"for {each['seconds']:.1f} s"
-            for each in producers
-        ]
+        lines += waiting
     return lines if shown else [*lines, "nobody waits at any limit"]
+
+
+def _waiting(limit: Limit) -> list[str]:
+    """A line for each who waits."""
+    return [
+        f"  {each['name'][-38:]:<38} {each['address']} on {each['topic']}: "
+        f"{each['held_entries']} entries, {each['held_bytes']:,} bytes, for {each['seconds']:.1f} s"
+        for each in limit["producers"]
+    ] + [
+        f"  {each['name'][-38:]:<38} of {each['topic']}: {each['behind']:,} entries behind, "
+        f"for {each['seconds']:.1f} s"
+        for each in limit.get("subscriptions", ())
+    ]
 
 
 def _key(broker: str, limit: Limit) -> tuple[str, str, str]:

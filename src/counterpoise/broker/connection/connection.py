@@ -112,6 +112,11 @@ class Connection(asyncio.Protocol):
         self.close()
 
     @property
+    def address(self) -> str:
+        """The client's host and port."""
+        return self._link.address
+
+    @property
     def waiting_to_be_read(self) -> int:
         """Bytes that the client has not read yet, as far as they are still here."""
         return self._outbox.waiting

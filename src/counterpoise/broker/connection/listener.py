@@ -49,6 +49,10 @@ class Listener:
         """How often reading from a client stopped since the start, by reason."""
         return self._shared.connections.pauses()
 
+    def paused(self) -> dict[PauseReason, list[str]]:
+        """The addresses of clients that are not read from now, by reason."""
+        return self._shared.connections.paused()
+
     @property
     def open_connections(self) -> list[Connection]:
         """The clients' connections."""

@@ -65,6 +65,14 @@ class Connections:
         """How often reading stopped for each reason, on all connections there were."""
         return sum((each.pause.times for each in self.open), +self._former_pauses)
 
+    def paused(self) -> dict[PauseReason, list[str]]:
+        """The addresses of clients that are not read from now, by reason."""
+        found: dict[PauseReason, list[str]] = {reason: [] for reason in PauseReason}
+        for connection in self.open:
+            for reason in connection.pause.since():
+                found[reason].append(connection.address)
+        return found
+
     def add(self, connection: Connection, ip: str) -> None:
         """A client has come."""
         self.open.add(connection)

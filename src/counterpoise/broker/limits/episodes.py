@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from counterpoise.broker.limits.ports import LimitedProducer
-from counterpoise.quota import SECOND_NS, Flow, PublishLimit
+from counterpoise.broker.limits.ports import Reached
+from counterpoise.quota import SECOND_NS, Bucket
 
 log = logging.getLogger(__name__)
 
@@ -27,26 +27,19 @@ class _Episode:
 
 
 class Episodes:
-    """From the first producer that has to wait at a limit until none had to for a while."""
+    """From the first who has to wait at a limit until nobody had to for a while."""
 
     def __init__(self, clock_ns: Callable[[], int], quiet_s: float = QUIET_S) -> None:
         self._now = clock_ns
         self._quiet_s = quiet_s
-        self._open: dict[PublishLimit, _Episode] = {}
+        self._open: dict[Reached, _Episode] = {}
 
-    def began(self, limit: PublishLimit, flow: Flow) -> None:
+    def began(self, limit: Reached, who: str) -> None:
         """Somebody waits at a limit; harmless if that is known."""
         if limit in self._open:
             return
-        producer: LimitedProducer = flow.owner
-        log.info(
-            "%s of %s (%s) is reached: producer %s on %s waits its turn",
-            limit.level,
-            limit.subject,
-            rates_text(limit),
-            producer.name,
-            producer.request.address,
-        )
+        rates = rates_text(limit)
+        log.info("%s of %s (%s) is reached: %s waits", limit.level, limit.subject, rates, who)
         self._open[limit] = _Episode(
             self._now(),
             limit.throttled_count - 1,
@@ -55,10 +48,10 @@ class Episodes:
             self._timer(limit),
         )
 
-    def _timer(self, limit: PublishLimit) -> asyncio.TimerHandle:
+    def _timer(self, limit: Reached) -> asyncio.TimerHandle:
         return asyncio.get_running_loop().call_later(self._quiet_s, self._look, limit)
 
-    def _look(self, limit: PublishLimit) -> None:
+    def _look(self, limit: Reached) -> None:
         episode = self._open[limit]
         if limit.waiting or limit.throttled_count != episode.last_count:
             episode.last_count = limit.throttled_count
@@ -81,11 +74,14 @@ class Episodes:
         self._open.clear()
 
 
-def rates_text(limit: PublishLimit) -> str:
+def rates_text(limit: Reached) -> str:
     """A limit's rates for a person."""
-    parts = []
-    if limit.messages is not None:
-        parts.append(f"{limit.messages.rate:,} messages/s")
-    if limit.bytes is not None:
-        parts.append(f"{limit.bytes.rate:,} bytes/s")
-    return ", ".join(parts) or "no limit"
+    found = (_rate_text(limit.messages, "messages"), _rate_text(limit.bytes, "bytes"))
+    return ", ".join(each for each in found if each) or "no limit"
+
+
+def _rate_text(bucket: Bucket | None, what: str) -> str:
+    if bucket is None:
+        return ""
+    seconds = bucket.period_ns // SECOND_NS
+    return f"{bucket.rate:,} {what}" + ("/s" if seconds == 1 else f" in {seconds} s")

@@ -1,9 +1,11 @@
 """Resource groups: limits that hold for all namespaces of a group, on all brokers together.
 
 Each broker that serves a group says every `RateOptions.share_interval_s` what of it passed and
-whether its producers had to wait, in a node of its own session; everybody computes the parts from
+whether somebody had to wait, in a node of its own session; everybody computes the parts from
 those nodes by the same function (`quota.shares`). So nobody leads, a broker that dies gives its
 part back with its session, and one that hears late is late by one interval.
+
+What a group delivers is shared like what it publishes; 4.0.7 counts that, and limits it nowhere.
 """
 
 from __future__ import annotations
@@ -17,10 +19,13 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from counterpoise.broker import paths
+from counterpoise.broker.limits.ports import Reached
 from counterpoise.broker.limits.publish import PublishLimits
-from counterpoise.broker.limits.rates import Rate, group_rate
+from counterpoise.broker.limits.rates import Rate, Use, group_rate
+from counterpoise.broker.limits.seen import waited_ns
 from counterpoise.metadata import BadVersion, MetadataStore, NotFound, StoreUnavailable
-from counterpoise.quota import SECOND_NS, Need, PublishLimit, shares
+from counterpoise.names.options import INT64_MAX
+from counterpoise.quota import SECOND_NS, Need, shares
 
 log = logging.getLogger(__name__)
 
@@ -40,15 +45,34 @@ class GroupSource(Protocol):
 _NO_RATE: Final = Rate()
 
 
+_Needs = tuple[int, int, bool]
+"""Messages and bytes a second that passed, and whether somebody had to wait."""
+_NOTHING: Final[_Needs] = (0, 0, False)
+
+
 @dataclass(slots=True)
-class _Group:
-    """One group, as this broker knows it."""
+class _Side:
+    """One use of a group, as this broker knows it."""
 
     rate: Rate = _NO_RATE
     messages_seen: int = 0
     bytes_seen: int = 0
     waited_ns: int = 0
-    said: tuple[int, int, bool] | None = None
+
+
+class _Group:
+    """One group, as this broker knows it."""
+
+    __slots__ = ("said", "sides")
+
+    def __init__(self) -> None:
+        self.sides = {use: _Side() for use in Use}
+        self.said: dict[Use, _Needs] | None = None
+
+    @property
+    def limited(self) -> bool:
+        """Whether it limits anything."""
+        return any(side.rate for side in self.sides.values())
 
 
 class ResourceGroups:
@@ -85,7 +109,9 @@ class ResourceGroups:
         group = self._groups.get(name)
         if group is None:
             return
-        group.rate = group_rate(await self._source.resource_group(name))
+        found = await self._source.resource_group(name)
+        for use, side in group.sides.items():
+            side.rate = group_rate(found, use)
         await self._divide(name, group)
 
     @property
@@ -114,58 +140,67 @@ class ResourceGroups:
             if name not in served:
                 await self._leave(name)
                 continue
-            if group.rate:
-                await self._report(name, self._measure(name, group, seconds, now), group)
+            if group.limited:
+                needs = {use: self._measure(name, use, group, seconds, now) for use in Use}
+                await self._report(name, needs, group)
                 await self._divide(name, group)
             elif group.said is not None:
                 await self._withdraw(name, group)
 
-    def _measure(self, name: str, group: _Group, seconds: float, now: int) -> tuple[int, int, bool]:
-        limit = self._publish.group(name)
+    def _limit(self, name: str, use: Use) -> Reached | None:
+        limits = self._publish
+        return limits.group(name) if use is Use.PUBLISH else limits.dispatch.group(name)
+
+    def _measure(self, name: str, use: Use, group: _Group, seconds: float, now: int) -> _Needs:
+        limit, side = self._limit(name, use), group.sides[use]
         if limit is None:
-            return 0, 0, False
-        messages = round((limit.passed_messages - group.messages_seen) / seconds)
-        size = round((limit.passed_bytes - group.bytes_seen) / seconds)
-        waited_ns = _waited_ns(limit, now)
-        waiting = waited_ns - group.waited_ns > WAITING * seconds * SECOND_NS
-        group.messages_seen, group.bytes_seen = limit.passed_messages, limit.passed_bytes
-        group.waited_ns = waited_ns
+            return _NOTHING
+        messages = round((limit.passed_messages - side.messages_seen) / seconds)
+        size = round((limit.passed_bytes - side.bytes_seen) / seconds)
+        waited = waited_ns(limit, now)
+        waiting = waited - side.waited_ns > WAITING * seconds * SECOND_NS
+        side.messages_seen, side.bytes_seen = limit.passed_messages, limit.passed_bytes
+        side.waited_ns = waited
         return messages, size, waiting
 
-    async def _report(self, name: str, need: tuple[int, int, bool], group: _Group) -> None:
-        if group.said is not None and not _differs(group.said, need):
+    async def _report(self, name: str, needs: dict[Use, _Needs], group: _Group) -> None:
+        said = group.said
+        if said is not None and not any(_differs(said[use], needs[use]) for use in Use):
             return
-        messages, size, waiting = need
-        value = json.dumps({"messages": messages, "bytes": size, "waiting": waiting})
         path = paths.group_usage(name, self._broker)
-        await self._store.put(path, value.encode(), ephemeral=group.said is None)
-        group.said = need
+        await self._store.put(path, _written(needs), ephemeral=said is None)
+        group.said = needs
 
     async def _divide(self, name: str, group: _Group) -> None:
-        needs = await self._needs(name) if group.rate else {}
+        needs = await self._needs(name) if group.limited else {}
         # Until it is known what the others need, an equal part; alone, the whole.
-        needs.setdefault(self._broker, (0, 0, len(needs) > 0))
-        parts: list[int] = []
-        for index, limit in enumerate((group.rate.messages, group.rate.size)):
-            said = {who: Need(need[index], need[2]) for who, need in needs.items()}
-            parts.append(shares(limit, said)[self._broker] if limit else 0)
-        if name in self._groups:
-            self._publish.set_group_rate(name, Rate(parts[0], parts[1]))
+        needs.setdefault(self._broker, dict.fromkeys(Use, (0, 0, len(needs) > 0)))
+        if self._groups.get(name) is group:
+            for use, side in group.sides.items():
+                said = {who: uses[use] for who, uses in needs.items()}
+                self._set_rate(name, use, _part(self._broker, side.rate, said))
 
-    async def _needs(self, name: str) -> dict[str, tuple[int, int, bool]]:
-        needs: dict[str, tuple[int, int, bool]] = {}
+    def _set_rate(self, name: str, use: Use, rate: Rate) -> None:
+        if use is Use.PUBLISH:
+            self._publish.set_group_rate(name, rate)
+        else:
+            self._publish.dispatch.set_group_rate(name, rate)
+
+    async def _needs(self, name: str) -> dict[str, dict[Use, _Needs]]:
+        needs: dict[str, dict[Use, _Needs]] = {}
         parent = paths.group_usages(name)
         for who in await self._store.children(parent):
             found = await self._store.get(f"{parent}/{who}")
             if found is not None:
-                needs[who] = _need(found.value)
+                needs[who] = _read(found.value)
         return needs
 
     async def _leave(self, name: str) -> None:
         group = self._groups.pop(name)
         if not self._groups:
             self._busy.clear()
-        self._publish.set_group_rate(name, Rate())
+        for use in Use:
+            self._set_rate(name, use, Rate())
         await self._withdraw(name, group)
 
     async def _withdraw(self, name: str, group: _Group) -> None:
@@ -175,21 +210,38 @@ class ResourceGroups:
                 await self._store.delete(paths.group_usage(name, self._broker))
 
 
-def _waited_ns(limit: PublishLimit, now: int) -> int:
-    since = limit.throttled_since
-    return limit.throttled_ns + (now - since if since is not None else 0)
+def _part(broker: str, rate: Rate, said: Mapping[str, _Needs]) -> Rate:
+    """A broker's part of a rate, by what every broker said."""
+    parts = []
+    for index, limit in enumerate((rate.messages, rate.size)):
+        needs = {who: Need(need[index], need[2]) for who, need in said.items()}
+        parts.append(shares(limit, needs)[broker] if limit else 0)
+    return Rate(parts[0], parts[1])
 
 
-def _differs(said: tuple[int, int, bool], now: tuple[int, int, bool]) -> bool:
+def _differs(said: _Needs, now: _Needs) -> bool:
     if said[2] != now[2]:
         return True
     return any(abs(a - b) > CHANGE * max(a, b) for a, b in zip(said[:2], now[:2], strict=True))
 
 
-def _need(value: bytes) -> tuple[int, int, bool]:
+def _written(needs: Mapping[Use, _Needs]) -> bytes:
+    told = {
+        use.value: {"messages": messages, "bytes": size, "waiting": waiting}
+        for use, (messages, size, waiting) in needs.items()
+    }
+    return json.dumps(told).encode()
+
+
+def _read(value: bytes) -> dict[Use, _Needs]:
     """What a broker said; nothing, where it cannot be read."""
     try:
-        found = json.loads(value)
-        return int(found["messages"]), int(found["bytes"]), bool(found["waiting"])
-    except (ValueError, KeyError, TypeError):
-        return 0, 0, False
+        told = json.loads(value)
+        return {use: _needs_of(told[use.value]) for use in Use}
+    except (ValueError, KeyError, TypeError, OverflowError):
+        return dict.fromkeys(Use, _NOTHING)
+
+
+def _needs_of(told: Mapping[str, Any]) -> _Needs:
+    messages, size = (min(max(0, int(told[what])), INT64_MAX) for what in ("messages", "bytes"))
+    return messages, size, bool(told["waiting"])

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence, Sized
 from typing import Protocol
 
 from counterpoise.names.topic import TopicName
-from counterpoise.quota import Flow
+from counterpoise.quota import Bucket, Flow
 
 
 class Holding(Protocol):
@@ -83,3 +83,47 @@ class LimitedTopic(Protocol):
 
     def everybody(self) -> Sequence[LimitedProducer]:
         """Its producers."""
+
+
+class Reached(Hashable, Protocol):
+    """A limit, of publishing or of delivery, as those see it who tell of it."""
+
+    @property
+    def level(self) -> str:
+        """Where it holds."""
+
+    @property
+    def subject(self) -> str:
+        """What it limits."""
+
+    @property
+    def messages(self) -> Bucket | None:
+        """What is left in messages; None where they are not limited."""
+
+    @property
+    def bytes(self) -> Bucket | None:
+        """What is left in bytes; None where they are not limited."""
+
+    @property
+    def waiting(self) -> Sized:
+        """Those who wait at it."""
+
+    @property
+    def passed_messages(self) -> int:
+        """Messages that have passed it."""
+
+    @property
+    def passed_bytes(self) -> int:
+        """Bytes that have passed it."""
+
+    @property
+    def throttled_count(self) -> int:
+        """How often somebody began to wait while nobody did."""
+
+    @property
+    def throttled_ns(self) -> int:
+        """For how long somebody waited, altogether."""
+
+    @property
+    def throttled_since(self) -> int | None:
+        """Since when somebody waits."""

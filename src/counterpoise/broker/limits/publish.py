@@ -12,13 +12,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
 from typing import Final
 
 from counterpoise.broker.limits.dispatch import DispatchLimits
 from counterpoise.broker.limits.episodes import Episodes
 from counterpoise.broker.limits.ports import LimitedProducer, LimitedTopic
 from counterpoise.broker.limits.rates import Rate, TopicRates
-from counterpoise.broker.limits.seen import SeenLimit, seen
+from counterpoise.broker.limits.seen import SeenLimit, seen_dispatch, seen_publish
 from counterpoise.broker.limits.subscribe import SubscribeLimits
 from counterpoise.names.topic import TopicName
 from counterpoise.quota import SECOND_NS, Flow, Level, PublishLimit, Throttle
@@ -32,6 +33,16 @@ SETTLE_S: Final = 0.008
 
 GoOn = Callable[[], None]
 """Publishes an entry that was held."""
+
+
+@dataclass(slots=True)
+class _Topic:
+    """A topic as its limits know it."""
+
+    limit: PublishLimit
+    group: str | None = None
+    throttled: int = 0
+    """How often producers that are gone had to wait."""
 
 
 class PublishLimits:
@@ -54,11 +65,11 @@ class PublishLimits:
         self._throttle = Throttle()
         self._broker = PublishLimit(Level.BROKER, broker)
         self._groups: dict[str, PublishLimit] = {}
-        self._topics: dict[LimitedTopic, tuple[PublishLimit, str | None]] = {}
+        self._topics: dict[LimitedTopic, _Topic] = {}
         self._timers: dict[PublishLimit, asyncio.TimerHandle] = {}
         self._settles = False
         self.episodes = Episodes(clock_ns)
-        self.dispatch = DispatchLimits(clock_ns)
+        self.dispatch = DispatchLimits(broker, clock_ns, self.episodes)
         self.subscribe = SubscribeLimits(clock_ns)
 
     # Topics and their producers come and go.
@@ -66,7 +77,7 @@ class PublishLimits:
     async def begin(self, topic: LimitedTopic) -> None:
         """A topic is loaded: its limits hold from its first entry on."""
         rates = await self._rates_of(topic.name)
-        self._topics[topic] = (PublishLimit(Level.TOPIC, str(topic.name)), None)
+        self._topics[topic] = _Topic(PublishLimit(Level.TOPIC, str(topic.name)))
         self._set(topic, rates)
 
     def end(self, topic: LimitedTopic) -> None:
@@ -75,7 +86,7 @@ class PublishLimits:
         self.subscribe.end(topic.name)
         if self._topics.pop(topic, None) is not None:
             for producer in topic.everybody():
-                self.detach(producer)
+                self.detach(topic, producer)
 
     def attach(self, topic: LimitedTopic, producer: LimitedProducer) -> None:
         """A producer has come."""
@@ -83,17 +94,24 @@ class PublishLimits:
         if limits:
             producer.flow = Flow(producer, limits)
 
-    def detach(self, producer: LimitedProducer) -> int:
+    def detach(self, topic: LimitedTopic, producer: LimitedProducer) -> int:
         """The producer is gone, and what was held of it; returns how many entries that were."""
         flow, producer.flow = producer.flow, None
         if flow is None:
             return 0
+        self._remember(topic, flow)
         count, size = len(flow.held), flow.held_bytes
         self._throttle.end(flow, self._now())
         if count:
             producer.sink.held(-count, -size)
         self._set_timers()
         return count
+
+    def _remember(self, topic: LimitedTopic, flow: Flow) -> None:
+        """A flow ends, and what was counted of it stays the topic's."""
+        known = self._topics.get(topic)
+        if known is not None:
+            known.throttled += flow.throttled_count
 
     # Entries.
 
@@ -108,7 +126,8 @@ class PublishLimits:
         producer.sink.held(1, size)
         if self._throttle.alarms:
             if flow.waits_at is not None:
-                self.episodes.began(flow.waits_at, flow)
+                who = f"producer {producer.name} on {producer.request.address}"
+                self.episodes.began(flow.waits_at, who)
             self._set_timers()
         return False
 
@@ -168,20 +187,25 @@ class PublishLimits:
         before = limit.active
         self._throttle.set_rates(limit, rate.messages, rate.size, self._now())
         if limit.active != before:
-            for topic, (_, group) in self._topics.items():
-                if group == name:
+            for topic, known in self._topics.items():
+                if known.group == name:
                     self._regroup(topic)
         self._set_timers()
 
     def _set(self, topic: LimitedTopic, rates: TopicRates) -> None:
         self.dispatch.set_topic_rates(
-            topic.name, rates.dispatch, rates.subscription_dispatch, topic.meter_in
+            topic.name,
+            rates.dispatch,
+            rates.subscription_dispatch,
+            topic.meter_in,
+            rates.resource_group,
         )
         self.subscribe.set_rate(topic.name, rates.subscribe)
-        limit, _ = self._topics[topic]
+        known = self._topics[topic]
         before = self._limits_of(topic)
-        self._throttle.set_rates(limit, rates.publish.messages, rates.publish.size, self._now())
-        self._topics[topic] = (limit, rates.resource_group)
+        publish = rates.publish
+        self._throttle.set_rates(known.limit, publish.messages, publish.size, self._now())
+        known.group = rates.resource_group
         if self._limits_of(topic) != before:
             self._regroup(topic)
         self._set_timers()
@@ -191,8 +215,8 @@ class PublishLimits:
         known = self._topics.get(topic)
         if known is None:
             return ()
-        limit, group = known
-        found = (limit, self._groups.get(group) if group else None, self._broker)
+        group = self._groups.get(known.group) if known.group else None
+        found = (known.limit, group, self._broker)
         return tuple(each for each in found if each is not None and each.active)
 
     def _regroup(self, topic: LimitedTopic) -> None:
@@ -201,6 +225,7 @@ class PublishLimits:
             if producer.flow is not None:
                 self._pass(self._throttle.set_limits(producer.flow, limits, self._now()))
                 if not limits:
+                    self._remember(topic, producer.flow)
                     producer.flow = None
             elif limits and not producer.closed:
                 producer.flow = Flow(producer, limits)
@@ -214,25 +239,34 @@ class PublishLimits:
 
     def group_of(self, topic: LimitedTopic) -> str | None:
         """The resource group of a topic."""
-        return self._topics[topic][1] if topic in self._topics else None
+        return self._topics[topic].group if topic in self._topics else None
 
     def group(self, name: str) -> PublishLimit | None:
         """This broker's part of a resource group."""
         return self._groups.get(name)
 
     def all(self) -> list[PublishLimit]:
-        """Every limit that limits anything: the broker's, the groups', the topics'."""
-        topics = [limit for limit, _ in self._topics.values()]
+        """Every publish limit that limits anything: the broker's, the groups', the topics'."""
+        topics = [each.limit for each in self._topics.values()]
         return [it for it in (self._broker, *self._groups.values(), *topics) if it.active]
 
     def seen(self) -> list[SeenLimit]:
-        """Every limit as it is now, with those who wait."""
+        """Every limit of publishing and of delivery as it is now, with those who wait."""
         now = self._now()
-        return [seen(limit, now) for limit in self.all()]
+        publish = [seen_publish(limit, now) for limit in self.all()]
+        return publish + [seen_dispatch(limit, now) for limit in self.dispatch.all()]
 
     def throttled_times(self, topic: LimitedTopic) -> int:
-        """How often producers of a topic had to wait, at whichever limit, since they came."""
-        return sum(it.flow.throttled_count for it in topic.everybody() if it.flow is not None)
+        """How often a topic's producers had to wait, at whichever limit, since it was loaded."""
+        known = self._topics.get(topic)
+        flows = (it.flow for it in topic.everybody())
+        now = sum(flow.throttled_count for flow in flows if flow is not None)
+        return now + (known.throttled if known is not None else 0)
+
+    def throttled_ns(self, flow: Flow) -> int:
+        """For how long a producer has had to wait altogether."""
+        since = flow.throttled_since
+        return flow.throttled_ns + (self._now() - since if since is not None else 0)
 
     def stop(self) -> None:
         """No more alarms: the broker ends."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from counterpoise.broker.limits.options import RateOptions
@@ -121,10 +122,17 @@ def _subscribe(policy: object, options: RateOptions) -> Rate:
     return Rate(count, period_s=period_s) if period_s else Rate()
 
 
-def group_rate(group: JsonObject | None) -> Rate:
-    """What a resource group allows its namespaces to publish (``ResourceGroup``)."""
+class Use(StrEnum):
+    """What a resource group limits (``ResourceGroupMonitoringClass``)."""
+
+    PUBLISH = "publish"
+    DISPATCH = "dispatch"
+
+
+def group_rate(group: JsonObject | None, use: Use) -> Rate:
+    """What a resource group allows its namespaces (``ResourceGroup``)."""
     found = group or {}
-    return _rate(found.get("publishRateInMsgs"), found.get("publishRateInBytes"))
+    return _rate(found.get(f"{use}RateInMsgs"), found.get(f"{use}RateInBytes"))
 
 
 def _rate(messages: object, size: object) -> Rate:

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any
 
 from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.limits.gate import Gate
 from counterpoise.broker.topic.acks import AckState
 from counterpoise.broker.topic.commons import Commons
 from counterpoise.broker.topic.dispatch.by_type import DISPATCHERS, Wanted
@@ -80,6 +81,11 @@ class Subscription:
         return self.dispatcher.consumers if self.dispatcher is not None else ()
 
     @property
+    def gate(self) -> Gate | None:
+        """Its place among the dispatch limits, once somebody has subscribed."""
+        return self.dispatcher.gate if self.dispatcher is not None else None
+
+    @property
     def active(self) -> Recipient | None:
         """Who gets the messages, where only one consumer does."""
         return self.dispatcher.active if self.dispatcher is not None else None
@@ -125,7 +131,7 @@ class Subscription:
             )
         )
         made.gate = commons.limits.dispatch.gate(
-            self.topic, made.dispatch, lambda: self.log.end - made.read_index
+            self.topic, self.name, made.dispatch, lambda: self.log.end - made.read_index
         )
         return made
 

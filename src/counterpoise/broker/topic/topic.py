@@ -59,16 +59,16 @@ class Topic(ABC):
         if former is None:
             self.headcount.admit_producer(len(self.producers))
         for fenced in self.producers.add(producer):
-            self.commons.limits.detach(fenced)
+            self.commons.limits.detach(self, fenced)
             fenced.sink.close_producer(fenced.producer_id, None)
         if former is not None:
-            self.commons.limits.detach(former)
+            self.commons.limits.detach(self, former)
         self.commons.limits.attach(self, producer)
         return producer
 
     def remove_producer(self, producer: Producer) -> int:
         """Detach a producer (`Producer.close` calls this); how many of its entries were held."""
-        held = self.commons.limits.detach(producer)
+        held = self.commons.limits.detach(self, producer)
         heir = self.producers.remove(producer)
         if heir is not None:
             heir.sink.producer_ready(heir.producer_id, heir.topic_epoch)
@@ -197,7 +197,7 @@ class Topic(ABC):
         for producer in self.producers.all():
             if not producer.closed:
                 producer.closed = True
-                self.commons.limits.detach(producer)
+                self.commons.limits.detach(self, producer)
                 producer.sink.close_producer(producer.producer_id, assigned_broker_url)
 
     def _close_consumers(self, assigned_broker_url: ServiceUrls | None) -> None:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
-from counterpoise.broker.limits.dispatch import Gate
+from counterpoise.broker.limits.gate import Gate
 from counterpoise.broker.topic.acks import AckState
 from counterpoise.broker.topic.dispatch.feed import Feed
 from counterpoise.broker.topic.dispatch.recipient import Recipient

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from counterpoise.broker.limits.dispatch_limit import DispatchLevel, DispatchLimit
 from counterpoise.broker.limits.episodes import Episodes
 from counterpoise.broker.limits.gate import Gate, Terms
-from counterpoise.broker.limits.ports import Published
+from counterpoise.broker.limits.ports import Published, Waiter
 from counterpoise.broker.limits.rates import Rate
 from counterpoise.names.topic import TopicName
 
@@ -45,7 +45,7 @@ class DispatchLimits:
     def _made(self, level: DispatchLevel, subject: str) -> DispatchLimit:
         return DispatchLimit(level, subject, self._now, self._on_wait)
 
-    def _on_wait(self, limit: DispatchLimit, gate: Gate) -> None:
+    def _on_wait(self, limit: DispatchLimit, gate: Waiter) -> None:
         who = f"subscription {gate.subscription} of {gate.topic}"
         self._episodes.began(limit, who)
 

@@ -11,14 +11,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from counterpoise.broker.limits.ports import Published
+from counterpoise.broker.limits.ports import Published, Waiter
 from counterpoise.broker.limits.rates import Rate
 from counterpoise.quota import SECOND_NS, Bucket
-
-if TYPE_CHECKING:
-    from counterpoise.broker.limits.gate import Gate
 
 NO_LIMIT: Final = 1 << 62
 BURST_S: Final = 0.05
@@ -46,7 +43,7 @@ class DispatchLimit:
         level: DispatchLevel,
         subject: str,
         clock_ns: Callable[[], int],
-        on_wait: Callable[[DispatchLimit, Gate], None] = lambda limit, gate: None,
+        on_wait: Callable[[DispatchLimit, Waiter], None] = lambda limit, gate: None,
     ) -> None:
         """``subject``: whose deliveries it limits. ``on_wait`` hears when somebody has to wait."""
         self.level = level
@@ -54,7 +51,7 @@ class DispatchLimit:
         self.messages: Bucket | None = None
         self.bytes: Bucket | None = None
         #: Subscriptions that wait here, in the order of their turns.
-        self.waiting: dict[Gate, None] = {}
+        self.waiting: dict[Waiter, None] = {}
         #: What has been delivered under it, since it was made.
         self.passed_messages = 0
         self.passed_bytes = 0
@@ -116,11 +113,11 @@ class DispatchLimit:
         if self.bytes is not None:
             self.bytes.balance -= size
 
-    def has_others(self, gate: Gate) -> bool:
+    def has_others(self, gate: Waiter) -> bool:
         """Whether somebody else waits here before this one."""
         return bool(self.waiting) and next(iter(self.waiting)) is not gate
 
-    def wait(self, gate: Gate) -> None:
+    def wait(self, gate: Waiter) -> None:
         """Let a subscription wait for its turn."""
         now = self._now()
         if gate.throttled_since is None:
@@ -133,7 +130,7 @@ class DispatchLimit:
         if self._timer is None:
             self._arm()
 
-    def leave(self, gate: Gate) -> None:
+    def leave(self, gate: Waiter) -> None:
         """It waits no longer."""
         self.waiting.pop(gate, None)
         if not self.waiting:

@@ -70,6 +70,11 @@ class Gate:
         """Entries that it has not delivered yet."""
         return self._behind()
 
+    @property
+    def times(self) -> int:
+        """How often it had to wait."""
+        return self.throttled.total()
+
     def budget(self) -> tuple[int, int]:
         """Messages and bytes that may be delivered now; with none, ``go_on`` follows."""
         messages = size = NO_LIMIT

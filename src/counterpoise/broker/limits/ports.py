@@ -70,6 +70,32 @@ class Published(Protocol):
         """Bytes a second."""
 
 
+class Waiter(Hashable, Protocol):
+    """A subscription that waits at a dispatch limit."""
+
+    throttled_since: int | None
+    """Since when it has waited, at this limit or another."""
+
+    @property
+    def topic(self) -> str:
+        """Its topic's name."""
+
+    @property
+    def subscription(self) -> str:
+        """Its own name."""
+
+    @property
+    def behind(self) -> int:
+        """Entries that it has not delivered yet."""
+
+    @property
+    def times(self) -> int:
+        """How often it had to wait."""
+
+    def turn(self) -> None:
+        """Let it deliver what it may."""
+
+
 class LimitedTopic(Protocol):
     """A topic."""
 

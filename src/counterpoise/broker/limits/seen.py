@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from counterpoise.broker.limits.dispatch_limit import DispatchLimit
-from counterpoise.broker.limits.gate import Gate
-from counterpoise.broker.limits.ports import LimitedProducer, Reached
+from counterpoise.broker.limits.ports import LimitedProducer, Reached, Waiter
 from counterpoise.quota import SECOND_NS, Bucket, Flow, PublishLimit
 
 
@@ -114,13 +113,13 @@ def _producer(flow: Flow, now: int) -> ThrottledProducer:
     )
 
 
-def _subscription(gate: Gate, now: int) -> ThrottledSubscription:
+def _subscription(gate: Waiter, now: int) -> ThrottledSubscription:
     return ThrottledSubscription(
         name=gate.subscription,
         topic=gate.topic,
         behind=gate.behind,
         seconds=_seconds(gate.throttled_since, now),
-        times=gate.throttled.total(),
+        times=gate.times,
     )
 
 

@@ -1,6 +1,6 @@
 """``make mutants``: change the code at random and by hand, and see which changes no test notices.
 
-The random ones are Cosmic Ray's. Everything happens in a copy of the sources, one change at a time.
+Everything happens in a copy of the sources, one change at a time.
 Exit status 1 when a planted fault survives, or a random one that ``survivors.txt`` does not explain.
 """
 
@@ -20,18 +20,20 @@ from pathlib import Path
 
 from tests.mutants.fault import Fault
 from tests.mutants.planted import PLANTED
+from tests.mutants.random_changes import ROOMS, try_some
 
 ROOT = Path(__file__).resolve().parents[2]
-PYTEST = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
-ROOMS = {
-    "storage": ["tests/storage", "tests/broker/topic/test_damage.py"],
-    "ownership": ["tests/ownership"],
-    "wire": ["tests/wire"],
-    "broker/topic": ["tests/broker/topic"],
-    "pipeline": ["tests/pipeline", "-m", "not spark"],
-}
-"""What is changed, and the tests that are to notice."""
-
+PYTEST = [
+    sys.executable,
+    "-m",
+    "pytest",
+    "-q",
+    "-x",
+    "-p",
+    "no:cacheprovider",
+    "-p",
+    "no:schemathesis",
+]
 TEST_TIMEOUT_S = 180.0
 
 
@@ -54,7 +56,7 @@ def main() -> int:
             until = time.monotonic() + 60 * args.minutes
             rng = random.Random(args.seed)
             for room in args.rooms:
-                survivors += _random(copy, room, args.each, until, rng)
+                survivors += try_some(copy, room, args.each, until, rng, env=_environment(copy))
     return 1 if survivors else 0
 
 
@@ -103,54 +105,6 @@ def noticed(copy: Path, fault: Fault) -> bool:
     noticed = done.returncode == 1
     print(f"{'noticed ' if noticed else 'SURVIVED'}  {fault.file}: {fault.what}", flush=True)
     return noticed
-
-
-def _random(copy: Path, room: str, count: int, until: float, rng: random.Random) -> int:
-    """Change a room ``count`` times; how many changes nobody noticed and nobody explains."""
-    from cosmic_ray.commands.init import init
-    from cosmic_ray.mutating import mutate_and_test
-    from cosmic_ray.work_db import WorkDB, use_db
-    from cosmic_ray.work_item import TestOutcome
-
-    explained = (Path(__file__).with_name("survivors.txt")).read_text()
-    modules = [
-        path
-        for path in sorted((copy / "src" / "counterpoise" / room).rglob("*.py"))
-        if not path.name.endswith("_pb2.py")
-    ]
-    with use_db(str(copy / "session.sqlite"), WorkDB.Mode.create) as work:
-        init(modules, work, {})
-        items = sorted(work.pending_work_items, key=lambda each: repr(each.mutations))
-    chosen = rng.sample(items, min(count, len(items)))
-    words = " ".join([*PYTEST, *(f"'{each}'" for each in ROOMS[room])])
-    os.environ.update(_environment(copy))
-    before = Path.cwd()
-    os.chdir(copy)
-    tried = noticed = unexplained = 0
-    try:
-        for item in chosen:
-            if time.monotonic() > until:
-                break
-            outcome = mutate_and_test(item.mutations, words, TEST_TIMEOUT_S)
-            tried += 1
-            if outcome.test_outcome is not TestOutcome.SURVIVED:
-                noticed += 1
-                continue
-            change = [
-                line
-                for line in (outcome.diff or "").splitlines()
-                if line[:1] in "+-" and line[:3] not in ("---", "+++")
-            ]
-            name = item.mutations[0].module_path
-            told = f"{Path(name).relative_to(copy / 'src' / 'counterpoise')}\n" + "\n".join(change)
-            known = all(line in explained for line in change)
-            unexplained += not known
-            print(f"{'explained' if known else 'SURVIVED '} {told}", flush=True)
-    finally:
-        os.chdir(before)
-        (copy / "session.sqlite").unlink(missing_ok=True)
-    print(f"{room}: {noticed} of {tried} random changes noticed ({len(items)} are possible)")
-    return unexplained
 
 
 if __name__ == "__main__":

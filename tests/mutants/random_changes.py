@@ -1,0 +1,186 @@
+"""Random changes of a room: Cosmic Ray's, and statements that are left out.
+
+Changes of annotations are none, for nothing evaluates them here; what is only logged is left alone.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import random
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from difflib import ndiff
+from functools import partial
+from pathlib import Path
+
+from tests.mutants.reach import measure
+from tests.mutants.warm import fails
+
+ROOMS: dict[str, list[str]] = {
+    "quota": ["tests/quota"],
+    "load": ["tests/load"],
+    "decide/balancing": ["tests/decide/balancing"],
+    "storage": ["tests/storage", "tests/broker/topic/test_damage.py"],
+    "ownership": ["tests/ownership", "tests/broker/bundles"],
+    "metadata": ["tests/metadata"],
+    "wire": ["tests/wire"],
+    "broker/topic": ["tests/broker/topic"],
+    "broker/connection": ["tests/broker/connection"],
+    "broker/bundles": ["tests/broker/bundles"],
+    "broker/limits": ["tests/broker/limits"],
+    "pipeline": ["tests/pipeline", "-m", "not spark"],
+}
+"""What is changed, and the tests that are to notice."""
+
+_SECONDS = 120.0
+_PYTEST = [
+    "-q",
+    "-x",
+    "-p",
+    "no:cacheprovider",
+    "-p",
+    "no:schemathesis",
+    "-p",
+    "tests.mutants.in_a_hurry",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Another text for a file, and the lines that it is about."""
+
+    path: Path
+    lines: range
+    text: Callable[[], str]
+
+
+def try_some(
+    copy: Path,
+    room: str,
+    count: int,
+    until: float,
+    rng: random.Random,
+    *,
+    env: dict[str, str],
+) -> int:
+    """Change a room ``count`` times; how many changes nobody noticed and nobody explains."""
+    explained = Path(__file__).with_name("survivors.txt").read_text().splitlines()
+    reach = measure(copy, ROOMS[room], env)
+    package = copy / "src" / "counterpoise"
+    places = _places(sorted((package / room).rglob("*.py")))
+    chosen = rng.sample(places, min(count, len(places)))
+    tried = noticed = unexplained = 0
+    for place in chosen:
+        if time.monotonic() > until:
+            break
+        change = rng.choice(place)
+        tests = reach.tests(change.path, change.lines)
+        before, after = change.path.read_text(), change.text()
+        tried += 1
+        if tests != []:
+            with _changed(change.path, before, after):
+                if fails(
+                    [*_PYTEST, *(ROOMS[room] if tests is None else tests)], copy, env, _SECONDS
+                ):
+                    noticed += 1
+                    continue
+        told = [
+            line.rstrip()
+            for line in ndiff(before.splitlines(), after.splitlines())
+            if line[0] in "+-"
+        ]
+        known = all(line in explained for line in told)
+        unexplained += not known
+        how = "explained" if known else "SURVIVED " if tests != [] else "UNTESTED "
+        where = f"{change.path.relative_to(package)}:{change.lines.start}"
+        print(f"{how} {where}", *told, sep="\n", flush=True)
+    print(f"{room}: {noticed} of {tried} random changes noticed ({len(places)} places)", flush=True)
+    return unexplained
+
+
+@contextlib.contextmanager
+def _changed(path: Path, before: str, after: str) -> Iterator[None]:
+    path.write_text(after)
+    try:
+        yield
+    finally:
+        path.write_text(before)
+
+
+def _places(modules: Sequence[Path]) -> list[list[Change]]:
+    """What can be changed, by place: a place with ten possible changes counts no more than one."""
+    found: dict[tuple[Path, int, int], list[Change]] = defaultdict(list)
+    for path in modules:
+        if path.name.endswith("_pb2.py"):
+            continue
+        source = path.read_text()
+        tree = ast.parse(source)
+        left_alone = list(_left_alone(tree))
+        for line, column, change in [*_of_cosmic_ray(path), *_left_out(path, source, tree)]:
+            if not any(start <= (line, column) < end for start, end in left_alone):
+                found[path, line, column].append(change)
+    return [found[place] for place in sorted(found)]
+
+
+def _of_cosmic_ray(path: Path) -> Iterator[tuple[int, int, Change]]:
+    from cosmic_ray import plugins
+    from cosmic_ray.commands.init import init
+    from cosmic_ray.mutating import use_mutation
+    from cosmic_ray.work_db import WorkDB, use_db
+
+    with use_db(":memory:", WorkDB.Mode.create) as work:
+        init([path], work, {})
+        mutations = [item.mutations[0] for item in work.pending_work_items]
+
+    def text(name: str, occurrence: int) -> str:
+        with use_mutation(path, plugins.get_operator(name)(), occurrence) as (_, after):
+            return str(after)
+
+    for each in sorted(mutations, key=repr):
+        line, column = each.start_pos
+        lines = range(line, each.end_pos[0] + 1)
+        name, occurrence = each.operator_name, each.occurrence
+        yield line, column, Change(path, lines, partial(text, name, occurrence))
+
+
+def _left_out(path: Path, source: str, tree: ast.Module) -> Iterator[tuple[int, int, Change]]:
+    """One statement becomes ``pass``; only those whose absence leaves sense behind."""
+    lines = source.splitlines(keepends=True)
+
+    def text(statement: ast.stmt) -> str:
+        first, last = statement.lineno - 1, statement.end_lineno or statement.lineno
+        indent = lines[first][: statement.col_offset]
+        return "".join([*lines[:first], f"{indent}pass\n", *lines[last:]])
+
+    for node in ast.walk(tree):
+        match node:
+            case ast.Expr(value=ast.Call() | ast.Await()) | ast.AugAssign() | ast.Delete():
+                pass
+            case ast.Raise() | ast.Return() if node.col_offset > 8:
+                pass
+            case ast.Assign(targets=[ast.Attribute() | ast.Subscript()]):
+                pass
+            case _:
+                continue
+        place = range(node.lineno, (node.end_lineno or node.lineno) + 1)
+        yield node.lineno, node.col_offset, Change(path, place, partial(text, node))
+
+
+def _left_alone(tree: ast.Module) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+    """Spans that change nothing: annotations, and calls of a logger."""
+    for node in ast.walk(tree):
+        spans: list[ast.expr | None] = []
+        match node:
+            case ast.AnnAssign() | ast.arg():
+                spans = [node.annotation]
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                spans = [node.returns]
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="log" | "_log"))):
+                spans = [node]
+        for span in spans:
+            if span is not None and span.end_lineno is not None:
+                end = (span.end_lineno, span.end_col_offset or 0)
+                yield (span.lineno, span.col_offset), end

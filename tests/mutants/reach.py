@@ -1,0 +1,68 @@
+"""Which tests come by which line, so that a change is tried on those alone."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from coverage import CoverageData
+
+MAX_TESTS = 400
+"""Where more tests than this come by, the quickest of them are run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What one run of a room's tests came by."""
+
+    tests_of: Mapping[Path, Mapping[int, frozenset[str]]]
+    """The tests by file and line; a line that only an import came by has none."""
+    seconds: Mapping[str, float]
+
+    def tests(self, path: Path, lines: Iterable[int]) -> list[str] | None:
+        """Those that come by one of the lines, the quickest first; ``None``: nobody knows which."""
+        known = self.tests_of.get(path.resolve(), {})
+        lines = [line for line in lines if line in known]
+        if any(not known[line] for line in lines):
+            return None
+        found = set().union(*(known[line] for line in lines))
+        return sorted(found, key=lambda test: (self.seconds.get(test, 0.0), test))[:MAX_TESTS]
+
+
+def measure(copy: Path, tests: Sequence[str], env: dict[str, str]) -> Reach:
+    """Run the tests once, and see where they come by. Raises ``RuntimeError`` if any fails."""
+    data, times = copy / "reach.sqlite", copy / "times.xml"
+    watch = ["--cov=counterpoise", "--cov-context=test", "--cov-report=", f"--junitxml={times}"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-x", *watch, *tests],
+        cwd=copy,
+        env={**env, "COVERAGE_FILE": str(data)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise RuntimeError(f"the tests fail before anything is changed:\n{done.stdout[-3000:]}")
+    found = CoverageData(basename=str(data))
+    found.read()
+    tests_of = {
+        Path(file).resolve(): {
+            line: frozenset(context.rpartition("|")[0] for context in contexts if context)
+            for line, contexts in found.contexts_by_lineno(file).items()
+        }
+        for file in found.measured_files()
+    }
+    return Reach(tests_of, _seconds(times))
+
+
+def _seconds(times: Path) -> dict[str, float]:
+    seconds: dict[str, float] = defaultdict(float)
+    for case in ET.parse(times).iter("testcase"):
+        file = case.get("classname", "").replace(".", "/") + ".py"
+        seconds[f"{file}::{case.get('name')}"] += float(case.get("time", 0))
+    return seconds

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from counterpoise.app.conf import add_conf_arguments, read_conf
 from counterpoise.app.errors import UserError
+from counterpoise.app.packages import needed_by
 from counterpoise.app.strategies import strategy_from
 from counterpoise.names.properties import Properties
 
@@ -84,16 +85,11 @@ def run(args: argparse.Namespace) -> int:
     if args.spans < 1 or args.step <= 0:
         raise UserError("--spans and --step must be more than 0")
     candidates = _compared(args) if args.compare else _candidates(args)
-    try:
+    with needed_by("a backtest"):
         from counterpoise.pipeline.backtest.recorded import NothingRecordedError
         from counterpoise.pipeline.backtest.report import change, draw, ranked, table
         from counterpoise.pipeline.backtest.run import joined
         from counterpoise.pipeline.history.faults import HistoryFaultError
-    except ImportError as error:
-        raise UserError(
-            f"a backtest needs Spark ({error.name} is missing): "
-            "pip install 'counterpoise[pipeline]'"
-        ) from None
     source = _source(args)
     try:
         results = joined(_played(args, candidates, source))

@@ -12,9 +12,12 @@ import time
 import traceback
 from typing import TYPE_CHECKING
 
+from counterpoise.app.addresses import admin_urls
 from counterpoise.app.conf import add_conf_arguments, read_conf
 from counterpoise.app.errors import UserError
+from counterpoise.app.packages import needed_by
 from counterpoise.app.strategies import find_placement, find_shedder, strategy_from
+from counterpoise.app.times import seconds
 from counterpoise.names.properties import Properties
 
 if TYPE_CHECKING:
@@ -175,7 +178,7 @@ def run(args: argparse.Namespace) -> int:
     def own(conf: Properties) -> tuple[type, type]:
         return find_shedder(args.strategy, conf).options, find_placement(args.placement).options
 
-    try:
+    with needed_by("the balancer"):
         from counterpoise.pipeline.history.faults import HistoryFaultError
         from counterpoise.pipeline.history.lease import HistoryInUseError
         from counterpoise.pipeline.history.store import open_store
@@ -184,11 +187,6 @@ def run(args: argparse.Namespace) -> int:
             SparkBalancer,
             StreamFailedError,
         )
-    except ImportError as error:
-        raise UserError(
-            f"the balancer needs Spark ({error.name} is missing): "
-            "pip install 'counterpoise[pipeline]'"
-        ) from None
 
     settings, strategy = (
         _settings(args),
@@ -241,12 +239,8 @@ def _settings(args: argparse.Namespace) -> RunSettings:
     from counterpoise.pipeline.history.lease import LeaseOptions
     from counterpoise.pipeline.runner import RunSettings
 
-    addresses = tuple(url.strip() for url in args.admin_url.split(",") if url.strip())
-    for url in addresses:
-        if not url.startswith(("http://", "https://")):
-            raise UserError(f"--admin-url {url}: expected http://host:port")
     return RunSettings(
-        addresses=addresses,
+        addresses=admin_urls(args.admin_url),
         history=args.history,
         master=args.master,
         spark_conf=tuple(_setting(text) for text in args.spark_conf),
@@ -277,21 +271,6 @@ def written(error: BaseException) -> str:
     with os.fdopen(handle, "w", encoding="utf-8") as file:
         file.writelines(traceback.format_exception(error))
     return name
-
-
-def seconds(text: str) -> float:
-    """A time such as ``5s``, ``500ms``, ``2m`` or ``5`` (seconds)."""
-    units = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "": 1.0}
-    number = text.rstrip("hms")
-    try:
-        value = float(number) * units[text[len(number) :]]
-    except (ValueError, KeyError):
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not a time such as 5s, 500ms or 2m"
-        ) from None
-    if not value >= 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is less than no time")
-    return value
 
 
 def tell(sentence: str) -> None:

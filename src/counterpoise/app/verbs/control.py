@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from counterpoise.app.errors import UserError
+from counterpoise.app.packages import needed_by
 
 if TYPE_CHECKING:
     from counterpoise.app.main import Subparsers
@@ -44,16 +45,11 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
     """Write it down for the balancer."""
-    try:
+    with needed_by("a history"):
         from counterpoise.pipeline.history.control import Control, Wish, write_control
         from counterpoise.pipeline.history.faults import HistoryFaultError
         from counterpoise.pipeline.history.store import open_store
         from counterpoise.pipeline.inline import wall_clock_ms
-    except ImportError as error:
-        raise UserError(
-            f"a history needs pyarrow ({error.name} is missing): "
-            "pip install 'counterpoise[pipeline]'"
-        ) from None
     wish = Wish.GO if args.wish == "resume" else Wish(args.wish)
     try:
         store = open_store(args.history)

@@ -12,6 +12,7 @@ import aiohttp
 
 from counterpoise.app.conf import settings_from
 from counterpoise.app.errors import UserError
+from counterpoise.app.packages import needed_by
 from counterpoise.app.strategies import find_placement
 from counterpoise.decide.balancing.drain import DrainPlan, DrainRules
 from counterpoise.decide.filters.options import FilterOptions
@@ -86,15 +87,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _run(args: argparse.Namespace, addresses: tuple[str, ...]) -> int:
-    try:
+    with needed_by("draining"):
         from counterpoise.pipeline.drive.drain import Drain, DrainOptions, DrainRefusedError
         from counterpoise.pipeline.drive.scene import CannotSeeError, SceneReader
         from counterpoise.pipeline.inline import wall_clock_ms
-    except ImportError as error:
-        raise UserError(
-            f"draining needs more packages ({error.name} is missing): "
-            "pip install 'counterpoise[pipeline]'"
-        ) from None
     options = DrainOptions(attempts=args.attempts, at_once=args.at_once, partial=args.partial)
     timeout = aiohttp.ClientTimeout(total=HTTP_TIMEOUT_S)
     async with aiohttp.ClientSession(timeout=timeout) as session:

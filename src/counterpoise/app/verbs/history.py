@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from counterpoise.app.errors import UserError
+from counterpoise.app.packages import needed_by
 
 if TYPE_CHECKING:
     from counterpoise.app.main import Subparsers
@@ -59,15 +60,10 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
     """Run the chosen sub-verb."""
-    try:
+    with needed_by("a history"):
         from counterpoise.pipeline.history.faults import HistoryFaultError
         from counterpoise.pipeline.history.lease import HistoryInUseError
         from counterpoise.pipeline.history.store import open_store
-    except ImportError as error:
-        raise UserError(
-            f"a history needs pyarrow ({error.name} is missing): "
-            "pip install 'counterpoise[pipeline]'"
-        ) from None
     do: Callable[[argparse.Namespace, Store], int] = args.do
     try:
         store = open_store(args.history)

@@ -10,6 +10,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from counterpoise.app.errors import UserError
+from counterpoise.app.packages import needed_by
 
 if TYPE_CHECKING:
     from counterpoise.app.main import Subparsers
@@ -43,16 +44,11 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
     """Read it and say it."""
-    try:
+    with needed_by("a history"):
         from counterpoise.pipeline.history.faults import HistoryFaultError
         from counterpoise.pipeline.history.status import read_status
         from counterpoise.pipeline.history.store import open_store
         from counterpoise.pipeline.inline import wall_clock_ms
-    except ImportError as error:
-        raise UserError(
-            f"a history needs pyarrow ({error.name} is missing): "
-            "pip install 'counterpoise[pipeline]'"
-        ) from None
     try:
         store = open_store(args.history)
         if not store.directories(""):

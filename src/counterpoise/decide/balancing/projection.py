@@ -5,6 +5,7 @@ of several bundles can pile them onto one broker. Here each move is entered into
 the next is placed.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -53,6 +54,19 @@ class Projection:
             long_average=_shifted(broker.long_average, averages.long, source, target, bundle),
         )
         return Projection(replace(view, broker=moved_columns))
+
+
+def with_owners(view: ClusterView, owners: Mapping[str, str]) -> ClusterView:
+    """The view in which these bundles are reported by other brokers; figures stay as they are."""
+    reporter = np.repeat(np.arange(len(view.brokers)), np.diff(view.offsets))
+    for bundle, broker in owners.items():
+        row, to = view.bundle_index(bundle), view.broker_index(broker)
+        if row is not None and to is not None:
+            reporter[view.members == row] = to
+    order = np.lexsort((view.members, reporter))
+    offsets = np.zeros(len(view.brokers) + 1, np.intp)
+    np.cumsum(np.bincount(reporter, minlength=len(view.brokers)), out=offsets[1:])
+    return replace(view, offsets=offsets, members=view.members[order])
 
 
 def _shifted(brokers: Rates, bundles: Rates, source: int, target: int, bundle: int) -> Rates:

@@ -81,7 +81,7 @@ def decide(state: FoldState, memory: RoundMemory, strategy: Strategy) -> Round:
     now_ms = newest_poll(state)
     recent = left_alone(now_ms, memory, strategy.balance)
     view = cluster_view(state, now_ms, recent)
-    return decide_on(view, _answering(state), recent, memory, strategy)
+    return decide_on(view, answering_brokers(state), recent, memory, strategy)
 
 
 def left_alone(now_ms: int, memory: RoundMemory, options: BalanceOptions) -> dict[str, int]:
@@ -134,7 +134,7 @@ def imbalance(loads: Collection[float]) -> float:
     return max(loads) / mean - 1 if mean > 0 else 0.0
 
 
-def _answering(state: FoldState) -> frozenset[str]:
+def answering_brokers(state: FoldState) -> frozenset[str]:
     """The brokers whose report could be read at the newest poll: only they are given anything."""
     brokers = state.brokers
     current = brokers["poll_id"] == newest_poll(state)

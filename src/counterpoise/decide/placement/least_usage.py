@@ -95,7 +95,7 @@ def _no_gain_in_bytes(bundle: str, after: float, before: float) -> Rejection:
         before,
         "",
         "{subject} stays: wherever it went, that broker would carry {value:,.0f} B/s, no less than "
-        "the {limit:,.0f} B/s of the one it is on; split it",
+        "the {limit:,.0f} B/s of the one it is on",
     )
 
 
@@ -107,7 +107,7 @@ def _no_gain(bundle: str, after: float, before: float) -> Rejection:
         before,
         "",
         "{subject} stays: wherever it went, that broker would be used {value:.1%}, no less than "
-        "the {limit:.1%} of the one it is on; split it",
+        "the {limit:.1%} of the one it is on",
     )
 
 

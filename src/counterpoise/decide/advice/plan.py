@@ -1,0 +1,181 @@
+"""What a plan says: before and after, each step with its cost and reason, and why not the rest."""
+
+import hashlib
+import json
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+from counterpoise.load.fields import LoadDataError, from_json, to_json
+
+FORMAT = 1
+"""Raised when a plan that was written before could be misread."""
+
+
+class PlanError(ValueError):
+    """A file that is no plan, or one that was changed since it was made; says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerLoad:
+    """A broker at one moment of a plan."""
+
+    broker: str
+    bytes_per_s: float
+    messages_per_s: float
+    usage: float
+    """The largest weighted use of a resource, as a fraction of its limit."""
+    bundles: int
+    topics: int
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """All brokers at one moment of a plan, by name."""
+
+    imbalance: float
+    """Largest broker's bytes/s ÷ their mean - 1; 0 is perfectly even."""
+    brokers: tuple[BrokerLoad, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What moving a bundle costs whoever uses it."""
+
+    topics: int = 0
+    connections: int = 0
+    """Producers and consumers that look up and connect anew."""
+    bytes_per_s: float = 0.0
+    seconds: float = 0.0
+    """How long the bundle is expected to take; clients wait about as long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One move of a plan."""
+
+    round: int
+    """The plan's rounds are those in which the strategy would decide."""
+    bundle: str
+    source: str
+    destination: str
+    rule: str
+    """A short label: which rule of the strategy it was."""
+    why: str
+    placement: str
+    """Why this destination."""
+    cost: Cost
+    imbalance_after: float
+
+
+@dataclass(frozen=True, slots=True)
+class WhyNot:
+    """Something that the plan leaves as it is."""
+
+    subject: str
+    rule: str
+    why: str
+    setting: str = ""
+    """The option that would change it, where one does."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicShare:
+    """A topic, and its part of its bundle's bytes/s (or messages/s, where there are no bytes)."""
+
+    topic: str
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class SplitAdvice:
+    """Whether a bundle is worth a split, which nobody can undo."""
+
+    bundle: str
+    broker: str
+    verdict: str
+    """`split`, `wait`, `partition` (the topic, not the bundle) or `leave`."""
+    why: str
+    bytes_per_s: float
+    hottest: tuple[TopicShare, ...] = ()
+    """The busiest topics, the first the busiest; none where nobody told their load."""
+    algorithm: str = ""
+    command: str = ""
+    """What carries it out; no plan of ours does."""
+
+
+@dataclass(frozen=True, slots=True)
+class MoveTime:
+    """How long a move takes, and how that is known."""
+
+    seconds: float
+    slowest_s: float
+    basis: str
+
+
+@dataclass(frozen=True, slots=True)
+class AdvisedPlan:
+    """A plan: what would be moved, at what cost, and how even the brokers would be then.
+
+    Times are milliseconds since 1970. A plan is a value: it is carried out as it stands or refused.
+    """
+
+    format: int
+    made_at_ms: int
+    seen_at_ms: int
+    """When the loads it rests on were read."""
+    source: str
+    """Whence they were read."""
+    strategy: str
+    placement: str
+    before: Picture
+    after: Picture
+    steps: tuple[Step, ...]
+    not_done: tuple[WhyNot, ...]
+    splits: tuple[SplitAdvice, ...]
+    took: MoveTime
+    at_once: int
+    """How many moves are meant to run side by side."""
+    notes: tuple[str, ...] = ()
+    """What the reader must know of it as a whole."""
+    id: str = ""
+    """Follows from all else, so that a plan that was changed is known."""
+
+    @property
+    def cost(self) -> Cost:
+        """Of all steps; seconds as they run side by side."""
+        return Cost(
+            sum(step.cost.topics for step in self.steps),
+            sum(step.cost.connections for step in self.steps),
+            sum(step.cost.bytes_per_s for step in self.steps),
+            math.ceil(len(self.steps) / max(1, self.at_once)) * self.took.seconds,
+        )
+
+    def sealed(self) -> "AdvisedPlan":
+        """The same with the id that follows from it."""
+        return replace(self, id=_digest(to_json(replace(self, id=""))))
+
+    def to_json(self) -> dict[str, Any]:
+        """The plan as a JSON object."""
+        written: dict[str, Any] = to_json(self)
+        return written
+
+    @staticmethod
+    def from_json(value: object) -> "AdvisedPlan":
+        """The reverse of `to_json`; raises `PlanError`."""
+        if not isinstance(value, dict) or "format" not in value:
+            raise PlanError("it is no plan of `counterpoise advise --json`")
+        if value["format"] != FORMAT:
+            raise PlanError(f"it has format {value['format']!r}, and this version knows {FORMAT}")
+        try:
+            plan = from_json(AdvisedPlan, value, "plan")
+        except LoadDataError as error:
+            raise PlanError(f"it is no whole plan: {error}") from None
+        if plan.sealed().id != plan.id:
+            raise PlanError("it was changed since it was made: make a new one")
+        return plan
+
+
+def _digest(content: Any) -> str:
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -1,0 +1,11 @@
+"""Figures as people read them."""
+
+_SIZES = (("GB/s", 1e9), ("MB/s", 1e6), ("kB/s", 1e3))
+
+
+def bytes_text(per_second: float) -> str:
+    """Bytes/s in the largest unit that leaves a figure above 1."""
+    for unit, size in _SIZES:
+        if per_second >= size:
+            return f"{per_second / size:.3g} {unit}"
+    return f"{per_second:.0f} B/s"

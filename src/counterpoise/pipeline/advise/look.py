@@ -1,0 +1,178 @@
+"""What a plan is made of, read from a cluster, from a history, or from both."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+
+import aiohttp
+import numpy as np
+
+from counterpoise.decide.advice.plan import MoveTime
+from counterpoise.decide.advice.planned import Scene
+from counterpoise.decide.advice.splits import SplitScene, hot_bundles
+from counterpoise.decide.balancing.moves import RoundMemory
+from counterpoise.decide.balancing.options import BalanceOptions
+from counterpoise.decide.balancing.round import answering_brokers, left_alone, newest_poll
+from counterpoise.decide.splitting.options import SplitOptions
+from counterpoise.load.fold import Batch, FoldState, fold, merged
+from counterpoise.load.fold_view import cluster_view
+from counterpoise.load.rows import REPORT, SAMPLE
+from counterpoise.pipeline.advise.topics import TopicLoads, topics_of
+from counterpoise.pipeline.collect.admin import Admin, AdminOptions
+from counterpoise.pipeline.collect.collector import Collector
+from counterpoise.pipeline.collect.shedder import sheds_by_itself
+from counterpoise.pipeline.collect.told import names, trouble
+from counterpoise.pipeline.history.compaction import read_table_parts
+from counterpoise.pipeline.history.layout import newest_poll as newest_landed
+from counterpoise.pipeline.history.rows_codec import columns_of
+from counterpoise.pipeline.history.store import Store
+from counterpoise.pipeline.history.tables import HistoryTables
+from counterpoise.pipeline.stream.states import complete, read_state, state_name
+
+HOUR_MS = 3_600_000
+DEFAULT_MOVE_S = 1.0
+
+
+class NothingToAdviseOnError(RuntimeError):
+    """Neither the cluster nor the history has the load of any broker; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What was read."""
+
+    scene: Scene
+    splits: SplitScene
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LookOptions:
+    """How a live cluster is looked at."""
+
+    looks: int = 1
+    every_s: float = 5.0
+    balance: BalanceOptions = field(default_factory=BalanceOptions)
+    splitting: SplitOptions = field(default_factory=SplitOptions)
+
+
+async def look_at_cluster(
+    session: aiohttp.ClientSession,
+    addresses: Sequence[str],
+    clock_ms: Callable[[], int],
+    store: Store | None,
+    options: LookOptions,
+) -> Looked:
+    """What the cluster says now, on top of what the history remembers.
+
+    Raises `NothingToAdviseOnError`.
+    """
+    state, memory = FoldState.empty(), RoundMemory()
+    after = 0
+    if store is not None:
+        state = await asyncio.to_thread(state_of, store)
+        after = newest_landed(store)
+    collector = Collector(session, addresses, clock_ms, after_poll=after)
+    reason = ""
+    for number in range(options.looks):
+        if number:
+            await asyncio.sleep(options.every_s)
+        rows = await collector.poll()
+        reason = trouble(rows)
+        state = fold(state, Batch.of(rows))
+    if reason:
+        raise NothingToAdviseOnError(reason)
+    if store is not None:
+        memory = HistoryTables(store).memory_before(newest_poll(state))
+    admin = Admin(session, AdminOptions())
+    looked = _looked(state, memory, ", ".join(addresses), options)
+    hot = hot_bundles(looked.splits, options.splitting)
+    scheme = addresses[0].partition("://")[0]
+    brokers = state.brokers["broker"].tolist()
+    owners = _owners(state)
+    topics, unknown = await topics_of(
+        admin,
+        {broker: f"{scheme}://{broker}" for broker in brokers},
+        {bundle: owners[bundle] for bundle in hot if bundle in owners},
+    )
+    sheds = await sheds_by_itself(admin, addresses)
+    notes = (*looked.notes, *unknown, *([sheds] if sheds else []))
+    return Looked(looked.scene, _with_topics(looked.splits, topics), notes)
+
+
+def look_at_history(store: Store, options: LookOptions) -> Looked:
+    """What the history knows of the last poll; raises `NothingToAdviseOnError`."""
+    state = state_of(store)
+    memory = HistoryTables(store).memory_before(newest_poll(state) + 1)
+    if not len(state.brokers["broker"]):
+        raise NothingToAdviseOnError(
+            f"{store.address} has no load of any broker: counterpoise watch records one"
+        )
+    return _looked(state, memory, store.address, options)
+
+
+def state_of(store: Store) -> FoldState:
+    """The averages after the newest poll: the last state that was kept, and what came after it.
+
+    Where none was kept (`counterpoise watch` keeps none), those of the last hour.
+    """
+    state, after = FoldState.empty(), max(0, newest_landed(store) - HOUR_MS)
+    if kept := complete(store):
+        poll_id, shards = kept[-1]
+        parts = [read_state(store, state_name(poll_id, each, shards)) for each in range(shards)]
+        state, after = merged(parts), poll_id
+    for table in read_table_parts(store, "reports", after=after):
+        columns = columns_of(table, (*dict.fromkeys((*SAMPLE, *REPORT)),))
+        state = fold(state, _batch(columns, after))
+    return state
+
+
+def move_time(rows: Iterable[Mapping[str, Any]], given_s: float | None = None) -> MoveTime:
+    """How long a move takes, by the outcomes of a history, unless a person says so."""
+    if given_s is not None:
+        return MoveTime(given_s, given_s, "as given by --move-seconds")
+    took = [row["ended_at_ms"] - row["started_at_ms"] for row in rows if row["status"] == "moved"]
+    if not took:
+        basis = "no move of this cluster is recorded: a second is taken for granted"
+        return MoveTime(DEFAULT_MOVE_S, DEFAULT_MOVE_S, basis)
+    moves = f"{len(took)} moves" if len(took) > 1 else "one move"
+    return MoveTime(median(took) / 1000, max(took) / 1000, f"the median of {moves} seen here")
+
+
+def _batch(columns: Mapping[str, Any], after: int) -> Batch:
+    later = columns["poll_id"] > after
+    bundles = columns["kind"] == "bundle"
+    return Batch.joined(
+        [{name: columns[name][later & bundles] for name in SAMPLE}],
+        [{name: columns[name][later & ~bundles] for name in REPORT}],
+    )
+
+
+def _looked(state: FoldState, memory: RoundMemory, source: str, options: LookOptions) -> Looked:
+    now_ms = newest_poll(state)
+    view = cluster_view(state, now_ms)
+    served = state.served
+    connections: dict[str, int] = {}
+    columns = (served[name].tolist() for name in ("bundle", "producers", "consumers"))
+    for bundle, producers, consumers in zip(*columns, strict=True):
+        connections[bundle] = producers + consumers
+    there = answering_brokers(state)
+    notes = []
+    if silent := sorted(set(state.brokers["broker"].tolist()) - there):
+        notes.append(f"nothing is given to {names(silent)}: no answer at the last look")
+    recent = left_alone(now_ms, memory, options.balance)
+    scene = Scene(view, there, recent, memory, connections, source)
+    return Looked(scene, SplitScene(view, connections), tuple(notes))
+
+
+def _owners(state: FoldState) -> dict[str, str]:
+    served = state.served
+    order = np.argsort(served["poll_id"], kind="stable")
+    names, brokers = served["bundle"][order].tolist(), served["broker"][order].tolist()
+    return dict(zip(names, brokers, strict=True))
+
+
+def _with_topics(scene: SplitScene, topics: TopicLoads) -> SplitScene:
+    return SplitScene(scene.view, scene.connections, topics, scene.bundle_counts)

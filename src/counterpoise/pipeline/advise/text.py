@@ -1,0 +1,106 @@
+"""A plan on a terminal."""
+
+from collections.abc import Iterable, Iterator
+
+from counterpoise.decide.advice.plan import AdvisedPlan, BrokerLoad, SplitAdvice, Step
+from counterpoise.names.units import bytes_text
+
+BROKERS_MOST = 20
+NOT_DONE_MOST = 20
+
+
+def lines_of(plan: AdvisedPlan) -> Iterator[str]:
+    """The plan, a line each."""
+    yield (
+        f"plan {plan.id} by {plan.strategy} and {plan.placement}, from {plan.source}: "
+        f"{_count(len(plan.steps), 'move')}, imbalance {plan.before.imbalance:.2f} -> "
+        f"{plan.after.imbalance:.2f}"
+    )
+    cost = plan.cost
+    if plan.steps:
+        yield (
+            f"cost: {_count(cost.topics, 'topic')} and {cost.connections:,} producers and "
+            f"consumers moved, {bytes_text(cost.bytes_per_s)} among them; about "
+            f"{cost.seconds:.1f} s with {plan.at_once} at a time ({plan.took.seconds:.1f} s each, "
+            f"{plan.took.basis})"
+        )
+    yield from (f"note: {note}" for note in plan.notes)
+    yield ""
+    yield from _brokers(plan)
+    if plan.steps:
+        yield ""
+    for number, step in enumerate(plan.steps, 1):
+        yield from step_lines(number, step)
+    if plan.splits:
+        yield ""
+        yield "splits (none is part of the plan: what is split stays split)"
+        for advice in plan.splits:
+            yield from split_lines(advice)
+    if plan.not_done:
+        yield ""
+        yield "why not the rest"
+        yield from (f"  {each.why}" for each in plan.not_done[:NOT_DONE_MOST])
+        if (more := len(plan.not_done) - NOT_DONE_MOST) > 0:
+            yield f"  and {more} more (--json, --html)"
+
+
+def step_lines(number: int, step: Step) -> Iterator[str]:
+    """A step, its reason and its cost."""
+    cost = step.cost
+    yield (
+        f"{number:>3}. {step.bundle}: {step.source} -> {step.destination}  "
+        f"({bytes_text(cost.bytes_per_s)}, {_count(cost.topics, 'topic')}, {cost.connections:,} "
+        f"connections; imbalance then {step.imbalance_after:.2f})"
+    )
+    yield f"     {step.why}; {step.placement}"
+
+
+def split_lines(advice: SplitAdvice) -> Iterator[str]:
+    """What is said of a bundle, and what to type."""
+    yield f"  {advice.verdict}: {advice.bundle} on {advice.broker}: {advice.why}"
+    if advice.hottest:
+        shares = ", ".join(f"{each.topic} {each.share:.0%}" for each in advice.hottest)
+        yield f"     busiest topics: {shares}"
+    if advice.command:
+        yield f"     {advice.command}"
+
+
+def _brokers(plan: AdvisedPlan) -> Iterator[str]:
+    after = {each.broker: each for each in plan.after.brokers}
+    rows: list[tuple[str, ...]] = [
+        ("broker", "bytes/s", "", "msg/s", "", "used", "", "bundles", "")
+    ]
+    shown = sorted(plan.before.brokers, key=lambda each: (-each.bytes_per_s, each.broker))
+    rows += [(each.broker, *_pairs(each, after[each.broker])) for each in _ends(shown)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        cells = (
+            cell.rjust(width) if column else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        yield "  ".join(cells).rstrip()
+    if (more := len(shown) - BROKERS_MOST) > 0:
+        yield f"and {more} brokers between them (--json, --html)"
+
+
+def _ends(brokers: list[BrokerLoad]) -> Iterable[BrokerLoad]:
+    """The most and the least loaded, where there are too many for a screen."""
+    if len(brokers) <= BROKERS_MOST:
+        return brokers
+    return [*brokers[: BROKERS_MOST // 2], *brokers[-BROKERS_MOST // 2 :]]
+
+
+def _pairs(before: BrokerLoad, after: BrokerLoad) -> Iterator[str]:
+    pairs = (
+        (bytes_text(before.bytes_per_s), bytes_text(after.bytes_per_s)),
+        (f"{before.messages_per_s:,.0f}", f"{after.messages_per_s:,.0f}"),
+        (f"{before.usage:.1%}", f"{after.usage:.1%}"),
+        (f"{before.bundles:,}", f"{after.bundles:,}"),
+    )
+    for now, then in pairs:
+        yield now
+        yield f"-> {then}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}" + ("" if number == 1 else "s")

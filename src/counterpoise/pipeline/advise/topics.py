@@ -1,0 +1,68 @@
+"""What the topics of some bundles carry, by `broker-stats/topics` of the brokers that have them."""
+
+import asyncio
+from collections.abc import Collection, Mapping
+
+import orjson
+
+from counterpoise.decide.splitting.request import TopicLoad
+from counterpoise.load.fields import LoadDataError, read_number, read_object
+from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, said
+from counterpoise.pipeline.collect.extensible import fetch_topics
+
+RATES = ("msgRateIn", "msgRateOut", "msgThroughputIn", "msgThroughputOut")
+TopicLoads = Mapping[str, Mapping[str, TopicLoad]]
+"""By bundle, then by topic."""
+
+
+async def topics_of(
+    admin: Admin, addresses: Mapping[str, str], bundles: Mapping[str, str]
+) -> tuple[TopicLoads, tuple[str, ...]]:
+    """The topics of these bundles, each of which a broker has; and who could not be asked, and why.
+
+    `addresses` are the brokers' admin URLs.
+    """
+    wanted: dict[str, set[str]] = {}
+    for bundle, broker in bundles.items():
+        if broker in addresses:
+            wanted.setdefault(broker, set()).add(bundle)
+    answers = await asyncio.gather(
+        *(_asked(admin, addresses[broker], wanted[broker]) for broker in sorted(wanted))
+    )
+    found: dict[str, Mapping[str, TopicLoad]] = {}
+    trouble = []
+    for broker, answer in zip(sorted(wanted), answers, strict=True):
+        if isinstance(answer, str):
+            trouble.append(f"the topics of {broker} are not known: {answer}")
+        else:
+            found |= answer
+    return found, tuple(trouble)
+
+
+async def _asked(admin: Admin, address: str, bundles: Collection[str]) -> TopicLoads | str:
+    try:
+        body = await fetch_topics(admin, address)
+        return await asyncio.to_thread(topic_loads, body, bundles)
+    except (*UNREADABLE, LoadDataError, orjson.JSONDecodeError) as error:
+        return said(error)
+
+
+def topic_loads(body: bytes, bundles: Collection[str]) -> dict[str, dict[str, TopicLoad]]:
+    """What an answer says of the topics of these bundles; raises `LoadDataError`."""
+    what = "broker-stats/topics"
+    found: dict[str, dict[str, TopicLoad]] = {}
+    for namespace, ranges in read_object(orjson.loads(body), what).items():
+        for span, domains in read_object(ranges, f"{what}: {namespace}").items():
+            bundle = f"{namespace}/{span}"
+            if bundle not in bundles:
+                continue
+            topics = found.setdefault(bundle, {})
+            for named in read_object(domains, f"{what}: {bundle}").values():
+                for topic, figures in read_object(named, f"{what}: {bundle}").items():
+                    topics[topic] = _load(figures, f"{what}: {topic}")
+    return found
+
+
+def _load(figures: object, what: str) -> TopicLoad:
+    row = read_object(figures, what)
+    return TopicLoad(*(read_number(row.get(name, 0.0), f"{what}: {name}") for name in RATES))

@@ -1,0 +1,163 @@
+"""A plan says truly what would come of it, and no round of it makes things worse."""
+
+import copy
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from counterpoise.decide.advice.plan import AdvisedPlan, MoveTime, PlanError
+from counterpoise.decide.advice.planned import AdviceOptions, Scene, advise
+from counterpoise.decide.balancing.round import answering_brokers, decide
+from counterpoise.load.fold import Batch, FoldState, fold
+from counterpoise.load.fold_view import cluster_view
+from tests.decide.balancing.test_round import strategy
+from tests.load.story import START, Loads, poll
+from tests.pipeline.fake_cluster import bundle_name
+
+TOOK = MoveTime(0.5, 2.0, "the median of 7 moves seen here")
+HOT: Loads = {bundle_name(i): 9000.0 + i for i in range(10)}
+UNEVEN: dict[str, Loads | None] = {"b1:80": HOT, "b2:80": {bundle_name(20): 9000.0}, "b3:80": {}}
+
+
+def scene(reported: dict[str, Loads | None], **more: Any) -> Scene:
+    state = fold(FoldState.empty(), Batch.of(poll(0, reported)))
+    view = cluster_view(state, START)
+    given = {"answering": answering_brokers(state), "source": "a test"}
+    return Scene(view, **{**given, **more})
+
+
+def plan(reported: dict[str, Loads | None], name: str = "ThresholdShedder") -> AdvisedPlan:
+    return advise(scene(reported), strategy(name), TOOK, START + 1)
+
+
+def carried_out(made: AdvisedPlan, reported: dict[str, Loads | None]) -> dict[str, float]:
+    """Bytes/s by broker once the steps are done, by a second reckoning."""
+    loads = {broker: dict(bundles or {}) for broker, bundles in reported.items()}
+    for step in made.steps:
+        loads[step.destination][step.bundle] = loads[step.source].pop(step.bundle)
+    return {broker: 3 * sum(bundles.values()) for broker, bundles in loads.items()}
+
+
+def test_what_a_plan_promises_is_what_its_steps_come_to() -> None:
+    made = plan(UNEVEN)
+    assert made.steps
+    after = carried_out(made, UNEVEN)
+    assert {b.broker: b.bytes_per_s for b in made.after.brokers} == pytest.approx(after)
+    mean = sum(after.values()) / len(after)
+    assert made.after.imbalance == pytest.approx(max(after.values()) / mean - 1)
+    assert made.steps[-1].imbalance_after == pytest.approx(made.after.imbalance)
+    assert made.after.imbalance < made.before.imbalance
+    assert made.before.imbalance == pytest.approx(90_045 / (99_045 / 3) - 1)
+
+
+def test_the_first_round_of_a_plan_is_the_round_that_the_balancer_would_decide() -> None:
+    state = fold(FoldState.empty(), Batch.of(poll(0, UNEVEN)))
+    round_ = decide(state, scene(UNEVEN).memory, strategy())
+    first = [(s.bundle, s.destination) for s in plan(UNEVEN).steps if s.round == 1]
+    assert first == [(move.bundle, move.destination) for move in round_.moves]
+
+
+def test_cost_is_that_of_the_bundles_and_of_moves_side_by_side() -> None:
+    many = dict.fromkeys(HOT, 30)
+    made = advise(scene(UNEVEN, connections=many), strategy(), TOOK, START)
+    count = len(made.steps)
+    assert count > 4
+    assert made.cost.connections == 30 * count
+    assert made.cost.topics == 3 * count
+    assert made.cost.seconds == pytest.approx(0.5 * -(-count // 4))
+    assert made.cost.bytes_per_s == pytest.approx(sum(3 * HOT[s.bundle] for s in made.steps))
+
+
+def test_a_strategy_that_waits_for_hits_is_asked_until_it_acts_and_the_plan_says_so() -> None:
+    reported: dict[str, Loads | None] = {
+        "b1:80": {bundle_name(i): 9_000_000.0 for i in range(10)},
+        "b2:80": {},
+    }
+    made = plan(reported, "AvgShedder")
+    assert made.steps
+    assert min(step.round for step in made.steps) > 1
+    assert any("in a row" in note for note in made.notes)
+
+
+def test_why_not_is_said_for_what_stays() -> None:
+    big: dict[str, Loads | None] = {
+        "b1:80": {bundle_name(0): 90_000.0, bundle_name(1): 1.0},
+        "b2:80": {},
+    }
+    made = plan(big)
+    assert not made.steps
+    assert made.after == made.before
+    assert any(each.subject == bundle_name(0) and each.rule == "no-gain" for each in made.not_done)
+
+
+def test_bundles_that_moved_a_moment_ago_stay() -> None:
+    recent = dict.fromkeys(HOT, START - 1000)
+    assert not advise(scene(UNEVEN, recent=recent), strategy(), TOOK, START).steps
+
+
+def test_a_broker_that_does_not_answer_is_given_nothing() -> None:
+    made = advise(scene(UNEVEN, answering={"b1:80", "b2:80"}), strategy(), TOOK, START)
+    assert {step.destination for step in made.steps} == {"b2:80"}
+
+
+def test_a_plan_goes_through_json_and_one_that_was_changed_is_refused() -> None:
+    made = plan(UNEVEN)
+    written = json.loads(json.dumps(made.to_json()))
+    assert AdvisedPlan.from_json(written) == made
+    changes: list[tuple[Callable[[dict[str, Any]], Any], str]] = [
+        (lambda p: p["steps"][0].update(destination="b9:80"), "was changed since it was made"),
+        (lambda p: p["steps"].pop(), "was changed since it was made"),
+        (lambda p: p.update(format=99), "format 99"),
+        (lambda p: p["steps"][0].pop("bundle"), r"plan\.steps\[0\]\.bundle"),
+        (lambda p: p.pop("format"), "no plan of"),
+        (lambda p: p["steps"][0].update(cost=3), r"plan\.steps\[0\]\.cost"),
+    ]
+    for change, said in changes:
+        other = copy.deepcopy(written)
+        change(other)
+        with pytest.raises(PlanError, match=said):
+            AdvisedPlan.from_json(other)
+    for nothing in (None, [], "plan", 3):
+        with pytest.raises(PlanError):
+            AdvisedPlan.from_json(nothing)
+
+
+def test_the_id_follows_from_what_the_plan_says() -> None:
+    made = plan(UNEVEN)
+    assert made.id
+    assert plan(UNEVEN).id == made.id
+    assert replace(made, at_once=5).sealed().id != made.id
+
+
+LOADS = st.dictionaries(
+    st.integers(0, 30).map(bundle_name), st.floats(0, 1e6).map(lambda each: round(each, 1)),
+    max_size=12,
+)  # fmt: skip
+
+
+@given(
+    st.lists(LOADS, min_size=1, max_size=5),
+    st.sampled_from(["ThresholdShedder", "OverloadShedder", "UniformLoadShedder", "AvgShedder"]),
+)
+def test_any_plan_is_sound(spread: list[Loads], name: str) -> None:
+    taken: set[str] = set()
+    reported: dict[str, Loads | None] = {}
+    for number, loads in enumerate(spread):
+        reported[f"b{number}:80"] = {b: v for b, v in loads.items() if b not in taken}
+        taken |= set(loads)
+    made = plan(reported, name)
+    owner = {bundle: broker for broker, loads in reported.items() for bundle in loads or {}}
+    assert [step.source for step in made.steps] == [owner[step.bundle] for step in made.steps]
+    assert len({step.bundle for step in made.steps}) == len(made.steps)
+    after = carried_out(made, reported)
+    assert {b.broker: b.bytes_per_s for b in made.after.brokers} == pytest.approx(after, abs=1.0)
+    rounds = sorted({step.round for step in made.steps})
+    ends = [[s for s in made.steps if s.round == each][-1].imbalance_after for each in rounds]
+    assert ends == sorted(ends, reverse=True), "a further round leaves the brokers more even"
+    assert AdvisedPlan.from_json(json.loads(json.dumps(made.to_json()))) == made
+    assert advise(scene(reported), strategy(name), TOOK, START + 1, (), AdviceOptions()) == made

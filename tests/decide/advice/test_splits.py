@@ -1,0 +1,130 @@
+"""Split advice is slow to say yes, and names the topic that makes a bundle hot."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from counterpoise.decide.advice.plan import SplitAdvice
+from counterpoise.decide.advice.splits import SplitScene, advise_splits
+from counterpoise.decide.splitting.options import SplitOptions
+from counterpoise.decide.splitting.request import TopicLoad
+from counterpoise.load.fold import Batch, FoldState, fold
+from counterpoise.load.fold_view import cluster_view
+from counterpoise.names.hashing import topic_hash
+from tests.load.story import START, Loads, poll
+
+WHOLE = "public/default/0x00000000_0xffffffff"
+OTHER = "public/other/0x00000000_0xffffffff"
+REPORTED: dict[str, Loads | None] = {"b1:80": {WHOLE: 90_000.0, OTHER: 10.0}, "b2:80": {}}
+NAMES = [f"persistent://public/default/t{number}" for number in range(10)]
+
+
+def looked_at(times: int, reported: dict[str, Loads | None]) -> SplitScene:
+    state = FoldState.empty()
+    for number in range(times):
+        state = fold(state, Batch.of(poll(number, reported)))
+    return SplitScene(cluster_view(state, START))
+
+
+def even(names: list[str] = NAMES) -> dict[str, TopicLoad]:
+    return {name: TopicLoad(msg_throughput_in=9000.0) for name in names}
+
+
+def advice(
+    topics: Mapping[str, TopicLoad],
+    times: int = 6,
+    options: SplitOptions | None = None,
+    counts: Mapping[str, int] | None = None,
+) -> SplitAdvice:
+    scene = replace(
+        looked_at(times, REPORTED), topics={WHOLE: topics} if topics else {},
+        bundle_counts=counts or {},
+    )  # fmt: skip
+    found = advise_splits(scene, options or SplitOptions())[0]
+    assert found.bundle == WHOLE, "the hottest comes first"
+    assert found.broker == "b1:80"
+    return found
+
+
+def test_a_bundle_too_large_for_any_broker_is_worth_a_split_that_divides_it() -> None:
+    found = advice(even())
+    assert found.verdict == "split"
+    assert "alone it carries 270 kB/s, more than the 135 kB/s" in found.why
+    assert "cannot be undone" in found.why
+    assert f"split-bundle public/default --bundle {WHOLE.rpartition('/')[2]}" in found.command
+    assert found.algorithm in found.command
+    assert [each.share for each in found.hottest] == [0.1] * 5
+
+
+def test_one_hot_topic_is_named_and_the_bundle_left_whole() -> None:
+    topics = even() | {NAMES[3]: TopicLoad(msg_throughput_out=900_000.0)}
+    found = advice(topics)
+    assert (found.verdict, found.command) == ("partition", "")
+    assert found.hottest[0].topic == NAMES[3]
+    assert f"{NAMES[3]} is 92% of it" in found.why
+
+
+def test_messages_count_where_nobody_counts_bytes() -> None:
+    topics = {NAMES[0]: TopicLoad(msg_rate_in=99.0), NAMES[1]: TopicLoad(msg_rate_out=1.0)}
+    assert advice(topics).hottest[0].share == pytest.approx(0.99)
+
+
+def test_what_was_seen_for_a_moment_only_waits() -> None:
+    found = advice(even(), times=2)
+    assert found.verdict == "wait"
+    assert "2 of the 5 reports" in found.why
+
+
+def test_what_is_hot_now_and_was_not_in_the_long_run_waits() -> None:
+    quiet: dict[str, Loads | None] = {"b1:80": {WHOLE: 10.0, OTHER: 10.0}, "b2:80": {}}
+    state = FoldState.empty()
+    for number in range(60):
+        state = fold(state, Batch.of(poll(number, quiet if number < 40 else REPORTED)))
+    scene = SplitScene(cluster_view(state, START), topics={WHOLE: even()})
+    [found] = advise_splits(scene, SplitOptions())
+    assert found.verdict == "wait"
+    assert "in the long run" in found.why
+
+
+def test_a_namespace_with_enough_bundles_is_left() -> None:
+    found = advice(even(), counts={"public/default": 128})
+    assert found.verdict == "leave"
+    assert "loadBalancerNamespaceMaximumBundles" in found.why
+
+
+def test_topics_that_nobody_told_of_are_no_reason_to_split() -> None:
+    found = advice({})
+    assert found.verdict == "wait"
+    assert "not known" in found.why
+
+
+def test_topics_on_one_side_of_the_middle_are_cut_where_they_are_divided() -> None:
+    left = [f"persistent://public/default/x{n}" for n in range(200)]
+    left = [name for name in left if topic_hash(name) < 2**31][:8]
+    found = advice(even(left))
+    assert found.verdict == "split"
+    assert found.algorithm != "range_equally_divide", "the middle has them all on one side"
+    assert "has 50% of it" in found.why
+
+
+def test_two_topics_at_one_point_cannot_be_cut_apart() -> None:
+    heavy = {NAMES[0]: TopicLoad(msg_throughput_in=5.0), NAMES[1]: TopicLoad(msg_throughput_in=5.0)}
+    assert advice(heavy).verdict == "split"
+    assert advice({NAMES[0]: TopicLoad(msg_throughput_in=5.0)}).verdict == "partition"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (SplitOptions(max_topics=2), "3 topics, limit 2 (loadBalancerNamespaceBundleMaxTopics)"),
+        (SplitOptions(max_msg_rate=100), "(loadBalancerNamespaceBundleMaxMsgRate)"),
+    ],
+)
+def test_the_limit_that_is_exceeded_is_named(options: SplitOptions, said: str) -> None:
+    assert said in advice(even(), options=options).why
+
+
+def test_even_brokers_without_a_bundle_above_a_limit_need_no_advice() -> None:
+    calm: dict[str, Loads | None] = {"b1:80": {WHOLE: 50.0}, "b2:80": {OTHER: 50.0}}
+    assert not advise_splits(looked_at(6, calm), SplitOptions())

@@ -1,0 +1,206 @@
+"""``counterpoise advise``: from a cluster, from a history, from both; as text, JSON and a page."""
+
+import asyncio
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from counterpoise.app.main import main
+from counterpoise.decide.advice.plan import AdvisedPlan, MoveTime
+from counterpoise.decide.advice.planned import advise
+from counterpoise.pipeline.advise.look import LookOptions, look_at_history, move_time, state_of
+from counterpoise.pipeline.advise.page import page_of
+from counterpoise.pipeline.advise.text import lines_of
+from counterpoise.pipeline.advise.topics import topic_loads
+from counterpoise.pipeline.history.reports import land
+from counterpoise.pipeline.history.store import Store, open_store
+from counterpoise.pipeline.stream.states import state_name, write_state
+from tests.decide.advice.test_planned import UNEVEN, plan, scene
+from tests.decide.balancing.test_round import strategy
+from tests.load.story import poll
+from tests.pipeline.fake_cluster import FakeCluster, bundle_name
+
+SET = ["--set", "loadBalancerBundleUnloadMinThroughputThreshold=0.001"]
+
+
+@pytest.fixture
+async def uneven(cluster: FakeCluster) -> FakeCluster:
+    first, _, _ = [await cluster.add_broker() for _ in range(3)]
+    for index in range(10):
+        cluster.carry(first, bundle_name(index), 9000.0 + index)
+    return cluster
+
+
+async def run(words: Sequence[str]) -> int:
+    """The command line in a thread, as the cluster is on this loop."""
+    return await asyncio.to_thread(main, ["advise", *words])
+
+
+def topics_answer(bundle: str, loads: dict[str, float]) -> bytes:
+    namespace, _, span = bundle.rpartition("/")
+    topics = {name: {"msgThroughputIn": load, "msgRateIn": 1} for name, load in loads.items()}
+    return json.dumps({namespace: {span: {"persistent": topics}}}).encode()
+
+
+async def test_a_cluster_that_was_never_seen_before_gets_a_plan_and_is_not_touched(
+    uneven: FakeCluster, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    page, saved = tmp_path / "plan.html", tmp_path / "plan.json"
+    words = ["--admin-url", uneven.admin_url, "--html", str(page), "--save", str(saved), *SET]
+    assert await run(words) == 0
+    text = capsys.readouterr().out
+    assert re.search(r"plan [0-9a-f]{12} by ThresholdShedder and LeastUsage", text)
+    assert f"{bundle_name(9)}: {uneven.names[0]} -> " in text
+    assert "no move of this cluster is recorded" in text
+    made = AdvisedPlan.from_json(json.loads(saved.read_text()))
+    assert f"plan {made.id}" in text
+    assert made.after.imbalance < made.before.imbalance == 2.0
+    assert f"<code>{made.id}</code>" in page.read_text()
+    assert uneven.unloads == []
+
+
+async def test_the_settings_are_the_clusters_own_and_those_given_win(
+    uneven: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = {"loadBalancerLoadSheddingStrategy": "OverloadShedder"}
+    for broker in uneven.brokers:
+        base = "/admin/v2/brokers/configuration"
+        broker.answers[f"{base}/runtime"] = (200, json.dumps(told).encode())
+        broker.answers[f"{base}/values"] = (
+            200,
+            b'{"loadBalancerBrokerOverloadedThresholdPercentage":"1"}',
+        )
+    assert await run(["--admin-url", uneven.admin_url, "--json"]) == 0
+    made = json.loads(capsys.readouterr().out)
+    assert made["strategy"] == "OverloadShedder"
+    assert made["steps"], "the cluster's own threshold of 1% makes it act"
+    given = ["--set", "loadBalancerBrokerOverloadedThresholdPercentage=99"]
+    assert await run(["--admin-url", uneven.admin_url, "--json", *given]) == 0
+    assert not json.loads(capsys.readouterr().out)["steps"]
+
+
+async def test_the_topic_that_makes_a_bundle_hot_is_named(
+    uneven: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hot = bundle_name(50)
+    uneven.carry(uneven.brokers[1], hot, 999_999.0)
+    said = topics_answer(
+        hot, {"persistent://public/default/big": 9e5, "persistent://public/default/s": 9.0}
+    )
+    uneven.brokers[1].answers["/admin/v2/broker-stats/topics"] = (200, said)
+    assert await run(["--admin-url", uneven.admin_url]) == 0
+    text = capsys.readouterr().out
+    assert "partition: " + hot in text
+    assert "persistent://public/default/big is 100% of it" in text
+    assert not any("broker-stats/topics" in path for path in uneven.brokers[0].asked)
+
+
+async def test_topics_that_cannot_be_asked_for_are_a_note(
+    uneven: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    uneven.carry(uneven.brokers[1], bundle_name(50), 999_999.0)
+    uneven.brokers[1].answers["/admin/v2/broker-stats/topics"] = (401, b"no token")
+    assert await run(["--admin-url", uneven.admin_url]) == 0
+    text = capsys.readouterr().out
+    assert f"the topics of {uneven.names[1]} are not known: HTTP 401 no token" in text
+
+
+async def test_a_cluster_out_of_reach_is_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    assert await run(["--admin-url", "http://127.0.0.1:1"]) == 2
+    assert "the cluster does not answer: http://127.0.0.1:1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "say whom to ask"),
+        (["--admin-url", "localhost:8080"], "expected http://host:port"),
+        (["--admin-url", ","], "expected http://host:port"),
+        (["--history", "/no/such/history"], "is no history"),
+        (["--history", "gopher://x"], "gopher"),
+        (["--admin-url", "http://127.0.0.1:1", "--looks", "0"], "at least 1"),
+        (["--admin-url", "http://127.0.0.1:1", "--strategy", "Nobody"], "Nobody"),
+        (["--admin-url", "http://127.0.0.1:1", "--placement", "Nowhere"], "Nowhere"),
+    ],
+)
+def test_a_mistake_is_a_sentence_and_status_two(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["advise", *words]) == 2
+    assert said in capsys.readouterr().err
+
+
+def recorded(store: Store, polls: int) -> None:
+    for number in range(polls):
+        land(store, poll(number, UNEVEN))
+
+
+async def test_a_history_alone_is_enough(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recorded(open_store(tmp_path), 3)
+    assert await run(["--history", str(tmp_path), "--json", *SET]) == 0
+    made = json.loads(capsys.readouterr().out)
+    assert made["source"] == str(tmp_path)
+    assert {step["source"] for step in made["steps"]} == {"b1:80"}
+
+
+def test_the_last_state_and_what_came_after_it_are_the_same_as_all_of_it(tmp_path: Path) -> None:
+    whole, resumed = open_store(tmp_path / "whole"), open_store(tmp_path / "resumed")
+    recorded(whole, 6)
+    recorded(resumed, 3)
+    kept = state_of(resumed)
+    write_state(resumed, state_name(int(kept.brokers["poll_id"].max()), 0, 1), kept)
+    for number in range(3, 6):
+        land(resumed, poll(number, UNEVEN))
+    one, other = (look_at_history(each, LookOptions()).scene.view for each in (whole, resumed))
+    assert one.bundles == other.bundles
+    assert one.bundle.short.throughput().tolist() == other.bundle.short.throughput().tolist()
+    assert one.bundle.samples.tolist() == other.bundle.samples.tolist()
+    assert one.bundle.samples[:, 1].tolist() == [6] * len(one.bundles)
+
+
+def test_how_long_moves_took_is_what_the_history_says() -> None:
+    rows = [
+        {"status": status, "started_at_ms": 0, "ended_at_ms": took}
+        for status, took in (("moved", 100), ("moved", 300), ("moved", 9000), ("failed", 20_000))
+    ]
+    took = move_time(rows)
+    assert (took.seconds, took.slowest_s) == (0.3, 9.0)
+    assert took.basis == "the median of 3 moves seen here"
+    assert move_time(rows, 5.0).seconds == 5.0
+    assert "taken for granted" in move_time([]).basis
+
+
+def test_nothing_that_a_cluster_is_called_becomes_markup() -> None:
+    evil = "<script>alert(1)</script>"
+    reported: Any = {f"{evil}b1:80": dict(UNEVEN["b1:80"] or {}), "$b^2$:80": {}}
+    made = advise(
+        scene(reported, source=evil), strategy(), MoveTime(1, 1, evil), 0, (), None, (evil,)
+    )
+    page = page_of(made)
+    assert made.steps
+    assert "<script" not in page
+    assert page.count("&lt;script&gt;") > 5
+    fetched = re.findall(r"(?:src|href)=.?https?:|url\(.?https?:|@import", page)
+    assert not fetched, "it needs no network"
+
+
+def test_a_page_of_many_brokers_is_curves_and_one_of_none_is_a_page() -> None:
+    many: Any = {f"b{number}:80": {bundle_name(number): float(number)} for number in range(60)}
+    assert "brokers, the most loaded first" in page_of(plan(many))
+    assert "Nothing to move" in page_of(plan({}))
+    assert page_of(plan(UNEVEN)) == page_of(plan(UNEVEN)), "the same plan is the same page"
+    assert any("and 40 brokers between" in line for line in lines_of(plan(many)))
+
+
+@pytest.mark.parametrize(
+    "body", [b"[]", b'{"a/b": 3}', b'{"a/b": {"0x0_0x1": {"persistent": []}}}']
+)
+def test_an_answer_that_is_no_table_of_topics_is_refused(body: bytes) -> None:
+    with pytest.raises(ValueError, match="broker-stats/topics"):
+        topic_loads(body, {"a/b/0x0_0x1"})

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from counterpoise.decide.advice.plan import AdvisedPlan, MoveTime, PlanError
 from counterpoise.decide.advice.planned import AdviceOptions, Scene, advise
 from counterpoise.decide.balancing.round import answering_brokers, decide
+from counterpoise.decide.plan import Decision, Kind, Plan
 from counterpoise.load.fold import Batch, FoldState, fold
 from counterpoise.load.fold_view import cluster_view
 from tests.decide.balancing.test_round import strategy
@@ -132,6 +133,31 @@ def test_the_id_follows_from_what_the_plan_says() -> None:
     assert made.id
     assert plan(UNEVEN).id == made.id
     assert replace(made, at_once=5).sealed().id != made.id
+
+
+def test_a_round_that_would_undo_the_good_of_those_before_it_is_left_out_and_said() -> None:
+    class Swings(type(strategy().shedder)):  # type: ignore[misc]
+        """Takes all but one bundle from whoever has the most, whatever comes of it."""
+
+        def plan(self, view: Any, memory: Any, *more: Any) -> Plan[Any]:
+            loads = view.broker.traffic.throughput()
+            source = int(loads.argmax())
+            target = view.brokers[int(loads.argmin())]
+            rows = [r for r in view.reported_by(source) if not view.bundle.recently_unloaded[r]]
+            names = [view.bundles[row] for row in rows][: 3 if source == 0 else None]
+            moves = [
+                Decision(Kind.TRANSFER, n, view.brokers[source], target, "x", "x") for n in names
+            ]
+            return Plan(tuple(moves), (), memory)
+
+    by = replace(strategy(), shedder=Swings())
+    two: dict[str, Loads | None] = {
+        "b1:80": {bundle_name(i): 100.0 for i in range(8)},
+        "b2:80": {bundle_name(i): 100.0 for i in range(10, 14)},
+    }
+    made = advise(scene(two), by, TOOK, START)
+    assert [step.round for step in made.steps] == [1] * 3
+    assert any("is not part of the plan" in note for note in made.notes)
 
 
 LOADS = st.dictionaries(

@@ -112,6 +112,24 @@ async def test_a_successor_fences_the_former_owner(brokers: Brokers) -> None:
     await third.close()
 
 
+async def test_entries_in_a_row_are_stored_as_if_each_came_alone(brokers: Brokers) -> None:
+    heard = Heard()
+    log = await brokers().open(NAME, "a", heard)
+    log.append(b"first", 1, "1")
+    log.extend([b"a", b"batch", b"c"], [1, 7, 1], ["2", "3", "4"])
+    log.append(b"last", 1, "5")
+    await log.flush()
+    wanted = [b"first", b"a", b"batch", b"c", b"last"]
+    assert (heard.entries, heard.contexts) == (wanted, ["1", "2", "3", "4", "5"])
+    await log.close()
+    log = await brokers().open(NAME, "b", Heard())
+    assert await everything(log) == wanted
+    assert list((await log.read(0, 1000)).messages) == [1, 1, 7, 1, 1]
+    await log.close()
+    with pytest.raises(LogClosedError):
+        log.extend([b"late", b"later"], [1, 1], [None, None])
+
+
 async def test_a_closed_log_takes_no_more(brokers: Brokers) -> None:
     log = await brokers().open(NAME, "a", Heard())
     await log.close()

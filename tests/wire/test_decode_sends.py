@@ -5,12 +5,15 @@ from contextlib import contextmanager
 from unittest import mock
 
 import pytest
+from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
 from counterpoise.wire import protocol as general
+from counterpoise.wire.entry import split
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.events import Event, Send, SendRefused, Violation
+from counterpoise.wire.proto.metadata_pb2 import MessageMetadata
 from counterpoise.wire.protocol import ServerProtocol
 from counterpoise.wire.states import Turn
 from tests.wire import frames
@@ -59,10 +62,48 @@ def test_enormous_sequence_ids_are_read_all_the_same(sequence_id: int) -> None:
 )
 def test_batches_take_the_fast_path(sequence_id: int, more: dict[str, int]) -> None:
     body = frames.entry()
-    highest, messages = more.get("highest_sequence_id", 0), more.get("num_messages", 1)
+    highest = more.get("highest_sequence_id", 0)
     assert taken_fast(frames.opened(), frames.send(2, sequence_id, body, **more)) == [
-        Send(2, sequence_id, highest, messages, False, body)
+        Send(2, sequence_id, highest, 1, False, body)
     ]
+
+
+@pytest.mark.parametrize("count", [1, 2, 1000])
+@pytest.mark.parametrize("claim", [None, 1, 2, 1001])
+def test_messages_are_counted_by_the_entry_whatever_the_command_says(
+    count: int, claim: int | None
+) -> None:
+    body = frames.entry(b"123456" * count, num_messages_in_batch=count)
+    data = frames.send(2, 7, body, **({} if claim is None else {"num_messages": claim}))
+    assert taken_fast(frames.opened(), data) == [Send(2, 7, 0, count, False, body)]
+    with without_fast_path():
+        assert frames.opened().receive(data) == [Send(2, 7, 0, count, False, body)]
+
+
+def test_what_only_looks_like_a_batch_is_one_message() -> None:
+    body = frames.entry(b"XXX", partition_key="X")
+    assert taken_fast(frames.opened(), frames.send(2, 7, body)) == [Send(2, 7, 0, 1, False, body)]
+
+
+@pytest.mark.parametrize("count", [-1, 0, 2**31 - 1])
+def test_an_entry_that_lies_about_its_messages_is_refused_and_nothing_else(count: int) -> None:
+    lie, good = frames.entry(b"lie", num_messages_in_batch=count), frames.entry()
+    sends = frames.opened().receive(frames.send(1, 5, lie) + frames.send(1, 6, good))
+    (refused, taken) = sends
+    assert isinstance(refused, SendRefused)
+    assert (refused.producer_id, refused.sequence_id) == (1, 5)
+    assert refused.code is ServerError.NotAllowedError
+    assert f"holds {count} messages" in refused.message
+    assert taken == Send(1, 6, 0, 1, False, good)
+
+
+def test_metadata_that_cannot_be_read_is_refused_by_both_paths() -> None:
+    raw = b"\x58"  # a field's tag and no value
+    entry = b"\x00\x00\x00\x01" + raw + b"payload"
+    checked = b"\x0e\x01" + crc32c(entry).to_bytes(4, "big") + entry
+    (refused,) = frames.opened().receive(frames.send(1, 5, checked))
+    assert isinstance(refused, SendRefused)
+    assert "the metadata cannot be read" in refused.message
 
 
 @pytest.mark.parametrize(
@@ -94,7 +135,17 @@ def test_both_paths_agree(sends: list[tuple[int, int, bytes]]) -> None:
     with without_fast_path():
         slow = frames.opened().receive(data)
     assert fast == slow
-    assert fast == [Send(producer, seq, 0, 1, False, body) for producer, seq, body in sends]
+    wanted: list[Event] = []
+    for producer, seq, body in sends:
+        metadata, payload = split(body)
+        count = MessageMetadata.FromString(metadata).num_messages_in_batch
+        if count == 1 or count * 6 <= len(payload):
+            wanted.append(Send(producer, seq, 0, count, False, body))
+        else:
+            why = f"a batch of {len(payload)} bytes says that it holds {count} messages"
+            code = ServerError.NotAllowedError
+            wanted.append(SendRefused(producer, seq, code, f"The entry is refused: {why}"))
+    assert fast == wanted
 
 
 @given(
@@ -138,7 +189,7 @@ def test_a_large_producer_id_is_not_mistaken_for_a_small_one(
 
 
 def test_a_batch_is_read_with_its_counts() -> None:
-    body = frames.entry(num_messages_in_batch=9)
+    body = frames.entry(b"123456" * 9, num_messages_in_batch=9)
     data = frames.send(1, 5, body, num_messages=9, highest_sequence_id=13, is_chunk=True)
     assert frames.opened().receive(data) == [Send(1, 5, 13, 9, True, body)]
 

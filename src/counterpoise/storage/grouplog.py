@@ -109,6 +109,20 @@ class GroupLog(ABC, Generic[C]):
         group.entries.append(entry)
         group.messages.append(messages)
         group.contexts.append(context)
+        self._schedule()
+
+    def extend(
+        self, entries: Sequence[bytes], messages: Sequence[int], contexts: Sequence[C]
+    ) -> None:
+        """Queue entries in a row for the next group."""
+        group = self._gathering
+        group.entries += entries
+        group.messages += messages
+        group.contexts += contexts
+        self._schedule()
+
+    def _schedule(self) -> None:
+        """See that what was gathered is written, or refused if this log takes no more."""
         if not self._scheduled:
             if self._error is not None:
                 self._gathering = Group()

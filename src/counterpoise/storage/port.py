@@ -177,6 +177,11 @@ class Log(Protocol[C_contra]):
     def append(self, entry: bytes, messages: int, context: C_contra) -> None:
         """Queue one entry. Raises `LogFencedError` or `LogClosedError`; never blocks."""
 
+    def extend(
+        self, entries: Sequence[bytes], messages: Sequence[int], contexts: Sequence[C_contra]
+    ) -> None:
+        """Queue entries in a row, all of them or none: what `append` does, for less."""
+
     def position(self, index: int) -> Position:
         """Position of the entry at ``index``; one past the end gives the next to be written."""
 

@@ -116,11 +116,12 @@ def _open_producer(command: commands.CommandProducer, _: bytes) -> events.Event:
 
 
 def _send(command: commands.CommandSend, entry: bytes) -> events.Event:
+    # How many messages it holds is counted once its checksum is known to hold.
     return events.Send(
         command.producer_id,
         command.sequence_id,
         command.highest_sequence_id,
-        command.num_messages,
+        1,
         command.is_chunk,
         entry,
     )

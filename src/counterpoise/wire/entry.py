@@ -22,7 +22,7 @@ _HEADER = _MAGIC_AND_CHECKSUM_SIZE + _SIZE.size
 #: Magic and metadata size of an entry that has a checksum.
 _CHECKED_HEAD = struct.Struct(">H4xI")
 _MAGIC = int.from_bytes(MAGIC_CRC32C, "big")
-_BATCH_TAG = 0x58
+BATCH_TAG = 0x58
 """How field 11 (``num_messages_in_batch``) of the metadata begins."""
 _BATCHED_MESSAGE_MIN = 6
 """Each message of a batch has the size of its metadata (4 bytes), and there its payload's size."""
@@ -77,13 +77,13 @@ def messages_in(entry: bytes) -> int:
     What a SEND's own ``num_messages`` says decides nothing (as in Pulsar): permits are counted by
     what consumers will find.
     """
-    # This is asked of every entry. Metadata is parsed only where the field's tag may be in it, as
-    # most messages are no batch, and is cut out once; whatever is odd is left to `metadata_of`.
+    # This is asked of every batch. Metadata is parsed only where the field's tag may be in it, and
+    # is cut out once; whatever is odd is left to `metadata_of`.
     magic, end = _CHECKED_HEAD.unpack_from(entry) if len(entry) >= _HEADER else (0, 0)
     end += _HEADER
     if magic == _MAGIC and end <= len(entry):
         raw = entry[_HEADER:end]
-        if _BATCH_TAG not in raw:
+        if BATCH_TAG not in raw:
             return 1
         metadata = _parsed(raw)
         size = len(entry) - end
@@ -134,6 +134,7 @@ def _bytes(text: str | bytes) -> bytes:
 
 __all__ = [
     "BATCH_MAX",
+    "BATCH_TAG",
     "NO_KEY",
     "BadEntry",
     "build",

@@ -109,12 +109,16 @@ class OpenProducer:
 
 
 class Send(NamedTuple):
-    """Publish an entry; its checksum was verified. ``highest_sequence_id`` is 0 if not given."""
+    """Publish an entry; its checksum was verified. ``highest_sequence_id`` is 0 if not given.
+
+    How many ``messages`` it holds is counted by its metadata: what the command says of that
+    decides nothing, as in Pulsar.
+    """
 
     producer_id: int
     sequence_id: int
     highest_sequence_id: int
-    num_messages: int
+    messages: int
     is_chunk: bool
     entry: bytes
 

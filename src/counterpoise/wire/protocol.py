@@ -210,14 +210,13 @@ class ServerProtocol:
             entries.split(send.entry)
         except entries.BadEntry as error:
             raise self._broken(str(error), begin, _Type.SEND) from None
+        code, why = ServerError.ChecksumError, "Checksum failed on the broker"
         if entries.verify_checksum(send.entry):
-            return send
-        return SendRefused(
-            send.producer_id,
-            send.sequence_id,
-            ServerError.ChecksumError,
-            "Checksum failed on the broker",
-        )
+            try:
+                return send._replace(messages=entries.messages_in(send.entry))
+            except entries.BadEntry as error:
+                code, why = ServerError.NotAllowedError, f"The entry is refused: {error}"
+        return SendRefused(send.producer_id, send.sequence_id, code, why)
 
     def _broken(self, what: str, begin: int, kind: int | None = None) -> ProtocolError:
         name = "a frame" if kind is None else f"a {_Type.Name(kind)} frame"

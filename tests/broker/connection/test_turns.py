@@ -28,6 +28,21 @@ def command(kind: int, field: str, **values: object) -> bytes:
     return frames.frame(BaseCommand(type=kind, **{field: values}))
 
 
+class Crowd(SlowOwner):
+    """Says when as many ask as may."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.crowded = asyncio.Event()
+        self._asked = 0
+
+    async def lookup(self, topic: TopicName, *, authoritative: bool = False):  # type: ignore[no-untyped-def]
+        self._asked += 1
+        if self._asked == REQUESTS_MAX:
+            self.crowded.set()
+        return await super().lookup(topic, authoritative=authoritative)
+
+
 class Order(Everything):
     """Remembers in which order lookups were begun."""
 
@@ -95,16 +110,26 @@ def test_lookups_of_two_connections_alternate() -> None:
 
 
 def test_a_client_with_too_many_requests_under_way_is_not_read(topic: str) -> None:
-    world = SlowOwner()
+    world = Crowd()
     with OneBroker(world=world) as broker, RawClient(broker.service_url) as client:
         client.connect()
         client.send(b"".join(lookup(topic, n) for n in range(REQUESTS_MAX + 500)))
         client.send(PING)
-        client.socket.settimeout(0.5)
+
+        def under_way() -> int:
+            return broker.background.running.count("a client's request")
+
+        async def read_on() -> int:
+            await asyncio.wait_for(world.crowded.wait(), 30)
+            # However many turns it is given now, it reads no further.
+            for _ in range(200):
+                await asyncio.sleep(0)
+            return under_way()
+
+        assert REQUESTS_MAX <= broker.run(read_on()) < REQUESTS_MAX + 64
+        client.socket.settimeout(0.2)
         with pytest.raises(TimeoutError):
             client.receive()
-        under_way = broker.background.running.count("a client's request")
-        assert REQUESTS_MAX <= under_way < REQUESTS_MAX + 64
         client.socket.settimeout(15)
 
         async def finish() -> None:

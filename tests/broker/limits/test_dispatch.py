@@ -15,7 +15,7 @@ from counterpoise.broker.limits.rates import Rate, TopicRates, rates_of
 from counterpoise.quota import SECOND_NS
 from counterpoise.wire.values import SubscriptionType
 from tests.broker.limits.test_publish import Limited
-from tests.broker.topic.conftest import Wire, batch
+from tests.broker.topic.conftest import Wire, batch, publish
 
 TYPES = list(SubscriptionType)
 
@@ -120,7 +120,7 @@ async def test_a_batch_counts_its_messages_or_once(
 ) -> None:
     producer = await delivering.producer(TopicRates(dispatch=Rate(messages=100)))
     for number in range(400):
-        producer.publish(number, number, batch(10))
+        publish(producer, number, number, batch(10))
     await delivering.receipts(400)
     wire = Wire()
     await delivering.world.consumer(kind, wire=wire, subscription="s", permits=10_000)

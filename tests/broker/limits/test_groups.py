@@ -16,7 +16,7 @@ from counterpoise.metadata import MemoryTree, MetadataStore, open_store
 from counterpoise.names.topic import TopicName
 from counterpoise.quota import SECOND_NS
 from counterpoise.storage.memory import MemoryLedgerStore
-from tests.broker.topic.conftest import World, entry
+from tests.broker.topic.conftest import World, entry, publish
 
 INTERVAL_S = 2
 STEP_NS = 5_000_000
@@ -86,7 +86,7 @@ class OfGroup:
         flow = self.producer.flow
         # As a client does: what is not acknowledged is limited.
         while self._offered >= 1 and (flow is None or len(flow.held) < 20):
-            self.producer.publish(0, 0, entry("x"))
+            publish(self.producer, 0, 0, entry("x"))
             self._offered -= 1
         self._offered = min(self._offered, 20)
         limit = self.limits.dispatch.group("g")

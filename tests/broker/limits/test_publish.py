@@ -14,6 +14,7 @@ from counterpoise.broker.topic.producer import Producer
 from counterpoise.names.topic import TopicName
 from counterpoise.quota import SECOND_NS, PublishLimit
 from counterpoise.storage.memory import MemoryLedgerStore
+from counterpoise.wire.events import Send
 from counterpoise.wire.values import AccessMode
 from tests.broker.topic.conftest import World, entry
 
@@ -37,8 +38,9 @@ class Limited:
         return await self.world.producer(**options)
 
     def publish(self, producer: Producer, *numbers: int, size: int = 0) -> None:
-        for number in numbers:
-            producer.publish(number, number, entry("x" * size if size else number))
+        """SENDs that came in one read."""
+        bodies = [(number, entry("x" * size if size else number)) for number in numbers]
+        producer.publish([Send(0, number, number, 1, False, body) for number, body in bodies])
 
     def later(self, seconds: float) -> None:
         """Let time pass, and sound every alarm that is due then."""
@@ -77,6 +79,19 @@ async def test_what_exceeds_the_rate_goes_on_in_its_order(limited: Limited) -> N
     assert await limited.receipts(30) == list(range(30))
     assert limited.world.wire.held_entries == 0
     assert not limited.limits._timers
+
+
+async def test_a_row_that_is_longer_than_what_is_free_passes_as_far_as_that_goes(
+    limited: Limited,
+) -> None:
+    producer = await limited.producer(TopicRates(Rate(messages=1000)))
+    limited.publish(producer, 0)
+    assert producer.flow is not None
+    free = producer.flow.free_messages
+    assert 0 < free < 1000
+    limited.publish(producer, *range(1, 1 + free + 500))
+    assert limited.world.wire.held_entries > 450
+    assert await limited.receipts(1) == list(range(len(limited.world.wire.receipted)))
 
 
 async def test_bytes_count_as_well(limited: Limited) -> None:

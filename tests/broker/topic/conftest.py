@@ -15,8 +15,9 @@ from counterpoise.names.bundle import BundleName, NamespaceBundles
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.wire.encode_runs import Delivery
-from counterpoise.wire.entry import build
+from counterpoise.wire.entry import build, messages_in
 from counterpoise.wire.errors import ServerError
+from counterpoise.wire.events import Send
 from counterpoise.wire.proto.metadata_pb2 import MessageMetadata, SingleMessageMetadata
 from counterpoise.wire.values import InitialPosition, SubscriptionType
 
@@ -33,6 +34,12 @@ def batch(count: int) -> bytes:
     single = SingleMessageMetadata(payload_size=0).SerializeToString()
     body = (len(single).to_bytes(4, "big") + single) * count
     return build(MessageMetadata(**fields, num_messages_in_batch=count), body)
+
+
+def publish(producer: Producer, sequence_id: int, highest: int, entry: bytes) -> None:
+    """A SEND as the wire reads it."""
+    counted = messages_in(entry)
+    producer.publish([Send(producer.producer_id, sequence_id, highest, counted, False, entry)])
 
 
 def payload(message: bytes) -> str:
@@ -202,7 +209,7 @@ class World:
         """Publish and wait for the receipts."""
         wanted = len(self.wire.receipted) + len(payloads)
         for number, body in enumerate(payloads):
-            producer.publish(number, number, entry(body, **metadata))
+            publish(producer, number, number, entry(body, **metadata))
         await self.wire.until(lambda: len(self.wire.receipted) == wanted)
 
 

@@ -9,7 +9,7 @@ from counterpoise.broker.topic.dispatch import feed
 from counterpoise.storage.files.store import FileLedgerStore
 from counterpoise.storage.port import Chunk, StorageError
 from counterpoise.wire.values import SubscriptionType
-from tests.broker.topic.conftest import World, entry
+from tests.broker.topic.conftest import World, entry, publish
 
 COUNT = 1500
 
@@ -26,7 +26,7 @@ async def on_disk(tmp_path: Path) -> AsyncIterator[World]:
 async def fill(world: World) -> None:
     producer = await world.producer()
     for number in range(COUNT):
-        producer.publish(number, number, entry(number, partition_key=str(number % 10)))
+        publish(producer, number, number, entry(number, partition_key=str(number % 10)))
         if number % 40 == 0:
             await world.wire.until(lambda: len(world.wire.receipted) > number - 40)  # noqa: B023
     await world.wire.until(lambda: len(world.wire.receipted) == COUNT)

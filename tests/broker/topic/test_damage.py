@@ -18,7 +18,7 @@ from counterpoise.storage.files.store import FileLedgerStore
 from counterpoise.storage.files.verify import verify
 from counterpoise.storage.port import Position
 from counterpoise.wire.values import InitialPosition, SubscriptionType
-from tests.broker.topic.conftest import World, entry
+from tests.broker.topic.conftest import World, entry, publish
 from tests.storage.damage import KINDS, Pristine, damage
 
 COUNT = 120
@@ -51,7 +51,7 @@ async def fill(root: Path, *, crash: bool) -> tuple[Pristine, list[Position]]:
     done = 0
     while done < COUNT:
         for each in entries[done : done + 8]:
-            producer.publish(done, done, each)
+            publish(producer, done, done, each)
             done += 1
         await world.wire.until(lambda: len(world.wire.receipted) == done)  # noqa: B023
     positions = [Position(*each[3:]) for each in world.wire.receipted]

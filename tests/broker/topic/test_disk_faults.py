@@ -5,7 +5,7 @@ from pathlib import Path
 
 from counterpoise.storage.files.store import FileLedgerStore
 from counterpoise.wire.errors import ServerError
-from tests.broker.topic.conftest import World, entry
+from tests.broker.topic.conftest import World, entry, publish
 from tests.storage.faults import Failing, FaultyDisk
 
 
@@ -18,7 +18,7 @@ async def test_a_full_disk_refuses_publishers_and_serves_consumers(tmp_path: Pat
     await world.publish(producer, "kept")
     disk.before = fault = Failing("write", ".ledger", errno.ENOSPC)
     for number in (7, 8):
-        producer.publish(number, number, entry(number))
+        publish(producer, number, number, entry(number))
     await world.wire.until(lambda: bool(world.wire.closed_producers))
     assert [(number, error.code) for _, number, error in world.wire.errors] == [
         (7, ServerError.PersistenceError),
@@ -27,13 +27,13 @@ async def test_a_full_disk_refuses_publishers_and_serves_consumers(tmp_path: Pat
     assert "No space left on device" in str(world.wire.errors[0][2])
     assert world.wire.closed_producers == [(producer.producer_id, None)]
     # Behind a gap nothing is taken from that producer; the others stay.
-    producer.publish(9, 9, entry(9))
+    publish(producer, 9, 9, entry(9))
     assert not bystander.closed
     consumer = await world.consumer()
     await world.wire.until(lambda: len(world.wire.deliveries) == 1)
     # It comes again, under its own name, and sends again.
     again = await world.producer(name="p")
-    again.publish(7, 7, entry(7))
+    publish(again, 7, 7, entry(7))
     await world.wire.until(lambda: len(world.wire.closed_producers) == 2)
     fault.on = False
     again = await world.producer(name="p")

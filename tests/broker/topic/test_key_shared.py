@@ -13,7 +13,7 @@ from counterpoise.broker.topic.ports import KeySharedMeta
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.values import SubscriptionType
-from tests.broker.topic.conftest import Wire, World, entry
+from tests.broker.topic.conftest import Wire, World, entry, publish
 
 KEYED = SubscriptionType.Key_Shared
 
@@ -22,7 +22,7 @@ async def publish_keys(world: World, producer: object, keys: str) -> None:
     wanted = len(world.wire.receipted) + len(keys)
     for number, key in enumerate(keys):
         body = entry(f"{key}{wanted - len(keys) + number}", partition_key=key)
-        producer.publish(number, number, body)  # type: ignore[attr-defined]
+        publish(producer, number, number, body)  # type: ignore[attr-defined]
     await world.wire.until(lambda: len(world.wire.receipted) == wanted)
 
 
@@ -151,7 +151,7 @@ async def tell(script: list[tuple[str, int]]) -> None:
         elif what == "publish":
             key = "abcdef"[n % 6]
             body = entry(f"{key}{story.published:011d}", partition_key=key)
-            producer.publish(story.published, story.published, body)
+            publish(producer, story.published, story.published, body)
             story.published += 1
             await world.wire.until(lambda: len(world.wire.receipted) == story.published)
         elif story.consumers:

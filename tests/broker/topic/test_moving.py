@@ -16,7 +16,7 @@ from counterpoise.names.topic import TopicName
 from counterpoise.storage.files.store import FileLedgerStore
 from counterpoise.wire.encode_runs import Delivery
 from counterpoise.wire.values import InitialPosition, SubscriptionType
-from tests.broker.topic.conftest import Everything, Wire, entry, payload
+from tests.broker.topic.conftest import Everything, Wire, entry, payload, publish
 
 NAME = TopicName.parse("persistent://t/n/moving")
 
@@ -97,7 +97,7 @@ class Client(Wire):
                 if self.producer is None:
                     self.producer = topic.add_producer(ProducerRequest(1), self)
                     for number, body in self.unreceipted.items():
-                        self.producer.publish(number, number, body)
+                        publish(self.producer, number, number, body)
             except BrokerError:
                 await asyncio.sleep(0)
 
@@ -133,7 +133,7 @@ class Client(Wire):
         body = entry(number, partition_key=str(number % 5))
         self.unreceipted[number] = body
         if self.producer is not None:
-            self.producer.publish(number, number, body)
+            publish(self.producer, number, number, body)
 
 
 @pytest.mark.parametrize("how", ["move", "steal"])

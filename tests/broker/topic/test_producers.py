@@ -7,7 +7,7 @@ from counterpoise.broker.topic.ports import ProducerRequest
 from counterpoise.names.topic import TopicName
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.values import AccessMode, InitialPosition
-from tests.broker.topic.conftest import Wire, World, entry
+from tests.broker.topic.conftest import Wire, World, entry, publish
 
 
 async def test_an_exclusive_producer_keeps_others_out(world: World) -> None:
@@ -34,7 +34,7 @@ async def test_who_waits_is_told_when_it_is_its_turn(world: World) -> None:
     first = await world.producer(access_mode=AccessMode.WaitForExclusive)
     second = await world.producer(access_mode=AccessMode.WaitForExclusive)
     assert (first.ready, second.ready) == (True, False)
-    second.publish(0, 0, entry("too early"))
+    publish(second, 0, 0, entry("too early"))
     assert world.wire.errors[0][2].code is ServerError.ProducerFenced
     first.close()
     assert world.wire.ready == [(second.producer_id, 2)]
@@ -54,7 +54,7 @@ async def test_fencing_throws_the_others_out(world: World) -> None:
     shared = await world.producer()
     usurper = await world.producer(access_mode=AccessMode.ExclusiveWithFencing)
     assert world.wire.closed_producers == [(shared.producer_id, None)]
-    shared.publish(0, 0, entry("ignored"))
+    publish(shared, 0, 0, entry("ignored"))
     await world.publish(usurper, "taken")
     assert [r[0] for r in world.wire.receipted] == [usurper.producer_id]
     shared.close()
@@ -79,21 +79,6 @@ async def test_a_producer_comes_again_on_its_own_connection(world: World) -> Non
     await world.publish(second, "a")
     with pytest.raises(BrokerError, match="'me' is already connected"):
         topic.add_producer(ProducerRequest(7, name="me", epoch=2), Wire())
-
-
-@pytest.mark.parametrize("count", [-1, 0, 2**31 - 1])
-async def test_an_entry_that_lies_about_its_messages_is_refused_and_nothing_else(
-    world: World, count: int
-) -> None:
-    producer, consumer = await world.producer(), await world.consumer(permits=101)
-    producer.publish(0, 0, entry("lie", num_messages_in_batch=count))
-    assert [(number, e.code) for _, number, e in world.wire.errors] == [
-        (0, ServerError.NotAllowedError)
-    ]
-    await world.publish(producer, *range(101))
-    await world.wire.until(lambda: len(world.wire.payloads(consumer)) == 101)
-    assert consumer.permits == 0
-    await world.registry.unload_topic(world.name)
 
 
 async def test_a_producer_creates_the_subscription_it_asks_for(world: World) -> None:

@@ -11,7 +11,7 @@ from counterpoise.broker.topic.ports import ServiceUrls
 from counterpoise.broker.topic.topics import TopicRegistry
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.values import InitialPosition, SubscriptionType
-from tests.broker.topic.conftest import World, batch, entry
+from tests.broker.topic.conftest import World, batch, entry, publish
 
 NEXT = ServiceUrls("pulsar://next:6650", "pulsar+ssl://next:6651")
 EXCLUSIVE, SHARED = SubscriptionType.Exclusive, SubscriptionType.Shared
@@ -59,8 +59,8 @@ async def test_a_batch_costs_as_many_permits_as_it_holds_messages(
 ) -> None:
     producer = await world.producer()
     ten, single = batch(10), entry("single")
-    producer.publish(0, 9, ten)
-    producer.publish(10, 10, single)
+    publish(producer, 0, 9, ten)
+    publish(producer, 10, 10, single)
     await world.wire.until(lambda: len(world.wire.receipted) == 2)
     consumer = await world.consumer(kind, permits=4)
     assert world.wire.entries() == [ten]
@@ -110,7 +110,7 @@ async def test_a_cumulative_ack_takes_all_before_it(world: World) -> None:
 async def test_a_cumulative_ack_inside_a_batch_takes_all_before_the_batch(world: World) -> None:
     producer = await world.producer()
     await world.publish(producer, "before")
-    producer.publish(1, 3, batch(3))
+    publish(producer, 1, 3, batch(3))
     await world.wire.until(lambda: len(world.wire.receipted) == 2)
     await world.publish(producer, "after")
     consumer = await world.consumer()
@@ -128,7 +128,7 @@ async def test_a_cumulative_ack_inside_a_batch_takes_all_before_the_batch(world:
 
 async def test_a_batch_is_acknowledged_with_its_last_index(world: World) -> None:
     producer = await world.producer()
-    producer.publish(0, 2, batch(3))
+    publish(producer, 0, 2, batch(3))
     await world.wire.until(lambda: len(world.wire.receipted) == 1)
     consumer = await world.consumer(SHARED)
     ledger, entry_id, _ = world.wire.ids(consumer)[0]
@@ -191,7 +191,7 @@ async def test_unloading_keeps_everything_that_was_acknowledged(world: World) ->
     await world.publish(producer, *"abcd")
     ids = world.wire.ids(consumer)
     consumer.ack_individual([ids[0], ids[2]])
-    producer.publish(4, 4, entry("e"))
+    publish(producer, 4, 4, entry("e"))
     bundle = world.cluster.bundle_of(world.name)
     world.cluster.refused.add(bundle)
     assert await world.registry.unload_bundle(bundle, NEXT) == 1
@@ -237,10 +237,10 @@ async def test_an_unload_waits_for_the_receipts_of_what_is_under_way(
     order: list[str] = []
     monkeypatch.setattr(world.wire, "receipts", lambda *_: order.append("receipts"))
     monkeypatch.setattr(world.wire, "close_producer", lambda *_: order.append("close"))
-    producer.publish(0, 0, entry("one"))
+    publish(producer, 0, 0, entry("one"))
     while not disk.busy:  # noqa: ASYNC110 - turns of the loop
         await asyncio.sleep(0)
-    producer.publish(1, 1, entry("two"))
+    publish(producer, 1, 1, entry("two"))
     unloading = asyncio.ensure_future(
         world.registry.unload_bundle(world.cluster.bundle_of(world.name), url)
     )
@@ -260,7 +260,7 @@ async def test_a_fenced_owner_gives_no_receipt_and_lets_its_clients_go(world: Wo
     producer = await world.producer()
     other = TopicRegistry(world.store, world.cluster, world.cluster, owner="broker-2")
     await other.get(world.name)
-    producer.publish(0, 0, entry("lost"))
+    publish(producer, 0, 0, entry("lost"))
     await world.wire.until(lambda: bool(world.wire.closed_producers))
     assert world.wire.receipted == []
     assert world.name not in world.registry.loaded

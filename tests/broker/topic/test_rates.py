@@ -5,7 +5,7 @@ import pytest
 from counterpoise.broker.topic.meter import Meter, RateClock
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.wire.values import SubscriptionType
-from tests.broker.topic.conftest import World, batch, entry
+from tests.broker.topic.conftest import World, batch, entry, publish
 
 WINDOW = 5
 
@@ -95,9 +95,9 @@ async def test_every_figure_of_a_topic(time: Time) -> None:
     single, ten = entry("x" * 40), batch(10)
     for second in range(2 * WINDOW):
         for n in range(6):
-            one.publish(second * 6 + n, second * 6 + n, single)
+            publish(one, second * 6 + n, second * 6 + n, single)
         for n in range(2):
-            two.publish(second * 2 + n, second * 2 + n, ten)
+            publish(two, second * 2 + n, second * 2 + n, ten)
         await world.wire.until(lambda: len(world.wire.receipted) == 8 * (second + 1))  # noqa: B023
         time.passes(1)
     topic = await world.topic()
@@ -122,7 +122,7 @@ async def test_acknowledged_and_redelivered(time: Time) -> None:
     producer = await world.producer()
     consumer = await world.consumer(SubscriptionType.Shared)
     await world.publish(producer, *range(8))
-    producer.publish(8, 17, batch(10))
+    publish(producer, 8, 17, batch(10))
     await world.wire.until(lambda: len(world.wire.receipted) == 9)
     ids = world.wire.ids(consumer)
     consumer.redeliver([i[:2] for i in ids[:3]])

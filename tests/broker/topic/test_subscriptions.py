@@ -14,7 +14,7 @@ from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.storage.port import Position
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.values import InitialPosition, SubscriptionType
-from tests.broker.topic.conftest import Wire, World, batch
+from tests.broker.topic.conftest import Wire, World, batch, publish
 
 EXCLUSIVE, SHARED = SubscriptionType.Exclusive, SubscriptionType.Shared
 FAILOVER = SubscriptionType.Failover
@@ -66,7 +66,7 @@ async def test_the_last_batch_index(world: World) -> None:
     assert await consumer.last_batch_index() == -1
     await world.publish(producer, "single")
     assert await consumer.last_batch_index() == -1
-    producer.publish(1, 3, batch(3))
+    publish(producer, 1, 3, batch(3))
     await world.wire.until(lambda: len(world.wire.receipted) == 2)
     assert await consumer.last_batch_index() == 2
 

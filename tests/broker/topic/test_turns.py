@@ -10,7 +10,7 @@ from counterpoise.broker.topic.dispatch.rota import Rota
 from counterpoise.broker.topic.dispatch.turns import TURN, Turns
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.wire.values import SubscriptionType
-from tests.broker.topic.conftest import Wire, World, entry
+from tests.broker.topic.conftest import Wire, World, entry, publish
 
 EVERY_TYPE = list(SubscriptionType)
 
@@ -18,7 +18,7 @@ EVERY_TYPE = list(SubscriptionType)
 async def fill(world: World, count: int) -> None:
     producer, body = await world.producer(), entry("x")
     for number in range(count):
-        producer.publish(number, number, body)
+        publish(producer, number, number, body)
     await world.wire.until(lambda: len(world.wire.receipted) == count)
 
 

@@ -140,14 +140,13 @@ class Producing:
 
     def send(self, event: Send) -> None:
         """SEND: store an entry."""
-        producer_id, sequence_id, highest_sequence_id, _, _, entry = event
-        attached = self._attached[producer_id]
+        attached = self._attached[event.producer_id]
         attached.pending += 1
         self._pending += 1
-        size = len(entry)
+        size = len(event.entry)
         attached.pending_bytes += size
         self._new_bytes += size
-        attached.producer.publish(sequence_id, highest_sequence_id, entry)
+        attached.producer.publish((event,))
 
     def sends(self, run: Sequence[Send]) -> None:
         """SENDs in a row: the same as each of them alone, counted once if they have one producer.
@@ -165,10 +164,7 @@ class Producing:
         self._pending += len(run)
         attached.pending_bytes += size
         self._new_bytes += size
-        # `Producer.publish`, without a call for each message.
-        producer, publish = attached.producer, attached.producer.topic.publish
-        for _, sequence_id, highest_sequence_id, _, _, entry in run:
-            publish(producer, sequence_id, highest_sequence_id, entry)
+        attached.producer.publish(run)
 
     def after_step(self) -> None:
         """Some events have been served: their bytes wait for storage now."""
@@ -185,7 +181,7 @@ class Producing:
             self._link.pause.hold(PauseReason.PENDING_PUBLISHES)
 
     def refused(self, event: SendRefused) -> None:
-        """A SEND whose entry is damaged."""
+        """A SEND whose entry is damaged, or cannot be what it says it is."""
         self._link.outbox.write(
             encode_peers.send_error(event.producer_id, event.sequence_id, event.code, event.message)
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from counterpoise.broker.topic.acks import AckState
@@ -11,6 +11,7 @@ from counterpoise.broker.topic.producer import Producer
 from counterpoise.broker.topic.subscription import Subscription
 from counterpoise.broker.topic.topic import Topic
 from counterpoise.storage.port import Chunk, CursorState, LedgerInfo, Log, Lost, Position
+from counterpoise.wire.events import Send
 
 
 class NonPersistentTopic(Topic):
@@ -28,16 +29,15 @@ class NonPersistentTopic(Topic):
         """Subscriptions by name: those with a consumer."""
         return self._subscriptions
 
-    def _accept(
-        self, producer: Producer, sequence_id: int, highest: int, messages: int, entry: bytes
-    ) -> None:
-        self.meter_in.count(messages, len(entry))
-        producer.meter.count(messages, len(entry))
-        # Pulsar's position for all that is not stored (``NonPersistentTopic.publishMessage``).
-        producer.sink.receipt(producer.producer_id, sequence_id, highest, 0, 0)
-        for subscription in self._subscriptions.values():
-            if not subscription.offer(entry, messages):
-                self.dropped += messages
+    def _accept(self, producer: Producer, sends: Sequence[Send]) -> None:
+        for _, sequence_id, highest, messages, _, entry in sends:
+            self.meter_in.count(messages, len(entry))
+            producer.meter.count(messages, len(entry))
+            # Pulsar's position for all that is not stored (``NonPersistentTopic.publishMessage``).
+            producer.sink.receipt(producer.producer_id, sequence_id, highest, 0, 0)
+            for subscription in self._subscriptions.values():
+                if not subscription.offer(entry, messages):
+                    self.dropped += messages
 
     async def _subscription_for(self, request: SubscribeRequest) -> Subscription:
         subscription = self._subscriptions.get(request.subscription)
@@ -81,6 +81,11 @@ class _Nothing:
     cursors_lost = False
 
     def append(self, entry: bytes, messages: int, context: object) -> None:
+        raise NotImplementedError
+
+    def extend(
+        self, entries: Sequence[bytes], messages: Sequence[int], contexts: Sequence[object]
+    ) -> None:
         raise NotImplementedError
 
     def position(self, index: int) -> Position:

@@ -20,6 +20,7 @@ from counterpoise.broker.topic.topic import Topic
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.port import CursorState, Group, Log, Lost, Position, StorageError
 from counterpoise.wire.errors import ServerError
+from counterpoise.wire.events import Send
 from counterpoise.wire.values import InitialPosition
 
 _log = logging.getLogger(__name__)
@@ -67,11 +68,10 @@ class PersistentTopic(Topic):
             self.create_subscription(name, InitialPosition.Earliest)
         return super().add_producer(request, sink)
 
-    def _accept(
-        self, producer: Producer, sequence_id: int, highest: int, messages: int, entry: bytes
-    ) -> None:
+    def _accept(self, producer: Producer, sends: Sequence[Send]) -> None:
+        contexts = [(producer, send[1], send[2]) for send in sends]
         try:
-            self.log.append(entry, messages, (producer, sequence_id, highest))
+            self.log.extend([send[5] for send in sends], [send[3] for send in sends], contexts)
         except StorageError as failure:
             self.failed(failure, ())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Protocol
 
 from counterpoise.broker.errors import BrokerError
@@ -11,6 +12,7 @@ from counterpoise.broker.topic.ports import ProducerRequest, ProducerSink
 from counterpoise.names.topic import TopicName
 from counterpoise.quota import Flow
 from counterpoise.wire.errors import ServerError
+from counterpoise.wire.events import Send
 from counterpoise.wire.values import AccessMode
 
 
@@ -19,8 +21,8 @@ class PublishedTo(Protocol):
 
     name: TopicName
 
-    def publish(self, producer: Producer, sequence_id: int, highest: int, entry: bytes) -> None:
-        """Take one entry."""
+    def publish(self, producer: Producer, sends: Sequence[Send]) -> None:
+        """Take entries in a row."""
 
     def remove_producer(self, producer: Producer) -> int:
         """Let a producer go; returns how many of its entries were held back and go with it."""
@@ -73,9 +75,9 @@ class Producer:
         """The last sequence id known to be stored; -1: this broker does not deduplicate."""
         return -1
 
-    def publish(self, sequence_id: int, highest_sequence_id: int, entry: bytes) -> None:
-        """Store one entry; the sink gets its receipt, or its error."""
-        self.topic.publish(self, sequence_id, highest_sequence_id, entry)
+    def publish(self, sends: Sequence[Send]) -> None:
+        """Store entries in a row; the sink gets each one's receipt, or its error."""
+        self.topic.publish(self, sends)
 
     def close(self) -> int:
         """Detach; entries already published are stored all the same, but for those held back.

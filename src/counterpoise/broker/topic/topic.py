@@ -23,9 +23,10 @@ from counterpoise.broker.topic.ports import (
 from counterpoise.broker.topic.producer import Producer, ProducerSet
 from counterpoise.broker.topic.subscription import Subscription
 from counterpoise.names.topic import TopicName
+from counterpoise.quota import Flow
 from counterpoise.storage.port import Position
-from counterpoise.wire.entry import BadEntry, messages_in
 from counterpoise.wire.errors import ServerError
+from counterpoise.wire.events import Send
 
 ATTACH_WORK: Final = 100
 """What attaching a consumer costs of a turn (`Turns`): its points on the ring, at worst."""
@@ -78,11 +79,11 @@ class Topic(ABC):
         """Its producers, those that wait for exclusive access too."""
         return self.producers.all()
 
-    def publish(self, producer: Producer, sequence_id: int, highest: int, entry: bytes) -> None:
-        """Take one entry (`Producer.publish` calls this).
+    def publish(self, producer: Producer, sends: Sequence[Send]) -> None:
+        """Take entries in a row (`Producer.publish` calls this).
 
-        While the topic is being unloaded the entry is dropped without an answer: the client is
-        about to be told to reconnect and sends again all that has no receipt, in order.
+        While the topic is being unloaded they are dropped without an answer: the client is about
+        to be told to reconnect and sends again all that has no receipt, in order.
         """
         if self.closing or producer.closed:
             return
@@ -90,38 +91,38 @@ class Topic(ABC):
             refusal = BrokerError(
                 ServerError.ProducerFenced, "Producer waits for exclusive access to the topic"
             )
-            producer.sink.send_error(producer.producer_id, sequence_id, refusal)
-            return
-        try:
-            messages = messages_in(entry)
-        except BadEntry as bad:
-            refusal = BrokerError(ServerError.NotAllowedError, f"The entry is refused: {bad}")
-            producer.sink.send_error(producer.producer_id, sequence_id, refusal)
-            return
-        flow = producer.flow
-        if flow is not None:
-            # `Flow.passes`, without a call for each message.
-            if flow.free_messages > 0 and flow.free_bytes > 0:
-                flow.free_messages -= messages
-                flow.free_bytes -= len(entry)
-            else:
-                go_on = partial(self._go_on, producer, sequence_id, highest, messages, entry)
-                if not self.commons.limits.offer(flow, messages, len(entry), go_on):
-                    return
-        self._accept(producer, sequence_id, highest, messages, entry)
+            for send in sends:
+                producer.sink.send_error(producer.producer_id, send.sequence_id, refusal)
+        elif producer.flow is None:
+            self._accept(producer, sends)
+        else:
+            self._accept_within(producer.flow, producer, sends)
 
-    def _go_on(
-        self, producer: Producer, sequence_id: int, highest: int, messages: int, entry: bytes
-    ) -> None:
-        """An entry that was held back has its turn."""
+    def _accept_within(self, flow: Flow, producer: Producer, sends: Sequence[Send]) -> None:
+        """Let pass what the limits let pass; the rest has its turn later."""
+        messages = sum([send[3] for send in sends])
+        size = sum([len(send[5]) for send in sends])
+        if messages <= flow.free_messages and size <= flow.free_bytes:
+            # Each of them would pass alone.
+            flow.free_messages -= messages
+            flow.free_bytes -= size
+            self._accept(producer, sends)
+            return
+        for send in sends:
+            go_on = partial(self._go_on, producer, send)
+            if flow.passes(send.messages, len(send.entry)) or self.commons.limits.offer(
+                flow, send.messages, len(send.entry), go_on
+            ):
+                self._go_on(producer, send)
+
+    def _go_on(self, producer: Producer, send: Send) -> None:
+        """An entry has its turn: perhaps it was held back until now."""
         if not self.closing and not producer.closed:
-            self._accept(producer, sequence_id, highest, messages, entry)
+            self._accept(producer, [send])
 
     @abstractmethod
-    def _accept(
-        self, producer: Producer, sequence_id: int, highest: int, messages: int, entry: bytes
-    ) -> None:
-        """Store or pass on one entry."""
+    def _accept(self, producer: Producer, sends: Sequence[Send]) -> None:
+        """Store or pass on entries in a row."""
 
     async def subscribe(self, request: SubscribeRequest, sink: ConsumerSink) -> Consumer:
         """Attach a consumer, creating its subscription if need be; raise `BrokerError`."""

@@ -103,15 +103,19 @@ class MarkedFormat:
         add = run.append
         # Id and place grow by one with each entry, so what they contribute grows by a fixed
         # amount; entries in a row mostly have as many messages. (Small numbers cost less.)
-        mixed, step = (first_entry * _BY_ENTRY + self._seed) & _MASK, _BY_ENTRY + _BY_PLACE
+        many, step = len(entries), _BY_ENTRY + _BY_PLACE
+        start = (first_entry * _BY_ENTRY + self._seed) & _MASK
+        ids = range(first_entry, first_entry + many)
+        mixes = range(start, start + many * step, step)
         former, by_messages = 0, 0
-        for place, (entry, count) in enumerate(zip(entries, messages, strict=True)):
+        for entry, count, entry_id, place, mixed in zip(
+            entries, messages, ids, range(many), mixes, strict=True
+        ):
             if count != former:
                 former, by_messages = count, count * _BY_MESSAGES
             size = len(entry)
             checksum = checksum_of(entry, (mixed ^ by_messages) & _MASK)
-            add(pack(marker, size, count, first_entry + place, place, checksum))
-            mixed += step
+            add(pack(marker, size, count, entry_id, place, checksum))
             if size < _LARGE:
                 add(entry)
             else:

@@ -22,7 +22,9 @@ from counterpoise.ownership.port import (
     Exists,
     Failed,
     Found,
+    HeirReady,
     NodeChanged,
+    Prepare,
     Question,
     ReadNode,
     Release,
@@ -81,7 +83,8 @@ def owned() -> BundleLock:
 
 
 def leaving(destination: str | None) -> BundleLock:
-    return quietly(owned(), Release(destination), Written())
+    state = quietly(owned(), Release(destination), Written())
+    return quietly(state, HeirReady()) if destination is not None else state
 
 
 P = Phase
@@ -116,12 +119,33 @@ WHAT_HAPPENS = {
     "a hand-over, the owner's side": (
         owned(),
         (Release(OTHER), P.ANNOUNCING, (WriteNode(HAND_OVER, FROM_ME),)),
-        (Written(), P.DRAINING, (drain(OTHER),)),
+        (Written(), P.AWAITING, (WakeMe(1),)),
+        (HeirReady(), P.DRAINING, (drain(OTHER),)),
         (Drained(), P.DELETING, (RemoveNode(LOCK, 0),)),
         (Removed(), P.HANDING_ON, (WakeMe(5),)),
         (APPEARED, P.WITHDRAWING, (ReadNode(HAND_OVER),)),
         (Found(FROM_ME, 0, mine=True), P.WITHDRAWING, (RemoveNode(HAND_OVER, 0),)),
         (Removed(), P.FREE, ()),
+    ),
+    "an heir that is never ready": (
+        quietly(owned(), Release(OTHER), Written()),
+        (Woken(), P.DRAINING, (drain(OTHER),)),
+        (HeirReady(), P.DRAINING, ()),
+    ),
+    "a lock that goes while its heir gets ready": (
+        quietly(owned(), Release(OTHER), Written()),
+        (VANISHED, P.DRAINING, (drain(OTHER),)),
+        (Drained(), P.DELETING, (ReadNode(LOCK),)),
+    ),
+    "a session that is lost while the heir gets ready": (
+        quietly(owned(), Release(OTHER), Written()),
+        (SessionChanged(), P.DRAINING, (drain(OTHER),)),
+        (Drained(), P.DELETING, (ReadNode(LOCK),)),
+    ),
+    "a session that is lost before the heir is told": (
+        quietly(owned(), Release(OTHER), SessionChanged()),
+        (Written(), P.DRAINING, (drain(OTHER),)),
+        (Drained(), P.DELETING, (ReadNode(LOCK),)),
     ),
     "an heir that was heard of before our own lock was known to be gone": (
         quietly(leaving(OTHER), Drained()),
@@ -140,7 +164,7 @@ WHAT_HAPPENS = {
         (ANNOUNCED, P.WITHDRAWING, ()),
         (Found(TO_ME, 1, mine=True), P.HEARING, (ReadNode(HAND_OVER),)),
         (Found(TO_ME, 1, mine=True), P.CHECKING, (ReadNode(LOCK),)),
-        (OTHERS, P.EXPECTED, (WakeMe(5),)),
+        (OTHERS, P.EXPECTED, (WakeMe(5), Prepare())),
     ),
     "a hand-over to nobody": (
         leaving(None),
@@ -156,7 +180,7 @@ WHAT_HAPPENS = {
         FREE,
         (ANNOUNCED, P.HEARING, (ReadNode(HAND_OVER),)),
         (Found(TO_ME), P.CHECKING, (ReadNode(LOCK),)),
-        (OTHERS, P.EXPECTED, (WakeMe(5),)),
+        (OTHERS, P.EXPECTED, (WakeMe(5), Prepare())),
         (VANISHED, P.ACQUIRING, (CREATE,)),
         (Created(0), P.OWNED, ()),
     ),
@@ -355,7 +379,7 @@ def answers(question: Question) -> Iterable[object]:
 
 OUTSIDE = [
     Acquire(), Release(OTHER), Release(ME), Release(None), Replaced(), CatchUp(),
-    VANISHED, APPEARED, ANNOUNCED, WITHDRAWN, SessionChanged(),
+    VANISHED, APPEARED, ANNOUNCED, WITHDRAWN, SessionChanged(), HeirReady(),
 ]  # fmt: skip
 
 

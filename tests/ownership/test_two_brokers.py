@@ -26,6 +26,7 @@ from counterpoise.ownership.port import (
     Failed,
     Found,
     NodeChanged,
+    Prepare,
     Question,
     ReadNode,
     Release,
@@ -107,7 +108,8 @@ def fed(world: World, who: int, record: object) -> World:
     for effect in effects:
         if isinstance(effect, WakeMe):
             side = replace(side, alarm=True)
-        else:
+        elif not isinstance(effect, Prepare):
+            # An heir that is ready does what the alarm does, which may ring at any time.
             assert isinstance(effect, Question)
             assert side.question is None, f"{side.question} is open, and {effect} is put"
             side = replace(side, question=effect)

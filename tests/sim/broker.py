@@ -1,4 +1,4 @@
-"""A broker in a history: its own ownership, election and lookups; topics that are only fences."""
+"""A broker in a history: its own ownership, election and lookups; logs that are only numbers."""
 
 from __future__ import annotations
 
@@ -20,21 +20,10 @@ from counterpoise.names.bundle import BundleName
 from counterpoise.ownership.port import BundleProtocol, Terms
 from counterpoise.ownership.records import LeaderBroker, NamespaceEphemeralData
 from tests.sim.loop import Machine
+from tests.sim.storage import Log, Storage
 from tests.sim.store import Server, Session
 
 Protocol = Callable[[Terms, Callable[[], int]], BundleProtocol[Any]]
-
-
-class Storage:
-    """Who may write to the ledgers of a bundle: whoever opened them last."""
-
-    def __init__(self) -> None:
-        self.epochs: dict[BundleName, int] = {}
-
-    def open(self, bundle: BundleName) -> int:
-        """Fence whoever had them before."""
-        self.epochs[bundle] = self.epochs.get(bundle, 0) + 1
-        return self.epochs[bundle]
 
 
 class Registry:
@@ -86,19 +75,26 @@ class SimulatedBroker:
         self.server, self.loop, self._story = server, server.loop, server.story
         self._storage = storage
         self.session = Session(server, self.machine)
-        self.open: dict[BundleName, int] = {}
-        """The epoch under which this broker opened a bundle's ledgers."""
+        self.open: dict[BundleName, Log] = {}
+        """What this broker knows of the logs that it has open."""
+        self.prepared: dict[BundleName, Log] = {}
+        """What it read of logs that it was about to have."""
         self.drain_faults: Callable[[], tuple[float, bool]] = lambda: (0.0, False)
+        self.prepare_faults: Callable[[], tuple[float, bool]] = lambda: (0.0, False)
         self.machine.context.run(self._assemble, protocol)
 
     def _assemble(self, protocol: Protocol) -> None:
         # Operations of the store fail sooner here than a client loses its patience.
         me = NamespaceEphemeralData(f"pulsar://{self.id}", f"http://{self.id}")
-        terms = Terms(me, heir_s=2.0, drain_s=5.0, in_flight_ms=4000, tombstone_ms=8000)
+        terms = Terms(
+            me, heir_s=2.0, prepare_s=0.5, drain_s=5.0, in_flight_ms=4000, tombstone_ms=8000
+        )
         skew_ms = self.server.rng.randint(0, 500)
         self._told = told = _Told(protocol(terms, lambda: self._now_ms() + skew_ms), self)
         self.registry = Registry(self.session, self.id)
-        self.ownership = BundleOwnership(self.session, told, terms, self._drain)
+        self.ownership = BundleOwnership(
+            self.session, told, terms, self._drain, prepare=self._prepare
+        )
         self.election = LeaderElection(
             self.session, LeaderBroker(self.id, ""), lambda leads: self.tell("leads: %s", leads)
         )
@@ -170,19 +166,26 @@ class SimulatedBroker:
             return True
         if not await self.ownership.catch_up(bundle):
             return False
-        self.open[bundle] = self._storage.open(bundle)
-        self.tell("opens the ledgers of %s, epoch %d", bundle, self.open[bundle])
+        self.open[bundle] = log = self._open(bundle, self.prepared.pop(bundle, None))
+        self._storage.judge_open(bundle, log)
+        self.tell("opens the log of %s: %s", bundle, log)
         return True
 
-    def publish(self, bundle: BundleName) -> bool:
-        """Whether a message is acknowledged."""
-        epoch = self.open.get(bundle)
-        if epoch is None:
+    def _open(self, bundle: BundleName, prepared: Log | None) -> Log:
+        """What was prepared saves time, of which a history has none to save: it says nothing."""
+        del prepared
+        return self._storage.open(bundle)
+
+    def use(self, bundle: BundleName) -> bool:
+        """Whether a message is stored, delivered and acknowledged."""
+        log = self.open.get(bundle)
+        if log is None or log.closing:
             return False
-        if epoch != self._storage.epochs[bundle]:
+        if not self._storage.holds(bundle, log):
             self.tell("is fenced: %s", bundle)
             del self.open[bundle]
             return False
+        self._storage.append(bundle, log)
         return True
 
     async def give_to_parts(self, bundle: BundleName) -> None:
@@ -193,12 +196,25 @@ class SimulatedBroker:
 
     async def _drain(self, bundle: BundleName, destination: str | None) -> None:
         pause_s, fails = self.drain_faults()
+        log = self.open.get(bundle)
+        if log is not None:
+            log.closing = True
         try:
             await asyncio.sleep(pause_s)
         finally:
             self.open.pop(bundle, None)
         if fails:
             raise OSError("the disk failed")
+        if log is not None:
+            self._storage.close(bundle, log)
+
+    async def _prepare(self, bundle: BundleName) -> None:
+        pause_s, fails = self.prepare_faults()
+        await asyncio.sleep(pause_s)
+        if fails:
+            raise OSError("the disk failed")
+        self.prepared[bundle] = self._storage.look(bundle)
+        self.tell("is prepared for %s: %s", bundle, self.prepared[bundle])
 
     def _on_session(self, event: SessionEvent) -> None:
         if event in (SessionEvent.RECONNECTED, SessionEvent.SESSION_REESTABLISHED):

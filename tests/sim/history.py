@@ -17,7 +17,7 @@ from counterpoise.broker.errors import BrokerError
 from counterpoise.metadata import MetadataError
 from counterpoise.names.bundle import BundleName
 from counterpoise.ownership.protocols import PROTOCOLS
-from tests.sim.broker import Protocol, SimulatedBroker, Storage
+from tests.sim.broker import Protocol, SimulatedBroker
 from tests.sim.judges import (
     LOOKUP_S,
     USABLE_S,
@@ -30,6 +30,7 @@ from tests.sim.judges import (
     judge_rest,
 )
 from tests.sim.loop import SimulatedLoop
+from tests.sim.storage import Storage
 from tests.sim.store import Network, Server
 from tests.sim.story import Story
 
@@ -134,6 +135,8 @@ class History:
             self.loop.run_until(min(when, self.loop.time() + WATCH_S), lambda: None)
             self.claims.watch(self.loop.time(), self.server, self.brokers)
             self.records.judge()
+            for judge, why in self.storage.wrong:
+                raise Barked(judge, why)
             self.complaints.judge()
             for asked in self._asked:
                 if asked.waited_s > LOOKUP_S:
@@ -153,6 +156,11 @@ class History:
             # The last one takes longer than a drain may.
             self.rng.choice((0.0, 0.0, 0.01, 0.01, 0.1, 0.1, 1.0, 1.0, 8.0)),
             not self.calm and self.rng.random() < 0.1,
+        )
+        broker.prepare_faults = lambda: (
+            # An owner waits for half a second at most; the last one never ends.
+            self.rng.choice((0.0, 0.0, 0.01, 0.01, 0.1, 0.1, 1.0, 1000.0)),
+            self.rng.random() < 0.1,
         )
         self.brokers.append(broker)
         broker.tell("starts, its seconds are %s", rate)
@@ -179,7 +187,7 @@ class History:
             at: SimulatedBroker | None = None
             while True:
                 await asyncio.sleep(self.rng.uniform(0.02, 0.3))
-                if at is not None and at.up and at.publish(bundle):
+                if at is not None and at.up and at.use(bundle):
                     self.last_used[bundle] = self.loop.time()
                     continue
                 at = await self._find(bundle)
@@ -256,6 +264,29 @@ def unload(history: History) -> None:
                 task = broker.run(broker.ownership.release(bundle, destination))
                 if history.rng.random() < 0.3:
                     _later(history, 0.02, task.cancel)
+
+
+def die_in_a_move(history: History) -> None:
+    """An owner or its heir dies while a bundle changes hands."""
+    bundle = history.rng.choice(history.bundles)
+    living = [each for each in history.brokers if each.up]
+    owner = next((each for each in living if each.ownership.serves(bundle)), None)
+    heirs = [each for each in living if each is not owner]
+    if owner is None or not heirs:
+        return
+    heir = history.rng.choice(heirs)
+    victim = history.rng.choice((owner, heir))
+    owner.tell("is asked to release %s to %s", bundle, heir.id)
+    owner.run(owner.ownership.release(bundle, heir.id))
+
+    def end() -> None:
+        if not victim.machine.dead:
+            victim.tell("dies")
+            victim.die()
+
+    when = history.loop.time() + history.rng.choice((0.005, 0.02, 0.1, 0.6))
+    history.loop.call_at(when, end, context=contextvars.Context())
+    _later(history, 5.0, lambda: history._start(victim.machine.name))
 
 
 def freeze(history: History) -> None:
@@ -340,5 +371,7 @@ def change_of_mind(history: History) -> None:
         _later(history, 0.02, task.cancel)
 
 
-_FAULTS = [unload, freeze, cut, store_away, expire, flap, kill, change_of_mind, split]
-_WEIGHTS = [5, 2, 2, 1, 1, 2, 1, 1, 1]
+_FAULTS = [
+    *(unload, die_in_a_move, freeze, cut, store_away, expire, flap, kill, change_of_mind, split),
+]
+_WEIGHTS = [5, 2, 2, 2, 1, 1, 2, 1, 1, 1]

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from counterpoise.broker.bundles import lookup, ownership
 from counterpoise.broker.bundles.repairs import OwnershipRepairs
 from counterpoise.broker.bundles.runner import Runner
+from counterpoise.names.bundle import BundleName
 from counterpoise.names.load_managers import EXTENSIBLE, MODULAR
 from counterpoise.ownership import election, port
 from counterpoise.ownership.channel import table as channel
@@ -21,8 +23,10 @@ from counterpoise.ownership.election import Role
 from counterpoise.ownership.lock import steps, table
 from counterpoise.ownership.lock.state import BundleLock, Phase
 from counterpoise.ownership.protocols import PROTOCOLS
+from tests.sim.broker import SimulatedBroker
 from tests.sim.history import History, Plan
 from tests.sim.judges import Barked
+from tests.sim.storage import Log
 
 HISTORIES = 50
 UNTIL_IT_BARKS = 250
@@ -130,6 +134,37 @@ def a_drop_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(table.TABLE, (Phase.DOUBTED, port.Found), taken)
 
 
+def an_heir_believes_what_it_prepared(monkeypatch: pytest.MonkeyPatch) -> None:
+    def open_unread(self: SimulatedBroker, bundle: BundleName, prepared: Log | None) -> Log:
+        log = self._storage.open(bundle)
+        return log if prepared is None else replace(prepared, epoch=log.epoch)
+
+    monkeypatch.setattr(SimulatedBroker, "_open", open_unread)
+
+
+def an_heir_has_old_cursors(monkeypatch: pytest.MonkeyPatch) -> None:
+    def open_half_read(self: SimulatedBroker, bundle: BundleName, prepared: Log | None) -> Log:
+        log = self._storage.open(bundle)
+        return log if prepared is None else replace(log, cursor=prepared.cursor)
+
+    monkeypatch.setattr(SimulatedBroker, "_open", open_half_read)
+
+
+def an_heir_that_is_not_ready_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    # On the channel the leader ends what takes too long.
+    monkeypatch.setitem(table.TABLE, (Phase.AWAITING, port.Woken), stay)
+
+
+def an_heir_serves_when_it_is_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    get_ready = ownership.BundleOwnership._get_ready
+
+    async def and_serve(self: Any, bundle: BundleName) -> None:
+        await get_ready(self, bundle)
+        self._runner._states[bundle] = replace(self._runner.state(bundle), phase=Phase.OWNED)
+
+    monkeypatch.setattr(ownership.BundleOwnership, "_get_ready", and_serve)
+
+
 def the_channel_ignores_a_lost_session(monkeypatch: pytest.MonkeyPatch) -> None:
     for kind in (port.SessionChanged, port.NodeChanged):
         monkeypatch.setitem(channel.TABLE, (channel.Phase.RESTING, kind), stay)
@@ -175,11 +210,25 @@ PLANTED: dict[str, tuple[Plant, set[str]]] = {
     "hand-overs are never withdrawn": (hand_overs_are_never_withdrawn, {"owned again"}),
     "lookups have no end": (lookups_have_no_end, {"no lookup waits too long"}),
     "a drop is forgotten": (a_drop_is_forgotten, {"one owner"}),
+    "an heir believes what it prepared": (
+        an_heir_believes_what_it_prepared,
+        {"nothing acknowledged is lost"},
+    ),
+    "an heir has old cursors": (an_heir_has_old_cursors, {"nothing acknowledged comes again"}),
+    "an heir that is not ready is waited for": (
+        an_heir_that_is_not_ready_is_waited_for,
+        {"nothing stuck", "owned again"},
+    ),
+    "an heir serves when it is ready": (an_heir_serves_when_it_is_ready, {"one owner"}),
     "whoever listens raises": (whoever_listens_raises, {"nothing fails unseen"}),
 }
 
 PLANTED_IN_CHANNEL: dict[str, tuple[Plant, set[str]]] = {
     "a lost session is ignored": (the_channel_ignores_a_lost_session, {"one owner"}),
+    "an heir believes what it prepared": (
+        an_heir_believes_what_it_prepared,
+        {"nothing acknowledged is lost"},
+    ),
     "the leader mends nothing": (the_leader_mends_nothing, {"owned again"}),
     "records are written over unseen": (
         records_are_written_over_unseen,
@@ -205,7 +254,7 @@ def test_a_judge_barks_at_a_bug_in_the_channel(bug: str, monkeypatch: pytest.Mon
 
 def some_judge_barks(judges: set[str], manager: str) -> None:
     for seed in range(UNTIL_IT_BARKS):
-        history = History(seed, Plan(faults=10, manager=manager))
+        history = History(seed, Plan(faults=30, manager=manager))
         try:
             history.run()
         except Barked as bark:
@@ -220,4 +269,5 @@ def test_every_judge_is_seen_to_bark() -> None:
     assert barking == {
         "one owner", "nothing stuck", "owned again", "one leader", "nothing fails unseen",
         "no lookup waits too long", "no transition outside the table",
+        "nothing acknowledged is lost", "nothing acknowledged comes again",
     }  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable
+from itertools import islice
 from random import Random
 from typing import TYPE_CHECKING, Final
 
@@ -59,6 +60,9 @@ if TYPE_CHECKING:
 
 DRAIN_MARGIN_S: Final = 10.0
 """What draining a bundle may take beyond the time its topics have to close."""
+
+PREPARED_MAX: Final = 1000
+"""Topics of a bundle that a broker prepares itself for; the others it finds out about later."""
 
 
 class BrokerParts:
@@ -143,7 +147,9 @@ class BrokerParts:
             tombstone_ms=config.ownership.tombstone_delay_s * 1000,
         )
         self._protocol = PROTOCOLS[config.filters.load_manager_class](terms, wall_clock_ms)
-        self.ownership = BundleOwnership(store, self._protocol, terms, self._drain, self.tally)
+        self.ownership = BundleOwnership(
+            store, self._protocol, terms, self._drain, self.tally, prepare=self._prepare
+        )
         self.catalog = TopicCatalog(self.policies, lambda: self.config.auto_topic_creation)
         self.schemas = SchemaRegistry(store)
         self.load = ClusterLoad(
@@ -273,6 +279,12 @@ class BrokerParts:
             else None,
             timeout_s=self.config.namespace_bundle_unloading_timeout_ms / 1000,
         )
+
+    async def _prepare(self, bundle: BundleName) -> None:
+        """Get ready for a bundle's topics, as far as an owner waits for that."""
+        names = await self.policies.topics(bundle.namespace)
+        await self.bundles.get(bundle.namespace)
+        await self.topics.prepare(islice((name for name in names if name in bundle), PREPARED_MAX))
 
     async def _gone_brokers(self, known: Iterable[str]) -> list[str]:
         """Of these brokers those that have left, if it is this one that has to say so."""

@@ -74,6 +74,11 @@ class SessionChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class HeirReady:
+    """Some broker has prepared itself for the bundle; it may be news of a former move."""
+
+
+@dataclass(frozen=True, slots=True)
 class Woken:
     """The alarm that the machine set."""
 
@@ -86,6 +91,15 @@ class WakeMe:
     """Feed `Woken` after so many seconds, instead of at any time set before."""
 
     after_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Prepare:
+    """Get ready to serve a bundle that its owner still serves, then tell it (`HeirReady`).
+
+    Nothing depends on it: it may fail, take for ever, or prepare for what never comes. So it has no
+    answer, and whatever it found out is looked at again when the bundle is there.
+    """
 
 
 # Questions: effects with exactly one answer.
@@ -210,6 +224,8 @@ class Terms:
     me: NamespaceEphemeralData
     heir_s: float = 5.0
     """How long a hand-over waits for the heir to take the bundle, and the heir for the bundle."""
+    prepare_s: float = 1.0
+    """How long an owner goes on serving at most while its heir gets ready."""
     drain_s: float = 70.0
     """After this long a bundle is let go, whether or not its topics are closed."""
     in_flight_ms: int = 30_000

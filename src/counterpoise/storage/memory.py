@@ -53,6 +53,9 @@ class MemoryLedgerStore:
                 del stored.ledgers[ledger_id]
             return _MemoryLog(name, stored, listener, self._ledger_entries)
 
+    async def prepare(self, name: str) -> None:
+        """Everything is at hand."""
+
     async def exists(self, name: str) -> bool:
         """Whether the log was created and not deleted."""
         return name in self._logs

@@ -229,6 +229,13 @@ class LedgerStore(Protocol):
         ``owner`` names the new owner for messages to people. Creates the log if need be.
         """
 
+    async def prepare(self, name: str) -> None:
+        """Read what opening log ``name`` will need, while its owner still has it.
+
+        It changes nothing that anybody else sees, and `open` looks again at all that may have
+        changed. Raises `StorageError`, after which `open` takes its time as without it.
+        """
+
     async def exists(self, name: str) -> bool:
         """Whether a log of this name has been created and not deleted."""
 

@@ -22,7 +22,9 @@ from counterpoise.ownership.port import (
     Drained,
     Failed,
     Found,
+    HeirReady,
     NodeChanged,
+    Prepare,
     Question,
     ReadNode,
     Release,
@@ -55,6 +57,7 @@ class World:
     drains: list[str | None] = field(default_factory=list)
     asked: list[Question] = field(default_factory=list)
     alarm: bool = False
+    prepares: int = 0
 
     def __post_init__(self) -> None:
         me = NamespaceEphemeralData("pulsar://a:6650", f"http://{A}")
@@ -70,6 +73,8 @@ class World:
         for effect in effects:
             if isinstance(effect, WakeMe):
                 self.alarm = True
+            elif isinstance(effect, Prepare):
+                self.prepares += 1
             else:
                 assert isinstance(effect, Question)
                 self.asked.append(effect)
@@ -155,6 +160,9 @@ def test_a_transfer_at_its_source() -> None:
     world.answer()
     assert world.value is not None
     assert world.value.state is State.RELEASING
+    assert world.state.holds, "topics stay open until the heir is ready"
+    assert world.drains == []
+    world.feed(HeirReady())
     world.answer()
     assert world.drains == [B]
     assert not world.state.holds
@@ -165,6 +173,52 @@ def test_a_transfer_at_its_source() -> None:
     world.feed(CHANGED)
     world.answer()
     assert world.state.forgettable
+
+
+def test_an_heir_that_is_never_ready_is_not_waited_for_twice() -> None:
+    world = World()
+    world.owned()
+    world.feed(Release(B))
+    world.answer()
+    world.feed(CHANGED)
+    world.answer()
+    assert (world.asked, world.drains) == ([], [])
+    world.answer()
+    world.failing = True
+    world.answer()
+    world.failing = False
+    world.settle()
+    assert world.drains == [B, B]
+
+
+def test_an_heir_may_be_ready_before_our_own_write_is_answered() -> None:
+    world = World()
+    world.owned()
+    world.feed(Release(B))
+    world.feed(HeirReady())
+    world.answer()
+    assert [type(each) for each in world.asked] == [Drain]
+
+
+def test_a_readiness_of_a_former_move_is_no_readiness_for_the_next() -> None:
+    world = World()
+    world.owned()
+    world.feed(HeirReady())
+    world.feed(Release(B))
+    world.answer()
+    assert world.asked == []
+    assert world.state.passing
+
+
+def test_a_bundle_taken_by_force_meanwhile_is_closed_at_once() -> None:
+    world = World()
+    world.owned()
+    world.feed(Release(B))
+    world.answer()
+    world.write(record(State.OWNED, C, A, version=9, force=True))
+    world.feed(CHANGED)
+    world.settle()
+    assert world.drains == [C]
 
 
 def test_a_source_does_not_wait_for_ever() -> None:
@@ -182,6 +236,10 @@ def test_a_transfer_at_its_heir() -> None:
     world.feed(CHANGED)
     world.answer()
     assert world.state.settling, "clients that come are to wait"
+    assert world.prepares == 1
+    world.feed(CatchUp())
+    world.answer()
+    assert world.prepares == 1, "once for each record, however many clients come"
     world.write(record(State.ASSIGNING, A, B, version=4))
     world.feed(CHANGED)
     world.settle()
@@ -313,6 +371,7 @@ HAPPENINGS = st.one_of(
     st.sampled_from([Acquire(), CatchUp(), Release(None), Release(A), Release(B), Replaced()]),
     st.just(SessionChanged()),
     st.just(CHANGED),
+    st.just(HeirReady()),
     st.just("answer"),
     st.just("answer"),
     st.just("fail"),

@@ -29,6 +29,7 @@ from counterpoise.ownership.port import (
     Change,
     Drain,
     Drained,
+    HeirReady,
     NodeChanged,
     Question,
     ReadNode,
@@ -39,6 +40,7 @@ from counterpoise.ownership.port import (
     Whereabouts,
     WriteRecord,
 )
+from counterpoise.ownership.readiness import ready_bundle, ready_path
 
 log = logging.getLogger(__name__)
 
@@ -60,6 +62,10 @@ class Drainer(Protocol):
         ...
 
 
+async def _nothing(bundle: BundleName) -> None:
+    del bundle
+
+
 class BundleOwnership:
     """The bundles of one broker, whichever protocol decides about them."""
 
@@ -70,11 +76,16 @@ class BundleOwnership:
         terms: Terms,
         drain: Drainer,
         tally: BundleTally | None = None,
+        *,
+        prepare: Callable[[BundleName], Awaitable[None]] = _nothing,
     ) -> None:
+        """``prepare`` gets this broker ready for a bundle that it is about to have."""
         self._store = store
         self._protocol = protocol
         self._terms = terms
         self._drain = drain
+        self._prepare = prepare
+        self._preparing: Final[set[BundleName]] = set()
         self._tally = tally or BundleTally()
         self._waiting: Final[dict[BundleName, list[asyncio.Future[None]]]] = {}
         self._values: Final = {
@@ -86,6 +97,7 @@ class BundleOwnership:
             forgettable=lambda state: state.forgettable,
             ask=self._ask,
             changed=self._on_state,
+            prepare=self._get_ready,
         )
         self._unsubscribe = (
             store.subscribe(self._on_change),
@@ -169,8 +181,9 @@ class BundleOwnership:
         """
         if not self.serves(bundle):
             return False
+        terms = self._terms
         self._runner.feed(bundle, Release(destination))
-        await self._settled(bundle, self._terms.drain_s + self._terms.heir_s)
+        await self._settled(bundle, terms.prepare_s + terms.drain_s + terms.heir_s)
         return True
 
     async def replaced(self, bundle: BundleName) -> None:
@@ -231,6 +244,19 @@ class BundleOwnership:
                     if path.startswith(root):
                         values.forget(path)
 
+    async def _get_ready(self, bundle: BundleName) -> None:
+        if bundle in self._preparing:
+            return
+        self._preparing.add(bundle)
+        try:
+            async with asyncio.timeout(self._terms.heir_s):
+                await self._prepare(bundle)
+            path = ready_path(str(bundle))
+            await self._store.put(path, self._terms.me.broker_id.encode(), ephemeral=True)
+            await self._store.delete(path)
+        finally:
+            self._preparing.discard(bundle)
+
     async def _value(self, path: str) -> bytes | None:
         root = next(each for each in self._values if path.startswith(each))
         return await self._values[root].get(path)
@@ -245,7 +271,8 @@ class BundleOwnership:
     # What the store tells.
 
     def _on_change(self, notification: Notification) -> None:
-        name = self._protocol.bundle_of(notification.path)
+        ready = ready_bundle(notification.path)
+        name = ready or self._protocol.bundle_of(notification.path)
         if name is None:
             return
         try:
@@ -253,12 +280,20 @@ class BundleOwnership:
         except InvalidName:
             log.warning("ignoring what is no bundle: %s", notification.path)
             return
+        if ready is not None:
+            self._on_ready(bundle, notification.kind)
+            return
         gone = notification.kind is NotificationKind.DELETED
         change = Change.VANISHED if gone else Change.APPEARED
         known = not self._runner.state(bundle).forgettable
         if known or self._protocol.hears(notification.path, change):
             self._runner.feed(bundle, NodeChanged(notification.path, change))
         self._wake(bundle)
+
+    def _on_ready(self, bundle: BundleName, kind: NotificationKind) -> None:
+        known = not self._runner.state(bundle).forgettable
+        if known and kind is not NotificationKind.DELETED:
+            self._runner.feed(bundle, HeirReady())
 
     def _on_session(self, event: SessionEvent) -> None:
         if event is not SessionEvent.CONNECTION_LOST:

@@ -17,7 +17,7 @@ from typing import Final, Generic, TypeVar
 from counterpoise.broker.background import BackgroundTasks
 from counterpoise.metadata import MetadataError
 from counterpoise.ownership.machine import Effects, ProtocolError
-from counterpoise.ownership.port import Failed, Question, WakeMe, Woken
+from counterpoise.ownership.port import Failed, Prepare, Question, WakeMe, Woken
 
 log = logging.getLogger(__name__)
 
@@ -36,8 +36,11 @@ class Runner(Generic[K, S]):
         forgettable: Callable[[S], bool],
         ask: Callable[[K, Question], Awaitable[object]],
         changed: Callable[[K, S, S], None],
+        prepare: Callable[[K], Awaitable[None]] | None = None,
     ) -> None:
         """``changed`` hears of every new state, before its effects begin; it must not block.
+
+        ``prepare`` carries out `Prepare`; however it ends, no machine hears of it.
 
         A machine that is ``forgettable`` is not kept: the next record finds a ``new`` one.
         """
@@ -46,6 +49,7 @@ class Runner(Generic[K, S]):
         self._forgettable = forgettable
         self._ask = ask
         self._changed = changed
+        self._prepare = prepare
         self._states: Final[dict[K, S]] = {}
         self._records: Final[deque[tuple[K, object]]] = deque()
         self._applying = False
@@ -111,6 +115,8 @@ class Runner(Generic[K, S]):
             case Question():
                 what = f"{key}: {type(effect).__name__}"
                 self._questions.start(what, self._put(key, effect))
+            case Prepare() if self._prepare is not None:
+                self._questions.start(f"{key}: Prepare", self._try(key, self._prepare(key)))
             case _:
                 raise AssertionError(f"no runner carries out {effect}")
 
@@ -124,6 +130,12 @@ class Runner(Generic[K, S]):
     def _ring(self, key: K) -> None:
         self._alarms.pop(key, None)
         self.feed(key, Woken())
+
+    async def _try(self, key: K, work: Awaitable[None]) -> None:
+        try:
+            await work
+        except Exception as error:
+            log.info("%s: it is not prepared: %s", key, str(error) or type(error).__name__)
 
     async def _put(self, key: K, question: Question) -> None:
         answer: object

@@ -80,6 +80,10 @@ class PublishLimits:
         self._topics[topic] = _Topic(PublishLimit(Level.TOPIC, str(topic.name)))
         self._set(topic, rates)
 
+    async def prepare(self, topic: TopicName) -> None:
+        """Read what `begin` will ask for."""
+        await self._rates_of(topic)
+
     def end(self, topic: LimitedTopic) -> None:
         """The topic is here no longer."""
         self.dispatch.end(topic.name)

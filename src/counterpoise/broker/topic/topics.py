@@ -8,7 +8,7 @@ import itertools
 import logging
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -32,6 +32,8 @@ from counterpoise.wire.errors import ServerError
 
 UNLOAD_TIMEOUT_S = 60.0
 """Patience with the topics of a bundle (``namespaceBundleUnloadingTimeoutMs``)."""
+PREPARED_AT_ONCE = 8
+"""How many topics are prepared at a time: loading those of clients that are here goes before."""
 
 _DIRECTORY_MAX = 240
 _DEFAULTS = TopicOptions()
@@ -67,6 +69,7 @@ class TopicRegistry:
         self._topics: dict[TopicName, Topic] = {}
         self._loading: dict[TopicName, asyncio.Task[Topic]] = {}
         self._loads = asyncio.Semaphore(options.loads_max)
+        self._preparations = asyncio.Semaphore(PREPARED_AT_ONCE)
         self._closing: set[asyncio.Task[None]] = set()
         # Producer names are unique in the cluster without asking anybody: the middle part is
         # drawn anew by every broker process.
@@ -158,6 +161,19 @@ class TopicRegistry:
             raise
         self._topics[name] = topic
         return topic
+
+    async def prepare(self, names: Iterable[TopicName]) -> None:
+        """Read what loading these topics will ask for; their owner goes on meanwhile."""
+
+        async def one(name: TopicName) -> None:
+            async with self._preparations:
+                await self._catalog.exists(name)
+                await self.limits.prepare(name)
+                if self._policies is not None:
+                    await self._policies(name)
+                await self._store.prepare(log_name(name))
+
+        await asyncio.gather(*(one(name) for name in names if name not in self._topics))
 
     def _check_owned(self, name: TopicName) -> None:
         if not self._ownership.owns(name):

@@ -53,6 +53,18 @@ def comes_to(record: StateData | None, me: str) -> bool:
     )
 
 
+def has_heir(record: StateData | None, me: str) -> bool:
+    """Whether broker ``me`` is to let the bundle go to another, which gets ready meanwhile."""
+    return (
+        record is not None
+        and record.state is State.RELEASING
+        and record.source == me
+        and record.destination != me
+        and not blank(record.destination)
+        and not record.force
+    )
+
+
 def goes_from(record: StateData | None, me: str) -> bool:
     """Whether broker ``me`` has let the bundle go, and its heir does not have it yet."""
     return (

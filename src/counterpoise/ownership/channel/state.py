@@ -21,6 +21,7 @@ class Phase(enum.Enum):
     RESTING = "at rest"
     READING = "being looked at"
     WRITING = "having its next record written"
+    AWAITING = "served until its heir is ready"
     CLOSING = "having its topics closed"
     BURYING = "having its record deleted"
     PAUSING = "waiting until a question is put again"
@@ -58,6 +59,10 @@ class ChannelBundle:
     """What this broker was asked to do, until it is done or makes no sense."""
     is_open: bool = False
     """Whether topics of the bundle may be open here."""
+    heir_ready: bool = False
+    """Whoever gets the bundle from us is prepared, or has had the time to be."""
+    prepared_for: int = 0
+    """The version of the last record upon which this broker prepared itself."""
     doubted: bool = False
     """The session was interrupted since the record was seen: others may have acted."""
     overtaken: bool = False
@@ -87,7 +92,8 @@ class ChannelBundle:
     @property
     def holds(self) -> bool:
         """See `BundleState.holds`."""
-        return self.is_open and serves(self.record, self.me)
+        awaits = self.phase is Phase.AWAITING
+        return self.is_open and (awaits or serves(self.record, self.me))
 
     @property
     def settling(self) -> bool:

@@ -16,7 +16,15 @@ from typing import Any, Final, TypeAlias
 from counterpoise.ownership.backoff import pause_s
 from counterpoise.ownership.channel import orders
 from counterpoise.ownership.channel.data import State, StateData, state_of
-from counterpoise.ownership.channel.duties import Bury, Close, Write, comes_to, duty, goes_from
+from counterpoise.ownership.channel.duties import (
+    Bury,
+    Close,
+    Write,
+    comes_to,
+    duty,
+    goes_from,
+    has_heir,
+)
 from counterpoise.ownership.channel.duties import serves as serves_by
 from counterpoise.ownership.channel.state import ChannelBundle, Phase
 from counterpoise.ownership.channel.transitions import Storage, refusal
@@ -30,7 +38,9 @@ from counterpoise.ownership.port import (
     Drained,
     Failed,
     Found,
+    HeirReady,
     NodeChanged,
+    Prepare,
     ReadNode,
     Release,
     Removed,
@@ -68,14 +78,16 @@ def look(state: ChannelBundle, _: object = None) -> Next:
 
 def go_on(state: ChannelBundle) -> Next:
     """Do what the record, and then what somebody asked for, leaves to be done."""
-    if state_of(state.record) is State.OWNED and serves_by(state.record, state.me):
-        state = replace(state, is_open=True)
+    if serves_by(state.record, state.me):
+        is_open = state.is_open or state_of(state.record) is State.OWNED
+        state = replace(state, is_open=is_open, heir_ready=False)
     owed = duty(state.record, state.me, state.terms.now_ms(), is_open=state.is_open)
     match owed:
         case Write(record):
             return _write(state, record)
         case Close(destination):
-            return _close(state, destination)
+            waits = has_heir(state.record, state.me) and not state.heir_ready
+            return _await_heir(state) if waits else _close(state, destination)
         case Bury():
             after = replace(state, phase=Phase.BURYING, overtaken=False)
             return after, (RemoveNode(state.path, state.version or 0),)
@@ -105,26 +117,47 @@ def _write(state: ChannelBundle, record: StateData) -> Next:
     return after, (WriteRecord(state.path, record.to_json(), state.version),)
 
 
+def _await_heir(state: ChannelBundle) -> Next:
+    after = replace(state, phase=Phase.AWAITING, overtaken=False)
+    return after, (WakeMe(state.terms.terms.prepare_s),)
+
+
 def _close(state: ChannelBundle, destination: str | None) -> Next:
     after = replace(state, phase=Phase.CLOSING, overtaken=False)
     return after, (Drain(destination, within_s=state.terms.terms.drain_s),)
 
 
 def _rest(state: ChannelBundle) -> Next:
-    waits = comes_to(state.record, state.me) or goes_from(state.record, state.me)
+    comes = comes_to(state.record, state.me)
+    waits = comes or goes_from(state.record, state.me)
+    number = state.record.version if state.record is not None and comes else 0
     after = replace(
         state,
         phase=Phase.WAITING if waits else Phase.RESTING,
         writing=None,
         order=None,
+        prepared_for=number,
         failures=0,
     )
-    return after, ((WakeMe(state.terms.terms.heir_s),) if waits else ())
+    effects: Effects = (WakeMe(state.terms.terms.heir_s),) if waits else ()
+    # Once for each record: clients that come meanwhile make it look again and again.
+    return after, ((*effects, Prepare()) if comes and number != state.prepared_for else effects)
 
 
 def _stop_waiting(state: ChannelBundle, _: Woken) -> Next:
     # The leader looks after what takes too long.
     return replace(state, phase=Phase.RESTING), ()
+
+
+def _heir_ready(state: ChannelBundle, _: HeirReady | Woken) -> Next:
+    """The heir is ready, or has had its time."""
+    return go_on(replace(state, heir_ready=True))
+
+
+def _ready_early(state: ChannelBundle, _: HeirReady) -> Next:
+    """The heir is faster than what is being asked."""
+    releasing = state.writing or state.record
+    return replace(state, heir_ready=has_heir(releasing, state.me)), ()
 
 
 # Orders.
@@ -220,6 +253,7 @@ def _row(phase: Phase, **records: Transition) -> dict[tuple[Phase, type], Transi
         Release: order,
         Replaced: order,
         CatchUp: order,
+        HeirReady: records.pop("heir_ready", _ready_early),
         NodeChanged: records.pop("node", _overtaken),
         SessionChanged: records.pop("session", _doubt_later),
         Woken: records.pop("woken", _stay),
@@ -241,6 +275,7 @@ TABLE: Final[dict[tuple[Phase, type], Transition]] = {
     **_row(Phase.RESTING, order=_ordered, node=look, session=_doubt),
     **_row(Phase.READING, found=_found, failed=_failed),
     **_row(Phase.WRITING, created=_written, differs=look, failed=_failed),
+    **_row(Phase.AWAITING, heir_ready=_heir_ready, node=look, session=_doubt, woken=_heir_ready),
     **_row(Phase.CLOSING, drained=_closed, failed=_failed),
     **_row(Phase.BURYING, removed=_buried, differs=look, failed=_failed),
     **_row(Phase.PAUSING, node=_stay, woken=look),

@@ -19,7 +19,8 @@ class Phase(enum.Enum):
     ACQUIRING = "being acquired"
     OWNED = "owned"
     DOUBTED = "owned, unless the lock is gone"
-    ANNOUNCING = "about to drain"
+    ANNOUNCING = "about to be handed over"
+    AWAITING = "served until its heir is ready"
     DRAINING = "draining"
     DELETING = "being released"
     HANDING_ON = "released, and not yet taken by its heir"
@@ -32,6 +33,9 @@ REST = frozenset({Phase.FREE, Phase.OWNED})
 _SETTLING = frozenset(
     {Phase.HEARING, Phase.CHECKING, Phase.EXPECTED, Phase.ACQUIRING, Phase.DOUBTED}
 )
+
+
+_HOLDING = frozenset({Phase.OWNED, Phase.DOUBTED, Phase.ANNOUNCING, Phase.AWAITING})
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +99,10 @@ class BundleLock:
         """Whether open topics of the bundle stay open.
 
         In doubt they do: nobody can publish to them once another broker has fenced their logs.
-        None is opened, though: that would fence the logs of whoever owns the bundle.
+        None is opened, though: that would fence the logs of whoever owns the bundle. Nor is one
+        opened that an heir is getting ready for.
         """
-        return self.phase in (Phase.OWNED, Phase.DOUBTED)
+        return self.phase in _HOLDING
 
     @property
     def settling(self) -> bool:

@@ -19,6 +19,7 @@ from counterpoise.ownership.port import (
     Failed,
     Found,
     NodeChanged,
+    Prepare,
     Question,
     ReadNode,
     Release,
@@ -129,7 +130,7 @@ def checked(state: BundleLock, answer: Found) -> Next:
         return found_lock(replace(state, phase=P.ACQUIRING), answer)
     if not expected:
         return rest(state, P.FREE)
-    return replace(state, phase=P.EXPECTED), (WakeMe(state.terms.heir_s),)
+    return replace(state, phase=P.EXPECTED), (WakeMe(state.terms.heir_s), Prepare())
 
 
 def created(state: BundleLock, answer: Created) -> Next:
@@ -180,9 +181,21 @@ def release(state: BundleLock, order: Release) -> Next:
     return enter(state, P.ANNOUNCING, destination=order.destination, announced=True)
 
 
+def announced(state: BundleLock, _: object) -> Next:
+    """Everybody knows: let the heir get ready, if there is one and the lock is surely ours."""
+    if state.destination is None or state.version is None:
+        return enter(state, P.DRAINING)
+    return replace(state, phase=P.AWAITING), (WakeMe(state.terms.prepare_s),)
+
+
 def drain(state: BundleLock, _: object) -> Next:
-    """Everybody knows: close the topics."""
+    """The heir is ready, or has had its time: close the topics."""
     return enter(state, P.DRAINING)
+
+
+def drain_in_doubt(state: BundleLock, _: object) -> Next:
+    """The lock may be gone: an heir may have the bundle by now, so don't wait for it."""
+    return enter(state, P.DRAINING, version=None)
 
 
 def drain_for_nobody(state: BundleLock, _: object) -> Next:

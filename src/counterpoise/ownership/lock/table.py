@@ -1,9 +1,10 @@
 """Ownership of one bundle by lock and redirect (Pulsar's ``OwnershipCache``), as a table.
 
 The owner holds an ephemeral node at ``/namespace/<bundle>``. To let go it first announces that,
-naming its heir if it has one (`HandOver`), then drains its topics, then deletes the node, and
-withdraws the announcement when the heir has the lock. The heir sees the announcement, waits for
-the node to vanish and takes the lock at once, so that clients sent on to it need no new lookup.
+naming its heir if it has one (`HandOver`), goes on until that is ready or has had its time, then
+drains its topics, then deletes the node, and withdraws the announcement when the heir has the lock.
+The heir sees the announcement, prepares itself, waits for the node to vanish and takes the lock at
+once, so that clients sent on to it need no new lookup.
 Pulsar's own protocol has no announcement and leaves the bundle to the next lookup; the lock itself
 is the same.
 
@@ -31,6 +32,7 @@ from counterpoise.ownership.port import (
     Exists,
     Failed,
     Found,
+    HeirReady,
     NodeChanged,
     Release,
     Removed,
@@ -67,6 +69,7 @@ def _row(phase: Phase, *, answers: dict[type, Transition], **records: Transition
         Release: records.get("release", do.stay),
         Replaced: records.get("replaced", do.stay),
         CatchUp: records.get("catch_up", do.stay),
+        HeirReady: records.get("heir_ready", do.stay),
         NodeChanged: records.get("node", do.stay),
         SessionChanged: records.get("session", do.stay),
         Woken: records.get("woken", do.stay),
@@ -150,7 +153,15 @@ _row(
     session=do.unsure,
     woken=do.woken,
     # A heir that does not know must not be waited for, nor keep a bundle here.
-    answers={Written: do.drain, Failed: do.trying(ANNOUNCE_TRIES, do.drain_for_nobody)},
+    answers={Written: do.announced, Failed: do.trying(ANNOUNCE_TRIES, do.drain_for_nobody)},
+)
+_row(
+    P.AWAITING,
+    heir_ready=do.drain,
+    node=do.on_node(lock_vanished=do.drain_in_doubt),
+    session=do.drain_in_doubt,
+    woken=do.drain,
+    answers={},
 )
 _row(
     P.DRAINING,

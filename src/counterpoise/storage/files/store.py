@@ -78,6 +78,9 @@ class FileLedgerStore:
             raise StorageError(f"log {name} in {directory} cannot be opened: {error}") from error
         return FileLog(name, listener, self, directory, recovered)
 
+    async def prepare(self, name: str) -> None:
+        """Nothing yet."""
+
     async def exists(self, name: str) -> bool:
         """Whether the log's directory has a fence."""
         return await self.in_thread(fence.exists, self._directory(name))

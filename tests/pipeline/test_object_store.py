@@ -87,7 +87,7 @@ def test_what_is_damaged_there_is_set_aside(store: Store, endpoint: Bucket) -> N
     landed(store, 2)
     name = files(store, "reports")[0]
     key = store.path(name).removeprefix("bucket/")
-    endpoint.objects[key] = endpoint.objects[key][:100]
+    endpoint.write(key, endpoint.read(key)[:100])
     with pytest.raises(HistoryFaultError, match="is damaged"):
         read_landed(store, name)
     assert repair(store).damaged == (name,)

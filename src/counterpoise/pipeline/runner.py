@@ -31,7 +31,12 @@ from counterpoise.pipeline.history.store import Store, open_store
 from counterpoise.pipeline.history.tables import HistoryTables
 from counterpoise.pipeline.inline import HTTP_TIMEOUT_S, wall_clock_ms
 from counterpoise.pipeline.stream.fold import start_fold
-from counterpoise.pipeline.stream.session import start_session, stop_query, stop_session
+from counterpoise.pipeline.stream.session import (
+    has_executors,
+    start_session,
+    stop_query,
+    stop_session,
+)
 from counterpoise.pipeline.stream.source import FILES_MOST
 from counterpoise.pipeline.stream.states import complete, read_state, state_name
 
@@ -41,6 +46,7 @@ if TYPE_CHECKING:
 
 
 BATCH_EVERY_MOST_MS = 10_000
+EXECUTORS_WITHIN_MS = 30_000
 
 
 class NothingSeenError(RuntimeError):
@@ -100,6 +106,7 @@ class SparkBalancer:
         self._keeping = Keeping(self._store, settings.keeping)
         self._lost = asyncio.Event()
         self._held = ""
+        self._told_alone = False
         self._began_ms = wall_clock_ms()
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -172,6 +179,16 @@ class SparkBalancer:
         self._tell(f"Spark {spark.version} is up after {took:.1f} s; its first micro-batch runs")
         return spark, query
 
+    def _mind_executors(self, spark: "SparkSession") -> None:
+        """Say once that none has come, which Spark itself does not."""
+        late = wall_clock_ms() - self._began_ms > EXECUTORS_WITHIN_MS
+        if late and not self._told_alone and not has_executors(spark):
+            self._told_alone = True
+            self._tell(
+                f"no executor has come from {self._settings.master} yet, nothing is folded until "
+                "one does; spark.executor.memory and spark.executor.cores have to fit a worker"
+            )
+
     def _may_act(self, loop: asyncio.AbstractEventLoop, seen: FoldState) -> bool:
         """Whether nobody else moves bundles; said once, whenever it becomes otherwise."""
         if not self._settings.executor.execute:
@@ -228,7 +245,9 @@ class SparkBalancer:
         while not stop.is_set():
             await self._poll(collector)
             if starting.done():
-                _raise_if_ended(starting.result()[1])
+                spark, query = starting.result()
+                _raise_if_ended(query)
+                self._mind_executors(spark)
             if self._lost.is_set():
                 raise HistoryFaultError(
                     f"another balancer has taken {self._store.address} over: this one stops here"

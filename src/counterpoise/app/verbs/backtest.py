@@ -15,6 +15,7 @@ from counterpoise.app.conf import add_conf_arguments, read_conf
 from counterpoise.app.errors import UserError
 from counterpoise.app.packages import needed_by
 from counterpoise.app.strategies import strategy_from
+from counterpoise.app.verbs.balance import add_spark_arguments, spark_setting, written
 from counterpoise.names.properties import Properties
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=1, help="of all that is left to chance")
     parser.add_argument("--json", action="store_true", help="the results as JSON")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the trade-off")
-    parser.add_argument("--master", default="local[*]", metavar="URL", help="Spark's master")
+    add_spark_arguments(parser)
     return parser
 
 
@@ -88,13 +89,15 @@ def run(args: argparse.Namespace) -> int:
     with needed_by("a backtest"):
         from counterpoise.pipeline.backtest.recorded import NothingRecordedError
         from counterpoise.pipeline.backtest.report import change, draw, ranked, table
-        from counterpoise.pipeline.backtest.run import joined
+        from counterpoise.pipeline.backtest.run import PlayFailedError, joined
         from counterpoise.pipeline.history.faults import HistoryFaultError
     source = _source(args)
     try:
         results = joined(_played(args, candidates, source))
     except (NothingRecordedError, HistoryFaultError) as error:
         raise UserError(str(error)) from None
+    except PlayFailedError as error:
+        raise UserError(f"{error} (details: {written(error)})") from None
     if args.json:
         sys.stdout.write(json.dumps([result.to_json() for result in ranked(results)]) + "\n")
     else:
@@ -111,7 +114,7 @@ def _played(
     args: argparse.Namespace, candidates: Sequence[Candidate], source: Source
 ) -> list[Result]:
     from counterpoise.pipeline.backtest.run import opened, run_tasks, tasks_of
-    from counterpoise.pipeline.stream.session import start_session, stop_session
+    from counterpoise.pipeline.stream.session import SessionError, start_session, stop_session
 
     trace = opened(source)
     move_s = _move_seconds(args)
@@ -126,7 +129,11 @@ def _played(
         f"{len(trace.brokers)} brokers, {len(trace.bundles):,} bundles, {trace.steps:,} steps of "
         f"{trace.step_ms / 1000:g} s, {len(tasks)} plays on {args.master}\n"
     )
-    spark = start_session(args.master, partitions=2)
+    conf = dict(spark_setting(text) for text in args.spark_conf)
+    try:
+        spark = start_session(args.master, partitions=2, conf=conf)
+    except SessionError as error:
+        raise UserError(f"{error} (details: {written(error)})") from None
     try:
         return run_tasks(spark, tasks, progress)
     finally:

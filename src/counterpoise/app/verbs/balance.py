@@ -76,7 +76,8 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
         "module:Class",
     )
     add_conf_arguments(parser)
-    _add_spark_arguments(parser)
+    add_spark_arguments(parser)
+    _add_shards(parser)
     parser.add_argument(
         "--interval",
         type=seconds,
@@ -144,14 +145,31 @@ def window(text: str) -> tuple[int, int]:
     return first, last
 
 
-def _add_spark_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--master", default="local[*]", metavar="URL", help="Spark's master")
+def add_spark_arguments(parser: argparse.ArgumentParser) -> None:
+    """Where Spark runs, and with which settings of its own."""
+    parser.add_argument(
+        "--master",
+        default="local[*]",
+        metavar="URL",
+        help="Spark's master: local[*] (the default), spark://host:port, k8s://… or yarn",
+    )
     parser.add_argument(
         "--spark-conf",
         action="append",
         default=[],
         metavar="NAME=VALUE",
         help="a setting of Spark's, such as spark.driver.memory=4g; may be repeated",
+    )
+
+
+def _add_shards(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--shards",
+        type=int,
+        default=2,
+        metavar="N",
+        help="into how many parts the bundles are divided, each folded by a core (default 2; one "
+        "for 50,000 bundles is plenty)",
     )
 
 
@@ -187,6 +205,8 @@ def run(args: argparse.Namespace) -> int:
             SparkBalancer,
             StreamFailedError,
         )
+        from counterpoise.pipeline.stream.session import SessionError
+        from counterpoise.pipeline.stream.trouble import sentence_of
 
     settings, strategy = (
         _settings(args),
@@ -209,15 +229,12 @@ def run(args: argparse.Namespace) -> int:
         asyncio.run(_until_told(SparkBalancer(settings, strategy, tell)))
     except (HistoryInUseError, NothingSeenError) as error:
         raise UserError(str(error)) from None
-    except HistoryFaultError as error:
+    except (HistoryFaultError, SessionError) as error:
         raise UserError(f"{error} (details: {written(error)})") from None
     except StreamFailedError as error:
-        # Spark's messages are hundreds of lines; the last of a Python error says what it was.
-        lines = [line.strip() for line in str(error).splitlines() if "Error: " in line]
-        what = lines[-1] if lines else str(error).partition("\n")[0]
         sys.stderr.write(
-            f"counterpoise: the stream ended by itself: {what[:300]} (details: {written(error)}); "
-            "start again, and it goes on where it stopped\n"
+            f"counterpoise: the stream ended by itself: {sentence_of(str(error))} (details: "
+            f"{written(error)}); start again, and it goes on where it stopped\n"
         )
         return EXIT_STREAM_FAILED
     tell("stopped")
@@ -239,11 +256,14 @@ def _settings(args: argparse.Namespace) -> RunSettings:
     from counterpoise.pipeline.history.lease import LeaseOptions
     from counterpoise.pipeline.runner import RunSettings
 
+    if args.shards < 1:
+        raise UserError(f"--shards {args.shards}: at least 1")
     return RunSettings(
         addresses=admin_urls(args.admin_url),
         history=args.history,
         master=args.master,
-        spark_conf=tuple(_setting(text) for text in args.spark_conf),
+        spark_conf=tuple(spark_setting(text) for text in args.spark_conf),
+        shards=args.shards,
         poll_every_s=args.interval,
         executor=ExecutorOptions(execute=args.execute),
         once=args.once,
@@ -258,7 +278,8 @@ def _settings(args: argparse.Namespace) -> RunSettings:
     )
 
 
-def _setting(text: str) -> tuple[str, str]:
+def spark_setting(text: str) -> tuple[str, str]:
+    """One of ``--spark-conf``; raises :class:`UserError`."""
     name, equals, value = text.partition("=")
     if not equals or not name.strip():
         raise UserError(f"--spark-conf {text}: expected NAME=VALUE")

@@ -10,6 +10,7 @@ from counterpoise.pipeline.backtest.recorded import Recording
 from counterpoise.pipeline.backtest.simulate import Candidate, simulate
 from counterpoise.pipeline.backtest.synthetic import SyntheticTrace
 from counterpoise.pipeline.backtest.trace import Trace, span_of
+from counterpoise.pipeline.stream.trouble import sentence_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,18 +53,25 @@ def tasks_of(
     ]
 
 
+class PlayFailedError(RuntimeError):
+    """A play could not be finished; the message says why, in a sentence."""
+
+
 def run_tasks(
     spark: "SparkSession", tasks: Sequence[Task], progress: Callable[[int, Result], None]
 ) -> list[Result]:
     """The results in the order of the tasks; `progress` hears of each as it is there.
 
     Each task is a Spark job of its own, as many at once as there are cores: so results come as they
-    are ready, and one that fails is the only one to be repeated.
+    are ready, and one that fails is the only one to be repeated. Raises `PlayFailedError`.
     """
     context = spark.sparkContext
 
     def one(task: Task) -> Result:
-        [result] = context.parallelize([task], 1).map(play).collect()
+        try:
+            [result] = context.parallelize([task], 1).map(play).collect()
+        except Exception as error:
+            raise PlayFailedError(sentence_of(str(error))) from error
         found: Result = result
         return found
 

@@ -1,8 +1,11 @@
 """A Spark session for the balancer: small, quiet, on the loopback interface by default."""
 
+import atexit
 import contextlib
 import logging
 import os
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -65,36 +68,84 @@ def start_session(
 
     `pulsar-load` can be read in it. `conf` has settings of Spark's that come before ours. A `local`
     master stays on the loopback interface; on any other, executors get this package from the
-    driver.
+    driver, and run the Python of `python_of`. Raises `SessionError`.
     """
     local = master.startswith("local")
+    given = dict(conf or {})
     if local:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        # Spark's own choice is whatever `python3` is on the path.
-        os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYSPARK_PYTHON"] = python_of(master, given, os.environ)
     from pyspark.sql import SparkSession
 
-    builder = SparkSession.builder.master(master).appName("counterpoise balance")
-    settings = {**_SETTINGS, "spark.sql.shuffle.partitions": str(partitions), **(conf or {})}
+    settings = {**_SETTINGS, "spark.sql.shuffle.partitions": str(partitions), **given}
+    if not local and "spark.driver.bindAddress" not in given:
+        del settings["spark.driver.bindAddress"]
+    builder = SparkSession.builder.master(patient(master)).appName("counterpoise balance")
     for name, value in settings.items():
-        if local or name != "spark.driver.bindAddress" or (conf and name in conf):
-            builder = builder.config(name, value)
-    spark = builder.getOrCreate()
+        builder = builder.config(name, value)
+    try:
+        spark = builder.getOrCreate()
+    except Exception as error:
+        raise SessionError(_why_not(master, str(error))) from error
+    if not local:
+        # Before any source is registered: each brings along what was there at that time.
+        spark.sparkContext.addPyFile(_package())
     from counterpoise.pipeline.stream.public_source import PulsarLoad
 
     spark.dataSource.register(PulsarLoad)
-    if not local:
-        spark.sparkContext.addPyFile(_package())
     return spark
+
+
+class SessionError(RuntimeError):
+    """Spark could not be started; the message says why, and what to do."""
+
+
+def python_of(master: str, conf: Mapping[str, str], environ: Mapping[str, str]) -> str:
+    """The Python of executors: our own, or on other machines what a person named for them.
+
+    Spark's own choice is whatever `python3` is on the path.
+    """
+    if master.startswith("local"):
+        return sys.executable
+    return conf.get("spark.pyspark.python") or environ.get("PYSPARK_PYTHON") or sys.executable
+
+
+def patient(master: str) -> str:
+    """`local[2]` as `local[2,4]`: a task that was killed is tried again there, too."""
+    if master == "local":
+        return "local[1,4]"
+    return re.sub(r"^local\[([^,\]]+)\]$", r"local[\1,4]", master)
+
+
+def _why_not(master: str, message: str) -> str:
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    said = next((line for line in lines if "xception" in line or "rror" in line), message[:200])
+    return (
+        f"Spark did not start on {master}: {said[:200]}; is that master there, and may this "
+        "machine reach it?"
+    )
+
+
+def has_executors(spark: "SparkSession") -> bool:
+    """Whether an executor has come; a local master needs none.
+
+    Spark itself waits for them for ever, and says nothing.
+    """
+    context = spark.sparkContext
+    if str(context.master).startswith("local"):
+        return True
+    return bool(context._jsc.sc().getExecutorMemoryStatus().size() > 1)
 
 
 def _package() -> str:
     """This package as a zip, for executors that have none."""
     root = Path(__file__).resolve().parents[2]
-    target = Path(tempfile.mkdtemp(prefix="counterpoise-package-")) / "counterpoise.zip"
+    home = tempfile.mkdtemp(prefix="counterpoise-package-")
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    target = Path(home) / "counterpoise.zip"
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for file in sorted(root.rglob("*")):
-            if file.suffix in (".py", ".properties", ".json", ".html"):
+            if file.is_file() and "__pycache__" not in file.parts:
                 archive.write(file, Path(root.name) / file.relative_to(root))
     return str(target)
 

@@ -1,0 +1,39 @@
+"""What Spark says when it fails, hundreds of lines, as one sentence with the way on."""
+
+import re
+
+from counterpoise.pipeline.history.faults import from_spark
+
+_ANOTHER = "or name another with --spark-conf spark.pyspark.python=PATH"
+_KNOWN = (
+    (
+        r"ModuleNotFoundError: No module named '([^']+)'",
+        "the Python of Spark's executors has no {0}: install counterpoise[pipeline] for it, "
+        + _ANOTHER,
+    ),
+    (
+        r"Cannot run program \"([^\"]+)\"",
+        "Spark's executors have no {0}: install that Python there, " + _ANOTHER,
+    ),
+    (
+        r"PYTHON_VERSION_MISMATCH.*?",
+        "Spark's executors run another version of Python than this process: make them the same, "
+        + _ANOTHER,
+    ),
+    (
+        r"java\.lang\.OutOfMemoryError: ([^\n]+)",
+        "Spark's memory is too small ({0}): give it more with --spark-conf "
+        "spark.driver.memory=4g, or spark.executor.memory on a cluster",
+    ),
+)
+
+
+def sentence_of(message: str) -> str:
+    """The sentence: of a history's fault, of what is known to go wrong, or the last error named."""
+    if said := from_spark(message):
+        return said
+    for pattern, sentence in _KNOWN:
+        if found := re.search(pattern, message):
+            return sentence.format(*found.groups())
+    lines = [line.strip() for line in message.splitlines() if "Error: " in line]
+    return (lines[-1] if lines else message.partition("\n")[0])[:300]

@@ -1,0 +1,100 @@
+"""A standalone Spark cluster: a master and workers, each a process with a directory of its own.
+
+Their Python knows the packages of this environment, and nothing of `counterpoise`.
+"""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from counterpoise.app.java import find_java
+from counterpoise.app.processes import Child, ChildSpec
+
+_OPENED = (
+    *("java.lang", "java.lang.invoke", "java.nio", "java.util", "java.util.concurrent"),
+    *("sun.nio.ch", "java.net"),
+)
+
+
+@dataclass(frozen=True)
+class StandaloneSpark:
+    """The cluster: where its master is, its workers' directories, and the Python of executors."""
+
+    master: str
+    workers: tuple[Path, ...]
+    python: Path
+    pids: tuple[int, ...]
+
+    def packages(self) -> list[Path]:
+        """What was brought to the executors, one file for each executor that ran a task."""
+        return [file for home in self.workers for file in home.rglob("counterpoise.zip")]
+
+    def executors(self) -> list[psutil.Process]:
+        """The executors' processes, on any worker."""
+        children = [
+            child for pid in self.pids for child in psutil.Process(pid).children(recursive=True)
+        ]
+        kind = "CoarseGrainedExecutorBackend"
+        return [child for child in children if kind in " ".join(child.cmdline())]
+
+
+@contextmanager
+def standalone_spark(home: Path, workers: int = 2) -> Iterator[StandaloneSpark]:
+    """The cluster, as long as the block runs."""
+    python = home / "python"
+    python.parent.mkdir(parents=True, exist_ok=True)
+    packages = next(path for path in sys.path if path.endswith("site-packages"))
+    # Without `site`, an editable install of the package under test is not found.
+    python.write_text(
+        f'#!/bin/sh\nPYTHONPATH="$PYTHONPATH:{packages}" exec {sys.executable} -S "$@"\n'
+    )
+    python.chmod(0o755)
+    with ExitStack() as stack:
+        master = stack.enter_context(
+            _begun(home / "master", "master.Master", "--port", "0", says="master at spark://")
+        )
+        url = "spark://" + master.wait_ready().rpartition("spark://")[2].strip()
+        homes = [home / f"worker-{number}" for number in range(workers)]
+        started = [
+            stack.enter_context(
+                _begun(
+                    each, "worker.Worker", "--cores", "1", "--memory", "1g",
+                    "--work-dir", str(each / "work"), url, says="registered with master",
+                )
+            )
+            for each in homes
+        ]  # fmt: skip
+        for worker in started:
+            worker.wait_ready()
+        yield StandaloneSpark(url, tuple(homes), python, tuple(each.pid for each in started))
+
+
+def _begun(home: Path, name: str, *words: str, says: str) -> Child:
+    import pyspark
+
+    spark = Path(pyspark.__file__).parent
+    home.mkdir(parents=True)
+    opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED]
+    known = ("HOME", "PATH", "LANG", "JAVA_HOME")
+    run = [
+        str(find_java()), "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *opened,
+        "-cp", f"{spark}/jars/*",
+        f"org.apache.spark.deploy.{name}", "--host", "127.0.0.1", "--webui-port", "0", *words,
+    ]  # fmt: skip
+    environment = {each: os.environ[each] for each in known if each in os.environ}
+    environment |= {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_HOME": str(spark)}
+    environment |= {"SPARK_SCALA_VERSION": "2.13"}
+    variables = [f"{key}={value}" for key, value in environment.items()]
+    return Child(
+        ChildSpec(
+            name=name.rpartition(".")[2].lower(),
+            argv=["/usr/bin/env", "-i", "-C", str(home), *variables, *run],
+            is_ready=lambda line: says in line.replace("Successfully r", "r"),
+            log=home / "log",
+        )
+    )

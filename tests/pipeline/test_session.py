@@ -1,0 +1,48 @@
+"""What Spark is started with, and what is said when it fails."""
+
+import pytest
+
+from counterpoise.pipeline.history.faults import damaged
+from counterpoise.pipeline.stream.session import patient, python_of
+from counterpoise.pipeline.stream.trouble import sentence_of
+
+_FRAMES = "\n".join(f"\tat org.apache.spark.Frame{number}(F.scala:1)" for number in range(300))
+
+
+def test_executors_elsewhere_run_the_python_that_was_named_for_them() -> None:
+    named, environ = {"spark.pyspark.python": "/opt/python"}, {"PYSPARK_PYTHON": "/usr/python"}
+    assert python_of("spark://host:7077", named, environ) == "/opt/python"
+    assert python_of("k8s://https://host", {}, environ) == "/usr/python"
+    here = python_of("yarn", {}, {})
+    assert here == python_of("local[2]", named, environ), "this process's own"
+
+
+@pytest.mark.parametrize(
+    ("master", "asked"),
+    [
+        ("local", "local[1,4]"),
+        ("local[*]", "local[*,4]"),
+        ("local[2]", "local[2,4]"),
+        ("local[2,1]", "local[2,1]"),
+        ("spark://host:7077", "spark://host:7077"),
+    ],
+)
+def test_a_task_that_was_killed_is_tried_again_on_one_machine_too(master: str, asked: str) -> None:
+    assert patient(master) == asked
+
+
+@pytest.mark.parametrize(
+    ("said", "sentence"),
+    [
+        (f"HistoryFaultError: {damaged('s3://b/x', OSError('torn'))}", "history repair"),
+        ("ModuleNotFoundError: No module named 'pyarrow'", "has no pyarrow: install"),
+        ('java.io.IOException: Cannot run program "/opt/py": error=2', "have no /opt/py"),
+        ("[PYTHON_VERSION_MISMATCH] Python in worker", "another version of Python"),
+        ("java.lang.OutOfMemoryError: Java heap space", "spark.driver.memory"),
+        ("ZeroDivisionError: float division by zero", "ZeroDivisionError: float division by zero"),
+    ],
+)
+def test_hundreds_of_lines_become_a_sentence(said: str, sentence: str) -> None:
+    whole = f"An error occurred while calling o1.run\n{_FRAMES}\nCaused by: x\n{said}\n{_FRAMES}"
+    assert sentence in sentence_of(whole)
+    assert "\n" not in sentence_of(whole)

@@ -1,0 +1,102 @@
+"""On a standalone Spark cluster whose machines share nothing but an object store.
+
+A master and two workers in directories of their own, whose Python has no `counterpoise`; the driver
+is the command itself, elsewhere again. Cycle, loss of an executor, and backtest, one after another.
+"""
+
+import asyncio
+import json
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from counterpoise.app.strategies import strategy_from
+from counterpoise.decide.balancing.moves import Status
+from counterpoise.names.properties import Properties
+from counterpoise.pipeline.backtest.recorded import Recording
+from counterpoise.pipeline.backtest.run import play, tasks_of
+from counterpoise.pipeline.backtest.simulate import Candidate
+from counterpoise.pipeline.history.store import open_store
+from counterpoise.pipeline.history.tables import read_table
+from counterpoise.pipeline.stream.states import complete
+from tests.pipeline.command import Command
+from tests.pipeline.fake_cluster import FakeCluster, bundle_name
+from tests.pipeline.s3_server import Bucket, bucket
+from tests.pipeline.spark_cluster import StandaloneSpark, standalone_spark
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+LOOPBACK = {"SPARK_LOCAL_IP": "127.0.0.1"}
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[Bucket]:
+    with bucket() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def on(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneSpark]:
+    with standalone_spark(tmp_path_factory.mktemp("spark")) as made:
+        yield made
+
+
+def where(on: StandaloneSpark) -> list[str]:
+    return [
+        *("--master", on.master),
+        *("--spark-conf", f"spark.pyspark.python={on.python}"),
+        *("--spark-conf", "spark.executor.memory=512m"),
+        *("--spark-conf", "spark.executor.extraJavaOptions=-XX:TieredStopAtLevel=1"),
+    ]
+
+
+async def test_a_cluster_is_balanced_though_an_executor_is_lost_and_the_load_is_played_again(
+    on: StandaloneSpark, endpoint: Bucket, cluster: FakeCluster, tmp_path: Path
+) -> None:
+    first, _ = [await cluster.add_broker() for _ in range(2)]
+    for index in range(6):
+        cluster.carry(first, bundle_name(index), 20_000.0 + index)
+    uri = endpoint.uri("months/history")
+    words = ["balance", "--admin-url", cluster.admin_url, "--history", uri, "--execute"]
+    words += ["--interval", "500ms", "--decide-every", "1s", "--grace-period", "1s", *where(on)]
+    words += ["--set", "loadBalancerBundleUnloadMinThroughputThreshold=0.001"]
+    balance = await Command.start(words, cwd=tmp_path / "driver", environment=LOOPBACK)
+    try:
+        await balance.until(lambda line: " moved " in line)
+        assert len(on.packages()) == 2, "both workers folded, with what the driver brought"
+        executor = on.executors()[0]
+        memory = [word for word in executor.cmdline() if word.startswith("-Xmx")]
+        assert memory == ["-Xmx512M"]
+        executor.kill()
+        # A new load, which is seen and acted upon without anybody's help.
+        store, moved = open_store(uri), len(cluster.unloads)
+        cluster.report_time += 1
+        for index in range(10, 16):
+            cluster.carry(first, bundle_name(index), 30_000.0 + index)
+        await balance.until(lambda line: " moved " in line and len(cluster.unloads) > moved)
+        balance.process.send_signal(signal.SIGTERM)
+        assert await balance.end() == 0, balance.text
+    finally:
+        if balance.process.returncode is None:
+            balance.process.kill()
+    outcomes = read_table(store, "outcomes")
+    assert {row["status"] for row in outcomes} == {Status.MOVED.value}, outcomes
+    assert len(cluster.unloads) == len({row["id"] for row in outcomes})
+    assert complete(store), "the checkpoint is in the history"
+    assert not list((tmp_path / "driver").iterdir()), "and nothing where the driver ran"
+    words = ["backtest", uri, "--step", "1", "--strategies", "ThresholdShedder", "--json"]
+    words += ["--move-seconds", "1", *where(on)]
+    backtest = await Command.start(words, cwd=tmp_path / "driver", environment=LOOPBACK)
+    assert await backtest.end() == 0, backtest.text
+    [said] = [line for line in backtest.said if line.startswith("[{")]
+    expected = await asyncio.to_thread(_backtest_of, uri)
+    assert sorted(json.loads(said), key=lambda row: str(row["label"])) == expected
+
+
+def _backtest_of(uri: str) -> list[dict[str, object]]:
+    """The same plays in this process."""
+    by = strategy_from(Properties({}), shedder="ThresholdShedder", placement="LeastUsage")
+    tried = [Candidate("ThresholdShedder", by), Candidate("nobody moves", None)]
+    tasks = tasks_of(tried, Recording(uri, 1000), parts=1, move_s=1.0, seed=1)
+    return [play(task).to_json() for task in tasks]

@@ -1,7 +1,12 @@
 """Apache Pulsar's command-line tools, from the jars that `make conformance` fetches."""
 
+import json
 import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,3 +34,34 @@ def run_tool(main: str, folder: Path, service_url: str, admin_url: str, *words: 
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout.strip()
+
+
+class AdminTool:
+    """``pulsar-admin`` for many commands, in one JVM of its own process."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        self._process = process
+
+    def __call__(self, *words: str) -> Any:
+        """Run a command and give what it printed, as JSON if it is that."""
+        asked, answers = self._process.stdin, self._process.stdout
+        assert asked is not None
+        assert answers is not None
+        asked.write(json.dumps(words) + "\n")
+        asked.flush()
+        found = json.loads(answers.readline())
+        assert found["worked"], found["text"]
+        try:
+            return json.loads(found["text"])
+        except ValueError:
+            return found["text"]
+
+
+@contextmanager
+def admin_tool(admin_url: str) -> Iterator[AdminTool]:
+    """Start it; it ends with its standard input."""
+    words = [sys.executable, "-m", "tests.apache_admin", str(_LIB), admin_url]
+    with subprocess.Popen(
+        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        yield AdminTool(process)

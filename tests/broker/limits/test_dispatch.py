@@ -282,3 +282,32 @@ async def test_one_that_fails_in_its_turn_does_not_stop_the_others(delivering: D
     delivering.ring(2)
     topic = await delivering.world.topic()
     assert topic.subscriptions["b"].meters.out.messages == 60
+
+
+async def test_a_subscriptions_own_rate_comes_before_the_one_of_all(
+    delivering: Delivering,
+) -> None:
+    rates = TopicRates(
+        subscription_dispatch=Rate(messages=10), subscriptions={"fast": Rate(messages=20)}
+    )
+    await delivering.backlog(rates, 100)
+    wires = [await delivering.consumer(name, SubscriptionType.Shared) for name in ("fast", "slow")]
+    delivering.ring(2)
+    assert len(wires[0].deliveries) == pytest.approx(40, abs=2)
+    assert len(wires[1].deliveries) == pytest.approx(20, abs=2)
+    delivering.rates = TopicRates(subscriptions={"slow": Rate(messages=10)})
+    await delivering.limits.refresh(delivering.limits.topics)
+    delivering.ring(2)
+    assert len(wires[0].deliveries) == 100
+    assert len(wires[1].deliveries) == pytest.approx(40, abs=2)
+
+
+def test_what_a_topic_says_of_subscriptions_may_be_anything() -> None:
+    rate = {"dispatchThrottlingRateInMsg": 5, "dispatchThrottlingRateInByte": -1}
+    own = {"a": {"dispatchRate": rate}, "b": {"dispatchRate": None}, "c": {}, "d": "odd", "e": None}
+    found = rates_of({"subscriptionPolicies": own}, None, "here", RateOptions())
+    assert found.subscriptions == {"a": Rate(5)}
+    for odd in (None, [], "x", 5):
+        assert not rates_of(
+            {"subscriptionPolicies": odd}, None, "here", RateOptions()
+        ).subscriptions

@@ -165,13 +165,13 @@ def routes() -> Iterable[route.Route]:
 
 async def delete_all(request: web.Request) -> web.Response:
     """Remove all policies of a topic."""
-    await broker_of(request).policies.delete_topic_policies(await _topic(request))
+    await broker_of(request).policies.delete_topic_policies(await topic_with_policies(request))
     return no_content()
 
 
 def _reader(policy: TopicPolicy) -> Handler:
     async def read(request: web.Request) -> web.Response:
-        topic = await _topic(request)
+        topic = await topic_with_policies(request)
         broker = broker_of(request)
         value = (await broker.policies.topic_policies(topic) or {}).get(policy.name)
         if value is None and policy.of_namespace and flag(request, "applied"):
@@ -190,7 +190,7 @@ PER_CLUSTER = frozenset(each.name for each in shapes_of.POLICIES if each.per_clu
 
 def _writer(policy: TopicPolicy) -> Handler:
     async def write(request: web.Request) -> web.Response:
-        topic = await _topic(request)
+        topic = await topic_with_policies(request)
         value = _value(request, policy)
         if policy.name not in READ_POLICIES:
             log.warning(
@@ -222,7 +222,7 @@ def _value(request: web.Request, policy: TopicPolicy) -> Json:
 
 def _remover(policy: TopicPolicy) -> Handler:
     async def remove(request: web.Request) -> web.Response:
-        topic = await _topic(request)
+        topic = await topic_with_policies(request)
         await broker_of(request).policies.update_topic_policies(
             topic, lambda now: _without(now, policy.name)
         )
@@ -236,7 +236,7 @@ def _without(policies: dict[str, Json], name: str) -> dict[str, Json]:
     return {each: value for each, value in policies.items() if each != name}
 
 
-async def _topic(request: web.Request) -> TopicName:
+async def topic_with_policies(request: web.Request) -> TopicName:
     """The topic, which must be there and be no partition: a partition has its whole's policies."""
     topic = topic_of(request)
     if topic.partition_index >= 0:

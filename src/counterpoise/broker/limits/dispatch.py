@@ -9,14 +9,14 @@ is never sent it, so a limit there would lose what it should delay.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from counterpoise.broker.limits.dispatch_limit import DispatchLevel, DispatchLimit
 from counterpoise.broker.limits.episodes import Episodes
 from counterpoise.broker.limits.gate import Gate, Terms
 from counterpoise.broker.limits.ports import Published, Waiter
-from counterpoise.broker.limits.rates import Rate
+from counterpoise.broker.limits.rates import Rate, TopicRates
 from counterpoise.names.topic import TopicName
 
 
@@ -26,8 +26,13 @@ class _Topic:
 
     limit: DispatchLimit
     subscription: Rate
+    subscriptions: Mapping[str, Rate]
     published: Published
     group: str | None
+
+    def of(self, subscription: str) -> Rate:
+        """What one subscription may be delivered."""
+        return self.subscriptions.get(subscription, self.subscription)
 
 
 class DispatchLimits:
@@ -81,28 +86,22 @@ class DispatchLimits:
                 if known is not None and known.group == group:
                     self._change(name)
 
-    def set_topic_rates(
-        self,
-        name: TopicName,
-        topic: Rate,
-        subscription: Rate,
-        published: Published,
-        group: str | None = None,
-    ) -> None:
+    def set_topic_rates(self, name: TopicName, rates: TopicRates, published: Published) -> None:
         """Limit a topic's deliveries, and those of each of its subscriptions.
 
-        ``published`` is what the topic takes, for rates that are relative to it; ``group`` the
-        resource group whose limit it shares.
+        ``published`` is what the topic takes, for rates that are relative to it.
         """
         known = self._topics.get(name)
         limit = known.limit if known else self._made(DispatchLevel.TOPIC, str(name))
-        limit.set_rate(topic, published)
-        if topic or subscription or group is not None:
-            self._topics[name] = _Topic(limit, subscription, published, group)
+        limit.set_rate(rates.dispatch, published)
+        each = rates.subscription_dispatch
+        found = _Topic(limit, each, rates.subscriptions, published, rates.resource_group)
+        if rates.dispatch or each or rates.subscriptions or rates.resource_group is not None:
+            self._topics[name] = found
         else:
             self._topics.pop(name, None)
-        for own in self._gates.get(name, {}).values():
-            own.set_rate(subscription, published)
+        for gate, own in self._gates.get(name, {}).items():
+            own.set_rate(found.of(gate.subscription), published)
         self._change(name)
 
     def gate(
@@ -116,7 +115,7 @@ class DispatchLimits:
         own = self._made(DispatchLevel.SUBSCRIPTION, f"{subscription} of {name}")
         known = self._topics.get(name)
         if known is not None:
-            own.set_rate(known.subscription, known.published)
+            own.set_rate(known.of(subscription), known.published)
         gate = Gate((), go_on, self._terms, behind, (str(name), subscription))
         self._gates.setdefault(name, {})[gate] = own
         gate.limits = self._limits(name, own)

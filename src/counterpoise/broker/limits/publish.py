@@ -197,13 +197,7 @@ class PublishLimits:
         self._set_timers()
 
     def _set(self, topic: LimitedTopic, rates: TopicRates) -> None:
-        self.dispatch.set_topic_rates(
-            topic.name,
-            rates.dispatch,
-            rates.subscription_dispatch,
-            topic.meter_in,
-            rates.resource_group,
-        )
+        self.dispatch.set_topic_rates(topic.name, rates, topic.meter_in)
         self.subscribe.set_rate(topic.name, rates.subscribe)
         known = self._topics[topic]
         before = self._limits_of(topic)

@@ -6,7 +6,7 @@ Source: ``HierarchyTopicPolicies`` and ``PublishRate`` of Pulsar 4.0.7.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -40,6 +40,8 @@ class TopicRates:
     """All that it delivers."""
     subscription_dispatch: Rate = Rate()
     """What it delivers to each of its subscriptions."""
+    subscriptions: Mapping[str, Rate] = field(default_factory=dict)
+    """What comes before that for subscriptions of these names."""
     subscribe: Rate = Rate()
     """How often each consumer may subscribe: its ``messages`` are subscribes."""
 
@@ -90,6 +92,7 @@ def rates_of(
                 relative=options.dispatch_relative,
             ),
         ),
+        _of_subscriptions(own.get("subscriptionPolicies")),
         _subscribe(
             own.get("subscribeRate") or (shared.get("clusterSubscribeRate") or {}).get(cluster),
             options,
@@ -111,6 +114,12 @@ def _dispatch(policy: object, otherwise: Rate) -> Rate:
         max(1, _positive(policy.get("ratePeriodInSecond"))),
         policy.get("relativeToPublishRate") is True,
     )
+
+
+def _of_subscriptions(policies: object) -> dict[str, Rate]:
+    found = policies.items() if isinstance(policies, Mapping) else ()
+    rates = ((name, it.get("dispatchRate")) for name, it in found if isinstance(it, Mapping))
+    return {name: _dispatch(rate, Rate()) for name, rate in rates if isinstance(rate, Mapping)}
 
 
 def _subscribe(policy: object, options: RateOptions) -> Rate:

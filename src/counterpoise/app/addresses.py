@@ -12,3 +12,13 @@ def admin_urls(text: str) -> tuple[str, ...]:
         if not url.startswith(("http://", "https://")) or not url.partition("://")[2]:
             raise UserError(f"--admin-url {url}: expected http://host:port")
     return addresses
+
+
+def listen_address(text: str | None) -> tuple[str, int] | None:
+    """``PORT`` or ``HOST:PORT`` to listen at; raises `UserError`."""
+    if text is None:
+        return None
+    host, _, port = text.rpartition(":")
+    if not port.isdecimal() or int(port) > 65535:
+        raise UserError(f"--metrics {text}: expected PORT or HOST:PORT")
+    return host.strip("[]") or "127.0.0.1", int(port)

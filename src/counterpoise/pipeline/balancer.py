@@ -6,6 +6,7 @@ each step checks what is kept already, so that a step that was cut off anywhere 
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from counterpoise.decide.balancing.approval import ApprovalRules, Withheld, approve
 from counterpoise.decide.balancing.moves import Outcome, Round, Status
@@ -13,6 +14,9 @@ from counterpoise.decide.balancing.round import Strategy, decide, is_due, newest
 from counterpoise.load.fold import FoldState
 from counterpoise.pipeline.executor import Executor
 from counterpoise.pipeline.history.port import History
+
+if TYPE_CHECKING:
+    from counterpoise.pipeline.watch.metrics import Metrics
 
 
 class Balancer:
@@ -30,8 +34,10 @@ class Balancer:
         *,
         rules: ApprovalRules | None = None,
         moved_at_ms: Iterable[int] = (),
+        metrics: "Metrics | None" = None,
     ) -> None:
         """`rules` say what may be carried out; `moved_at_ms` is when bundles were moved before."""
+        self._metrics = metrics
         self._rules = rules or ApprovalRules()
         self._moved_at_ms = list(moved_at_ms)
         self._strategy = strategy
@@ -58,6 +64,8 @@ class Balancer:
         if made is None:
             made = decide(state, memory, self._strategy)
             self._history.record_round(made)
+            if self._metrics:
+                self._metrics.decided(made)
             self._explain(made)
         outcomes = await self._see_through(made, tuple(state.brokers["broker"]))
         unloaded = dict(made.memory.recently_unloaded)
@@ -85,6 +93,8 @@ class Balancer:
 
         def done(outcome: Outcome) -> None:
             self._history.record_outcome(outcome)
+            if self._metrics:
+                self._metrics.ended(outcome)
             outcomes.append(outcome)
             if outcome.carried_out:
                 self._moved_at_ms.append(outcome.ended_at_ms)

@@ -13,12 +13,11 @@ import aiohttp
 from counterpoise.decide.balancing.approval import HOUR_MS, ApprovalRules
 from counterpoise.decide.balancing.round import Strategy
 from counterpoise.load.fold import FoldState, merged
-from counterpoise.load.rows import ReportRows
 from counterpoise.pipeline.balancer import Balancer
 from counterpoise.pipeline.collect.admin import Admin, AdminOptions
 from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.collect.shedder import sheds_by_itself
-from counterpoise.pipeline.collect.told import Seen, trouble
+from counterpoise.pipeline.collect.told import trouble
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
 from counterpoise.pipeline.history.compaction import read_table_parts
 from counterpoise.pipeline.history.control import read_control
@@ -26,7 +25,6 @@ from counterpoise.pipeline.history.faults import HistoryFaultError, from_spark
 from counterpoise.pipeline.history.keeping import Keeping, KeepingOptions
 from counterpoise.pipeline.history.layout import newest_poll
 from counterpoise.pipeline.history.lease import LeaseOptions, lease
-from counterpoise.pipeline.history.reports import land
 from counterpoise.pipeline.history.store import Store, open_store
 from counterpoise.pipeline.history.tables import HistoryTables
 from counterpoise.pipeline.inline import HTTP_TIMEOUT_S, wall_clock_ms
@@ -39,6 +37,10 @@ from counterpoise.pipeline.stream.session import (
 )
 from counterpoise.pipeline.stream.source import FILES_MOST
 from counterpoise.pipeline.stream.states import complete, read_state, state_name
+from counterpoise.pipeline.watch.metrics import Metrics
+from counterpoise.pipeline.watch.polling import Polling
+from counterpoise.pipeline.watch.serve import serving
+from counterpoise.pipeline.watch.watcher import NothingSeenError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,10 +49,6 @@ if TYPE_CHECKING:
 
 BATCH_EVERY_MOST_MS = 10_000
 EXECUTORS_WITHIN_MS = 30_000
-
-
-class NothingSeenError(RuntimeError):
-    """The only look at the cluster showed no broker's load; the message says why."""
 
 
 class StreamFailedError(RuntimeError):
@@ -76,6 +74,8 @@ class RunSettings:
     """Files in a micro-batch at most; only the newest poll can lead to decisions."""
     once: bool = False
     """One poll, one round, and the end."""
+    metrics: tuple[str, int] | None = None
+    """Where `/metrics` and `/health` are served."""
     rules: ApprovalRules = field(default_factory=ApprovalRules)
     """What may be carried out without asking anybody."""
     keeping: KeepingOptions = field(default_factory=KeepingOptions)
@@ -102,7 +102,7 @@ class SparkBalancer:
         self._strategy = strategy
         self._tell = tell
         self._store = open_store(settings.history)
-        self._seen = Seen(tell)
+        self._metrics = Metrics(wall_clock_ms, settings.poll_every_s)
         self._keeping = Keeping(self._store, settings.keeping)
         self._lost = asyncio.Event()
         self._held = ""
@@ -120,6 +120,9 @@ class SparkBalancer:
         async with contextlib.AsyncExitStack() as stack:
             held = lease(store, wall_clock_ms, self._lost.set, settings.lease)
             await stack.enter_async_context(held)
+            port = await stack.enter_async_context(serving(self._metrics, settings.metrics))
+            if port:
+                self._tell(f"metrics on port {port}")
             timeout = aiohttp.ClientTimeout(total=HTTP_TIMEOUT_S)
             session = await stack.enter_async_context(aiohttp.ClientSession(timeout=timeout))
             executor = Executor(session, wall_clock_ms, settings.executor, self._withheld)
@@ -130,17 +133,20 @@ class SparkBalancer:
                 self._tell,
                 rules=settings.rules,
                 moved_at_ms=await asyncio.to_thread(_moved_lately, store),
+                metrics=self._metrics,
             )
             self._admin = Admin(session, AdminOptions())
             last = await asyncio.to_thread(newest_poll, store)
             collector = Collector(session, settings.addresses, wall_clock_ms, after_poll=last)
-            if settings.once:
-                await self._first(collector)
+            polling = Polling(collector, store, self._tell, self._metrics)
+            # The only poll of a run that makes one is landed, whatever it saw.
+            if settings.once and (reason := trouble(await polling.poll())):
+                raise NothingSeenError(reason)
             checkpoint = stack.enter_context(TemporaryDirectory(prefix="counterpoise-stream-"))
             # Spark takes seconds to start; the first polls land meanwhile.
             starting = asyncio.create_task(asyncio.to_thread(self._start, balancer, checkpoint))
             try:
-                await self._collect(collector, starting, stop)
+                await self._collect(polling, starting, stop)
             finally:
                 spark, query = await starting
                 await asyncio.to_thread(self._stop, spark, query)
@@ -200,11 +206,14 @@ class SparkBalancer:
         if reason != self._held:
             self._tell(reason or "the cluster does not shed load by itself any more")
         self._held = reason
+        self._metrics.held.set(bool(reason))
         return not reason
 
     async def _withheld(self) -> str:
         """Why nothing may be moved by the operator's last word; empty when it may."""
-        return (await asyncio.to_thread(read_control, self._store)).withholds(self._began_ms)
+        held = (await asyncio.to_thread(read_control, self._store)).withholds(self._began_ms)
+        self._metrics.held.set(bool(held))
+        return held
 
     async def _told_to_stop(self) -> bool:
         return (await asyncio.to_thread(read_control, self._store)).stops(self._began_ms)
@@ -218,20 +227,9 @@ class SparkBalancer:
         if not self._spark:
             stop_session(spark)
 
-    async def _poll(self, collector: Collector) -> ReportRows:
-        rows = await collector.poll()
-        await asyncio.to_thread(land, self._store, rows)
-        self._seen.take(rows)
-        return rows
-
-    async def _first(self, collector: Collector) -> None:
-        """The only poll of a run that makes one; it is landed, whatever it saw."""
-        if reason := trouble(await self._poll(collector)):
-            raise NothingSeenError(reason)
-
     async def _collect(
         self,
-        collector: Collector,
+        polling: Polling,
         starting: "asyncio.Task[tuple[SparkSession, StreamingQuery]]",
         stop: asyncio.Event,
     ) -> None:
@@ -243,7 +241,7 @@ class SparkBalancer:
             _raise_if_ended(query)
             return
         while not stop.is_set():
-            await self._poll(collector)
+            await polling.poll()
             if starting.done():
                 spark, query = starting.result()
                 _raise_if_ended(query)

@@ -5,24 +5,23 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-import signal
 import sys
 import tempfile
-import time
 import traceback
 from typing import TYPE_CHECKING
 
-from counterpoise.app.addresses import admin_urls
+from counterpoise.app.addresses import admin_urls, listen_address
 from counterpoise.app.conf import add_conf_arguments, read_conf
 from counterpoise.app.errors import UserError
 from counterpoise.app.packages import needed_by
+from counterpoise.app.running import tell, until_told
 from counterpoise.app.strategies import find_placement, find_shedder, strategy_from
 from counterpoise.app.times import seconds
 from counterpoise.names.properties import Properties
 
 if TYPE_CHECKING:
     from counterpoise.app.main import Subparsers
-    from counterpoise.pipeline.runner import RunSettings, SparkBalancer
+    from counterpoise.pipeline.runner import RunSettings
 
 EXIT_STREAM_FAILED = 3
 
@@ -102,6 +101,9 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
     mode.add_argument("--dry-run", action="store_true", help="only say them (the default)")
     _add_rules(parser)
     parser.add_argument("--once", action="store_true", help="one look, one round, and the end")
+    parser.add_argument(
+        "--metrics", metavar="[HOST:]PORT", help="serve /metrics and /health (HOST: 127.0.0.1)"
+    )
     _add_history_arguments(parser)
     return parser
 
@@ -200,13 +202,11 @@ def run(args: argparse.Namespace) -> int:
         from counterpoise.pipeline.history.faults import HistoryFaultError
         from counterpoise.pipeline.history.lease import HistoryInUseError
         from counterpoise.pipeline.history.store import open_store
-        from counterpoise.pipeline.runner import (
-            NothingSeenError,
-            SparkBalancer,
-            StreamFailedError,
-        )
+        from counterpoise.pipeline.runner import SparkBalancer, StreamFailedError
         from counterpoise.pipeline.stream.session import SessionError
         from counterpoise.pipeline.stream.trouble import sentence_of
+        from counterpoise.pipeline.watch.serve import CannotListenError
+        from counterpoise.pipeline.watch.watcher import NothingSeenError
 
     settings, strategy = (
         _settings(args),
@@ -226,8 +226,8 @@ def run(args: argparse.Namespace) -> int:
     except ValueError as error:
         raise UserError(str(error)) from None
     try:
-        asyncio.run(_until_told(SparkBalancer(settings, strategy, tell)))
-    except (HistoryInUseError, NothingSeenError) as error:
+        asyncio.run(until_told(SparkBalancer(settings, strategy, tell).run))
+    except (HistoryInUseError, NothingSeenError, CannotListenError) as error:
         raise UserError(str(error)) from None
     except (HistoryFaultError, SessionError) as error:
         raise UserError(f"{error} (details: {written(error)})") from None
@@ -239,14 +239,6 @@ def run(args: argparse.Namespace) -> int:
         return EXIT_STREAM_FAILED
     tell("stopped")
     return 0
-
-
-async def _until_told(balancer: SparkBalancer) -> None:
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    await balancer.run(stop)
 
 
 def _settings(args: argparse.Namespace) -> RunSettings:
@@ -267,6 +259,7 @@ def _settings(args: argparse.Namespace) -> RunSettings:
         poll_every_s=args.interval,
         executor=ExecutorOptions(execute=args.execute),
         once=args.once,
+        metrics=listen_address(args.metrics),
         rules=ApprovalRules(
             moves_a_round=args.max_moves_a_round,
             moves_an_hour=args.max_moves_an_hour,
@@ -292,9 +285,3 @@ def written(error: BaseException) -> str:
     with os.fdopen(handle, "w", encoding="utf-8") as file:
         file.writelines(traceback.format_exception(error))
     return name
-
-
-def tell(sentence: str) -> None:
-    """One line for a person, with the time of day."""
-    sys.stdout.write(f"{time.strftime('%H:%M:%S')} {sentence}\n")
-    sys.stdout.flush()

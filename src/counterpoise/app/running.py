@@ -1,0 +1,24 @@
+"""Verbs that run until they are told to stop, and what they say meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+import time
+from collections.abc import Awaitable, Callable
+
+
+async def until_told(run: Callable[[asyncio.Event], Awaitable[None]]) -> None:
+    """Run until SIGTERM or Ctrl-C sets the event."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    await run(stop)
+
+
+def tell(sentence: str) -> None:
+    """One line for a person, with the time of day."""
+    sys.stdout.write(f"{time.strftime('%H:%M:%S')} {sentence}\n")
+    sys.stdout.flush()

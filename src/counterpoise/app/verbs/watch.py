@@ -1,0 +1,99 @@
+"""``counterpoise watch``: keep a cluster's history, and say what changes."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from typing import TYPE_CHECKING
+
+from counterpoise.app.addresses import admin_urls, listen_address
+from counterpoise.app.errors import UserError
+from counterpoise.app.packages import needed_by
+from counterpoise.app.running import tell, until_told
+from counterpoise.app.times import seconds
+
+if TYPE_CHECKING:
+    from counterpoise.app.main import Subparsers
+
+EPILOG = """\
+examples:
+  counterpoise watch --admin-url http://localhost:8080 --history ./history
+      a look every five seconds, kept; a line whenever something changes
+  counterpoise watch --admin-url http://localhost:8080 --history ./history --metrics 9109
+      the same, with /metrics for Prometheus and /health
+
+Nothing is decided and nothing moved; Spark is not needed. `counterpoise advise --history` makes a
+plan of what was kept, `counterpoise backtest` plays strategies on it, and `counterpoise balance`
+goes on from it.
+Exit status: 0 when stopped, 2 for something to put right.
+"""
+
+
+def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
+    """Add ``watch`` and its options."""
+    parser = subparsers.add_parser(
+        "watch",
+        help="keep a cluster's history",
+        description="Look at a Pulsar cluster through its admin API, and keep what is seen.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--admin-url",
+        required=True,
+        metavar="URL",
+        help="admin address of any broker; several, separated by commas, are tried in turn",
+    )
+    parser.add_argument(
+        "--history",
+        required=True,
+        metavar="URI",
+        help="where it is kept: a directory, s3://bucket/path, gs://, hdfs:// or abfs://",
+    )
+    parser.add_argument(
+        "--interval", type=seconds, default=5.0, metavar="TIME", help="between two looks (5s)"
+    )
+    parser.add_argument("--once", action="store_true", help="one look, and the end")
+    parser.add_argument(
+        "--metrics", metavar="[HOST:]PORT", help="serve /metrics and /health (HOST: 127.0.0.1)"
+    )
+    parser.add_argument(
+        "--retain-days", type=int, default=0, metavar="DAYS", help="how many days stay (all)"
+    )
+    parser.add_argument(
+        "--wait-for-history",
+        type=seconds,
+        default=0.0,
+        metavar="TIME",
+        help="how long to wait for another writer to let go of the history (default 0)",
+    )
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Watch until SIGTERM or Ctrl-C."""
+    with needed_by("a history"):
+        from counterpoise.pipeline.history.faults import HistoryFaultError
+        from counterpoise.pipeline.history.keeping import KeepingOptions
+        from counterpoise.pipeline.history.lease import HistoryInUseError, LeaseOptions
+        from counterpoise.pipeline.watch.serve import CannotListenError
+        from counterpoise.pipeline.watch.watcher import NothingSeenError, Watcher, WatchSettings
+    settings = WatchSettings(
+        addresses=admin_urls(args.admin_url),
+        history=args.history,
+        poll_every_s=args.interval,
+        once=args.once,
+        metrics=listen_address(args.metrics),
+        keeping=KeepingOptions(retain_days=args.retain_days),
+        lease=LeaseOptions(wait_s=args.wait_for_history),
+    )
+    try:
+        watcher = Watcher(settings, tell)
+        tell(f"watching {args.admin_url}; nothing is touched")
+        asyncio.run(until_told(watcher.run))
+    except (
+        HistoryInUseError, HistoryFaultError, NothingSeenError, CannotListenError, ValueError
+    ) as error:  # fmt: skip
+        raise UserError(str(error)) from None
+    tell("stopped")
+    return 0

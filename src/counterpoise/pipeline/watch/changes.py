@@ -1,0 +1,98 @@
+"""What becomes of the bundles from poll to poll, in sentences for a person."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from counterpoise.decide.balancing.round import imbalance
+from counterpoise.load.rows import BROKER, BUNDLE, ReportRows
+from counterpoise.names.units import bytes_text
+
+NAMED = 3
+"""How many bundles a sentence names; the rest are counted."""
+STEP = 0.1
+"""By how much the imbalance has to change to be worth a sentence."""
+
+
+class Changes:
+    """Says which bundles changed brokers, came or went, and when the imbalance is another.
+
+    A bundle that two brokers report belongs to the one whose report is newer.
+    """
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        self._tell = tell
+        self._owners: dict[str, str] = {}
+        self._loads: dict[str, float] = {}
+        self._imbalance: float | None = None
+        self.bundles_of: Mapping[str, int] = {}
+
+    @property
+    def bundles(self) -> int:
+        """How many bundles are reported."""
+        return len(self._owners)
+
+    @property
+    def loads(self) -> Mapping[str, float]:
+        """Bytes/s by broker."""
+        return self._loads
+
+    @property
+    def imbalance(self) -> float:
+        """Largest broker's bytes/s ÷ their mean - 1."""
+        return imbalance(list(self._loads.values()))
+
+    def take(self, rows: ReportRows) -> None:
+        """Tell what is new in a poll."""
+        brokers = rows["kind"] == BROKER
+        if not brokers.any():
+            return
+        self._take_owners(rows)
+        through = rows["msg_throughput_in"] + rows["msg_throughput_out"]
+        named = zip(rows["broker"][brokers].tolist(), through[brokers].tolist(), strict=True)
+        listed = set(rows["broker"].tolist())
+        self._loads = {b: load for b, load in self._loads.items() if b in listed} | dict(named)
+        now = self.imbalance
+        if self._imbalance is None or abs(now - self._imbalance) >= STEP:
+            before = "" if self._imbalance is None else f" (it was {self._imbalance:.2f})"
+            most = max(self._loads, key=lambda each: (self._loads[each], each))
+            self._tell(
+                f"imbalance {now:.2f}{before}: {most} carries {bytes_text(self._loads[most])}, "
+                f"the mean is {bytes_text(sum(self._loads.values()) / len(self._loads))}"
+            )
+            self._imbalance = now
+
+    def _take_owners(self, rows: ReportRows) -> None:
+        fresh = set(rows["broker"][(rows["kind"] == BROKER) & rows["fresh"]].tolist())
+        if not fresh:
+            return
+        those = np.flatnonzero(rows["kind"] == BUNDLE)
+        reported = dict(
+            zip(rows["bundle"][those].tolist(), rows["broker"][those].tolist(), strict=True)
+        )
+        first = not self._owners
+        before = self._owners
+        kept = {bundle: broker for bundle, broker in before.items() if broker not in fresh}
+        self._owners = kept | reported
+        self.bundles_of = Counter(self._owners.values())
+        if first:
+            return
+        moved = {b: to for b, to in reported.items() if b in before and before[b] != to}
+        if moved:
+            ways = Counter((before[bundle], to) for bundle, to in moved.items())
+            told = ", ".join(f"{n} {a} -> {b}" for (a, b), n in ways.most_common(NAMED))
+            self._tell(f"bundles moved: {told} ({_some(moved)})")
+        if came := reported.keys() - before.keys():
+            self._tell(f"{_count(len(came))} reported that were not before: {_some(came)}")
+        if gone := before.keys() - self._owners.keys():
+            self._tell(f"{_count(len(gone))} reported by nobody any more: {_some(gone)}")
+
+
+def _some(bundles: "set[str] | Mapping[str, str]") -> str:
+    more = f" and {len(bundles) - NAMED} more" if len(bundles) > NAMED else ""
+    return ", ".join(sorted(bundles)[:NAMED]) + more
+
+
+def _count(number: int) -> str:
+    return "one bundle is" if number == 1 else f"{number:,} bundles are"

@@ -1,0 +1,98 @@
+"""What Prometheus may know of a watcher or a balancer: `counterpoise_balancer_…`."""
+
+from collections.abc import Callable, Mapping
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from counterpoise.decide.balancing.moves import Outcome, Round
+from counterpoise.load.rows import GAP, ReportRows
+from counterpoise.pipeline.watch.changes import Changes
+
+PREFIX = "counterpoise_balancer"
+SECONDS = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 60)
+
+
+class Metrics:
+    """The figures of one process. `health` says whether it does what it is there for."""
+
+    def __init__(self, clock_ms: Callable[[], int], poll_every_s: float) -> None:
+        self._clock_ms = clock_ms
+        self._late_after_ms = 3000 * poll_every_s + 10_000
+        self._began_ms = clock_ms()
+        self._last_ms = 0
+        registry = self.registry = CollectorRegistry()
+
+        def gauge(name: str, help_: str, labels: tuple[str, ...] = ()) -> Gauge:
+            return Gauge(f"{PREFIX}_{name}", help_, labels, registry=registry)
+
+        def counter(name: str, help_: str, labels: tuple[str, ...] = ()) -> Counter:
+            return Counter(f"{PREFIX}_{name}", help_, labels, registry=registry)
+
+        self.polls = counter("polls", "Looks at the cluster that were kept in the history.")
+        self.last_poll = gauge("last_poll_timestamp_seconds", "When the last look was kept.")
+        self.gaps = counter("gaps", "Brokers that did not tell their load, added up over looks.")
+        self.brokers = gauge("brokers", "Brokers that told their load at the last look.")
+        self.silent = gauge("silent_brokers", "Brokers that did not, at the last look.")
+        self.bundles = gauge("bundles", "Bundles that some broker reports.")
+        self.imbalance = gauge("imbalance", "Largest broker's bytes/s by their mean, less 1.")
+        self.load = gauge("broker_bytes_per_second", "What a broker carries.", ("broker",))
+        self.rounds = counter("rounds", "Rounds of decisions.", ("strategy",))
+        self.decisions = counter("decisions", "Moves that were decided.", ("reason",))
+        self.refused = gauge("rejections", "What the last round left alone, by rule.", ("rule",))
+        self.outcomes = counter("moves", "Moves by how they ended.", ("status",))
+        self.move_seconds = Histogram(
+            f"{PREFIX}_move_seconds",
+            "From the unload to the new owner, of moves that were carried out.",
+            buckets=SECONDS,
+            registry=registry,
+        )
+        self.held = gauge("held", "1 while nothing may be moved: paused, or the cluster sheds.")
+        self.findings = gauge("watchdog_findings", "What the watchdog finds wrong.", ("kind",))
+
+    def polled(self, rows: ReportRows, changes: Changes) -> None:
+        """A poll is in the history."""
+        self._last_ms = self._clock_ms()
+        silent = int((rows["kind"] == GAP).sum())
+        self.polls.inc()
+        self.last_poll.set(self._last_ms / 1000)
+        self.gaps.inc(silent)
+        self.silent.set(silent)
+        self.brokers.set(len(changes.loads))
+        self.bundles.set(changes.bundles)
+        self.imbalance.set(changes.imbalance)
+        self.load.clear()
+        for broker, load in changes.loads.items():
+            self.load.labels(broker).set(load)
+
+    def decided(self, made: Round) -> None:
+        """A round is in the history."""
+        self.rounds.labels(made.strategy).inc()
+        for move in made.moves:
+            self.decisions.labels(move.decision.reason).inc()
+        self.refused.clear()
+        for each in made.rejections:
+            self.refused.labels(each.rule).inc()
+
+    def ended(self, outcome: Outcome) -> None:
+        """An outcome is in the history."""
+        self.outcomes.labels(outcome.status.value).inc()
+        if outcome.carried_out:
+            self.move_seconds.observe((outcome.ended_at_ms - outcome.started_at_ms) / 1000)
+
+    def found(self, kinds: Mapping[str, int]) -> None:
+        """What the watchdog finds wrong, by kind; 0 for a kind that it looked for in vain."""
+        for kind, count in kinds.items():
+            self.findings.labels(kind).set(count)
+
+    def health(self) -> str:
+        """Why it is not well, as a sentence; empty when it is."""
+        age_ms = self._clock_ms() - (self._last_ms or self._began_ms)
+        if age_ms <= self._late_after_ms:
+            return ""
+        if not self._last_ms:
+            return f"no look at the cluster was kept in {age_ms / 1000:.0f} s"
+        return f"the last look at the cluster was kept {age_ms / 1000:.0f} s ago"
+
+    def text(self) -> bytes:
+        """The figures as Prometheus reads them."""
+        return generate_latest(self.registry)

@@ -1,0 +1,99 @@
+"""Watch a cluster: collect and keep, decide nothing, move nothing. It needs no Spark."""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+import aiohttp
+
+from counterpoise.load.rows import ReportRows
+from counterpoise.pipeline.collect.collector import Collector
+from counterpoise.pipeline.collect.told import trouble
+from counterpoise.pipeline.history.control import read_control
+from counterpoise.pipeline.history.faults import HistoryFaultError
+from counterpoise.pipeline.history.keeping import Keeping, KeepingOptions
+from counterpoise.pipeline.history.layout import newest_poll
+from counterpoise.pipeline.history.lease import LeaseOptions, lease
+from counterpoise.pipeline.history.store import open_store
+from counterpoise.pipeline.inline import wall_clock_ms
+from counterpoise.pipeline.watch.metrics import Metrics
+from counterpoise.pipeline.watch.polling import Polling
+from counterpoise.pipeline.watch.serve import serving
+
+
+class NothingSeenError(RuntimeError):
+    """The only look at the cluster showed no broker's load; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchSettings:
+    """What a watcher needs to know."""
+
+    addresses: tuple[str, ...]
+    """Admin URLs of the cluster."""
+    history: str
+    poll_every_s: float = 5.0
+    once: bool = False
+    metrics: tuple[str, int] | None = None
+    """Where `/metrics` and `/health` are served."""
+    keeping: KeepingOptions = field(default_factory=KeepingOptions)
+    lease: LeaseOptions = field(default_factory=LeaseOptions)
+
+
+class Watcher:
+    """Keeps one history; `tell` gets a sentence whenever something changed."""
+
+    def __init__(
+        self,
+        settings: WatchSettings,
+        tell: Callable[[str], None],
+        after_poll: Callable[[ReportRows], Awaitable[None]] | None = None,
+    ) -> None:
+        """`after_poll` hears of each poll that was kept."""
+        self._settings = settings
+        self._tell = tell
+        self._after_poll = after_poll
+        self._store = open_store(settings.history)
+        self._keeping = Keeping(self._store, settings.keeping)
+        self._lost = asyncio.Event()
+        self._began_ms = wall_clock_ms()
+        self.metrics = Metrics(wall_clock_ms, settings.poll_every_s)
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Watch until `stop` is set.
+
+        Raises `HistoryInUseError`, `HistoryFaultError`, `CannotListenError`, and `NothingSeenError`
+        when one look is all there is and it saw nothing.
+        """
+        settings, store = self._settings, self._store
+        async with contextlib.AsyncExitStack() as stack:
+            held = lease(store, wall_clock_ms, self._lost.set, settings.lease)
+            await stack.enter_async_context(held)
+            port = await stack.enter_async_context(serving(self.metrics, settings.metrics))
+            if port:
+                self._tell(f"metrics on port {port}")
+            session = await stack.enter_async_context(aiohttp.ClientSession())
+            last = await asyncio.to_thread(newest_poll, store)
+            collector = Collector(session, settings.addresses, wall_clock_ms, after_poll=last)
+            await self._watch(Polling(collector, store, self._tell, self.metrics), stop)
+
+    async def _watch(self, polling: Polling, stop: asyncio.Event) -> None:
+        while not stop.is_set():
+            rows = await polling.poll()
+            if self._after_poll is not None:
+                await self._after_poll(rows)
+            self._keeping.folded(int(rows["poll_id"][0]))
+            if self._settings.once:
+                if reason := trouble(rows):
+                    raise NothingSeenError(reason)
+                return
+            if self._lost.is_set():
+                raise HistoryFaultError(
+                    f"another has taken {self._store.address} over: this one stops here"
+                )
+            if (await asyncio.to_thread(read_control, self._store)).stops(self._began_ms):
+                self._tell("told to stop (counterpoise control)")
+                return
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(stop.wait(), self._settings.poll_every_s)

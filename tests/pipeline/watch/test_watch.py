@@ -1,0 +1,201 @@
+"""A watcher keeps what it sees, says what changes and no more, and tells Prometheus."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from counterpoise.app.main import main
+from counterpoise.pipeline.history.control import Control, Wish, write_control
+from counterpoise.pipeline.history.layout import files
+from counterpoise.pipeline.history.lease import HistoryInUseError
+from counterpoise.pipeline.history.store import open_store
+from counterpoise.pipeline.inline import wall_clock_ms
+from counterpoise.pipeline.watch.changes import Changes
+from counterpoise.pipeline.watch.metrics import Metrics
+from counterpoise.pipeline.watch.serve import CannotListenError, serving
+from counterpoise.pipeline.watch.watcher import Watcher, WatchSettings
+from tests.load.story import Loads, poll
+from tests.pipeline.fake_cluster import FakeCluster, bundle_name
+
+A, B, C, D = (bundle_name(number) for number in range(4))
+
+
+def told(*polls: dict[str, Loads | None], repeated: tuple[str, ...] = ()) -> list[list[str]]:
+    """What is said at each of these polls."""
+    said: list[str] = []
+    changes, found = Changes(said.append), []
+    for number, brokers in enumerate(polls):
+        changes.take(poll(number, brokers, repeated=repeated if number else ()))
+        found.append(list(said))
+        said.clear()
+    return found
+
+
+def test_what_stays_as_it_is_is_not_said() -> None:
+    calm: dict[str, Loads | None] = {"b1:80": {A: 5.0}, "b2:80": {B: 5.0}}
+    first, second = told(calm, calm)
+    assert first == ["imbalance 0.00: b2:80 carries 15 B/s, the mean is 15 B/s"]
+    assert second == []
+
+
+def test_a_move_is_said_once_with_where_from_and_where_to() -> None:
+    before: dict[str, Loads | None] = {"b1:80": {A: 5.0, B: 5.0}, "b2:80": {C: 5.0}}
+    after: dict[str, Loads | None] = {"b1:80": {A: 5.0}, "b2:80": {C: 5.0, B: 5.0}}
+    _, moved, again = told(before, after, after)
+    assert f"bundles moved: 1 b1:80 -> b2:80 ({B})" in moved
+    assert again == []
+
+
+def test_a_split_shows_as_bundles_that_come_and_one_that_goes() -> None:
+    _, said = told({"b1:80": {A: 5.0}}, {"b1:80": {C: 3.0, D: 2.0}})
+    assert f"2 bundles are reported that were not before: {C}, {D}" in said
+    assert f"one bundle is reported by nobody any more: {A}" in said
+
+
+def test_a_broker_that_does_not_answer_keeps_its_bundles() -> None:
+    _, silent, back = told(
+        {"b1:80": {A: 5.0}, "b2:80": {B: 5.0}},
+        {"b1:80": None, "b2:80": {B: 5.0}},
+        {"b1:80": {A: 5.0}, "b2:80": {B: 5.0}},
+    )
+    assert silent == back == []
+
+
+def test_a_report_that_was_read_before_says_nothing_of_bundles() -> None:
+    _, said = told({"b1:80": {A: 5.0}}, {"b1:80": {}}, repeated=("b1:80",))
+    assert not [each for each in said if "reported" in each]
+
+
+def test_the_imbalance_is_said_when_it_is_another() -> None:
+    _, little, much = told(
+        {"b1:80": {A: 100.0}, "b2:80": {B: 100.0}},
+        {"b1:80": {A: 105.0}, "b2:80": {B: 100.0}},
+        {"b1:80": {A: 300.0}, "b2:80": {B: 100.0}},
+    )
+    assert little == []
+    assert much == ["imbalance 0.50 (it was 0.00): b1:80 carries 900 B/s, the mean is 600 B/s"]
+
+
+@asynccontextmanager
+async def watching(
+    cluster: FakeCluster, folder: Path, said: list[str], port: int | None = None
+) -> AsyncIterator[Callable[[], asyncio.Future[None]]]:
+    """A watcher at work; what it yields is what awaits its next poll."""
+    polled: list[asyncio.Future[None]] = []
+
+    async def after_poll(_: object) -> None:
+        for each in polled:
+            each.set_result(None)
+        polled.clear()
+
+    def next_poll() -> asyncio.Future[None]:
+        polled.append(asyncio.get_running_loop().create_future())
+        return polled[-1]
+
+    address = None if port is None else ("127.0.0.1", port)
+    settings = WatchSettings((cluster.admin_url,), str(folder), 0.01, metrics=address)
+    stop = asyncio.Event()
+    running = asyncio.create_task(Watcher(settings, said.append, after_poll).run(stop))
+    try:
+        yield next_poll
+    finally:
+        stop.set()
+        await running
+
+
+async def test_polls_are_kept_and_figures_served(
+    cluster: FakeCluster, tmp_path: Path, http: aiohttp.ClientSession
+) -> None:
+    first, second = [await cluster.add_broker() for _ in range(2)]
+    cluster.carry(first, A, 3000.0)
+    cluster.carry(second, B, 1000.0)
+    said: list[str] = []
+    async with watching(cluster, tmp_path, said, port=0) as next_poll:
+        await next_poll()
+        [port] = [each.rpartition(" ")[2] for each in said if each.startswith("metrics on port")]
+        second.silent = True
+        cluster.owners[A] = second.name
+        cluster.report_time += 1
+        await next_poll()
+        await next_poll()
+        async with http.get(f"http://127.0.0.1:{port}/metrics") as answer:
+            figures = dict(
+                line.rsplit(" ", 1) for line in (await answer.text()).splitlines() if line[0] != "#"
+            )
+        async with http.get(f"http://127.0.0.1:{port}/health") as answer:
+            assert (answer.status, await answer.text()) == (200, "ok\n")
+    assert float(figures["counterpoise_balancer_polls_total"]) >= 3
+    assert float(figures["counterpoise_balancer_silent_brokers"]) == 1
+    assert float(figures["counterpoise_balancer_gaps_total"]) >= 1
+    load = f'counterpoise_balancer_broker_bytes_per_second{{broker="{second.name}"}}'
+    assert float(figures[load]) == 1000.0, "the last that is known of it"
+    assert (
+        len(files(open_store(tmp_path), "reports"))
+        == float(figures["counterpoise_balancer_polls_total"])
+        or len(files(open_store(tmp_path), "reports")) > 3
+    )
+    assert any(f"no load report from {second.name}" in each for each in said)
+
+
+async def test_a_second_writer_is_refused(cluster: FakeCluster, tmp_path: Path) -> None:
+    await cluster.add_broker()
+    settings = WatchSettings((cluster.admin_url,), str(tmp_path), once=True)
+    async with watching(cluster, tmp_path, []) as next_poll:
+        await next_poll()
+        with pytest.raises(HistoryInUseError, match=str(tmp_path)):
+            await Watcher(settings, lambda _: None).run(asyncio.Event())
+
+
+async def test_a_word_of_the_operator_ends_it(cluster: FakeCluster, tmp_path: Path) -> None:
+    await cluster.add_broker()
+    said: list[str] = []
+    settings = WatchSettings((cluster.admin_url,), str(tmp_path), 0.01)
+    store = open_store(tmp_path)
+
+    async def after_poll(_: object) -> None:
+        write_control(store, Control(Wish.STOP, wall_clock_ms() + 1))
+
+    await Watcher(settings, said.append, after_poll).run(asyncio.Event())
+    assert said[-1] == "told to stop (counterpoise control)"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--admin-url", "x"], "expected http://host:port"),
+        (["--once"], "the cluster does not answer"),
+        (["--metrics", "zero"], "expected PORT or HOST:PORT"),
+        (["--metrics", "203.0.113.1:80"], "--metrics 203.0.113.1:80: "),
+        (["--history", "gopher://x"], "gopher"),
+    ],
+)
+def test_a_mistake_is_a_sentence_and_status_two(
+    words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    base = ["watch", "--admin-url", "http://127.0.0.1:1", "--history", str(tmp_path)]
+    assert main([*base, *words]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_health_says_since_when_nothing_was_seen() -> None:
+    now = 1_000_000
+    metrics = Metrics(lambda: now, poll_every_s=5.0)
+    assert metrics.health() == ""
+    now += 26_000
+    assert metrics.health() == "no look at the cluster was kept in 26 s"
+    metrics.polled(poll(0, {"b1:80": {A: 1.0}}), Changes(lambda _: None))
+    assert metrics.health() == ""
+    now += 27_000
+    assert metrics.health() == "the last look at the cluster was kept 27 s ago"
+
+
+async def test_a_port_that_is_taken_is_a_sentence(http: aiohttp.ClientSession) -> None:
+    metrics = Metrics(wall_clock_ms, 5.0)
+    async with serving(metrics, ("127.0.0.1", 0)) as port:
+        with pytest.raises(CannotListenError, match=f"--metrics 127.0.0.1:{port}: "):
+            async with serving(metrics, ("127.0.0.1", port)):
+                pass

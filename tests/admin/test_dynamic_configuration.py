@@ -9,6 +9,7 @@ import pulsar
 import pytest
 
 from counterpoise import Cluster
+from counterpoise.decide.balancing.round import Strategy
 from tests.admin.conftest import Api
 
 CONFIGURATION = "/admin/v2/brokers/configuration"
@@ -116,22 +117,28 @@ def test_a_value_that_is_no_good_is_refused_and_changes_nothing(
     assert name not in api.get(f"{CONFIGURATION}/values")
 
 
-def test_the_balancer_goes_by_what_is_said() -> None:
-    with Cluster(brokers=2, balance_every_s=0.2) as cluster:
+def test_the_leader_sheds_by_what_is_said() -> None:
+    config = {"loadBalancerSheddingEnabled": True}
+    with Cluster(brokers=2, config=config) as cluster:
         api = Api(cluster.admin_url)
-        balancer = cluster._balancer
-        assert balancer is not None
-        assert balancer._strategy.shedder.name == "ThresholdShedder"
+        leader = cluster.brokers[0]._broker
+
+        def strategy() -> Strategy:
+            return leader.shedding._sight.strategy(leader.config.shedding)
+
+        assert strategy().shedder.name == "ThresholdShedder"
         name = "loadBalancerLoadSheddingStrategy"
         assert api("POST", f"{CONFIGURATION}/{name}/UniformLoadShedder").status == 204
         java = "org.apache.pulsar.broker.loadbalance.impl.OverloadShedder"
         assert api("POST", f"{CONFIGURATION}/{name}/{java}").status == 204
-        assert balancer._strategy.shedder.name == "OverloadShedder"
+        assert strategy().shedder.name == "OverloadShedder"
         assert api("POST", f"{CONFIGURATION}/{name}/UniformLoadShedder").status == 204
         assert api("POST", f"{CONFIGURATION}/maxUnloadPercentage/0.5").status == 204
-        assert balancer._strategy.shedder.name == "UniformLoadShedder"
-        assert str(balancer._strategy.options).count("0.5")
+        assert strategy().shedder.name == "UniformLoadShedder"
+        assert str(strategy().options).count("0.5")
+        assert api("POST", f"{CONFIGURATION}/{name}/TransferShedder").status == 204
+        assert strategy().shedder.name == "ThresholdShedder", "for the extensible manager alone"
         assert api("POST", f"{CONFIGURATION}/loadBalancerSheddingEnabled/false").status == 204
-        assert balancer._strategy.balance.shedding_enabled is False
+        assert strategy().balance.shedding_enabled is False
         assert api("DELETE", f"{CONFIGURATION}/{name}").status == 204
-        assert balancer._strategy.shedder.name == "ThresholdShedder"
+        assert strategy().shedder.name == "ThresholdShedder"

@@ -8,7 +8,6 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from counterpoise import __version__
 from counterpoise.decide.balancing.approval import ApprovalRules
 from counterpoise.decide.balancing.moves import Outcome, Round, Status
 from counterpoise.decide.balancing.round import Strategy
@@ -17,12 +16,13 @@ from counterpoise.pipeline.balancer import Balancer
 from counterpoise.pipeline.collect.admin import Admin, AdminOptions
 from counterpoise.pipeline.collect.shedder import sheds_by_itself
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
-from counterpoise.pipeline.history.port import History, ShortHistory
+from counterpoise.pipeline.history.port import History
 from counterpoise.pipeline.history.store import open_store
 from counterpoise.pipeline.history.tables import HistoryTables, read_table
 from tests.decide.balancing.test_round import strategy
 from tests.load.story import START, Loads, poll
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name, topic_of
+from tests.pipeline.short_history import ShortHistory
 
 DO_IT = ExecutorOptions(execute=True, verify_within_s=0.3)
 KINDS_OF_HISTORY: list[Callable[[Path], History]] = [
@@ -355,28 +355,24 @@ async def test_what_a_rule_withholds_is_not_done_and_is_kept_with_the_rule(
 
 
 @pytest.mark.parametrize(
-    ("version", "settings", "changed", "sheds"),
+    ("settings", "changed", "sheds"),
     [
-        ("4.0.7", {}, {}, True),
-        ("4.0.7", {"loadBalancerSheddingEnabled": "false"}, {}, False),
-        ("4.0.7", {"loadBalancerEnabled": "false"}, {}, False),
-        ("4.0.7", {}, {"loadBalancerSheddingEnabled": "false"}, False),
-        ("4.0.7", {"loadBalancerSheddingEnabled": "false"},
-         {"loadBalancerSheddingEnabled": "true"}, True),
-        (__version__, {}, {}, False),
+        ({}, {}, True),
+        ({"loadBalancerSheddingEnabled": "false"}, {}, False),
+        ({"loadBalancerEnabled": "false"}, {}, False),
+        ({}, {"loadBalancerSheddingEnabled": "false"}, False),
+        ({"loadBalancerSheddingEnabled": "false"}, {"loadBalancerSheddingEnabled": "true"}, True),
     ],
-)  # fmt: skip
+)
 async def test_a_cluster_that_sheds_by_itself_is_seen(
     cluster: FakeCluster,
     http: aiohttp.ClientSession,
-    version: str,
     settings: dict[str, str],
     changed: dict[str, str],
     sheds: bool,
 ) -> None:
     broker = await cluster.add_broker()
     base = "/admin/v2/brokers"
-    broker.answers[f"{base}/version"] = (200, version.encode())
     broker.answers[f"{base}/configuration/runtime"] = (200, json.dumps(settings).encode())
     broker.answers[f"{base}/configuration/values"] = (200, json.dumps(changed).encode())
     said = await sheds_by_itself(

@@ -22,7 +22,6 @@ from counterpoise.pipeline.history.faults import from_spark
 from counterpoise.pipeline.history.keeping import KeepingOptions
 from counterpoise.pipeline.history.layout import files
 from counterpoise.pipeline.history.lease import HistoryInUseError
-from counterpoise.pipeline.history.port import ShortHistory
 from counterpoise.pipeline.history.reports import land
 from counterpoise.pipeline.history.store import open_store
 from counterpoise.pipeline.history.tables import HistoryTables, read_table
@@ -33,6 +32,7 @@ from tests.decide.balancing.test_round import strategy
 from tests.load.story import START, Loads, poll
 from tests.load.test_fold import assert_same, average
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name
+from tests.pipeline.short_history import ShortHistory
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

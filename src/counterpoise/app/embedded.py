@@ -11,13 +11,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from counterpoise.app.embedded_balance import EmbeddedBalancer
 from counterpoise.app.loop_thread import LoopThread
 from counterpoise.app.throwaway_security import ThrowAwaySecurity
 from counterpoise.app.web_on_demand import WebOnDemand
-from counterpoise.app.wiring import conf_text, config_of, make_broker
+from counterpoise.app.wiring import config_of, make_broker, shedding_every
 from counterpoise.broker.broker import Broker
-from counterpoise.broker.live import LiveSettings
 from counterpoise.broker.load import SharedProcess
 from counterpoise.metadata.memory import MemoryTree
 from counterpoise.metadata.open import open_tree
@@ -36,8 +34,10 @@ DEFAULTS: Mapping[str, object] = {
     "bindAddress": "127.0.0.1",
     "brokerServicePort": 0,
     "webServicePort": 0,
+    # In a test bundles stay where it puts them.
+    "loadBalancerSheddingEnabled": False,
 }
-"""Where an embedded broker differs from Pulsar's defaults: loopback, free ports."""
+"""Where an embedded broker differs from Pulsar's defaults: loopback, free ports, no shedding."""
 
 CALL_TIMEOUT_S = 60.0
 
@@ -94,8 +94,10 @@ class Cluster:
     ``sqlite:///file``, for namespaces, policies and topics that outlive the cluster.
     ``storage``: where messages are kept, a directory or a ledger store's URL; without it they live
     in memory (or where ``config`` says: ``ledgerStoreUrl``).
-    ``balance_every_s``: seconds between two rounds of the balancer, which moves bundles by the
-    strategy that ``config`` names (``loadBalancerLoadSheddingStrategy``); without it they stay.
+    ``balance_every_s``: seconds between two rounds of shedding, in which the leader moves bundles
+    by the strategy that ``config`` names (``loadBalancerLoadSheddingStrategy``). Without it they
+    stay, unless ``config`` says ``"loadBalancerSheddingEnabled": True``: then there is a round
+    every ``loadBalancerSheddingIntervalMinutes``.
     ``tls``: brokers speak TLS too, with certificates that are made for this cluster
     (``service_url_tls``, ``admin_url_tls``, ``trust_certs``).
     """
@@ -116,8 +118,14 @@ class Cluster:
         settings = {**(self._security.settings if self._security else {}), **(config or {})}
         if storage is not None:
             settings["ledgerStoreUrl"] = _storage_url(storage)
-        self._config = config_of(settings, DEFAULTS)
-        self._settings = conf_text(settings)
+        defaults = dict(DEFAULTS)
+        if balance_every_s is not None:
+            if balance_every_s <= 0:
+                raise ValueError(f"balance_every_s={balance_every_s}: must be more than 0")
+            defaults["loadBalancerSheddingEnabled"] = True
+        self._config = config_of(settings, defaults)
+        if balance_every_s is not None:
+            self._config = shedding_every(self._config, balance_every_s)
         self._brokers: list[EmbeddedBroker] = []
         self._thread: LoopThread | None = None
         self._numbers = itertools.count()
@@ -129,11 +137,6 @@ class Cluster:
             open_ledgers(self._config.storage) if in_memory(self._config.storage.url) else None
         )
         self._process = SharedProcess()
-        self._balancer = (
-            None
-            if balance_every_s is None
-            else EmbeddedBalancer(self._settings, every_s=balance_every_s)
-        )
 
     # Life.
 
@@ -231,8 +234,9 @@ class Cluster:
 
     @property
     def rounds(self) -> list[Round]:
-        """The balancer's rounds so far: its moves, and why nothing else was moved."""
-        return list(self._balancer.rounds) if self._balancer is not None else []
+        """The leaders' last rounds: what they moved, and why they moved nothing else."""
+        found = (made for each in self._brokers for made in list(each._broker.shedding.rounds))
+        return sorted(found, key=lambda made: made.poll_id)
 
     # What can be made to happen.
 
@@ -268,8 +272,6 @@ class Cluster:
         # The first one alone, so that the leader is always the same.
         await self._add()
         await asyncio.gather(*(self._add() for _ in range(self._wanted - 1)))
-        if self._balancer is not None:
-            self._balancer.start([each.admin_url for each in self._brokers])
 
     async def _add(self) -> EmbeddedBroker:
         # In files each broker opens the directory for itself, in memory they share one store.
@@ -286,19 +288,11 @@ class Cluster:
             config, ledgers=ledgers, tree=self._tree, process=self._process, web=WebOnDemand
         )
         await broker.start()
-        if self._balancer is not None:
-            broker.live.subscribe(self._on_settings)
         added = EmbeddedBroker(broker)
         self._brokers.append(added)
         return added
 
-    def _on_settings(self, live: LiveSettings) -> None:
-        if self._balancer is not None:
-            self._balancer.change({**self._settings, **live.changed})
-
     async def _stop(self, *, kill: bool) -> None:
-        if self._balancer is not None:
-            await self._balancer.stop()
         # All at once and without handing bundles from one to the next: nobody will be left. What
         # was acknowledged is in the files already, if there are files.
         await asyncio.gather(*(self._end(each, kill=kill) for each in list(self._alive())))

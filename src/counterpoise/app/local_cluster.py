@@ -186,6 +186,9 @@ class LocalCluster:
             "metadataStoreUrl": self.metadata_url,
             "brokerServicePort": str(options.first_port and options.first_port + number),
             "webServicePort": str(options.first_web_port and options.first_web_port + number),
+            # Bundles stay where they are, unless somebody says otherwise; the brokers themselves
+            # leave it to the balancer when there is one.
+            **({} if options.balance else {"loadBalancerSheddingEnabled": "false"}),
             **options.settings,
         }
         argv = [sys.executable, "-m", "counterpoise.app.main", "broker"]

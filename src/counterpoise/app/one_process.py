@@ -29,7 +29,7 @@ class OneProcessOptions:
     settings: Mapping[str, str] = field(default_factory=dict)
     """Settings of the brokers under broker.conf's names."""
     balance_every_s: float | None = None
-    """Seconds between two rounds of the balancer inside this process; None: there is none."""
+    """Seconds between two rounds of the leader's shedding; None: bundles stay where they are."""
     spark: bool = False
     """Whether a balancer on Spark runs beside it."""
     balance_options: Sequence[str] = ()
@@ -86,6 +86,8 @@ class OneProcessCluster:
                 "brokerServicePort": str(options.first_port),
                 "webServicePort": str(options.first_web_port),
                 **_known(options.settings),
+                # Two who move bundles would undo each other's work.
+                **({"loadBalancerSheddingEnabled": "false"} if options.spark else {}),
             }
             self._cluster = Cluster(
                 options.brokers, config=config, balance_every_s=options.balance_every_s

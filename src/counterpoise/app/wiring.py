@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 
 from counterpoise.broker.broker import Broker, WebServer
 from counterpoise.broker.config import BrokerConfig
@@ -11,6 +12,7 @@ from counterpoise.broker.load import SharedProcess
 from counterpoise.metadata.memory import MemoryTree
 from counterpoise.metadata.open import open_store
 from counterpoise.names.options import Option, all_options, from_conf
+from counterpoise.names.properties import Properties
 from counterpoise.storage.port import LedgerStore
 
 log = logging.getLogger(__name__)
@@ -92,7 +94,33 @@ def config_of(
         from counterpoise.app.settings.table import check_names
 
         check_names(others)
-    return from_conf(BrokerConfig, conf_text({**(defaults or {}), **settings}))
+    values = conf_text({**(defaults or {}), **settings})
+    return with_own_shedder(from_conf(BrokerConfig, values), Properties(values))
+
+
+def with_own_shedder(config: BrokerConfig, properties: Properties) -> BrokerConfig:
+    """The same with the settings of a shedder of somebody's own, if that is named."""
+    if ":" not in config.shedding.strategy:
+        return config
+    # Imported late: few name one.
+    from counterpoise.app.conf import settings_from
+    from counterpoise.app.strategies import find_shedder
+
+    kind = find_shedder(config.shedding.strategy, properties).options
+    own = settings_from(kind, properties)
+    return replace(config, shedding=replace(config.shedding, own=own))
+
+
+def shedding_by_others(config: BrokerConfig) -> BrokerConfig:
+    """The same for a broker that sheds no load by itself, because somebody else does it for it."""
+    balance = replace(config.shedding.balance, shedding_enabled=False)
+    return replace(config, shedding=replace(config.shedding, balance=balance))
+
+
+def shedding_every(config: BrokerConfig, seconds: float) -> BrokerConfig:
+    """The same with rounds of shedding closer together than Pulsar's whole minutes."""
+    balance = replace(config.shedding.balance, interval_ms=round(seconds * 1000))
+    return replace(config, shedding=replace(config.shedding, balance=balance))
 
 
 def conf_text(settings: Mapping[str, object]) -> dict[str, str]:

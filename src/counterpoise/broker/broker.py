@@ -151,6 +151,8 @@ class Broker(BrokerParts):
         self.repairs.start()
         if self.config.load_balancer_enabled:
             self.background.keep("automatic splits", self.auto_split.run)
+            self.background.keep("shedding", self.shedding.run)
+            self.live.subscribe(lambda _: self.shedding.settings_changed())
         if self.load_data is not None:
             self.load_data.start()
         self._leave_session = self.metadata.subscribe_session(self._on_session)

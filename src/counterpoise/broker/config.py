@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from counterpoise.broker.bundles.options import OwnershipOptions
+from counterpoise.broker.bundles.shedding_options import SheddingConfig
 from counterpoise.broker.connection.ports import ConnectionConfig
 from counterpoise.broker.limits.options import RateOptions
 from counterpoise.broker.load.config import LoadReportConfig
@@ -14,6 +15,7 @@ from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.decide.placement import PLACEMENTS
 from counterpoise.decide.placement.options import PlacementOptions
+from counterpoise.decide.shedding import SHEDDERS
 from counterpoise.decide.splitting.options import SplitOptions
 from counterpoise.names.options import INT64_MAX, ConfigError, option
 from counterpoise.ownership.protocols import PROTOCOLS
@@ -29,6 +31,7 @@ _SPLITTING = SplitOptions()
 _TOPICS = TopicOptions()
 _RATES = RateOptions()
 _OWNERSHIP = OwnershipOptions()
+_SHEDDING = SheddingConfig()
 _STORAGE = StorageOptions()
 _METRICS = MetricsOptions()
 _TLS = TlsOptions()
@@ -120,7 +123,8 @@ class BrokerConfig:
     load_balancer_enabled: bool = option(
         True,
         conf="loadBalancerEnabled",
-        why="whether bundles are placed by load; off, the broker that is asked takes the bundle",
+        why="whether bundles are placed by load, and load is shed; off, the broker that is asked "
+        "takes the bundle",
     )
     auto_topic_creation: AutoTopicCreation = _AUTO_TOPIC_CREATION
     load_report: LoadReportConfig = _LOAD_REPORT
@@ -128,6 +132,7 @@ class BrokerConfig:
     filters: FilterOptions = _FILTERS
     placement: PlacementOptions = _PLACEMENT
     splitting: SplitOptions = _SPLITTING
+    shedding: SheddingConfig = _SHEDDING
     topics: TopicOptions = _TOPICS
     rates: RateOptions = _RATES
     storage: StorageOptions = _STORAGE
@@ -136,10 +141,17 @@ class BrokerConfig:
     tls: TlsOptions = _TLS
 
 
-def check_supported(config: BrokerConfig) -> None:
-    """Raise `ConfigError` for a value that Pulsar knows and this broker cannot serve."""
+def check_supported(config: BrokerConfig, started: BrokerConfig | None = None) -> None:
+    """Raise `ConfigError` for a value that Pulsar knows and this broker cannot serve.
+
+    What was changed since it ``started`` may name one of the strategies that are built in; a module
+    to import is named where the broker is started.
+    """
     manager = config.filters.load_manager_class
     if manager not in PROTOCOLS:
         use = " or ".join(PROTOCOLS)
         raise ConfigError("loadManagerClassName", f"{manager} is not supported; use {use}")
     PLACEMENTS.built_in(config.placement.strategy)
+    strategy = config.shedding.strategy
+    at_start = started is None or strategy == started.shedding.strategy
+    (SHEDDERS.find if at_start else SHEDDERS.built_in)(strategy)

@@ -26,6 +26,7 @@ from counterpoise.broker.namespaces.catalog import DOMAINS_OF_MODE, TopicCatalog
 from counterpoise.broker.namespaces.policies import Policies
 from counterpoise.broker.namespaces.policies.namespaces import bundles_json
 from counterpoise.broker.namespaces.policies.records import JsonObject, TooLarge
+from counterpoise.broker.peers.unloads import ORDERED_BY_LEADER
 from counterpoise.broker.schemas.compatibility import why_incompatible
 from counterpoise.broker.schemas.registry import SchemaRegistry
 from counterpoise.broker.topic import InitialPosition, SubscriptionType
@@ -46,6 +47,7 @@ from counterpoise.wire.values import Schema
 __all__ = [
     "DOMAINS_OF_MODE",
     "EARLIEST",
+    "ORDERED_BY_LEADER",
     "PARTITIONS_MAX",
     "BadVersion",
     "BrokerError",

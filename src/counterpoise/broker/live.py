@@ -68,7 +68,7 @@ class LiveSettings:
 
     def check(self, name: str, value: str) -> None:
         """Raise `ConfigError` for a value that this broker could not run with."""
-        check_supported(with_dynamic(self._started, {**self.changed, name: value}))
+        check_supported(with_dynamic(self._started, {**self.changed, name: value}), self._started)
 
     async def refresh(self) -> None:
         """Take up what is set now; returns when it holds. Raises `StoreUnavailable`."""
@@ -87,7 +87,7 @@ class LiveSettings:
 
     def _is_usable(self, name: str, value: str) -> bool:
         try:
-            check_supported(with_dynamic(self._started, {name: value}))
+            check_supported(with_dynamic(self._started, {name: value}), self._started)
         except ConfigError as error:
             # Refused where it enters; another program may have written it.
             log.warning("dynamic configuration: ignored: %s", error)

@@ -18,6 +18,8 @@ from counterpoise.broker.bundles.ownership import PATIENCE_S, BundleOwnership
 from counterpoise.broker.bundles.placement import LoadPlacer
 from counterpoise.broker.bundles.repairs import OwnershipRepairs
 from counterpoise.broker.bundles.service import NamespaceService
+from counterpoise.broker.bundles.shedding import LeaderShedding
+from counterpoise.broker.bundles.shedding_sight import ReportSight, StoreSight
 from counterpoise.broker.bundles.split_points import SplitPointFinder
 from counterpoise.broker.bundles.tally import BundleTally
 from counterpoise.broker.clock import wall_clock_ms
@@ -41,10 +43,12 @@ from counterpoise.broker.load.self_report import blank_report, count_of
 from counterpoise.broker.namespaces.catalog import TopicCatalog
 from counterpoise.broker.namespaces.policies import Policies
 from counterpoise.broker.namespaces.topic_changes import TopicChanges
+from counterpoise.broker.peers.unloads import order_unload
 from counterpoise.broker.schemas.registry import SchemaRegistry
 from counterpoise.broker.topic.ports import ServiceUrls
 from counterpoise.broker.topic.topics import TopicRegistry
 from counterpoise.broker.traffic import Traffic
+from counterpoise.decide.balancing.moves import Move
 from counterpoise.decide.splitting import TopicLoad
 from counterpoise.load.fold import FoldOptions
 from counterpoise.metadata import MetadataStore, StoreUnavailable
@@ -54,6 +58,7 @@ from counterpoise.ownership.port import Terms
 from counterpoise.ownership.protocols import PROTOCOLS
 from counterpoise.ownership.records import LeaderBroker, NamespaceEphemeralData
 from counterpoise.storage.port import LedgerStore
+from counterpoise.wire.errors import ServerError
 
 if TYPE_CHECKING:
     from counterpoise.broker.load.load_data import LoadDataExchange
@@ -89,6 +94,7 @@ class BrokerParts:
     live: LiveSettings
     repairs: OwnershipRepairs
     auto_split: AutoSplit
+    shedding: LeaderShedding
     load_data: LoadDataExchange | None = None
     """Under the extensible load manager: what brokers publish of their load."""
 
@@ -242,7 +248,23 @@ class BrokerParts:
         self.auto_split = AutoSplit(
             self.id, self.load, self.bundles, moves, lambda: self.config.splitting
         )
+        self.shedding = self._shedding(placer)
         return NamespaceService(self.bundles, self.ownership, lookups, moves)
+
+    def _shedding(self, placer: LoadPlacer) -> LeaderShedding:
+        sight = (
+            ReportSight(self.load, placer, lambda: self.config.placement)
+            if self.load_data is None
+            else StoreSight(self.load_data, self.load, placer, self.ownership)
+        )
+        return LeaderShedding(
+            sight,
+            self._order_unload,
+            leads=lambda: self.election.is_leader and self.metadata.connected,
+            config=lambda: self.config.shedding,
+            background=self.background,
+            tally=self.tally,
+        )
 
     def _assemble_reporting(self) -> None:
         config = self.config.load_report
@@ -286,6 +308,21 @@ class BrokerParts:
         await self.bundles.get(bundle.namespace)
         await self.topics.prepare(islice((name for name in names if name in bundle), PREPARED_MAX))
 
+    async def _order_unload(self, move: Move) -> None:
+        """What the leader decided: carried out here, or by the broker that has the bundle."""
+        bundle, destination = BundleName.parse(move.bundle), move.destination or None
+        if move.source == self.id:
+            await self.namespaces.unload(bundle, destination)
+            self.tally.ordered += 1
+            return
+        report = await self.registry.report(move.source)
+        if report is None or not report.web_service_url:
+            raise BrokerError(ServerError.ServiceNotReady, f"{move.source} has left")
+        drain_s = self.config.namespace_bundle_unloading_timeout_ms / 1000 + DRAIN_MARGIN_S
+        await order_unload(
+            report.web_service_url, bundle, destination, me=self.id, timeout_s=drain_s
+        )
+
     async def _gone_brokers(self, known: Iterable[str]) -> list[str]:
         """Of these brokers those that have left, if it is this one that has to say so."""
         if not self.election.is_leader:
@@ -295,6 +332,7 @@ class BrokerParts:
     def _on_role(self, leads: bool) -> None:
         if leads:
             self.repairs.look()
+        self.shedding.lead(leads)
         self._on_leadership(leads)
 
     def _traffic(self) -> Traffic:

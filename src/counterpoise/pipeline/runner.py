@@ -14,6 +14,7 @@ from counterpoise.decide.balancing.approval import HOUR_MS, ApprovalRules
 from counterpoise.decide.balancing.round import Strategy
 from counterpoise.load.fold import FoldState, merged
 from counterpoise.pipeline.balancer import Balancer
+from counterpoise.pipeline.clock import HTTP_TIMEOUT_S, wall_clock_ms
 from counterpoise.pipeline.collect.admin import Admin, AdminOptions
 from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.collect.shedder import sheds_by_itself
@@ -27,7 +28,6 @@ from counterpoise.pipeline.history.layout import newest_poll
 from counterpoise.pipeline.history.lease import LeaseOptions, lease
 from counterpoise.pipeline.history.store import Store, open_store
 from counterpoise.pipeline.history.tables import HistoryTables
-from counterpoise.pipeline.inline import HTTP_TIMEOUT_S, wall_clock_ms
 from counterpoise.pipeline.stream.fold import start_fold
 from counterpoise.pipeline.stream.session import (
     has_executors,

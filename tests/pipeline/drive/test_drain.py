@@ -16,9 +16,9 @@ from counterpoise.decide.balancing.moves import Status
 from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.decide.placement import PLACEMENTS
 from counterpoise.load.report import NamespaceBundleStats
+from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.drive.drain import Drain, Drained, DrainOptions, DrainRefusedError
 from counterpoise.pipeline.drive.scene import CannotSeeError, SceneReader
-from counterpoise.pipeline.inline import wall_clock_ms
 from tests.pipeline.fake_cluster import CLUSTER, FakeBroker, FakeCluster, bundle_name
 
 QUICK = DrainOptions(verify_within_s=0.2)

@@ -23,7 +23,7 @@ from counterpoise.names.load_managers import EXTENSIBLE
 _RESULTS = ("Success", "Failure", "Skip")
 _EVENTS = ("Assign", "Split", "Unload", "Override")
 _REASONS = {"Success": "Admin", "Failure": "Unknown", "Skip": "Unknown"}
-"""Whoever balances asks by the admin API, so no other reason is known here."""
+"""Of what an administrator asked for."""
 
 
 def figures(broker: BrokerFace) -> Iterator[Figure]:
@@ -72,15 +72,19 @@ def _changes(broker: BrokerFace) -> Iterator[Figure]:
     yield Figure("pulsar_lb_unload_broker_total", unloading, float(tally.unloaded["Success"]))
     yield Figure("pulsar_lb_unload_bundle_total", unloading, float(tally.unloaded["Success"]))
     yield Figure("pulsar_lb_bundles_split_total", splitting, float(tally.split["Success"]))
+    unloads = Counter({(result, why): tally.unloaded[result] for result, why in _REASONS.items()})
+    unloads["Success", "Admin"] -= tally.ordered
+    unloads.update(tally.shed)
+    splits = {(result, why): tally.split[result] for result, why in _REASONS.items()}
     for name, labels, counts in (
-        ("unload_broker", unloading, tally.unloaded),
-        ("bundles_split", splitting, tally.split),
+        ("unload_broker", unloading, unloads),
+        ("bundles_split", splitting, splits),
     ):
-        for result, reason in _REASONS.items():
+        for (result, reason), times in sorted(counts.items()):
             yield Figure(
                 f"pulsar_lb_{name}_breakdown_total",
                 (*labels, ("result", result), ("reason", reason)),
-                float(counts[result]),
+                float(times),
             )
     yield from by_label(
         "pulsar_lb_assign_broker_breakdown_total",

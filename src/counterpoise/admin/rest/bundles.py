@@ -21,7 +21,7 @@ from counterpoise.admin.request import (
 from counterpoise.admin.rest.namespaces import NAMESPACE, require_namespace
 from counterpoise.admin.route import AUTHORITATIVE, body_of
 from counterpoise.admin.shapes import FLAG, INT64, Shape, list_of, nullable, text, whole
-from counterpoise.broker.face import bundles_json
+from counterpoise.broker.face import ORDERED_BY_LEADER, bundles_json
 from counterpoise.names.bundle import BundleName, BundleRange
 from counterpoise.names.hashing import topic_hash
 from counterpoise.names.topic import TopicName
@@ -78,6 +78,7 @@ async def unload(request: web.Request) -> web.Response:
     namespaces = broker_of(request).namespaces
     if await require_bundle_owner(request, bundle):
         await namespaces.unload(bundle, destination)
+        broker_of(request).tally.ordered += ORDERED_BY_LEADER in request.headers
     elif destination is not None:
         await require_leader(request)
         namespaces.set_affinity(bundle, destination)

@@ -6,7 +6,6 @@ from typing import Any
 
 from counterpoise.names.options import INT32_MAX, INT64_MAX, Option
 
-THRESHOLD_SHEDDER = "org.apache.pulsar.broker.loadbalance.impl.ThresholdShedder"
 _TABLE_VIEW = (
     "org.apache.pulsar.broker.loadbalance.extensions.channel.ServiceUnitStateTableViewImpl"
 )
@@ -33,12 +32,6 @@ def _known(
 
 
 BALANCING: tuple[Option, ...] = (
-    _known(
-        "loadBalancerLoadSheddingStrategy",
-        THRESHOLD_SHEDDER,
-        "which strategy takes bundles from busy brokers",
-        dynamic=True,
-    ),
     _known(
         "loadBalancerPlacementStrategy",
         "leastLoadedServer",

@@ -106,8 +106,8 @@ async def _plan(args: argparse.Namespace, addresses: tuple[str, ...]) -> Advised
     from counterpoise.decide.advice.splits import advise_splits
     from counterpoise.decide.splitting.options import SplitOptions
     from counterpoise.pipeline.advise.look import move_time
+    from counterpoise.pipeline.clock import wall_clock_ms
     from counterpoise.pipeline.history.tables import read_table
-    from counterpoise.pipeline.inline import wall_clock_ms
 
     store = _store(args.history) if args.history else None
     async with aiohttp.ClientSession() as session:
@@ -140,7 +140,7 @@ async def _look(
     options: LookOptions,
 ) -> Looked:
     from counterpoise.pipeline.advise.look import look_at_cluster, look_at_history
-    from counterpoise.pipeline.inline import wall_clock_ms
+    from counterpoise.pipeline.clock import wall_clock_ms
 
     if store is not None and not addresses:
         return look_at_history(store, options)

@@ -66,7 +66,8 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
         "--balance",
         type=Path,
         metavar="DIR",
-        help="while it leads, run 'counterpoise balance --execute' with its history in DIR",
+        help="while it leads, run 'counterpoise balance --execute' with its history in DIR; the "
+        "brokers then shed no load by themselves (loadBalancerSheddingEnabled=false)",
     )
     parser.add_argument(
         "--balance-option",
@@ -87,13 +88,16 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> int:
     """Serve until SIGTERM or Ctrl-C."""
     from counterpoise.app.loop_thread import loop_factory
+    from counterpoise.app.wiring import shedding_by_others, with_own_shedder
     from counterpoise.broker.config import BrokerConfig
 
     logging.basicConfig(
         level=args.log_level.upper(), format="%(asctime)s %(levelname)-7s %(name)s %(message)s"
     )
     properties = read_conf(args.conf, args.settings)
-    config = settings_from(BrokerConfig, properties)
+    config = with_own_shedder(settings_from(BrokerConfig, properties), properties)
+    if args.balance is not None:
+        config = shedding_by_others(config)
     _tell_unread(properties.values)
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(_serve(args, config))
@@ -189,7 +193,12 @@ def _balancer(args: argparse.Namespace, broker: Broker) -> ChildSpec:
             *("--wait-for-history", "60s"),
             *(["--conf", args.conf] if args.conf else []),
             *(f"--set={each}" for each in args.settings),
-            *(f"--set={name}={value}" for name, value in broker.live.changed.items()),
+            # The cluster's word on shedding is about its brokers: while they shed, it waits.
+            *(
+                f"--set={name}={value}"
+                for name, value in broker.live.changed.items()
+                if name != "loadBalancerSheddingEnabled"
+            ),
             *args.balance_option,
         ],
         is_ready=lambda _: True,

@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
             "pip install 'counterpoise[console]'"
         ) from None
     from counterpoise.console.watch import WatchOptions
-    from counterpoise.pipeline.inline import wall_clock_ms
+    from counterpoise.pipeline.clock import wall_clock_ms
 
     logging.basicConfig(level="WARNING", format="%(asctime)s %(levelname)-7s %(name)s %(message)s")
     listening = _listen(args.host, args.port)

@@ -46,10 +46,10 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> int:
     """Write it down for the balancer."""
     with needed_by("a history"):
+        from counterpoise.pipeline.clock import wall_clock_ms
         from counterpoise.pipeline.history.control import Control, Wish, write_control
         from counterpoise.pipeline.history.faults import HistoryFaultError
         from counterpoise.pipeline.history.store import open_store
-        from counterpoise.pipeline.inline import wall_clock_ms
     wish = Wish.GO if args.wish == "resume" else Wish(args.wish)
     try:
         store = open_store(args.history)

@@ -88,9 +88,9 @@ def run(args: argparse.Namespace) -> int:
 
 async def _run(args: argparse.Namespace, addresses: tuple[str, ...]) -> int:
     with needed_by("draining"):
+        from counterpoise.pipeline.clock import wall_clock_ms
         from counterpoise.pipeline.drive.drain import Drain, DrainOptions, DrainRefusedError
         from counterpoise.pipeline.drive.scene import CannotSeeError, SceneReader
-        from counterpoise.pipeline.inline import wall_clock_ms
     options = DrainOptions(attempts=args.attempts, at_once=args.at_once, partial=args.partial)
     timeout = aiohttp.ClientTimeout(total=HTTP_TIMEOUT_S)
     async with aiohttp.ClientSession(timeout=timeout) as session:

@@ -85,9 +85,9 @@ def _check(args: argparse.Namespace, store: Store) -> int:
 
 
 def _repair(args: argparse.Namespace, store: Store) -> int:
+    from counterpoise.pipeline.clock import wall_clock_ms
     from counterpoise.pipeline.history.care import ASIDE, repair
     from counterpoise.pipeline.history.lease import LeaseOptions, lease
-    from counterpoise.pipeline.inline import wall_clock_ms
 
     async def alone() -> Checked:
         async with lease(store, wall_clock_ms, lambda: None, LeaseOptions()):

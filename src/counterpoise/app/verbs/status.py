@@ -45,10 +45,10 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> int:
     """Read it and say it."""
     with needed_by("a history"):
+        from counterpoise.pipeline.clock import wall_clock_ms
         from counterpoise.pipeline.history.faults import HistoryFaultError
         from counterpoise.pipeline.history.status import read_status
         from counterpoise.pipeline.history.store import open_store
-        from counterpoise.pipeline.inline import wall_clock_ms
     try:
         store = open_store(args.history)
         if not store.directories(""):

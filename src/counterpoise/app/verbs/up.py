@@ -192,7 +192,7 @@ def _run_here(args: argparse.Namespace, settings: dict[str, str], *, on_spark: b
     cluster = OneProcessCluster(options)
     with _until_stopped(cluster):
         collect_seldom()
-        balancer = f"in this process, every {args.balance_every:g} s" if inline else "off"
+        balancer = f"the leader, every {args.balance_every:g} s" if inline else "off"
         if on_spark:
             balancer = f"Spark, history in {cluster.history}"
         with contextlib.suppress(KeyboardInterrupt):

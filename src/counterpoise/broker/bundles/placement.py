@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from random import Random
 from typing import Any, Protocol
 
 from counterpoise.broker.load.cluster_load import ClusterLoad
 from counterpoise.broker.namespaces.policies import Policies
+from counterpoise.decide.balancing.scene import Scene, count_namespaces
 from counterpoise.decide.filters import BrokerFacts, FilterOptions, IsolationPolicy
-from counterpoise.decide.filters.anti_affinity import bundles_in_group, namespaces_in_group
+from counterpoise.decide.filters.anti_affinity import bundles_in_group
 from counterpoise.decide.placement import PLACEMENTS, PlacementOptions
 from counterpoise.decide.placement.selection import (
     Chooser,
@@ -74,7 +74,8 @@ class LoadPlacer:
     async def _choose(self, bundle: BundleName, without: Collection[str]) -> str | None:
         await self._load.refresh()
         self._memory = self._strategy.forget(self._memory, self._load.reports.keys())
-        around = await self._surroundings(bundle, without)
+        namespace = str(bundle.namespace)
+        around = (await self.scene([namespace])).around(namespace, without)
         selection = self._select(str(bundle), around)
         log.info("%s goes to %s: %s", bundle, selection.broker, selection.placement.reason)
         if selection.broker is not None:
@@ -93,19 +94,18 @@ class LoadPlacer:
         self._memory = selection.placement.memory
         return selection
 
-    async def _surroundings(self, bundle: BundleName, without: Collection[str]) -> Surroundings:
-        namespace = str(bundle.namespace)
+    async def scene(self, namespaces: Iterable[str]) -> Scene:
+        """What placing bundles of these namespaces depends on besides load."""
         held = self._load.namespaces()
-        return Surroundings(
-            brokers=list(self._load.reports),
+        extensible = self._usage_ema is not None
+        return Scene(
             facts={broker_id: self._facts(broker_id) for broker_id in self._load.reports},
+            held=held,
             policies=await self._isolation(),
-            namespace_bundles={
-                broker_id: namespaces[namespace] for broker_id, namespaces in held.items()
-            },
-            anti_affinity=await self._anti_affinity(bundle.namespace, held),
+            groups=await self._groups(namespaces, held),
             domains=await self._domains(),
-            draining=without,
+            filters=self._filters(),
+            count=bundles_in_group if extensible else count_namespaces,
         )
 
     def _facts(self, broker_id: str) -> BrokerFacts:
@@ -134,20 +134,16 @@ class LoadPlacer:
                 log.warning("ignoring the namespace isolation policy %s: %s", name, error)
         return policies
 
-    async def _anti_affinity(
-        self, namespace: NamespaceName, held: Mapping[str, Counter[str]]
-    ) -> dict[str, int] | None:
-        group = await self._policies.anti_affinity_group(namespace)
-        if group is None:
-            return None
-        served = {
-            broker_id: {name for name, bundles in namespaces.items() if bundles > 0}
-            for broker_id, namespaces in held.items()
-        }
+    async def _groups(
+        self, namespaces: Iterable[str], held: Mapping[str, Mapping[str, int]]
+    ) -> dict[str, str]:
+        """The anti-affinity group of each that is in one, and of whatever brokers serve then."""
         groups: dict[str, str] = {}
-        for name in sorted(set().union(*served.values())):
-            if other := await self._policies.anti_affinity_group(NamespaceName.parse(name)):
-                groups[name] = other
-        if self._usage_ema is not None:
-            return bundles_in_group(group, held, groups)
-        return namespaces_in_group(group, served, groups)
+        for name in dict.fromkeys(namespaces):
+            if group := await self._policies.anti_affinity_group(NamespaceName.parse(name)):
+                groups[name] = group
+        if groups:
+            for name in sorted(set().union(*held.values()) - groups.keys()):
+                if other := await self._policies.anti_affinity_group(NamespaceName.parse(name)):
+                    groups[name] = other
+        return groups

@@ -57,6 +57,10 @@ class BundleTally:
         self.assigned: Counter[str] = Counter()
         #: Unloads asked of this broker, by result.
         self.unloaded: Counter[str] = Counter()
+        #: How many of those were ordered by the leader, which sheds load.
+        self.ordered = 0
+        #: What this broker, leading, did about load and did not, by result and reason.
+        self.shed: Counter[tuple[str, str]] = Counter()
         #: Splits asked of this broker, by result; Skip where the algorithm saw no need.
         self.split: Counter[str] = Counter()
         #: Questions who owns a bundle, by the state it was found in and result.

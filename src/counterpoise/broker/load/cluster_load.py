@@ -10,6 +10,7 @@ import json
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 
 from counterpoise.broker import paths
 from counterpoise.broker.load.registry import BrokerRegistry
@@ -23,7 +24,7 @@ from counterpoise.load.poll_batch import poll_batch
 from counterpoise.load.poll_rows import Fetched
 from counterpoise.load.remembered import bundle_data, reported_bundles, with_averages
 from counterpoise.load.report import LocalBrokerData
-from counterpoise.load.view import ClusterView, bundle_namespace
+from counterpoise.load.view import ClusterView, bundle_namespace, unloaded_mask
 from counterpoise.metadata import MetadataStore
 
 log = logging.getLogger(__name__)
@@ -108,6 +109,13 @@ class ClusterLoad:
     def view(self) -> ClusterView:
         """All of it as columns."""
         return self._derived.view()
+
+    def view_now(self, recently_unloaded: Collection[str]) -> ClusterView:
+        """The same at this moment, with the bundles marked that moved a moment ago."""
+        view = self.view()
+        marked = unloaded_mask(view.bundles, recently_unloaded)
+        bundle = replace(view.bundle, recently_unloaded=marked)
+        return replace(view, now_ms=max(self._clock_ms(), view.now_ms), bundle=bundle)
 
     def _known(self, bundle: str) -> BundleData:
         """What the averages say of a bundle, reported or not, else what is assumed."""

@@ -1,6 +1,6 @@
 """One round of decisions: a pure function of what was seen, what is remembered and the settings."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -10,15 +10,22 @@ import numpy as np
 from counterpoise.decide.balancing.moves import Move, Round, RoundMemory, move_id
 from counterpoise.decide.balancing.options import BalanceOptions
 from counterpoise.decide.balancing.projection import Projection
+from counterpoise.decide.balancing.scene import Scene
+from counterpoise.decide.filters.anti_affinity import may_unload
 from counterpoise.decide.placement.least_usage import LeastUsage
 from counterpoise.decide.placement.options import PlacementOptions
-from counterpoise.decide.placement.strategy import PlacementStrategy
+from counterpoise.decide.placement.selection import Chooser, select_modular
+from counterpoise.decide.placement.strategy import Placement, PlacementStrategy
 from counterpoise.decide.plan import Decision, Rejection
 from counterpoise.decide.shedding import Shedder
 from counterpoise.load.fold import FoldState
 from counterpoise.load.fold_view import cluster_view
 from counterpoise.load.rows import RATES
-from counterpoise.load.view import ClusterView
+from counterpoise.load.store_view import LoadStoreView
+from counterpoise.load.view import ClusterView, bundle_namespace
+
+View = ClusterView | LoadStoreView
+"""What a shedder looks at: reports and averages, or the load stores of PIP-192."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +57,17 @@ def is_due(state: FoldState, memory: RoundMemory, options: BalanceOptions) -> bo
 
 def is_time(now_ms: int, memory: RoundMemory, options: BalanceOptions) -> bool:
     """Whether a round is due by the clock alone."""
-    if memory.settled_at_ms and now_ms < memory.settled_at_ms + options.settle_ms:
-        return False
     waited = now_ms - memory.decided_at_ms
     return (
-        options.enabled and options.shedding_enabled and waited > 0
+        may_decide(now_ms, memory, options) and waited > 0
         and (memory.decided_at_ms == 0 or waited >= options.decide_every_ms)
     )  # fmt: skip
+
+
+def may_decide(now_ms: int, memory: RoundMemory, options: BalanceOptions) -> bool:
+    """Whether rounds are wanted at all, and reports show what the last moves have brought."""
+    settled = not memory.settled_at_ms or now_ms >= memory.settled_at_ms + options.settle_ms
+    return options.enabled and options.shedding_enabled and settled
 
 
 def traffic(state: FoldState) -> dict[str, float]:
@@ -90,41 +101,71 @@ def left_alone(now_ms: int, memory: RoundMemory, options: BalanceOptions) -> dic
     return {b: at for b, at in memory.recently_unloaded.items() if at >= oldest}
 
 
+@dataclass(frozen=True, slots=True)
+class Shed:
+    """What a strategy wants to be rid of, before anything has a place to go."""
+
+    view: View
+    decisions: tuple[Decision, ...]
+    rejections: tuple[Rejection, ...]
+    memory: Any
+    """The shedder's own, by `_kept`."""
+    rng: Random
+
+
 def decide_on(
-    view: ClusterView,
+    view: View,
     answering: Collection[str],
     recent: Mapping[str, int],
     memory: RoundMemory,
     strategy: Strategy,
 ) -> Round:
     """The round of a view, in which the bundles of `recent` are marked as unloaded a moment ago."""
-    now_ms = view.now_ms
-    shedder, rng = strategy.shedder, Random(now_ms)
+    return placed(shed(view, memory, strategy), answering, recent, memory, strategy)
+
+
+def shed(view: View, memory: RoundMemory, strategy: Strategy) -> Shed:
+    """The first half of a round: ask the shedder."""
+    shedder, rng = strategy.shedder, Random(view.now_ms)
     remembered = shedder.forget(_recalled(shedder, memory.shedder), view.brokers)
-    rejections: list[Rejection] = []
-    decisions: Sequence[Decision] = ()
+    decisions: tuple[Decision, ...] = ()
+    rejections: tuple[Rejection, ...] = (_alone(len(view.brokers)),)
     if len(view.brokers) > 1:
-        plan = shedder.plan(view, remembered, strategy.options, now_ms, rng)
-        decisions, remembered = plan.decisions, plan.memory
-        rejections += plan.rejections
+        plan = shedder.plan(view, remembered, strategy.options, view.now_ms, rng)
+        decisions, rejections, remembered = plan.decisions, plan.rejections, plan.memory
+    return Shed(view, decisions, rejections, _kept(shedder, remembered.to_json()), rng)
+
+
+def placed(
+    made: Shed,
+    answering: Collection[str],
+    recent: Mapping[str, int],
+    memory: RoundMemory,
+    strategy: Strategy,
+    scene: Scene | None = None,
+) -> Round:
+    """The second half: give each decision a destination.
+
+    With a ``scene`` the filters have a say, as whenever a broker places a bundle. What is read from
+    load stores has its destination by then, or goes wherever its owner's placement puts it.
+    """
+    view, now_ms = made.view, made.view.now_ms
+    if isinstance(view, ClusterView):
+        moves, placement, refused = _place(made, view, answering, memory, strategy, scene)
+        loads, bundles = view.broker.traffic.throughput(), len(view.bundles)
     else:
-        rejections.append(_alone(len(view.brokers)))
-    moves, placement, refused = _place(decisions, view, answering, memory, strategy, rng)
+        moves = tuple(_move(now_ms, each, "the strategy chose it") for each in made.decisions)
+        placement, refused = memory.placement, []
+        loads, bundles = view.throughput, sum(len(top or ()) for top in view.top)
     return Round(
         poll_id=now_ms,
-        strategy=shedder.name,
-        imbalance=imbalance(view.broker.traffic.throughput().tolist()),
+        strategy=strategy.shedder.name,
+        imbalance=imbalance(loads.tolist()),
         brokers=len(view.brokers),
-        bundles=len(view.bundles),
+        bundles=bundles,
         moves=moves,
-        rejections=(*rejections, *refused),
-        memory=RoundMemory(
-            _kept(shedder, remembered.to_json()),
-            placement,
-            dict(recent),
-            now_ms,
-            memory.settled_at_ms,
-        ),
+        rejections=(*made.rejections, *refused),
+        memory=RoundMemory(made.memory, placement, dict(recent), now_ms, memory.settled_at_ms),
     )
 
 
@@ -151,39 +192,83 @@ def _alone(count: int) -> Rejection:
 
 
 def _place(
-    decisions: Collection[Decision],
+    made: Shed,
     view: ClusterView,
     answering: Collection[str],
     memory: RoundMemory,
     strategy: Strategy,
-    rng: Random,
+    scene: Scene | None,
 ) -> tuple[tuple[Move, ...], Any, list[Rejection]]:
     """Give each decision a destination, entering each move before the next is placed."""
-    placement, now_ms = strategy.placement, view.now_ms
+    placement = strategy.placement
     remembered = placement.forget(_recalled(placement, memory.placement), view.brokers)
     projection = Projection(view)
     moves: list[Move] = []
     refused: list[Rejection] = []
-    for asked in decisions:
+    for asked in made.decisions:
         decision, reason = asked, "the strategy chose it"
         if decision.destination is None:
-            candidates = [b for b in view.brokers if b in answering and b != decision.source]
-            placed = placement.place(
-                decision.bundle,
-                candidates,
-                projection.view,
-                remembered,
-                strategy.placement_options,
-                rng,
-            )
-            remembered = placed.memory
-            refused += placed.rejections
-            if placed.broker is None:
+            chooser = Chooser(placement, projection.view, strategy.placement_options, made.rng)
+            found = _destination(decision, chooser, remembered, answering, scene)
+            remembered = found.memory
+            refused += found.rejections
+            if found.broker is None:
                 continue
-            decision, reason = asked._replace(destination=placed.broker), placed.reason
-        moves.append(Move(move_id(now_ms, decision.bundle), now_ms, decision, reason))
+            decision, reason = asked._replace(destination=found.broker), found.reason
+        moves.append(_move(view.now_ms, decision, reason))
         projection = projection.after(decision)
+        if scene is not None:
+            scene = _scene_after(scene, view, decision)
     return tuple(moves), _kept(placement, remembered.to_json()), refused
+
+
+def _destination(
+    decision: Decision,
+    chooser: Chooser[Any],
+    memory: Any,
+    answering: Collection[str],
+    scene: Scene | None,
+) -> Placement[Any]:
+    """Where one bundle goes: any broker but its own that answers and, in a scene, may have it.
+
+    Pulsar's leader lets the bundle's own broker compete and then skips the bundle if it wins; as
+    the fullest broker is soon the one with the fewest bundles, nothing would move any more.
+    """
+    bundle, source, view = decision.bundle, decision.source, chooser.view
+    if scene is None:
+        others = [b for b in view.brokers if b in answering and b != source]
+        return chooser.strategy.place(bundle, others, view, memory, chooser.options, chooser.rng)
+    namespace = bundle_namespace(bundle)
+    served = scene.served(namespace)
+    why = may_unload(bundle, source, list(scene.facts), served)
+    if why is not None:
+        return Placement(None, (), why.rule, why.sentence, memory, (why,))
+    silent = [broker for broker in scene.facts if broker not in answering]
+    around = scene.around(namespace, draining=(source, *silent))
+    chosen = select_modular(bundle, around, chooser, memory, scene.filters)
+    if served and served.get(chosen.broker or "", 0) >= served.get(source, 0) > 0:
+        closer = f"{chosen.broker} serves its anti-affinity group as much"
+        return chosen.placement._replace(broker=None, rejections=(_nowhere(bundle, closer),))
+    if chosen.broker is not None or chosen.placement.rejections:
+        return chosen.placement
+    dropped = [each.sentence for outcome in chosen.outcomes for each in outcome.dropped]
+    reasons = "; ".join(dict.fromkeys(dropped)) or chosen.placement.reason
+    return chosen.placement._replace(rejections=(_nowhere(bundle, reasons),))
+
+
+def _nowhere(bundle: str, why: str) -> Rejection:
+    template = "{subject} stays: no other broker may have it ({why})"
+    return Rejection(bundle, "nowhere-to-go", None, None, "", template, {"why": why})
+
+
+def _scene_after(scene: Scene, view: ClusterView, decision: Decision) -> Scene:
+    row = view.bundle_index(decision.bundle)
+    topics = 0 if row is None else int(view.bundle.topics[row])
+    return scene.after(decision.bundle, decision.source, decision.destination or "", topics)
+
+
+def _move(now_ms: int, decision: Decision, reason: str) -> Move:
+    return Move(move_id(now_ms, decision.bundle), now_ms, decision, reason)
 
 
 def _kept(strategy: Shedder[Any, Any, Any] | PlacementStrategy[Any, Any], memory: Any) -> Any:

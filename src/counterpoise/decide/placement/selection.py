@@ -148,7 +148,15 @@ def select_extensible(
 
     Parity: ``ExtensibleLoadManagerImpl`` of 4.0.7 with its own LeastResourceUsageWithWeight.
     """
-    namespace = bundle.rpartition("/")[0]
+    left, outcomes = pass_extensible(bundle.rpartition("/")[0], around, options)
+    placed = place_by_store_usage(left, usage_ema, placement, rng)
+    return Selection(placed, outcomes)
+
+
+def pass_extensible(
+    namespace: str, around: Surroundings, options: FilterOptions
+) -> tuple[tuple[str, ...], tuple[FilterOutcome, ...]]:
+    """The brokers that pass every filter of the extensible manager, and what each filter did."""
     outcomes: list[FilterOutcome] = []
 
     def apply(outcome: FilterOutcome) -> tuple[str, ...]:
@@ -164,5 +172,4 @@ def select_extensible(
     left = apply(
         isolate(namespace, left, around.policies, around.facts, persistent=around.persistent)
     )
-    placed = place_by_store_usage(left, usage_ema, placement, rng)
-    return Selection(placed, tuple(outcomes))
+    return left, tuple(outcomes)

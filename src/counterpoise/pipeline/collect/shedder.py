@@ -5,24 +5,19 @@ from typing import Any
 
 import orjson
 
-from counterpoise import __version__
 from counterpoise.pipeline.collect.admin import UNREADABLE, Admin
 
 TURN_OFF = "pulsar-admin brokers update-dynamic-config --config {name} --value false"
 
 
 async def sheds_by_itself(admin: Admin, addresses: Iterable[str]) -> str:
-    """A sentence that says so, and what to do; empty when it does not, or nobody tells.
-
-    Brokers of ours answer with our own version: what sheds there is this program.
-    """
+    """A sentence that says so, and what to do; empty when it does not, or nobody tells."""
     for address in addresses:
         try:
-            version = (await admin.get(f"{address}/admin/v2/brokers/version")).decode().strip(' "')
             settings = await settings_of(admin, address)
         except (*UNREADABLE, UnicodeDecodeError, orjson.JSONDecodeError):
             continue
-        if version == __version__ or not isinstance(settings, dict):
+        if not isinstance(settings, dict):
             return ""
         for name in ("loadBalancerEnabled", "loadBalancerSheddingEnabled"):
             if str(settings.get(name, "true")).lower() != "true":

@@ -1,0 +1,200 @@
+"""The leader takes bundles from busy brokers (``doLoadShedding``, ``UnloadScheduler``).
+
+Every broker keeps the time, and the one that leads acts. What it decides, and why it decides
+nothing, is `counterpoise.decide.balancing`'s, which the balancer beside a cluster asks as well; how
+a bundle moves is its owner's, who is told as an administrator would tell it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from dataclasses import replace
+from typing import Final, Protocol
+
+from counterpoise.broker.background import BackgroundTasks
+from counterpoise.broker.bundles.shedding_options import SheddingConfig
+from counterpoise.broker.bundles.tally import FAILURE, SKIP, SUCCESS, BundleTally
+from counterpoise.broker.clock import wall_clock_ms
+from counterpoise.broker.errors import BrokerError
+from counterpoise.decide.balancing.moves import Move, Round, RoundMemory
+from counterpoise.decide.balancing.round import (
+    Shed,
+    Strategy,
+    View,
+    left_alone,
+    may_decide,
+    placed,
+    shed,
+)
+from counterpoise.decide.balancing.scene import Scene
+from counterpoise.decide.plan import Rejection
+from counterpoise.metadata import MetadataError
+from counterpoise.names.errors import InvalidName
+
+log = logging.getLogger(__name__)
+
+AT_ONCE: Final = 8
+"""Bundles that one round moves side by side."""
+REMEMBERED: Final = 100
+"""Rounds that are kept to be looked at."""
+
+Unload = Callable[[Move], Awaitable[None]]
+"""Has a bundle unloaded by its owner; raises `BrokerError` or `MetadataError`."""
+
+
+class Sight(Protocol):
+    """What a leader sees of its cluster, under one of the load managers."""
+
+    def strategy(self, config: SheddingConfig) -> Strategy:
+        """Who decides, by which settings."""
+        ...
+
+    async def view(self, recent: Collection[str], unloaded: Mapping[str, int]) -> View:
+        """The cluster now: ``recent`` bundles and ``unloaded`` brokers moved a moment ago."""
+        ...
+
+    async def scene(self, made: Shed) -> Scene | None:
+        """What placing these bundles depends on besides load, if they have to be placed."""
+        ...
+
+
+class LeaderShedding:
+    """Asks the strategy every ``loadBalancerSheddingIntervalMinutes``, and moves what it says."""
+
+    def __init__(
+        self,
+        sight: Sight,
+        unload: Unload,
+        *,
+        leads: Callable[[], bool],
+        config: Callable[[], SheddingConfig],
+        background: BackgroundTasks,
+        tally: BundleTally,
+        clock_ms: Callable[[], int] = wall_clock_ms,
+    ) -> None:
+        """``leads``: whether this broker leads, as far as the metadata store can tell now."""
+        self._sight = sight
+        self._unload = unload
+        self._leads = leads
+        self._config = config
+        self._background = background
+        self._tally = tally
+        self._clock_ms = clock_ms
+        self._news = asyncio.Event()
+        self._began = 0.0
+        self._round: asyncio.Task[Round | None] | None = None
+        self._memory = RoundMemory()
+        self._unloaded: dict[str, int] = {}
+        self._said: frozenset[str] = frozenset()
+        self.rounds: Final[deque[Round]] = deque(maxlen=REMEMBERED)
+        """The last rounds, whose moves were seen through."""
+
+    def lead(self, leads: bool) -> None:
+        """This broker leads from now on, or leads no longer: a round that is under way ends."""
+        if self._round is not None:
+            self._round.cancel()
+        if leads:
+            # What a former leader remembered is gone; this one begins as after a restart.
+            self._memory, self._unloaded, self._said = RoundMemory(), {}, frozenset()
+            self._began = asyncio.get_running_loop().time()
+        self._news.set()
+
+    def settings_changed(self) -> None:
+        """The interval may be another one now."""
+        self._news.set()
+
+    async def run(self) -> None:
+        """Go on until cancelled."""
+        loop = asyncio.get_running_loop()
+        self._began = loop.time()
+        while True:
+            due = self._began + self._config().balance.decide_every_ms / 1000
+            self._news.clear()
+            try:
+                async with asyncio.timeout_at(due):
+                    await self._news.wait()
+            except TimeoutError:
+                self._began = loop.time()
+                await self._look_while_leading()
+
+    async def _look_while_leading(self) -> None:
+        self._round = self._background.start("a round of shedding", self._guarded_look())
+        try:
+            await asyncio.wait({self._round})
+        finally:
+            self._round.cancel()
+            self._round = None
+
+    async def _guarded_look(self) -> Round | None:
+        try:
+            return await self.look()
+        except MetadataError as error:
+            log.warning("load is shed later: %s", error)
+            return None
+
+    async def look(self) -> Round | None:
+        """One round, seen through; None when it is none's time. Raises `MetadataError`."""
+        config, now_ms = self._config(), self._clock_ms()
+        if not self._leads() or not may_decide(now_ms, self._memory, config.balance):
+            return None
+        strategy = self._sight.strategy(config)
+        recent = left_alone(now_ms, self._memory, strategy.balance)
+        view = await self._sight.view(recent, self._unloaded)
+        asked = shed(view, self._memory, strategy)
+        scene = await self._sight.scene(asked)
+        made = placed(asked, view.brokers, recent, self._memory, strategy, scene)
+        self._memory = made.memory
+        self._tell(made.rejections)
+        await self._carry_out(made, recent)
+        self.rounds.append(made)
+        return made
+
+    async def _carry_out(self, made: Round, recent: Mapping[str, int]) -> None:
+        gate = asyncio.Semaphore(AT_ONCE)
+
+        async def carry(move: Move) -> None:
+            async with gate:
+                if await self._move(move):
+                    moved[move.bundle] = self._clock_ms()
+                    self._unloaded[move.source] = moved[move.bundle]
+
+        moved: dict[str, int] = {}
+        try:
+            await asyncio.gather(*map(carry, made.moves))
+        finally:
+            if moved:
+                self._memory = replace(
+                    self._memory,
+                    recently_unloaded={**recent, **moved},
+                    settled_at_ms=max(moved.values()),
+                )
+
+    async def _move(self, move: Move) -> bool:
+        if not self._leads():
+            return False
+        why, to = move.decision.sentence, move.destination or "wherever placement wants it"
+        log.info("%s moves from %s to %s: %s", move.bundle, move.source, to, why)
+        reason = move.decision.reason
+        try:
+            await self._unload(move)
+        except (BrokerError, MetadataError, InvalidName) as error:
+            # Moved, split or gone meanwhile: the next round sees it as it is then.
+            log.warning("%s was not moved: %s", move.bundle, error)
+            self._tally.shed[FAILURE, "Unknown"] += 1
+            return False
+        self._tally.shed[SUCCESS, reason] += 1
+        return True
+
+    def _tell(self, rejections: Iterable[Rejection]) -> None:
+        """Say why something stays where it is once, not at every round."""
+        every = list(rejections)
+        for each in every:
+            self._tally.shed[SKIP, each.rule] += 1
+        # Figures change all the time; the same rule about the same subject is nothing new.
+        now = {f"{each.subject} {each.rule}": each.sentence for each in every}
+        for what in sorted(now.keys() - self._said):
+            log.info("%s", now[what])
+        self._said = frozenset(now)

@@ -1,0 +1,170 @@
+"""What a leader sees when it sheds load: the reports, or the load stores of PIP-192."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Final, Protocol
+
+from counterpoise.broker.bundles.ownership import BundleOwnership
+from counterpoise.broker.bundles.placement import LoadPlacer
+from counterpoise.broker.bundles.shedding_options import SheddingConfig
+from counterpoise.broker.clock import wall_clock_ms
+from counterpoise.broker.load.cluster_load import ClusterLoad
+from counterpoise.decide.balancing.round import Shed, Strategy
+from counterpoise.decide.balancing.scene import Scene
+from counterpoise.decide.filters.isolation import governing_policy
+from counterpoise.decide.placement import PLACEMENTS
+from counterpoise.decide.placement.options import PlacementOptions
+from counterpoise.decide.placement.selection import pass_extensible
+from counterpoise.decide.shedding import SHEDDERS, Shedder
+from counterpoise.load.extensible import BrokerLoadData, TopBundlesLoadData
+from counterpoise.load.store_view import BundleRules, LoadStoreView
+from counterpoise.load.view import ClusterView, bundle_namespace
+from counterpoise.names.bundle import BundleName
+from counterpoise.names.errors import InvalidName
+
+log = logging.getLogger(__name__)
+
+
+class _Choice:
+    """The strategy that the settings name, where it can read what this load manager knows."""
+
+    def __init__(self, view: type[Any], otherwise: str) -> None:
+        self._view: Final = view
+        self._otherwise: Final = SHEDDERS.built_in(otherwise)
+        self._told: str | None = None
+
+    def of(self, config: SheddingConfig) -> Shedder[Any, Any, Any]:
+        """That one, else this load manager's own."""
+        wanted = SHEDDERS.find(config.strategy)
+        if wanted.view is self._view:
+            return wanted
+        if self._told != config.strategy:
+            self._told = config.strategy
+            log.info("%s sheds load: %s is not for this load manager", self._otherwise.name,
+                     wanted.name)  # fmt: skip
+        return self._otherwise
+
+
+class ReportSight:
+    """Under the modular load manager: every broker's report, every bundle's averages."""
+
+    def __init__(
+        self, load: ClusterLoad, placer: LoadPlacer, placement: Callable[[], PlacementOptions]
+    ) -> None:
+        self._load = load
+        self._placer = placer
+        self._placement = placement
+        self._choice = _Choice(ClusterView, "ThresholdShedder")
+
+    def strategy(self, config: SheddingConfig) -> Strategy:
+        """See `Sight.strategy`."""
+        shedder, placement = self._choice.of(config), self._placement()
+        return Strategy(
+            shedder=shedder,
+            options=config.options_of(shedder.options),
+            placement=PLACEMENTS.built_in(placement.strategy),
+            placement_options=placement,
+            balance=config.balance,
+        )
+
+    async def view(self, recent: Collection[str], unloaded: Mapping[str, int]) -> ClusterView:
+        """See `Sight.view`."""
+        del unloaded
+        await self._load.refresh()
+        return self._load.view_now(recent)
+
+    async def scene(self, made: Shed) -> Scene | None:
+        """See `Sight.scene`."""
+        homeless = [each.bundle for each in made.decisions if each.destination is None]
+        return await self._placer.scene(map(bundle_namespace, homeless)) if homeless else None
+
+
+class LoadStores(Protocol):
+    """What brokers published of their load."""
+
+    @property
+    def brokers(self) -> Mapping[str, BrokerLoadData]:
+        """What each published last, by its id."""
+        ...
+
+    @property
+    def top_bundles(self) -> Mapping[str, TopBundlesLoadData]:
+        """The busiest bundles of each, by its id."""
+        ...
+
+
+class StoreSight:
+    """Under the extensible load manager: what brokers published on the topics of load data."""
+
+    def __init__(
+        self,
+        stores: LoadStores,
+        load: ClusterLoad,
+        placer: LoadPlacer,
+        ownership: BundleOwnership,
+        clock_ms: Callable[[], int] = wall_clock_ms,
+    ) -> None:
+        self._stores = stores
+        self._load = load
+        self._placer = placer
+        self._ownership = ownership
+        self._clock_ms = clock_ms
+        self._choice = _Choice(LoadStoreView, "TransferShedder")
+
+    def strategy(self, config: SheddingConfig) -> Strategy:
+        """See `Sight.strategy`."""
+        shedder = self._choice.of(config)
+        options = config.options_of(shedder.options)
+        return Strategy(shedder=shedder, options=options, balance=config.balance)
+
+    async def view(self, recent: Collection[str], unloaded: Mapping[str, int]) -> LoadStoreView:
+        """See `Sight.view`."""
+        await self._load.refresh()
+        alive = self._load.reports.keys()
+        top = {broker: said for broker, said in self._stores.top_bundles.items() if broker in alive}
+        return LoadStoreView.of(
+            self._clock_ms(),
+            {broker: said for broker, said in self._stores.brokers.items() if broker in alive},
+            top,
+            available=list(alive),
+            recently_unloaded=dict.fromkeys(recent),
+            unloaded_brokers={broker: at for broker, at in unloaded.items() if broker in alive},
+            rules=await self._rules(
+                [each.bundle_name for said in top.values() for each in said.top_bundles_load_data]
+            ),
+        )
+
+    async def scene(self, made: Shed) -> Scene | None:
+        """See `Sight.scene`: a bundle without a destination goes where its owner places it."""
+        del made
+        return None
+
+    async def _rules(self, bundles: Collection[str]) -> BundleRules:
+        """Who owns these bundles by the state channel, and where policies let each go."""
+        scene = await self._placer.scene({bundle_namespace(bundle) for bundle in bundles})
+        every = frozenset(scene.facts)
+        passing: dict[str, frozenset[str]] = {}
+        owners, held, allowed = {}, set(), {}
+        for bundle in bundles:
+            owner = await self._owner(bundle)
+            if owner is not None:
+                owners[bundle] = owner
+            namespace = bundle_namespace(bundle)
+            if namespace in scene.groups or governing_policy(namespace, scene.policies) is not None:
+                held.add(bundle)
+            if namespace not in passing:
+                left, _ = pass_extensible(namespace, scene.around(namespace), scene.filters)
+                passing[namespace] = frozenset(left)
+            if passing[namespace] != every:
+                allowed[bundle] = passing[namespace]
+        return BundleRules(owners, frozenset(held), allowed)
+
+    async def _owner(self, bundle: str) -> str | None:
+        try:
+            where = await self._ownership.whereabouts(BundleName.parse(bundle))
+        except InvalidName:
+            return None
+        settled = where.owner is not None and not where.changing
+        return where.owner.broker_id if where.owner is not None and settled else None

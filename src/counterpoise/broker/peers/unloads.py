@@ -1,0 +1,42 @@
+"""Orders another broker to unload a bundle: by its admin API, as an administrator would."""
+
+from __future__ import annotations
+
+from typing import Final
+from urllib.parse import quote
+
+from counterpoise.broker.errors import BrokerError
+from counterpoise.names.bundle import BundleName
+from counterpoise.wire.errors import ServerError
+
+ORDERED_BY_LEADER: Final = "X-Counterpoise-Ordered-By"
+"""A header that says which broker orders this: for metrics, which tell such from other unloads."""
+
+
+async def order_unload(
+    web_url: str, bundle: BundleName, destination: str | None, *, me: str, timeout_s: float
+) -> None:
+    """Returns when the bundle was let go; raises `BrokerError` when it was not, or nobody says."""
+    # Imported here: it takes longer to load than a small cluster takes to start.
+    import aiohttp
+
+    url = f"{web_url}/admin/v2/namespaces/{bundle.namespace}/{bundle.range}/unload"
+    if destination is not None:
+        url += f"?destinationBroker={quote(destination, safe='')}"
+    try:
+        timeout = aiohttp.ClientTimeout(total=timeout_s)
+        async with (
+            aiohttp.ClientSession(timeout=timeout) as session,
+            session.put(url, headers={ORDERED_BY_LEADER: me}) as answer,
+        ):
+            if answer.status >= 300:
+                said = (await answer.text())[:500].strip() or answer.reason or "no reason given"
+                raise _refused(bundle, f"{web_url} answers {answer.status}: {said}")
+    except TimeoutError:
+        raise _refused(bundle, f"{web_url} did not answer within {timeout_s:g} s") from None
+    except (aiohttp.ClientError, OSError) as error:
+        raise _refused(bundle, f"{web_url} cannot be reached: {error}") from error
+
+
+def _refused(bundle: BundleName, why: str) -> BrokerError:
+    return BrokerError(ServerError.ServiceNotReady, f"{bundle} was not unloaded: {why}")

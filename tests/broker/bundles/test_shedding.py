@@ -1,0 +1,289 @@
+"""The leader sheds load by itself: when, as long as it leads, and with a word for what it did."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from counterpoise.broker.background import BackgroundTasks
+from counterpoise.broker.broker import Broker
+from counterpoise.broker.bundles.shedding import LeaderShedding
+from counterpoise.broker.bundles.shedding_options import SheddingConfig
+from counterpoise.broker.bundles.tally import BundleTally
+from counterpoise.broker.errors import BrokerError
+from counterpoise.decide.balancing.moves import Move
+from counterpoise.decide.balancing.options import BalanceOptions
+from counterpoise.decide.balancing.round import Shed, Strategy
+from counterpoise.decide.balancing.scene import Scene
+from counterpoise.decide.shedding import SHEDDERS
+from counterpoise.decide.shedding.options import UniformOptions, UnloadLimits
+from counterpoise.load.fold_view import cluster_view
+from counterpoise.load.report import NamespaceBundleStats
+from counterpoise.load.view import ClusterView
+from counterpoise.metadata import StoreUnavailable
+from counterpoise.names.bundle import BundleName
+from counterpoise.wire.errors import ServerError
+from tests.broker.bundles.test_auto_split import heard
+from tests.broker.conftest import NAMESPACE, BrokersOfTest, owned
+from tests.decide.balancing.test_round import UNEVEN, seen, strategy
+from tests.load.story import START
+
+SHEDDING = SheddingConfig(balance=BalanceOptions(report_interval_ms=0))
+
+
+@dataclass
+class Leader:
+    """One broker's shedding, over a cluster that is as uneven as it was; tests say who leads."""
+
+    leads: bool = True
+    config: SheddingConfig = SHEDDING
+    now_ms: int = START
+    asked: list[Move] = field(default_factory=list)
+    refuses: Callable[[Move], Exception | None] = lambda _: None
+    store: Exception | None = None
+    blocked: asyncio.Event | None = None
+    tally: BundleTally = field(default_factory=BundleTally)
+    arrived: asyncio.Event = field(default_factory=asyncio.Event)
+    looked: asyncio.Event = field(default_factory=asyncio.Event)
+    seen_recent: list[frozenset[str]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.background = BackgroundTasks()
+        self.shedding = LeaderShedding(
+            self,
+            self.unload,
+            leads=lambda: self.leads,
+            config=lambda: self.config,
+            background=self.background,
+            tally=self.tally,
+            clock_ms=lambda: self.now_ms,
+        )
+
+    async def unload(self, move: Move) -> None:
+        self.asked.append(move)
+        self.arrived.set()
+        if self.blocked is not None:
+            await self.blocked.wait()
+        if (error := self.refuses(move)) is not None:
+            raise error
+
+    # What it sees.
+
+    def strategy(self, config: SheddingConfig) -> Strategy:
+        return replace(strategy("ThresholdShedder"), balance=config.balance)
+
+    async def view(self, recent: Collection[str], unloaded: Mapping[str, int]) -> ClusterView:
+        self.looked.set()
+        if self.store is not None:
+            raise self.store
+        self.seen_recent.append(frozenset(recent))
+        return cluster_view(seen(UNEVEN), self.now_ms, recent)
+
+    async def scene(self, made: Shed) -> Scene | None:
+        return None
+
+
+async def test_what_moved_is_left_alone_for_the_grace_period() -> None:
+    leader = Leader()
+    first = await leader.shedding.look()
+    assert first is not None
+    moved = {move.bundle for move in first.moves}
+    assert moved, "or this test says nothing"
+    assert [move.bundle for move in leader.asked] == [move.bundle for move in first.moves]
+    leader.now_ms += 60_000
+    second = await leader.shedding.look()
+    assert second is not None
+    assert leader.seen_recent == [frozenset(), frozenset(moved)]
+    assert moved.isdisjoint(move.bundle for move in second.moves)
+    leader.now_ms += 31 * 60_000
+    await leader.shedding.look()
+    assert leader.seen_recent[-1] == frozenset()
+    assert leader.shedding.rounds[0] is first
+
+
+async def test_what_was_refused_may_move_in_the_next_round() -> None:
+    refused: list[str] = []
+
+    def refuses(move: Move) -> Exception | None:
+        if not refused:
+            refused.append(move.bundle)
+            return BrokerError(ServerError.ServiceNotReady, "not now")
+        return None
+
+    leader = Leader(refuses=refuses)
+    made = await leader.shedding.look()
+    assert made is not None
+    assert len(made.moves) > 1, "or this test says nothing"
+    leader.now_ms += 60_000
+    await leader.shedding.look()
+    assert leader.seen_recent[-1] == {move.bundle for move in made.moves} - set(refused)
+    assert leader.tally.shed["Failure", "Unknown"] == 1
+    assert sum(n for (result, _), n in leader.tally.shed.items() if result == "Success") >= 1
+
+
+async def test_nobody_else_decides_and_nobody_decides_without_being_asked_to() -> None:
+    assert await Leader(leads=False).shedding.look() is None
+    off = replace(SHEDDING, balance=BalanceOptions(shedding_enabled=False))
+    assert await Leader(config=off).shedding.look() is None
+    off = replace(SHEDDING, balance=BalanceOptions(enabled=False))
+    assert await Leader(config=off).shedding.look() is None
+
+
+async def test_no_round_before_reports_show_what_the_last_one_did() -> None:
+    leader = Leader(config=replace(SHEDDING, balance=BalanceOptions(report_interval_ms=5000)))
+    assert await leader.shedding.look() is not None
+    leader.now_ms += 9_999
+    assert await leader.shedding.look() is None
+    leader.now_ms += 1
+    assert await leader.shedding.look() is not None
+
+
+async def test_who_leads_no_longer_orders_nothing_more() -> None:
+    leader = Leader(blocked=asyncio.Event())
+    leader.config = replace(SHEDDING, balance=BalanceOptions(report_interval_ms=0, interval_ms=1))
+    running = leader.background.keep("shedding", leader.shedding.run)
+    try:
+        async with asyncio.timeout(10):
+            await leader.arrived.wait()
+            under_way = leader.shedding._round
+            assert under_way is not None
+            leader.leads = False
+            leader.shedding.lead(False)
+            await asyncio.wait({under_way})
+            assert under_way.cancelled()
+        ordered = len(leader.asked)
+        assert leader.blocked is not None
+        leader.blocked.set()
+        assert len(leader.asked) == ordered
+        assert not leader.shedding.rounds
+    finally:
+        running.cancel()
+        await leader.background.stop()
+
+
+async def test_of_several_moves_those_not_yet_ordered_wait_for_nobody() -> None:
+    """Leadership is looked at before each order, not once for all."""
+    leader = Leader()
+
+    def loses(_: Move) -> None:
+        leader.leads = False
+
+    leader.refuses = loses
+    made = await leader.shedding.look()
+    assert made is not None
+    assert len(made.moves) > 1
+    assert len(leader.asked) == 1
+
+
+async def test_a_new_leader_begins_with_nothing_remembered() -> None:
+    leader = Leader()
+    await leader.shedding.look()
+    leader.shedding.lead(False)
+    leader.shedding.lead(True)
+    leader.now_ms += 60_000
+    await leader.shedding.look()
+    assert leader.seen_recent == [frozenset(), frozenset()]
+
+
+async def test_a_shorter_interval_holds_at_once() -> None:
+    leader = Leader(config=replace(SHEDDING, balance=BalanceOptions(interval_minutes=60)))
+    running = leader.background.keep("shedding", leader.shedding.run)
+    try:
+        await asyncio.sleep(0)
+        assert not leader.asked
+        leader.config = replace(
+            SHEDDING, balance=BalanceOptions(report_interval_ms=0, interval_ms=1)
+        )
+        leader.shedding.settings_changed()
+        async with asyncio.timeout(10):
+            await leader.arrived.wait()
+    finally:
+        running.cancel()
+        await leader.background.stop()
+
+
+async def test_a_store_that_does_not_answer_costs_a_round_and_no_more() -> None:
+    leader = Leader(store=StoreUnavailable("/loadbalance", "it is gone"))
+    leader.config = replace(SHEDDING, balance=BalanceOptions(report_interval_ms=0, interval_ms=1))
+    running = leader.background.keep("shedding", leader.shedding.run)
+    try:
+        async with asyncio.timeout(10):
+            await leader.looked.wait()
+            leader.store = None
+            await leader.arrived.wait()
+        assert not leader.background.failures
+    finally:
+        running.cancel()
+        await leader.background.stop()
+
+
+async def test_the_log_says_what_moves_and_once_why_the_rest_stays(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, "counterpoise.broker.bundles.shedding")
+    leader = Leader()
+    made = await leader.shedding.look()
+    assert made is not None
+    said = caplog.messages
+    for move in made.moves:
+        assert sum(f"{move.bundle} moves from {move.source}" in each for each in said) == 1
+    rest = [each.sentence for each in made.rejections]
+    assert rest
+    assert set(rest) <= set(said)
+    caplog.clear()
+    leader.now_ms += 60_000
+    await leader.shedding.look()
+    assert not set(rest) & set(caplog.messages)
+
+
+# With brokers.
+
+UNIFORM = SheddingConfig(
+    strategy="UniformLoadShedder",
+    balance=BalanceOptions(report_interval_ms=10),
+    uniform=UniformOptions(limits=UnloadLimits(max_unload_percentage=0.5, min_unload_message=1)),
+)
+
+
+async def busy(broker: Broker, count: int) -> list[BundleName]:
+    """Let a broker own some bundles and report traffic on each."""
+    bundles = list((await broker.bundles.get(NAMESPACE)).bundles[:count])
+    for bundle in bundles:
+        await broker.ownership.acquire(bundle)
+    await said(broker, {str(each): NamespaceBundleStats(500.0, 5e7) for each in bundles})
+    return bundles
+
+
+async def said(broker: Broker, stats: Mapping[str, NamespaceBundleStats]) -> None:
+    report = replace(
+        broker.load_report(),
+        last_stats=stats,
+        bundles=tuple(stats),
+        num_bundles=len(stats),
+        msg_rate_in=sum(each.msg_rate_in for each in stats.values()),
+        msg_throughput_in=sum(each.msg_throughput_in for each in stats.values()),
+    )
+    await broker.registry.register(report)
+    await heard(broker, broker.id, stats)
+
+
+async def test_the_leader_moves_bundles_to_where_placement_wants_them(
+    brokers: BrokersOfTest,
+) -> None:
+    quiet = replace(brokers.load_report, min_interval_ms=600_000)
+    leader, other = await brokers.start_many(2, shedding=UNIFORM, load_report=quiet)
+    assert SHEDDERS.find("UniformLoadShedder").name == UNIFORM.strategy
+    bundles = await busy(leader, 4)
+    await heard(other, leader.id, dict(leader.load.reports[leader.id].last_stats))
+    assert await other.shedding.look() is None, "it does not lead"
+    made = await leader.shedding.look()
+    assert made is not None
+    assert made.moves, [each.sentence for each in made.rejections]
+    moved = [BundleName.parse(move.bundle) for move in made.moves]
+    assert set(owned(other)) == set(moved)
+    assert set(owned(leader)) == set(bundles) - set(moved)
+    assert {move.destination for move in made.moves} == {other.id}

@@ -20,6 +20,7 @@ from counterpoise.broker.bundles.repairs import OwnershipRepairs
 from counterpoise.broker.bundles.service import NamespaceService
 from counterpoise.broker.bundles.shedding import LeaderShedding
 from counterpoise.broker.bundles.shedding_sight import ReportSight, StoreSight
+from counterpoise.broker.bundles.split_finders import Finder, OwnFinder, ReportFinder
 from counterpoise.broker.bundles.split_points import SplitPointFinder
 from counterpoise.broker.bundles.tally import BundleTally
 from counterpoise.broker.clock import wall_clock_ms
@@ -233,6 +234,7 @@ class BrokerParts:
             balanced=config.load_balancer_enabled,
             tally=self.tally,
         )
+        points = SplitPointFinder(self.catalog, self._topic_loads, lambda: self.config.splitting)
         moves = BundleMoves(
             self.registry,
             self.bundles,
@@ -240,16 +242,25 @@ class BrokerParts:
             lookups,
             placer,
             self.policies,
-            split_points=SplitPointFinder(
-                self.catalog, self._topic_loads, lambda: self.config.splitting
-            ).points,
+            split_points=points.points,
             tally=self.tally,
         )
-        self.auto_split = AutoSplit(
-            self.id, self.load, self.bundles, moves, lambda: self.config.splitting
-        )
+        self.auto_split = self._auto_split(moves, points)
         self.shedding = self._shedding(placer)
         return NamespaceService(self.bundles, self.ownership, lookups, moves)
+
+    def _auto_split(self, moves: BundleMoves, points: SplitPointFinder) -> AutoSplit:
+        finder: Finder = ReportFinder(self.load, self.bundles, self.id)
+        if self.load_data is not None:
+            finder = OwnFinder(
+                self.id,
+                report=lambda: self.reporter.report,
+                owned=self.ownership.owned,
+                splitting=self.ownership.splitting,
+                bundles=self.bundles,
+                points=points.found,
+            )
+        return AutoSplit(self.id, finder, moves, lambda: self.config.splitting, self.tally)
 
     def _shedding(self, placer: LoadPlacer) -> LeaderShedding:
         sight = (

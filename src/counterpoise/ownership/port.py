@@ -244,6 +244,8 @@ class Whereabouts:
     """The id of the broker that is about to have it."""
     changing: bool = False
     """Whether it is changing hands, to an heir or to whomever the next lookup chooses."""
+    splitting: bool = False
+    """Whether its owner is cutting it; it is served until its parts are."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 
 import pytest
@@ -13,9 +13,12 @@ from counterpoise.broker.broker import Broker
 from counterpoise.decide.splitting import SplitOptions
 from counterpoise.load.report import LocalBrokerData, NamespaceBundleStats
 from counterpoise.names.bundle import BundleName
+from counterpoise.names.load_managers import EXTENSIBLE
+from counterpoise.ownership.channel.data import State, StateData
+from counterpoise.ownership.channel.state import RECORDS
 from tests.broker.conftest import NAMESPACE, BrokersOfTest, owned, topic_in
 
-LIMITS = SplitOptions(max_topics=1, auto_unload_enabled=False)
+LIMITS = SplitOptions(max_topics=1, auto_unload_enabled=False, hit_count_threshold=0)
 
 
 async def first_bundle(broker: Broker) -> BundleName:
@@ -29,6 +32,7 @@ async def report(broker: Broker, stats: Mapping[str, NamespaceBundleStats]) -> N
     said: LocalBrokerData = replace(
         broker.load_report(), last_stats=stats, bundles=tuple(stats), num_bundles=len(stats)
     )
+    broker.reporter.report = said
     await broker.registry.register(said)
     await heard(broker, broker.id, stats)
 
@@ -131,3 +135,54 @@ async def test_a_bundle_that_moved_meanwhile_is_left_alone(
     await broker.namespaces.unload(bundle, other.id)
     assert await broker.auto_split.look() == []
     assert "was not split" in caplog.text
+
+
+# Under the extensible load manager.
+
+
+@pytest.fixture
+async def extensible() -> AsyncIterator[BrokersOfTest]:
+    made = BrokersOfTest("memory:", EXTENSIBLE)
+    yield made
+    for broker in list(made.all):
+        await made.stop(broker)
+
+
+async def test_a_broker_splits_what_was_too_big_four_times_in_a_row(
+    extensible: BrokersOfTest, caplog: pytest.LogCaptureFixture
+) -> None:
+    quiet = replace(extensible.load_report, min_interval_ms=600_000)
+    broker, other = await extensible.start_many(
+        2,
+        splitting=replace(LIMITS, hit_count_threshold=3, auto_unload_enabled=True),
+        load_report=quiet,
+    )
+    bundle = await first_bundle(broker)
+    await report(broker, {str(bundle): BIG})
+    for _ in range(2):
+        assert await broker.auto_split.look() == []
+    await report(broker, {str(bundle): replace(BIG, topics=1)})
+    assert await broker.auto_split.look() == []
+    await report(broker, {str(bundle): BIG})
+    # A bundle with a single topic is not looked at: what it was found before still counts.
+    assert await broker.auto_split.look() == []
+    assert await broker.auto_split.look() == [bundle]
+    assert broker.tally.split_for == {"Topics": 1}
+    parts = (await broker.bundles.get(NAMESPACE)).bundles[:2]
+    assert set(parts) <= set(owned(broker)), "its parts stay where they are"
+    assert not owned(other)
+
+
+async def test_no_two_neighbours_are_split_at_once(extensible: BrokersOfTest) -> None:
+    quiet = replace(extensible.load_report, min_interval_ms=600_000)
+    broker = await extensible.start(splitting=LIMITS, load_report=quiet)
+    first, second = (await broker.bundles.get(NAMESPACE)).bundles[:2]
+    await broker.ownership.acquire(first)
+    splitting = StateData(State.SPLITTING, None, "b9:8080", timestamp_ms=2**50, version=7)
+    whole = BundleName.parse(f"{NAMESPACE}/0x00000000_0x80000000")
+    await broker.metadata.put(f"{RECORDS}/{whole}", splitting.to_json())
+    await report(broker, {str(first): BIG})
+    assert await broker.auto_split.look() == []
+    await broker.metadata.delete(f"{RECORDS}/{whole}")
+    await broker.ownership.acquire(second)
+    assert await broker.auto_split.look() == [first]

@@ -75,7 +75,9 @@ def _changes(broker: BrokerFace) -> Iterator[Figure]:
     unloads = Counter({(result, why): tally.unloaded[result] for result, why in _REASONS.items()})
     unloads["Success", "Admin"] -= tally.ordered
     unloads.update(tally.shed)
-    splits = {(result, why): tally.split[result] for result, why in _REASONS.items()}
+    splits = Counter({(result, why): tally.split[result] for result, why in _REASONS.items()})
+    splits["Success", "Admin"] -= tally.split_for.total()
+    splits.update({("Success", why): times for why, times in tally.split_for.items()})
     for name, labels, counts in (
         ("unload_broker", unloading, unloads),
         ("bundles_split", splitting, splits),

@@ -1,37 +1,45 @@
-"""Splits bundles that have grown too big, without being asked (``BundleSplitterTask``).
+"""Splits bundles that have grown too big, without being asked.
 
-In Pulsar the leader decides and orders the owners. Here every broker works the same decisions out
-of the same reports, and each carries out those about its own bundles: nobody has to be ordered,
-and nothing waits for a leader.
+Under the modular load manager Pulsar's leader decides, and orders the owners
+(``BundleSplitterTask``). Here every broker works the same decisions out of the same reports, and
+each carries out those about its own bundles: nobody has to be ordered, and nothing waits for a
+leader. Under the extensible one each broker decides about its own, there and here
+(``SplitScheduler``).
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Protocol
 
-from counterpoise.broker.bundles.namespace_bundles import NamespaceBundleCache
+from counterpoise.broker.bundles.split_finders import Finder
+from counterpoise.broker.bundles.tally import BundleTally
 from counterpoise.broker.errors import BrokerError
-from counterpoise.broker.load.cluster_load import ClusterLoad
 from counterpoise.decide.plan import Decision, Rejection
-from counterpoise.decide.splitting import BundleLoads, SplitOptions, find_bundles_to_split
+from counterpoise.decide.splitting import SplitOptions
 from counterpoise.metadata import MetadataError
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.errors import InvalidName
-from counterpoise.names.namespace import NamespaceName
 
 log = logging.getLogger(__name__)
 
 MINUTE_S: Final = 60.0
+EVERY_TIME: Final = frozenset({"maximum_bundles", "neighbour_splitting", "failure"})
+"""Rules by which a bundle stays whole although it is too big."""
 
 
 class Splits(Protocol):
     """Splits bundles of this broker."""
 
-    async def split(self, bundle: BundleName, *, unload: bool = False) -> Sequence[Any]:
-        """Split one; returns its parts. Raises `BrokerError` or `MetadataError`."""
+    async def split(
+        self, bundle: BundleName, *, at: Sequence[int] = (), unload: bool = False
+    ) -> Sequence[Any]:
+        """Split one, where an algorithm or ``at`` says; returns its parts.
+
+        Raises `BrokerError` or `MetadataError`.
+        """
         ...
 
 
@@ -41,16 +49,16 @@ class AutoSplit:
     def __init__(
         self,
         me: str,
-        load: ClusterLoad,
-        bundles: NamespaceBundleCache,
+        finder: Finder,
         splits: Splits,
         options: Callable[[], SplitOptions],
+        tally: BundleTally,
     ) -> None:
         self._me = me
-        self._load = load
-        self._bundles = bundles
+        self._finder = finder
         self._splits = splits
         self._options = options
+        self._tally = tally
         self._said: frozenset[str] = frozenset()
 
     async def run(self) -> None:
@@ -67,32 +75,22 @@ class AutoSplit:
         options = self._options()
         if not options.auto_split_enabled:
             return []
-        await self._load.refresh()
-        reports = self._load.reports
-        loads = BundleLoads.averaged(reports, self._load.bundles())
-        mine = reports[self._me].last_stats if self._me in reports else ()
-        plan = find_bundles_to_split(loads, await self._counts(mine), options)
-        self._tell(each for each in plan.rejections if each.rule == "maximum_bundles")
+        plan = await self._finder.find(options)
+        self._tell(each for each in plan.rejections if each.rule in EVERY_TIME)
         found = []
         for decision in plan.decisions:
             if decision.source == self._me:
-                found += await self._carry_out(decision, unload=options.auto_unload_enabled)
+                found += await self._carry_out(decision, options)
         return found
 
-    async def _counts(self, bundles: Collection[str]) -> dict[str, int]:
-        """How many bundles each namespace of these has; one that is gone is passed over."""
-        counts: dict[str, int] = {}
-        for name in sorted({bundle.rpartition("/")[0] for bundle in bundles}):
-            try:
-                counts[name] = len((await self._bundles.get(NamespaceName.parse(name))).bundles)
-            except (BrokerError, InvalidName):
-                continue
-        return counts
-
-    async def _carry_out(self, decision: Decision, *, unload: bool) -> list[BundleName]:
+    async def _carry_out(self, decision: Decision, options: SplitOptions) -> list[BundleName]:
         try:
             bundle = BundleName.parse(decision.bundle)
-            parts = await self._splits.split(bundle, unload=unload)
+            parts = await self._splits.split(
+                bundle,
+                at=decision.boundaries,
+                unload=self._finder.unloads and options.auto_unload_enabled,
+            )
         except (BrokerError, MetadataError, InvalidName) as error:
             # Split meanwhile, or moved: the next look finds it as it is then.
             log.warning("%s was not split: %s", decision.bundle, error)
@@ -100,6 +98,7 @@ class AutoSplit:
         if not parts:
             log.info("%s stays whole: its algorithm finds no place to cut", bundle)
             return []
+        self._tally.split_for[decision.reason] += 1
         log.info("%s was split: %s", bundle, decision.sentence)
         return [bundle]
 

@@ -99,9 +99,12 @@ class BundleMoves:
         *,
         algorithm: str | None = None,
         boundaries: Sequence[int] = (),
+        at: Sequence[int] = (),
         unload: bool = False,
     ) -> tuple[BundleName, ...]:
         """Cut a bundle owned here; returns its parts, none when the algorithm sees no need.
+
+        ``boundaries`` are what the algorithm is told, ``at`` is where to cut without asking one.
 
         The parts are owned before the parent is let go, so topics stay open. With ``unload`` each
         part then goes wherever placement wants it. Raises `BrokerError` or `InvalidName`.
@@ -109,7 +112,7 @@ class BundleMoves:
         with store_errors_as_not_ready():
             async with self._splitting:
                 with counted(self._tally.split) as outcome:
-                    children = await self._split(bundle, algorithm, boundaries)
+                    children = await self._split(bundle, algorithm, boundaries, at)
                     if not children:
                         outcome.result = SKIP
             for child in children if unload else ():
@@ -117,12 +120,16 @@ class BundleMoves:
             return children
 
     async def _split(
-        self, bundle: BundleName, algorithm: str | None, boundaries: Sequence[int]
+        self,
+        bundle: BundleName,
+        algorithm: str | None,
+        boundaries: Sequence[int],
+        at: Sequence[int],
     ) -> tuple[BundleName, ...]:
         # One split at a time: another one may just have cut this very bundle.
         if not self._ownership.serves(bundle):
             raise _not_owned(bundle)
-        points = await self._split_points(bundle, algorithm, boundaries)
+        points = at or await self._split_points(bundle, algorithm, boundaries)
         return await self._split_at(bundle, points) if points else ()
 
     async def _split_at(self, bundle: BundleName, points: Sequence[int]) -> tuple[BundleName, ...]:

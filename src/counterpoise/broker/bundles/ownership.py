@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import Any, Final, Protocol
 
 from counterpoise.broker.bundles.records import record_paths
@@ -127,6 +127,15 @@ class BundleOwnership:
             return where
         finally:
             self._tally.looked_up(where)
+
+    async def splitting(self, namespaces: Collection[str]) -> list[str]:
+        """The bundles of some namespaces that are being split; raises `StoreUnavailable`."""
+        found = []
+        for path, bundle in (await record_paths(self._store, self._protocol, namespaces)).items():
+            value = await self._value(path)
+            if value is not None and self._protocol.whereabouts({path: value}).splitting:
+                found.append(bundle)
+        return sorted(found)
 
     async def until(
         self, bundle: BundleName, condition: Callable[[], Awaitable[bool]], timeout_s: float

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, Final
 
 from counterpoise.metadata import MetadataStore
@@ -13,15 +14,30 @@ from counterpoise.ownership.port import BundleProtocol
 _LEVELS: Final = 3
 
 
-async def record_paths(store: MetadataStore, protocol: BundleProtocol[Any]) -> dict[str, str]:
-    """The node of every bundle's record → the bundle's name; raises `StoreUnavailable`."""
+async def record_paths(
+    store: MetadataStore, protocol: BundleProtocol[Any], namespaces: Collection[str] | None = None
+) -> dict[str, str]:
+    """The node of every bundle's record → the bundle's name; raises `StoreUnavailable`.
+
+    ``namespaces``: of these alone.
+    """
     found: dict[str, str] = {}
     for root in protocol.roots:
-        for path in await _below(store, root.rstrip("/"), _LEVELS):
+        for path in await _records_below(store, root.rstrip("/"), namespaces):
             name = protocol.bundle_of(path)
             if name is not None and _is_bundle(name):
                 found[path] = name
     return found
+
+
+async def _records_below(
+    store: MetadataStore, root: str, namespaces: Collection[str] | None
+) -> list[str]:
+    if namespaces is None:
+        return await _below(store, root, _LEVELS)
+    return [
+        path for name in sorted(namespaces) for path in await _below(store, f"{root}/{name}", 1)
+    ]
 
 
 async def _below(store: MetadataStore, path: str, levels: int) -> list[str]:

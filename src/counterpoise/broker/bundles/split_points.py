@@ -6,7 +6,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from counterpoise.broker.namespaces.catalog import TopicCatalog
-from counterpoise.decide.splitting import SplitOptions, SplitRequest, TopicLoad, algorithm
+from counterpoise.decide.splitting import (
+    SplitOptions,
+    SplitPoints,
+    SplitRequest,
+    TopicLoad,
+    algorithm,
+)
 from counterpoise.decide.splitting.request import points_of
 from counterpoise.names.bundle import BundleName
 
@@ -28,6 +34,12 @@ class SplitPointFinder:
         self, bundle: BundleName, name: str | None, positions: Sequence[int]
     ) -> Sequence[int]:
         """The boundaries, none when the algorithm sees no need; an unknown name is the default."""
+        return (await self.found(bundle, name, positions)).boundaries
+
+    async def found(
+        self, bundle: BundleName, name: str | None = None, positions: Sequence[int] = ()
+    ) -> SplitPoints:
+        """The same, and why."""
         topics: dict[str, TopicLoad | None] = {
             str(topic): None
             for topic in await self._catalog.topics_of(bundle.namespace, "ALL")
@@ -39,4 +51,4 @@ class SplitPointFinder:
         options = self._options()
         chosen = algorithm(name or options.default_algorithm, options)
         request = SplitRequest(bundle.range, points_of(topics), positions)
-        return chosen(request, options).boundaries
+        return chosen(request, options)

@@ -63,6 +63,8 @@ class BundleTally:
         self.shed: Counter[tuple[str, str]] = Counter()
         #: Splits asked of this broker, by result; Skip where the algorithm saw no need.
         self.split: Counter[str] = Counter()
+        #: How many of those this broker did by itself, by the limit that was exceeded.
+        self.split_for: Counter[str] = Counter()
         #: Questions who owns a bundle, by the state it was found in and result.
         self.lookups: Counter[tuple[str, str]] = Counter()
         #: Records that this broker wrote because of an order or a repair, by event and result.

@@ -55,8 +55,9 @@ class StateChannel:
         if record is None or record.state in (State.INIT, State.FREE):
             return Whereabouts(None)
         if record.state in (State.OWNED, State.SPLITTING):
-            by = record.destination if record.state is State.OWNED else record.source
-            return Whereabouts(_known_by_id(by))
+            splitting = record.state is State.SPLITTING
+            by = record.source if splitting else record.destination
+            return Whereabouts(_known_by_id(by), splitting=splitting)
         if record.state is State.DELETED or blank(record.destination):
             return Whereabouts(_known_by_id(record.source), changing=True)
         return Whereabouts(None, heir=record.destination, changing=True)

@@ -1,0 +1,122 @@
+"""Which bundles are to be split, by the rules of each load manager."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import Any, Protocol
+
+from counterpoise.broker.bundles.namespace_bundles import NamespaceBundleCache
+from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.load.cluster_load import ClusterLoad
+from counterpoise.decide.plan import Plan
+from counterpoise.decide.splitting import (
+    BundleLoads,
+    SplitOptions,
+    SplitPoints,
+    find_bundles_to_split,
+)
+from counterpoise.decide.splitting.extensible import (
+    Ownership,
+    SplitMemory,
+    find_own_bundles_to_split,
+)
+from counterpoise.load.report import LocalBrokerData
+from counterpoise.names.bundle import BundleName
+from counterpoise.names.errors import InvalidName
+from counterpoise.names.namespace import NamespaceName
+
+
+class Finder(Protocol):
+    """Finds bundles that have grown too big."""
+
+    @property
+    def unloads(self) -> bool:
+        """Whether their parts may be unloaded afterwards."""
+        ...
+
+    async def find(self, options: SplitOptions) -> Plan[Any]:
+        """What is to be split now, this broker's bundles and others'. Raises `MetadataError`."""
+        ...
+
+
+class ReportFinder:
+    """By everybody's reports and the averages of bundles, as the modular load manager does."""
+
+    unloads = True
+
+    def __init__(self, load: ClusterLoad, bundles: NamespaceBundleCache, me: str) -> None:
+        self._load = load
+        self._bundles = bundles
+        self._me = me
+
+    async def find(self, options: SplitOptions) -> Plan[Any]:
+        """See `Finder.find`."""
+        await self._load.refresh()
+        reports = self._load.reports
+        loads = BundleLoads.averaged(reports, self._load.bundles())
+        mine = reports[self._me].last_stats if self._me in reports else ()
+        return find_bundles_to_split(loads, await bundle_counts(self._bundles, mine), options)
+
+
+class OwnFinder:
+    """By this broker's last measurement, as the extensible load manager does.
+
+    Remembers how often in a row each bundle was found too big.
+    """
+
+    unloads = False
+
+    def __init__(
+        self,
+        me: str,
+        *,
+        report: Callable[[], LocalBrokerData],
+        owned: Callable[[], Collection[BundleName]],
+        splitting: Callable[[Collection[str]], Awaitable[list[str]]],
+        bundles: NamespaceBundleCache,
+        points: Callable[[BundleName], Awaitable[SplitPoints]],
+    ) -> None:
+        """``splitting``: the bundles of some namespaces that any broker is splitting now.
+
+        ``points``: where the default algorithm cuts a bundle.
+        """
+        self._me = me
+        self._report = report
+        self._owned = owned
+        self._splitting = splitting
+        self._bundles = bundles
+        self._points = points
+        self._memory = SplitMemory()
+
+    async def find(self, options: SplitOptions) -> Plan[Any]:
+        """See `Finder.find`."""
+        loads = BundleLoads.measured(self._me, self._report().last_stats)
+        owned = {str(bundle) for bundle in self._owned()}
+        counts = await bundle_counts(self._bundles, owned)
+        # Where they are to be cut says only who knows their topics, which takes a while. So first
+        # the question which are due, whose answer is not kept.
+        due: list[BundleName] = []
+
+        def ask(bundle: BundleName) -> SplitPoints:
+            due.append(bundle)
+            return SplitPoints((), "", "")
+
+        find_own_bundles_to_split(loads, Ownership(owned, (), counts), self._memory, options, ask)
+        points = {bundle: await self._points(bundle) for bundle in due}
+        busy = await self._splitting({str(bundle.namespace) for bundle in due})
+        plan = find_own_bundles_to_split(
+            loads, Ownership(owned, busy, counts), self._memory, options, points.__getitem__
+        )
+        self._memory = plan.memory
+        return plan
+
+
+async def bundle_counts(known: NamespaceBundleCache, bundles: Collection[str]) -> Mapping[str, int]:
+    """How many bundles each namespace of these has; one that is gone is passed over."""
+    counts: dict[str, int] = {}
+    for name in sorted({bundle.rpartition("/")[0] for bundle in bundles}):
+        try:
+            counts[name] = len((await known.get(NamespaceName.parse(name))).bundles)
+        except (BrokerError, InvalidName):
+            continue
+    return counts

@@ -327,12 +327,11 @@ class BrokerParts:
             self.tally.ordered += 1
             return
         report = await self.registry.report(move.source)
-        if report is None or not report.web_service_url:
+        web_url = None if report is None else report.web_service_url or report.web_service_url_tls
+        if web_url is None:
             raise BrokerError(ServerError.ServiceNotReady, f"{move.source} has left")
         drain_s = self.config.namespace_bundle_unloading_timeout_ms / 1000 + DRAIN_MARGIN_S
-        await order_unload(
-            report.web_service_url, bundle, destination, me=self.id, timeout_s=drain_s
-        )
+        await order_unload(web_url, bundle, destination, me=self.id, timeout_s=drain_s)
 
     async def _gone_brokers(self, known: Iterable[str]) -> list[str]:
         """Of these brokers those that have left, if it is this one that has to say so."""

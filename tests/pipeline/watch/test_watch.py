@@ -9,11 +9,11 @@ import aiohttp
 import pytest
 
 from counterpoise.app.main import main
+from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.history.control import Control, Wish, write_control
 from counterpoise.pipeline.history.layout import files
 from counterpoise.pipeline.history.lease import HistoryInUseError
 from counterpoise.pipeline.history.store import open_store
-from counterpoise.pipeline.inline import wall_clock_ms
 from counterpoise.pipeline.watch.changes import Changes
 from counterpoise.pipeline.watch.metrics import Metrics
 from counterpoise.pipeline.watch.serve import CannotListenError, serving

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import aiohttp
 
 from counterpoise.load.rows import ReportRows
+from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.collect.told import trouble
 from counterpoise.pipeline.history.control import read_control
@@ -16,7 +17,6 @@ from counterpoise.pipeline.history.keeping import Keeping, KeepingOptions
 from counterpoise.pipeline.history.layout import newest_poll
 from counterpoise.pipeline.history.lease import LeaseOptions, lease
 from counterpoise.pipeline.history.store import open_store
-from counterpoise.pipeline.inline import wall_clock_ms
 from counterpoise.pipeline.watch.metrics import Metrics
 from counterpoise.pipeline.watch.polling import Polling
 from counterpoise.pipeline.watch.serve import serving

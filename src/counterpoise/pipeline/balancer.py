@@ -103,7 +103,7 @@ class Balancer:
         left = [move for move in made.moves if move.id not in tried]
         approved, withheld = approve(left, self._moved_at_ms, made.poll_id, self._rules)
         for each in withheld:
-            done(_withheld(each))
+            done(refused_by_rule(each))
         await self._executor.carry_out(approved, brokers, done)
         return outcomes
 
@@ -122,7 +122,8 @@ class Balancer:
             self._tell(f"nothing to move, imbalance {made.imbalance:.2f}: {reasons}{more}")
 
 
-def _withheld(each: Withheld) -> Outcome:
+def refused_by_rule(each: Withheld) -> Outcome:
+    """The outcome of a move that a rule withholds."""
     move = each.move
     return Outcome(
         id=move.id,

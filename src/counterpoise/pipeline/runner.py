@@ -20,13 +20,13 @@ from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.collect.shedder import sheds_by_itself
 from counterpoise.pipeline.collect.told import trouble
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
-from counterpoise.pipeline.history.compaction import read_table_parts
 from counterpoise.pipeline.history.control import read_control
 from counterpoise.pipeline.history.faults import HistoryFaultError, from_spark
 from counterpoise.pipeline.history.keeping import Keeping, KeepingOptions
 from counterpoise.pipeline.history.layout import newest_poll
 from counterpoise.pipeline.history.lease import LeaseOptions, lease
-from counterpoise.pipeline.history.store import Store, open_store
+from counterpoise.pipeline.history.moved import moved_since
+from counterpoise.pipeline.history.store import open_store
 from counterpoise.pipeline.history.tables import HistoryTables
 from counterpoise.pipeline.stream.fold import start_fold
 from counterpoise.pipeline.stream.session import (
@@ -132,7 +132,7 @@ class SparkBalancer:
                 executor,
                 self._tell,
                 rules=settings.rules,
-                moved_at_ms=await asyncio.to_thread(_moved_lately, store),
+                moved_at_ms=await asyncio.to_thread(moved_since, store, self._began_ms - HOUR_MS),
                 metrics=self._metrics,
             )
             self._admin = Admin(session, AdminOptions())
@@ -255,14 +255,6 @@ class SparkBalancer:
                 return
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(stop.wait(), self._settings.poll_every_s)
-
-
-def _moved_lately(store: Store) -> list[int]:
-    """When bundles were moved in the last hour, by the history."""
-    since = wall_clock_ms() - HOUR_MS
-    parts = read_table_parts(store, "outcomes", after=since)
-    rows = [row for part in parts for row in part.to_pylist()]
-    return [int(row["ended_at_ms"]) for row in rows if row["carried_out"]]
 
 
 def _raise_if_ended(query: "StreamingQuery") -> None:

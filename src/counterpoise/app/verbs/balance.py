@@ -17,10 +17,12 @@ from counterpoise.app.packages import needed_by
 from counterpoise.app.running import tell, until_told
 from counterpoise.app.strategies import find_placement, find_shedder, strategy_from
 from counterpoise.app.times import seconds
+from counterpoise.app.verbs.balance_plan import add_plan_arguments, run_plan
 from counterpoise.names.properties import Properties
 
 if TYPE_CHECKING:
     from counterpoise.app.main import Subparsers
+    from counterpoise.decide.balancing.approval import ApprovalRules
     from counterpoise.pipeline.runner import RunSettings
 
 EXIT_STREAM_FAILED = 3
@@ -33,6 +35,9 @@ examples:
       the same, and the bundles are moved; each new owner is checked
   counterpoise balance --admin-url http://localhost:8080 --history ./history --once
       one look, one answer
+  counterpoise balance --admin-url http://localhost:8080 --history ./history --execute \\
+          --plan plan.json
+      what `counterpoise advise --save plan.json` proposed and you approve, and nothing else
 
 The history is Parquet tables (reports, rounds, decisions, rejections, outcomes, memory), by day; a
 balancer that is started again on it, or on a copy of it, goes on where the last one stopped.
@@ -100,6 +105,7 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
     mode.add_argument("--execute", action="store_true", help="carry the decisions out")
     mode.add_argument("--dry-run", action="store_true", help="only say them (the default)")
     _add_rules(parser)
+    add_plan_arguments(parser)
     parser.add_argument("--once", action="store_true", help="one look, one round, and the end")
     parser.add_argument(
         "--metrics", metavar="[HOST:]PORT", help="serve /metrics and /health (HOST: 127.0.0.1)"
@@ -193,7 +199,10 @@ def _add_history_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Balance until SIGTERM or Ctrl-C."""
+    """Balance until SIGTERM or Ctrl-C, or carry out a plan."""
+    if args.plan:
+        with needed_by("a plan"):
+            return run_plan(args, _rules(args))
 
     def own(conf: Properties) -> tuple[type, type]:
         return find_shedder(args.strategy, conf).options, find_placement(args.placement).options
@@ -242,7 +251,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _settings(args: argparse.Namespace) -> RunSettings:
-    from counterpoise.decide.balancing.approval import ApprovalRules
     from counterpoise.pipeline.executor import ExecutorOptions
     from counterpoise.pipeline.history.keeping import KeepingOptions
     from counterpoise.pipeline.history.lease import LeaseOptions
@@ -260,12 +268,7 @@ def _settings(args: argparse.Namespace) -> RunSettings:
         executor=ExecutorOptions(execute=args.execute),
         once=args.once,
         metrics=listen_address(args.metrics),
-        rules=ApprovalRules(
-            moves_a_round=args.max_moves_a_round,
-            moves_an_hour=args.max_moves_an_hour,
-            window=args.window,
-            leave_alone=frozenset(name for name in args.leave_alone.split(",") if name),
-        ),
+        rules=_rules(args),
         lease=LeaseOptions(wait_s=args.wait_for_history),
         keeping=KeepingOptions(retain_days=args.retain_days),
     )
@@ -277,6 +280,17 @@ def spark_setting(text: str) -> tuple[str, str]:
     if not equals or not name.strip():
         raise UserError(f"--spark-conf {text}: expected NAME=VALUE")
     return name.strip(), value.strip()
+
+
+def _rules(args: argparse.Namespace) -> ApprovalRules:
+    from counterpoise.decide.balancing.approval import ApprovalRules
+
+    return ApprovalRules(
+        moves_a_round=args.max_moves_a_round,
+        moves_an_hour=args.max_moves_an_hour,
+        window=args.window,
+        leave_alone=frozenset(name for name in args.leave_alone.split(",") if name),
+    )
 
 
 def written(error: BaseException) -> str:

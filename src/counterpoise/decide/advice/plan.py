@@ -153,7 +153,9 @@ class AdvisedPlan:
 
     def sealed(self) -> "AdvisedPlan":
         """The same with the id that follows from it."""
-        return replace(self, id=_digest(to_json(replace(self, id=""))))
+        # As it will be read: 1 and 1.0 are the same figure.
+        written = to_json(replace(self, id=""))
+        return replace(self, id=_digest(to_json(from_json(AdvisedPlan, written, "plan"))))
 
     def to_json(self) -> dict[str, Any]:
         """The plan as a JSON object."""

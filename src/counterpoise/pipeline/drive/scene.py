@@ -5,7 +5,8 @@ read raises: a bundle that is placed without its policy may end where it must no
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
@@ -38,39 +39,51 @@ class CannotSeeError(RuntimeError):
     """What a plan depends on could not be read; the message is a sentence for a person."""
 
 
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """One look at a cluster."""
+
+    rows: ReportRows
+    view: ClusterView
+    owned: Mapping[str, Sequence[str]]
+    """The bundles of each broker that answered, as it says itself."""
+    silent: Mapping[str, str]
+    """Who did not answer, and why."""
+    cluster: str
+
+
 class SceneReader:
-    """Reads the scene of a drain again and again, over one `aiohttp` session."""
+    """Reads a cluster's scene again and again, over one `aiohttp` session."""
 
     def __init__(
         self,
         session: aiohttp.ClientSession,
         addresses: Sequence[str],
         clock_ms: Callable[[], int],
+        *,
+        after_poll: int = 0,
     ) -> None:
         self.admin = Admin(session, AdminOptions())
         self.scheme = addresses[0].partition("://")[0]
-        self._collector = Collector(session, addresses, clock_ms)
+        self._collector = Collector(session, addresses, clock_ms, after_poll=after_poll)
         self._state = FoldState.empty()
+
+    async def look(self) -> Sight:
+        """Who is there, what each carries and owns; raises `CannotSeeError` when nobody is."""
+        sight = await self._look()
+        if reason := trouble(sight.rows):
+            raise CannotSeeError(reason)
+        return sight
 
     async def read(self, broker: str) -> DrainScene:
         """The cluster as it is now; raises `CannotSeeError`."""
-        rows = await self._collector.poll()
-        silent = _gaps(rows)
-        if broker not in silent and (reason := trouble(rows)):
+        sight = await self._look()
+        if broker not in sight.silent and (reason := trouble(sight.rows)):
             raise CannotSeeError(reason)
-        self._state = fold(self._state, Batch.of(rows))
-        answering = rows["broker"][rows["kind"] == BROKER].tolist()
-        owned: dict[str, list[str]] = {}
-        if answering:
-            cluster = await self._cluster(answering[0])
-            listed = await asyncio.gather(*(self._owned(cluster, each) for each in answering))
-            for name, found in zip(answering, listed, strict=True):
-                if isinstance(found, str):
-                    silent[name] = found
-                else:
-                    owned[name] = found
+        rows, owned, silent, cluster = sight.rows, sight.owned, sight.silent, sight.cluster
         if broker not in owned:
             return DrainScene(broker, self._view(), owned, silent=silent)
+        answering = list(owned)
         base = f"{self.scheme}://{answering[0]}/admin/v2"
         mine = sorted({each.rpartition("/")[0] for each in owned[broker]})
         return DrainScene(
@@ -83,6 +96,23 @@ class SceneReader:
             domains=await self._domains(base, cluster),
             silent=silent,
         )
+
+    async def _look(self) -> Sight:
+        rows = await self._collector.poll()
+        silent = _gaps(rows)
+        self._state = fold(self._state, Batch.of(rows))
+        answering = rows["broker"][rows["kind"] == BROKER].tolist()
+        owned: dict[str, list[str]] = {}
+        cluster = ""
+        if answering:
+            cluster = await self._cluster(answering[0])
+            listed = await asyncio.gather(*(self._owned(cluster, each) for each in answering))
+            for name, found in zip(answering, listed, strict=True):
+                if isinstance(found, str):
+                    silent[name] = found
+                else:
+                    owned[name] = found
+        return Sight(rows, self._view(), owned, silent, cluster)
 
     def _view(self) -> ClusterView:
         brokers = self._state.brokers

@@ -1,0 +1,112 @@
+"""Whether a plan that somebody approved still fits the world: what was approved, or nothing."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from counterpoise.decide.advice.plan import AdvisedPlan, Step
+from counterpoise.decide.advice.planned import imbalance_of
+from counterpoise.decide.balancing.moves import Move, move_id
+from counterpoise.decide.balancing.projection import Projection
+from counterpoise.decide.plan import Decision, Kind
+from counterpoise.load.view import ClusterView
+
+
+@dataclass(frozen=True, slots=True)
+class WorldNow:
+    """What a plan is held against."""
+
+    view: ClusterView
+    """Loads and brokers as they are now; its time is now."""
+    owned: Mapping[str, Sequence[str]]
+    """The bundles of each broker that answered, as it says itself."""
+    silent: Mapping[str, str] = field(default_factory=dict)
+    """Brokers that did not answer, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What is left of a plan, and what stands against it."""
+
+    to_do: tuple[Step, ...]
+    done: tuple[Step, ...]
+    """Steps whose destination has the bundle already."""
+    changed: Mapping[str, str]
+    """Bundles whose step does not fit any more, and why."""
+    refusal: str = ""
+    """Why nothing of the plan may be carried out, whatever its single steps are."""
+
+
+def check(plan: AdvisedPlan, world: WorldNow, valid_for_ms: int) -> Checked:
+    """Hold a plan against the world as it is now."""
+    owners: dict[str, list[str]] = {}
+    for broker in sorted(world.owned):
+        for bundle in world.owned[broker]:
+            owners.setdefault(bundle, []).append(broker)
+    to_do, done = [], []
+    changed: dict[str, str] = {}
+    for step in plan.steps:
+        has = owners.get(step.bundle, [])
+        if has == [step.destination]:
+            done.append(step)
+        elif reason := _reason(step, has, world):
+            changed[step.bundle] = reason
+        else:
+            to_do.append(step)
+    refusal = _too_old(plan, world.view.now_ms, valid_for_ms) or _no_gain(to_do, world.view)
+    return Checked(tuple(to_do), tuple(done), changed, refusal)
+
+
+def moves_of(steps: Sequence[Step], plan_id: str, now_ms: int) -> list[Move]:
+    """The steps as moves that are decided now, because somebody approved them."""
+    return [
+        Move(
+            move_id(now_ms, step.bundle),
+            now_ms,
+            _decision(step),
+            f"{step.placement}; approved with plan {plan_id}",
+        )
+        for step in steps
+    ]
+
+
+def _decision(step: Step) -> Decision:
+    figures = {"why": step.why}
+    return Decision(
+        Kind.TRANSFER, step.bundle, step.source, step.destination, step.rule, "{why}", figures
+    )
+
+
+def _reason(step: Step, has: Sequence[str], world: WorldNow) -> str:
+    for broker in (step.source, step.destination):
+        if broker in world.silent:
+            return f"{broker} does not answer: {world.silent[broker]}"
+        if broker not in world.owned:
+            return f"{broker} is no broker of the cluster any more"
+    if not has:
+        return "no broker owns it any more: it was unloaded, or split"
+    if has != [step.source]:
+        return f"it is on {' and '.join(has)} now, not on {step.source}"
+    return ""
+
+
+def _too_old(plan: AdvisedPlan, now_ms: int, valid_for_ms: int) -> str:
+    age_ms = now_ms - plan.seen_at_ms
+    if age_ms <= valid_for_ms:
+        return ""
+    return (
+        f"it rests on loads of {age_ms / 60_000:.0f} minutes ago, and is good for "
+        f"{valid_for_ms / 60_000:.0f} (--valid-for)"
+    )
+
+
+def _no_gain(steps: Sequence[Step], view: ClusterView) -> str:
+    """Why the steps would not help by the loads of now."""
+    if not steps:
+        return ""
+    projection = Projection(view)
+    for move in moves_of(steps, "", view.now_ms):
+        projection = projection.after(move.decision)
+    before, after = imbalance_of(view), imbalance_of(projection.view)
+    if after < before:
+        return ""
+    return f"by the loads of now it would leave an imbalance of {after:.2f} instead of {before:.2f}"

@@ -1,0 +1,293 @@
+"""What was approved is what is done; when the world changed meanwhile nothing is, and why."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from counterpoise.app.main import main
+from counterpoise.decide.advice.plan import AdvisedPlan, MoveTime
+from counterpoise.decide.advice.planned import Scene, advise
+from counterpoise.decide.balancing.approval import ApprovalRules
+from counterpoise.decide.balancing.moves import Status
+from counterpoise.load.fold import Batch, FoldState, fold
+from counterpoise.load.fold_view import cluster_view
+from counterpoise.pipeline.collect.collector import Collector
+from counterpoise.pipeline.drive.approved import (
+    ApprovedOptions,
+    ApprovedPlan,
+    CarriedOut,
+    PlanRefusedError,
+)
+from counterpoise.pipeline.drive.scene import CannotSeeError
+from counterpoise.pipeline.history.control import Control, Wish, write_control
+from counterpoise.pipeline.history.store import Store, open_store
+from counterpoise.pipeline.history.tables import HistoryTables, read_table
+from counterpoise.pipeline.inline import wall_clock_ms
+from tests.decide.balancing.test_round import strategy
+from tests.pipeline.fake_cluster import FakeCluster, bundle_name
+
+DO_IT = ApprovedOptions(execute=True, verify_within_s=0.2)
+
+
+@pytest.fixture
+async def uneven(cluster: FakeCluster) -> FakeCluster:
+    first, _, _ = [await cluster.add_broker() for _ in range(3)]
+    for index in range(10):
+        cluster.carry(first, bundle_name(index), 9000.0 + index)
+    return cluster
+
+
+async def planned(cluster: FakeCluster, http: aiohttp.ClientSession) -> AdvisedPlan:
+    rows = await Collector(http, [cluster.admin_url], wall_clock_ms).poll()
+    state = fold(FoldState.empty(), Batch.of(rows))
+    view = cluster_view(state, int(rows["poll_id"][0]))
+    plan = advise(Scene(view, set(view.brokers)), strategy(), MoveTime(1, 1, "x"), wall_clock_ms())
+    assert len(plan.steps) > 3
+    return plan
+
+
+class Told(list[str]):
+    """What was said; `when` something is, `then` something happens once."""
+
+    def __init__(self, when: str = "", then: Callable[[], object] = lambda: None) -> None:
+        super().__init__()
+        self._when, self._then = when, then
+
+    def append(self, sentence: str) -> None:
+        super().append(sentence)
+        if self._when and self._when in sentence:
+            self._when = ""
+            self._then()
+
+
+async def carried_out(
+    cluster: FakeCluster,
+    http: aiohttp.ClientSession,
+    store: Store,
+    plan: AdvisedPlan,
+    options: ApprovedOptions = DO_IT,
+    told: Told | None = None,
+    clock: Callable[[], int] = wall_clock_ms,
+) -> CarriedOut:
+    say = Told() if told is None else told
+    return await ApprovedPlan(
+        http, (cluster.admin_url,), store, plan, clock, say.append, options
+    ).carry_out()
+
+
+async def test_an_approved_plan_is_done_as_it_stands_and_kept(
+    uneven: FakeCluster, http: aiohttp.ClientSession, tmp_path: Path
+) -> None:
+    plan, store = await planned(uneven, http), open_store(tmp_path)
+    only_checked = await carried_out(uneven, http, store, plan, ApprovedOptions())
+    assert not only_checked.outcomes
+    assert uneven.unloads == []
+    came = await carried_out(uneven, http, store, plan)
+    assert not came.left
+    assert {(s.bundle, s.destination) for s in plan.steps} == set(uneven.unloads)
+    assert all(uneven.owners[step.bundle] == step.destination for step in plan.steps)
+    rows = read_table(store, "outcomes")
+    assert [row["status"] for row in rows] == ["moved"] * len(plan.steps)
+    assert {row["strategy"] for row in read_table(store, "rounds")} == {f"plan {plan.id}"}
+    assert all(f"plan {plan.id}" in row["placement"] for row in read_table(store, "decisions"))
+    memory = HistoryTables(store).memory_before(wall_clock_ms() + 1000)
+    assert set(memory.recently_unloaded) == {step.bundle for step in plan.steps}
+
+
+async def test_done_again_it_does_nothing_twice(
+    uneven: FakeCluster, http: aiohttp.ClientSession, tmp_path: Path
+) -> None:
+    plan, store = await planned(uneven, http), open_store(tmp_path)
+    await carried_out(uneven, http, store, plan)
+    unloads = list(uneven.unloads)
+    again = await carried_out(uneven, http, store, plan)
+    assert (again.done_before, again.left, again.outcomes) == (len(plan.steps), {}, ())
+    assert uneven.unloads == unloads
+
+
+def another_broker_has_it(cluster: FakeCluster, plan: AdvisedPlan) -> None:
+    step = plan.steps[0]
+    others = set(cluster.names) - {step.source, step.destination}
+    cluster.owners[step.bundle] = others.pop()
+
+
+def nobody_has_it(cluster: FakeCluster, plan: AdvisedPlan) -> None:
+    cluster.owners[plan.steps[0].bundle] = ""
+
+
+def it_was_split(cluster: FakeCluster, plan: AdvisedPlan) -> None:
+    del cluster.owners[plan.steps[0].bundle]
+
+
+def a_destination_is_silent(cluster: FakeCluster, plan: AdvisedPlan) -> None:
+    lost = plan.steps[0].destination
+    next(broker for broker in cluster.brokers if broker.name == lost).silent = True
+
+
+def a_destination_has_left(cluster: FakeCluster, plan: AdvisedPlan) -> None:
+    lost = plan.steps[0].destination
+    cluster.brokers.remove(next(broker for broker in cluster.brokers if broker.name == lost))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (another_broker_has_it, "now, not on"),
+        (nobody_has_it, "no broker owns it any more"),
+        (it_was_split, "no broker owns it any more"),
+        (a_destination_is_silent, "does not answer: HTTP 503"),
+        (a_destination_has_left, "is no broker of the cluster any more"),
+    ],
+)
+async def test_a_world_that_changed_refuses_the_whole_plan_unless_a_part_will_do(
+    uneven: FakeCluster,
+    http: aiohttp.ClientSession,
+    tmp_path: Path,
+    change: Callable[[FakeCluster, AdvisedPlan], None],
+    said: str,
+) -> None:
+    plan, store = await planned(uneven, http), open_store(tmp_path)
+    change(uneven, plan)
+    with pytest.raises(PlanRefusedError, match="the world changed for") as refused:
+        await carried_out(uneven, http, store, plan)
+    assert said in str(refused.value)
+    assert uneven.unloads == []
+    came = await carried_out(uneven, http, store, plan, replace(DO_IT, partial=True))
+    assert said in came.left[plan.steps[0].bundle]
+    assert plan.steps[0].bundle not in {bundle for bundle, _ in uneven.unloads}
+    assert all(one.status is Status.MOVED for one in came.outcomes)
+
+
+async def test_a_plan_that_would_make_things_worse_by_now_is_refused(
+    uneven: FakeCluster, http: aiohttp.ClientSession, tmp_path: Path
+) -> None:
+    plan = await planned(uneven, http)
+    target = next(b for b in uneven.brokers if b.name == plan.steps[0].destination)
+    for each in uneven.brokers:
+        if each is not target and each.name != plan.steps[0].source:
+            uneven.carry(each, bundle_name(98), 900_000.0)
+    uneven.carry(target, bundle_name(99), 900_000.0)
+    with pytest.raises(PlanRefusedError, match="by the loads of now it would leave an imbalance"):
+        await carried_out(uneven, http, open_store(tmp_path), plan)
+    assert uneven.unloads == []
+
+
+async def test_a_plan_grows_old(
+    uneven: FakeCluster, http: aiohttp.ClientSession, tmp_path: Path
+) -> None:
+    plan, store = await planned(uneven, http), open_store(tmp_path)
+    later = lambda: wall_clock_ms() + 2 * 3_600_000  # noqa: E731
+    with pytest.raises(PlanRefusedError, match=r"120 minutes ago, and is good for 60"):
+        await carried_out(uneven, http, store, plan, clock=later)
+    longer = replace(DO_IT, valid_for_s=3 * 3600)
+    assert not (await carried_out(uneven, http, store, plan, longer, clock=later)).left
+
+
+async def test_the_clusters_own_shedder_is_not_fought(
+    uneven: FakeCluster, http: aiohttp.ClientSession, tmp_path: Path
+) -> None:
+    plan = await planned(uneven, http)
+    base = "/admin/v2/brokers"
+    for broker in uneven.brokers:
+        broker.answers[f"{base}/version"] = (200, b"4.0.7")
+        broker.answers[f"{base}/configuration/runtime"] = (200, b"{}")
+        broker.answers[f"{base}/configuration/values"] = (200, b"{}")
+    with pytest.raises(PlanRefusedError, match="loadBalancerSheddingEnabled"):
+        await carried_out(uneven, http, open_store(tmp_path), plan)
+    assert uneven.unloads == []
+
+
+async def test_rules_and_a_pause_hold_for_a_plan_too(
+    uneven: FakeCluster, http: aiohttp.ClientSession, tmp_path: Path
+) -> None:
+    plan, store = await planned(uneven, http), open_store(tmp_path)
+    rules = ApprovalRules(moves_an_hour=1)
+    came = await carried_out(uneven, http, store, plan, replace(DO_IT, rules=rules))
+    assert len(uneven.unloads) == 1
+    assert {"1 moves an hour are allowed (--max-moves-an-hour)"} == set(came.left.values())
+    write_control(store, Control(Wish.PAUSE, why="lunch"))
+    came = await carried_out(uneven, http, store, plan)
+    assert all("paused: lunch" in reason for reason in came.left.values())
+    assert len(uneven.unloads) == 1
+
+
+async def test_what_fails_is_tried_again_and_given_up_with_its_reason(
+    uneven: FakeCluster, http: aiohttp.ClientSession, tmp_path: Path
+) -> None:
+    plan, store = await planned(uneven, http), open_store(tmp_path)
+    uneven.refuse_unload = 503
+
+    def heal() -> None:
+        uneven.refuse_unload = 0
+
+    told = Told("failed", heal)
+    came = await carried_out(uneven, http, store, plan, told=told)
+    assert not came.left
+    assert any("failed" in each for each in told)
+    assert {row["status"] for row in read_table(store, "outcomes")} == {"moved"}
+
+
+async def test_what_cannot_be_done_is_left_with_what_the_cluster_said(
+    uneven: FakeCluster, http: aiohttp.ClientSession, tmp_path: Path
+) -> None:
+    plan = await planned(uneven, http)
+    uneven.refuse_unload = 503
+    came = await carried_out(uneven, http, open_store(tmp_path), plan)
+    assert set(came.left) == {step.bundle for step in plan.steps}
+    assert all("unload: HTTP 503" in reason for reason in came.left.values())
+
+
+async def test_a_cluster_that_does_not_answer_is_a_sentence(
+    uneven: FakeCluster, http: aiohttp.ClientSession, tmp_path: Path
+) -> None:
+    plan = await planned(uneven, http)
+    gone = FakeCluster(brokers=[replace(uneven.brokers[0], name="127.0.0.1:1")])
+    with pytest.raises(CannotSeeError, match="the cluster does not answer"):
+        await carried_out(gone, http, open_store(tmp_path), plan)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("nonsense", "it is not JSON"),
+        ("[]", "it is no plan"),
+        ('{"format": 99}', "format 99"),
+        (None, "No such file"),
+    ],
+)
+def test_a_file_that_is_no_plan_is_a_sentence(
+    content: str | None, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "plan.json"
+    if content is not None:
+        file.write_text(content)
+    words = ["--admin-url", "http://127.0.0.1:1", "--history", str(tmp_path / "h"), "--execute"]
+    assert main(["balance", *words, "--plan", str(file)]) == 2
+    assert said in capsys.readouterr().err
+
+
+async def test_from_advice_to_deed_on_the_command_line(
+    uneven: FakeCluster,
+    http: aiohttp.ClientSession,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    plan = await planned(uneven, http)
+    file = tmp_path / "plan.json"
+    file.write_text(json.dumps(plan.to_json()))
+    words = ["balance", "--admin-url", uneven.admin_url, "--history", str(tmp_path / "h")]
+    words += ["--plan", str(file)]
+    assert await asyncio.to_thread(main, words) == 0
+    assert "would be carried out; nothing was touched" in capsys.readouterr().out
+    assert await asyncio.to_thread(main, [*words, "--execute"]) == 0
+    assert f"{len(plan.steps)} of {len(plan.steps)} moved and verified" in capsys.readouterr().out
+    uneven.owners[plan.steps[0].bundle] = plan.steps[0].source
+    assert (
+        await asyncio.to_thread(main, [*words, "--execute", "--leave-alone", "public/default"]) == 1
+    )
+    assert "is left alone" in capsys.readouterr().out

@@ -16,6 +16,7 @@ from counterpoise.decide.balancing.approval import ApprovalRules
 from counterpoise.decide.balancing.moves import Status
 from counterpoise.load.fold import Batch, FoldState, fold
 from counterpoise.load.fold_view import cluster_view
+from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.drive.approved import (
     ApprovedOptions,
@@ -27,7 +28,6 @@ from counterpoise.pipeline.drive.scene import CannotSeeError
 from counterpoise.pipeline.history.control import Control, Wish, write_control
 from counterpoise.pipeline.history.store import Store, open_store
 from counterpoise.pipeline.history.tables import HistoryTables, read_table
-from counterpoise.pipeline.inline import wall_clock_ms
 from tests.decide.balancing.test_round import strategy
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name
 

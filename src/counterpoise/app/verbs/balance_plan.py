@@ -82,10 +82,10 @@ def _read(path: Path) -> AdvisedPlan:
 async def _carry_out(
     args: argparse.Namespace, plan: AdvisedPlan, rules: ApprovalRules
 ) -> CarriedOut:
+    from counterpoise.pipeline.clock import wall_clock_ms
     from counterpoise.pipeline.drive.approved import ApprovedOptions, ApprovedPlan
     from counterpoise.pipeline.history.lease import LeaseOptions, lease
     from counterpoise.pipeline.history.store import open_store
-    from counterpoise.pipeline.inline import wall_clock_ms
 
     store = open_store(args.history)
     options = ApprovedOptions(

@@ -124,7 +124,7 @@ def test_the_leader_sheds_by_what_is_said() -> None:
         leader = cluster.brokers[0]._broker
 
         def strategy() -> Strategy:
-            return leader.shedding._sight.strategy(leader.config.shedding)
+            return leader.shedding.sight.strategy(leader.config.shedding)
 
         assert strategy().shedder.name == "ThresholdShedder"
         name = "loadBalancerLoadSheddingStrategy"

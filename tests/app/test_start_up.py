@@ -28,8 +28,8 @@ NOT_NEEDED = (
     "counterpoise.broker.peers",
     "counterpoise.app.settings",
     "counterpoise.app.strategies",
-    "counterpoise.decide.balancing",
-    "counterpoise.decide.shedding",
+    "counterpoise.decide.balancing.round",
+    "counterpoise.decide.shedding.registry",
     "counterpoise.metadata.zk",
     "counterpoise.pipeline",
 )

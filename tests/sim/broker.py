@@ -112,6 +112,7 @@ class SimulatedBroker:
             placer,
             leads=lambda: self.election.is_leader,
             every_s=2.0,
+            at_once=lambda: 64,
             wary_s=2.0,
             background=BackgroundTasks(),
             clock_ms=lambda: self._now_ms() + skew_ms,

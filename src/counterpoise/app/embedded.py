@@ -34,6 +34,7 @@ DEFAULTS: Mapping[str, object] = {
     "bindAddress": "127.0.0.1",
     "brokerServicePort": 0,
     "webServicePort": 0,
+    "loadBalancerHostUsageCheckIntervalMinutes": 0,
     # In a test bundles stay where it puts them.
     "loadBalancerSheddingEnabled": False,
 }

@@ -23,6 +23,8 @@ BROKER_DEFAULTS: Mapping[str, str] = {
     "webServicePort": "0",
     # On one machine a silent broker is a dead one; Pulsar's 30 s are for networks.
     "metadataStoreSessionTimeoutMillis": "5000",
+    # It lives for minutes: the load is to be seen as soon as it is there.
+    "loadBalancerHostUsageCheckIntervalMinutes": "0",
 }
 """Where a local broker differs from Pulsar's defaults."""
 

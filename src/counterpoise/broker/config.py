@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from counterpoise.broker.bundles.options import OwnershipOptions
-from counterpoise.broker.bundles.shedding_options import SheddingConfig
+from counterpoise.broker.bundles.shedding_options import THRESHOLD_SHEDDER, SheddingConfig
 from counterpoise.broker.connection.ports import ConnectionConfig
 from counterpoise.broker.limits.options import RateOptions
 from counterpoise.broker.load.config import LoadReportConfig
@@ -15,7 +15,6 @@ from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.decide.placement import PLACEMENTS
 from counterpoise.decide.placement.options import PlacementOptions
-from counterpoise.decide.shedding import SHEDDERS
 from counterpoise.decide.splitting.options import SplitOptions
 from counterpoise.names.options import INT64_MAX, ConfigError, option
 from counterpoise.ownership.protocols import PROTOCOLS
@@ -153,5 +152,9 @@ def check_supported(config: BrokerConfig, started: BrokerConfig | None = None) -
         raise ConfigError("loadManagerClassName", f"{manager} is not supported; use {use}")
     PLACEMENTS.built_in(config.placement.strategy)
     strategy = config.shedding.strategy
-    at_start = started is None or strategy == started.shedding.strategy
-    (SHEDDERS.find if at_start else SHEDDERS.built_in)(strategy)
+    if strategy != THRESHOLD_SHEDDER:
+        # Imported here: most brokers shed by the default, and most do not lead.
+        from counterpoise.decide.shedding.registry import SHEDDERS
+
+        at_start = started is None or strategy == started.shedding.strategy
+        (SHEDDERS.find if at_start else SHEDDERS.built_in)(strategy)

@@ -18,8 +18,7 @@ from counterpoise.broker.bundles.ownership import PATIENCE_S, BundleOwnership
 from counterpoise.broker.bundles.placement import LoadPlacer
 from counterpoise.broker.bundles.repairs import OwnershipRepairs
 from counterpoise.broker.bundles.service import NamespaceService
-from counterpoise.broker.bundles.shedding import LeaderShedding
-from counterpoise.broker.bundles.shedding_sight import ReportSight, StoreSight
+from counterpoise.broker.bundles.shedding import LeaderShedding, Sight
 from counterpoise.broker.bundles.split_finders import Finder, OwnFinder, ReportFinder
 from counterpoise.broker.bundles.split_points import SplitPointFinder
 from counterpoise.broker.bundles.tally import BundleTally
@@ -34,6 +33,7 @@ from counterpoise.broker.live import LiveSettings
 from counterpoise.broker.load import (
     LoadReporter,
     ProcessUsage,
+    SampledUsage,
     SharedProcess,
     TopicCount,
 )
@@ -44,7 +44,6 @@ from counterpoise.broker.load.self_report import blank_report, count_of
 from counterpoise.broker.namespaces.catalog import TopicCatalog
 from counterpoise.broker.namespaces.policies import Policies
 from counterpoise.broker.namespaces.topic_changes import TopicChanges
-from counterpoise.broker.peers.unloads import order_unload
 from counterpoise.broker.schemas.registry import SchemaRegistry
 from counterpoise.broker.topic.ports import ServiceUrls
 from counterpoise.broker.topic.topics import TopicRegistry
@@ -222,6 +221,7 @@ class BrokerParts:
             placer,
             leads=lambda: self.election.is_leader,
             every_s=config.ownership.monitor_interval_s,
+            at_once=lambda: self.config.ownership.overrides_at_once,
             wary_s=config.metadata_store_session_timeout_ms / 1000,
             background=self.background,
             tally=self.tally,
@@ -263,11 +263,14 @@ class BrokerParts:
         return AutoSplit(self.id, finder, moves, lambda: self.config.splitting, self.tally)
 
     def _shedding(self, placer: LoadPlacer) -> LeaderShedding:
-        sight = (
-            ReportSight(self.load, placer, lambda: self.config.placement)
-            if self.load_data is None
-            else StoreSight(self.load_data, self.load, placer, self.ownership)
-        )
+        def sight() -> Sight:
+            # Imported here, by whoever leads.
+            from counterpoise.broker.bundles.shedding_sight import ReportSight, StoreSight
+
+            if self.load_data is None:
+                return ReportSight(self.load, placer, lambda: self.config.placement)
+            return StoreSight(self.load_data, self.load, placer, self.ownership)
+
         return LeaderShedding(
             sight,
             self._order_unload,
@@ -283,8 +286,9 @@ class BrokerParts:
             blank_report(self.config, self.addresses),
             counts=self._counts,
             bundles=lambda: [str(bundle) for bundle in self.namespaces.owned()],
-            host=ProcessUsage(
-                self._traffic, self._process, nic_gbps=config.override_nic_speed_gbps
+            host=SampledUsage(
+                ProcessUsage(self._traffic, self._process, nic_gbps=config.override_nic_speed_gbps),
+                every_s=lambda: self.config.load_report.host_usage_minutes * 60.0,
             ),
             publish=self.registry.register,
             config=lambda: self.config.load_report,
@@ -301,7 +305,7 @@ class BrokerParts:
 
     async def _drain(self, bundle: BundleName, destination: str | None) -> None:
         report = None
-        if destination is not None:
+        if destination is not None and self.config.ownership.names_owner:
             # Without the store clients are not sent on; they look the owner up themselves.
             with contextlib.suppress(StoreUnavailable):
                 report = await self.registry.report(destination)
@@ -331,6 +335,9 @@ class BrokerParts:
         if web_url is None:
             raise BrokerError(ServerError.ServiceNotReady, f"{move.source} has left")
         drain_s = self.config.namespace_bundle_unloading_timeout_ms / 1000 + DRAIN_MARGIN_S
+        # Imported here: it brings an HTTP library.
+        from counterpoise.broker.peers.unloads import order_unload
+
         await order_unload(web_url, bundle, destination, me=self.id, timeout_s=drain_s)
 
     async def _gone_brokers(self, known: Iterable[str]) -> list[str]:

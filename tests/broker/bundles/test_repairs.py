@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 
 import pytest
 
+from counterpoise.broker.bundles.options import OwnershipOptions
 from counterpoise.broker.load.config import LoadReportConfig
+from counterpoise.names.bundle import BundleName
 from counterpoise.ownership.channel.data import State, StateData
 from counterpoise.ownership.channel.state import RECORDS
 from counterpoise.ownership.protocols import PROTOCOLS
@@ -51,3 +54,32 @@ async def test_a_broker_that_is_back_at_once_ends_what_it_began(
     await brokers.start(load_report=IDLE, web_service_port=port)
     store_of(heir).release_notifications()
     await usable(brokers, bundle)
+
+
+@pytest.mark.parametrize("at_once", [1, 3])
+async def test_no_more_bundles_are_mended_side_by_side_than_is_said(
+    brokers: BrokersOnBadDays, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = OwnershipOptions(overrides_at_once=at_once)
+    leader = await brokers.start(load_report=IDLE, ownership=options)
+    now = most = 0
+
+    async def choose(bundle: BundleName, without: Collection[str] = ()) -> str | None:
+        nonlocal now, most
+        if bundle not in bundles:
+            return leader.id  # Of the topics of load data, say.
+        now += 1
+        most = max(now, most)
+        for _ in range(10):
+            await asyncio.sleep(0)
+        now -= 1
+        return leader.id
+
+    bundles = await bundles_of(leader)
+    monkeypatch.setattr(leader.repairs._placer, "choose", choose)
+    dead = StateData(State.OWNED, "b9:8080", timestamp_ms=time.time_ns() // 1_000_000, version=1)
+    for bundle in bundles:
+        await leader.metadata.put(f"{RECORDS}/{bundle}", dead.to_json())
+    mended = await leader.repairs.mend()
+    assert len(mended) == len(bundles)
+    assert most == at_once

@@ -54,7 +54,7 @@ class Leader:
     def __post_init__(self) -> None:
         self.background = BackgroundTasks()
         self.shedding = LeaderShedding(
-            self,
+            lambda: self,
             self.unload,
             leads=lambda: self.leads,
             config=lambda: self.config,

@@ -53,14 +53,6 @@ BALANCING: tuple[Option, ...] = (
         deprecated=True,
     ),
     _known(
-        "loadBalancerHostUsageCheckIntervalMinutes",
-        1,
-        "how often a broker measures CPU, memory and network",
-        unit="minutes",
-        low=1,
-        dynamic=True,
-    ),
-    _known(
         "loadBalancerResourceQuotaUpdateIntervalMinutes",
         15,
         "how often the leader writes bundle averages to the metadata store",
@@ -73,11 +65,6 @@ BALANCING: tuple[Option, ...] = (
         "how many of its busiest bundles a broker reports (extensible); 0 or less means all",
         unit="bundles",
         dynamic=True,
-    ),
-    _known(
-        "loadBalancerMultiPhaseBundleUnload",
-        True,
-        "an unload tells clients the new owner before the old one lets go (extensible)",
     ),
     _known(
         "loadBalancerInFlightServiceUnitStateWaitingTimeInMillis",
@@ -102,14 +89,6 @@ BALANCING: tuple[Option, ...] = (
         unit="s",
         low=0,
         long=True,
-    ),
-    _known(
-        "loadBalancerServiceUnitStateMaxConcurrentOverrides",
-        64,
-        "how many stuck bundles are given to others at once (extensible)",
-        unit="bundles",
-        low=1,
-        dynamic=True,
     ),
     _known(
         "loadManagerServiceUnitStateTableViewClassName",

@@ -33,3 +33,17 @@ class OwnershipOptions:
         why="how often the leader looks for bundles that nobody will mend; a broker that comes or "
         "goes makes it look at once",
     )
+    overrides_at_once: int = option(
+        64,
+        conf="loadBalancerServiceUnitStateMaxConcurrentOverrides",
+        unit="bundles",
+        low=1,
+        dynamic=True,
+        why="how many bundles that nobody will mend the leader mends side by side",
+    )
+    names_owner: bool = option(
+        True,
+        conf="loadBalancerMultiPhaseBundleUnload",
+        why="whether clients of a bundle that moves are told its new owner; off, they are "
+        "disconnected and look it up",
+    )

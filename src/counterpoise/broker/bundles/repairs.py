@@ -21,8 +21,6 @@ from counterpoise.ownership.port import BundleProtocol, Repair
 
 log = logging.getLogger(__name__)
 
-AT_ONCE: Final = 64
-"""Bundles that are mended side by side (``loadBalancerServiceUnitStateMaxConcurrentOverrides``)."""
 RETRY_S: Final = 1.0
 """Pause after the store did not answer."""
 
@@ -43,18 +41,23 @@ class OwnershipRepairs:
         *,
         leads: Callable[[], bool],
         every_s: float,
+        at_once: Callable[[], int],
         wary_s: float,
         background: BackgroundTasks,
         tally: BundleTally | None = None,
         clock_ms: Callable[[], int] = wall_clock_ms,
     ) -> None:
-        """``wary_s``: how long after an interruption nothing is mended."""
+        """``at_once``: how many bundles are mended side by side.
+
+        ``wary_s``: how long after an interruption nothing is mended.
+        """
         self._store = store
         self._protocol = protocol
         self._registry = registry
         self._placer = placer
         self._leads = leads
         self._every_s = every_s
+        self._at_once = at_once
         self._wary_s = wary_s
         self._background = background
         self._clock_ms = clock_ms
@@ -93,9 +96,13 @@ class OwnershipRepairs:
         found = self._protocol.repairs(
             {name: value for name, (_, value) in paths.items()}, active, self._clock_ms()
         )
-        for start in range(0, len(found), AT_ONCE):
-            batch = found[start : start + AT_ONCE]
-            await asyncio.gather(*(self._mend(each, paths[each.bundle][0]) for each in batch))
+        gate = asyncio.Semaphore(self._at_once())
+
+        async def mend(repair: Repair) -> None:
+            async with gate:
+                await self._mend(repair, paths[repair.bundle][0])
+
+        await asyncio.gather(*map(mend, found))
         return list(found)
 
     async def _mend(self, repair: Repair, path: str) -> None:

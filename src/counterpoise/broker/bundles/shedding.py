@@ -12,7 +12,8 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import replace
-from typing import Final, Protocol
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, Protocol
 
 from counterpoise.broker.background import BackgroundTasks
 from counterpoise.broker.bundles.shedding_options import SheddingConfig
@@ -20,19 +21,13 @@ from counterpoise.broker.bundles.tally import FAILURE, SKIP, SUCCESS, BundleTall
 from counterpoise.broker.clock import wall_clock_ms
 from counterpoise.broker.errors import BrokerError
 from counterpoise.decide.balancing.moves import Move, Round, RoundMemory
-from counterpoise.decide.balancing.round import (
-    Shed,
-    Strategy,
-    View,
-    left_alone,
-    may_decide,
-    placed,
-    shed,
-)
-from counterpoise.decide.balancing.scene import Scene
 from counterpoise.decide.plan import Rejection
 from counterpoise.metadata import MetadataError
 from counterpoise.names.errors import InvalidName
+
+if TYPE_CHECKING:
+    from counterpoise.decide.balancing.round import Shed, Strategy, View
+    from counterpoise.decide.balancing.scene import Scene
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +61,7 @@ class LeaderShedding:
 
     def __init__(
         self,
-        sight: Sight,
+        sight: Callable[[], Sight],
         unload: Unload,
         *,
         leads: Callable[[], bool],
@@ -75,8 +70,10 @@ class LeaderShedding:
         tally: BundleTally,
         clock_ms: Callable[[], int] = wall_clock_ms,
     ) -> None:
-        """``leads``: whether this broker leads, as far as the metadata store can tell now."""
-        self._sight = sight
+        """``sight`` is made for the first round.
+
+        ``leads``: whether this broker leads, as far as the metadata store can tell now."""
+        self._make_sight = sight
         self._unload = unload
         self._leads = leads
         self._config = config
@@ -135,16 +132,24 @@ class LeaderShedding:
             log.warning("load is shed later: %s", error)
             return None
 
+    @cached_property
+    def sight(self) -> Sight:
+        """What this broker sees of its cluster when it leads."""
+        return self._make_sight()
+
     async def look(self) -> Round | None:
         """One round, seen through; None when it is none's time. Raises `MetadataError`."""
+        # Imported here, by whoever leads: most brokers never do.
+        from counterpoise.decide.balancing.round import left_alone, may_decide, placed, shed
+
         config, now_ms = self._config(), self._clock_ms()
         if not self._leads() or not may_decide(now_ms, self._memory, config.balance):
             return None
-        strategy = self._sight.strategy(config)
+        strategy = self.sight.strategy(config)
         recent = left_alone(now_ms, self._memory, strategy.balance)
-        view = await self._sight.view(recent, self._unloaded)
+        view = await self.sight.view(recent, self._unloaded)
         asked = shed(view, self._memory, strategy)
-        scene = await self._sight.scene(asked)
+        scene = await self.sight.scene(asked)
         made = placed(asked, view.brokers, recent, self._memory, strategy, scene)
         self._memory = made.memory
         self._tell(made.rejections)

@@ -3,7 +3,7 @@
 from counterpoise.broker.load.change import needs_update
 from counterpoise.broker.load.config import LoadReportConfig
 from counterpoise.broker.load.counters import BundleRates, TopicCount
-from counterpoise.broker.load.host import HostUsage, ProcessUsage, SharedProcess
+from counterpoise.broker.load.host import HostUsage, ProcessUsage, SampledUsage, SharedProcess
 from counterpoise.broker.load.reporter import LoadReporter
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "LoadReportConfig",
     "LoadReporter",
     "ProcessUsage",
+    "SampledUsage",
     "SharedProcess",
     "TopicCount",
     "needs_update",

@@ -37,6 +37,15 @@ class LoadReportConfig:
         dynamic=True,
         why="a report that changed by more is written at once",
     )
+    host_usage_minutes: int = option(
+        1,
+        conf="loadBalancerHostUsageCheckIntervalMinutes",
+        unit="minutes",
+        low=0,
+        dynamic=True,
+        why="how often a broker measures CPU, memory and network, each time over the time since; "
+        "0 means for every report",
+    )
     averages_interval_minutes: int = option(
         15,
         conf="loadBalancerResourceQuotaUpdateIntervalMinutes",

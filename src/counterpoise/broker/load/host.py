@@ -57,6 +57,30 @@ class HostUsage(Protocol):
         ...
 
 
+class SampledUsage:
+    """The usage that was measured last, for reports that are made more often than that.
+
+    A broker that has just started measures for its second report, and at its intervals from then
+    on: its first measurement has no rates.
+    """
+
+    def __init__(self, host: HostUsage, every_s: Callable[[], float]) -> None:
+        self._host: Final = host
+        self._every_s: Final = every_s
+        self._last = SystemResourceUsage()
+        self._due_s: float | None = None
+
+    def measure(self, now_s: float) -> SystemResourceUsage:
+        """See `HostUsage.measure`."""
+        if self._due_s is None or now_s >= self._due_s:
+            self._due_s = now_s if self._due_s is None else now_s + self._every_s()
+            self._last = self._host.measure(now_s)
+        else:
+            # A shorter interval holds at once.
+            self._due_s = min(self._due_s, now_s + self._every_s())
+        return self._last
+
+
 @dataclass(frozen=True, slots=True)
 class _Sample:
     at_s: float

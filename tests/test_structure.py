@@ -31,6 +31,7 @@ CIRCLES: Mapping[tuple[str, str], str] = {
 CALLED_FROM_OUTSIDE: Mapping[str, str] = {
     "__getattr__": "Python, for a lazy attribute of the package",
     "add_broker": "whoever tests with an embedded cluster",
+    "client_certificate": "whoever tests with an embedded cluster",
     "connection_lost": "asyncio.Protocol",
     "connection_made": "asyncio.Protocol",
     "data_received": "asyncio.Protocol",
@@ -46,6 +47,7 @@ CALLED_FROM_OUTSIDE: Mapping[str, str] = {
     "serialize": "kazoo, for a request of our own",
     "stop_broker": "whoever tests with an embedded cluster",
     "streamReader": "Spark, of a data source",
+    "trust_certs": "whoever tests with an embedded cluster",
     "waiting_to_be_read": "tests: what a connection holds cannot be seen from outside",
 }
 #: Judged against Pulsar, and not yet part of any program: what is missing. It must shrink.

@@ -258,12 +258,12 @@ def test_a_client_that_never_shakes_hands_is_cut_off(
 def test_an_embedded_cluster_makes_its_own_certificates() -> None:
     with (
         Cluster(brokers=2, tls=True) as cluster,
-        client_of(cluster.service_url_tls, Path(cluster.trust_certs)) as client,
+        client_of(cluster.service_url_tls, Path(cluster.security.trust_certs)) as client,
     ):
         assert through(client, "public/default/secure") == b"sealed"
         assert cluster.admin_url_tls.startswith("https://")
-        folder = Path(cluster.trust_certs).parent
+        folder = Path(cluster.security.trust_certs).parent
     with pytest.raises(RuntimeError, match="tls=True"):
-        Cluster(brokers=1).trust_certs  # noqa: B018
+        Cluster(brokers=1).security  # noqa: B018
     del cluster, client
     assert not folder.exists()

@@ -35,6 +35,18 @@ entries = st.builds(
 FIELDS: dict[int, tuple[str, st.SearchStrategy[dict[str, object]]]] = {
     Type.PING: ("ping", st.just({})),
     Type.PONG: ("pong", st.just({})),
+    Type.AUTH_RESPONSE: (
+        "auth_response",
+        st.fixed_dictionaries(
+            {},
+            optional={
+                "client_version": names,
+                "response": st.fixed_dictionaries(
+                    {}, optional={"auth_method_name": names, "auth_data": st.binary(max_size=99)}
+                ),
+            },
+        ),
+    ),
     Type.PARTITIONED_METADATA: (
         "partition_metadata",
         st.fixed_dictionaries(

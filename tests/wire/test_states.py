@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from counterpoise.wire.decode import READERS
-from counterpoise.wire.events import Event, Refused, Violation
+from counterpoise.wire.events import AuthResponse, Connect, Event, Refused, Violation
 from counterpoise.wire.proto.base_pb2 import BaseCommand
 from counterpoise.wire.protocol import ServerProtocol
 from counterpoise.wire.states import (
@@ -76,7 +76,7 @@ def consumer(state: PeerState) -> ServerProtocol:
 #: What ServerCnx takes before and after CONNECT; whatever is missing here ends the connection.
 BEFORE_CONNECT = "CONNECT PING PONG"
 WHEN_OPEN = """
-    PING PONG
+    PING PONG AUTH_RESPONSE
     PARTITIONED_METADATA LOOKUP GET_TOPICS_OF_NAMESPACE WATCH_TOPIC_LIST WATCH_TOPIC_LIST_CLOSE
     PRODUCER SEND CLOSE_PRODUCER GET_SCHEMA GET_OR_CREATE_SCHEMA
     SUBSCRIBE FLOW ACK REDELIVER_UNACKNOWLEDGED_MESSAGES SEEK GET_LAST_MESSAGE_ID CONSUMER_STATS
@@ -231,6 +231,32 @@ def test_every_command_of_a_client_is_tried_by_hypothesis() -> None:
     assert set(FIELDS) | {Type.CONNECT} == set(READERS)
     told = {*BEFORE_CONNECT.split(), *WHEN_OPEN.split()}
     assert {Type.Name(kind) for kind in READERS} == told
+
+
+def test_who_is_not_known_yet_is_read_no_further() -> None:
+    protocol = ServerProtocol(authenticates=True)
+    lookup = minimal(Type.LOOKUP)
+    events = protocol.receive(frames.connect() + lookup + lookup[:3])
+    assert [type(each).__name__ for each in events] == ["Connect"]
+    assert protocol.state is ConnectionState.CONNECTING
+    assert protocol.receive(lookup[3:]) == []
+    protocol.admit()
+    assert protocol.has_waiting
+    assert [type(each).__name__ for each in protocol.receive(b"")] == ["Lookup", "Lookup"]
+    assert not protocol.has_waiting
+
+
+def test_what_was_shown_is_in_no_text_of_an_event() -> None:
+    command = BaseCommand(type=Type.CONNECT)
+    command.connect.client_version = "c"
+    command.connect.auth_method_name = "token"
+    command.connect.auth_data = b"hush"
+    command.connect.original_auth_data = "hush"
+    [event] = ServerProtocol().receive(frames.frame(command))
+    assert isinstance(event, Connect)
+    assert (event.auth_method, event.auth_data) == ("token", b"hush")
+    assert "hush" not in repr(event)
+    assert "hush" not in repr(AuthResponse("token", b"hush"))
 
 
 def test_producers_and_consumers_do_not_share_ids() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 
 from aiohttp import web
 
+from counterpoise.admin.entrance import authenticate
 from counterpoise.admin.errors import answer_errors
 from counterpoise.admin.own_site import own_site
 from counterpoise.admin.redirect import peers
@@ -89,7 +90,8 @@ def create_app(
     could not use, beyond what its declaration says.
     """
     app = web.Application(
-        middlewares=[answer_errors, own_site(broker)], client_max_size=BODY_SIZE_MAX
+        middlewares=[answer_errors, own_site(broker), authenticate(broker)],
+        client_max_size=BODY_SIZE_MAX,
     )
     app[BROKER] = broker
     app[configuration.SETTINGS] = settings

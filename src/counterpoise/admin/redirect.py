@@ -11,10 +11,12 @@ from aiohttp import web
 from yarl import URL
 
 from counterpoise.admin.errors import RestError, precondition_failed
-from counterpoise.admin.request import broker_of, flag
+from counterpoise.admin.request import BROKER, broker_of, flag
 from counterpoise.admin.shapes import Json
+from counterpoise.broker.face import BrokerFace
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.topic import TopicName
+from counterpoise.security.client import http_session
 
 PEERS = web.AppKey("peers", aiohttp.ClientSession)
 """The HTTP client with which this broker asks the others."""
@@ -22,7 +24,8 @@ PEERS = web.AppKey("peers", aiohttp.ClientSession)
 
 async def peers(app: web.Application) -> AsyncIterator[None]:
     """The HTTP client's life: as long as the application's."""
-    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=60)) as session:
+    timeout = aiohttp.ClientTimeout(total=60)
+    async with http_session(app[BROKER].as_client, timeout=timeout) as session:
         app[PEERS] = session
         yield
 
@@ -100,10 +103,13 @@ async def ask(
     ``broker_id``: whom to ask first, another broker than this one. A refusal is passed on as it is.
     """
     broker = broker_of(request)
-    there = broker.addresses.web_url or broker.addresses.web_url_tls
+    here = broker.addresses
+    there = _preferred(broker, here.web_url, here.web_url_tls)
     if broker_id is not None:
         report = await broker.report_of(broker_id)
-        there = None if report is None else report.web_service_url or report.web_service_url_tls
+        there = None
+        if report is not None:
+            there = _preferred(broker, report.web_service_url, report.web_service_url_tls)
     if not there:
         raise precondition_failed("Unable to get web service url")
     url = there + path
@@ -114,6 +120,11 @@ async def ask(
         if response.status == HTTPStatus.NO_CONTENT:
             return None
         return await response.json(content_type=None)
+
+
+def _preferred(broker: BrokerFace, plain: str | None, tls: str | None) -> str | None:
+    """The address at which brokers ask each other."""
+    return tls or plain if broker.config.client.tls else plain or tls
 
 
 async def _reason(response: aiohttp.ClientResponse) -> str:

@@ -13,6 +13,8 @@ from urllib.parse import unquote_plus
 
 from aiohttp import web
 
+from counterpoise.admin.access import need_of
+from counterpoise.admin.entrance import require
 from counterpoise.admin.parameters import PARAMETERS
 from counterpoise.admin.shapes import FLAG, Json, Schema, Shape
 
@@ -58,6 +60,9 @@ class Route:
             (name, segments.index(f"{{{name}}}")) for name in self.parameters if name in _JAVA
         ]
         shape = self.body or _NO_BODY
+        need = need_of(self.method, self.template)
+        words = [each for each in segments[5:] if not each.startswith("{")]
+        word = words[-1] if words else ""
 
         async def enter(request: web.Request) -> web.StreamResponse:
             for name, position in encoded:
@@ -65,6 +70,7 @@ class Route:
                 request.match_info[name] = unquote_plus(raw)
             for name, check in checks:
                 check(request.match_info[name])
+            await require(request, need, word)
             if self.body is not None:
                 request[BODY] = shape.read(await request.read())
             return await self.handler(request)

@@ -100,7 +100,9 @@ class Cluster:
     stay, unless ``config`` says ``"loadBalancerSheddingEnabled": True``: then there is a round
     every ``loadBalancerSheddingIntervalMinutes``.
     ``tls``: brokers speak TLS too, with certificates that are made for this cluster
-    (``service_url_tls``, ``admin_url_tls``, ``trust_certs``).
+    (``service_url_tls``, ``admin_url_tls``, ``security.trust_certs``).
+    ``tokens``: clients have to show a token (``security.token("alice")``) and may do what its role
+    was granted; the role ``admin`` may do everything.
     """
 
     def __init__(
@@ -111,11 +113,12 @@ class Cluster:
         storage: str | Path | None = None,
         balance_every_s: float | None = None,
         tls: bool = False,
+        tokens: bool = False,
     ) -> None:
         if brokers < 1:
             raise ValueError(f"brokers={brokers}: a cluster needs at least one broker")
         self._wanted = brokers
-        self._security = ThrowAwaySecurity(tls=tls) if tls else None
+        self._security = ThrowAwaySecurity(tls=tls, tokens=tokens) if tls or tokens else None
         settings = {**(self._security.settings if self._security else {}), **(config or {})}
         if storage is not None:
             settings["ledgerStoreUrl"] = _storage_url(storage)
@@ -212,13 +215,11 @@ class Cluster:
         return next(self._alive()).admin_url_tls or ""
 
     @property
-    def trust_certs(self) -> str:
-        """The file with the authority to trust (``tls_trust_certs_file_path`` of a client)."""
-        return self._made_secure().trust_certs
-
-    def client_certificate(self, role: str) -> tuple[str, str]:
-        """The files with a certificate whose common name is ``role``, and with its key."""
-        return self._made_secure().client_certificate(role)
+    def security(self) -> ThrowAwaySecurity:
+        """Certificates and tokens for clients; RuntimeError without ``tls`` or ``tokens``."""
+        if self._security is None:
+            raise RuntimeError("the cluster is not secure: start it with tls=True or tokens=True")
+        return self._security
 
     @property
     def leader(self) -> EmbeddedBroker | None:
@@ -348,11 +349,6 @@ class Cluster:
             work.close()
             raise RuntimeError("the cluster does not run: use it in a with statement")
         return self._thread.run(work, CALL_TIMEOUT_S)
-
-    def _made_secure(self) -> ThrowAwaySecurity:
-        if self._security is None:
-            raise RuntimeError("the cluster is not secure: start it with tls=True")
-        return self._security
 
     def _alive(self) -> Iterator[EmbeddedBroker]:
         return (each for each in self._brokers if each.alive)

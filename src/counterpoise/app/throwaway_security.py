@@ -2,27 +2,39 @@
 
 from __future__ import annotations
 
+import secrets
 import shutil
 import tempfile
+import time
 import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from counterpoise.security.client import PACKAGE
+from counterpoise.security.options import PROVIDER_PACKAGE
+
 if TYPE_CHECKING:
     from counterpoise.app.throwaway import ThrowAwayAuthority
+
+ADMIN = "admin"
+"""The role that may do everything."""
+PROVIDERS = f"{PROVIDER_PACKAGE}AuthenticationProvider"
 
 
 class ThrowAwaySecurity:
     """Certificates of one cluster, and the settings that make its brokers use them."""
 
-    def __init__(self, *, tls: bool) -> None:
+    def __init__(self, *, tls: bool, tokens: bool) -> None:
         self.settings: dict[str, object] = {}
         """What the brokers are started with, under broker.conf's names."""
         self._authority: ThrowAwayAuthority | None = None
         self._folder = Path(tempfile.mkdtemp(prefix="counterpoise-security-"))
         weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+        self._secret = secrets.token_bytes(64) if tokens else None
         if tls:
             self._make_certificates()
+        if tokens:
+            self._ask_for_tokens()
 
     @property
     def trust_certs(self) -> str:
@@ -33,6 +45,32 @@ class ThrowAwaySecurity:
         """The files with a certificate for a role, and with its key."""
         pair = self._of_authority().client(role)
         return str(pair.certificate), str(pair.key)
+
+    def token(self, role: str, *, expires_in_s: float | None = None) -> str:
+        """A token for a role, which ends after so many seconds if at all."""
+        if self._secret is None:
+            raise RuntimeError("the cluster believes no tokens: start it with tokens=True")
+        import jwt
+
+        claims: dict[str, object] = {"sub": role}
+        if expires_in_s is not None:
+            claims["exp"] = time.time() + expires_in_s
+        return jwt.encode(claims, self._secret, algorithm="HS512")
+
+    def _ask_for_tokens(self) -> None:
+        key = self._folder / "secret.key"
+        key.touch(mode=0o600)
+        key.write_bytes(self._secret or b"")
+        methods = ["Token", "Tls"] if self._authority is not None else ["Token"]
+        self.settings |= {
+            "authenticationEnabled": True,
+            "authenticationProviders": [f"{PROVIDERS}{each}" for each in methods],
+            "tokenSecretKey": key.as_uri(),
+            "authorizationEnabled": True,
+            "superUserRoles": ADMIN,
+            "brokerClientAuthenticationPlugin": f"{PACKAGE}AuthenticationToken",
+            "brokerClientAuthenticationParameters": f"token:{self.token(ADMIN)}",
+        }
 
     def _make_certificates(self) -> None:
         # Imported here: most embedded clusters need no certificates.
@@ -46,6 +84,8 @@ class ThrowAwaySecurity:
             "tlsCertificateFilePath": str(pair.certificate),
             "tlsKeyFilePath": str(pair.key),
             "tlsTrustCertsFilePath": str(self._authority.certificate),
+            "brokerClientTrustCertsFilePath": str(self._authority.certificate),
+            "brokerClientTlsEnabled": True,
         }
 
     def _of_authority(self) -> ThrowAwayAuthority:

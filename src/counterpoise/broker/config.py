@@ -18,7 +18,13 @@ from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.decide.splitting.options import SplitOptions
 from counterpoise.names.options import INT64_MAX, ConfigError, option
 from counterpoise.ownership.protocols import PROTOCOLS
-from counterpoise.security.options import TlsOptions
+from counterpoise.security.options import (
+    AUTHORIZER,
+    AuthenticationOptions,
+    AuthorizationOptions,
+    ClientOptions,
+    TlsOptions,
+)
 from counterpoise.storage.options import StorageOptions
 
 _AUTO_TOPIC_CREATION = AutoTopicCreation()
@@ -34,6 +40,9 @@ _SHEDDING = SheddingConfig()
 _STORAGE = StorageOptions()
 _METRICS = MetricsOptions()
 _TLS = TlsOptions()
+_AUTHENTICATION = AuthenticationOptions()
+_AUTHORIZATION = AuthorizationOptions()
+_CLIENT = ClientOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +147,9 @@ class BrokerConfig:
     ownership: OwnershipOptions = _OWNERSHIP
     metrics: MetricsOptions = _METRICS
     tls: TlsOptions = _TLS
+    authentication: AuthenticationOptions = _AUTHENTICATION
+    authorization: AuthorizationOptions = _AUTHORIZATION
+    client: ClientOptions = _CLIENT
 
 
 def check_supported(config: BrokerConfig, started: BrokerConfig | None = None) -> None:
@@ -158,3 +170,8 @@ def check_supported(config: BrokerConfig, started: BrokerConfig | None = None) -
 
         at_start = started is None or strategy == started.shedding.strategy
         (SHEDDERS.find if at_start else SHEDDERS.built_in)(strategy)
+    if config.authorization.provider != AUTHORIZER:
+        raise ConfigError(
+            "authorizationProvider",
+            f"{config.authorization.provider} is not supported; use {AUTHORIZER}",
+        )

@@ -42,6 +42,8 @@ from counterpoise.broker.topic.topics import TopicRegistry
 from counterpoise.load.report import LocalBrokerData
 from counterpoise.metadata import BadVersion, MetadataError, NotEmpty, NotFound, StoreUnavailable
 from counterpoise.ownership.records import LeaderBroker
+from counterpoise.security.client import ClientSecurity
+from counterpoise.security.gate import Security
 from counterpoise.wire.values import Schema
 
 __all__ = [
@@ -88,6 +90,10 @@ class BrokerFace(Protocol):
     """``host:webPort``."""
     addresses: Addresses
     """Where others reach it."""
+    security: Security
+    """Who asks, and what they may do."""
+    as_client: ClientSecurity
+    """Who this broker is to the others."""
     policies: Policies
     """Clusters, tenants, namespaces and topics as the metadata store has them."""
     namespaces: NamespaceService

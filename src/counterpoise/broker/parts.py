@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from itertools import islice
 from random import Random
 from typing import TYPE_CHECKING, Final
@@ -57,6 +58,10 @@ from counterpoise.names.load_managers import EXTENSIBLE
 from counterpoise.ownership.port import Terms
 from counterpoise.ownership.protocols import PROTOCOLS
 from counterpoise.ownership.records import LeaderBroker, NamespaceEphemeralData
+from counterpoise.security.authentication import Authentication
+from counterpoise.security.authorization import Authorization
+from counterpoise.security.client import ClientSecurity
+from counterpoise.security.gate import Security
 from counterpoise.storage.port import LedgerStore
 from counterpoise.wire.errors import ServerError
 
@@ -77,6 +82,10 @@ class BrokerParts:
     """``host:webPort``."""
     addresses: Addresses
     """Where others reach it."""
+    security: Security
+    """Who asks, and what they may do."""
+    as_client: ClientSecurity
+    """Who this broker is to the others."""
     policies: Policies
     bundles: NamespaceBundleCache
     registry: BrokerRegistry
@@ -113,6 +122,11 @@ class BrokerParts:
         self.live = LiveSettings(config, metadata, self.policies)
         self.background: Final = BackgroundTasks()
         self.tally: Final = BundleTally()
+        self.as_client = ClientSecurity(config.client)
+        self.security = Security(
+            Authentication(config.authentication),
+            Authorization(lambda: self.config.authorization, self.policies),
+        )
         self._ledgers = ledgers
         self._on_leadership = on_leadership
         self._process = process
@@ -185,9 +199,20 @@ class BrokerParts:
             catalog=self.catalog,
             schemas=self.schemas,
             on_topics_changed=TopicChanges(store).subscribe,
+            security=self.security,
         )
-        self.listener = Listener(services, config.connection, self.background)
+        connection = replace(
+            config.connection,
+            refresh_check_s=config.authentication.refresh_check_s,
+            authenticate_original=config.authentication.authenticate_original,
+        )
+        self.listener = Listener(services, connection, self.background)
         self._assemble_reporting()
+
+    def _url_for_brokers(self) -> str:
+        """Where brokers connect to this one, itself included."""
+        tls = self.addresses.service_url_tls
+        return tls if tls is not None and self.config.client.tls else self.service_url
 
     def _namespace_service(self) -> NamespaceService:
         config = self.config
@@ -197,7 +222,8 @@ class BrokerParts:
 
             self.load_data = LoadDataExchange(
                 self.id,
-                broker_url=self.service_url,
+                broker_url=self._url_for_brokers(),
+                security=self.as_client,
                 report=lambda: self.reporter.report,
                 terms=lambda: LoadDataTerms.of(
                     self.config.load_report, self.config.placement.history_percentage

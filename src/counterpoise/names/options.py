@@ -61,6 +61,8 @@ class Option:
     deprecated: bool
     blank_is_none: bool = False
     """Whether a blank value says "none" instead of keeping the default."""
+    secret: bool = False
+    """Whether its value is for nobody's eyes: never listed, never told in an error."""
 
     @property
     def range_text(self) -> str:
@@ -143,6 +145,7 @@ def option(
     deprecated: bool = False,
     kind: type | None = None,
     blank_is_none: bool = False,
+    secret: bool = False,
 ) -> Any:
     """Declare a dataclass field that is a setting; see `Option` for the parts.
 
@@ -166,6 +169,7 @@ def option(
         aliases,
         deprecated,
         blank_is_none,
+        secret,
     )
     return dataclasses.field(default=default, metadata={_KEY: made})
 

@@ -61,7 +61,24 @@ def _connect(command: commands.CommandConnect, _: bytes) -> events.Event:
         flags.supports_partial_producer,
         flags.supports_topic_watchers,
         _optional(command, "proxy_version"),
+        _auth_method(command),
+        command.auth_data,
+        flags.supports_auth_refresh,
+        _optional(command, "original_principal"),
+        _optional(command, "original_auth_method"),
+        _optional(command, "original_auth_data"),
     )
+
+
+def _auth_method(command: commands.CommandConnect) -> str:
+    """By name, or as old clients said it: by a number of which ``AuthMethodNone`` is the first."""
+    if command.HasField("auth_method_name"):
+        return command.auth_method_name
+    return raw.AuthMethod.Name(command.auth_method).removeprefix("AuthMethod").lower()
+
+
+def _auth_response(command: commands.CommandAuthResponse, _: bytes) -> events.Event:
+    return events.AuthResponse(command.response.auth_method_name, command.response.auth_data)
 
 
 def _partitioned_metadata(
@@ -212,6 +229,7 @@ def _no_transactions(command: Any, _: bytes) -> events.Event:
 #: By command type: the field that carries it, and its reader.
 READERS: dict[int, tuple[str, Reader]] = {
     Type.CONNECT: ("connect", _connect),
+    Type.AUTH_RESPONSE: ("auth_response", _auth_response),
     Type.PING: ("ping", lambda _c, _p: events.Ping()),
     Type.PONG: ("pong", lambda _c, _p: events.Pong()),
     Type.PARTITIONED_METADATA: ("partition_metadata", _partitioned_metadata),

@@ -72,6 +72,22 @@ def connected(
     )
 
 
+def auth_challenge(
+    server_version: str, protocol_version: int, auth_method: str, challenge: bytes
+) -> bytes:
+    """Ask for newer credentials."""
+    return frame(
+        BaseCommand(
+            type=_Type.AUTH_CHALLENGE,
+            auth_challenge=commands.CommandAuthChallenge(
+                server_version=server_version,
+                protocol_version=protocol_version,
+                challenge=raw.AuthData(auth_method_name=auth_method, auth_data=challenge),
+            ),
+        )
+    )
+
+
 PING = frame(BaseCommand(type=_Type.PING, ping=commands.CommandPing()))
 PONG = frame(BaseCommand(type=_Type.PONG, pong=commands.CommandPong()))
 

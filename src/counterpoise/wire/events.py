@@ -4,7 +4,7 @@ The hot ones (`Send`, `Ack`, `Flow`) are named tuples, which cost a fifth of a f
 make; all compare by value.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from counterpoise.wire.errors import ProtocolError, ServerError
@@ -28,6 +28,21 @@ class Connect:
     supports_partial_producer: bool = False
     supports_topic_watchers: bool = False
     proxy_version: str | None = None
+    auth_method: str = "none"
+    auth_data: bytes = field(default=b"", repr=False)
+    supports_auth_refresh: bool = False
+    original_principal: str | None = None
+    """For whom a proxy connects, and what that one showed to it."""
+    original_auth_method: str | None = None
+    original_auth_data: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class AuthResponse:
+    """Newer credentials, asked for or not."""
+
+    auth_method: str
+    auth_data: bytes = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,6 +294,7 @@ class Violation:
 
 Event = (
     Connect
+    | AuthResponse
     | Ping
     | Pong
     | PartitionedMetadata

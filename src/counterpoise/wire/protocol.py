@@ -40,9 +40,10 @@ _CONSUMER_COMMANDS = frozenset(key for _, key in CONSUMER if not isinstance(key,
 
 
 class ServerProtocol:
-    """One connection as its broker sees it. ``max_message_size`` is in bytes."""
+    """One connection as its broker sees it; ``max_message_size`` is in bytes."""
 
     __slots__ = (
+        "_authenticates",
         "_begin",
         "_buffer",
         "_consumers",
@@ -53,7 +54,11 @@ class ServerProtocol:
         "_waiting",
     )
 
-    def __init__(self, max_message_size: int = DEFAULT_MAX_MESSAGE_SIZE) -> None:
+    def __init__(
+        self, max_message_size: int = DEFAULT_MAX_MESSAGE_SIZE, *, authenticates: bool = False
+    ) -> None:
+        """``authenticates``: what follows CONNECT waits until `admit` is called."""
+        self._authenticates = authenticates
         self._frame_size_max = max_message_size + FRAME_PADDING
         self._buffer = ReceiveBuffer()
         self._state = ConnectionState.AWAITING_CONNECT
@@ -69,6 +74,11 @@ class ServerProtocol:
     def state(self) -> ConnectionState:
         """Where the connection is in its life."""
         return self._state
+
+    def admit(self) -> None:
+        """The client that has sent CONNECT is who it says: what it sends from now on counts."""
+        if self._state is ConnectionState.CONNECTING:
+            self._state = ConnectionState.OPEN
 
     def producer_state(self, producer_id: int) -> PeerState:
         """Where a producer is in its life."""
@@ -102,6 +112,9 @@ class ServerProtocol:
         events: list[Event] = []
         if self._state is ConnectionState.FAILED:
             return events
+        if self._state is ConnectionState.CONNECTING:
+            self._waiting += data
+            return events
         begin = 0
         if self._waiting:
             data, begin = self._waiting + data, self._begin
@@ -113,7 +126,8 @@ class ServerProtocol:
         odd = 0
         try:
             while begin < end:
-                if len(events) >= most or odd >= most:
+                connecting = self.state is ConnectionState.CONNECTING
+                if len(events) >= most or odd >= most or connecting:
                     self._waiting, self._begin = data, begin
                     return events
                 if self._state is ConnectionState.OPEN:
@@ -177,6 +191,8 @@ class ServerProtocol:
         if wrong is not None:
             raise self._broken(wrong, begin, kind)
         event = read(request, frame[command_end:])
+        if kind == _Type.CONNECT and self._authenticates:
+            following = ConnectionState.CONNECTING
         self._state = following
         self._admit(event, request, kind, begin, events)
 

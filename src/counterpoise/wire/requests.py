@@ -21,13 +21,31 @@ _EARLIEST = (1 << 64) - 1
 """-1 in 64 bits: both halves of the position before the first message."""
 
 
-def connect(client_version: str) -> bytes:
-    """Open the conversation."""
+def connect(client_version: str, auth_method: str = "none", auth_data: bytes = b"") -> bytes:
+    """Open the conversation, and say who one is."""
     return frame(
         BaseCommand(
             type=_Type.CONNECT,
             connect=commands.CommandConnect(
-                client_version=client_version, protocol_version=PROTOCOL_VERSION
+                client_version=client_version,
+                protocol_version=PROTOCOL_VERSION,
+                auth_method_name=auth_method,
+                auth_data=auth_data,
+                feature_flags=raw.FeatureFlags(supports_auth_refresh=True),
+            ),
+        )
+    )
+
+
+def auth_response(client_version: str, auth_method: str, auth_data: bytes) -> bytes:
+    """Show newer credentials."""
+    return frame(
+        BaseCommand(
+            type=_Type.AUTH_RESPONSE,
+            auth_response=commands.CommandAuthResponse(
+                client_version=client_version,
+                response=raw.AuthData(auth_method_name=auth_method, auth_data=auth_data),
+                protocol_version=PROTOCOL_VERSION,
             ),
         )
     )

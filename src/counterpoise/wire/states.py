@@ -19,6 +19,8 @@ class ConnectionState(Enum):
     """Where a connection is in its life."""
 
     AWAITING_CONNECT = auto()
+    #: Who the client is, is being found out: nothing is read meanwhile.
+    CONNECTING = auto()
     OPEN = auto()
     FAILED = auto()
 
@@ -86,6 +88,7 @@ _WHEN_OPEN = (
     Type.END_TXN_ON_PARTITION,
     Type.END_TXN_ON_SUBSCRIPTION,
     Type.TC_CLIENT_CONNECT_REQUEST,
+    Type.AUTH_RESPONSE,
 )
 
 CONNECTION: dict[tuple[ConnectionState, int], ConnectionState] = {

@@ -78,5 +78,9 @@ def test_names_are_pulsars_own():
         # Pulsar holds nothing of a throttled producer: it stops reading its connection.
         "maxThrottledPublishRequestsPerConnection",
         "maxThrottledPublishBytesPerConnection",
+        # Pulsar's providers read these from broker.conf themselves.
+        *("tokenSecretKey", "tokenPublicKey", "tokenPublicAlg", "tokenAuthClaim"),
+        *("tokenAudienceClaim", "tokenAudience", "tokenAllowedClockSkewSeconds"),
+        "basicAuthConf",
     }
     assert set(table()) - broker_conf_names() <= renamed | ours

@@ -70,8 +70,8 @@ def test_a_policy_is_read_where_it_is_said_to_be_and_nowhere_else() -> None:
         ({"brokerDeduplicationEnabled": " "}, []),
         ({"maxProducersPerTopic": "0"}, []),
         ({"backlogQuotaDefaultLimitGB": "-1"}, []),
-        ({"authenticationProviders": "x.Y", "transactionCoordinatorEnabled": "true"},
-         ["authenticationProviders", "transactionCoordinatorEnabled"]),
+        ({"functionsWorkerEnabled": "true", "transactionCoordinatorEnabled": "true"},
+         ["functionsWorkerEnabled", "transactionCoordinatorEnabled"]),
         ({"defaultNumberOfNamespaceBundles": "7", "noSuchName": "1"}, []),
     ],
 )  # fmt: skip

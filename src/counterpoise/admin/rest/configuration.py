@@ -13,6 +13,8 @@ from counterpoise.names.options import Option, options_of, sections_of
 
 BASE = "/admin/v2/brokers/configuration"
 SETTINGS: web.AppKey[Callable[[], Iterable[Option]]] = web.AppKey("settings")
+HIDDEN = "*****"
+"""What is listed in the place of a secret."""
 CHECK: web.AppKey[Callable[[str, str], None]] = web.AppKey("check")
 
 
@@ -75,7 +77,8 @@ def _dynamic(request: web.Request) -> dict[str, Option]:
 def _all(settings: object) -> Iterator[tuple[str, object]]:
     """Name and value of every setting, its sections' included."""
     for field, each in options_of(type(settings)):
-        yield each.conf, getattr(settings, field)
+        value = getattr(settings, field)
+        yield each.conf, HIDDEN if each.secret and value else value
     for field, _ in sections_of(type(settings)):
         yield from _all(getattr(settings, field))
 
@@ -83,4 +86,6 @@ def _all(settings: object) -> Iterator[tuple[str, object]]:
 def _text(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
+    if value is None:
+        return ""
     return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)

@@ -7,12 +7,15 @@ import time
 from collections.abc import Callable
 from typing import Any, Final, cast
 
+from counterpoise.broker.clock import wall_clock_ms
 from counterpoise.broker.connection.consuming import Consuming
 from counterpoise.broker.connection.finding import Finding
+from counterpoise.broker.connection.handshake import NO_REQUEST, REFRESH, Admission, Handshake
 from counterpoise.broker.connection.keep_alive import KeepAlive
 from counterpoise.broker.connection.link import Link, log
 from counterpoise.broker.connection.outbox import Outbox
 from counterpoise.broker.connection.pause import PauseReason, ReadingPause
+from counterpoise.broker.connection.permits import Permits
 from counterpoise.broker.connection.ports import ConnectionConfig, Services
 from counterpoise.broker.connection.producing import Producing
 from counterpoise.broker.connection.shared import Shared
@@ -26,8 +29,6 @@ from counterpoise.wire.states import ConnectionState
 #: What CONNECTED says, in the form a 4.0.7 broker says it.
 SERVER_VERSION = "Pulsar Server4.0.7"
 
-NO_REQUEST: Final = (1 << 64) - 1
-"""The request id of an error that answers none: -1 in 64 bits."""
 TURN_S: Final = 0.005
 """How long one connection is served before the others have their turn, in processor time.
 
@@ -36,6 +37,7 @@ without anybody being served sooner."""
 STEP: Final = 64
 """How many events are served before the clock is looked at."""
 _SENDS_ONLY: Final = {events.Send}
+_BEFORE: Final = (ConnectionState.AWAITING_CONNECT, ConnectionState.CONNECTING)
 
 
 class Connection(asyncio.Protocol):
@@ -55,7 +57,9 @@ class Connection(asyncio.Protocol):
         self._config = config
         self._shared = shared
         self._traffic = shared.traffic
-        self._protocol = ServerProtocol(config.max_message_size)
+        self._protocol = ServerProtocol(
+            config.max_message_size, authenticates=services.security.authentication.enabled
+        )
         self._turn_is_due = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -79,7 +83,9 @@ class Connection(asyncio.Protocol):
             self._outbox,
             self.pause,
             f"/{peer[0]}:{peer[1]}" if peer else "unknown",
+            Permits(self._services.security.authorization),
         )
+        self._handshake = self._make_handshake()
         self._producing = Producing(
             self._link,
             self._services,
@@ -111,6 +117,24 @@ class Connection(asyncio.Protocol):
         self._outbox.write(encode.error(NO_REQUEST, ServerError.NotAllowedError, why_not))
         self.close()
 
+    def _make_handshake(self) -> Handshake:
+        config = self._config
+        return Handshake(
+            self._link,
+            self._services.security,
+            self._transport.get_extra_info("peercert"),
+            Admission(
+                accept=self._accept,
+                close=self.close,
+                clock=lambda: wall_clock_ms() / 1000,
+                challenge=lambda method: encode.auth_challenge(
+                    SERVER_VERSION, self._link.protocol_version, method, REFRESH
+                ),
+            ),
+            refresh_check_s=config.refresh_check_s,
+            authenticate_original=config.authenticate_original,
+        )
+
     @property
     def address(self) -> str:
         """The client's host and port."""
@@ -125,6 +149,7 @@ class Connection(asyncio.Protocol):
         producing, consuming, finding = self._producing, self._consuming, self._finding
         return {
             events.Connect: self._connect,
+            events.AuthResponse: self._handshake.respond,
             events.Ping: lambda _event: self._outbox.write(encode.PONG),
             events.Pong: lambda _event: None,
             events.PartitionedMetadata: finding.partitions,
@@ -205,6 +230,12 @@ class Connection(asyncio.Protocol):
             self.data_received(b"")
 
     def _connect(self, event: events.Connect) -> None:
+        if self._services.security.authentication.enabled:
+            self._handshake.connect(event)
+        else:
+            self._accept(event)
+
+    def _accept(self, event: events.Connect) -> None:
         version = min(PROTOCOL_VERSION, event.protocol_version)
         self._link.client_version = event.client_version
         self._link.protocol_version = version
@@ -225,7 +256,7 @@ class Connection(asyncio.Protocol):
         self._transport.abort()
 
     def _status(self) -> tuple[bool, bool]:
-        return self._protocol.state is not ConnectionState.AWAITING_CONNECT, not self.pause
+        return self._protocol.state not in _BEFORE, not self.pause
 
     def _end(self, why: str) -> None:
         log.warning("Closing the connection of %s: %s", self._link.address, why)
@@ -260,6 +291,7 @@ class Connection(asyncio.Protocol):
         """The client is gone; so are its producers and consumers."""
         self._shared.connections.remove(self, self._ip)
         self._keep_alive.stop()
+        self._handshake.stop()
         self._link.close()
         self._outbox.close()
         self._producing.detach_all()

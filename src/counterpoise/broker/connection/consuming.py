@@ -51,6 +51,9 @@ class Consuming:
         consumer_id = event.consumer_id
         try:
             name = topic_name(event.topic)
+            await self._link.permits.topic(
+                name, "CONSUME", "Client is not authorized to subscribe", event.subscription
+            )
             topic = await self._services.topics.get(name, create=event.create_topic)
             if event.schema is not None:
                 await self._services.schemas.attach(name, event.schema)

@@ -35,10 +35,12 @@ class Finding:
         )
 
     async def _partitions(self, event: events.PartitionedMetadata) -> bytes:
+        topic = topic_name(event.topic)
         with self._lookups.one():
-            count = await self._services.catalog.partitions(
-                topic_name(event.topic), auto_create=event.auto_create
+            await self._link.permits.topic(
+                topic, "LOOKUP", "Client is not authorized to Get Partition Metadata"
             )
+            count = await self._services.catalog.partitions(topic, auto_create=event.auto_create)
         return encode.partitions(event.request_id, count)
 
     def lookup(self, event: events.Lookup) -> None:
@@ -53,6 +55,7 @@ class Finding:
                 ServerError.ServiceNotReady, f"the broker do not have {event.listener} listener"
             )
         with self._lookups.one():
+            await self._link.permits.topic(topic, "LOOKUP", "Client is not authorized to Lookup")
             answer = await self._services.namespaces.lookup(
                 topic, authoritative=event.authoritative
             )
@@ -73,6 +76,9 @@ class Finding:
 
     async def _topics(self, event: events.GetTopics) -> None:
         namespace = NamespaceName.parse(event.namespace)
+        await self._link.permits.namespace(
+            namespace, "GET_TOPICS", "Client is not authorized to GetTopicsOfNamespace"
+        )
         outbox = self._link.outbox
         async with self._link.listing:
             await outbox.room()
@@ -106,7 +112,10 @@ class Finding:
         )
 
     async def _get_schema(self, event: events.GetSchema) -> bytes:
-        found = await self._services.schemas.get(topic_name(event.topic), event.version)
+        topic = topic_name(event.topic)
+        # 4.0.7 shows a schema to everybody who is connected.
+        await self._link.permits.topic(topic, "LOOKUP", "Client is not authorized to get schema")
+        found = await self._services.schemas.get(topic, event.version)
         if found is None:
             raise BrokerError(ServerError.TopicNotFound, "Topic not found or no-schema")
         return encode_peers.schema(event.request_id, *found)
@@ -118,5 +127,7 @@ class Finding:
         )
 
     async def _put_schema(self, event: events.GetOrCreateSchema) -> bytes:
-        version = await self._services.schemas.put(topic_name(event.topic), event.schema)
+        topic = topic_name(event.topic)
+        await self._link.permits.topic(topic, "LOOKUP", "Client is not authorized to put schema")
+        version = await self._services.schemas.put(topic, event.schema)
         return encode_peers.schema_created(event.request_id, version)

@@ -10,6 +10,7 @@ from typing import Final
 from counterpoise.broker.background import BackgroundTasks
 from counterpoise.broker.connection.outbox import Outbox
 from counterpoise.broker.connection.pause import PauseReason, ReadingPause
+from counterpoise.broker.connection.permits import Permits
 from counterpoise.broker.errors import BrokerError
 from counterpoise.names.errors import InvalidName
 from counterpoise.names.topic import TopicName
@@ -32,15 +33,16 @@ class Link:
     """
 
     __slots__ = (
-        "_background",
         "_under_way",
         "address",
+        "background",
         "begun",
         "client_version",
         "closed",
         "listing",
         "outbox",
         "pause",
+        "permits",
         "protocol",
         "protocol_version",
     )
@@ -52,11 +54,14 @@ class Link:
         outbox: Outbox,
         pause: ReadingPause,
         address: str,
+        permits: Permits,
     ) -> None:
         self.protocol = protocol
         self.outbox = outbox
         self.pause = pause
         self.address = address
+        #: What the client may do.
+        self.permits = permits
         self.client_version = ""
         self.protocol_version = 0
         #: Whether the client is gone.
@@ -66,7 +71,7 @@ class Link:
         #: Listing a namespace's topics takes long and answers much: one at a time.
         self.listing = asyncio.Lock()
         self._under_way = 0
-        self._background = background
+        self.background = background
 
     def answer(self, work: Coroutine[None, None, bytes | None], refuse: Refuse) -> None:
         """Do a request's work beside the others'; write what it returns, or its refusal."""
@@ -74,7 +79,7 @@ class Link:
         self._under_way += 1
         if self._under_way >= REQUESTS_MAX:
             self.pause.hold(PauseReason.REQUESTS)
-        self._background.start("a client's request", self._run(work, refuse))
+        self.background.start("a client's request", self._run(work, refuse))
 
     async def _run(self, work: Coroutine[None, None, bytes | None], refuse: Refuse) -> None:
         try:
@@ -88,7 +93,7 @@ class Link:
         self, name: str, work: Callable[[], Coroutine[None, None, None]]
     ) -> asyncio.Task[None]:
         """Do something beside the requests until it is cancelled."""
-        return self._background.keep(f"{name} of {self.address}", work)
+        return self.background.keep(f"{name} of {self.address}", work)
 
     async def _answer(self, work: Coroutine[None, None, bytes | None], refuse: Refuse) -> None:
         if self.closed:

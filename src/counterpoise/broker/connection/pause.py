@@ -16,6 +16,7 @@ class PauseReason(StrEnum):
     PUBLISH_BUFFER = "publish buffer full"
     UNREAD_ANSWERS = "answers not read"
     REQUESTS = "requests under way"
+    HANDSHAKE = "being authenticated"
     #: It has said much at once: others come first, then the rest of it.
     TURNS = "taking turns"
 

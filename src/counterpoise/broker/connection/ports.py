@@ -11,6 +11,7 @@ from counterpoise.broker.topic.topic import Topic
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.options import option
 from counterpoise.names.topic import TopicName
+from counterpoise.security.gate import OPEN_TO_ALL, Security
 from counterpoise.wire.constants import DEFAULT_MAX_MESSAGE_SIZE
 from counterpoise.wire.values import Schema
 
@@ -74,6 +75,8 @@ class Services:
     catalog: Catalog
     schemas: Schemas
     on_topics_changed: OnTopicsChanged = _never
+    security: Security = OPEN_TO_ALL
+    """Who clients are, and what they may do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +147,10 @@ class ConnectionConfig:
         low=1,
         why="the same in bytes: the memory that a throttled client may take",
     )
+    refresh_check_s: float = 60.0
+    """``authenticationRefreshCheckSeconds``."""
+    authenticate_original: bool = False
+    """``authenticateOriginalAuthData``."""
     pattern_evaluation: bool = option(
         True,
         conf="enableBrokerSideSubscriptionPatternEvaluation",

@@ -95,6 +95,7 @@ class Producing:
         producer_id = event.producer_id
         try:
             name = topic_name(event.topic)
+            await self._link.permits.topic(name, "PRODUCE", "Client is not authorized to Produce")
             topic = await self._services.topics.get(name)
             version = b""
             if event.schema is not None:

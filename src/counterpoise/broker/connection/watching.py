@@ -99,6 +99,11 @@ class Watching:
                 ServerError.NotAllowedError,
                 f"Pattern longer than maximum: {self._config.pattern_length_max}",
             )
+        await self._link.permits.namespace(
+            NamespaceName.parse(event.namespace),
+            "GET_TOPICS",
+            "Client is not authorized to watchTopicList",
+        )
         self._stop(event.watcher_id)
         if len(self._watches) >= WATCHES_MAX:
             raise BrokerError(

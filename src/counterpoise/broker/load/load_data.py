@@ -29,6 +29,7 @@ from counterpoise.load.rates import sequential_sum
 from counterpoise.load.report import LocalBrokerData, NamespaceBundleStats, SystemResourceUsage
 from counterpoise.load.topk import top_bundles
 from counterpoise.metadata import MetadataError
+from counterpoise.security.client import NOBODY, ClientSecurity
 
 log = logging.getLogger(__name__)
 
@@ -133,6 +134,7 @@ class LoadDataExchange:
         me: str,
         *,
         broker_url: str,
+        security: ClientSecurity = NOBODY,
         report: Callable[[], LocalBrokerData],
         terms: Callable[[], LoadDataTerms],
         gone: Callable[[Iterable[str]], Awaitable[list[str]]],
@@ -141,10 +143,13 @@ class LoadDataExchange:
     ) -> None:
         """``broker_url``: any broker, to find the topics at; ``terms``: as they are now.
 
+        ``security``: who this broker is to the others.
+
         ``gone``: of some brokers those that everybody is to forget, and this one is to say so.
         """
         self._me = me
         self._broker_url = broker_url
+        self._security = security
         self._report = report
         self._terms = terms
         self._gone = gone
@@ -225,6 +230,7 @@ class LoadDataExchange:
             Listener(lambda: None, take, publish_anew),
             producer_name=self._me,
             timeout_s=LINK_S,
+            security=self._security,
         )
 
     def _keep(self, link: SystemTopicLink) -> Callable[[], Coroutine[Any, Any, None]]:

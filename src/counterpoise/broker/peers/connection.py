@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import ssl
 from collections.abc import Callable
 from typing import Final, cast
 
 from google.protobuf.message import DecodeError
 
+from counterpoise.security.client import NOBODY, ClientSecurity
 from counterpoise.wire import encode, requests
 from counterpoise.wire.proto.base_pb2 import BaseCommand
 
 _Type = BaseCommand.Type
+TLS_SCHEME: Final = "pulsar+ssl://"
 _CLIENT_VERSION: Final = "counterpoise-broker"
 #: How each answer is called in its command, by type.
 _ANSWERS: Final = {
@@ -35,11 +38,13 @@ class PeerConnection(asyncio.Protocol):
         url: str,
         on_message: Callable[[BaseCommand, bytes], None],
         on_closed: Callable[[str], None],
+        security: ClientSecurity = NOBODY,
     ) -> None:
         """``on_closed``: the peer is gone, or has closed the producer or the reader."""
         self.url: Final = url
         self._on_message = on_message
         self._on_closed = on_closed
+        self._security = security
         self._buffer = bytearray()
         self._request_ids = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[BaseCommand]] = {}
@@ -53,28 +58,33 @@ class PeerConnection(asyncio.Protocol):
         on_message: Callable[[BaseCommand, bytes], None],
         on_closed: Callable[[str], None],
         timeout_s: float,
+        security: ClientSecurity = NOBODY,
     ) -> PeerConnection:
-        """Connect to ``pulsar://host:port``; raises `PeerError`."""
-        host, _, port = url.removeprefix("pulsar://").rpartition(":")
+        """Connect to ``pulsar://host:port`` or ``pulsar+ssl://host:port``; raises `PeerError`."""
+        tls = url.startswith(TLS_SCHEME)
+        host, _, port = url.partition("://")[2].rpartition(":")
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(timeout_s):
                 _, made = await loop.create_connection(
-                    lambda: PeerConnection(url, on_message, on_closed), host, int(port)
+                    lambda: PeerConnection(url, on_message, on_closed, security),
+                    host,
+                    int(port),
+                    ssl=security.context() if tls else None,
                 )
                 try:
                     await made.hello()
                 except BaseException:
                     made.close()
                     raise
-        except (OSError, TimeoutError, ValueError) as error:
+        except (OSError, TimeoutError, ValueError, ssl.SSLError) as error:
             raise PeerError(f"{url} cannot be reached: {error or 'no answer in time'}") from error
         return made
 
     async def hello(self) -> None:
         """Say who connects and wait to be accepted."""
         self._connected = asyncio.get_running_loop().create_future()
-        self._write(requests.connect(_CLIENT_VERSION))
+        self._write(requests.connect(_CLIENT_VERSION, *self._security.shown()))
         await self._connected
 
     async def request(self, frame_of: Callable[[int], bytes]) -> BaseCommand:
@@ -156,9 +166,13 @@ class PeerConnection(asyncio.Protocol):
             number = getattr(command, _ANSWERS[kind]).request_id
             self._settle(self._waiting.get(number), command)
         elif kind == _Type.ERROR:
-            self._refuse(self._waiting.get(command.error.request_id), command.error.message)
+            # What refuses the connection itself answers no request.
+            waiting = self._waiting.get(command.error.request_id, self._connected)
+            self._refuse(waiting, command.error.message)
         elif kind == _Type.PING:
             self.tell(encode.PONG)
+        elif kind == _Type.AUTH_CHALLENGE:
+            self.tell(requests.auth_response(_CLIENT_VERSION, *self._security.shown()))
         elif kind == _Type.CONNECTED:
             self._settle(self._connected, command)
         elif kind in (_Type.CLOSE_PRODUCER, _Type.CLOSE_CONSUMER):

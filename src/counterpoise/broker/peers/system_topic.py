@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from counterpoise.broker.clock import wall_clock_ms
-from counterpoise.broker.peers.connection import PeerConnection, PeerError
+from counterpoise.broker.peers.connection import TLS_SCHEME, PeerConnection, PeerError
+from counterpoise.security.client import NOBODY, ClientSecurity
 from counterpoise.wire import requests
 from counterpoise.wire.entry import BadEntry, build, metadata_of, split
 from counterpoise.wire.proto import commands_pb2 as commands
@@ -59,12 +60,14 @@ class SystemTopicLink:
         *,
         producer_name: str,
         timeout_s: float,
+        security: ClientSecurity = NOBODY,
         clock_ms: Callable[[], int] = wall_clock_ms,
     ) -> None:
         self.topic: Final = topic
         self._listener = listener
         self._producer_name = producer_name
         self._timeout_s = timeout_s
+        self._security = security
         self._clock_ms = clock_ms
         self._sequence_ids = itertools.count()
         self._opened: PeerConnection | None = None
@@ -147,7 +150,7 @@ class SystemTopicLink:
         authoritative = False
         for _ in range(_REDIRECTS_MAX):
             peer = self._opened = await PeerConnection.open(
-                url, self._receive, self._on_closed, self._timeout_s
+                url, self._receive, self._on_closed, self._timeout_s, self._security
             )
             asked = authoritative
             answer = await peer.request(
@@ -159,10 +162,11 @@ class SystemTopicLink:
             if found.response == _LookupType.Failed:
                 raise PeerError(f"{url} does not know who serves {self.topic}: {found.message}")
             connect = found.response == _LookupType.Connect
-            if connect and found.broker_service_url == url:
+            there = _same_kind(url, found)
+            if connect and there == url:
                 return peer
             peer.close()
-            url, authoritative = found.broker_service_url, found.authoritative
+            url, authoritative = there, found.authoritative
         raise PeerError(f"{self.topic}: sent from broker to broker {_REDIRECTS_MAX} times")
 
     def _on_closed(self, why: str) -> None:
@@ -192,6 +196,15 @@ class SystemTopicLink:
         if not self._caught_up:
             self._caught_up = True
             self._listener.on_caught_up()
+
+
+def _same_kind(url: str, found: commands.CommandLookupTopicResponse) -> str:
+    """The address of an answer that speaks as the one that gave it: TLS, or in the clear."""
+    tls = url.startswith(TLS_SCHEME)
+    there: str = found.broker_service_url_tls if tls else found.broker_service_url
+    if not there:
+        raise PeerError(f"{url} sends on to a broker that does not speak {'TLS' if tls else 'it'}")
+    return there
 
 
 def _is_packed(metadata: MessageMetadata) -> bool:

@@ -1,0 +1,63 @@
+"""Who asks: every request of the admin API passes here before anything of it is looked at."""
+
+from __future__ import annotations
+
+import logging
+from http import HTTPStatus
+from typing import Final
+
+from aiohttp import web
+from aiohttp.typedefs import Middleware
+
+from counterpoise.admin.access import Asked, Denied, Need, permit
+from counterpoise.admin.errors import Handler, RestError
+from counterpoise.broker.face import BrokerFace
+from counterpoise.security.authorization import Authorization, Caller
+from counterpoise.security.identity import AuthenticationError
+
+log = logging.getLogger(__name__)
+
+CALLER = web.RequestKey("caller", Caller)
+_RULES = web.RequestKey("rules", Authorization)
+ORIGINAL: Final = "X-Original-Principal"
+OPEN: Final = frozenset({"/status.html"})
+"""What anybody may ask, so that load balancers can."""
+METRICS: Final = frozenset({"/metrics", "/metrics/"})
+
+
+def authenticate(broker: BrokerFace) -> Middleware:
+    """The middleware that finds out who asks a broker, 401 if that cannot be believed."""
+    believes = broker.security.authentication
+    open_to_all = OPEN
+    if not broker.config.authentication.authenticate_metrics:
+        open_to_all |= METRICS
+
+    @web.middleware
+    async def find_out(request: web.Request, handler: Handler) -> web.StreamResponse:
+        role = None
+        if believes.enabled and request.path not in open_to_all:
+            certificate = None
+            if request.transport is not None:
+                certificate = request.transport.get_extra_info("peercert")
+            try:
+                role = (await believes.of_request(request.headers, certificate)).role
+            except AuthenticationError as error:
+                log.info("%s is not let in: %s", request.remote, error)
+                raise RestError(HTTPStatus.UNAUTHORIZED, "Authentication required") from None
+        request[CALLER] = Caller(role, request.headers.get(ORIGINAL) or None)
+        request[_RULES] = broker.security.authorization
+        return await handler(request)
+
+    return find_out
+
+
+async def require(request: web.Request, need: Need, word: str) -> None:
+    """Return if whoever asks may ask this; raises `RestError`. ``word``: see `Asked`."""
+    rules = request[_RULES]
+    if not rules.enabled:
+        return
+    asked = Asked(request.method, dict(request.match_info), word)
+    try:
+        await permit(rules, request[CALLER], need, asked)
+    except Denied as denied:
+        raise RestError(denied.status, denied.reason) from None

@@ -1,0 +1,190 @@
+"""Who a client is: found out when it connects, and anew when its credentials expire."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from counterpoise.broker.connection.link import Link, log
+from counterpoise.broker.connection.pause import PauseReason
+from counterpoise.security.authorization import Caller
+from counterpoise.security.gate import Security
+from counterpoise.security.identity import AuthenticationError, Credentials, Principal
+from counterpoise.wire import encode, events
+from counterpoise.wire.errors import ServerError
+
+REFRESH: Final = b"PulsarAuthRefresh"
+"""What a challenge says that asks for newer credentials (``AuthData.REFRESH_AUTH_DATA``)."""
+NO_REQUEST: Final = (1 << 64) - 1
+"""The request id of an error that answers none: -1 in 64 bits."""
+
+
+class Refused(Exception):
+    """A client that is not let in: the code and the words it is told."""
+
+    def __init__(self, code: ServerError, told: str) -> None:
+        super().__init__(told)
+        self.code = code
+        self.told = told
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """What a handshake needs of its connection."""
+
+    accept: Callable[[events.Connect], None]
+    """Say CONNECTED."""
+    close: Callable[[], None]
+    """End the connection once everything is written."""
+    clock: Callable[[], float]
+    """Seconds since the epoch."""
+    challenge: Callable[[str], bytes]
+    """The frame that asks for newer credentials of a method."""
+
+
+class Handshake:
+    """Serves CONNECT and AUTH_RESPONSE where clients have to prove who they are."""
+
+    def __init__(
+        self,
+        link: Link,
+        security: Security,
+        certificate: dict[str, Any] | None,
+        admission: Admission,
+        *,
+        refresh_check_s: float,
+        authenticate_original: bool,
+    ) -> None:
+        """``certificate``: the client's, if it showed one that is trusted."""
+        self._link = link
+        self._security = security
+        self._certificate = certificate
+        self._admission = admission
+        self._refresh_check_s = refresh_check_s
+        self._authenticate_original = authenticate_original
+        self._connect: events.Connect | None = None
+        self._principal = Principal("")
+        """Whose credentials expire: the client's, or its client's if a proxy hands them on."""
+        self._challenged = False
+        self._timer: asyncio.TimerHandle | None = None
+
+    def connect(self, event: events.Connect) -> None:
+        """CONNECT: nothing more is read until it is known who this is."""
+        self._connect = event
+        self._link.pause.hold(PauseReason.HANDSHAKE)
+        self._link.background.start("a client's handshake", self._admit(event))
+
+    def respond(self, event: events.AuthResponse) -> None:
+        """AUTH_RESPONSE: go on with newer credentials of the same role."""
+        if self._security.authentication.enabled:
+            self._link.answer(self._refresh(event), lambda code, told: encode.error(0, code, told))
+
+    def stop(self) -> None:
+        """The client is gone."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    async def _admit(self, event: events.Connect) -> None:
+        try:
+            caller = await self._identify(event)
+        except Refused as refused:
+            self._end(refused.code, refused.told, str(refused.__cause__ or refused.told))
+            return
+        except Exception:
+            log.exception("The handshake of %s failed in a way it must not", self._link.address)
+            self._end(ServerError.AuthenticationError, "Failed to authenticate", "see above")
+            return
+        if self._link.closed:
+            return
+        self._link.permits.caller = caller
+        self._link.protocol.admit()
+        self._admission.accept(event)
+        self._link.pause.release(PauseReason.HANDSHAKE)
+        self._watch()
+
+    async def _identify(self, event: events.Connect) -> Caller:
+        shown = Credentials(event.auth_method, event.auth_data, self._certificate)
+        self._principal = await self._believed(shown)
+        caller = Caller(self._principal.role, event.original_principal or None)
+        if self._authenticate_original and event.original_auth_data is not None:
+            original = Credentials(
+                event.original_auth_method or event.auth_method, event.original_auth_data.encode()
+            )
+            self._principal = await self._believed(original)
+            caller = Caller(caller.role, self._principal.role)
+        rules = self._security.authorization
+        if rules.enabled:
+            if rules.why_invalid(caller) is not None:
+                raise Refused(ServerError.AuthorizationError, "Invalid roles.")
+            if event.proxy_version is not None and not rules.is_proxy(caller.role):
+                raise Refused(
+                    ServerError.AuthorizationError,
+                    "Must not set proxyVersion without connecting as a ProxyRole.",
+                )
+        return caller
+
+    async def _believed(self, shown: Credentials) -> Principal:
+        try:
+            return await self._security.authentication.of_command(shown)
+        except AuthenticationError as error:
+            raise Refused(ServerError.AuthenticationError, "Failed to authenticate") from error
+
+    async def _refresh(self, event: events.AuthResponse) -> None:
+        self._challenged = False
+        shown = Credentials(event.auth_method, event.auth_data, self._certificate)
+        try:
+            principal = await self._believed(shown)
+        except Refused as refused:
+            self._end(refused.code, refused.told, str(refused.__cause__))
+            return
+        if principal.role != self._principal.role:
+            log.warning(
+                "Closing the connection of %s: its role cannot change from %s to %s",
+                *(self._link.address, self._principal.role, principal.role),
+            )
+            self._admission.close()
+            return
+        self._principal = principal
+        self._watch()
+
+    def _watch(self) -> None:
+        """Look again whether the credentials have expired, if they ever do."""
+        self.stop()
+        if self._principal.expires_at_s is not None and not self._link.closed:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(self._refresh_check_s, self._look)
+
+    def _look(self) -> None:
+        expires = self._principal.expires_at_s
+        if expires is None or self._admission.clock() <= expires:
+            self._watch()
+            return
+        why_not = self._why_not_refreshed()
+        if why_not is not None:
+            log.warning("Closing the connection of %s: %s", self._link.address, why_not)
+            self._admission.close()
+            return
+        self._challenged = True
+        method = self._connect.auth_method if self._connect is not None else ""
+        self._link.outbox.write(self._admission.challenge(method))
+        self._watch()
+
+    def _why_not_refreshed(self) -> str | None:
+        connect = self._connect
+        if connect is None or not connect.supports_auth_refresh:
+            return "its credentials have expired, and it can show no newer ones"
+        handed_on = self._authenticate_original and connect.original_auth_data is not None
+        if connect.original_principal and not handed_on:
+            return "the credentials have expired of a proxy that does not hand on its clients'"
+        if self._challenged:
+            return "its credentials have expired, and it showed no newer ones when asked"
+        return None
+
+    def _end(self, code: ServerError, told: str, why: str) -> None:
+        if self._link.closed:
+            return
+        log.warning("%s is not let in: %s", self._link.address, why)
+        self._link.outbox.write(encode.error(NO_REQUEST, code, told))
+        self._admission.close()

@@ -1,0 +1,45 @@
+"""What a connection's client may do, asked before each request that names something."""
+
+from __future__ import annotations
+
+from counterpoise.broker.errors import BrokerError, store_errors_as_not_ready
+from counterpoise.names.namespace import NamespaceName
+from counterpoise.names.topic import TopicName
+from counterpoise.security.authorization import Authorization, Caller, SubscriptionRefused
+from counterpoise.wire.errors import ServerError
+
+
+class Permits:
+    """Asks for one client; every refusal is a `BrokerError` (AuthorizationError)."""
+
+    __slots__ = ("_authorization", "caller")
+
+    def __init__(self, authorization: Authorization) -> None:
+        self._authorization = authorization
+        self.caller = Caller(None)
+        """Who the client is; nobody until it has proved to be somebody."""
+
+    async def topic(
+        self, topic: TopicName, operation: str, refusal: str, subscription: str | None = None
+    ) -> None:
+        """Return if the client may do this with a topic; ``refusal``: what it is told if not."""
+        if not self._authorization.enabled:
+            return
+        with store_errors_as_not_ready():
+            try:
+                allowed = await self._authorization.topic(
+                    self.caller, topic, operation, subscription
+                )
+            except SubscriptionRefused as error:
+                raise BrokerError(ServerError.AuthorizationError, str(error)) from None
+        if not allowed:
+            raise BrokerError(ServerError.AuthorizationError, refusal)
+
+    async def namespace(self, namespace: NamespaceName, operation: str, refusal: str) -> None:
+        """Return if the client may do this with a namespace."""
+        if not self._authorization.enabled:
+            return
+        with store_errors_as_not_ready():
+            allowed = await self._authorization.namespace(self.caller, namespace, operation)
+        if not allowed:
+            raise BrokerError(ServerError.AuthorizationError, refusal)

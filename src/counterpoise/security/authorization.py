@@ -1,0 +1,221 @@
+"""Who may do what: the rules of Pulsar's ``PulsarAuthorizationProvider``, in one place.
+
+A super user may do everything, a tenant's administrators everything within it. Others may do what
+their role was granted on a namespace or a topic; `TOPIC_NEEDS` and `NAMESPACE_NEEDS` say which
+grant each operation asks for. Whoever comes through a proxy is allowed what both are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from counterpoise.names.namespace import NamespaceName
+from counterpoise.names.topic import TopicName
+from counterpoise.security.options import AuthorizationOptions
+
+PRODUCE: Final = "produce"
+CONSUME: Final = "consume"
+
+TOPIC_NEEDS: Final[Mapping[str, frozenset[str]]] = {
+    **dict.fromkeys(("LOOKUP", "GET_STATS", "GET_METADATA"), frozenset({PRODUCE, CONSUME})),
+    "PRODUCE": frozenset({PRODUCE}),
+    **dict.fromkeys(
+        (
+            *("GET_SUBSCRIPTIONS", "CONSUME", "SUBSCRIBE", "UNSUBSCRIBE", "SKIP"),
+            *("EXPIRE_MESSAGES", "PEEK_MESSAGES", "RESET_CURSOR", "GET_BACKLOG_SIZE"),
+            *("SET_REPLICATED_SUBSCRIPTION_STATUS", "GET_REPLICATED_SUBSCRIPTION_STATUS"),
+        ),
+        frozenset({CONSUME}),
+    ),
+    **dict.fromkeys(
+        (
+            *("TERMINATE", "COMPACT", "OFFLOAD", "UNLOAD", "TRIM_TOPIC", "DELETE_METADATA"),
+            *("UPDATE_METADATA", "ADD_BUNDLE_RANGE", "GET_BUNDLE_RANGE", "DELETE_BUNDLE_RANGE"),
+        ),
+        frozenset(),
+    ),
+}
+"""``TopicOperation``: any of these grants will do; none will where there is none to name."""
+
+NAMESPACE_NEEDS: Final[Mapping[str, frozenset[str]]] = {
+    "PACKAGES": frozenset({"packages"}),
+    **dict.fromkeys(("GET_TOPIC", "GET_TOPICS", "GET_BUNDLE"), frozenset({PRODUCE, CONSUME})),
+    **dict.fromkeys(("UNSUBSCRIBE", "TRIM_TOPIC", "CLEAR_BACKLOG"), frozenset({CONSUME})),
+    **dict.fromkeys(
+        (
+            *("CREATE_TOPIC", "DELETE_TOPIC", "ADD_BUNDLE", "DELETE_BUNDLE"),
+            *("GRANT_PERMISSION", "GET_PERMISSION", "REVOKE_PERMISSION"),
+        ),
+        frozenset(),
+    ),
+}
+"""``NamespaceOperation``, likewise; topics' own grants do not count."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who wants something."""
+
+    role: str | None
+    original: str | None = None
+    """For whom a proxy asks."""
+
+
+class SubscriptionRefused(Exception):
+    """A subscription that a role may not have under any grant; the text says why."""
+
+
+class PolicySource(Protocol):
+    """What tenants and namespaces allow; both None when they are not there."""
+
+    async def tenant(self, name: str) -> Mapping[str, Any] | None:
+        """A tenant: ``adminRoles``."""
+        ...
+
+    async def namespace(self, namespace: NamespaceName) -> Mapping[str, Any] | None:
+        """A namespace's policies: ``auth_policies``, ``subscription_auth_mode``."""
+        ...
+
+
+class Authorization:
+    """Says whether somebody may do something; everybody may everything while it is off."""
+
+    def __init__(self, options: Callable[[], AuthorizationOptions], source: PolicySource) -> None:
+        """``options``: as they are now."""
+        self._options = options
+        self._source = source
+
+    @property
+    def enabled(self) -> bool:
+        """Whether anybody is refused anything."""
+        return self._options().enabled
+
+    def why_invalid(self, caller: Caller) -> str | None:
+        """Why somebody may not act for somebody else; None if it is well."""
+        proxies = self._options().proxies
+        if caller.role in proxies:
+            if not caller.original:
+                return "originalPrincipal must be provided when connecting with a proxy role."
+            if caller.original in proxies:
+                return "originalPrincipal cannot be a proxy role."
+        elif caller.original:
+            return "cannot specify originalPrincipal when connecting without valid proxy role."
+        return None
+
+    def is_proxy(self, role: str | None) -> bool:
+        """Whether a role is a proxy's."""
+        return role in self._options().proxies
+
+    async def super_user(self, caller: Caller) -> bool:
+        """Whether somebody may do everything."""
+        return await self._each(caller, self._is_super_user)
+
+    async def tenant_admin(self, caller: Caller, tenant: str) -> bool:
+        """Whether somebody may do everything within a tenant."""
+
+        async def allowed(role: str | None) -> bool:
+            return await self._is_admin(role, tenant)
+
+        return await self._each(caller, allowed)
+
+    async def namespace(self, caller: Caller, namespace: NamespaceName, operation: str) -> bool:
+        """Whether somebody may do one of Pulsar's ``NamespaceOperation``."""
+
+        async def allowed(role: str | None) -> bool:
+            if await self._is_admin(role, namespace.tenant):
+                return True
+            policies = await self._source.namespace(namespace)
+            granted = _auth(policies).get("namespace_auth") or {}
+            return self._granted(role, granted, NAMESPACE_NEEDS[operation])
+
+        return await self._each(caller, allowed)
+
+    async def topic(
+        self, caller: Caller, topic: TopicName, operation: str, subscription: str | None = None
+    ) -> bool:
+        """Whether somebody may do one of Pulsar's ``TopicOperation``.
+
+        Raises `SubscriptionRefused` where a subscription's name has to begin with the role.
+        """
+
+        async def allowed(role: str | None) -> bool:
+            if await self._is_admin(role, topic.tenant):
+                return True
+            policies = await self._source.namespace(topic.namespace_name)
+            needs = TOPIC_NEEDS[operation]
+            if subscription and needs == {CONSUME}:
+                if not _may_subscribe(role, policies, subscription):
+                    return False
+                _check_prefix(role, policies, subscription, topic)
+            return self._granted_on_topic(role, _auth(policies), topic, needs)
+
+        return await self._each(caller, allowed)
+
+    async def _each(self, caller: Caller, allowed: Callable[[str | None], Awaitable[bool]]) -> bool:
+        if not self.enabled:
+            return True
+        if self.why_invalid(caller) is not None:
+            return False
+        if not await allowed(caller.role):
+            return False
+        return not self.is_proxy(caller.role) or await allowed(caller.original)
+
+    async def _is_super_user(self, role: str | None) -> bool:
+        return role is not None and role in self._options().super_users
+
+    async def _is_admin(self, role: str | None, tenant: str) -> bool:
+        if await self._is_super_user(role):
+            return True
+        found = await self._source.tenant(tenant)
+        return role is not None and found is not None and role in (found.get("adminRoles") or ())
+
+    def _granted_on_topic(
+        self, role: str | None, auth: Mapping[str, Any], topic: TopicName, needs: frozenset[str]
+    ) -> bool:
+        of_topics = auth.get("destination_auth") or {}
+        grants = [auth.get("namespace_auth"), of_topics.get(str(topic))]
+        if topic.partition_index >= 0:
+            grants.append(of_topics.get(str(topic.partitioned_name)))
+        return any(self._granted(role, each or {}, needs) for each in grants)
+
+    def _granted(
+        self, role: str | None, grants: Mapping[str, Collection[str]], needs: frozenset[str]
+    ) -> bool:
+        if role is None:
+            return False
+        if not needs.isdisjoint(grants.get(role) or ()):
+            return True
+        return self._options().wildcards and any(
+            _matches(role, pattern) and not needs.isdisjoint(actions)
+            for pattern, actions in grants.items()
+        )
+
+
+def _matches(role: str, pattern: str) -> bool:
+    """Whether a pattern stands for a role: one ``*`` at its end or at its beginning."""
+    if pattern.endswith("*") and role.startswith(pattern[:-1]):
+        return True
+    return pattern.startswith("*") and role.endswith(pattern[1:])
+
+
+def _auth(policies: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    return (policies or {}).get("auth_policies") or {}
+
+
+def _may_subscribe(role: str | None, policies: Mapping[str, Any] | None, subscription: str) -> bool:
+    of_subscriptions = _auth(policies).get("subscription_auth_roles") or {}
+    roles = of_subscriptions.get(subscription)
+    return not roles or role in roles
+
+
+def _check_prefix(
+    role: str | None, policies: Mapping[str, Any] | None, subscription: str, topic: TopicName
+) -> None:
+    mode = (policies or {}).get("subscription_auth_mode")
+    if mode == "Prefix" and not (role and subscription.startswith(role)):
+        raise SubscriptionRefused(
+            "Failed to create consumer - The subscription name needs to be prefixed by the "
+            f"authentication role, like {role}-xxxx for topic: {topic}"
+        )

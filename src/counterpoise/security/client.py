@@ -1,0 +1,186 @@
+"""The other end: proving who one is to a broker, by the names that Pulsar's clients use for it.
+
+One `ClientSecurity` serves the admin API (`http_session`) and the binary protocol (`shown`,
+`context`); brokers, the balancer and every verb that talks to a cluster have one.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import ssl
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote, urlsplit
+
+from counterpoise.names.options import ConfigError
+from counterpoise.security.options import ClientOptions
+from counterpoise.security.tls import load_certificate, trust
+
+if TYPE_CHECKING:
+    import aiohttp
+
+PACKAGE: Final = "org.apache.pulsar.client.impl.auth."
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Under which names a person gave the settings, for errors."""
+
+    plugin: str = "brokerClientAuthenticationPlugin"
+    parameters: str = "brokerClientAuthenticationParameters"
+    trust: str = "brokerClientTrustCertsFilePath"
+    certificate: str = "brokerClientCertificateFilePath"
+    key: str = "brokerClientKeyFilePath"
+
+
+class ClientSecurity:
+    """Who one is, whom one believes."""
+
+    def __init__(self, options: ClientOptions | None = None, names: Names | None = None) -> None:
+        """Reads what the settings name; raises `ConfigError`, which never quotes a secret."""
+        self._options = options or ClientOptions()
+        self._names = names or Names()
+        self.method = "none"
+        """What the binary protocol calls it: ``token``, ``tls``, ``basic`` or ``none``."""
+        self._data: Callable[[], str] = str
+        self._files = (self._options.certificate, self._options.key)
+        self._read_plugin()
+        if any(self._files) and not all(self._files):
+            missing = self._names.key if self._files[0] else self._names.certificate
+            raise ConfigError(missing, "is needed too: a certificate and its key go together")
+        # Now, so that what cannot be used is told at the start.
+        self.shown()
+        if self._options.trust or any(self._files):
+            self.context()
+
+    def shown(self) -> tuple[str, bytes]:
+        """The method, and what CONNECT shows; a token in a file is read anew each time."""
+        return self.method, self._data().encode()
+
+    def headers(self) -> dict[str, str]:
+        """What a request to the admin API shows."""
+        if self.method == "token":
+            return {"Authorization": f"Bearer {self._data()}"}
+        if self.method == "basic":
+            coded = base64.b64encode(self._data().encode()).decode()
+            return {"Authorization": f"Basic {coded}"}
+        return {}
+
+    @property
+    def has_tls_settings(self) -> bool:
+        """Whether it differs by TLS from anybody on this machine."""
+        options = self._options
+        return bool(options.trust or any(self._files) or options.allow_insecure or options.tls)
+
+    def context(self) -> ssl.SSLContext:
+        """TLS as a client."""
+        options, names = self._options, self._names
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.check_hostname = options.verify_host and not options.allow_insecure
+        if options.allow_insecure:
+            context.verify_mode = ssl.CERT_NONE
+        else:
+            trust(context, names.trust, options.trust)
+        if all(self._files):
+            certificate, key = self._files
+            load_certificate(context, (names.certificate, certificate), (names.key, key))
+        return context
+
+    def _read_plugin(self) -> None:
+        match self._options.plugin.strip().removeprefix(PACKAGE):
+            case "" | "AuthenticationDisabled":
+                return
+            case "AuthenticationToken" | "token":
+                self.method, self._data = "token", self._token()
+            case "AuthenticationBasic" | "basic":
+                self.method, self._data = "basic", self._password()
+            case "AuthenticationTls" | "tls":
+                self.method = "tls"
+                told = self._pairs()
+                self._files = (told.get("tlsCertFile", ""), told.get("tlsKeyFile", ""))
+                if not any(self._files):
+                    raise ConfigError(
+                        self._names.parameters, "expected tlsCertFile:/path,tlsKeyFile:/path"
+                    )
+            case other:
+                raise ConfigError(
+                    self._names.plugin,
+                    f"{other} is not supported; {PACKAGE}AuthenticationToken, …Tls and …Basic are",
+                )
+
+    def _token(self) -> Callable[[], str]:
+        text = self._options.parameters.strip()
+        if text.startswith("file:"):
+            path, setting = Path(unquote(urlsplit(text).path)), self._names.parameters
+            return lambda: _read(path, setting)
+        if text.startswith("{"):
+            text = str(self._json().get("token", ""))
+        token = text.removeprefix("token:").strip()
+        if not token:
+            raise ConfigError(self._names.parameters, "expected token:… or file:///path of a token")
+        return lambda: token
+
+    def _password(self) -> Callable[[], str]:
+        told = self._json() if self._options.parameters.strip().startswith("{") else self._pairs()
+        user = told.get("userId") or told.get("username")
+        if not user or "password" not in told:
+            raise ConfigError(self._names.parameters, 'expected {"userId":"…","password":"…"}')
+        both = f"{user}:{told['password']}"
+        return lambda: both
+
+    def _json(self) -> Mapping[str, Any]:
+        try:
+            told = json.loads(self._options.parameters)
+        except ValueError:
+            told = None
+        if not isinstance(told, dict):
+            raise ConfigError(self._names.parameters, "is no JSON object")
+        return told
+
+    def _pairs(self) -> Mapping[str, str]:
+        if self._options.parameters.strip().startswith("{"):
+            return self._json()
+        pairs = (each.partition(":") for each in self._options.parameters.split(","))
+        return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+NOBODY: Final = ClientSecurity()
+"""Shows nothing, and believes whom the machine believes."""
+
+
+def http_session(security: ClientSecurity, **more: Any) -> aiohttp.ClientSession:
+    """A session for a cluster's admin API; ``more`` is aiohttp's own.
+
+    Brokers send each other's clients on, and aiohttp forgets who one is when the host changes: it
+    is said again at each broker, but never in the clear once somebody was spoken to by TLS.
+    """
+    # Imported here: brokers without an admin API use the rest of this file.
+    import aiohttp
+
+    by_tls = False
+
+    async def say_who(
+        request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+    ) -> aiohttp.ClientResponse:
+        nonlocal by_tls
+        by_tls = by_tls or request.url.scheme == "https"
+        if request.url.scheme == "https" or not by_tls:
+            request.headers.update(security.headers())
+        return await handler(request)
+
+    # A context of our own only where it says something: the machine's is long to read.
+    ours = security.context() if security.has_tls_settings else True
+    connector = aiohttp.TCPConnector(ssl=ours)
+    return aiohttp.ClientSession(connector=connector, middlewares=(say_who,), **more)
+
+
+def _read(path: Path, setting: str) -> str:
+    try:
+        return path.read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise ConfigError(setting, f"cannot read {path}: {why}") from None

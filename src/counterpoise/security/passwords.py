@@ -1,0 +1,69 @@
+"""User names and passwords, as Pulsar's ``AuthenticationProviderBasic`` believes them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from passlib.context import CryptContext
+
+from counterpoise.names.options import ConfigError
+from counterpoise.security.identity import AuthenticationError, Credentials, Principal
+from counterpoise.security.keys import read_named
+
+#: What ``htpasswd -m`` writes, and what the C library's ``crypt`` has.
+_HASHES: Final = CryptContext(
+    ["apr_md5_crypt", "sha512_crypt", "sha256_crypt", "md5_crypt", "des_crypt"]
+)
+_AT_ONCE: Final = 2
+"""Hashing takes a processor for milliseconds, and whoever connects can ask for it."""
+
+
+class PasswordProvider:
+    """Believes those who know a user's password."""
+
+    method = "basic"
+
+    def __init__(self, password_file: str) -> None:
+        """``password_file``: ``basicAuthConf``. Raises `ConfigError`."""
+        if not password_file:
+            raise ConfigError("basicAuthConf", "No basic authentication config provided")
+        self._users = _users(read_named("basicAuthConf", password_file))
+        self._turns = asyncio.Semaphore(_AT_ONCE)
+
+    async def authenticate(self, shown: Credentials) -> Principal:
+        """Whose password it is."""
+        user, mark, password = shown.data.decode("utf-8", "replace").partition(":")
+        if not mark:
+            raise AuthenticationError("Base64 decoded params are invalid")
+        # Who is not known costs as much, so that nobody learns from the time who is.
+        hashed = self._users.get(user)
+        async with self._turns:
+            right = await asyncio.to_thread(_is_right, password, hashed)
+        if not right:
+            raise AuthenticationError("Unknown user or invalid password")
+        return Principal(user)
+
+
+def _is_right(password: str, hashed: str | None) -> bool:
+    if hashed is None:
+        _HASHES.dummy_verify()
+        return False
+    try:
+        return bool(_HASHES.verify(password, hashed))
+    except ValueError:
+        return False
+
+
+def _users(text: bytes) -> dict[str, str]:
+    users = {}
+    for line in text.decode("utf-8", "replace").splitlines():
+        if not line.strip():
+            continue
+        user, mark, hashed = line.strip().partition(":")
+        if not mark or not user or ":" in hashed or not _HASHES.identify(hashed):
+            raise ConfigError(
+                "basicAuthConf", "The format of the password auth conf file is invalid"
+            )
+        users[user] = hashed
+    return users

@@ -1,0 +1,372 @@
+"""Who is let in and what they may do, on both ports: by the official client and by hand."""
+
+import json
+import ssl
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pulsar
+import pytest
+
+from counterpoise import Cluster
+from tests.broker.connection.raw_client import RawClient
+from tests.security.tokens import token
+from tests.wire.frames import Type
+
+SILENT = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
+NO_REQUEST = (1 << 64) - 1
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with Cluster(brokers=2, tls=True, tokens=True) as cluster:
+        yield cluster
+
+
+def admin(
+    cluster: Cluster, method: str, path: str, body: Any = None, *, shown: str | None = None
+) -> tuple[int, Any]:
+    """Ask the admin API by TLS, with a token; the status and what was said."""
+    request = urllib.request.Request(
+        f"{cluster.admin_url_tls}{path}",
+        method=method,
+        data=None if body is None else json.dumps(body).encode(),
+        headers={"Content-Type": "application/json"},
+    )
+    if shown is not None:
+        request.add_unredirected_header("Authorization", f"Bearer {shown}")
+    context = ssl.create_default_context(cafile=cluster.security.trust_certs)
+    try:
+        with urllib.request.urlopen(request, context=context, timeout=15) as response:
+            text = response.read()
+            return response.status, json.loads(text) if text[:1] in (b"{", b"[") else text
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, json.loads(error.read())
+
+
+def client_of(cluster: Cluster, shown: str | None, within_s: int = 10) -> pulsar.Client:
+    return pulsar.Client(
+        cluster.service_url_tls,
+        authentication=pulsar.AuthenticationToken(shown) if shown is not None else None,
+        tls_trust_certs_file_path=cluster.security.trust_certs,
+        operation_timeout_seconds=within_s,
+        logger=SILENT,
+    )
+
+
+def grant(cluster: Cluster, role: str, *actions: str) -> None:
+    path = f"/admin/v2/namespaces/public/default/permissions/{role}"
+    told = admin(cluster, "POST", path, list(actions), shown=cluster.security.token("admin"))
+    assert told[0] == 204
+
+
+@pytest.mark.client
+def test_a_role_does_what_it_was_granted_and_nothing_else(cluster: Cluster) -> None:
+    grant(cluster, "writer", "produce")
+    grant(cluster, "reader", "consume")
+    topic = "persistent://public/default/granted"
+    writer = client_of(cluster, cluster.security.token("writer"))
+    reader = client_of(cluster, cluster.security.token("reader"))
+    consumer = reader.subscribe(topic, "s")
+    writer.create_producer(topic).send(b"for you")
+    assert consumer.receive(10_000).data() == b"for you"
+    with pytest.raises(pulsar.AuthorizationError):
+        writer.subscribe(topic, "s2")
+    with pytest.raises(pulsar.AuthorizationError):
+        reader.create_producer(topic)
+    nobody = client_of(cluster, cluster.security.token("nobody"))
+    with pytest.raises(pulsar.AuthorizationError):
+        nobody.subscribe(topic, "s3")
+    for client in (writer, reader, nobody):
+        client.close()
+
+
+def wrong_tokens(cluster: Cluster) -> dict[str, str | None]:
+    return {
+        "none": None,
+        "another key's": token("admin"),
+        "expired": cluster.security.token("admin", expires_in_s=-60),
+        "unsigned": "eyJhbGciOiJub25lIn0.eyJzdWIiOiJhZG1pbiJ9.",
+        "no token": "admin",
+    }
+
+
+@pytest.mark.client
+def test_who_cannot_prove_who_they_are_is_refused_on_both_ports(cluster: Cluster) -> None:
+    for what, shown in wrong_tokens(cluster).items():
+        client = client_of(cluster, shown, within_s=1)
+        # To this client a refused CONNECT is a connection to try again, as on Pulsar itself.
+        with pytest.raises((pulsar.Timeout, pulsar.ConnectError, pulsar.AuthenticationError)):
+            client.create_producer("public/default/refused")
+        client.close()
+        for path in ("/admin/v2/clusters", "/admin/v2/nowhere", "/lookup/v2/topic/x/y/z/t"):
+            told = admin(cluster, "GET", path, shown=shown)
+            assert told == (401, {"reason": "Authentication required"}), (what, path)
+
+
+Connect = Callable[..., RawClient]
+
+
+@pytest.fixture
+def dial() -> Iterator[Connect]:
+    """Open a connection to the first broker of a cluster, without a word."""
+    opened: list[RawClient] = []
+
+    def open_one(cluster: Cluster) -> RawClient:
+        opened.append(RawClient(cluster.service_url.partition(",")[0]))
+        return opened[-1]
+
+    yield open_one
+    for each in opened:
+        each.close()
+
+
+@pytest.fixture
+def connect(dial: Connect) -> Connect:
+    """Open a connection and send a CONNECT with these fields."""
+
+    def say_who(cluster: Cluster, **fields: object) -> RawClient:
+        raw = dial(cluster)
+        raw.command(Type.CONNECT, "connect", client_version="raw", protocol_version=21, **fields)
+        return raw
+
+    return say_who
+
+
+def shown_by(cluster: Cluster, role: str, **more: Any) -> dict[str, object]:
+    return {
+        "auth_method_name": "token",
+        "auth_data": cluster.security.token(role, **more).encode(),
+    }
+
+
+def test_a_refusal_by_hand(cluster: Cluster, connect: Connect) -> None:
+    for fields in (
+        {},
+        {"auth_method_name": "none"},
+        {"auth_method_name": "token"},
+        {"auth_method_name": "token", "auth_data": b"\xff" * 9},
+        {"auth_method_name": "tls"},
+        {"auth_method_name": "athenz", "auth_data": b"x"},
+        {"auth_method_name": "token", "auth_data": b"A" * 900_000},
+    ):
+        raw = connect(cluster, **fields)
+        error = raw.receive(Type.ERROR).error
+        assert (error.request_id, error.error) == (NO_REQUEST, 3), fields
+        assert error.message == "Failed to authenticate"
+        assert raw.closed()
+
+
+def test_nothing_is_served_before_it_is_known_who_asks(
+    cluster: Cluster, dial: Connect, connect: Connect
+) -> None:
+    raw = dial(cluster)
+    raw.command(Type.LOOKUP, "lookup_topic", topic="t", request_id=1)
+    assert raw.closed()
+    # What is sent right behind a CONNECT that is refused is never looked at.
+    raw = connect(cluster, auth_method_name="token", auth_data=b"wrong")
+    raw.command(Type.LOOKUP, "lookup_topic", topic="t", request_id=1)
+    raw.receive(Type.ERROR)
+    assert raw.closed()
+    # And behind one that is accepted, it is answered.
+    raw = connect(cluster, **shown_by(cluster, "admin"))
+    raw.command(Type.LOOKUP, "lookup_topic", topic="t", request_id=7)
+    raw.receive(Type.CONNECTED)
+    assert raw.receive(Type.LOOKUP_RESPONSE).lookup_topic_response.request_id == 7
+
+
+TOPIC = "persistent://public/default/by-hand"
+DENIED: dict[str, tuple[int, str, dict[str, object], int, str]] = {
+    "lookup": (
+        *(Type.LOOKUP, "lookup_topic", {"topic": TOPIC, "request_id": 1}),
+        *(Type.LOOKUP_RESPONSE, "Client is not authorized to Lookup"),
+    ),
+    "partitions": (
+        *(Type.PARTITIONED_METADATA, "partition_metadata", {"topic": TOPIC, "request_id": 1}),
+        Type.PARTITIONED_METADATA_RESPONSE,
+        "Client is not authorized to Get Partition Metadata",
+    ),
+    "topics": (
+        Type.GET_TOPICS_OF_NAMESPACE,
+        "get_topics_of_namespace",
+        {"namespace": "public/default", "request_id": 1},
+        *(Type.ERROR, "Client is not authorized to GetTopicsOfNamespace"),
+    ),
+    "watch": (
+        Type.WATCH_TOPIC_LIST,
+        "watch_topic_list",
+        {
+            "namespace": "public/default",
+            "request_id": 1,
+            "watcher_id": 1,
+            "topics_pattern": "persistent://public/default/.*",
+        },
+        *(Type.ERROR, "Client is not authorized to watchTopicList"),
+    ),
+    "produce": (
+        Type.PRODUCER,
+        "producer",
+        {"topic": TOPIC, "request_id": 1, "producer_id": 0},
+        *(Type.ERROR, "Client is not authorized to Produce"),
+    ),
+    "subscribe": (
+        Type.SUBSCRIBE,
+        "subscribe",
+        {"topic": TOPIC, "request_id": 1, "consumer_id": 0, "subscription": "s", "sub_type": 1},
+        *(Type.ERROR, "Client is not authorized to subscribe"),
+    ),
+    "schema": (
+        *(Type.GET_SCHEMA, "get_schema", {"topic": TOPIC, "request_id": 1}),
+        *(Type.GET_SCHEMA_RESPONSE, "Client is not authorized to get schema"),
+    ),
+    "new schema": (
+        Type.GET_OR_CREATE_SCHEMA,
+        "get_or_create_schema",
+        {
+            "topic": TOPIC,
+            "request_id": 1,
+            "schema": {"name": "s", "schema_data": b"", "type": 1},
+        },
+        *(Type.GET_OR_CREATE_SCHEMA_RESPONSE, "Client is not authorized to put schema"),
+    ),
+}
+
+
+@pytest.mark.parametrize("what", DENIED)
+def test_what_a_role_was_not_granted_is_refused_by_name(
+    cluster: Cluster, connect: Connect, what: str
+) -> None:
+    kind, field, values, answer, told = DENIED[what]
+    raw = connect(cluster, **shown_by(cluster, "stranger"))
+    raw.receive(Type.CONNECTED)
+    raw.command(kind, field, **values)
+    refused = raw.receive(answer)
+    [(_, body)] = [each for each in refused.ListFields() if each[0].name != "type"]
+    assert told in str(body)
+    code = body.error if hasattr(body, "error") else body.error_code
+    assert code == 4, "AuthorizationError"
+
+
+def test_a_client_shows_newer_credentials_when_the_first_have_expired(connect: Connect) -> None:
+    with Cluster(
+        brokers=1, tokens=True, config={"authenticationRefreshCheckSeconds": 1}
+    ) as cluster:
+        flags = {"feature_flags": {"supports_auth_refresh": True}}
+        able = connect(cluster, **shown_by(cluster, "admin", expires_in_s=0.1), **flags)
+        able.receive(Type.CONNECTED)
+        challenge = able.receive(Type.AUTH_CHALLENGE).auth_challenge
+        assert challenge.challenge.auth_method_name == "token"
+        assert challenge.challenge.auth_data == b"PulsarAuthRefresh"
+        newer = {"auth_method_name": "token", "auth_data": cluster.security.token("admin").encode()}
+        able.command(Type.AUTH_RESPONSE, "auth_response", response=newer)
+        able.command(Type.LOOKUP, "lookup_topic", topic="t", request_id=7)
+        able.receive(Type.LOOKUP_RESPONSE)
+
+        unable = connect(cluster, **shown_by(cluster, "admin", expires_in_s=0.1))
+        unable.receive(Type.CONNECTED)
+        assert unable.closed()
+
+        silent = connect(cluster, **shown_by(cluster, "admin", expires_in_s=0.1), **flags)
+        silent.receive(Type.CONNECTED)
+        silent.receive(Type.AUTH_CHALLENGE)
+        assert silent.closed()
+
+        for role, told in (("mallory", None), ("admin", "Failed to authenticate")):
+            other = connect(cluster, **shown_by(cluster, "admin", expires_in_s=0.1), **flags)
+            other.receive(Type.CONNECTED)
+            other.receive(Type.AUTH_CHALLENGE)
+            late = cluster.security.token(role, expires_in_s=-9 if told else 60)
+            newer = {"auth_method_name": "token", "auth_data": late.encode()}
+            other.command(Type.AUTH_RESPONSE, "auth_response", response=newer)
+            if told:
+                assert other.receive(Type.ERROR).error.message == told
+            assert other.closed()
+
+
+def test_proxies_act_for_others_and_nobody_else_does(connect: Connect) -> None:
+    config = {"proxyRoles": "proxy,proxy2", "superUserRoles": "admin,proxy"}
+    with Cluster(brokers=1, tokens=True, config=config) as cluster:
+        for role, fields, told in (
+            ("proxy", {}, "Invalid roles."),
+            ("proxy", {"original_principal": "proxy2"}, "Invalid roles."),
+            ("alice", {"original_principal": "admin"}, "Invalid roles."),
+            ("alice", {"proxy_version": "4"}, "Must not set proxyVersion without"),
+        ):
+            raw = connect(cluster, **shown_by(cluster, role), **fields)
+            error = raw.receive(Type.ERROR).error
+            assert error.error == 4
+            assert told in error.message
+            assert raw.closed()
+        lookup = {"topic": TOPIC, "request_id": 1}
+        for original, code in (("admin", 0), ("stranger", 4)):
+            raw = connect(cluster, **shown_by(cluster, "proxy"), original_principal=original)
+            raw.receive(Type.CONNECTED)
+            raw.command(Type.LOOKUP, "lookup_topic", **lookup)
+            assert raw.receive(Type.LOOKUP_RESPONSE).lookup_topic_response.error == code
+
+
+@pytest.mark.parametrize(
+    ("role", "method", "path", "status", "told"),
+    [
+        ("stranger", "GET", "/admin/v2/brokers", 401, "This operation requires super-user access"),
+        (
+            *("stranger", "GET", "/admin/v2/tenants/public", 401),
+            "Unauthorized to validateTenantOperation for originalPrincipal [null] and clientAppId "
+            "[stranger] about operation [GET_TENANT] on tenant [public]",
+        ),
+        (
+            *("stranger", "GET", "/admin/v2/namespaces/public/default/messageTTL", 403),
+            "Unauthorized to validateNamespacePolicyOperation for operation [READ] on namespace "
+            "[public/default] on policy [TTL]",
+        ),
+        (
+            *("stranger", "GET", "/admin/v2/namespaces/public/default/topics", 403),
+            "Unauthorized to validateNamespaceOperation for operation [GET_TOPICS] on namespace "
+            "[public/default]",
+        ),
+        (
+            *("stranger", "GET", "/admin/v2/persistent/public/default/t/stats", 401),
+            "Unauthorized to validateTopicOperation for operation [GET_STATS] on topic "
+            "[persistent://public/default/t]",
+        ),
+        (
+            *("stranger", "POST", "/admin/v2/persistent/public/default/t/messageTTL", 403),
+            "Unauthorized to validateTopicPolicyOperation for operation [WRITE] on topic "
+            "[persistent://public/default/t] on policy [TTL]",
+        ),
+        (
+            *("stranger", "GET", "/admin/v2/persistent/public/default/t/permissions", 401),
+            "Don't have permission to administrate resources on this tenant",
+        ),
+        ("stranger", "GET", "/admin/v2/clusters", 200, None),
+        ("admin", "GET", "/admin/v2/brokers", 200, None),
+    ],
+)
+def test_what_the_admin_api_tells_whom_it_refuses(
+    cluster: Cluster, role: str, method: str, path: str, status: int, told: str | None
+) -> None:
+    answer = admin(cluster, method, path, shown=cluster.security.token(role))
+    assert answer[0] == status
+    if told is not None:
+        assert answer[1] == {"reason": told}
+
+
+def test_what_anybody_may_ask(cluster: Cluster) -> None:
+    assert admin(cluster, "GET", "/status.html")[0] == 200
+    assert admin(cluster, "GET", "/metrics")[0] == 200
+    with Cluster(brokers=1, tokens=True, config={"authenticateMetricsEndpoint": True}) as closed:
+        url = f"{closed.admin_url}/metrics"
+        with pytest.raises(urllib.error.HTTPError, match="401") as refused:
+            urllib.request.urlopen(url, timeout=15)
+        refused.value.close()
+
+
+def test_secrets_are_listed_by_nobody(cluster: Cluster) -> None:
+    path = "/admin/v2/brokers/configuration/runtime"
+    _, told = admin(cluster, "GET", path, shown=cluster.security.token("admin"))
+    assert told["brokerClientAuthenticationParameters"] == "*****"
+    assert told["tokenSecretKey"] == "*****"
+    assert "eyJ" not in json.dumps(told)

@@ -46,7 +46,9 @@ class Sends(NamedTuple):
     at: list[int]
 
 
-def sends(first: int, count: int, *, batch: int) -> Sends:
+def sends(
+    first: int, count: int, *, batch: int, producer_id: int = 0, content: bytes = PAYLOAD
+) -> Sends:
     """``count`` SENDs of ``batch`` messages each, with sequence ids from ``first`` on."""
     now = int(time.time() * 1000)
     data, at = bytearray(), [0]
@@ -54,14 +56,14 @@ def sends(first: int, count: int, *, batch: int) -> Sends:
         metadata = MessageMetadata(
             producer_name="frames", sequence_id=sequence_id, publish_time=now
         )
-        send = {"producer_id": 0, "sequence_id": sequence_id}
-        payload = PAYLOAD
+        send = {"producer_id": producer_id, "sequence_id": sequence_id}
+        payload = content
         if batch > 1:
             send |= {"num_messages": batch, "highest_sequence_id": sequence_id + batch - 1}
             metadata.num_messages_in_batch = batch
             metadata.highest_sequence_id = sequence_id + batch - 1
-            single = SingleMessageMetadata(payload_size=len(PAYLOAD)).SerializeToString()
-            payload = (struct.pack(">I", len(single)) + single + PAYLOAD) * batch
+            single = SingleMessageMetadata(payload_size=len(content)).SerializeToString()
+            payload = (struct.pack(">I", len(single)) + single + content) * batch
         data += framed(BaseCommand(type=_Type.SEND, send=send), build(metadata, payload))
         at.append(len(data))
     return Sends(memoryview(data), at)
@@ -77,19 +79,30 @@ class FrameClient:
         self._received = b""
         connect = {"client_version": "frames", "protocol_version": PROTOCOL_VERSION}
         self._ask(BaseCommand(type=_Type.CONNECT, connect=connect), _Type.CONNECTED)
+        self.open_producer(topic, 0)
+
+    def open_producer(self, topic: str, producer_id: int) -> None:
+        """Look a topic up, which must be this broker's, and publish to it from now on."""
+        base = 3 * producer_id
         for fields, asked, answer in (
             (
-                {"partition_metadata": {"topic": topic, "request_id": 1}},
+                {"partition_metadata": {"topic": topic, "request_id": base}},
                 _Type.PARTITIONED_METADATA,
                 _Type.PARTITIONED_METADATA_RESPONSE,
             ),
             (
-                {"lookup_topic": {"topic": topic, "request_id": 2}},
+                {"lookup_topic": {"topic": topic, "request_id": base + 1}},
                 _Type.LOOKUP,
                 _Type.LOOKUP_RESPONSE,
             ),
             (
-                {"producer": {"topic": topic, "producer_id": 0, "request_id": 3}},
+                {
+                    "producer": {
+                        "topic": topic,
+                        "producer_id": producer_id,
+                        "request_id": base + 2,
+                    }
+                },
                 _Type.PRODUCER,
                 _Type.PRODUCER_SUCCESS,
             ),

@@ -24,14 +24,14 @@ class Flood:
     """One producer that always has something to send, and when its messages were acknowledged."""
 
     def __init__(
-        self, client: pulsar.Client, topic: str, slots: int, size: int, batched: bool
+        self, client: pulsar.Client, topic: str, slots: int, size: int, batch: int
     ) -> None:
         self._producer = client.create_producer(
             topic,
-            batching_enabled=batched,
+            batching_enabled=batch > 1,
             block_if_queue_full=True,
             max_pending_messages=1000,
-            batching_max_messages=200,
+            batching_max_messages=max(2, batch),
             batching_max_publish_delay_ms=2,
             send_timeout_millis=0,
         )
@@ -87,7 +87,7 @@ def measure(args: argparse.Namespace) -> dict[str, object]:
     clients = [connect(args.url) for _ in range(1 if args.shared else args.producers)]
     topic = f"persistent://{namespace}/limited"
     floods = [
-        Flood(clients[n % len(clients)], topic, slots, args.size, args.batched)
+        Flood(clients[n % len(clients)], topic, slots, args.size, args.batch)
         for n in range(args.producers)
     ]
     # In a namespace without a limit, on a throttled producer's connection or on one of its own.
@@ -113,23 +113,30 @@ def measure(args: argparse.Namespace) -> dict[str, object]:
     for each in floods:
         each.stop()
     set_rate(args.admin_url, namespace, 0, 0)
-    return {"acknowledged": [each.acknowledged for each in floods], "neighbour_ms": took}
+    acknowledged = [each.acknowledged for each in floods]
+    return {"acknowledged": acknowledged, "neighbour_ms": took, "in_flight": 0}
 
 
-def main() -> None:
+def arguments() -> argparse.ArgumentParser:
+    """What `_throttle_frames` takes, too."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--url", required=True)
     parser.add_argument("--admin-url", required=True)
     parser.add_argument("--messages", type=int, default=0, help="the limit, a second")
     parser.add_argument("--bytes", type=int, default=0, help="the limit, a second")
     parser.add_argument("--size", type=int, default=100)
-    parser.add_argument("--batched", action="store_true")
+    parser.add_argument("--batch", type=int, default=1, help="messages in a batch")
     parser.add_argument("--producers", type=int, default=1)
     parser.add_argument("--shared", action="store_true", help="one connection for all producers")
     parser.add_argument("--neighbour", choices=["shared", "own"], default="shared")
+    parser.add_argument("--midway", action="store_true", help="limit those who publish already")
     parser.add_argument("--idle", action="store_true", help="the neighbour alone")
     parser.add_argument("--seconds", type=float, default=10.0)
-    print(json.dumps(measure(parser.parse_args())), flush=True)
+    return parser
+
+
+def main() -> None:
+    print(json.dumps(measure(arguments().parse_args())), flush=True)
     # Whatever still waits for its receipt is not worth waiting for.
     import os
 

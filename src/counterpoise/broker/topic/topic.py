@@ -6,6 +6,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import partial
+from operator import itemgetter
 from typing import Final
 
 from counterpoise.broker.errors import BrokerError
@@ -27,6 +28,9 @@ from counterpoise.quota import Flow
 from counterpoise.storage.port import Position
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.events import Send
+
+_MESSAGES: Final = itemgetter(Send._fields.index("messages"))
+_ENTRY: Final = itemgetter(Send._fields.index("entry"))
 
 ATTACH_WORK: Final = 100
 """What attaching a consumer costs of a turn (`Turns`): its points on the ring, at worst."""
@@ -100,23 +104,27 @@ class Topic(ABC):
 
     def _accept_within(self, flow: Flow, producer: Producer, sends: Sequence[Send]) -> None:
         """Let pass what the limits let pass; the rest has its turn later."""
-        messages = sum([send[3] for send in sends])
-        size = sum([len(send[5]) for send in sends])
+        messages = sum(map(_MESSAGES, sends))
+        size = sum(map(len, map(_ENTRY, sends)))
         if messages <= flow.free_messages and size <= flow.free_bytes:
             # Each of them would pass alone.
             flow.free_messages -= messages
             flow.free_bytes -= size
             self._accept(producer, sends)
             return
+        passed: list[Send] = []
         for send in sends:
-            go_on = partial(self._go_on, producer, send)
-            if flow.passes(send.messages, len(send.entry)) or self.commons.limits.offer(
-                flow, send.messages, len(send.entry), go_on
+            size = len(send.entry)
+            if flow.passes(send.messages, size) or self.commons.limits.offer(
+                flow, send.messages, size, partial(self._go_on, producer, send)
             ):
-                self._go_on(producer, send)
+                passed.append(send)
+        if passed:
+            # Nothing of a flow passes once something of it is held: they are the first of the row.
+            self._accept(producer, passed)
 
     def _go_on(self, producer: Producer, send: Send) -> None:
-        """An entry has its turn: perhaps it was held back until now."""
+        """An entry that was held back has its turn."""
         if not self.closing and not producer.closed:
             self._accept(producer, [send])
 

@@ -23,26 +23,25 @@ IN_STORAGE: tuple[Fault, ...] = (
     Fault(
         "recovery reads first and fences afterwards",
         "storage/files/recovery.py",
-        """    claimed = fence.claim(directory, owner, disk, above=max(seen, default=0))
-""",
+        "    claimed = fence.claim(directory, owner, disk, last, let_go)\n",
         """    early = survey(directory, disk)
-    claimed = fence.claim(directory, owner, disk, above=max(seen, default=0))
+    claimed = fence.claim(directory, owner, disk, last, let_go)
 """,
         f"{_FAULTS_OF_DISKS}::test_a_successor_fences_before_it_reads_anything",
     ),
     Fault(
         "a saved state is never synced",
         "storage/files/state.py",
-        """            disk.sync(descriptor)
-        finally""",
-        """            pass
-        finally""",
+        """        disk.sync(descriptor)
+    finally""",
+        """        pass
+    finally""",
         f"{_FAULTS_OF_DISKS}::test_everything_that_decides_what_is_stored_is_synced",
     ),
     Fault(
         "the name of a new state is never synced",
         "storage/files/state.py",
-        "            disk.sync_directory(self._directory)\n",
+        "            self._disk.sync_directory(self._directory)\n",
         "            pass\n",
         f"{_FAULTS_OF_DISKS}::test_everything_that_decides_what_is_stored_is_synced",
     ),
@@ -63,9 +62,43 @@ IN_STORAGE: tuple[Fault, ...] = (
     Fault(
         "a raised fence is not synced",
         "storage/files/fence.py",
-        "        disk.sync(descriptor)\n",
+        "        if let_go is None or epoch != let_go + 1:\n            disk.sync(descriptor)\n",
         "",
-        f"{_FAULTS_OF_DISKS}::test_everything_that_decides_what_is_stored_is_synced",
+        f"{_FAULTS_OF_DISKS}::test_a_successor_fences_before_it_reads_anything",
+    ),
+    Fault(
+        "the first acknowledgement does not wait for the state",
+        "storage/files/log.py",
+        "        if self._settled.done():\n",
+        "        if True:\n",
+        f"{_FAULTS_OF_DISKS}::test_nothing_is_acknowledged_before_the_disk_has_all_of_it",
+    ),
+    Fault(
+        "an owner that lets go waits for the disk",
+        "storage/files/log.py",
+        "            store.committer.submit(FinishState(wait))\n",
+        "            await store.in_thread(wait)\n",
+        f"{_FAULTS_OF_DISKS}::test_a_hand_over_waits_for_a_slow_disk_once",
+    ),
+    Fault(
+        "an heir syncs one thing after the other",
+        "storage/files/log.py",
+        """            await asyncio.gather(
+                store.beside(recovered.states.settle),
+                store.beside(store.disk.sync_directory, directory),
+            )
+""",
+        """            await store.beside(recovered.states.settle)
+            await store.beside(store.disk.sync_directory, directory)
+""",
+        f"{_FAULTS_OF_DISKS}::test_a_hand_over_waits_for_a_slow_disk_once",
+    ),
+    Fault(
+        "what was left unfinished is taken for all there is",
+        "storage/files/recovery.py",
+        "            return loaded.state, tuple(unreadable), loaded.closed\n",
+        "            return loaded.state, tuple(unreadable), True\n",
+        f"{_RECOVERY}",
     ),
     Fault(
         "after a failed write the next one begins without closing the ledger for good",

@@ -1,5 +1,7 @@
 """What every ledger store promises."""
 
+import random
+
 import pytest
 
 from counterpoise.storage.port import (
@@ -55,6 +57,53 @@ async def test_what_is_committed_can_be_read(brokers: Brokers) -> None:
         await write(log, heard, *bodies(n % 7 + 1, 10 * n))
     assert await everything(log) == heard.entries
     await log.close()
+
+
+@pytest.mark.parametrize("seed", range(12))
+async def test_whenever_somebody_prepares_the_next_owner_finds_what_was_stored_last(
+    brokers: Brokers, seed: int
+) -> None:
+    """Prepared long ago, while it was written, for a move that went elsewhere, or not at all."""
+    rng = random.Random(seed)
+    everybody = [brokers() for _ in range(3)]
+    stored: list[bytes] = []
+    acknowledged, left = -1, []
+    for turn in range(8):
+        store = rng.choice(everybody)
+        heard = Heard()
+        log = await store.open(NAME, f"owner {turn}", heard)
+        assert await everything(log) == stored
+        heard.entries += stored
+        if acknowledged >= 0:
+            assert log.index(log.cursors["s"].mark_delete) == acknowledged
+        for _ in range(rng.randint(0, 4)):
+            await rng.choice(everybody).prepare(NAME)
+            await write(log, heard, *bodies(rng.randint(1, 3), len(heard.entries)))
+            acknowledged = rng.randint(acknowledged, log.end - 1)
+            log.save_cursor(CursorState("s", log.position(acknowledged)))
+        stored = heard.entries
+        if rng.random() < 0.3:
+            # Its owner dies, after its cursor was saved.
+            await log.cursors_saved()
+            left.append(log)
+        else:
+            await log.close()
+    for log in left:
+        await log.close()
+
+
+async def test_a_log_that_was_deleted_after_it_was_prepared_begins_anew(brokers: Brokers) -> None:
+    first, second, heard = brokers(), brokers(), Heard()
+    log = await first.open(NAME, "a", heard)
+    await write(log, heard, *bodies(3))
+    await second.prepare(NAME)
+    await log.close()
+    await first.delete(NAME)
+    log, heard = await second.open(NAME, "b", Heard()), Heard()
+    assert await everything(log) == []
+    await log.close()
+    await second.prepare("tenant/ns/persistent/never was")
+    assert not await second.exists("tenant/ns/persistent/never was")
 
 
 @pytest.mark.parametrize("graceful", [True, False])

@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import threading
 from pathlib import Path
 
 import pytest
@@ -207,6 +208,7 @@ async def test_a_successor_fences_before_it_reads_anything(tmp_path: Path) -> No
         if what == "read" and path.name != "fence":
             looked.append(path.name)
             assert not log.fence.holds(), path  # type: ignore[attr-defined]
+            assert tmp_path / NAME / "fence" not in following.unsynced, path
 
     following = FaultyDisk()
     following.before = former
@@ -222,6 +224,7 @@ async def test_everything_that_decides_what_is_stored_is_synced(tmp_path: Path) 
     disk = FaultyDisk()
     for owner in ("a", "b"):
         store, log, heard = await opened(tmp_path, disk, owner)
+        await settled(store)
         assert not _volatile(disk)
         store.ledger_bytes = 10
         for number in range(3):
@@ -233,9 +236,117 @@ async def test_everything_that_decides_what_is_stored_is_synced(tmp_path: Path) 
         log.trim(log.end - 1)
         await log.flush()
         await log.close()
-        assert not _volatile(disk)
+        assert {path.suffix for path in _volatile(disk)} <= {".final"}
         await store.close()
-    assert not [path for path in disk.forgotten if not path.name.startswith("committed-")]
+        # The name of what only the next owner reads: without it that one looks for itself.
+        assert {path.suffix for path in _volatile(disk) & disk.unsynced} == set()
+        disk.unnamed -= {path for path in disk.unnamed if path.suffix == ".final"}
+        assert not _volatile(disk)
+    assert {path.name for path in disk.forgotten if "committed-" not in path.name} <= {"fence"}
+
+
+@pytest.mark.parametrize("prepared", [True, False], ids=["prepared", "unprepared"])
+@pytest.mark.parametrize("file", ["state-", "x", ".ledger"])
+async def test_nothing_is_acknowledged_before_the_disk_has_all_of_it(
+    tmp_path: Path, file: str, prepared: bool
+) -> None:
+    """The ledger, the state that counts it in, and the directory that has their names."""
+    disk = FaultyDisk()
+    disk.before = hang = Hanging("sync", file)
+    store, heard = FileLedgerStore(tmp_path, disk=disk), Heard()
+    (tmp_path / NAME).mkdir(parents=True)
+    (tmp_path / NAME / "fence").touch()
+    if prepared:
+        await store.prepare(NAME)
+    log = await store.open(NAME, "a", heard)
+    log.append(b"entry", 1, "waits")
+    await asyncio.to_thread(hang.reached.wait, 10)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await log.drain()
+    assert heard.entries == []
+    hang.released.set()
+    await heard.until(lambda: heard.entries == [b"entry"])
+    await store.close()
+
+
+@pytest.mark.parametrize("waits", [True, False], ids=["with a write under way", "before any write"])
+async def test_a_state_that_cannot_be_saved_fails_no_later_write(
+    tmp_path: Path, waits: bool
+) -> None:
+    disk = FaultyDisk()
+    disk.before = fault = Failing("sync", "state-", errno.EIO)
+    store, log, heard = await opened(tmp_path, disk)
+    if waits:
+        await refused(log, heard, b"refused")
+        assert "its state is not saved" in str(heard.refusals[0])
+    else:
+        await settled(store)
+    fault.on = False
+    await write(log, heard, b"stored")
+    assert len(heard.refusals) == waits
+    await store.close()  # as by a kill
+    store, log, _ = await opened(tmp_path, FaultyDisk(), "next")
+    assert await everything(log) == [b"stored"]
+    await store.close()
+
+
+async def test_a_full_disk_takes_the_last_cursors_over_an_older_copy(tmp_path: Path) -> None:
+    disk = FaultyDisk()
+    store, log, heard = await opened(tmp_path, disk)
+    await write(log, heard, b"1", b"2")
+    await settled(store)
+    disk.before = Failing("write", ".final", errno.ENOSPC)
+    log.save_cursor(_cursor(log, 1))
+    await log.close()
+    await store.close()
+    store, log, _ = await opened(tmp_path, FaultyDisk(), "next")
+    assert log.cursors["s"].mark_delete == (0, 1)
+    assert await everything(log) == [b"1", b"2"]
+    await store.close()
+
+
+async def test_a_hand_over_waits_for_a_slow_disk_once(tmp_path: Path) -> None:
+    """The former owner for none of its syncs, the next one for all of them at the same time."""
+    disk, theirs = FaultyDisk(), FaultyDisk()
+    store, log, heard = await opened(tmp_path, disk)
+    await write(log, heard, b"1", b"2")
+    log.save_cursor(_cursor(log, 0))
+    await settled(store)
+    log.save_cursor(_cursor(log, 1))
+    disk.before = ours = Hanging("sync", "")
+    next_store, next_heard = FileLedgerStore(tmp_path, disk=theirs), Heard()
+    await next_store.prepare(NAME)
+    log.close_seconds = 5  # type: ignore[attr-defined]
+    await log.close()
+    waiting: set[str] = set()
+    all_wait, released = threading.Event(), threading.Event()
+
+    def wait(what: str, path: Path) -> None:
+        if what == "sync":
+            waiting.add(path.suffix or path.name)
+            if waiting == {".b", "x", ".ledger"}:
+                all_wait.set()
+            released.wait(10)
+
+    theirs.before = wait
+    next_log = await next_store.open(NAME, "next", next_heard)
+    assert next_log.cursors["s"].mark_delete == (0, 1)
+    next_heard.entries += [b"1", b"2"]
+    next_log.append(b"3", 1, "goes on")
+    assert await asyncio.to_thread(all_wait.wait, 10), waiting
+    assert next_heard.entries == [b"1", b"2"]
+    released.set()
+    await next_heard.until(lambda: next_heard.entries[2:] == [b"3"])
+    ours.released.set()
+    await store.close()
+    await next_store.close()
+
+
+async def settled(store: FileLedgerStore) -> None:
+    """Wait for all that goes on beside reading and writing."""
+    while store._tasks:
+        await asyncio.wait(store._tasks)
 
 
 def _volatile(disk: FaultyDisk) -> set[Path]:

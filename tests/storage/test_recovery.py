@@ -358,6 +358,7 @@ async def test_a_ledger_a_fenced_owner_begins_is_removed(tmp_path: Path) -> None
     await log.close()
     log = await store.open(NAME, "last", Heard())
     assert await everything(log) == ENTRIES
+    await asyncio.wait(store._tasks)
     assert not stray.exists()
     await log.close()
     await store.close()

@@ -213,7 +213,7 @@ class GroupLog(ABC, Generic[C]):
                     await self.drain()
                 if self._error is None:
                     self._error = LogClosedError(f"{self.name} was closed by this broker")
-                    await self._persist()
+                    await self._let_go()
         except TimeoutError:
             silent = StorageError(
                 f"{self.name}: the disk did not answer within {self.close_seconds:g} s"
@@ -275,6 +275,10 @@ class GroupLog(ABC, Generic[C]):
     @abstractmethod
     async def _persist(self) -> None:
         """Save cursors and the list of ledgers."""
+
+    @abstractmethod
+    async def _let_go(self) -> None:
+        """Leave the next owner all that it goes by; nothing is written any more."""
 
     @abstractmethod
     async def _release(self) -> None:

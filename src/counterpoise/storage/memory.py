@@ -143,6 +143,9 @@ class _MemoryLog(GroupLog[C]):
     async def _persist(self) -> None:
         pass  # cursors are stored as they change
 
+    async def _let_go(self) -> None:
+        pass
+
     async def _release(self) -> None:
         pass
 

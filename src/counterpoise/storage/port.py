@@ -195,7 +195,7 @@ class Log(Protocol[C_contra]):
         """A chunk beginning at ``index``: at least one entry, about ``max_bytes`` at most."""
 
     def save_cursor(self, state: CursorState) -> None:
-        """Remember a cursor; it is on disk soon, and by the end of `flush` and `close`."""
+        """Remember a cursor; it is on disk soon, and by the end of `flush`."""
 
     async def cursors_saved(self) -> None:
         """Wait until every cursor that was remembered so far is on disk; raises `StorageError`."""
@@ -213,7 +213,10 @@ class Log(Protocol[C_contra]):
         """Wait until all that was appended is committed (or failed) and cursors are saved."""
 
     async def close(self) -> None:
-        """Flush and let go. A fenced log closes without a word.
+        """Wait for what was appended, and let go. A fenced log closes without a word.
+
+        What the next owner finds is all there, cursors too; the disk may have their last state a
+        moment later, and until then the one before it.
 
         Raises `StorageError` where the disk fails, or does not answer in time: the log is closed
         then as well, and what was not acknowledged by then never is.

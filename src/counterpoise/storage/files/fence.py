@@ -45,6 +45,14 @@ class Fence:
         finally:
             disk.close(descriptor)
 
+    def settle(self) -> None:
+        """Wait until the claim is on disk."""
+        descriptor = self._disk.open(self._path, os.O_RDWR)
+        try:
+            self._disk.sync(descriptor)
+        finally:
+            self._disk.close(descriptor)
+
     def holder(self) -> str:
         """Who holds the log now, for a message."""
         try:
@@ -55,11 +63,14 @@ class Fence:
             return f"somebody unknown ({error})"
 
 
-def claim(directory: Path, owner: str, disk: Disk, above: int = 0) -> Fence:
+def claim(
+    directory: Path, owner: str, disk: Disk, above: int = 0, let_go: int | None = None
+) -> Fence:
     """Fence off whoever owns the log; blocks while another broker does the same.
 
     ``above``: the new epoch is larger than this as well (epochs seen in file names, in case the
-    fence itself was lost).
+    fence itself was lost). ``let_go``: the epoch of an owner that acknowledges nothing any more; if
+    it was the last, nobody has to be held off by a fence that outlives a power failure.
     """
     path = directory / NAME
     descriptor = disk.open(path, os.O_RDWR | os.O_CREAT)
@@ -68,7 +79,8 @@ def claim(directory: Path, owner: str, disk: Disk, above: int = 0) -> Fence:
         epoch = max(_epoch(disk.read(descriptor, _WIDTH, 0)), above) + 1
         mine = f"{epoch:016x} {owner}".encode()[: _WIDTH - 1].ljust(_WIDTH - 1) + b"\n"
         write_all(disk, descriptor, [mine], 0)
-        disk.sync(descriptor)
+        if let_go is None or epoch != let_go + 1:
+            disk.sync(descriptor)
     finally:
         disk.close(descriptor)
     return Fence(str(path), epoch, mine, disk)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from counterpoise.storage.files import committed
@@ -49,7 +50,10 @@ class WriteGroup:
             self._error = StorageError(f"{self._file.path} cannot be written: {error}")
 
     def finish(self) -> None:
-        """Look at the fence and tell the log."""
+        """Look at the fence and tell the log, once the disk has all that comes before."""
+        self._log.when_settled(self._acknowledge)
+
+    def _acknowledge(self) -> None:
         # After the write is on disk, as the fence demands. Here and not in `run`: a look at the
         # fence takes a few microseconds, but every system call in a thread gives the interpreter
         # away and waits for a busy loop to hand it back.
@@ -76,6 +80,23 @@ class NoteCommitted:
         """Write it; without it, recovery knows less."""
         with contextlib.suppress(OSError):
             committed.note(self._log.directory, self._log.fence.epoch, self._committed, self._disk)
+
+    def finish(self) -> None:
+        """Nobody waits for it."""
+
+
+class FinishState:
+    """Waits until the last state that an owner wrote is on disk."""
+
+    __slots__ = ("_wait",)
+
+    def __init__(self, wait: Callable[[], None]) -> None:
+        self._wait = wait
+
+    def run(self) -> None:
+        """Without it, a power failure leaves the state before it."""
+        with contextlib.suppress(OSError):
+            self._wait()
 
     def finish(self) -> None:
         """Nobody waits for it."""

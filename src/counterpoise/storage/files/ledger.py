@@ -145,11 +145,15 @@ class LedgerFile:
             self._descriptor = self._disk.open(self.path, os.O_WRONLY)
             self._open.add(1)
             return
+        self.create()
+        self._disk.sync_directory(self.path.parent)
+
+    def create(self) -> None:
+        """Make the file, with nothing in it yet; its name is on disk when its directory is."""
         self._descriptor = self._disk.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         self._open.add(1)
         self._format = made = MarkedFormat(self.ledger_id, self._marker)
         self.written = write_all(self._disk, self._descriptor, [made.file_header()], 0)
-        self._disk.sync_directory(self.path.parent)
 
     def close(self) -> None:
         """Let go of the file descriptor; writing opens it again."""

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from counterpoise.storage.cache import LogCache
 from counterpoise.storage.files.committed import Committed
-from counterpoise.storage.files.jobs import CloseFile, NoteCommitted, WriteGroup
+from counterpoise.storage.files.jobs import CloseFile, FinishState, NoteCommitted, WriteGroup
 from counterpoise.storage.files.ledger import LedgerFile, Piece
 from counterpoise.storage.files.record import HEADER_SIZE
 from counterpoise.storage.files.recovery import Recovered, ledger_path, merged
@@ -54,7 +55,9 @@ class FileLog(GroupLog[C]):
         store: FileLedgerStore,
         directory: Path,
         recovered: Recovered,
+        file: LedgerFile | None = None,
     ) -> None:
+        """``file``: the first ledger's, where that has been made already."""
         saved = recovered.saved
         ledgers = [(s.ledger_id, s.entries, s.size) for s in saved.ledgers]
         ledgers.append((recovered.next_ledger, 0, 0))
@@ -69,7 +72,7 @@ class FileLog(GroupLog[C]):
         self._epochs = {s.ledger_id: s.epoch for s in saved.ledgers}
         self._files = dict(recovered.files)
         self._next_ledger = recovered.next_ledger
-        self._file = self._start_file()
+        self._file = self._start_file(file)
         # After a failed write: the ledger's file is not to be written again.
         self._broken = False
         self._abandoned: list[int] = []
@@ -81,13 +84,41 @@ class FileLog(GroupLog[C]):
         self._unsaved = False
         self._states_made = 0
         self._saved_ledgers = saved.ledgers
+        #: Until it is done nothing is acknowledged: the disk may not know yet whose the log is.
+        self._settled: asyncio.Future[None] = self._loop.create_future()
+        self._unsettled: OSError | None = None
+        store.keep(self._loop.create_task(self._settle(recovered)))
 
-    def _start_file(self) -> LedgerFile:
+    async def _settle(self, recovered: Recovered) -> None:
+        store, directory = self._store, self.directory
+        try:
+            # Both at once, and the first write beside them: a slow disk is waited for once.
+            await asyncio.gather(
+                store.beside(recovered.states.settle),
+                store.beside(store.disk.sync_directory, directory),
+            )
+        except OSError as error:
+            # As after a failed write: whatever is written next is preceded by the state.
+            if self._submitted is None:
+                self._broken = True
+            else:
+                self._unsettled = error
+            self._settled.set_result(None)
+        else:
+            self._settled.set_result(None)
+            try:
+                await store.beside(recovered.tidy, directory, store.disk)
+            except OSError as error:
+                # It is nobody's, and the next owner tries again.
+                _log.info("%s: what former owners left stays there: %s", directory, error)
+
+    def _start_file(self, file: LedgerFile | None = None) -> LedgerFile:
         ledger_id, epoch = self._next_ledger, self.fence.epoch
         self._next_ledger += 1
-        path = ledger_path(self.directory, ledger_id, epoch)
-        store = self._store
-        file = LedgerFile(path, ledger_id, self._marker, store.disk, store.descriptors)
+        if file is None:
+            path = ledger_path(self.directory, ledger_id, epoch)
+            store = self._store
+            file = LedgerFile(path, ledger_id, self._marker, store.disk, store.descriptors)
         self._epochs[ledger_id] = epoch
         self._files[ledger_id] = file
         return file
@@ -126,10 +157,20 @@ class FileLog(GroupLog[C]):
         """Make a state durable, in a thread."""
         self._states.save(state, number=number)
 
+    def when_settled(self, go_on: Callable[[], None]) -> None:
+        """Go on once the disk knows whose the log is; a wait for the first write only."""
+        if self._settled.done():
+            go_on()
+        else:
+            self._settled.add_done_callback(lambda _: go_on())
+
     def written(self, group: Group[C], offset: int, error: StorageError | None) -> None:
         """A group's job is done (`WriteGroup` calls this on the loop)."""
         if self._error is not None:
             return
+        unsettled, self._unsettled = self._unsettled, None
+        if unsettled is not None and error is None:
+            error = StorageError(f"{self.directory}: its state is not saved: {unsettled}")
         if isinstance(error, LogFencedError):
             self._fail(error)
         elif error is not None:
@@ -268,26 +309,45 @@ class FileLog(GroupLog[C]):
 
     async def _persist(self) -> None:
         async with self._saving:
-            final = self._error is not None
-            if not self._unsaved and not final:
+            if not self._unsaved:
                 return
             self._unsaved = False
             trimmed, self._trimmed = self._trimmed, []
             self._states_made += 1
-            state = self._state(final=final)
+            state = self._state(final=False)
             # A copy from before may have older cursors, never another idea of what is stored. Of
             # the last ledger the note says it, while clients wait for their next owner.
             last = self._index.last.ledger_id
             closed = tuple(s for s in state.ledgers if s.ledger_id != last)
             copies = 1 if closed == self._saved_ledgers else 2
             try:
-                if final:
-                    self._store.committer.submit(self._noting())
                 await self._store.in_thread(self._save, state, self._states_made, copies, trimmed)
                 self._saved_ledgers = closed
             except BaseException:
                 self._unsaved, self._trimmed = True, [*trimmed, *self._trimmed]
                 raise
+
+    async def _let_go(self) -> None:
+        # Waits for no save that is under way, and for no disk: clients wait for the next owner.
+        store = self._store
+        self._states_made += 1
+        wait = await store.in_thread(self._end, self._state(final=True), self._states_made)
+        if wait is not None:
+            store.committer.submit(FinishState(wait))
+
+    def _end(self, state: SavedState, number: int) -> Callable[[], None] | None:
+        try:
+            if not self.fence.holds():
+                return None
+            with contextlib.suppress(OSError):
+                return self._states.end(state)
+            # A disk that is full takes what goes over an older copy.
+            self._states.save(state, number=number)
+        except FileNotFoundError:
+            pass  # the log was deleted
+        except OSError as error:
+            raise StorageError(f"{self.directory}: its state cannot be saved: {error}") from error
+        return None
 
     def _save(
         self, state: SavedState, number: int, copies: int, trimmed: Sequence[LedgerFile]

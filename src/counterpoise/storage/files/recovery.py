@@ -1,6 +1,8 @@
 """Taking a log over: fence its owner, find what it committed, cut what it did not finish.
 
-`survey` looks and changes nothing; `take_over` fences, surveys, and makes the outcome durable.
+`survey` looks and changes nothing; `take_over` fences, surveys, and writes the outcome down. What
+the disk has to have before anything may be acknowledged is waited for later (`FileLog`), beside the
+first write: a slow disk is waited for once.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ class Survey:
     ``found``: every (ledger id, epoch) that has a file. ``missing``: ledgers without one.
     ``scans``: the outcome for each ledger that had to be read. ``lost``: all that is, known before
     or not. ``unreadable``: copies of the state that are damaged. ``cursors_lost_below``: see
-    `SavedState`.
+    `SavedState`. Of an owner that let go in order no ledger has to be read.
     """
 
     last: SavedState
@@ -51,7 +53,10 @@ class Survey:
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """A log as its new owner finds it. ``files`` has every closed ledger's file."""
+    """A log as its new owner finds it. ``files`` has every closed ledger's file.
+
+    ``obsolete``: ledger files that belong to nobody.
+    """
 
     fence: Fence
     saved: SavedState
@@ -59,6 +64,19 @@ class Recovered:
     files: Mapping[int, LedgerFile]
     states: StateFiles
     newly_lost: tuple[Lost, ...] = field(default=())
+    obsolete: tuple[Path, ...] = ()
+
+    def tidy(self, directory: Path, disk: Disk) -> None:
+        """Remove what former owners left, once the state is on disk and the log still ours."""
+        if not self.fence.holds():
+            return
+        self.fence.settle()
+        # Both copies, since the former owner's go.
+        self.states.save(self.saved, number=0)
+        state.remove_before(directory, self.fence.epoch, disk)
+        committed.remove_before(directory, self.fence.epoch, disk)
+        for path in self.obsolete:
+            disk.remove(path)
 
 
 def ledger_path(directory: Path, ledger_id: int, epoch: int) -> Path:
@@ -67,11 +85,17 @@ def ledger_path(directory: Path, ledger_id: int, epoch: int) -> Path:
 
 
 def take_over(directory: Path, owner: str, disk: Disk) -> Recovered:
-    """Fence the former owner and recover. Blocks; the log is this owner's when it returns."""
+    """Fence the former owner and recover. Blocks; the log is this owner's when it returns.
+
+    Nothing may be acknowledged before `StateFiles.settle` and a sync of the directory have
+    returned: from then on, the state decides what belongs to the log.
+    """
     created = not fence.exists(directory)
     directory.mkdir(parents=True, exist_ok=True)
     seen = [*state.epochs(directory), *(epoch for _, epoch in _ledger_files(directory))]
-    claimed = fence.claim(directory, owner, disk, above=max(seen, default=0))
+    last = max(seen, default=0)
+    let_go = last if state.closed(directory, last, disk) else None
+    claimed = fence.claim(directory, owner, disk, last, let_go)
     if created:
         disk.sync_directory(directory)
         disk.sync_directory(directory.parent)
@@ -90,16 +114,14 @@ def take_over(directory: Path, owner: str, disk: Disk) -> Recovered:
         found.cursors_lost_below,
     )
     states = StateFiles(directory, claimed.epoch, disk)
-    # Durable before the first append: from here on it decides what belongs to the log. Both
-    # copies, since the former owner's go.
-    states.save(saved, number=0, copies=2)
-    state.remove_before(directory, claimed.epoch, disk)
-    committed.remove_before(directory, claimed.epoch, disk)
+    states.begin(saved)
     kept = {(s.ledger_id, s.epoch) for s in found.sealed}
-    for ledger_id, epoch in found.found:
-        if (ledger_id, epoch) not in kept and epoch < claimed.epoch:
-            disk.remove(ledger_path(directory, ledger_id, epoch))
-    return Recovered(claimed, saved, found.next_ledger, found.files, states, newly_lost)
+    obsolete = tuple(
+        ledger_path(directory, ledger_id, epoch)
+        for ledger_id, epoch in found.found
+        if (ledger_id, epoch) not in kept and epoch < claimed.epoch
+    )
+    return Recovered(claimed, saved, found.next_ledger, found.files, states, newly_lost, obsolete)
 
 
 def survey(directory: Path, disk: Disk, *, settle: bool = True) -> Survey:
@@ -110,9 +132,9 @@ def survey(directory: Path, disk: Disk, *, settle: bool = True) -> Survey:
     who had been fenced by then, so it was never acknowledged. Where no state can be read, every
     ledger counts.
     """
-    last, unreadable = _last_state(directory, disk)
+    last, unreadable, closed = _last_state(directory, disk)
     found = _ledger_files(directory)
-    note = committed.noted(directory, last.epoch, disk)
+    note = None if closed else committed.noted(directory, last.epoch, disk)
     sealed = {s.ledger_id: s for s in last.ledgers}
     files = {s.ledger_id: _file(directory, s, last.marker, disk) for s in last.ledgers}
     missing = [
@@ -126,7 +148,7 @@ def survey(directory: Path, disk: Disk, *, settle: bool = True) -> Survey:
     epochs = dict(found) if last.epoch == NO_STATE else {}
     for ledger_id, epoch in found:
         ours = epoch == epochs.get(ledger_id, last.epoch) and ledger_id >= last.first
-        if not ours or ledger_id in listed:
+        if closed or not ours or ledger_id in listed:
             continue
         file = _file(directory, Sealed(ledger_id, epoch, 0, 0), last.marker, disk)
         stored = note.entries if note is not None and note.ledger_id == ledger_id else 0
@@ -169,15 +191,18 @@ def merged(lost: list[Lost]) -> tuple[Lost, ...]:
     return tuple(made)
 
 
-def _last_state(directory: Path, disk: Disk) -> tuple[SavedState, tuple[Path, ...]]:
-    """The newest state that can be read (`NO_STATE` if none can), and what could not be."""
+def _last_state(directory: Path, disk: Disk) -> tuple[SavedState, tuple[Path, ...], bool]:
+    """The newest state that can be read (`NO_STATE` if none can), and what could not be.
+
+    Then whether its owner let go in order.
+    """
     unreadable: list[Path] = []
     for epoch in reversed(state.epochs(directory)):
         loaded = state.load(directory, epoch, disk)
         unreadable += loaded.damaged
         if loaded.state is not None:
-            return loaded.state, tuple(unreadable)
-    return SavedState(NO_STATE), tuple(unreadable)
+            return loaded.state, tuple(unreadable), loaded.closed
+    return SavedState(NO_STATE), tuple(unreadable), False
 
 
 def _told(directory: Path, found: Survey) -> tuple[Lost, ...]:

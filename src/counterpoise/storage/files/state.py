@@ -3,6 +3,10 @@
 There are two copies, ``state-<epoch>.a`` and ``state-<epoch>.b``, written in turn and in place. A
 copy that a crash cut short, or that was damaged later, leaves the one before it; and writing over
 what is there needs no space on a disk that is full.
+
+An owner that lets go in order leaves a third, ``state-<epoch>.final``: it says that this is all, so
+that the next owner need not look for more. It is there to be read at once; the disk may have it
+later, since the other two would do.
 """
 
 from __future__ import annotations
@@ -12,8 +16,9 @@ import logging
 import os
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +29,10 @@ from counterpoise.storage.port import CursorState, Lost, Position
 
 _log = logging.getLogger(__name__)
 _COPIES = "ab"
-_NAME = re.compile(r"state-([0-9a-f]{16})\.(a|b|json)")
+_FINAL = "final"
+_NAME = re.compile(r"state-([0-9a-f]{16})\.(a|b|final|json)")
 _HEAD = re.compile(rb"CPSTATE2 (\d{1,19}) (\d{1,10}) ([0-9a-f]{8})\n")
+_DAMAGE = (ValueError, KeyError, TypeError, IndexError, AttributeError)
 _BLOCK = 4096
 """Copies grow in steps of this many bytes, so that most saves write over what is there."""
 
@@ -89,6 +96,26 @@ class StateFiles:
         self._writes = 0
         self._made: set[str] = set()
         self._newest = 0
+        self._begun = -1
+
+    def begin(self, state: SavedState) -> None:
+        """Write the first copy, before anything else; it counts once `settle` has returned."""
+        self._begun = self._put(state, 1, _COPIES[1])
+        self._writes = 1
+
+    def settle(self) -> None:
+        """Wait until the first copy is on disk; its name is, when the directory is synced."""
+        descriptor, self._begun = self._begun, -1
+        _sync_and_close(self._disk, descriptor)
+
+    def end(self, state: SavedState) -> Callable[[], None]:
+        """Write what the next owner goes by; returns what waits until that is on disk."""
+        try:
+            final = self._put(state, self._writes + 1, _FINAL)
+        except OSError:
+            self._disk.remove(copy_path(self._directory, self._epoch, _FINAL))
+            raise
+        return partial(_sync_and_close, self._disk, final)
 
     def save(self, state: SavedState, *, number: int, copies: int = 1) -> None:
         """Write the next copy (or both), and return once that is on disk.
@@ -104,31 +131,50 @@ class StateFiles:
             self._newest = number
 
     def _write(self, state: SavedState, turn: int) -> None:
+        copy = _COPIES[turn % 2]
+        _sync_and_close(self._disk, self._put(state, turn, copy))
+        if copy not in self._made:
+            self._disk.sync_directory(self._directory)
+            self._made.add(copy)
+
+    def _put(self, state: SavedState, turn: int, copy: str) -> int:
+        """Write a copy, and leave it open; returns its descriptor."""
         disk = self._disk
-        path = copy_path(self._directory, self._epoch, _COPIES[turn % 2])
+        path = copy_path(self._directory, self._epoch, copy)
         descriptor = disk.open(path, os.O_WRONLY | os.O_CREAT)
         try:
             write_all(disk, descriptor, [_written(state, turn)], 0)
-            disk.sync(descriptor)
-        finally:
+        except BaseException:
             disk.close(descriptor)
-        if path.name not in self._made:
-            disk.sync_directory(self._directory)
-            self._made.add(path.name)
+            raise
+        return descriptor
+
+
+def _sync_and_close(disk: Disk, descriptor: int) -> None:
+    try:
+        disk.sync(descriptor)
+    finally:
+        disk.close(descriptor)
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The newest state of an epoch that could be read, and the files that could not."""
+    """The newest state of an epoch that could be read, and the files that could not.
+
+    ``closed``: its owner let go in order, and this is all that it left.
+    """
 
     state: SavedState | None
     damaged: tuple[Path, ...]
+    closed: bool = False
 
 
 def load(directory: Path, epoch: int, disk: Disk) -> Loaded:
     """The state that the owner of ``epoch`` saved last."""
     damaged: list[Path] = []
     found: list[tuple[int, SavedState]] = []
+    if (final := _final(directory, epoch, disk, damaged)) is not None:
+        return Loaded(final, (), closed=True)
     for name in (*_COPIES, "json"):
         path = copy_path(directory, epoch, name)
         try:
@@ -137,10 +183,26 @@ def load(directory: Path, epoch: int, disk: Disk) -> Loaded:
             continue
         try:
             found.append(_read(content, epoch) if name != "json" else (0, _old(content, epoch)))
-        except (ValueError, KeyError, TypeError, IndexError, AttributeError):
+        except _DAMAGE:
             damaged.append(path)
     found.sort(key=lambda each: each[0])
     return Loaded(found[-1][1] if found else None, tuple(damaged))
+
+
+def closed(directory: Path, epoch: int, disk: Disk) -> bool:
+    """Whether the owner of ``epoch`` let go in order."""
+    return _final(directory, epoch, disk, []) is not None
+
+
+def _final(directory: Path, epoch: int, disk: Disk, damaged: list[Path]) -> SavedState | None:
+    path = copy_path(directory, epoch, _FINAL)
+    try:
+        return _read(read_file(disk, path), epoch)[1]
+    except FileNotFoundError:
+        return None
+    except _DAMAGE:
+        damaged.append(path)
+        return None
 
 
 def copy_path(directory: Path, epoch: int, copy: str) -> Path:
@@ -163,7 +225,7 @@ def remove_before(directory: Path, epoch: int, disk: Disk) -> None:
     """Delete the states of former owners."""
     for old in epochs(directory):
         if old < epoch:
-            for copy in (*_COPIES, "json"):
+            for copy in (*_COPIES, _FINAL, "json"):
                 disk.remove(copy_path(directory, old, copy))
 
 

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from counterpoise.storage.cache import EntryCache
-from counterpoise.storage.files import fence
+from counterpoise.storage.files import fence, state
 from counterpoise.storage.files.committer import Committer
 from counterpoise.storage.files.disk import Disk
-from counterpoise.storage.files.ledger import Descriptors
+from counterpoise.storage.files.ledger import Descriptors, LedgerFile
 from counterpoise.storage.files.log import FileLog
-from counterpoise.storage.files.recovery import Recovered, take_over
+from counterpoise.storage.files.recovery import Recovered, ledger_path, take_over
 from counterpoise.storage.files.threads import Threads
 from counterpoise.storage.port import Log, LogListener, StorageError
 
@@ -32,6 +32,8 @@ CACHE_BYTES = 64 << 20
 MAX_OPEN_FILES = 512
 CLOSE_SECONDS = 10.0
 """How long closing the store waits for a disk that does not answer."""
+PREPARED_MAX = 10_000
+"""Logs that may be prepared at once, and come or not."""
 OPEN_ATTEMPTS = 3
 """How often a log is opened anew whose directory a deletion takes away meanwhile."""
 
@@ -59,6 +61,9 @@ class FileLedgerStore:
         self.cache = EntryCache(cache_bytes)
         self._committer: Committer | None = None
         self._threads = Threads(4, "ledger-reader")
+        # Of their own, so that a disk that is waited for keeps nobody from reading.
+        self._settlers = Threads(8, "ledger-settler")
+        self._prepared: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self.closed = False
 
@@ -72,14 +77,37 @@ class FileLedgerStore:
     async def open(self, name: str, owner: str, listener: LogListener[C]) -> Log[C]:
         """Fence the former owner, recover, take over."""
         directory = self._directory(name)
+        prepared = name in self._prepared
+        self._prepared.discard(name)
         try:
-            recovered = await self.in_thread(_take_over, directory, owner, self.disk)
+            recovered, file = await self.in_thread(self._take_over, directory, owner, prepared)
         except OSError as error:
             raise StorageError(f"log {name} in {directory} cannot be opened: {error}") from error
-        return FileLog(name, listener, self, directory, recovered)
+        return FileLog(name, listener, self, directory, recovered, file)
+
+    def _take_over(
+        self, directory: Path, owner: str, prepared: bool
+    ) -> tuple[Recovered, LedgerFile | None]:
+        recovered = _take_over(directory, owner, self.disk)
+        if not prepared:
+            return recovered, None
+        # Clients wait to write to it: its name gets to the disk together with the state's.
+        number = recovered.next_ledger
+        path = ledger_path(directory, number, recovered.fence.epoch)
+        marker = recovered.saved.marker
+        file = LedgerFile(path, number, marker, self.disk, self.descriptors)
+        file.create()
+        return recovered, file
 
     async def prepare(self, name: str) -> None:
-        """Nothing yet."""
+        """Look at all that opening the log looks at, so that it is at hand then."""
+        directory = self._directory(name)
+        try:
+            await self.in_thread(_look_at, directory, self.disk)
+        except OSError as error:
+            raise StorageError(f"log {name} in {directory} cannot be read: {error}") from error
+        if len(self._prepared) < PREPARED_MAX:
+            self._prepared.add(name)
 
     async def exists(self, name: str) -> bool:
         """Whether the log's directory has a fence."""
@@ -92,17 +120,24 @@ class FileLedgerStore:
     async def close(self) -> None:
         """End the threads. Logs that are still open are abandoned, as in a crash."""
         self.closed = True
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=CLOSE_SECONDS)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_SECONDS):
+                while self._tasks:
+                    await asyncio.wait(self._tasks)
         if self._committer is not None and not await self.in_thread(
             self._committer.close, CLOSE_SECONDS
         ):
             _log.error("%s: the disk does not answer; writes are left to their fate", self._root)
         self._threads.close()
+        self._settlers.close()
 
     async def in_thread(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Run blocking work beside the event loop."""
         return await self._threads.run(lambda: work(*args, **kwargs))
+
+    async def beside(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Wait for the disk, beside whoever reads and writes."""
+        return await self._settlers.run(lambda: work(*args, **kwargs))
 
     def keep(self, task: asyncio.Task[None]) -> None:
         """Keep a background task alive until it ends."""
@@ -114,6 +149,13 @@ class FileLedgerStore:
         if ".." in Path(name).parts or not directory.is_relative_to(self._root):
             raise StorageError(f"{name!r} is no name for a log")
         return directory
+
+
+def _look_at(directory: Path, disk: Disk) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        for epoch in state.epochs(directory):
+            state.load(directory, epoch, disk)
+        fence.exists(directory)
 
 
 def _take_over(directory: Path, owner: str, disk: Disk) -> Recovered:

@@ -14,10 +14,13 @@ from counterpoise.wire.proto.base_pb2 import BaseCommand
 
 Type = BaseCommand.Type
 _INT32_MAX: Final = (1 << 31) - 1
+_INT64_MAX: Final = (1 << 63) - 1
 COMMAND_SIZE_MAX: Final = 1 << 20
 """Bytes of a command, without the entry behind it: the largest that clients send is a schema."""
 TEXT_SIZE_MAX: Final = 1 << 16
 """Characters of one text in a command: a name, a key or a value of a property."""
+LIST_MAX: Final = 10_000
+"""Properties, or hash ranges, of one command. Positions have no such limit: they come in pieces."""
 
 
 class Limit(NamedTuple):
@@ -32,11 +35,22 @@ class Limit(NamedTuple):
 LIMITS: Final[dict[int, tuple[Limit, ...]]] = {
     # ``Consumer.flowPermits`` of Pulsar refuses 0, and what is negative as an int of Java.
     Type.FLOW: (Limit("message_permits", 1, _INT32_MAX),),
+    # A ``long`` of Java. The next exclusive producer is told one more than it.
+    Type.PRODUCER: (Limit("topic_epoch", 0, _INT64_MAX),),
 }
 
 
-#: The hot commands, which have no text that anything reads.
-_WITHOUT_TEXT: Final = frozenset((Type.SEND, Type.FLOW, Type.ACK, Type.PING, Type.PONG))
+#: Commands that are hot, or long, and have no text that anything reads.
+_WITHOUT_TEXT: Final = frozenset(
+    (
+        Type.SEND,
+        Type.FLOW,
+        Type.ACK,
+        Type.REDELIVER_UNACKNOWLEDGED_MESSAGES,
+        Type.PING,
+        Type.PONG,
+    )
+)
 
 
 def what_is_wrong(kind: int, request: Any) -> str | None:
@@ -57,5 +71,8 @@ def _wrong_texts(message: Any) -> Iterator[str]:
                 elif len(text) > TEXT_SIZE_MAX:
                     yield f"its {field.name} has {len(text)} characters, at most {TEXT_SIZE_MAX}"
         elif field.type == FieldDescriptor.TYPE_MESSAGE:
+            if field.is_repeated and len(value) > LIST_MAX:
+                yield f"its {field.name} are {len(value)}, at most {LIST_MAX}"
+                return
             for inner in value if field.is_repeated else (value,):
                 yield from _wrong_texts(inner)

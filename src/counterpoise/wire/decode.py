@@ -3,8 +3,8 @@
 A reader takes the parsed command and the bytes behind it in the frame (only SEND has any).
 """
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final
 
 from counterpoise.wire import events
 from counterpoise.wire.errors import ServerError
@@ -24,6 +24,9 @@ from counterpoise.wire.varint import signed
 
 Type = BaseCommand.Type
 Reader = Callable[[Any, bytes], events.Event]
+
+PIECE: Final = 4096
+"""How many positions of a list make one event: a longer list is read, and served, in pieces."""
 
 
 def message_id(data: raw.MessageIdData) -> MessageId:
@@ -178,6 +181,12 @@ def _subscribe(command: commands.CommandSubscribe, _: bytes) -> events.Event:
 
 
 def _ack(command: commands.CommandAck, _: bytes) -> events.Event:
+    return _ack_of(command, command.message_id, is_last=True)
+
+
+def _ack_of(
+    command: commands.CommandAck, positions: Iterable[raw.MessageIdData], *, is_last: bool
+) -> events.Event:
     # Hot: a client acknowledges every message. Empty ack sets are not copied, and the fields of
     # a position that an acknowledgement has no use for are not read.
     return events.Ack(
@@ -186,22 +195,49 @@ def _ack(command: commands.CommandAck, _: bytes) -> events.Event:
         tuple(
             [
                 (each.ledger_id, each.entry_id, tuple(words) if (words := each.ack_set) else ())
-                for each in command.message_id
+                for each in positions
             ]
         ),
         _optional(command, "validation_error"),
         tuple((pair.key, pair.value) for pair in command.properties),
-        _optional(command, "request_id"),
+        _optional(command, "request_id") if is_last else None,
         command.HasField("txnid_most_bits"),
     )
 
 
+def _acks(command: commands.CommandAck) -> Iterator[events.Event]:
+    for positions, is_last in _pieces(command.message_id):
+        yield _ack_of(command, positions, is_last=is_last)
+
+
 def _redeliver(command: commands.CommandRedeliverUnacknowledgedMessages, _: bytes) -> events.Event:
+    return _redeliver_of(command, command.message_ids)
+
+
+def _redeliver_of(
+    command: commands.CommandRedeliverUnacknowledgedMessages,
+    positions: Iterable[raw.MessageIdData],
+) -> events.Event:
     return events.Redeliver(
         command.consumer_id,
-        tuple(message_id(item) for item in command.message_ids),
+        tuple(message_id(item) for item in positions),
         _optional(command, "consumer_epoch"),
     )
+
+
+def _redeliveries(
+    command: commands.CommandRedeliverUnacknowledgedMessages,
+) -> Iterator[events.Event]:
+    for positions, _ in _pieces(command.message_ids):
+        yield _redeliver_of(command, positions)
+
+
+def _pieces(
+    positions: Sequence[raw.MessageIdData],
+) -> Iterator[tuple[Sequence[raw.MessageIdData], bool]]:
+    """Stretches of a list, and whether each is the last."""
+    for begin in range(0, len(positions), PIECE):
+        yield positions[begin : begin + PIECE], begin + PIECE >= len(positions)
 
 
 def _seek(command: commands.CommandSeek, _: bytes) -> events.Event:
@@ -279,4 +315,10 @@ READERS: dict[int, tuple[str, Reader]] = {
     Type.END_TXN_ON_PARTITION: ("end_txn_on_partition", _no_transactions),
     Type.END_TXN_ON_SUBSCRIPTION: ("end_txn_on_subscription", _no_transactions),
     Type.TC_CLIENT_CONNECT_REQUEST: ("tc_client_connect_request", _no_transactions),
+}
+
+#: The commands whose lists of positions may be long: their field, and how they are read in pieces.
+IN_PIECES: dict[int, tuple[str, Callable[[Any], Iterator[events.Event]]]] = {
+    Type.ACK: ("message_id", _acks),
+    Type.REDELIVER_UNACKNOWLEDGED_MESSAGES: ("message_ids", _redeliveries),
 }

@@ -4,20 +4,22 @@ Laws of this file:
 
 - `ServerProtocol.receive` never raises for what a peer sent. A frame that breaks the protocol
   becomes a `Violation`, the last event there will ever be; the events before it stand.
+- A command that lists very many positions becomes several events, each a piece of the list.
 - The events do not depend on how the stream was cut into chunks, nor on how many of them are taken
   at a time: bytes whose turn has not come wait here, undecoded.
 - Whether a command may come is decided by the tables of `states` alone. What the broker itself
   does to a producer or a consumer is told with `producer_turn` and `consumer_turn`.
 """
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Final
 
 from google.protobuf.message import DecodeError
 
 from counterpoise.wire import entry as entries
 from counterpoise.wire.checks import COMMAND_SIZE_MAX, what_is_wrong
 from counterpoise.wire.constants import DEFAULT_MAX_MESSAGE_SIZE, FRAME_PADDING
-from counterpoise.wire.decode import READERS
+from counterpoise.wire.decode import IN_PIECES, PIECE, READERS
 from counterpoise.wire.decode_sends import decode_sends
 from counterpoise.wire.errors import ProtocolError, ServerError
 from counterpoise.wire.events import Event, Refused, Send, SendRefused, Violation
@@ -32,8 +34,12 @@ from counterpoise.wire.states import (
     Turn,
 )
 
+_Pieces = tuple[Iterator[Event], Any, int, int]
+"""The events that are left of a command, the command, its type, and where its frame begins."""
 _LENGTH_SIZE = 4
 _ALL = 1 << 62
+PIECE_WEIGHT: Final = 64
+"""As how many frames a piece of a long list counts among those that are read at a time."""
 _Type = BaseCommand.Type
 _PRODUCER_COMMANDS = frozenset(key for _, key in PRODUCER if not isinstance(key, Turn))
 _CONSUMER_COMMANDS = frozenset(key for _, key in CONSUMER if not isinstance(key, Turn))
@@ -48,6 +54,7 @@ class ServerProtocol:
         "_buffer",
         "_consumers",
         "_frame_size_max",
+        "_pieces",
         "_position",
         "_producers",
         "_state",
@@ -67,6 +74,8 @@ class ServerProtocol:
         #: Bytes whose turn has not come, and where among them the next frame begins.
         self._waiting = b""
         self._begin = 0
+        #: What is left of a command that is read in pieces, and its place in the stream.
+        self._pieces: _Pieces | None = None
         #: Offset in the stream of the next byte to read, or of the first that waits; for messages.
         self._position = 0
 
@@ -101,7 +110,7 @@ class ServerProtocol:
     @property
     def has_waiting(self) -> bool:
         """Whether bytes wait for their turn: call `receive` again, with none."""
-        return bool(self._waiting)
+        return bool(self._waiting) or self._pieces is not None
 
     def receive(self, data: bytes, most: int = _ALL) -> list[Event]:
         """Take the next bytes of the stream; return what they complete.
@@ -125,11 +134,15 @@ class ServerProtocol:
         wanted = _LENGTH_SIZE
         odd = 0
         try:
-            while begin < end:
+            while begin < end or self._pieces is not None:
                 connecting = self.state is ConnectionState.CONNECTING
                 if len(events) >= most or odd >= most or connecting:
                     self._waiting, self._begin = data, begin
                     return events
+                if self._pieces is not None:
+                    odd += PIECE_WEIGHT
+                    self._next_piece(self._pieces, events)
+                    continue
                 if self._state is ConnectionState.OPEN:
                     begin = decode_sends(
                         data, begin, end, self._frame_size_max, self._producers, events, most
@@ -190,11 +203,24 @@ class ServerProtocol:
         wrong = what_is_wrong(kind, request)
         if wrong is not None:
             raise self._broken(wrong, begin, kind)
-        event = read(request, frame[command_end:])
         if kind == _Type.CONNECT and self._authenticates:
             following = ConnectionState.CONNECTING
         self._state = following
-        self._admit(event, request, kind, begin, events)
+        if kind in IN_PIECES:
+            listed, in_pieces = IN_PIECES[kind]
+            if len(getattr(request, listed)) > PIECE:
+                self._pieces = in_pieces(request), request, kind, begin
+                return
+        self._admit(read(request, frame[command_end:]), request, kind, begin, events)
+
+    def _next_piece(self, pieces: _Pieces, events: list[Event]) -> None:
+        """Hand on a piece, if there still is whom it is for: each asks the table anew."""
+        events_of, request, kind, begin = pieces
+        event = next(events_of, None)
+        if event is None:
+            self._pieces = None
+        else:
+            self._admit(event, request, kind, begin, events)
 
     def _admit(
         self, event: Event, request: Any, kind: int, begin: int, events: list[Event]

@@ -19,6 +19,7 @@ from counterpoise.broker.connection.permits import Permits
 from counterpoise.broker.connection.ports import ConnectionConfig, Services
 from counterpoise.broker.connection.producing import Producing
 from counterpoise.broker.connection.shared import Shared
+from counterpoise.broker.connection.turn import TURN_S
 from counterpoise.broker.connection.watching import Watching
 from counterpoise.wire import encode, events
 from counterpoise.wire.constants import PROTOCOL_VERSION
@@ -29,11 +30,6 @@ from counterpoise.wire.states import ConnectionState
 #: What CONNECTED says, in the form a 4.0.7 broker says it.
 SERVER_VERSION = "Pulsar Server4.0.7"
 
-TURN_S: Final = 0.005
-"""How long one connection is served before the others have their turn, in processor time.
-
-On a busy machine, time in which this thread did not run would cut turns, and commits, into pieces
-without anybody being served sooner."""
 STEP: Final = 64
 """How many events are served before the clock is looked at."""
 _SENDS_ONLY: Final = {events.Send}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from functools import partial
 
 from counterpoise.broker.connection.consumer_figures import figures_of
 from counterpoise.broker.connection.link import Link, log, topic_name
 from counterpoise.broker.connection.ports import Services
+from counterpoise.broker.connection.turn import one_by_one
 from counterpoise.broker.errors import BrokerError
 from counterpoise.broker.topic.consumer import Consumer
 from counterpoise.broker.topic.ports import (
@@ -110,11 +112,13 @@ class Consuming:
         consumer = self._consumers[event.consumer_id]
         if event.validation_error is not None:
             log.warning(
-                "%s: consumer %d discards messages it cannot read (validation error %d): %s",
+                "%s: consumer %d discards %d messages that it cannot read "
+                "(validation error %d), the first at %s",
                 self._link.address,
                 event.consumer_id,
+                len(event.acked),
                 event.validation_error,
-                event.acked,
+                event.acked[:1],
             )
         if event.in_transaction:
             self._answer_ack(event, "Transactions are not enabled on this broker")
@@ -256,8 +260,7 @@ class Consuming:
 
     def detach_all(self) -> None:
         """The connection is gone."""
-        consumers = list(self._consumers.values())
+        consumers = deque(self._consumers.values())
         self._consumers.clear()
         self._opening.clear()
-        for consumer in consumers:
-            consumer.close()
+        one_by_one(consumers, Consumer.close)

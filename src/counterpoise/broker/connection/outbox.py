@@ -130,5 +130,6 @@ class Outbox:
         self._on_writable()
 
     def close(self) -> None:
-        """Nobody will read any more."""
+        """Nobody will read any more: topics deliver nothing to those that have yet to leave."""
+        self._paused = True
         self._room.set()

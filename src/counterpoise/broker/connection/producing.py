@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -11,6 +12,7 @@ from counterpoise.broker.connection.link import Link, topic_name
 from counterpoise.broker.connection.pause import PauseReason
 from counterpoise.broker.connection.ports import ConnectionConfig, Services
 from counterpoise.broker.connection.publish_buffer import Share
+from counterpoise.broker.connection.turn import one_by_one
 from counterpoise.broker.errors import BrokerError
 from counterpoise.broker.topic.ports import ProducerRequest, ServiceUrls
 from counterpoise.broker.topic.producer import Producer
@@ -305,14 +307,18 @@ class Producing:
 
     def detach_all(self) -> None:
         """The connection is gone."""
-        attached = list(self._attached.values())
-        self._attached.clear()
         self._opening.clear()
         self.after_step()
         self._share.leave()
-        for each in attached:
-            dropped = each.producer.close()
-            if dropped:
-                self._unbook(each.settle(dropped))
-            if each.pending:
-                self._left[each.producer] = each
+        one_by_one(deque(self._attached), self._leave)
+
+    def _leave(self, producer_id: int) -> None:
+        # It may have had to leave its topic since.
+        attached = self._attached.pop(producer_id, None)
+        if attached is None:
+            return
+        dropped = attached.producer.close()
+        if dropped:
+            self._unbook(attached.settle(dropped))
+        if attached.pending:
+            self._left[attached.producer] = attached

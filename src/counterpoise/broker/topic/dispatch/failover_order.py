@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
+from collections.abc import Hashable
 from typing import Generic, TypeVar
 
 from counterpoise.names.hashing import murmur3_32
 
-M = TypeVar("M")
+M = TypeVar("M", bound=Hashable)
 
 _POINTS = 100
 _RING = 1 << 31
@@ -32,6 +33,7 @@ class FailoverOrder(Generic[M]):
         # By priority: (distance on the ring, name, number of joining, member), sorted.
         self._lines: dict[int, list[tuple[int, str, int, M]]] = {}
         self._joined = 0
+        self._distances: dict[M, int] = {}
 
     def add(self, member: M, name: str, priority: int) -> None:
         """Let a member stand for activity."""
@@ -39,13 +41,14 @@ class FailoverOrder(Generic[M]):
         if line is None:
             line = self._lines[priority] = []
             insort(self._levels, priority)
-        insort(line, (self._distance(name), name, self._joined, member), key=lambda e: e[:3])
+        distance = self._distances[member] = self._distance(name)
+        insort(line, (distance, name, self._joined, member), key=lambda e: e[:3])
         self._joined += 1
 
     def remove(self, member: M, name: str, priority: int) -> None:
         """Take a member out again."""
         line = self._lines[priority]
-        at = bisect_left(line, (self._distance(name), name), key=lambda e: e[:2])
+        at = bisect_left(line, (self._distances.pop(member), name), key=lambda e: e[:2])
         while line[at][3] is not member:
             at += 1
         del line[at]

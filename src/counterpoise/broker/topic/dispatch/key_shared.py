@@ -303,8 +303,7 @@ class KeySharedDispatcher(SharedDispatcher):
         self._lanes_stale = False
         self._lanes = {}
         self._served.clear()
-        # The ring is sorted anew, too, when it is first asked.
-        self.turns.spend(len(self._waiting) + len(self.consumers))
+        self.turns.spend(len(self._waiting))
         for slot in self._waiting:
             self._enter_lane(slot)
 

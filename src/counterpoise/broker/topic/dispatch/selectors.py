@@ -58,8 +58,9 @@ class HashRing(Selector[M]):
     """
 
     def __init__(self) -> None:
-        #: The occupied points in order; None once they have changed, until somebody asks.
-        self._sorted: list[int] | None = []
+        #: The occupied points in order. Kept so point by point: the more members there are, the
+        #: fewer points are new with one more, or free with one less.
+        self._sorted: list[int] = []
         self._owners: dict[int, list[M]] = {}
         self._members: dict[M, tuple[str, int, list[int]]] = {}
         self._numbers: dict[str, _Numbers] = {}
@@ -74,8 +75,9 @@ class HashRing(Selector[M]):
         number = self._numbers.setdefault(name, _Numbers()).take()
         points = [self.slot(f"{name}\0{number}\0{n}".encode()) for n in range(REPLICA_POINTS)]
         self._members[member] = (name, number, points)
-        self._sorted = None
         for point in points:
+            if point not in self._owners:
+                insort(self._sorted, point)
             # A member that meets itself holds the point twice, and gives it up twice.
             self._owners.setdefault(point, []).append(member)
 
@@ -84,18 +86,16 @@ class HashRing(Selector[M]):
         name, number, points = self._members.pop(member)
         if self._numbers[name].give_back(number):
             del self._numbers[name]
-        self._sorted = None
         for point in points:
             owners = self._owners[point]
             owners.remove(member)
             if not owners:
                 del self._owners[point]
+                del self._sorted[bisect_left(self._sorted, point)]
 
     def select(self, slot: int) -> M | None:
         """The first owner of the next point at or above the slot."""
         points = self._sorted
-        if points is None:
-            points = self._sorted = sorted(self._owners)
         if not points:
             return None
         return self._owners[points[bisect_left(points, slot) % len(points)]][0]

@@ -1,0 +1,95 @@
+"""A client that leaves with very much behind it: others are served while that is put away."""
+
+import asyncio
+from collections import deque
+
+import pytest
+
+from counterpoise.broker.connection import turn
+from counterpoise.broker.connection.turn import TURN_S, one_by_one
+from counterpoise.names.topic import TopicName
+from tests.broker.connection.one_broker import OneBroker
+from tests.broker.connection.raw_client import RawClient
+from tests.wire import frames
+from tests.wire.frames import Type
+
+
+class Clock:
+    """Every look at it finds a third of a turn gone, or a little less."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def thread_time(self) -> float:
+        self.now += TURN_S * 0.3
+        return self.now
+
+
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(turn, "time", clock)
+    return clock
+
+
+async def test_so_many_go_in_a_turn_as_it_has_time_for(slow: Clock) -> None:
+    gone: list[int] = []
+    one_by_one(deque(range(10)), gone.append)
+    turns = [len(gone)]
+    while len(gone) < 10:
+        await asyncio.sleep(0)
+        turns.append(len(gone))
+    assert turns == [3, 6, 9, 10]
+    assert gone == list(range(10))
+
+
+async def test_whoever_cannot_go_keeps_nobody() -> None:
+    gone: list[int] = []
+    failed: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: failed.append(context))
+
+    def let_go(number: int) -> None:
+        if number == 1:
+            raise RuntimeError("it cannot go")
+        gone.append(number)
+
+    asyncio.get_running_loop().call_soon(one_by_one, deque(range(4)), let_go)
+    while len(gone) < 3:  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    assert gone == [0, 2, 3]
+    assert len(failed) == 1
+
+
+@pytest.mark.parametrize("kind", range(1, 4))
+def test_nothing_is_left_of_a_connection_with_many(
+    broker: OneBroker, topic: str, slow: Clock, kind: int
+) -> None:
+    """Also what was stored for its producers after it left, while others of its were put away."""
+    with RawClient(broker.service_url) as client:
+        client.connect()
+        for number in range(20):
+            client.produce(topic, number)
+            client.subscribe(topic, number, f"s{number}" if kind == 2 else "s", sub_type=kind)
+            if kind == 2:
+                client.receive(Type.ACTIVE_CONSUMER_CHANGE)
+        (connection,) = [
+            each for each in broker.listener.open_connections if each._consuming._consumers
+        ]
+        client.send(b"".join(frames.send(number, 0) for number in range(20)))
+        client.receive()
+
+    async def left() -> tuple[int, int, int, int]:
+        at = await broker.topics.get(TopicName.parse(topic))
+        async with asyncio.timeout(15):
+            while at.producers or any(s.consumers for s in at.subscriptions.values()):  # noqa: ASYNC110
+                await asyncio.sleep(0)
+        producing = connection._producing
+        return (
+            len(at.producers),
+            sum(len(each.consumers) for each in at.subscriptions.values()),
+            len(producing._attached),
+            len(producing._left),
+        )
+
+    assert broker.run(left()) == (0, 0, 0, 0)
+    assert not connection._consuming.writable, "nothing is sent to those that have yet to leave"

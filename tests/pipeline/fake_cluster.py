@@ -180,13 +180,15 @@ class FakeCluster:
             )  # as Pulsar does, though there is no body to have a type
         if self.refuse_unload:
             return web.json_response({"reason": "no"}, status=self.refuse_unload)
-        destination = request.query["destinationBroker"]
+        destination = request.query.get("destinationBroker", "")
         self.unloads.append((bundle, destination))
         if self.forget_unload:
             return web.Response(status=204)
         if self.lose_destination:
             destination = next(n for n in self.names if n not in (destination, broker.name))
-        self.owners[bundle], self.heirs[bundle] = "", destination
+        self.owners[bundle] = ""
+        if destination:
+            self.heirs[bundle] = destination
         return web.Response(status=204)
 
 

@@ -47,6 +47,7 @@ VERBS: tuple[Verb, ...] = (
     Verb("demo", "counterpoise.app.verbs.demo", "watch an uneven cluster become even"),
     Verb("broker", "counterpoise.app.verbs.broker", "run one broker"),
     Verb("watch", "counterpoise.app.verbs.watch", "keep a cluster's history"),
+    Verb("watchdog", "counterpoise.app.verbs.watchdog", "what is wrong with a cluster"),
     Verb("advise", "counterpoise.app.verbs.advise", "a plan: what to move, and at what cost"),
     Verb("balance", "counterpoise.app.verbs.balance", "watch a cluster and balance it, on Spark"),
     Verb("status", "counterpoise.app.verbs.status", "what a balancer is doing"),

@@ -41,6 +41,7 @@ from counterpoise.pipeline.watch.metrics import Metrics
 from counterpoise.pipeline.watch.polling import Polling
 from counterpoise.pipeline.watch.serve import serving
 from counterpoise.pipeline.watch.watcher import NothingSeenError
+from counterpoise.pipeline.watchdog.watchdog import guard
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -76,6 +77,8 @@ class RunSettings:
     """One poll, one round, and the end."""
     metrics: tuple[str, int] | None = None
     """Where `/metrics` and `/health` are served."""
+    watchdog: bool = False
+    """Whether each look is judged, too (`decide/watchdog/`)."""
     rules: ApprovalRules = field(default_factory=ApprovalRules)
     """What may be carried out without asking anybody."""
     keeping: KeepingOptions = field(default_factory=KeepingOptions)
@@ -138,7 +141,10 @@ class SparkBalancer:
             self._admin = Admin(session, AdminOptions())
             last = await asyncio.to_thread(newest_poll, store)
             collector = Collector(session, settings.addresses, wall_clock_ms, after_poll=last)
-            polling = Polling(collector, store, self._tell, self._metrics)
+            watchdog = None
+            if settings.watchdog:
+                watchdog = guard(session, settings.addresses, self._tell, self._metrics)
+            polling = Polling(collector, store, self._tell, self._metrics, watchdog)
             # The only poll of a run that makes one is landed, whatever it saw.
             if settings.once and (reason := trouble(await polling.poll())):
                 raise NothingSeenError(reason)

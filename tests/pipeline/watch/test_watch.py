@@ -199,3 +199,16 @@ async def test_a_port_that_is_taken_is_a_sentence(http: aiohttp.ClientSession) -
         with pytest.raises(CannotListenError, match=f"--metrics 127.0.0.1:{port}: "):
             async with serving(metrics, ("127.0.0.1", port)):
                 pass
+
+
+async def test_a_watchdog_beside_it_counts_what_it_finds(
+    cluster: FakeCluster, tmp_path: Path
+) -> None:
+    broker = await cluster.add_broker()
+    broker.answers["/admin/v2/brokers/leaderBroker"] = (404, b"none")
+    settings = WatchSettings((cluster.admin_url,), str(tmp_path), 0.01, once=True, watchdog=True)
+    watcher = Watcher(settings, lambda _: None)
+    await watcher.run(asyncio.Event())
+    text = watcher.metrics.text().decode()
+    assert 'counterpoise_balancer_watchdog_findings{kind="no-leader"} 0.0' in text, "not for long"
+    assert "/admin/v2/brokers/leaderBroker" in broker.asked

@@ -110,6 +110,9 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
     parser.add_argument(
         "--metrics", metavar="[HOST:]PORT", help="serve /metrics and /health (HOST: 127.0.0.1)"
     )
+    parser.add_argument(
+        "--watchdog", action="store_true", help="alert as `counterpoise watchdog` does"
+    )
     _add_history_arguments(parser)
     return parser
 
@@ -268,6 +271,7 @@ def _settings(args: argparse.Namespace) -> RunSettings:
         executor=ExecutorOptions(execute=args.execute),
         once=args.once,
         metrics=listen_address(args.metrics),
+        watchdog=args.watchdog,
         rules=_rules(args),
         lease=LeaseOptions(wait_s=args.wait_for_history),
         keeping=KeepingOptions(retain_days=args.retain_days),

@@ -58,6 +58,9 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
         "--metrics", metavar="[HOST:]PORT", help="serve /metrics and /health (HOST: 127.0.0.1)"
     )
     parser.add_argument(
+        "--watchdog", action="store_true", help="alert as `counterpoise watchdog` does"
+    )
+    parser.add_argument(
         "--retain-days", type=int, default=0, metavar="DAYS", help="how many days stay (all)"
     )
     parser.add_argument(
@@ -84,6 +87,7 @@ def run(args: argparse.Namespace) -> int:
         poll_every_s=args.interval,
         once=args.once,
         metrics=listen_address(args.metrics),
+        watchdog=args.watchdog,
         keeping=KeepingOptions(retain_days=args.retain_days),
         lease=LeaseOptions(wait_s=args.wait_for_history),
     )

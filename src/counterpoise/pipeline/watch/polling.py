@@ -10,14 +10,21 @@ from counterpoise.pipeline.history.reports import land
 from counterpoise.pipeline.history.store import Store
 from counterpoise.pipeline.watch.changes import Changes
 from counterpoise.pipeline.watch.metrics import Metrics
+from counterpoise.pipeline.watchdog.watchdog import Watchdog
 
 
 class Polling:
     """One cluster's polls into one history; `tell` gets a sentence whenever something is new."""
 
     def __init__(
-        self, collector: Collector, store: Store, tell: Callable[[str], None], metrics: Metrics
+        self,
+        collector: Collector,
+        store: Store,
+        tell: Callable[[str], None],
+        metrics: Metrics,
+        watchdog: Watchdog | None = None,
     ) -> None:
+        self._watchdog = watchdog
         self._collector = collector
         self._store = store
         self._seen = Seen(tell)
@@ -31,4 +38,6 @@ class Polling:
         self._seen.take(rows)
         await asyncio.to_thread(self._changes.take, rows)
         self._metrics.polled(rows, self._changes)
+        if self._watchdog is not None:
+            await self._watchdog.take(rows)
         return rows

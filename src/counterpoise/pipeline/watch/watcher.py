@@ -20,6 +20,7 @@ from counterpoise.pipeline.history.store import open_store
 from counterpoise.pipeline.watch.metrics import Metrics
 from counterpoise.pipeline.watch.polling import Polling
 from counterpoise.pipeline.watch.serve import serving
+from counterpoise.pipeline.watchdog.watchdog import guard
 
 
 class NothingSeenError(RuntimeError):
@@ -37,6 +38,8 @@ class WatchSettings:
     once: bool = False
     metrics: tuple[str, int] | None = None
     """Where `/metrics` and `/health` are served."""
+    watchdog: bool = False
+    """Whether each look is judged, too (`decide/watchdog/`)."""
     keeping: KeepingOptions = field(default_factory=KeepingOptions)
     lease: LeaseOptions = field(default_factory=LeaseOptions)
 
@@ -76,7 +79,11 @@ class Watcher:
             session = await stack.enter_async_context(aiohttp.ClientSession())
             last = await asyncio.to_thread(newest_poll, store)
             collector = Collector(session, settings.addresses, wall_clock_ms, after_poll=last)
-            await self._watch(Polling(collector, store, self._tell, self.metrics), stop)
+            watchdog = None
+            if settings.watchdog:
+                watchdog = guard(session, settings.addresses, self._tell, self.metrics)
+            polling = Polling(collector, store, self._tell, self.metrics, watchdog)
+            await self._watch(polling, stop)
 
     async def _watch(self, polling: Polling, stop: asyncio.Event) -> None:
         while not stop.is_set():

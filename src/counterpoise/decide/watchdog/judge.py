@@ -1,0 +1,206 @@
+"""From what is seen to what is wrong; nothing is said that has not lasted."""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from counterpoise.decide.watchdog.sight import (
+    Finding,
+    Remembered,
+    Sight,
+    WatchdogOptions,
+)
+from counterpoise.names.namespace import bound_to_broker
+from counterpoise.names.units import bytes_text
+
+KINDS: Final = (
+    "no-leader",
+    "several-leaders",
+    "leader-does-not-shed",
+    "two-owners",
+    "nobody-owns",
+    "not-serving",
+    "in-flight",
+)
+IN_FLIGHT: Final = frozenset({"Assigning", "Releasing", "Splitting"})
+
+
+def judge(
+    sight: Sight, before: Remembered, options: WatchdogOptions
+) -> tuple[tuple[Finding, ...], Remembered]:
+    """What has been wrong for longer than the patience, and what to remember."""
+    now = remember(sight, before, options)
+    suspects = {each.key: each for each in _suspects(sight, now, options)}
+    since = {key: _since(each, before, now) for key, each in suspects.items()}
+    lasting = tuple(
+        _lasted(each, since[key], sight.now_ms)
+        for key, each in sorted(suspects.items())
+        if sight.now_ms - since[key] >= _patience(each.kind, options)
+    )
+    return lasting, Remembered(since, now.carried_at_ms, now.carried, now.owners, now.moved_at_ms)
+
+
+def remember(sight: Sight, before: Remembered, options: WatchdogOptions) -> Remembered:
+    """What is known of the bundles after this look."""
+    oldest = sight.now_ms - options.idle_after_ms
+    busy = {bundle: load for bundle, load in sight.carried.items() if load > 0}
+    at_ms = {b: at for b, at in before.carried_at_ms.items() if at >= oldest}
+    at_ms |= dict.fromkeys(busy, sight.now_ms)
+    seen = {bundle: broker for broker, bundles in sight.owned.items() for bundle in bundles}
+    changed = any(before.owners.get(bundle, broker) != broker for bundle, broker in seen.items())
+    carried = {b: load for b, load in before.carried.items() if b in at_ms} | busy
+    first = before.moved_at_ms == 0
+    return Remembered(
+        before.since_ms,
+        at_ms,
+        carried,
+        {**before.owners, **seen},
+        sight.now_ms if changed or first else before.moved_at_ms,
+    )
+
+
+def _since(suspect: Finding, before: Remembered, now: Remembered) -> int:
+    """Since when something has looked wrong without a break."""
+    if suspect.kind == "in-flight" and suspect.remedy == "lookup":
+        return suspect.since_ms  # the record says itself when it was written
+    first = before.since_ms.get(suspect.key, suspect.since_ms)
+    return max(first, now.moved_at_ms) if suspect.kind == "leader-does-not-shed" else first
+
+
+def _patience(kind: str, options: WatchdogOptions) -> int:
+    return options.shed_patience_ms if kind == "leader-does-not-shed" else options.patience_ms
+
+
+def _lasted(finding: Finding, since_ms: int, now_ms: int) -> Finding:
+    seconds = (now_ms - since_ms) / 1000
+    return Finding(
+        finding.kind,
+        finding.subject,
+        since_ms,
+        f"{finding.sentence}, for {seconds:.0f} s",
+        finding.remedy,
+        finding.broker,
+        finding.advice,
+    )
+
+
+def _suspects(sight: Sight, now: Remembered, options: WatchdogOptions) -> Iterator[Finding]:
+    yield from _leaders(sight, options)
+    holders: dict[str, list[str]] = {}
+    for broker in sorted(sight.owned):
+        for bundle, state in sorted(sight.owned[broker].items()):
+            holders.setdefault(bundle, []).append(broker)
+            if not state.active:
+                yield Finding(
+                    "in-flight", bundle, sight.now_ms,
+                    f"{broker} has {bundle} and neither serves it nor lets go of it",
+                    "unload", broker,
+                )  # fmt: skip
+    for bundle, brokers in holders.items():
+        if len(brokers) > 1:
+            yield Finding(
+                "two-owners", bundle, sight.now_ms,
+                f"{bundle} is owned by {' and '.join(brokers)} at once: messages can be lost",
+                advice=f"stop all of them but one: {brokers[0]} stays the owner then",
+            )  # fmt: skip
+    yield from _unowned(sight, now, holders)
+    yield from _recorded(sight, holders)
+
+
+def _leaders(sight: Sight, options: WatchdogOptions) -> Iterator[Finding]:
+    named = sorted({leader for leader in sight.leaders.values() if leader})
+    if sight.leaders and not named:
+        yield Finding(
+            "no-leader", "cluster", sight.now_ms,
+            "no broker leads: nothing is placed, split or shed",
+            advice="look at the brokers' connection to the metadata store",
+        )  # fmt: skip
+    for leader in named:
+        if leader not in sight.brokers:
+            yield Finding(
+                "no-leader", leader, sight.now_ms,
+                f"the leader is {leader}, which is no broker of the cluster any more",
+                advice="its session should have ended: look at the metadata store",
+            )  # fmt: skip
+        elif leader in sight.silent:
+            yield Finding(
+                "no-leader", leader, sight.now_ms,
+                f"the leader {leader} does not answer ({sight.silent[leader]})",
+                advice="restart it: another one is elected when its session ends",
+            )  # fmt: skip
+    if len(named) > 1:
+        told = ", ".join(f"{broker} says {who}" for broker, who in sorted(sight.leaders.items()))
+        yield Finding(
+            "several-leaders", "cluster", sight.now_ms,
+            f"the brokers do not agree who leads: {told}",
+            advice="restart those that name the wrong one",
+        )  # fmt: skip
+    uneven = sight.imbalance > options.uneven_above and len(sight.brokers) > 1
+    if sight.sheds and uneven and len(named) == 1:
+        yield Finding(
+            "leader-does-not-shed", named[0], sight.now_ms,
+            f"{named[0]} leads and is to shed load, but no bundle has moved although the imbalance "
+            f"is {sight.imbalance:.2f}",
+            advice="`counterpoise advise` says what its strategy would do, and why not; if it "
+            "would act, restart the leader",
+        )  # fmt: skip
+
+
+def _unowned(sight: Sight, now: Remembered, holders: dict[str, list[str]]) -> Iterator[Finding]:
+    """Bundles that carried something a while ago and that no broker has."""
+    lost: dict[str, list[str]] = {}
+    for bundle in sorted(now.carried_at_ms.keys() - holders.keys()):
+        if bound_to_broker(bundle.rpartition("/")[0]) or _was_split(bundle, holders):
+            continue
+        owner = now.owners.get(bundle, "")
+        if owner in sight.silent:
+            lost.setdefault(owner, []).append(bundle)
+        elif not sight.silent and sight.owned:  # whoever is silent may have it
+            yield Finding(
+                "nobody-owns", bundle, sight.now_ms,
+                f"nobody owns {bundle}, which carried {bytes_text(now.carried.get(bundle, 0.0))}",
+                "lookup", min(sight.owned, default=""),
+            )  # fmt: skip
+    for broker, bundles in lost.items():
+        yield Finding(
+            "not-serving", broker, sight.now_ms,
+            f"{broker} owns {len(bundles)} bundles that carried load, {bundles[0]} among them, and "
+            f"does not answer ({sight.silent[broker]})",
+            advice="restart it, or end its session: its bundles go to others then",
+        )  # fmt: skip
+
+
+def _was_split(bundle: str, holders: Iterable[str]) -> bool:
+    """Whether somebody owns a part of it."""
+    namespace, _, span = bundle.rpartition("/")
+    lower, _, upper = span.partition("_")
+    for other in holders:
+        if other.rpartition("/")[0] == namespace:
+            begins, _, ends = other.rpartition("/")[2].partition("_")
+            # Boundaries are written with eight digits each, so text sorts as numbers do.
+            if begins < upper and lower < ends:
+                return True
+    return False
+
+
+def _recorded(sight: Sight, holders: dict[str, list[str]]) -> Iterator[Finding]:
+    """What the bundle state channel says and the brokers do not bear out."""
+    for bundle, record in sorted(sight.records.items()):
+        if record.state in IN_FLIGHT:
+            yield Finding(
+                "in-flight", bundle, min(record.since_ms, sight.now_ms),
+                f"{bundle} is {record.state} ({record.owner or 'no broker'})",
+                "lookup", min(sight.owned, default=""),
+            )  # fmt: skip
+        elif record.state == "Owned" and record.owner not in holders.get(bundle, ()):
+            if record.owner in sight.owned:
+                why = f"{record.owner} does not have it"
+            elif record.owner in sight.silent:
+                why = f"{record.owner} does not answer"
+            else:
+                why = f"{record.owner} is no broker of the cluster any more"
+            yield Finding(
+                "not-serving", bundle, sight.now_ms,
+                f"{bundle} is recorded to be {record.owner}'s, and {why}",
+                "unload", record.owner if record.owner in sight.owned else "",
+                advice="unload it; a lookup gives it to another broker then",
+            )  # fmt: skip

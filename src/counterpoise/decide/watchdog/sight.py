@@ -1,0 +1,98 @@
+"""What a watchdog sees at one moment, and what it remembers of the moments before."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Owned:
+    """A bundle as the broker says that has it."""
+
+    active: bool = True
+    """False while the broker is opening or closing it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What the bundle state channel of PIP-192 says of a bundle."""
+
+    state: str
+    """Pulsar's name: `Owned`, `Assigning`, `Releasing`, `Splitting`, `Free`, `Disabled`, …"""
+    owner: str
+    """Who has it, or is to have it."""
+    since_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """One look at a cluster."""
+
+    now_ms: int
+    brokers: tuple[str, ...]
+    """As the cluster lists them."""
+    silent: Mapping[str, str] = field(default_factory=dict)
+    """Listed brokers that did not answer, and why."""
+    owned: Mapping[str, Mapping[str, Owned]] = field(default_factory=dict)
+    """By broker that answered: its bundles, as it says itself."""
+    carried: Mapping[str, float] = field(default_factory=dict)
+    """Bytes/s of each bundle that some broker's report has."""
+    leaders: Mapping[str, str] = field(default_factory=dict)
+    """By broker that answered: whom it takes for the leader; empty where it knows none."""
+    records: Mapping[str, Record] = field(default_factory=dict)
+    """The bundle state channel, where somebody could read it."""
+    sheds: bool = False
+    """Whether the cluster is set to shed load by itself."""
+    imbalance: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """What one look leaves for the next."""
+
+    since_ms: Mapping[str, int] = field(default_factory=dict)
+    """When each thing that looks wrong was first seen, by its key."""
+    carried_at_ms: Mapping[str, int] = field(default_factory=dict)
+    """When each bundle last carried anything."""
+    carried: Mapping[str, float] = field(default_factory=dict)
+    """What it carried then, bytes/s."""
+    owners: Mapping[str, str] = field(default_factory=dict)
+    """Who owned each bundle when somebody last did."""
+    moved_at_ms: int = 0
+    """When a bundle was last seen to have changed brokers."""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchdogOptions:
+    """How patient it is. All times are of its own, whatever the brokers' settings are."""
+
+    patience_ms: int = 30_000
+    """How long something has to look wrong: a bundle on its way looks so for a moment."""
+    idle_after_ms: int = 600_000
+    """A bundle that carried nothing for so long is nobody's loss."""
+    shed_patience_ms: int = 900_000
+    """How long an uneven cluster that sheds by itself may go without a move."""
+    uneven_above: float = 0.5
+    """The imbalance (largest ÷ mean - 1) that counts as uneven."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something wrong, and what would help."""
+
+    kind: str
+    """A short label, for metrics: one of `judge.KINDS`."""
+    subject: str
+    """The bundle, the broker, or `cluster`."""
+    since_ms: int
+    sentence: str
+    remedy: str = ""
+    """`lookup` or `unload`, which are safe and done on request; empty where only a person can."""
+    broker: str = ""
+    """Whom to ask for the remedy."""
+    advice: str = ""
+    """What a person can do."""
+
+    @property
+    def key(self) -> str:
+        """The same for the same thing at every look."""
+        return f"{self.kind}:{self.subject}"

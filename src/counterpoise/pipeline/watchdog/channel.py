@@ -1,0 +1,74 @@
+"""The bundle state channel of PIP-192, read by the official client.
+
+Its topic is compacted, so that reading it from its beginning gives the last record of each bundle.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from counterpoise.decide.watchdog.sight import Record
+
+TOPIC = "persistent://pulsar/system/loadbalancer-service-unit-state"
+WAIT_MS = 5000
+
+
+class Channel:
+    """Reads the channel of one cluster again and again, over one connection; not thread-safe.
+
+    `tell` hears when it cannot be read, once. Raises `ImportError` without `pulsar-client`.
+    """
+
+    def __init__(self, service_url: str, tell: Callable[[str], None]) -> None:
+        import pulsar
+
+        self._trouble: type[Exception] = pulsar.PulsarException
+        self._tell = tell
+        self._told = ""
+
+        level = pulsar.LoggerLevel.Fatal
+        self._client = pulsar.Client(
+            service_url, operation_timeout_seconds=10, logger=pulsar.ConsoleLogger(level)
+        )
+        self._start = pulsar.MessageId.earliest
+        self._reader: Any = None
+        self._records: dict[str, Record] = {}
+
+    def read(self) -> Mapping[str, Record]:
+        """The last record of each bundle; none when it cannot be read just now."""
+        try:
+            found = self._read()
+        except self._trouble as error:
+            said = f"the bundle state channel cannot be read: {error}"
+            if said != self._told:
+                self._tell(said)
+            self._told, self._reader, self._records = said, None, {}
+            return {}
+        self._told = ""
+        return found
+
+    def _read(self) -> Mapping[str, Record]:
+        if self._reader is None:
+            self._reader = self._client.create_reader(TOPIC, self._start, is_read_compacted=True)
+        while self._reader.has_message_available():
+            message = self._reader.read_next(WAIT_MS)
+            record = record_of(message.data())
+            if record is None:
+                self._records.pop(message.partition_key(), None)
+            else:
+                self._records[message.partition_key()] = record
+        return dict(self._records)
+
+    def close(self) -> None:
+        """Leave the cluster."""
+        self._client.close()
+
+
+def record_of(data: bytes) -> Record | None:
+    """A record's JSON; None for a tombstone, or for what is no record."""
+    try:
+        value = json.loads(data)
+        owner = value.get("dstBroker") or value.get("sourceBroker") or ""
+        return Record(str(value["state"]), str(owner), int(value.get("timestamp") or 0))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None

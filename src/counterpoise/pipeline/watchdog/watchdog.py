@@ -1,0 +1,120 @@
+"""Looks, judges, alerts once for each thing that is wrong, and does the safe thing when told to."""
+
+import contextlib
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from urllib.parse import quote
+
+import aiohttp
+import orjson
+
+from counterpoise.decide.watchdog.judge import KINDS, judge
+from counterpoise.decide.watchdog.sight import Finding, Remembered, WatchdogOptions
+from counterpoise.load.rows import ReportRows
+from counterpoise.names.bundle import BundleName
+from counterpoise.pipeline.collect.admin import (
+    UNREADABLE,
+    Admin,
+    AdminOptions,
+    RefusedError,
+    said,
+)
+from counterpoise.pipeline.watch.metrics import Metrics
+from counterpoise.pipeline.watchdog.look import Looker
+
+
+@dataclass(slots=True)
+class Watchdog:
+    """One cluster's; `tell` hears of each alert once, and when it is over."""
+
+    session: aiohttp.ClientSession
+    admin: Admin
+    looker: Looker
+    scheme: str
+    tell: Callable[[str], None]
+    options: WatchdogOptions = field(default_factory=WatchdogOptions)
+    remedies: bool = False
+    """Whether the safe remedies are carried out."""
+    metrics: Metrics | None = None
+    memory: Remembered = field(default_factory=Remembered)
+    findings: tuple[Finding, ...] = ()
+    """What is wrong now."""
+
+    async def take(self, rows: ReportRows) -> None:
+        """See what a poll and a few questions more show."""
+        sight = await self.looker.sight(rows)
+        if not sight.owned and not sight.silent:
+            return  # the cluster does not answer at all, which the poll says
+        before = {each.key: each for each in self.findings}
+        self.findings, self.memory = judge(sight, self.memory, self.options)
+        if self.metrics is not None:
+            found = Counter(each.kind for each in self.findings)
+            self.metrics.found({kind: found[kind] for kind in KINDS})
+        for each in self.findings:
+            if each.key not in before:
+                self.tell(alert_of(each))
+                if self.remedies and each.remedy:
+                    self.tell(await self._remedy(each))
+        now = {each.key for each in self.findings}
+        for key, each in before.items():
+            if key not in now:
+                self.tell(f"over: {each.kind} of {each.subject}")
+
+    async def _remedy(self, finding: Finding) -> str:
+        what = f"remedy for {finding.subject}: {finding.remedy}"
+        if not finding.broker:
+            return f"{what} is not possible: no broker could be asked"
+        try:
+            bundle = BundleName.parse(finding.subject)
+            if finding.remedy == "unload":
+                await self._unload(finding.broker, bundle)
+            looked_up = await self._look_up(finding.broker, bundle)
+        except (*UNREADABLE, ValueError) as error:
+            return f"{what} at {finding.broker} failed: {said(error)}"
+        return f"{what} at {finding.broker} is done{looked_up}"
+
+    async def _unload(self, broker: str, bundle: BundleName) -> None:
+        url = (
+            f"{self.scheme}://{broker}/admin/v2/namespaces/{bundle.namespace}/{bundle.range}/unload"
+        )
+        headers = {"Content-Type": "application/json"}
+        async with self.session.put(url, headers=headers) as response:
+            if response.status >= 300:
+                text = (await response.text()).strip()[:200]
+                raise RefusedError(f"HTTP {response.status} {text}", response.status)
+
+    async def _look_up(self, broker: str, bundle: BundleName) -> str:
+        """Ask for one of its topics, which gives the bundle to a broker."""
+        base = f"{self.scheme}://{broker}"
+        listing = f"{base}/admin/v2/persistent/{bundle.namespace}?bundle={bundle.range}"
+        topics = orjson.loads(await self.admin.get(listing))
+        if not topics:
+            return ", and it has no topic that could be looked up"
+        path = quote(str(topics[0]).replace("://", "/", 1))
+        answer = orjson.loads(await self.admin.get(f"{base}/lookup/v2/topic/{path}"))
+        owner = ""
+        with contextlib.suppress(AttributeError):
+            owner = answer.get("httpUrl") or answer.get("brokerUrl") or ""
+        return f": it is at {owner} now" if owner else ""
+
+
+def guard(
+    session: aiohttp.ClientSession,
+    addresses: Sequence[str],
+    tell: Callable[[str], None],
+    metrics: Metrics,
+) -> Watchdog:
+    """A watchdog that only alerts, beside whoever looks at the cluster anyway."""
+    admin = Admin(session, AdminOptions())
+    scheme = addresses[0].partition("://")[0]
+    return Watchdog(session, admin, Looker(admin, addresses), scheme, tell, metrics=metrics)
+
+
+def alert_of(finding: Finding) -> str:
+    """A finding as a sentence with what helps."""
+    if finding.remedy:
+        help_ = f" (--remedy: {finding.remedy}{' at ' + finding.broker if finding.broker else ''})"
+    else:
+        help_ = f" ({finding.advice})" if finding.advice else ""
+    return f"ALERT {finding.kind}: {finding.sentence}{help_}"

@@ -1,0 +1,246 @@
+"""Planted trouble on clusters that answer: alerts, remedies on request, metrics, exit status."""
+
+import asyncio
+import json
+
+import aiohttp
+import pulsar
+import pytest
+
+from counterpoise import Cluster
+from counterpoise.app.main import main
+from counterpoise.decide.watchdog.sight import Finding, Record, WatchdogOptions
+from counterpoise.pipeline.clock import wall_clock_ms
+from counterpoise.pipeline.collect.admin import Admin, AdminOptions
+from counterpoise.pipeline.collect.collector import Collector
+from counterpoise.pipeline.watch.metrics import Metrics
+from counterpoise.pipeline.watchdog.channel import record_of
+from counterpoise.pipeline.watchdog.look import Looker, ReadChannel
+from counterpoise.pipeline.watchdog.watchdog import Watchdog, alert_of
+from tests.pipeline.fake_cluster import CLUSTER, FakeBroker, FakeCluster, bundle_name
+
+A, B = bundle_name(0), bundle_name(1)
+
+
+@pytest.fixture
+async def two(cluster: FakeCluster) -> FakeCluster:
+    first, second = [await cluster.add_broker() for _ in range(2)]
+    cluster.carry(first, A, 100.0)
+    cluster.carry(second, B, 100.0)
+    for broker in cluster.brokers:
+        leads(broker, first.name)
+    return cluster
+
+
+def leads(broker: FakeBroker, leader: str) -> None:
+    said = json.dumps({"serviceUrl": f"http://{leader}", "brokerId": leader}).encode()
+    broker.answers["/admin/v2/brokers/leaderBroker"] = (200, said)
+
+
+def owns(cluster: FakeCluster, broker: FakeBroker, *bundles: str, active: bool = True) -> None:
+    path = f"/admin/v2/brokers/{CLUSTER}/{broker.name}/ownedNamespaces"
+    state = {"broker_assignment": "shared", "is_active": active}
+    broker.answers[path] = (200, json.dumps(dict.fromkeys(bundles, state)).encode())
+
+
+class Dog:
+    """A watchdog of no patience, and what it said."""
+
+    def __init__(
+        self,
+        cluster: FakeCluster,
+        http: aiohttp.ClientSession,
+        *,
+        remedies: bool = False,
+        channel: ReadChannel | None = None,
+    ) -> None:
+        admin = Admin(http, AdminOptions())
+        addresses = (cluster.admin_url,)
+        self._collector = Collector(http, addresses, wall_clock_ms)
+        self.said: list[str] = []
+        self.metrics = Metrics(wall_clock_ms, 5.0)
+        looker = Looker(admin, addresses, channel)
+        self.dog = Watchdog(
+            http, admin, looker, "http", self.said.append, WatchdogOptions(patience_ms=0),
+            remedies, self.metrics,
+        )  # fmt: skip
+
+    async def look(self) -> list[str]:
+        """What is said at this look."""
+        self.said.clear()
+        await self.dog.take(await self._collector.poll())
+        return list(self.said)
+
+
+async def test_nothing_is_said_of_a_cluster_that_is_well(
+    two: FakeCluster, http: aiohttp.ClientSession
+) -> None:
+    dog = Dog(two, http)
+    assert await dog.look() == await dog.look() == []
+
+
+async def test_two_owners_are_said_once_and_when_it_is_over(
+    two: FakeCluster, http: aiohttp.ClientSession
+) -> None:
+    dog = Dog(two, http, remedies=True)
+    owns(two, two.brokers[1], A, B)
+    [alert] = await dog.look()
+    assert alert.startswith(f"ALERT two-owners: {A} is owned by ")
+    assert await dog.look() == []
+    assert two.unloads == [], "nobody but a person says which one is to stop"
+    owns(two, two.brokers[1], B)
+    assert await dog.look() == [f"over: two-owners of {A}"]
+
+
+async def test_a_bundle_that_nobody_owns_is_looked_up_on_request(
+    two: FakeCluster, http: aiohttp.ClientSession
+) -> None:
+    dog = Dog(two, http)
+    await dog.look()
+    two.owners[A] = ""
+    two.report_time += 1
+    [alert] = await dog.look()
+    assert f"ALERT nobody-owns: nobody owns {A}, which carried 100 B/s" in alert
+    assert two.lookups == []
+    helping = Dog(two, http, remedies=True)
+    helping.dog.memory = dog.dog.memory
+    alert, done = await helping.look()
+    assert done.startswith(f"remedy for {A}: lookup at ")
+    assert two.owners[A] in two.names
+    assert await helping.look() == [f"over: nobody-owns of {A}"]
+
+
+async def test_a_bundle_that_its_owner_does_not_serve_is_unloaded_on_request(
+    two: FakeCluster, http: aiohttp.ClientSession
+) -> None:
+    owns(two, two.brokers[0], A, active=False)
+    assert len(await Dog(two, http).look()) == 1
+    assert two.unloads == []
+    two.lose_destination = False
+    alert, done = await Dog(two, http, remedies=True).look()
+    assert "ALERT in-flight" in alert
+    assert f"remedy for {A}: unload at {two.names[0]} is done" in done
+    assert [bundle for bundle, _ in two.unloads] == [A]
+
+
+async def test_a_remedy_that_fails_says_what_the_cluster_said(
+    two: FakeCluster, http: aiohttp.ClientSession
+) -> None:
+    owns(two, two.brokers[0], A, active=False)
+    two.refuse_unload = 409
+    _, done = await Dog(two, http, remedies=True).look()
+    assert "failed: HTTP 409" in done
+
+
+async def test_leaders_are_asked_for_at_every_broker(
+    two: FakeCluster, http: aiohttp.ClientSession
+) -> None:
+    leads(two.brokers[1], two.names[1])
+    [alert] = await Dog(two, http).look()
+    assert "ALERT several-leaders" in alert
+    for broker in two.brokers:
+        broker.answers["/admin/v2/brokers/leaderBroker"] = (404, b"Couldn't find leader broker")
+    [alert] = await Dog(two, http).look()
+    assert "ALERT no-leader: no broker leads" in alert
+
+
+async def test_a_broker_that_does_not_answer_is_named_with_what_it_owns(
+    two: FakeCluster, http: aiohttp.ClientSession
+) -> None:
+    dog = Dog(two, http)
+    await dog.look()
+    two.brokers[1].silent = True
+    [alert] = await dog.look()
+    assert f"ALERT not-serving: {two.names[1]} owns 1 bundles" in alert
+    assert "HTTP 503 not now" in alert
+
+
+async def test_the_state_channel_is_held_against_the_brokers(
+    two: FakeCluster, http: aiohttp.ClientSession
+) -> None:
+    stuck = Record("Releasing", two.names[0], wall_clock_ms() - 90_000)
+    ghost = Record("Owned", two.names[0], 1)
+    good = Record("Owned", two.names[0], 1)
+    records = {A: good, B: stuck, bundle_name(7): ghost}
+    said = await Dog(two, http, channel=lambda: records).look()
+    assert [each.split(":")[0] for each in said] == ["ALERT in-flight", "ALERT not-serving"]
+
+
+async def test_metrics_count_what_is_wrong_by_kind(
+    two: FakeCluster, http: aiohttp.ClientSession
+) -> None:
+    dog = Dog(two, http)
+    owns(two, two.brokers[1], A, B)
+    await dog.look()
+    text = dog.metrics.text().decode()
+    assert 'counterpoise_balancer_watchdog_findings{kind="two-owners"} 1.0' in text
+    assert 'counterpoise_balancer_watchdog_findings{kind="nobody-owns"} 0.0' in text
+
+
+@pytest.mark.parametrize(
+    ("data", "record"),
+    [
+        (b'{"state":"Owned","dstBroker":"b:1","timestamp":7}', Record("Owned", "b:1", 7)),
+        (b'{"state":"Free","sourceBroker":"b:1"}', Record("Free", "b:1", 0)),
+        (b"", None),
+        (b"null", None),
+        (b'{"dstBroker":"b:1"}', None),
+        (b'{"state":"Owned","timestamp":"x"}', None),
+        (b"\xff", None),
+    ],
+)
+def test_a_record_of_the_channel_is_read_or_left(data: bytes, record: Record | None) -> None:
+    assert record_of(data) == record
+
+
+def test_an_alert_says_what_helps() -> None:
+    found = Finding("in-flight", A, 1, "it is stuck", "lookup", "b1:80")
+    assert alert_of(found) == "ALERT in-flight: it is stuck (--remedy: lookup at b1:80)"
+
+
+QUICK = ["--patience", "0", "--interval", "100ms"]
+
+
+def test_a_cluster_out_of_reach_is_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["watchdog", "--admin-url", "http://127.0.0.1:1", *QUICK]) == 2
+    assert "the cluster does not answer" in capsys.readouterr().err
+
+
+def test_real_brokers_are_well(capsys: pytest.CaptureFixture[str]) -> None:
+    with Cluster(2) as cluster:
+        words = ["watchdog", "--admin-url", cluster.admin_url, *QUICK]
+        assert main(words) == 0
+        assert "nothing is wrong" in capsys.readouterr().out
+        assert main([*words, "--json"]) == 0
+        assert json.loads(capsys.readouterr().out) == []
+
+
+async def test_what_a_dead_broker_leaves_to_nobody_is_found_and_mended(
+    http: aiohttp.ClientSession,
+) -> None:
+    """Its clients are gone as well, so nobody asks for the bundle."""
+    with Cluster(2, config={"loadBalancerReportUpdateMinIntervalMillis": 100}) as cluster:
+        client = pulsar.Client(cluster.service_url)
+        producer = client.create_producer("busy")
+        owner = cluster.owner("busy")
+        assert owner is not None
+        bundle = cluster.bundle("busy")
+        heir = next(broker for broker in cluster.brokers if broker is not owner)
+        addresses = [f"http://{heir.id}"]
+        admin, said = Admin(http, AdminOptions()), list[str]()
+        collector = Collector(http, addresses, wall_clock_ms)
+        looker = Looker(admin, addresses)
+        options = WatchdogOptions(patience_ms=0)
+        dog = Watchdog(http, admin, looker, "http", said.append, options, remedies=True)
+        while not dog.memory.carried_at_ms.get(bundle):
+            producer.send(b"x" * 1000)
+            await dog.take(await collector.poll())
+        assert not dog.findings
+        client.close()
+        await asyncio.to_thread(cluster.kill, owner)
+        while not any("remedy" in each for each in said):
+            await dog.take(await collector.poll())
+        assert any(f"ALERT nobody-owns: nobody owns {bundle}" in each for each in said)
+        await dog.take(await collector.poll())
+        assert cluster.owner("busy") is heir
+        assert f"over: nobody-owns of {bundle}" in said

@@ -4,10 +4,12 @@ import json
 import shutil
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from counterpoise.app.processes import Child, ChildSpec
 
@@ -28,6 +30,13 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
+def context(browser: Browser) -> Iterator[BrowserContext]:
+    """What the pages of a module share: what was loaded once is not loaded again."""
+    with browser.new_context() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
 def start_console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartConsole]:
     """Starts `counterpoise console` with options, as often as is wanted; gives its address."""
     started: list[Child] = []
@@ -41,6 +50,24 @@ def start_console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartCon
     yield start
     for child in started:
         child.stop()
+
+
+@contextmanager
+def opened(
+    context: BrowserContext, url: str, *, theme: str = "light", width: int = 1440
+) -> Iterator[Page]:
+    """A page of the console, whose errors are errors of the test; nothing glides in it."""
+    scheme: Any = theme
+    size: Any = {"width": width, "height": 900}
+    with closing(context.new_page()) as page:
+        page.set_viewport_size(size)
+        page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+        errors: list[str] = []
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.goto(url)
+        expect(page.get_by_text("live, seen")).to_be_visible()
+        yield page
+        assert not errors
 
 
 def console_spec(directory: Path, *options: str) -> ChildSpec:

@@ -29,7 +29,12 @@ def view_of(carried: Carried, now_ms: int = 1_000, usage: float = 40.0) -> Clust
         now_ms=now_ms,
         brokers=brokers,
         broker=BrokerColumns.of(
-            np.full((len(brokers), 5), usage, np.float32), totals, counts, topics=np.array(counts)
+            np.full((len(brokers), 5), usage, np.float32),
+            totals,
+            counts,
+            topics=np.array(counts),
+            short_average=totals,
+            long_average=totals,
         ),
         bundles=bundles,
         bundle=BundleColumns.of(bundles, rates, rates, np.ones(len(bundles), np.int64)),

@@ -1,50 +1,62 @@
 """The one who looks at the cluster for every open page."""
 
+from __future__ import annotations
+
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import aiohttp
+import orjson
 
+from counterpoise.console.options import ConsoleOptions, Settings
+from counterpoise.console.throttling import Throttling
+from counterpoise.decide.balancing.moves import RoundMemory
+from counterpoise.decide.balancing.round import Strategy, decide, newest_poll
 from counterpoise.load.fold import Batch, FoldState, fold
 from counterpoise.load.fold_view import cluster_view
 from counterpoise.load.rows import GAP, ReportRows
+from counterpoise.picture.decided import Decided, decided, with_round
+from counterpoise.picture.past import Past
 from counterpoise.picture.scene import Scene
-from counterpoise.pipeline.collect.admin import AdminOptions
+from counterpoise.picture.throttled import Throttled
+from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, AdminOptions
 from counterpoise.pipeline.collect.collector import Collector
+from counterpoise.pipeline.collect.shedder import settings_of, sheds_by_itself
 from counterpoise.pipeline.collect.told import trouble
 
 log = logging.getLogger(__name__)
 
-
-@dataclass(frozen=True, slots=True)
-class WatchOptions:
-    """How a cluster is looked at."""
-
-    addresses: Sequence[str]
-    """Admin URLs, tried in turn."""
-    every_s: float = 2.0
-    """Seconds between the end of a look and the next."""
-    patience_s: float = 4.0
-    """Seconds a broker may take for one answer: a page does not wait for who hangs."""
+SETTINGS_EVERY_S = 60.0
 
 
 class Watch:
-    """Looks again and again, and keeps the latest scene; pages read it when they want."""
+    """Looks again and again, and keeps what was seen last; pages read it when they want."""
 
     def __init__(
-        self, session: aiohttp.ClientSession, options: WatchOptions, clock_ms: Callable[[], int]
+        self, session: aiohttp.ClientSession, options: ConsoleOptions, clock_ms: Callable[[], int]
     ) -> None:
         self.options = options
         self.scene = Scene.nothing()
+        self.past = Past()
+        self.throttled: tuple[Throttled, ...] = ()
+        self.advice: tuple[Decided, ...] = ()
+        """What the cluster's strategy would do, round by round."""
+        self.advisor = ""
+        """Which strategy that is."""
+        self.sheds = ""
+        """A sentence, when the cluster moves bundles by itself."""
+        self.settings: Settings = {}
+        asking = AdminOptions(timeout_s=options.watch.patience_s)
+        self._admin = Admin(session, asking)
+        self._collector = Collector(session, options.watch.addresses, clock_ms, options=asking)
+        self._throttling = Throttling(self._admin)
         self._state = FoldState.empty()
-        self._collector = Collector(
-            session,
-            options.addresses,
-            clock_ms,
-            options=AdminOptions(timeout_s=options.patience_s),
-        )
+        self._memory = RoundMemory()
+        self._strategy: Strategy | None = None
+        self._settings_at = self._advised_at = -SETTINGS_EVERY_S
 
     async def run(self) -> None:
         """Look until cancelled."""
@@ -54,19 +66,61 @@ class Watch:
             except Exception:
                 # A page that stands still and says so is worth more than none.
                 log.exception("a look at the cluster failed; the next one follows")
-            await asyncio.sleep(self.options.every_s)
+            await asyncio.sleep(self.options.watch.every_s)
 
     async def look(self) -> None:
         """Look once."""
         rows = await self._collector.poll()
         # In a thread: a large cluster takes a while, and pages want to be answered meanwhile.
-        self._state, self.scene = await asyncio.to_thread(seen, self._state, rows)
+        self._state, self.past, self.scene = await asyncio.to_thread(
+            seen, self._state, self.past, rows
+        )
+        if self.scene.trouble:
+            return
+        if _due(self._settings_at, SETTINGS_EVERY_S):
+            await self._read_settings()
+        if _due(self._advised_at, self.options.advise_every_s):
+            await self._advise()
+        answering = [each for each in self.scene.view.brokers if each not in self.scene.silent]
+        self.throttled = await self._throttling.look(self.address, answering)
+
+    def address(self, broker: str) -> str:
+        """A broker's admin URL."""
+        return f"{self.options.watch.addresses[0].partition('://')[0]}://{broker}"
+
+    async def _read_settings(self) -> None:
+        self._settings_at = time.monotonic()
+        addresses = [*self.options.watch.addresses, *map(self.address, self.scene.view.brokers)]
+        for address in addresses:
+            try:
+                found: Mapping[str, Any] = await settings_of(self._admin, address.rstrip("/"))
+            except (*UNREADABLE, orjson.JSONDecodeError, TypeError):
+                continue
+            self.settings = {k: str(v) for k, v in found.items() if v is not None}
+            break
+        self._strategy, self.advisor = self.options.strategy(self.settings)
+        self.sheds = await sheds_by_itself(self._admin, addresses)
+
+    async def _advise(self) -> None:
+        self._advised_at = time.monotonic()
+        state, strategy = self._state, self._strategy
+        if strategy is None or newest_poll(state) <= self._memory.decided_at_ms:
+            return
+        made = await asyncio.to_thread(decide, state, self._memory, strategy)
+        self._memory = made.memory
+        told = await asyncio.to_thread(decided, made, {}, self.scene.view)
+        self.advice = with_round(self.advice, told)
 
 
-def seen(state: FoldState, rows: ReportRows) -> tuple[FoldState, Scene]:
-    """The state after a poll, and the scene that it shows."""
+def seen(state: FoldState, past: Past, rows: ReportRows) -> tuple[FoldState, Past, Scene]:
+    """What is known after a poll."""
     state = fold(state, Batch.of(rows))
     at_ms = int(rows["poll_id"][0])
     gaps = rows["kind"] == GAP
     silent = zip(rows["broker"][gaps].tolist(), rows["note"][gaps].tolist(), strict=True)
-    return state, Scene(at_ms, cluster_view(state, at_ms), dict(silent), trouble(rows))
+    scene = Scene(at_ms, cluster_view(state, at_ms), dict(silent), trouble(rows))
+    return state, past.after(scene), scene
+
+
+def _due(last: float, every_s: float) -> bool:
+    return time.monotonic() - last >= every_s

@@ -3,11 +3,14 @@
 A name from the cluster is only ever a value, never a key: the library takes some keys for programs.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from counterpoise.picture.past import Trace
+from counterpoise.picture.trades import Trade
 from counterpoise.picture.treemap import Tile, What
 
+FONT = "system-ui, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
 Options = dict[str, Any]
 
 
@@ -32,12 +35,20 @@ def treemap_options(tiles: Iterable[Tile]) -> Options:
                 "nodeClick": False,
                 "breadcrumb": {"show": False},
                 "visibleMin": 1,
-                "label": {"show": True, "overflow": "truncate", "fontSize": 11},
+                "label": {
+                    "show": True,
+                    "overflow": "truncate",
+                    "fontSize": 12,
+                    "lineHeight": 16,
+                    "fontFamily": FONT,
+                },
                 "upperLabel": {
                     "show": True,
                     "height": 24,
                     "fontSize": 12,
                     "fontWeight": 600,
+                    "fontFamily": FONT,
+                    "padding": [0, 6],
                     "overflow": "truncate",
                 },
                 "levels": [
@@ -45,12 +56,96 @@ def treemap_options(tiles: Iterable[Tile]) -> Options:
                         "upperLabel": {"show": False},
                         "itemStyle": {"gapWidth": 6, "borderWidth": 0, "color": "transparent"},
                     },
-                    {"itemStyle": {"gapWidth": 1, "borderWidth": 2}},
-                    {"itemStyle": {"gapWidth": 1, "borderWidth": 0}},
+                    {"itemStyle": {"gapWidth": 2, "borderWidth": 2}},
+                    {"itemStyle": {"gapWidth": 0, "borderWidth": 0}},
                 ],
                 "data": [_node(tile) for tile in tiles],
             }
         ],
+    }
+
+
+def line_options(trace: Trace, name: str) -> Options:
+    """One load over time."""
+    points = [
+        [at, None if value is None else round(value, 1)]
+        for at, value in zip(trace.times_ms, trace.bytes_per_s, strict=True)
+    ]
+    return {
+        "aria": {"enabled": False},
+        "animation": False,
+        "grid": {"left": 56, "right": 12, "top": 12, "bottom": 24},
+        "tooltip": {"trigger": "axis", "renderMode": "richText", "confine": True},
+        "xAxis": {"type": "time", "splitNumber": 3, "axisLabel": {"hideOverlap": True}},
+        "yAxis": {
+            "type": "value",
+            "name": "",
+            "splitNumber": 3,
+            "axisLabel": {"formatter": "{value}"},
+        },
+        "series": [
+            {
+                "type": "line",
+                "name": _plain(name),
+                "showSymbol": len(points) < 3,
+                "areaStyle": {"opacity": 0.15},
+                "lineStyle": {"width": 2},
+                "color": "#4d8fc4",
+                "data": points,
+            }
+        ],
+    }
+
+
+def trade_options(trades: Sequence[Trade]) -> Options:
+    """Backtests as points: how much was moved, and how even it made the brokers."""
+    best = sorted((each for each in trades if each.best), key=lambda each: each.moved)
+    return {
+        "aria": {"enabled": False},
+        "animation": False,
+        "grid": {"left": 64, "right": 24, "top": 16, "bottom": 48},
+        "tooltip": {"renderMode": "richText", "confine": True},
+        "xAxis": _axis("load moved, times the whole cluster's", 28),
+        "yAxis": _axis("largest broker \N{DIVISION SIGN} mean, over time", 44),
+        "series": [
+            {
+                "type": "line",
+                "name": "nothing beats these in both",
+                "color": "#2f9e77",
+                "showSymbol": False,
+                "data": [[each.moved, each.imbalance] for each in best],
+            },
+            {
+                "type": "scatter",
+                "name": "strategies",
+                "symbolSize": 12,
+                "data": [
+                    {
+                        "name": _plain(each.label),
+                        "value": [each.moved, each.imbalance],
+                        "itemStyle": {"color": "#2f9e77" if each.best else "#8a929b"},
+                        "tooltip": {"formatter": _plain(each.sentence)},
+                        "label": {
+                            "show": True,
+                            "position": "right",
+                            "formatter": _plain(each.label),
+                            "fontSize": 11,
+                        },
+                    }
+                    for each in trades
+                ],
+            },
+        ],
+    }
+
+
+def _axis(name: str, gap: int) -> Options:
+    return {
+        "type": "value",
+        "scale": True,
+        "name": name,
+        "nameLocation": "middle",
+        "nameGap": gap,
     }
 
 

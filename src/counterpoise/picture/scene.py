@@ -45,6 +45,18 @@ class Scene:
         return owners
 
     @cached_property
+    def twice(self) -> Mapping[str, tuple[str, ...]]:
+        """Bundles that more than one broker reports: they change hands just now."""
+        members, view = self.view.members, self.view
+        if len(members) == len(view.bundles):
+            return {}
+        rows = np.flatnonzero(np.bincount(members, minlength=len(view.bundles)) > 1)
+        return {
+            view.bundles[row]: tuple(view.brokers[i] for i in view.reporters(row))
+            for row in rows.tolist()
+        }
+
+    @cached_property
     def bundle_bytes(self) -> Floats:
         """Bytes/s of each bundle, in and out, averaged over the last samples."""
         return np.nan_to_num(self.view.bundle.short.throughput(), posinf=0.0, neginf=0.0)

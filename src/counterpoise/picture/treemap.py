@@ -54,70 +54,78 @@ class Tile:
 
 def treemap(scene: Scene, area: Area = Area.BYTES, only: str = "") -> tuple[Tile, ...]:
     """A tile for each broker, largest first, or for `only` one; their largest bundles within."""
-    values = MEASURES[area](scene)
-    view = scene.view
+    measure, tell = MEASURES[area]
+    values, view = measure(scene), scene.view
     chosen = [i for i, name in enumerate(view.brokers) if not only or name == only]
     most = max(TILES_LEAST, TILES_MOST // max(1, len(chosen)))
     floor = FLOOR * (values.sum() / max(1, len(view.brokers)) or 1.0)
+    brush = _Brush(scene, values, tell, floor, most)
     order = np.argsort(scene.owners, kind="stable")
     bounds = np.searchsorted(scene.owners[order], np.arange(len(view.brokers) + 1))
-    drawn = [
-        _broker(scene, i, order[bounds[i] : bounds[i + 1]], values, floor, most) for i in chosen
-    ]
+    drawn = [brush.broker(i, order[bounds[i] : bounds[i + 1]]) for i in chosen]
     return tuple(sorted(drawn, key=lambda tile: (-tile.value, tile.key)))
 
 
-def _broker(
-    scene: Scene, broker: int, rows: Indices, values: Floats, floor: float, most: int
-) -> Tile:
-    name, ratio = scene.view.brokers[broker], float(scene.ratios[broker])
-    silent = name in scene.silent
-    heat = None if silent else ratio
-    largest = rows[np.argsort(-values[rows], kind="stable")]
-    # One more is drawn rather than a rest of one.
-    shown, rest = (largest, largest[:0]) if len(largest) <= most + 1 else np.split(largest, [most])
-    peak = float(values[largest[0]]) if len(largest) else 0.0
-    tiles = [_bundle(scene, row, float(values[row]), floor, peak, heat) for row in shown.tolist()]
-    if len(rest):
-        total = float(values[rest].sum())
-        tiles.append(
-            Tile(
-                What.REST,
-                f"rest of {name}",
-                f"{len(rest):,} more",
-                f"{counted(len(rest), 'smaller bundle')} of {name}",
-                max(total, floor),
-                of_load(heat, 0.0),
-            )
+@dataclass(frozen=True, slots=True)
+class _Brush:
+    """What one treemap is drawn with."""
+
+    scene: Scene
+    values: Floats
+    tell: Callable[[float], str]
+    floor: float
+    most: int
+
+    def broker(self, broker: int, rows: Indices) -> Tile:
+        scene, values = self.scene, self.values
+        name, ratio = scene.view.brokers[broker], float(scene.ratios[broker])
+        silent = name in scene.silent
+        heat = None if silent else ratio
+        largest = rows[np.argsort(-values[rows], kind="stable")]
+        # One more is drawn rather than a rest of one.
+        most = self.most if len(largest) > self.most + 1 else len(largest)
+        shown, rest = largest[:most], largest[most:]
+        peak = float(values[largest[0]]) if len(largest) else 0.0
+        tiles = [self._bundle(row, peak, heat) for row in shown.tolist()]
+        if len(rest):
+            tiles.append(self._rest(name, rest, heat))
+        load = bytes_per_s(float(scene.bundle_bytes[rows].sum()))
+        state = "does not answer" if silent else f"{times(ratio)} the mean"
+        return Tile(
+            What.BROKER,
+            name,
+            f"{name}   {load}   {'silent' if silent else times(ratio)}",
+            f"broker {name}: {load}, {state}, {counted(len(rows), 'bundle')}",
+            sum(tile.value for tile in tiles) or self.floor,
+            of_load(heat),
+            tuple(tiles),
         )
-    load = bytes_per_s(float(scene.bundle_bytes[rows].sum()))
-    state = "does not answer" if silent else f"{times(ratio)} the mean"
-    return Tile(
-        What.BROKER,
-        name,
-        f"{name}  {load}  {'silent' if silent else times(ratio)}",
-        f"broker {name}: {load}, {state}, {counted(len(rows), 'bundle')}",
-        sum(tile.value for tile in tiles) or floor,
-        of_load(heat),
-        tuple(tiles),
-    )
 
+    def _bundle(self, row: int, peak: float, heat: float | None) -> Tile:
+        scene, value = self.scene, float(self.values[row])
+        name = scene.view.bundles[row]
+        flows = f"{bytes_per_s(float(scene.bundle_bytes[row]))}, "
+        flows += messages_per_s(float(scene.bundle_messages[row]))
+        topics = counted(int(scene.view.bundle.topics[row]), "topic")
+        return Tile(
+            What.BUNDLE,
+            name,
+            f"{short_name(name)}\n{self.tell(value)}",
+            f"{name}: {flows}, {topics}",
+            max(value, self.floor),
+            of_load(heat, value / peak if peak > 0 else 0.0),
+        )
 
-def _bundle(
-    scene: Scene, row: int, value: float, floor: float, peak: float, heat: float | None
-) -> Tile:
-    name = scene.view.bundles[row]
-    flows = f"{bytes_per_s(float(scene.bundle_bytes[row]))}, "
-    flows += messages_per_s(float(scene.bundle_messages[row]))
-    topics = counted(int(scene.view.bundle.topics[row]), "topic")
-    return Tile(
-        What.BUNDLE,
-        name,
-        short_name(name),
-        f"{name}: {flows}, {topics}",
-        max(value, floor),
-        of_load(heat, value / peak if peak > 0 else 0.0),
-    )
+    def _rest(self, broker: str, rows: Indices, heat: float | None) -> Tile:
+        total = float(self.values[rows].sum())
+        return Tile(
+            What.REST,
+            f"rest of {broker}",
+            f"{len(rows):,} more\n{self.tell(total)}",
+            f"{counted(len(rows), 'smaller bundle')} of {broker}: {self.tell(total)}",
+            max(total, self.floor),
+            of_load(heat, 0.0),
+        )
 
 
 def short_name(bundle: str) -> str:
@@ -126,10 +134,16 @@ def short_name(bundle: str) -> str:
     return f"{namespace.rpartition('/')[2]} {span.partition('_')[0]}"
 
 
-MEASURES: Final[Mapping[Area, Callable[[Scene], Floats]]] = MappingProxyType(
+Measure = tuple[Callable[[Scene], Floats], Callable[[float], str]]
+
+MEASURES: Final[Mapping[Area, Measure]] = MappingProxyType(
     {
-        Area.BYTES: lambda scene: scene.bundle_bytes,
-        Area.MESSAGES: lambda scene: scene.bundle_messages,
-        Area.TOPICS: lambda scene: scene.view.bundle.topics.astype(float),
+        Area.BYTES: (lambda scene: scene.bundle_bytes, bytes_per_s),
+        Area.MESSAGES: (lambda scene: scene.bundle_messages, messages_per_s),
+        Area.TOPICS: (
+            lambda scene: scene.view.bundle.topics.astype(float),
+            lambda count: counted(round(count), "topic"),
+        ),
     }
 )
+"""What an area stands for: the figure, and how it is told."""

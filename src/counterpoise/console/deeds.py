@@ -1,0 +1,198 @@
+"""Carry out what was confirmed, one deed at a time for each bundle, and say what comes of it."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import aiohttp
+
+from counterpoise.console.roles import Operator
+from counterpoise.decide.balancing.drain import DrainPlan
+from counterpoise.decide.balancing.moves import Move, Outcome, Status
+from counterpoise.names.bundle import BundleName
+from counterpoise.picture.plans import Plan
+from counterpoise.pipeline.drive.drain import Drain, DrainRefusedError
+from counterpoise.pipeline.drive.scene import CannotSeeError
+from counterpoise.pipeline.executor import Executor, ExecutorOptions
+
+KEPT = 200
+HTTP_TIMEOUT_S = 60.0
+STALE_AFTER_S = 300.0
+"""A plan that was confirmed later than this after it was made is not carried out: look again."""
+
+
+class State(StrEnum):
+    """How far a deed is."""
+
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    STOPPED = "stopped"
+
+
+@dataclass(eq=False, slots=True)
+class Activity:
+    """One deed under way, or over; only `Deeds` changes it."""
+
+    number: int
+    title: str
+    who: str
+    started_ms: int
+    bundles: frozenset[str]
+    state: State = State.RUNNING
+    told: list[str] = field(default_factory=list)
+    """What happened, a sentence each, the latest last."""
+    task: asyncio.Task[None] | None = None
+
+
+Work = Callable[[Activity, aiohttp.ClientSession], Awaitable[State]]
+DrainWith = Callable[[aiohttp.ClientSession, Callable[[str], None]], Drain]
+
+
+class BusyError(RuntimeError):
+    """Somebody does something with that bundle just now; the message says what."""
+
+
+class Deeds:
+    """Every deed of this console, whichever page asked for it."""
+
+    def __init__(self, clock_ms: Callable[[], int]) -> None:
+        self._clock_ms = clock_ms
+        self._numbers = itertools.count(1)
+        self.activities: list[Activity] = []
+        """The latest first."""
+        self.version = 0
+        """Rises whenever anything changes."""
+
+    def moves(self, plan: Plan, operator: Operator, brokers: Sequence[str]) -> Activity:
+        """Carry out a plan of moves; raises `BusyError`."""
+
+        async def work(activity: Activity, session: aiohttp.ClientSession) -> State:
+            options = ExecutorOptions(execute=True, stale_after_s=STALE_AFTER_S)
+            executor = Executor(session, self._clock_ms, options)
+            outcomes: list[Outcome] = []
+
+            def done(outcome: Outcome) -> None:
+                outcomes.append(outcome)
+                self._tell(activity, _told(outcome))
+
+            await executor.carry_out(plan.moves, brokers, done)
+            return State.DONE if all(map(_succeeded, outcomes)) else State.FAILED
+
+        return self._begin(plan.title, operator, _bundles(plan.moves), work)
+
+    def split(self, plan: Plan, operator: Operator, address: str) -> Activity:
+        """Carry out a split by the broker at an address; raises `BusyError`."""
+        name = BundleName.parse(plan.bundle)
+        url = f"{address}/admin/v2/namespaces/{name.namespace}"
+
+        async def work(activity: Activity, session: aiohttp.ClientSession) -> State:
+            # Without a body Pulsar still insists on a content type it knows.
+            headers = {"Content-Type": "application/json"}
+            query = {"unload": "false"}
+            async with session.put(
+                f"{url}/{name.range}/split", params=query, headers=headers
+            ) as response:
+                if response.status >= 300:
+                    said = (await response.text()).strip()[:300]
+                    self._tell(activity, f"the cluster refuses: HTTP {response.status} {said}")
+                    return State.FAILED
+            async with session.get(f"{url}/bundles") as response:
+                cut = (await response.json(content_type=None))["boundaries"]
+            parts = [at for at in cut if name.range.lower < int(at, 16) < name.range.upper]
+            if not parts:
+                self._tell(activity, "the cluster accepted it, and did not split the bundle")
+                return State.FAILED
+            self._tell(activity, f"split at {', '.join(parts)}")
+            return State.DONE
+
+        return self._begin(plan.title, operator, frozenset((plan.bundle,)), work)
+
+    def drain(
+        self, plan: Plan, operator: Operator, drain_with: DrainWith, drain_plan: DrainPlan
+    ) -> Activity:
+        """Empty a broker as planned; raises `BusyError`."""
+
+        async def work(activity: Activity, session: aiohttp.ClientSession) -> State:
+            drain = drain_with(session, lambda sentence: self._tell(activity, sentence))
+            try:
+                drained = await drain.carry_out(drain_plan)
+            except (DrainRefusedError, CannotSeeError) as error:
+                self._tell(activity, str(error))
+                return State.FAILED
+            for bundle, why in drained.left.items():
+                self._tell(activity, f"left: {bundle}: {why}")
+            if not drained.left:
+                self._tell(activity, "the broker is empty")
+            return State.FAILED if drained.left else State.DONE
+
+        return self._begin(plan.title, operator, _bundles(plan.moves), work)
+
+    def stop(self, activity: Activity) -> None:
+        """Begin nothing more of it; what began ends by itself."""
+        if activity.task is not None and activity.state is State.RUNNING:
+            activity.task.cancel()
+
+    async def close(self) -> None:
+        """Stop all of them."""
+        tasks = [each.task for each in self.activities if each.task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _begin(
+        self,
+        title: str,
+        operator: Operator,
+        bundles: frozenset[str],
+        work: Work,
+    ) -> Activity:
+        for each in self.activities:
+            if each.state is State.RUNNING and (both := each.bundles & bundles):
+                raise BusyError(
+                    f"{min(both)} is being worked on already: {each.title}, asked for by {each.who}"
+                )
+        activity = Activity(next(self._numbers), title, operator.name, self._clock_ms(), bundles)
+        self.activities.insert(0, activity)
+        over = [each for each in self.activities[KEPT:] if each.state is not State.RUNNING]
+        self.activities = [each for each in self.activities if each not in over]
+        activity.task = asyncio.create_task(self._run(activity, operator, work))
+        self.version += 1
+        return activity
+
+    async def _run(self, activity: Activity, operator: Operator, work: Work) -> None:
+        timeout = aiohttp.ClientTimeout(total=HTTP_TIMEOUT_S)
+        try:
+            async with aiohttp.ClientSession(headers=operator.headers, timeout=timeout) as session:
+                activity.state = await work(activity, session)
+        except asyncio.CancelledError:
+            activity.state = State.STOPPED
+            self._tell(activity, "stopped: nothing more begins; what began ends by itself")
+        except (aiohttp.ClientError, TimeoutError, OSError, ValueError, KeyError) as error:
+            activity.state = State.FAILED
+            self._tell(activity, f"the cluster could not be asked: {str(error) or type(error)}")
+        finally:
+            self.version += 1
+
+    def _tell(self, activity: Activity, sentence: str) -> None:
+        activity.told.append(sentence)
+        self.version += 1
+
+
+def _bundles(moves: Sequence[Move]) -> frozenset[str]:
+    return frozenset(move.bundle for move in moves)
+
+
+def _succeeded(outcome: Outcome) -> bool:
+    return outcome.status in {Status.MOVED, Status.ALREADY_THERE, Status.ELSEWHERE, Status.UNOWNED}
+
+
+def _told(outcome: Outcome) -> str:
+    took = f" after {(outcome.ended_at_ms - outcome.started_at_ms) / 1000:.1f} s"
+    owner = f", its owner is {outcome.owner}" if outcome.owner else ""
+    error = f": {outcome.error}" if outcome.error else ""
+    return f"{outcome.bundle}: {outcome.status.value}{took}{owner}{error}"

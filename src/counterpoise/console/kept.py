@@ -1,0 +1,70 @@
+"""A balancer's rounds from its history, which is read and never written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from counterpoise.decide.balancing.moves import Outcome, Status
+from counterpoise.picture.decided import ROUNDS_MOST, Decided, decided, with_round
+from counterpoise.pipeline.history.compaction import read_table_parts
+from counterpoise.pipeline.history.control import read_control
+from counterpoise.pipeline.history.faults import HistoryFaultError
+from counterpoise.pipeline.history.layout import files, is_archive, span
+from counterpoise.pipeline.history.store import Store
+from counterpoise.pipeline.history.tables import HistoryTables
+
+OUTCOME_FIELDS = tuple(Outcome.__dataclass_fields__)
+
+
+class HistoryReader:
+    """Reads what is new since it was asked last; a round that is compacted meanwhile is kept."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._rounds: dict[int, Decided] = {}
+        self._open: set[int] = set()
+        """Rounds whose moves are not all over, so that they are read again."""
+
+    def read(self, after_ms: int) -> tuple[tuple[Decided, ...], str]:
+        """See `rounds.Reader`."""
+        try:
+            self._read_new(after_ms)
+            control = read_control(self._store)
+        except HistoryFaultError as error:
+            raise ValueError(str(error)) from None
+        told: tuple[Decided, ...] = ()
+        for at_ms in sorted(self._rounds):
+            told = with_round(told, self._rounds[at_ms])
+        state = control.withholds(0) or f"The balancer's history is {self._store.address}."
+        return told, state
+
+    def _read_new(self, after_ms: int) -> None:
+        tables = HistoryTables(self._store)
+        names = files(self._store, "rounds", after=after_ms)
+        spans = [span(each) for each in names if not is_archive(each)]
+        polls = sorted(found[0] for found in spans if found is not None)
+        wanted = [
+            each for each in polls[-ROUNDS_MOST:] if each not in self._rounds or each in self._open
+        ]
+        if not wanted:
+            return
+        outcomes = self._outcomes(wanted[0])
+        for poll in wanted:
+            made = tables.round(poll)
+            if made is None:
+                continue
+            self._rounds[poll] = decided(made, outcomes)
+            over = all(move.id in outcomes for move in made.moves) or poll < polls[-1]
+            (self._open.discard if over else self._open.add)(poll)
+        for poll in sorted(self._rounds)[:-ROUNDS_MOST]:
+            del self._rounds[poll]
+
+    def _outcomes(self, first_poll: int) -> dict[str, Outcome]:
+        parts = read_table_parts(self._store, "outcomes", after=first_poll - 1)
+        return {row["id"]: _outcome(row) for part in parts for row in part.to_pylist()}
+
+
+def _outcome(row: Mapping[str, Any]) -> Outcome:
+    known = {name: row[name] for name in OUTCOME_FIELDS}
+    return Outcome(**{**known, "status": Status(row["status"])})

@@ -1,0 +1,89 @@
+"""The map: brokers and bundles as areas, to be clicked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from nicegui import events, ui
+
+from counterpoise.console.desk import Desk, drawn
+from counterpoise.console.elements import Text, attributes, button, section
+from counterpoise.picture.charts import Options, treemap_options
+from counterpoise.picture.figures import in_words
+from counterpoise.picture.scene import Scene
+from counterpoise.picture.treemap import Area, What
+
+FLUID = 400
+"""Tiles up to which changes glide; a browser that draws more of them has better things to do."""
+
+
+class ClusterMap:
+    """Draws a scene, and what was drawn before stays until something changed."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._area = Area.BYTES
+        self._only = ""
+        self._data: list[Options] = []
+        with section("Map of the cluster", "card map"):
+            with ui.element("div").classes("bar"):
+                Text("h2", "Where the load is")
+                self._back = button("All brokers", self._zoom_out)
+                choice = {each: f"area: {each.value}" for each in Area}
+                ui.select(choice, value=self._area, on_change=self._measure).props(
+                    'dense outlined options-dense aria-label="What an area stands for"'
+                ).classes("measure")
+            with ui.element("div").classes("picture") as self._picture:
+                attributes(self._picture, role="img")
+                self._chart = ui.echart(
+                    treemap_options(()), on_point_click=self._clicked, renderer="canvas"
+                ).classes("chart")
+            with ui.element("p").classes("legend quiet"):
+                for shade, words in LEGEND:
+                    ui.element("span").classes(f"swatch swatch-{shade}")
+                    Text("span", words)
+
+    def show(self, scene: Scene) -> None:
+        """Draw this scene."""
+        if self._only and self._only not in scene.view.brokers:
+            self._only = ""
+        self._back.set_visibility(bool(self._only))
+        tiles = drawn(scene, self._area, self._only)
+        data = treemap_options(tiles)["series"][0]["data"]
+        if data == self._data:
+            return
+        self._data = data
+        count = sum(len(each.tiles) for each in tiles)
+        options = self._chart.options
+        options["animationDurationUpdate"] = 400 if count <= FLUID else 0
+        options["series"][0]["data"] = data
+        self._chart.update()
+        attributes(self._picture, aria_label=in_words(scene))
+
+    def show_only(self, broker: str) -> None:
+        """Draw one broker alone, in detail."""
+        self._only = broker
+        self.show(self._desk.scene)
+
+    def _zoom_out(self) -> None:
+        self.show_only("")
+
+    def _measure(self, event: events.ValueChangeEventArguments[Area]) -> None:
+        self._area = Area(event.value)
+        self.show(self._desk.scene)
+
+    def _clicked(self, event: events.EChartPointClickEventArguments) -> None:
+        data: Mapping[str, str] = event.data if isinstance(event.data, dict) else {}
+        what, key = data.get("what"), str(data.get("id", ""))
+        if what == What.REST:
+            self.show_only(key.removeprefix("rest of "))
+        elif what in {What.BROKER, What.BUNDLE}:
+            self._desk.choose(What(what), key)
+
+
+LEGEND = (
+    ("low", "less than the mean"),
+    ("mean", "the mean"),
+    ("high", "more"),
+    ("most", "twice the mean and more"),
+)

@@ -1,0 +1,70 @@
+"""Who acts: the console's own token, or one that the operator gives for this page alone."""
+
+from __future__ import annotations
+
+from nicegui import ui
+
+from counterpoise.console.desk import Desk
+from counterpoise.console.elements import Text, attributes, button
+from counterpoise.console.roles import Operator
+
+
+class SignIn:
+    """A button that says who acts, and a dialog to be somebody else."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._button = button("", self._open)
+        with ui.dialog() as self._dialog, ui.element("div").classes("card plan") as card:
+            attributes(self._dialog, aria_labelledby="sign-in-title")
+            attributes(card, role="document")
+            attributes(Text("h2", "Who acts"), id="sign-in-title")
+            self._now = Text("p")
+            Text(
+                "p",
+                "A token of your own is shown to the brokers with everything that you ask for. It "
+                "is kept for this page alone, and forgotten when the page is closed.",
+                "quiet",
+            )
+            self._token = (
+                ui.input("Your token", password=True)
+                .props('outlined dense autocomplete="off"')
+                .classes("measure")
+            )
+            with ui.element("div").classes("bar end"):
+                button("Cancel", self._dialog.close)
+                button("Act without it", self._leave)
+                button("Act with it", self._enter, "strong")
+        self._show()
+
+    def _open(self) -> None:
+        self._now.text = f"You act as {self._desk.operator.name}."
+        self._token.value = ""
+        self._dialog.open()
+
+    def _enter(self) -> None:
+        token = (self._token.value or "").strip()
+        if not token or not token.isascii() or any(each.isspace() for each in token):
+            self._desk.announce("that is no token: it is one word, such as eyJhbGciOi…")
+            return
+        self._become(Operator(token, own=True))
+
+    def _leave(self) -> None:
+        self._become(default_operator(self._desk))
+
+    def _become(self, operator: Operator) -> None:
+        self._token.value = ""
+        self._desk.operator = operator
+        self._dialog.close()
+        self._show()
+        self._desk.announce(f"You act as {operator.name}.")
+
+    def _show(self) -> None:
+        self._button.text = "Sign in" if not self._desk.operator.own else "Signed in"
+        attributes(self._button, aria_label=f"Who acts: {self._desk.operator.name}")
+
+
+def default_operator(desk: Desk) -> Operator:
+    """Who acts at a page where nobody has signed in."""
+    options = desk.sources.options
+    return Operator(options.watch.token if options.acts else "")

@@ -1,0 +1,34 @@
+"""The cluster in a line of figures."""
+
+from __future__ import annotations
+
+from nicegui import ui
+
+from counterpoise.console.desk import Desk
+from counterpoise.console.elements import Text, section
+from counterpoise.picture.figures import Figure, figures
+
+
+class Summary:
+    """Figures that change in place."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._values: list[tuple[ui.element, Text]] = []
+        with section("The cluster in figures"), ui.element("dl").classes("figures"):
+            for figure in self._figures():
+                with ui.element("div").classes("figure") as holder:
+                    Text("dt", figure.label)
+                    self._values.append((holder, Text("dd", figure.value)))
+
+    def show(self) -> None:
+        """Show what is known now."""
+        for (holder, value), figure in zip(self._values, self._figures(), strict=True):
+            if value.text != figure.value:
+                value.text = figure.value
+            on, off = ("alarming", "") if figure.alarming else ("", "alarming")
+            holder.classes(add=on, remove=off)
+
+    def _figures(self) -> tuple[Figure, ...]:
+        watch = self._desk.sources.watch
+        return figures(watch.scene, watch.past, watch.throttled)

@@ -1,0 +1,215 @@
+"""What was decided, what is under way, who is held back: lists that change in place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from nicegui import ui
+
+from counterpoise.console.deeds import Activity, State
+from counterpoise.console.desk import Desk
+from counterpoise.console.elements import Grid, Lines, Row, Text, attributes, button, section
+from counterpoise.picture.decided import Decided
+from counterpoise.picture.treemap import What
+
+SHOWN = 30
+"""How many rounds, deeds or changes are shown; the others scroll away."""
+
+
+def clock(at_ms: int) -> str:
+    """A time of day, UTC."""
+    return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%H:%M:%S}"
+
+
+def scrolled(label: str) -> ui.element:
+    """A list of cards with a bar of its own, which a keyboard can move, too."""
+    return attributes(
+        ui.element("ol").classes("rounds"), tabindex="0", role="list", aria_label=label
+    )
+
+
+class RoundList:
+    """Rounds, the latest first; each unfolds into its moves and its reasons."""
+
+    def __init__(self, desk: Desk, label: str, empty: str) -> None:
+        self._desk = desk
+        self._cards: dict[int, tuple[Decided, ui.element]] = {}
+        self._holder = scrolled(label)
+        self._empty = Text("p", empty, "quiet")
+
+    def show(self, told: Sequence[Decided]) -> None:
+        """Show these, given with the oldest first."""
+        latest = told[-SHOWN:]
+        self._empty.set_visibility(not latest)
+        kept = {each.at_ms for each in latest}
+        for at_ms in [at for at in self._cards if at not in kept]:
+            self._cards.pop(at_ms)[1].delete()
+        for each in latest:
+            known = self._cards.get(each.at_ms)
+            if known is not None and known[0] == each:
+                continue
+            if known is None:
+                with self._holder:
+                    card = ui.element("li").classes("round")
+                card.move(self._holder, target_index=0)
+            else:
+                card = known[1]
+                card.clear()
+            with card:
+                self._draw(each)
+            self._cards[each.at_ms] = (each, card)
+
+    def _draw(self, each: Decided) -> None:
+        span = clock(each.at_ms)
+        if each.rounds > 1:
+            span += f" to {clock(each.until_ms)}, {each.rounds} rounds"
+        with ui.element("p").classes("headline"):
+            Text("strong", each.sentence)
+            Text("span", f"{span} UTC, {each.strategy}", "quiet")
+        with ui.element("ul").classes("lines"):
+            for move in each.moves:
+                with ui.element("li").classes("moved"):
+                    pick = Text("button", move.subject, "pick")
+                    attributes(pick, type="button")
+                    pick.on("click", lambda _, key=move.subject: self._bundle(key))
+                    Text("span", f" {move.sentence}")
+                    if move.came_of_it:
+                        Text("span", f" {move.came_of_it}", "outcome")
+            for effect in each.effects:
+                Text("li", effect.sentence, "effect")
+        if each.stays:
+            with ui.element("details") as folded:
+                if not each.moves:
+                    attributes(folded, open="")
+                more = f" (and {each.more:,} more)" if each.more else ""
+                Text("summary", f"{len(each.stays)} not done, and why{more}")
+                with ui.element("ul").classes("lines"):
+                    for stay in each.stays:
+                        Text("li", stay.whole)
+
+    def _bundle(self, key: str) -> None:
+        self._desk.choose(What.BUNDLE, key)
+
+
+class Decisions:
+    """The balancer's rounds, and what the cluster's strategy would do."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        with section("Decisions"), ui.element("div").classes("columns"):
+            with ui.element("div"):
+                Text("h3", "What the balancer did")
+                self._state = Text("p", "", "quiet")
+                self._rounds = RoundList(desk, "Rounds of the balancer", "No round so far.")
+            with ui.element("div"):
+                Text("h3", "What its strategy would do now")
+                self._advisor = Text("p", "", "quiet")
+                self._advice = RoundList(
+                    desk, "Rounds of advice", "The first advice comes with the next look."
+                )
+
+    def show(self) -> None:
+        """Show what is known now."""
+        sources = self._desk.sources
+        self._state.text = sources.rounds.state
+        self._advisor.text = " ".join(
+            each for each in (sources.watch.advisor, sources.watch.sheds) if each
+        )
+        self._rounds.show(sources.rounds.told)
+        self._advice.show(sources.watch.advice)
+
+
+class Activities:
+    """Deeds of this console, and every change of an owner that was seen."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._version = -1
+        self._lines: dict[int, tuple[Text, Lines, ui.button]] = {}
+        with section("Moves"), ui.element("div").classes("columns"):
+            with ui.element("div"):
+                Text("h3", "Asked for here")
+                self._holder = scrolled("Deeds, the latest first")
+                self._none = Text("p", "Nothing has been asked for yet.", "quiet")
+            with ui.element("div"):
+                Text("h3", "On their way")
+                self._away = Lines("Every bundle has an owner, and only one.")
+                Text("h3", "Seen to happen")
+                self._changes = Grid(
+                    "Changes of owners, the latest first",
+                    ("Bundle", "What happened", "When, UTC>"),
+                    choose=lambda key: desk.choose(What.BUNDLE, key),
+                    empty="No bundle has changed hands since the console was started.",
+                )
+
+    def show(self) -> None:
+        """Show what is known now."""
+        watch = self._desk.sources.watch
+        away = [
+            f"{bundle}: nobody reports it since {clock(since)}, {source} had it"
+            for bundle, (since, source) in sorted(watch.past.away.items())
+        ]
+        twice = [
+            f"{bundle}: {' and '.join(brokers)} report it, it changes hands"
+            for bundle, brokers in sorted(watch.scene.twice.items())
+        ]
+        self._away.show((twice + away)[:SHOWN])
+        self._changes.show(
+            [
+                Row(each.bundle, (each.bundle, each.sentence, clock(each.at_ms)))
+                for each in reversed(watch.past.changes[-SHOWN:])
+            ]
+        )
+        deeds = self._desk.sources.deeds
+        if deeds.version != self._version:
+            self._version = deeds.version
+            self._show_deeds(deeds.activities[:SHOWN])
+
+    def _show_deeds(self, activities: Sequence[Activity]) -> None:
+        self._none.set_visibility(not activities)
+        for each in reversed(activities):
+            if each.number not in self._lines:
+                self._add(each)
+            headline, told, stop = self._lines[each.number]
+            headline.text = f"{each.title}: {each.state.value}"
+            told.show(each.told[-SHOWN:])
+            stop.set_visibility(each.state is State.RUNNING)
+
+    def _add(self, activity: Activity) -> None:
+        with self._holder:
+            card = ui.element("li").classes("round")
+        card.move(self._holder, target_index=0)
+        with card:
+            with ui.element("p").classes("headline"):
+                headline = Text("strong")
+                Text("span", f"{clock(activity.started_ms)} UTC, by {activity.who}", "quiet")
+            told = Lines("")
+            stop = button("Stop", lambda: self._desk.sources.deeds.stop(activity), "danger")
+            attributes(stop, aria_label=f"Stop: {activity.title}")
+        self._lines[activity.number] = (headline, told, stop)
+
+
+class HeldBack:
+    """Who is throttled, and why."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        with section("Throttling"):
+            self._grid = Grid(
+                "Limits that somebody waits at",
+                ("Limited", "Broker", "Why", "Who waits"),
+                empty="Nobody waits at any publish limit.",
+            )
+
+    def show(self) -> None:
+        """Show what is known now."""
+        self._grid.show(
+            [
+                Row(
+                    each.subject,
+                    (each.subject, each.broker, each.why, "; ".join(each.waiting[:5])),
+                )
+                for each in self._desk.sources.watch.throttled[:100]
+            ]
+        )

@@ -1,0 +1,82 @@
+"""Who acts, and whether the cluster lets them: asked of the cluster, never decided here."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import aiohttp
+import orjson
+
+from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, AdminOptions, RefusedError, said
+
+ASKED = "/admin/v2/brokers/configuration/runtime"
+"""Readable by whoever may unload and split: a superuser. Nothing is changed by asking."""
+PATIENCE_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """Whoever sits at a page."""
+
+    token: str = ""
+    """What is shown to the brokers; empty: nothing is."""
+    own: bool = False
+    """Whether it is the operator's own, given at the page."""
+
+    @property
+    def name(self) -> str:
+        """Who that is, for a person."""
+        if not self.token:
+            return "nobody in particular (no token is shown to the cluster)"
+        subject = subject_of(self.token)
+        whose = "your token" if self.own else "the console's own token"
+        return f"{subject} ({whose})" if subject else whose
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What its requests carry."""
+        return {"Authorization": f"Bearer {self.token}"} if self.token else {}
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a cluster says of an operator."""
+
+    may: bool | None
+    """None: nobody can tell before it is tried."""
+    sentence: str
+
+
+async def standing(operator: Operator, addresses: Iterable[str]) -> Standing:
+    """Whether the operator may move and split bundles, as the first address that answers says."""
+    heard = ""
+    async with aiohttp.ClientSession(headers=operator.headers) as session:
+        admin = Admin(session, AdminOptions(timeout_s=PATIENCE_S))
+        for address in addresses:
+            try:
+                await admin.get(address.rstrip("/") + ASKED)
+            except RefusedError as error:
+                if error.status in {401, 403}:
+                    return Standing(False, f"the cluster refuses {operator.name}: {error}")
+                heard = said(error)
+            except UNREADABLE as error:
+                heard = said(error)
+            else:
+                return Standing(True, f"{operator.name}: the cluster takes this for a superuser")
+    return Standing(None, f"the cluster does not say whether {operator.name} may: {heard}")
+
+
+def subject_of(token: str) -> str:
+    """The subject that a JSON Web Token names, unverified; empty when it is none."""
+    parts = token.split(".")
+    if len(parts) != 3:
+        return ""
+    try:
+        padded = parts[1] + "=" * (-len(parts[1]) % 4)
+        claims = orjson.loads(base64.urlsafe_b64decode(padded))
+    except (binascii.Error, ValueError):
+        return ""
+    return str(claims.get("sub", ""))[:100] if isinstance(claims, dict) else ""

@@ -1,0 +1,58 @@
+"""The rounds of a balancer that runs elsewhere, from what it keeps: its history, or its file."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from counterpoise.picture.decided import Decided
+
+log = logging.getLogger(__name__)
+
+READ_EVERY_S = 3.0
+WINDOW_MS = 6 * 3600 * 1000
+"""How far back a page looks."""
+
+
+class Reader(Protocol):
+    """Where rounds are kept."""
+
+    def read(self, after_ms: int) -> tuple[tuple[Decided, ...], str]:
+        """The rounds after that, oldest first, and the balancer's state in a sentence.
+
+        Raises OSError or ValueError, whose text says why there are none.
+        """
+        ...
+
+
+class Rounds:
+    """Reads again and again what a balancer keeps."""
+
+    def __init__(self, reader: Reader | None, clock_ms: Callable[[], int]) -> None:
+        self._reader = reader
+        self._clock_ms = clock_ms
+        self.told: tuple[Decided, ...] = ()
+        """Oldest first."""
+        self.state = (
+            ""
+            if reader
+            else (
+                "No balancer is known: started with --history, the console shows its rounds, too."
+            )
+        )
+
+    async def run(self) -> None:
+        """Read until cancelled."""
+        while self._reader is not None:
+            began = time.monotonic()
+            try:
+                after_ms = self._clock_ms() - WINDOW_MS
+                self.told, self.state = await asyncio.to_thread(self._reader.read, after_ms)
+            except (OSError, ValueError) as error:
+                self.state = f"the balancer's rounds cannot be read: {error}"
+            except Exception:
+                log.exception("reading the balancer's rounds failed; it is tried again")
+            await asyncio.sleep(max(READ_EVERY_S, 4 * (time.monotonic() - began)))

@@ -1,0 +1,56 @@
+"""Ask brokers who is held back by which limit: ours say it, Apache's count it in their metrics."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Iterable
+
+import orjson
+
+from counterpoise.picture.throttled import Throttled, of_limits, of_metrics
+from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, RefusedError
+
+_COUNTER = re.compile(
+    rb'^pulsar_publish_rate_limit_times\{[^}\n]*?topic="([^"\n]*)"[^}\n]*\}\s+(\S+)', re.MULTILINE
+)
+
+
+class Throttling:
+    """Remembers how each broker is asked, and what its counters were."""
+
+    def __init__(self, admin: Admin) -> None:
+        self._admin = admin
+        self._counting: dict[str, dict[str, float]] = {}
+        """Brokers that do not know our question, and their counters at the last look."""
+
+    async def look(
+        self, address: Callable[[str], str], brokers: Iterable[str]
+    ) -> tuple[Throttled, ...]:
+        """Every limit that somebody waits at, as far as brokers can be asked just now."""
+        found = await asyncio.gather(*(self._ask(address(each), each) for each in brokers))
+        return tuple(limit for each in found for limit in each)
+
+    async def _ask(self, address: str, broker: str) -> tuple[Throttled, ...]:
+        try:
+            if broker not in self._counting:
+                body = await self._admin.get(f"{address}/admin/v2/broker-stats/throttling")
+                return of_limits(broker, orjson.loads(body))
+            counts = counters(await self._admin.get(f"{address}/metrics/"))
+        except RefusedError as error:
+            if error.status == 404:
+                self._counting.setdefault(broker, {})
+            return ()
+        except (*UNREADABLE, orjson.JSONDecodeError, KeyError, TypeError, ValueError):
+            return ()
+        before, self._counting[broker] = self._counting[broker], counts
+        return of_metrics(broker, counts, before)
+
+
+def counters(body: bytes) -> dict[str, float]:
+    """How often publishing to each topic was limited, from the text of `/metrics`."""
+    found: dict[str, float] = {}
+    for topic, value in _COUNTER.findall(body):
+        name = topic.decode(errors="replace")
+        found[name] = max(found.get(name, 0.0), float(value))
+    return found

@@ -1,0 +1,45 @@
+"""The results of backtests, from the files that `counterpoise backtest --json` writes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+
+import orjson
+
+from counterpoise.picture.trades import Trade
+from counterpoise.pipeline.backtest.measure import Result
+from counterpoise.pipeline.backtest.report import best_trades, ranked
+
+
+class TradeFiles:
+    """Reads each file again when it has changed."""
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self._paths = [Path(each) for each in paths]
+        self._read: dict[Path, tuple[float, tuple[Trade, ...]]] = {}
+
+    def __call__(self) -> list[tuple[str, tuple[Trade, ...]]]:
+        """The results by file; what cannot be read is left out until it can."""
+        found = []
+        for path in self._paths:
+            try:
+                changed = path.stat().st_mtime
+                if path not in self._read or self._read[path][0] != changed:
+                    self._read[path] = (changed, trades_of(path.read_bytes()))
+            except (OSError, ValueError, TypeError, KeyError):
+                continue
+            found.append((path.stem, self._read[path][1]))
+        return found
+
+
+def trades_of(text: bytes) -> tuple[Trade, ...]:
+    """The trades of a file's text, the best score first; raises ValueError, TypeError, KeyError."""
+    names = [each.name for each in fields(Result)]
+    results = [Result(**{name: row[name] for name in names}) for row in orjson.loads(text)]
+    best = {id(each) for each in best_trades(results)}
+    return tuple(
+        Trade(each.label, each.moved, each.imbalance, each.moves, each.thrash, id(each) in best)
+        for each in ranked(results)
+    )

@@ -1,0 +1,140 @@
+"""Every decision and non-decision, with its sentence; what did not change is said once."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from counterpoise.decide.balancing.moves import Outcome, Round
+from counterpoise.load.view import ClusterView
+from counterpoise.picture.plans import Deed, Effect, of_moves
+from counterpoise.picture.scene import Scene
+
+ROUNDS_MOST: Final = 200
+REASONS_MOST: Final = 50
+"""How many reasons of one round are shown; the others are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One thing that was done, or not done, and why."""
+
+    subject: str
+    sentence: str
+    setting: str = ""
+    """The option that would change it."""
+    came_of_it: str = ""
+    """How a move ended."""
+
+    @property
+    def whole(self) -> str:
+        """All of it in a sentence that names what it is about, and nothing twice."""
+        subject = "" if self.subject in self.sentence else f"{self.subject}: "
+        known = not self.setting or self.setting in self.sentence
+        return f"{subject}{self.sentence}" + ("" if known else f" ({self.setting})")
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """One round for a person; several in a row that said the same are one."""
+
+    at_ms: int
+    until_ms: int
+    """The last of those that said the same."""
+    rounds: int
+    strategy: str
+    imbalance: float
+    after: float | None
+    """What the moves should make of the imbalance; None where nobody can tell."""
+    moves: tuple[Said, ...]
+    stays: tuple[Said, ...]
+    more: int
+    """How many reasons are not shown."""
+    effects: tuple[Effect, ...] = ()
+
+    @property
+    def sentence(self) -> str:
+        """The round in a sentence."""
+        largest = f"the largest broker was {1 + self.imbalance:.2f} times the mean"
+        if not self.moves:
+            return f"nothing to move: {largest}"
+        then = "" if self.after is None else f", {1 + self.after:.2f} with them"
+        count = len(self.moves)
+        what = "1 move" if count == 1 else f"{count} moves"
+        return f"{what}; {largest}{then}"
+
+
+def decided(
+    made: Round, outcomes: Mapping[str, Outcome], view: ClusterView | None = None
+) -> Decided:
+    """A round for a person; with the view that it was decided on, also what comes of it."""
+    moves = tuple(
+        Said(
+            move.bundle,
+            f"from {move.source} to {move.destination or 'wherever the cluster wants'}: "
+            f"{move.decision.sentence}; {move.placement}",
+            came_of_it=_told(outcomes.get(move.id)),
+        )
+        for move in made.moves
+    )
+    stays = tuple(
+        Said(each.subject, each.sentence, each.setting) for each in made.rejections[:REASONS_MOST]
+    )
+    plan = None
+    if view is not None and made.moves:
+        plan = of_moves(Scene(made.poll_id, view), Deed.CARRY_OUT, "", made.moves, ())
+    return Decided(
+        made.poll_id,
+        made.poll_id,
+        1,
+        made.strategy,
+        made.imbalance,
+        plan.imbalance[1] if plan and plan.imbalance else None,
+        moves,
+        stays,
+        max(0, len(made.rejections) - REASONS_MOST),
+        plan.effects if plan else (),
+    )
+
+
+def with_round(told: tuple[Decided, ...], new: Decided) -> tuple[Decided, ...]:
+    """With one more round at the end; the figures of one that says the same are the newer ones."""
+    if told and _same(told[-1], new):
+        merged = replace(new, at_ms=told[-1].at_ms, rounds=told[-1].rounds + 1)
+        return (*told[:-1], merged)
+    return (*told, new)[-ROUNDS_MOST:]
+
+
+def about(told: Iterable[Decided], subject: str) -> tuple[tuple[Decided, Said], ...]:
+    """What was said of one bundle or broker, the latest first."""
+    return tuple(
+        (each, said)
+        for each in reversed(tuple(told))
+        for said in (*each.moves, *each.stays)
+        if said.subject == subject
+    )
+
+
+def _same(one: Decided, other: Decided) -> bool:
+    """Whether two rounds moved nothing for the same reasons, whatever their figures."""
+
+    def reasons(each: Decided) -> frozenset[tuple[str, str]]:
+        return frozenset((said.subject, said.setting) for said in each.stays)
+
+    return (
+        not one.moves
+        and not other.moves
+        and one.strategy == other.strategy
+        and reasons(one) == reasons(other)
+    )
+
+
+def _told(outcome: Outcome | None) -> str:
+    if outcome is None:
+        return ""
+    took = (outcome.ended_at_ms - outcome.started_at_ms) / 1000
+    error = f": {outcome.error}" if outcome.error else ""
+    return (
+        f"{outcome.status.value} after {took:.1f} s{error}"
+        if outcome.carried_out
+        else (f"{outcome.status.value}{error}")
+    )

@@ -1,0 +1,74 @@
+"""Who is held back by which limit, and why, in sentences."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from counterpoise.picture.units import bytes_per_s, counted, lasted, messages_per_s
+
+LEVELS: Mapping[str, str] = {
+    "TopicPublishRate": "publish limit of the topic",
+    "ResourceGroupPublishRate": "publish limit of the resource group",
+    "BrokerPublishRate": "publish limit of the broker",
+}
+"""What the levels of our brokers' answers are called."""
+
+
+@dataclass(frozen=True, slots=True)
+class Throttled:
+    """One limit that somebody waits at."""
+
+    broker: str
+    subject: str
+    """The topic, the resource group or the broker that is limited."""
+    why: str
+    waiting: tuple[str, ...] = ()
+    """Who waits, a sentence each."""
+    topics: frozenset[str] = frozenset()
+
+
+def of_limits(broker: str, limits: Iterable[Mapping[str, Any]]) -> tuple[Throttled, ...]:
+    """What `broker-stats/throttling` of a broker of ours says, without limits nobody waits at."""
+    return tuple(
+        Throttled(
+            broker,
+            str(limit["subject"]),
+            f"{LEVELS.get(limit['level'], limit['level'])}: {_allowed(limit)}",
+            tuple(_waits(each) for each in limit["producers"]),
+            frozenset(str(each["topic"]) for each in limit["producers"]),
+        )
+        for limit in limits
+        if limit["producers"]
+    )
+
+
+def of_metrics(
+    broker: str, counts: Mapping[str, float], before: Mapping[str, float]
+) -> tuple[Throttled, ...]:
+    """What Apache's counters of rate-limited publishing say since the look before."""
+    return tuple(
+        Throttled(
+            broker,
+            topic,
+            f"its publish limit was reached {counted(round(count - before[topic]), 'time')} "
+            "since the last look; the whole connection is not read meanwhile",
+            topics=frozenset((topic,)),
+        )
+        for topic, count in sorted(counts.items())
+        if topic in before and count > before[topic]
+    )
+
+
+def _allowed(limit: Mapping[str, Any]) -> str:
+    parts = [messages_per_s(float(limit["messages"]))] if limit["messages"] else []
+    parts += [bytes_per_s(float(limit["bytes"]))] if limit["bytes"] else []
+    allowed = " and ".join(parts) or "nothing at all"
+    return f"{allowed} may pass, and more is wanted"
+
+
+def _waits(producer: Mapping[str, Any]) -> str:
+    held = counted(int(producer["held_entries"]), "entry", "entries")
+    return (
+        f"producer {producer['name']} ({producer['address']}) on {producer['topic']}: "
+        f"{held} held for {lasted(float(producer['seconds']))}"
+    )

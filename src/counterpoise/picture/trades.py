@@ -1,0 +1,28 @@
+"""Backtests on their trade-off: how even the brokers were, and how much was moved for it."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Trade:
+    """How one strategy did."""
+
+    label: str
+    moved: float
+    """Load moved, times the whole cluster's."""
+    imbalance: float
+    """The largest broker ÷ the mean, averaged over time."""
+    moves: int
+    thrash: int
+    """Moves of a bundle that had moved less than an hour before."""
+    best: bool
+    """Whether nothing is evener with fewer load moved."""
+
+    @property
+    def sentence(self) -> str:
+        """The same for a person."""
+        star = "; nothing beats it in both" if self.best else ""
+        return (
+            f"{self.label}: largest broker {self.imbalance:.2f} times the mean, "
+            f"{self.moves:,} moves, {self.moved:.1f} times the load moved{star}"
+        )

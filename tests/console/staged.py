@@ -1,0 +1,41 @@
+"""A cluster that is only its admin API, on a thread of its own, for a browser to look at."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from counterpoise.app.loop_thread import LoopThread
+from tests.pipeline.fake_cluster import FakeBroker, FakeCluster
+
+ASKED_FOR_A_ROLE = "/admin/v2/brokers/configuration/runtime"
+
+
+class Staged(FakeCluster):
+    """What a test does to it, it does from the test's thread."""
+
+    thread: LoopThread
+
+    def add(self) -> FakeBroker:
+        return self.thread.run(self.add_broker(), 10)
+
+    def remove(self, broker: FakeBroker) -> None:
+        self.thread.run(self.remove_broker(broker), 10)
+
+    def on_loop(self, work: Callable[[], None]) -> None:
+        async def run() -> None:
+            work()
+
+        self.thread.run(run(), 10)
+
+
+@contextmanager
+def staged(brokers: int = 2) -> Iterator[Staged]:
+    thread = LoopThread("staged cluster")
+    cluster = Staged()
+    cluster.thread = thread
+    try:
+        for _ in range(brokers):
+            cluster.add().answers[ASKED_FOR_A_ROLE] = (200, b"{}")
+        yield cluster
+        thread.run(cluster.__aexit__(None, None, None), 10)
+    finally:
+        thread.stop()

@@ -5,7 +5,7 @@ export SPARK_LOCAL_IP := 127.0.0.1
 # Compiled modules are kept whatever the caller says: brokers start in half the time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test sim check format bench conformance attack chaos mutants clean
+.PHONY: help setup demo test sim check format bench conformance attack chaos kills mutants clean
 
 help: ## what each verb does
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -43,6 +43,9 @@ attack: setup ## a million mutated frames and wrong requests, beside a client th
 
 chaos: setup ## brokers on a real ZooKeeper under load, a fault every 20 s (ARGS="--minutes 2 --seed 1")
 	@$(PYTHON) -m tests.chaos $(ARGS)
+
+kills: setup ## the balancer killed with -9 at random points, on a directory and on S3 (ARGS="--kills 20 --seed 1")
+	@$(PYTHON) -m tests.pipeline.kills $(ARGS)
 
 mutants: setup ## plant faults and see that tests notice (ARGS=--planted: only those by hand)
 	@$(PYTHON) -m tests.mutants $(ARGS)

@@ -1,8 +1,13 @@
 """What Spark is started with, and what is said when it fails."""
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
 import pytest
 
-from counterpoise.pipeline.history.faults import damaged
+from counterpoise.pipeline.history.faults import HistoryFaultError, damaged
+from counterpoise.pipeline.stream.running import TRIES, Stream, StreamFailedError
 from counterpoise.pipeline.stream.session import patient, python_of
 from counterpoise.pipeline.stream.trouble import sentence_of
 
@@ -46,3 +51,66 @@ def test_hundreds_of_lines_become_a_sentence(said: str, sentence: str) -> None:
     whole = f"An error occurred while calling o1.run\n{_FRAMES}\nCaused by: x\n{said}\n{_FRAMES}"
     assert sentence in sentence_of(whole)
     assert "\n" not in sentence_of(whole)
+
+
+@dataclass
+class EndedQuery:
+    """A query that has ended, or runs where nothing ended it."""
+
+    ended_by: str = ""
+    lastProgress: Any = None  # noqa: N815  Spark's own name
+
+    @property
+    def isActive(self) -> bool:
+        return not self.ended_by
+
+    def exception(self) -> str:
+        return self.ended_by
+
+
+BUSY = "org.apache.spark.SparkException: Python worker failed to connect back."
+
+
+def stream(*queries: EndedQuery) -> tuple[Stream, list[str]]:
+    coming: Iterator[EndedQuery] = iter(queries)
+    told: list[str] = []
+    return Stream(lambda: next(coming), told.append), told  # type: ignore[arg-type, return-value]
+
+
+def test_a_stream_that_a_busy_machine_ended_is_started_again() -> None:
+    running, told = stream(EndedQuery(BUSY), EndedQuery())
+    running.mind()
+    running.mind()
+    assert running.query.isActive
+    assert len(told) == 1
+
+
+def test_what_ends_a_stream_again_and_again_is_said() -> None:
+    running, told = stream(*[EndedQuery(BUSY)] * TRIES)
+    for _ in range(TRIES - 1):
+        running.mind()
+    with pytest.raises(StreamFailedError, match="connect back"):
+        running.mind()
+    assert len(told) == TRIES - 1
+
+
+def test_a_stream_that_got_somewhere_in_between_has_its_tries_anew() -> None:
+    queries = [EndedQuery(BUSY, {"batchId": 1})] * (2 * TRIES)
+    running, _ = stream(*queries, EndedQuery())
+    for _ in queries:
+        running.mind()
+    assert running.query.isActive
+
+
+@pytest.mark.parametrize(
+    ("said", "error"),
+    [
+        ("ZeroDivisionError: float division by zero", StreamFailedError),
+        (f"HistoryFaultError: {damaged('a/b', OSError('torn'))}", HistoryFaultError),
+    ],
+)
+def test_a_stream_that_something_lasting_ended_is_not(said: str, error: type[Exception]) -> None:
+    running, told = stream(EndedQuery(said))
+    with pytest.raises(error):
+        running.mind()
+    assert told == []

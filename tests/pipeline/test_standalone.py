@@ -26,7 +26,7 @@ from tests.pipeline.fake_cluster import FakeCluster, bundle_name
 from tests.pipeline.s3_server import Bucket, bucket
 from tests.pipeline.spark_cluster import StandaloneSpark, standalone_spark
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 LOOPBACK = {"SPARK_LOCAL_IP": "127.0.0.1"}
 
 

@@ -15,6 +15,7 @@ samples that never were:
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -145,20 +146,27 @@ def _take_samples(
 
 
 def _rows_of(averages: Table, bundles: Column) -> tuple[Column, dict[str, Column]]:
-    """The row of each of these bundles in a copy of the averages that has them all."""
-    known = dict(zip(averages["bundle"].tolist(), range(len(averages["bundle"])), strict=True))
-    names = bundles.tolist()
-    for name in dict.fromkeys(names).keys() - known.keys():
-        known[name] = len(known)
-    rows = np.array([known[name] for name in names], np.int64)
-    added = len(known) - len(averages["bundle"])
+    """The row of each of these bundles in a copy of the averages that has them all.
+
+    Whenever bundles are new all are sorted by name, which makes it quick to put shards together.
+    """
+    had = len(averages["bundle"])
+    known = dict(zip(averages["bundle"].tolist(), range(had), strict=True))
+    rows = np.array([known.setdefault(name, len(known)) for name in bundles.tolist()], np.int64)
+    added = len(known) - had
+    if not added:
+        table = {name: column.copy() for name, column in averages.items() if name != "bundle"}
+        return rows, {"bundle": averages["bundle"], **table}
+    names = list(known)
+    order = np.array(sorted(range(len(names)), key=names.__getitem__), np.int64)
+    place = np.empty(len(names), np.int64)
+    place[order] = np.arange(len(names))
     table = {
-        name: np.concatenate([column, np.zeros(added, column.dtype)])
+        name: np.concatenate([column, np.zeros(added, column.dtype)])[order]
         for name, column in averages.items()
         if name != "bundle"
     }
-    names_now = np.array(list(known), COLUMNS["bundle"]) if added else averages["bundle"]
-    return rows, {"bundle": names_now, **table}
+    return place[rows], {"bundle": np.array(names, COLUMNS["bundle"])[order], **table}
 
 
 def _turns(rows: Column) -> list[Column]:
@@ -215,8 +223,9 @@ def _fold_served(served: Table, samples: Table, brokers: Table) -> Table:
     polls = dict(zip(brokers["broker"].tolist(), brokers["report_poll"].tolist(), strict=True))
 
     def current(table: Table) -> Column:
-        wanted = [polls.get(name, -1) for name in table["broker"].tolist()]
-        matches: Column = np.equal(np.array(wanted, np.int64), table["poll_id"])
+        names = table["broker"].tolist()
+        wanted = np.fromiter(map(polls.get, names, repeat(-1)), np.int64, len(names))
+        matches: Column = np.equal(wanted, table["poll_id"])
         return matches
 
     old, new = current(served), current(samples)
@@ -227,7 +236,10 @@ def merged(shards: Sequence[FoldState]) -> FoldState:
     """One state from the states of all shards, in an order that does not depend on their number."""
     averages = _concatenated([shard.averages for shard in shards], AVERAGES)
     served = _concatenated([shard.served for shard in shards], SERVED)
-    by_report = np.lexsort((served["seq"], served["poll_id"], served["broker"]))
+    names = served["broker"].tolist()
+    rank = {name: number for number, name in enumerate(sorted(set(names)))}
+    brokers = np.fromiter(map(rank.__getitem__, names), np.int64, len(names))
+    by_report = np.lexsort((served["seq"], served["poll_id"], brokers))
     return FoldState(
         select(averages, AVERAGES, np.argsort(averages["bundle"], kind="stable")),
         select(served, SERVED, by_report),

@@ -25,10 +25,8 @@ def cluster_view(
     served, brokers = state.served, state.brokers
     averages = _averages_of(state.averages, served["bundle"])
     names = averages["bundle"].tolist()
-    place = {name: row for row, name in enumerate(names)}
-    member = np.fromiter((place[name] for name in served["bundle"]), np.intp, len(served["bundle"]))
-    rank = {name: row for row, name in enumerate(brokers["broker"])}
-    owner = np.fromiter((rank[name] for name in served["broker"]), np.intp, len(served["broker"]))
+    member = _places(served["bundle"], names)
+    owner = _places(served["broker"], brokers["broker"].tolist())
     topics = np.zeros(len(names), np.int64)
     latest = np.argsort(served["poll_id"], kind="stable")
     topics[member[latest]] = served["topics"][latest]
@@ -49,12 +47,18 @@ def cluster_view(
     )
 
 
+def _places(column: Column, names: list[str]) -> Column:
+    """Where each of a column's names stands among these."""
+    place = dict(zip(names, range(len(names)), strict=True))
+    return np.fromiter(map(place.__getitem__, column.tolist()), np.intp, len(column))
+
+
 def _averages_of(averages: Table, reported: Column) -> Table:
     """The averages of bundles that some broker reports."""
-    present = set(reported)
-    if len(present) == len(averages["bundle"]):
+    present, known = set(reported.tolist()), averages["bundle"].tolist()
+    if len(present) == len(known):
         return averages
-    kept = np.fromiter((b in present for b in averages["bundle"]), np.bool_)
+    kept = np.fromiter(map(present.__contains__, known), np.bool_, len(known))
     return {name: column[kept] for name, column in averages.items()}
 
 

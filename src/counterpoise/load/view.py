@@ -171,7 +171,7 @@ class ClusterView:
         return ClusterView(
             now_ms,
             names,
-            tuple(bundles[i] for i in bundle_order),
+            tuple(map(bundles.__getitem__, bundle_order.tolist())),
             broker.take(broker_order),
             bundle.take(bundle_order),
             offsets,
@@ -243,9 +243,8 @@ def movable_mask(bundles: Sequence[str], bound: Callable[[str], bool] = bound_to
     ``bound`` tells such a namespace; by default the rule of 4.0.7.
     """
     mask = np.ones(len(bundles), dtype=np.bool_)
-    for index, name in enumerate(bundles):
-        if name.startswith(BOUND_TENANTS):
-            mask[index] = not bound(bundle_namespace(name))
+    for index in [i for i, name in enumerate(bundles) if name.startswith(BOUND_TENANTS)]:
+        mask[index] = not bound(bundle_namespace(bundles[index]))
     return mask
 
 

@@ -112,6 +112,9 @@ class Executor:
             return Status.DRY_RUN, move.source
         if not await self.owns(move.source, move.bundle):
             owner = await self._owner(move, brokers)
+            if not owner:
+                # Unloaded, perhaps by a balancer that was cut off then: it is brought to its heir.
+                return await self._verify(move, brokers)
             return (Status.ALREADY_THERE if owner == move.destination else Status.GONE), owner
         await self._unload(move)
         return await self._verify(move, brokers)

@@ -5,7 +5,7 @@ import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, mkdtemp
 from typing import TYPE_CHECKING
 
 import aiohttp
@@ -21,7 +21,7 @@ from counterpoise.pipeline.collect.shedder import sheds_by_itself
 from counterpoise.pipeline.collect.told import trouble
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
 from counterpoise.pipeline.history.control import read_control
-from counterpoise.pipeline.history.faults import HistoryFaultError, from_spark
+from counterpoise.pipeline.history.faults import HistoryFaultError
 from counterpoise.pipeline.history.keeping import Keeping, KeepingOptions
 from counterpoise.pipeline.history.layout import newest_poll
 from counterpoise.pipeline.history.lease import LeaseOptions, lease
@@ -29,6 +29,7 @@ from counterpoise.pipeline.history.moved import moved_since
 from counterpoise.pipeline.history.store import open_store
 from counterpoise.pipeline.history.tables import HistoryTables
 from counterpoise.pipeline.stream.fold import start_fold
+from counterpoise.pipeline.stream.running import Stream
 from counterpoise.pipeline.stream.session import (
     has_executors,
     start_session,
@@ -50,10 +51,6 @@ if TYPE_CHECKING:
 
 BATCH_EVERY_MOST_MS = 10_000
 EXECUTORS_WITHIN_MS = 30_000
-
-
-class StreamFailedError(RuntimeError):
-    """The streaming query ended by itself; the message is Spark's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,16 +151,23 @@ class SparkBalancer:
             try:
                 await self._collect(polling, starting, stop)
             finally:
-                spark, query = await starting
-                await asyncio.to_thread(self._stop, spark, query)
+                await asyncio.to_thread(self._stop, *await starting)
 
-    def _start(self, balancer: Balancer, checkpoint: str) -> "tuple[SparkSession, StreamingQuery]":
-        settings, loop, store = self._settings, self._loop, self._store
+    def _start(self, balancer: Balancer, checkpoint: str) -> "tuple[SparkSession, Stream]":
+        settings = self._settings
         began = time.monotonic()
         self._tell(f"starting Spark on {settings.master}")
         spark = self._spark or start_session(
             settings.master, partitions=settings.shards, conf=dict(settings.spark_conf)
         )
+
+        stream = Stream(lambda: self._fold(spark, balancer, checkpoint), self._tell)
+        took = time.monotonic() - began
+        self._tell(f"Spark {spark.version} is up after {took:.1f} s; its first micro-batch runs")
+        return spark, stream
+
+    def _fold(self, spark: "SparkSession", balancer: Balancer, checkpoint: str) -> "StreamingQuery":
+        settings, loop, store = self._settings, self._loop, self._store
 
         def each(up_to: int, shards: list[str]) -> None:
             # Every shard knows the brokers; the bundles are put together only for a round.
@@ -178,18 +182,15 @@ class SparkBalancer:
         if done := complete(store):
             poll_id, shards = done[-1]
             each(poll_id, [state_name(poll_id, shard, shards) for shard in range(shards)])
-        query = start_fold(
+        return start_fold(
             spark,
             settings.history,
             each,
             shards=settings.shards,
-            checkpoint=checkpoint,
+            checkpoint=mkdtemp(dir=checkpoint),
             files=settings.files_per_batch,
             every_ms=0 if settings.once else self._batch_every_ms(),
         )
-        took = time.monotonic() - began
-        self._tell(f"Spark {spark.version} is up after {took:.1f} s; its first micro-batch runs")
-        return spark, query
 
     def _mind_executors(self, spark: "SparkSession") -> None:
         """Say once that none has come, which Spark itself does not."""
@@ -228,29 +229,27 @@ class SparkBalancer:
         """Often enough that no round is late by more than a quarter of the time between two."""
         return min(BATCH_EVERY_MOST_MS, self._strategy.balance.decide_every_ms // 4)
 
-    def _stop(self, spark: "SparkSession", query: "StreamingQuery") -> None:
-        stop_query(query)
+    def _stop(self, spark: "SparkSession", stream: Stream) -> None:
+        stop_query(stream.query)
         if not self._spark:
             stop_session(spark)
 
     async def _collect(
         self,
         polling: Polling,
-        starting: "asyncio.Task[tuple[SparkSession, StreamingQuery]]",
+        starting: "asyncio.Task[tuple[SparkSession, Stream]]",
         stop: asyncio.Event,
     ) -> None:
         """Poll and land until told to stop, or until the stream ends by itself."""
         if self._settings.once:
-            _, query = await starting
-            with contextlib.suppress(Exception):  # what ended the query is raised below, in words
-                await asyncio.to_thread(query.processAllAvailable)
-            _raise_if_ended(query)
+            _, stream = await starting
+            await asyncio.to_thread(stream.finish)
             return
         while not stop.is_set():
             await polling.poll()
             if starting.done():
-                spark, query = starting.result()
-                _raise_if_ended(query)
+                spark, stream = starting.result()
+                await asyncio.to_thread(stream.mind)
                 self._mind_executors(spark)
             if self._lost.is_set():
                 raise HistoryFaultError(
@@ -261,12 +260,3 @@ class SparkBalancer:
                 return
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(stop.wait(), self._settings.poll_every_s)
-
-
-def _raise_if_ended(query: "StreamingQuery") -> None:
-    if query.isActive:
-        return
-    message = str(query.exception())
-    if sentence := from_spark(message):
-        raise HistoryFaultError(sentence)
-    raise StreamFailedError(message)

@@ -214,7 +214,8 @@ def run(args: argparse.Namespace) -> int:
         from counterpoise.pipeline.history.faults import HistoryFaultError
         from counterpoise.pipeline.history.lease import HistoryInUseError
         from counterpoise.pipeline.history.store import open_store
-        from counterpoise.pipeline.runner import SparkBalancer, StreamFailedError
+        from counterpoise.pipeline.runner import SparkBalancer
+        from counterpoise.pipeline.stream.running import StreamFailedError
         from counterpoise.pipeline.stream.session import SessionError
         from counterpoise.pipeline.stream.trouble import sentence_of
         from counterpoise.pipeline.watch.serve import CannotListenError

@@ -56,7 +56,8 @@ class _Play:
         self._trace = trace
         self._bundles = trace.bundles
         self._row = {name: row for row, name in enumerate(self._bundles)}
-        self._rank = {name: rank for rank, name in enumerate(trace.brokers)}
+        self._brokers = trace.brokers
+        self._rank = {name: rank for rank, name in enumerate(self._brokers)}
         self._movable = movable_mask(self._bundles)
         self._owners = trace.owners.copy()
         self._counts = [np.zeros(len(self._bundles), np.int64) for _ in _TERMS]
@@ -105,7 +106,9 @@ class _Play:
         rank[there] = np.arange(len(there))
         owner = rank[self._owners]
         served = np.flatnonzero(owner >= 0)
-        order = served[np.argsort(owner[served], kind="stable")]
+        # NumPy sorts numbers of 16 bits by counting them, and there are few brokers.
+        narrow = owner[served].astype(np.min_scalar_type(len(there)))
+        order = served[np.argsort(narrow, kind="stable")]
         counts = np.bincount(owner[served], minlength=len(there))
         offsets = np.zeros(len(there) + 1, np.intp)
         np.cumsum(counts, out=offsets[1:])
@@ -120,7 +123,7 @@ class _Play:
             unloaded,
             self._movable,
         )
-        names = tuple(self._trace.brokers[i] for i in there)
+        names = tuple(self._brokers[i] for i in there.tolist())
         known = self._view
         if known is None or known.brokers != names:
             known = ClusterView.from_columns(
@@ -156,7 +159,7 @@ class _Play:
         def summed(columns: Rates) -> Rates:
             return Rates(*(added(getattr(columns, name)) for name in _RATES))
 
-        carried = Rates.zeros(len(self._trace.brokers))
+        carried = Rates.zeros(len(self._brokers))
         traffic = summed(loads)
         for name in _RATES:
             getattr(carried, name)[there] = getattr(traffic, name)

@@ -21,11 +21,13 @@ from counterpoise.pipeline.history.layout import (
     is_archive,
     span,
 )
+from counterpoise.pipeline.history.rows_codec import write_reports
 from counterpoise.pipeline.history.store import Store
 
 ROWS_MOST = 1_000_000
 """Rows of a compacted file, at most (but a poll stays whole): what a reader holds at once."""
 GROUP_ROWS = 131_072
+"""Rows of a group in it, about: what is in memory at once while it is written."""
 
 
 def compact(store: Store, table: str, *, up_to_poll: int, at_least: int, keep: int = 0) -> int:
@@ -108,7 +110,11 @@ def _merge(store: Store, table: str, names: Sequence[str]) -> int:
             for name in names:
                 held.append(store.read(name, pq.read_table))
                 if name == names[-1] or sum(len(each) for each in held) >= GROUP_ROWS:
-                    writer.write_table(pa.concat_tables(held), row_group_size=GROUP_ROWS)
+                    whole = pa.concat_tables(held)
+                    if table == "reports":
+                        write_reports(writer, whole)
+                    else:
+                        writer.write_table(whole)
                     held = []
     for name in names:
         store.delete(name)

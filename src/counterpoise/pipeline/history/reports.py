@@ -4,7 +4,7 @@ import pyarrow.parquet as pq
 
 from counterpoise.load.rows import ReportRows
 from counterpoise.pipeline.history.layout import file_of
-from counterpoise.pipeline.history.rows_codec import rows_to_arrow
+from counterpoise.pipeline.history.rows_codec import rows_to_arrow, write_reports
 from counterpoise.pipeline.history.store import Store
 
 
@@ -14,6 +14,10 @@ def land(store: Store, rows: ReportRows) -> str:
     name = file_of("reports", poll_id)
     if store.exists(name):
         raise FileExistsError(f"poll {poll_id} has already been landed in {store.where(name)}")
-    with store.writing(name) as file:
-        pq.write_table(rows_to_arrow(rows), file, compression="zstd")
+    table = rows_to_arrow(rows)
+    with (
+        store.writing(name) as file,
+        pq.ParquetWriter(file, table.schema, compression="zstd") as writer,
+    ):
+        write_reports(writer, table)
     return name

@@ -5,12 +5,15 @@ who ask the table: `at`, that of the poll, and `report_at`, that of the report.
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
-from counterpoise.load.rows import COLUMNS, TEXT, Column, ReportRows
+from counterpoise.load.rows import BUNDLE, COLUMNS, TEXT, Column, ReportRows
 
 _ARROW = {"O": pa.string(), "i": pa.int64(), "f": pa.float64(), "b": pa.bool_()}
 MOMENT = pa.timestamp("ms", tz="UTC")
@@ -27,6 +30,23 @@ def rows_to_arrow(rows: ReportRows) -> pa.Table:
     arrays = [pa.array(rows[name]) for name in COLUMNS]
     arrays += [pa.array(rows[name]).cast(MOMENT) for name in MOMENTS.values()]
     return pa.table(arrays, schema=REPORTS_SCHEMA)
+
+
+def write_reports(writer: pq.ParquetWriter, table: pa.Table) -> None:
+    """Write rows, those of bundles in a row group of their own.
+
+    Who asks for brokers or gaps, or for bundles alone, need not read the others. The order of polls
+    stays in both; `seq` has that of the poll.
+    """
+    kinds = np.asarray(pc.equal(table.column("kind"), BUNDLE))
+    # Runs of rows of one sort: slices copy nothing.
+    starts = [0, *(np.flatnonzero(kinds[1:] != kinds[:-1]) + 1).tolist(), len(table)]
+    runs = [table.slice(first, last - first) for first, last in pairwise(starts)]
+    for wanted in (False, True):
+        chosen = [run for run, start in zip(runs, starts, strict=False) if kinds[start] == wanted]
+        if chosen:
+            part = pa.concat_tables(chosen)
+            writer.write_table(part, row_group_size=len(part))
 
 
 def columns_of(table: pa.Table, names: Sequence[str]) -> dict[str, Column]:

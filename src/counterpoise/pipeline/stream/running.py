@@ -1,0 +1,63 @@
+"""A query that is started again when what ended it passes: a machine too busy, an executor lost.
+
+Nothing is lost by that, since the stream goes on behind its states; but what ended it three times
+in a row is not passing.
+"""
+
+import contextlib
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from counterpoise.pipeline.history.faults import HistoryFaultError, from_spark
+from counterpoise.pipeline.stream.trouble import sentence_of
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
+TRIES = 3
+_PASSING = re.compile(
+    r"Python worker failed to connect back|Python worker exited unexpectedly"
+    r"|ExecutorLostFailure|Worker died|Connection reset by peer"
+)
+
+
+class StreamFailedError(RuntimeError):
+    """The streaming query ended by itself; the message is Spark's."""
+
+
+class Stream:
+    """The query of a balancer, the one that runs now; `tell` gets a sentence for a person."""
+
+    def __init__(self, start: "Callable[[], StreamingQuery]", tell: Callable[[str], None]) -> None:
+        self._start = start
+        self._tell = tell
+        self._failed = 0
+        self.query = start()
+
+    def mind(self) -> None:
+        """Start it again if it has ended and may be.
+
+        Raises `HistoryFaultError` or `StreamFailedError` when it may not.
+        """
+        if self.query.isActive:
+            return
+        message = str(self.query.exception())
+        if said := from_spark(message):
+            raise HistoryFaultError(said)
+        done = self.query.lastProgress
+        # One that got somewhere has its tries anew.
+        self._failed = 1 if done else self._failed + 1
+        if self._failed >= TRIES or not _PASSING.search(message):
+            raise StreamFailedError(message)
+        self._tell(f"the stream is started again: {sentence_of(message)}")
+        self.query = self._start()
+
+    def finish(self) -> None:
+        """Fold all that has landed; raises as `mind` does."""
+        while True:
+            with contextlib.suppress(Exception):  # what ended the query is said in words below
+                self.query.processAllAvailable()
+            if self.query.isActive:
+                return
+            self.mind()

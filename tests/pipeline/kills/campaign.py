@@ -1,0 +1,170 @@
+"""A balancer that is killed again and again, and what its history and the cluster say of it.
+
+Each life is a process (`driver.py`) on the same history; the load shifts all the time, so that
+there is always something to move. Judges look after each death and at the end.
+"""
+
+import asyncio
+import hashlib
+import signal
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+import psutil
+
+from counterpoise.app.strategies import strategy_from
+from counterpoise.decide.balancing.moves import Status
+from counterpoise.decide.balancing.round import decide
+from counterpoise.load.fold import Batch, FoldState, fold, merged
+from counterpoise.names.properties import Properties
+from counterpoise.pipeline.history.layout import files
+from counterpoise.pipeline.history.store import Store, open_store
+from counterpoise.pipeline.history.tables import HistoryTables, read_table
+from counterpoise.pipeline.stream.states import complete, read_state, state_name
+from tests.load.test_fold import assert_same
+from tests.pipeline.command import Command
+from tests.pipeline.fake_cluster import FakeCluster, bundle_name
+from tests.pipeline.landed import read_landed
+
+SETTINGS = {"loadBalancerBundleUnloadMinThroughputThreshold": "0.001"}
+SHEDDER, EVERY_S, GRACE_S = "ThresholdShedder", 1.0, 1.0
+KEPT = ("reports", "decisions", "rejections", "rounds", "outcomes", "memory")
+EXECUTOR = "executor"
+"""A point of its own: the Python processes that fold are killed, and the driver is not."""
+
+
+@dataclass
+class Campaign:
+    """One cluster, one history, many lives."""
+
+    cluster: FakeCluster
+    history: str
+    home: Path
+    rng: Random
+    seen: dict[str, str] = field(default_factory=dict)
+    """What each file held when it was first seen."""
+    said: list[str] = field(default_factory=list)
+
+    async def begin(self, bundles: int = 8) -> None:
+        """Two brokers; the first has everything."""
+        first, _ = [await self.cluster.add_broker() for _ in range(2)]
+        for index in range(bundles):
+            self.cluster.carry(first, bundle_name(index), 20_000.0 + index)
+
+    async def life(self, point: str, nth: int = 1, enough: str = "") -> None:
+        """Until it dies at a point, or, where it does not, has said something and is stopped."""
+        shifting = asyncio.create_task(self._shift())
+        dies = point not in ("-", EXECUTOR)
+        words = [point if dies else "-", str(nth), "balance", "--admin-url", self.cluster.admin_url]
+        words += ["--history", self.history, "--execute", "--interval", "300ms"]
+        words += ["--decide-every", f"{EVERY_S}s", "--grace-period", f"{GRACE_S}s"]
+        words += ["--strategy", SHEDDER]
+        words += [word for each in SETTINGS.items() for word in ("--set", "=".join(each))]
+        run = await Command.start(words, cwd=self.home, module="tests.pipeline.kills.driver")
+        try:
+            if dies:
+                assert await run.end() == -signal.SIGKILL, run.text
+            else:
+                if point == EXECUTOR:
+                    await run.until(lambda line: "micro-batch runs" in line)
+                    for _ in range(nth):
+                        await run.until(lambda line: " moved " in line)
+                        _kill_the_workers(run.process.pid)
+                await run.until(lambda line: (enough or " moved ") in line)
+                run.process.send_signal(signal.SIGTERM)
+                assert await run.end() == 0, run.text
+        finally:
+            shifting.cancel()
+            if run.process.returncode is None:
+                run.process.kill()
+            self.said += [f"-- {point} {nth}", *run.said]
+        assert "Traceback" not in run.text, run.text
+        await asyncio.to_thread(self.judge)
+
+    async def _shift(self) -> None:
+        """Another broker's bundles become the busy ones, so that a round follows a round."""
+        names = self.cluster.names
+        while True:
+            busy = self.rng.choice(names)
+            for bundle, owner in list(self.cluster.owners.items()):
+                broker = next((b for b in self.cluster.brokers if b.name == owner), None)
+                if broker is not None:
+                    load = 20_000.0 if owner == busy else 2_000.0
+                    self.cluster.carry(broker, bundle, load * (0.5 + self.rng.random()))
+            self.cluster.report_time += 1
+            await asyncio.sleep(0.5)
+
+    def judge(self) -> None:
+        """What holds after any death: what was written stays, and nothing was done twice."""
+        store = open_store(self.history)
+        held = {name: _digest(store, name) for table in KEPT for name in files(store, table)}
+        lost = self.seen.keys() - held.keys()
+        assert not lost, f"gone: {sorted(lost)}"
+        changed = [name for name, digest in self.seen.items() if held[name] != digest]
+        assert not changed, f"written over: {changed}"
+        self.seen = held
+        ids = Counter(row["id"] for row in read_table(store, "decisions"))
+        assert max(ids.values(), default=0) <= 1
+        done = Counter(row["id"] for row in read_table(store, "outcomes"))
+        assert max(done.values(), default=0) <= 1
+        asked, decided = Counter(self.cluster.unloads), Counter()  # type: ignore[var-annotated]
+        for row in read_table(store, "decisions"):
+            decided[row["bundle"], row["destination"]] += 1
+        twice = {move: n for move, n in asked.items() if n > decided[move]}
+        assert not twice, f"asked for more often than decided: {twice}"
+
+    def judge_the_end(self) -> None:
+        """What holds when the last life ended in peace: all was seen through, and rightly so."""
+        store = open_store(self.history)
+        rounds = read_table(store, "rounds")
+        decisions = read_table(store, "decisions")
+        outcomes = {row["id"]: row for row in read_table(store, "outcomes")}
+        assert {row["id"] for row in decisions} == outcomes.keys()
+        assert {row["poll_id"] for row in rounds} == {
+            row["poll_id"] for row in read_table(store, "memory")
+        }
+        odd = [r for r in outcomes.values() if r["status"] not in _FINE]
+        assert not odd, odd
+        self._decided_as_in_one_process(store, [int(row["poll_id"]) for row in rounds])
+        assert "" not in self.cluster.owners.values(), "a bundle that was unloaded is nobody's"
+
+    def _decided_as_in_one_process(self, store: Store, rounds: Sequence[int]) -> None:
+        history = HistoryTables(store)
+        by = strategy_from(
+            Properties(SETTINGS),
+            shedder=SHEDDER,
+            placement="LeastUsage",
+            decide_every_s=EVERY_S,
+            grace_s=GRACE_S,
+        )
+        folded = [poll_id for poll_id, _ in complete(store)]
+        state, checked = FoldState.empty(), 0
+        for name in files(store, "reports"):
+            rows = read_landed(store, name)
+            state, poll_id = fold(state, Batch.of(rows)), int(rows["poll_id"][0])
+            if poll_id in rounds:
+                whole = merged([state])
+                assert history.round(poll_id) == decide(whole, history.memory_before(poll_id), by)
+                checked += 1
+            if poll_id in folded:
+                shards = [read_state(store, state_name(poll_id, s, 2)) for s in range(2)]
+                assert_same(merged(shards), merged([state]))
+        assert checked == len(rounds) > 0, "each round is of a poll that was landed"
+
+
+_FINE = {each.value for each in (Status.MOVED, Status.ALREADY_THERE, Status.STALE, Status.GONE)}
+
+
+def _digest(store: Store, name: str) -> str:
+    found: str = store.read(name, lambda file: hashlib.sha256(file.read()).hexdigest())
+    return found
+
+
+def _kill_the_workers(pid: int) -> None:
+    """The Python processes that fold for the driver with this id."""
+    for child in psutil.Process(pid).children(recursive=True):
+        if "pyspark.daemon" in " ".join(child.cmdline()):
+            child.kill()

@@ -1,0 +1,79 @@
+"""`counterpoise`, killed with -9 by itself at a point of its choosing.
+
+    python -m tests.pipeline.kills.driver POINT NTH WORDS…
+
+POINT is what has just happened for the NTH time when the process dies: a file of a table is there
+(`reports`, `decisions`, `rounds`, `outcomes`, `memory`), or the cluster has granted an unload
+(`asked`). With `-` it lives. A lease in an object store lapses in seconds here.
+"""
+
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, BinaryIO
+
+from counterpoise.app.main import main
+from counterpoise.app.verbs import balance
+from counterpoise.decide.balancing.moves import Move
+from counterpoise.pipeline.executor import Executor
+from counterpoise.pipeline.history.lease import LeaseOptions
+from counterpoise.pipeline.history.store import Store
+from counterpoise.pipeline.runner import RunSettings
+
+POINTS = ("reports", "decisions", "rounds", "asked", "outcomes", "memory")
+QUICK = LeaseOptions(lasts_s=2.0, renew_every_s=0.5, settle_s=0.3, wait_s=60.0)
+
+
+class _Death:
+    def __init__(self, nth: int) -> None:
+        self._left = nth
+
+    def comes(self) -> None:
+        self._left -= 1
+        if not self._left:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _after_files(table: str, death: _Death) -> None:
+    writing = Store.writing
+
+    @contextlib.contextmanager
+    def written(self: Store, name: str) -> Iterator[BinaryIO]:
+        with writing(self, name) as file:
+            yield file
+        if name.startswith(f"{table}/"):
+            death.comes()
+
+    Store.writing = written  # type: ignore[method-assign]
+
+
+def _after_unloads(death: _Death) -> None:
+    unload: Any = Executor._unload
+
+    async def unloaded(self: Executor, move: Move) -> None:
+        await unload(self, move)
+        death.comes()
+
+    Executor._unload = unloaded  # type: ignore[method-assign]
+
+
+def _with_a_short_lease() -> None:
+    settings = balance._settings
+
+    def short(args: Any) -> RunSettings:
+        return replace(settings(args), lease=QUICK)
+
+    balance._settings = short
+
+
+if __name__ == "__main__":
+    point, nth = sys.argv[1], int(sys.argv[2])
+    _with_a_short_lease()
+    if point == "asked":
+        _after_unloads(_Death(nth))
+    elif point != "-":
+        _after_files(point, _Death(nth))
+    sys.exit(main(sys.argv[3:]))

@@ -12,6 +12,7 @@ import pytest
 
 from counterpoise.app.zookeeper import ZooKeeper
 from counterpoise.broker.broker import Broker
+from counterpoise.broker.bundles.options import IN_STORE, ON_TOPIC, OwnershipOptions
 from counterpoise.broker.config import BrokerConfig
 from counterpoise.broker.load import LoadReportConfig, SharedProcess
 from counterpoise.decide.filters.options import FilterOptions
@@ -35,7 +36,10 @@ CONFIG = BrokerConfig(
 class BrokersOfTest:
     """Starts brokers; stops what is left of them at the end of the test."""
 
-    def __init__(self, metadata_url: str, manager: str = MODULAR) -> None:
+    def __init__(
+        self, metadata_url: str, manager: str = MODULAR, table_view: str = ON_TOPIC
+    ) -> None:
+        self.ownership = OwnershipOptions(table_view=table_view)
         self.filters = FilterOptions(load_manager_class=manager)
         self.load_report = CONFIG.load_report
         self.tree = MemoryTree()
@@ -50,7 +54,7 @@ class BrokersOfTest:
 
     async def start(self, **changes: Any) -> Broker:
         broker = Broker(
-            replace(CONFIG, **{"filters": self.filters, **changes}),
+            replace(CONFIG, **{"filters": self.filters, "ownership": self.ownership, **changes}),
             metadata=await self.session(),
             ledgers=self.ledgers,
             on_leadership=lambda leads: self.leadership.append((broker.id, leads)),
@@ -97,10 +101,12 @@ async def brokers() -> AsyncIterator[BrokersOfTest]:
 
 @pytest.fixture(
     params=[
-        pytest.param(("memory", MODULAR), id="memory"),
-        pytest.param(("zk", MODULAR), marks=pytest.mark.zookeeper, id="zk"),
-        pytest.param(("memory", EXTENSIBLE), id="memory-channel"),
-        pytest.param(("zk", EXTENSIBLE), marks=pytest.mark.zookeeper, id="zk-channel"),
+        pytest.param(("memory", MODULAR, IN_STORE), id="memory"),
+        pytest.param(("zk", MODULAR, IN_STORE), marks=pytest.mark.zookeeper, id="zk"),
+        pytest.param(("memory", EXTENSIBLE, IN_STORE), id="memory-channel"),
+        pytest.param(("zk", EXTENSIBLE, IN_STORE), marks=pytest.mark.zookeeper, id="zk-channel"),
+        pytest.param(("memory", EXTENSIBLE, ON_TOPIC), id="memory-topic"),
+        pytest.param(("zk", EXTENSIBLE, ON_TOPIC), marks=pytest.mark.zookeeper, id="zk-topic"),
     ]
 )
 async def any_brokers(
@@ -108,17 +114,22 @@ async def any_brokers(
 ) -> AsyncIterator[BrokersOfTest]:
     """Brokers on each kind of metadata store, under each load manager."""
     url = "memory:"
-    store, manager = request.param
+    store, manager, table_view = request.param
     if store == "zk":
         server: ZooKeeper = request.getfixturevalue("zookeeper")
         url = f"{server.metadata_url}/{abs(hash(request.node.nodeid))}"
-    made = BrokersOfTest(url, manager)
+    made = BrokersOfTest(url, manager, table_view)
     yield made
     for broker in list(made.all):
         await made.stop(broker)
 
 
 NAMESPACE = NamespaceName("public", "default")
+
+
+def records_of(broker: Broker) -> MetadataStore:
+    """Where it is written who owns which bundle, as a broker sees it."""
+    return broker.records or broker.metadata
 
 
 def owned(broker: Broker) -> list[BundleName]:

@@ -145,6 +145,8 @@ class Broker(BrokerParts):
         self._process.join(self._traffic)
         self.background.keep("rate windows", self._turn_rate_windows)
         await self.reporter.start()
+        if self.records is not None:
+            self.records.start(self.url_for_brokers())
         self.background.keep("bundles of a former life", self.ownership.resume)
         self.load_keeper.start()
         await self.election.start()
@@ -201,6 +203,8 @@ class Broker(BrokerParts):
             await self.load_data.stop()
         self.repairs.close()
         self.ownership.close()
+        if self.records is not None:
+            self.records.stop()
         self.live.close()
         await self.listener.stop()
         if self._web is not None:

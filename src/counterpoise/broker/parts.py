@@ -10,17 +10,18 @@ from random import Random
 from typing import TYPE_CHECKING, Final
 
 from counterpoise.broker.background import BackgroundTasks
+from counterpoise.broker.balancing_parts import BalancingParts
 from counterpoise.broker.bundles.auto_split import AutoSplit
 from counterpoise.broker.bundles.election import LeaderElection
 from counterpoise.broker.bundles.lookup import LookupService
 from counterpoise.broker.bundles.moves import BundleMoves
 from counterpoise.broker.bundles.namespace_bundles import NamespaceBundleCache
+from counterpoise.broker.bundles.options import ON_TOPIC
 from counterpoise.broker.bundles.ownership import PATIENCE_S, BundleOwnership
 from counterpoise.broker.bundles.placement import LoadPlacer
 from counterpoise.broker.bundles.repairs import OwnershipRepairs
 from counterpoise.broker.bundles.service import NamespaceService
-from counterpoise.broker.bundles.shedding import LeaderShedding, Sight
-from counterpoise.broker.bundles.split_finders import Finder, OwnFinder, ReportFinder
+from counterpoise.broker.bundles.shedding import LeaderShedding
 from counterpoise.broker.bundles.split_points import SplitPointFinder
 from counterpoise.broker.bundles.tally import BundleTally
 from counterpoise.broker.clock import wall_clock_ms
@@ -49,7 +50,6 @@ from counterpoise.broker.schemas.registry import SchemaRegistry
 from counterpoise.broker.topic.ports import ServiceUrls
 from counterpoise.broker.topic.topics import TopicRegistry
 from counterpoise.broker.traffic import Traffic
-from counterpoise.decide.balancing.moves import Move
 from counterpoise.decide.splitting import TopicLoad
 from counterpoise.load.fold import FoldOptions
 from counterpoise.metadata import MetadataStore, StoreUnavailable
@@ -63,49 +63,34 @@ from counterpoise.security.authorization import Authorization
 from counterpoise.security.client import ClientSecurity
 from counterpoise.security.gate import Security
 from counterpoise.storage.port import LedgerStore
-from counterpoise.wire.errors import ServerError
 
 if TYPE_CHECKING:
-    from counterpoise.broker.load.load_data import LoadDataExchange
-
-DRAIN_MARGIN_S: Final = 10.0
-"""What draining a bundle may take beyond the time its topics have to close."""
+    from counterpoise.broker.bundles.topic_records import TopicRecords
 
 PREPARED_MAX: Final = 1000
 """Topics of a bundle that a broker prepares itself for; the others it finds out about later."""
 
 
-class BrokerParts:
+class BrokerParts(BalancingParts):
     """The parts of one broker; they are there once `assemble` has run."""
 
-    id: str
-    """``host:webPort``."""
     addresses: Addresses
     """Where others reach it."""
     security: Security
     """Who asks, and what they may do."""
-    as_client: ClientSecurity
-    """Who this broker is to the others."""
     policies: Policies
-    bundles: NamespaceBundleCache
-    registry: BrokerRegistry
-    election: LeaderElection
-    ownership: BundleOwnership
-    namespaces: NamespaceService
     catalog: TopicCatalog
     topics: TopicRegistry
     limits: LimitPolicies
     schemas: SchemaRegistry
     listener: Listener
-    reporter: LoadReporter
-    load: ClusterLoad
     load_keeper: LoadKeeper
     live: LiveSettings
     repairs: OwnershipRepairs
     auto_split: AutoSplit
     shedding: LeaderShedding
-    load_data: LoadDataExchange | None = None
-    """Under the extensible load manager: what brokers publish of their load."""
+    records: TopicRecords | None = None
+    """Under the extensible load manager, where records of bundles are kept on a topic."""
 
     def __init__(
         self,
@@ -117,11 +102,11 @@ class BrokerParts:
         process: SharedProcess,
     ) -> None:
         check_supported(config)
-        self.metadata: Final = metadata
+        self.metadata = metadata
         self.policies = Policies(metadata, Policies.cache_of(metadata))
         self.live = LiveSettings(config, metadata, self.policies)
-        self.background: Final = BackgroundTasks()
-        self.tally: Final = BundleTally()
+        self.background = BackgroundTasks()
+        self.tally = BundleTally()
         self.as_client = ClientSecurity(config.client)
         self.security = Security(
             Authentication(config.authentication),
@@ -153,7 +138,8 @@ class BrokerParts:
         self.id = addresses.broker_id
         self.bundles = NamespaceBundleCache(store, self.policies)
         self.registry = BrokerRegistry(store, self.id)
-        self.election = LeaderElection(store, LeaderBroker(self.id, self.web_url), self._on_role)
+        me = LeaderBroker(self.id, self.web_url)
+        self.election = LeaderElection(store, me, self._on_role, self._on_leader)
         terms = Terms(
             NamespaceEphemeralData(
                 native_url=addresses.service_url or "",
@@ -162,13 +148,19 @@ class BrokerParts:
                 http_url_tls=addresses.web_url_tls,
             ),
             heir_s=PATIENCE_S,
-            drain_s=config.namespace_bundle_unloading_timeout_ms / 1000 + DRAIN_MARGIN_S,
+            drain_s=self._drain_within_s(),
             in_flight_ms=config.ownership.in_flight_ms,
             tombstone_ms=config.ownership.tombstone_delay_s * 1000,
         )
         self._protocol = PROTOCOLS[config.filters.load_manager_class](terms, wall_clock_ms)
+        self.records = self._record_store(store)
         self.ownership = BundleOwnership(
-            store, self._protocol, terms, self._drain, self.tally, prepare=self._prepare
+            self.records or store,
+            self._protocol,
+            terms,
+            self._drain,
+            self.tally,
+            prepare=self._prepare,
         )
         self.catalog = TopicCatalog(self.policies, lambda: self.config.auto_topic_creation)
         self.schemas = SchemaRegistry(store)
@@ -192,6 +184,7 @@ class BrokerParts:
             background=self.background,
             limits=self.limits.publish,
             policies=self.catalog.policies_of,
+            stays=self.namespaces.goes_with_leader,
         )
         services = Services(
             topics=self.topics,
@@ -209,10 +202,23 @@ class BrokerParts:
         self.listener = Listener(services, connection, self.background)
         self._assemble_reporting()
 
-    def _url_for_brokers(self) -> str:
+    def url_for_brokers(self) -> str:
         """Where brokers connect to this one, itself included."""
         tls = self.addresses.service_url_tls
         return tls if tls is not None and self.config.client.tls else self.service_url
+
+    def _record_store(self, store: MetadataStore) -> TopicRecords | None:
+        """Where the records of bundles are, if not in the metadata store."""
+        config = self.config
+        if (
+            config.filters.load_manager_class != EXTENSIBLE
+            or config.ownership.table_view != ON_TOPIC
+        ):
+            return None
+        # Imported here: nobody else keeps them on a topic.
+        from counterpoise.broker.bundles.topic_records import TopicRecords
+
+        return TopicRecords(store, self.id, self.background, self.as_client)
 
     def _namespace_service(self) -> NamespaceService:
         config = self.config
@@ -222,7 +228,7 @@ class BrokerParts:
 
             self.load_data = LoadDataExchange(
                 self.id,
-                broker_url=self._url_for_brokers(),
+                broker_url=self.url_for_brokers(),
                 security=self.as_client,
                 report=lambda: self.reporter.report,
                 terms=lambda: LoadDataTerms.of(
@@ -241,7 +247,7 @@ class BrokerParts:
             usage_ema=self.load_data.usage_ema if self.load_data is not None else None,
         )
         self.repairs = OwnershipRepairs(
-            self.metadata,
+            self.records or self.metadata,
             self._protocol,
             self.registry,
             placer,
@@ -273,38 +279,8 @@ class BrokerParts:
         )
         self.auto_split = self._auto_split(moves, points)
         self.shedding = self._shedding(placer)
-        return NamespaceService(self.bundles, self.ownership, lookups, moves)
-
-    def _auto_split(self, moves: BundleMoves, points: SplitPointFinder) -> AutoSplit:
-        finder: Finder = ReportFinder(self.load, self.bundles, self.id)
-        if self.load_data is not None:
-            finder = OwnFinder(
-                self.id,
-                report=lambda: self.reporter.report,
-                owned=self.ownership.owned,
-                splitting=self.ownership.splitting,
-                bundles=self.bundles,
-                points=points.found,
-            )
-        return AutoSplit(self.id, finder, moves, lambda: self.config.splitting, self.tally)
-
-    def _shedding(self, placer: LoadPlacer) -> LeaderShedding:
-        def sight() -> Sight:
-            # Imported here, by whoever leads.
-            from counterpoise.broker.bundles.shedding_sight import ReportSight, StoreSight
-
-            if self.load_data is None:
-                return ReportSight(self.load, placer, lambda: self.config.placement)
-            return StoreSight(self.load_data, self.load, placer, self.ownership)
-
-        return LeaderShedding(
-            sight,
-            self._order_unload,
-            leads=lambda: self.election.is_leader and self.metadata.connected,
-            config=lambda: self.config.shedding,
-            background=self.background,
-            tally=self.tally,
-        )
+        leads = None if self.records is None else (lambda: self.election.is_leader)
+        return NamespaceService(self.bundles, self.ownership, lookups, moves, leads)
 
     def _assemble_reporting(self) -> None:
         config = self.config.load_report
@@ -349,23 +325,6 @@ class BrokerParts:
         await self.bundles.get(bundle.namespace)
         await self.topics.prepare(islice((name for name in names if name in bundle), PREPARED_MAX))
 
-    async def _order_unload(self, move: Move) -> None:
-        """What the leader decided: carried out here, or by the broker that has the bundle."""
-        bundle, destination = BundleName.parse(move.bundle), move.destination or None
-        if move.source == self.id:
-            await self.namespaces.unload(bundle, destination)
-            self.tally.ordered += 1
-            return
-        report = await self.registry.report(move.source)
-        web_url = None if report is None else report.web_service_url or report.web_service_url_tls
-        if web_url is None:
-            raise BrokerError(ServerError.ServiceNotReady, f"{move.source} has left")
-        drain_s = self.config.namespace_bundle_unloading_timeout_ms / 1000 + DRAIN_MARGIN_S
-        # Imported here: it brings an HTTP library.
-        from counterpoise.broker.peers.unloads import order_unload
-
-        await order_unload(web_url, bundle, destination, me=self.id, timeout_s=drain_s)
-
     async def _gone_brokers(self, known: Iterable[str]) -> list[str]:
         """Of these brokers those that have left, if it is this one that has to say so."""
         if not self.election.is_leader:
@@ -375,14 +334,26 @@ class BrokerParts:
     def _on_role(self, leads: bool) -> None:
         if leads:
             self.repairs.look()
+        elif self.records is not None:
+            self.background.start("closing what the leader serves", self._close_system_topics())
         self.shedding.lead(leads)
         self._on_leadership(leads)
+
+    def _on_leader(self, leader: LeaderBroker | None) -> None:
+        if leader is not None and self.records is not None:
+            self.records.led_by(leader.broker_id)
+
+    async def _close_system_topics(self) -> None:
+        for name in [each for each in self.topics.loaded if self.namespaces.goes_with_leader(each)]:
+            await self.topics.unload_topic(name)
 
     def _traffic(self) -> Traffic:
         return Traffic(self.listener.bytes_in, self.listener.bytes_out)
 
     def _counts(self) -> Iterable[TopicCount]:
         for topic in list(self.topics.loaded.values()):
+            if self.namespaces.goes_with_leader(topic.name):
+                continue
             # A topic on its way out may have lost its bundle already: nobody's load any more.
             with contextlib.suppress(BrokerError):
                 yield count_of(topic, self.namespaces.bundle_of(topic.name))

@@ -105,6 +105,36 @@ def read_from_start(topic: str, consumer_id: int, request_id: int, subscription:
     )
 
 
+def subscribe_durably(topic: str, consumer_id: int, request_id: int, subscription: str) -> bytes:
+    """Subscribe from a topic's first message on, beside whoever has the same subscription."""
+    return frame(
+        BaseCommand(
+            type=_Type.SUBSCRIBE,
+            subscribe=commands.CommandSubscribe(
+                topic=topic,
+                subscription=subscription,
+                sub_type=commands.CommandSubscribe.Shared,
+                consumer_id=consumer_id,
+                request_id=request_id,
+                durable=True,
+                initial_position=commands.CommandSubscribe.Earliest,
+            ),
+        )
+    )
+
+
+def close_consumer(consumer_id: int, request_id: int) -> bytes:
+    """Close a consumer; its subscription stays."""
+    return frame(
+        BaseCommand(
+            type=_Type.CLOSE_CONSUMER,
+            close_consumer=commands.CommandCloseConsumer(
+                consumer_id=consumer_id, request_id=request_id
+            ),
+        )
+    )
+
+
 def permit(consumer_id: int, messages: int) -> bytes:
     """Let so many messages come."""
     return frame(

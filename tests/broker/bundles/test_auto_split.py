@@ -16,7 +16,7 @@ from counterpoise.names.bundle import BundleName
 from counterpoise.names.load_managers import EXTENSIBLE
 from counterpoise.ownership.channel.data import State, StateData
 from counterpoise.ownership.channel.state import RECORDS
-from tests.broker.conftest import NAMESPACE, BrokersOfTest, owned, topic_in
+from tests.broker.conftest import NAMESPACE, BrokersOfTest, owned, records_of, topic_in
 
 LIMITS = SplitOptions(max_topics=1, auto_unload_enabled=False, hit_count_threshold=0)
 
@@ -180,9 +180,9 @@ async def test_no_two_neighbours_are_split_at_once(extensible: BrokersOfTest) ->
     await broker.ownership.acquire(first)
     splitting = StateData(State.SPLITTING, None, "b9:8080", timestamp_ms=2**50, version=7)
     whole = BundleName.parse(f"{NAMESPACE}/0x00000000_0x80000000")
-    await broker.metadata.put(f"{RECORDS}/{whole}", splitting.to_json())
+    await records_of(broker).put(f"{RECORDS}/{whole}", splitting.to_json())
     await report(broker, {str(first): BIG})
     assert await broker.auto_split.look() == []
-    await broker.metadata.delete(f"{RECORDS}/{whole}")
+    await records_of(broker).delete(f"{RECORDS}/{whole}")
     await broker.ownership.acquire(second)
     assert await broker.auto_split.look() == [first]

@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Collection
+from dataclasses import replace
 
 import pytest
 
-from counterpoise.broker.bundles.options import OwnershipOptions
+from counterpoise.broker.bundles.options import IN_STORE
 from counterpoise.broker.load.config import LoadReportConfig
 from counterpoise.names.bundle import BundleName
 from counterpoise.ownership.channel.data import State, StateData
 from counterpoise.ownership.channel.state import RECORDS
 from counterpoise.ownership.protocols import PROTOCOLS
 from tests.broker.bundles.test_bad_days import BrokersOnBadDays, bundles_of, store_of, usable
+from tests.broker.conftest import records_of
 
 _, EXTENSIBLE = PROTOCOLS
 
@@ -24,7 +26,7 @@ IDLE = LoadReportConfig()
 
 @pytest.fixture
 async def brokers() -> AsyncIterator[BrokersOnBadDays]:
-    made = BrokersOnBadDays("memory:", EXTENSIBLE)
+    made = BrokersOnBadDays("memory:", EXTENSIBLE, IN_STORE)
     yield made
     for broker in list(made.all):
         await made.stop(broker)
@@ -60,7 +62,7 @@ async def test_a_broker_that_is_back_at_once_ends_what_it_began(
 async def test_no_more_bundles_are_mended_side_by_side_than_is_said(
     brokers: BrokersOnBadDays, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    options = OwnershipOptions(overrides_at_once=at_once)
+    options = replace(brokers.ownership, overrides_at_once=at_once)
     leader = await brokers.start(load_report=IDLE, ownership=options)
     now = most = 0
 
@@ -79,7 +81,7 @@ async def test_no_more_bundles_are_mended_side_by_side_than_is_said(
     monkeypatch.setattr(leader.repairs._placer, "choose", choose)
     dead = StateData(State.OWNED, "b9:8080", timestamp_ms=time.time_ns() // 1_000_000, version=1)
     for bundle in bundles:
-        await leader.metadata.put(f"{RECORDS}/{bundle}", dead.to_json())
+        await records_of(leader).put(f"{RECORDS}/{bundle}", dead.to_json())
     mended = await leader.repairs.mend()
     assert len(mended) == len(bundles)
     assert most == at_once

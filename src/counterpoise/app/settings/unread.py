@@ -6,9 +6,6 @@ from typing import Any
 
 from counterpoise.names.options import INT32_MAX, INT64_MAX, Option
 
-_TABLE_VIEW = (
-    "org.apache.pulsar.broker.loadbalance.extensions.channel.ServiceUnitStateTableViewImpl"
-)
 _ASSIGNER = "org.apache.pulsar.common.naming.ConsistentHashingTopicBundleAssigner"
 
 
@@ -89,11 +86,6 @@ BALANCING: tuple[Option, ...] = (
         unit="s",
         low=0,
         long=True,
-    ),
-    _known(
-        "loadManagerServiceUnitStateTableViewClassName",
-        _TABLE_VIEW,
-        "where bundle ownership is kept: a system topic or the metadata store (extensible)",
     ),
     _known(
         "loadBalancerServiceUnitTableViewSyncer",

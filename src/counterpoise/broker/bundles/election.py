@@ -25,8 +25,14 @@ class LeaderElection:
     """One broker's part in the election; `leader` is what it knows now."""
 
     def __init__(
-        self, store: MetadataStore, me: LeaderBroker, on_leadership: Callable[[bool], None]
+        self,
+        store: MetadataStore,
+        me: LeaderBroker,
+        on_leadership: Callable[[bool], None],
+        on_leader: Callable[[LeaderBroker | None], None] = lambda _: None,
     ) -> None:
+        """``on_leadership``: whether this broker leads; ``on_leader``: who does, as it is heard."""
+        self._on_leader = on_leader
         self._store = store
         self._on_leadership = on_leadership
         self._runner: Final[Runner[str, Election]] = Runner(
@@ -113,6 +119,7 @@ class LeaderElection:
             self._resigned.set()
         if after.leader != before.leader:
             log.info("leader: %s", after.leader.broker_id if after.leader else "nobody")
+            self._on_leader(after.leader)
         if after.leads is not before.leads:
             try:
                 self._on_leadership(after.leads)

@@ -66,6 +66,24 @@ class LookupService:
                 ServerError.ServiceNotReady, f"{bundle} could not be looked up; try again"
             ) from None
 
+    async def at_leader(self) -> LookupAnswer:
+        """Where a topic is that the leader serves, whoever has its bundle.
+
+        Raises `BrokerError` (ServiceNotReady) while nobody leads.
+        """
+        with store_errors_as_not_ready():
+            leader = self._election.leader
+            report = None if leader is None else await self._registry.report(leader.broker_id)
+            if leader is None or report is None:
+                raise BrokerError(ServerError.ServiceNotReady, "no broker leads at the moment")
+            return Connect(
+                leader.broker_id,
+                report.pulsar_service_url or "",
+                report.web_service_url or "",
+                report.pulsar_service_url_tls,
+                report.web_service_url_tls,
+            )
+
     async def _find_or_assign(self, bundle: BundleName, authoritative: bool) -> LookupAnswer:
         with store_errors_as_not_ready():
             where = await self._ownership.whereabouts(bundle)

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from counterpoise.names.options import option
+
+_CHANNEL: Final = "org.apache.pulsar.broker.loadbalance.extensions.channel."
+ON_TOPIC: Final = _CHANNEL + "ServiceUnitStateTableViewImpl"
+IN_STORE: Final = _CHANNEL + "ServiceUnitStateMetadataStoreTableViewImpl"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,4 +51,10 @@ class OwnershipOptions:
         conf="loadBalancerMultiPhaseBundleUnload",
         why="whether clients of a bundle that moves are told its new owner; off, they are "
         "disconnected and look it up",
+    )
+    table_view: str = option(
+        ON_TOPIC,
+        conf="loadManagerServiceUnitStateTableViewClassName",
+        choices=(ON_TOPIC, IN_STORE),
+        why="where it is kept who owns which bundle: on a system topic, or in the metadata store",
     )

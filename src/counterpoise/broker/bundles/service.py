@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from counterpoise.broker.bundles.lookup import LookupService
 from counterpoise.broker.bundles.lookup_answer import LookupAnswer
@@ -12,6 +12,7 @@ from counterpoise.broker.bundles.ownership import BundleOwnership
 from counterpoise.broker.errors import BrokerError, store_errors_as_not_ready
 from counterpoise.names.bundle import BundleName, NamespaceBundles
 from counterpoise.names.namespace import NamespaceName
+from counterpoise.names.system_topics import SYSTEM_TOPICS
 from counterpoise.names.topic import TopicName
 from counterpoise.ownership.records import NamespaceEphemeralData
 from counterpoise.wire.errors import ServerError
@@ -26,7 +27,10 @@ class NamespaceService:
         ownership: BundleOwnership,
         lookups: LookupService,
         moves: BundleMoves,
+        leads: Callable[[], bool] | None = None,
     ) -> None:
+        """``leads``, where the leader serves `SYSTEM_TOPICS`: whether this broker does."""
+        self._leads = leads
         self._bundles = bundles
         self._ownership = ownership
         self._lookups = lookups
@@ -44,8 +48,14 @@ class NamespaceService:
                 return bundle
         raise _not_served(topic)
 
+    def goes_with_leader(self, topic: TopicName) -> bool:
+        """Whether the leader serves the topic, whoever has its bundle."""
+        return self._leads is not None and str(topic) in SYSTEM_TOPICS
+
     def owns(self, topic: TopicName) -> bool:
         """Whether this broker may serve the topic now."""
+        if self._leads is not None and self.goes_with_leader(topic):
+            return self._leads()
         bundles = self._bundles.peek(topic.namespace_name)
         if bundles is not None and self._ownership.serves(bundles.bundle_of(topic)):
             return True
@@ -59,7 +69,8 @@ class NamespaceService:
         Raises `BrokerError` (ServiceNotReady) when it does not: the client looks up again.
         """
         bundle = (await self.bundles(topic.namespace_name)).bundle_of(topic)
-        await self._ownership.catch_up(bundle)
+        if not self.goes_with_leader(topic):
+            await self._ownership.catch_up(bundle)
         if not self.owns(topic):
             raise _not_served(topic)
 
@@ -84,6 +95,8 @@ class NamespaceService:
 
         Raises `BrokerError` (TopicNotFound) without the namespace.
         """
+        if self.goes_with_leader(topic):
+            return await self._lookups.at_leader()
         bundle = (await self.bundles(topic.namespace_name)).bundle_of(topic)
         return await self._lookups.lookup_bundle(bundle, authoritative=authoritative)
 

@@ -29,18 +29,13 @@ from counterpoise.load.rates import sequential_sum
 from counterpoise.load.report import LocalBrokerData, NamespaceBundleStats, SystemResourceUsage
 from counterpoise.load.topk import top_bundles
 from counterpoise.metadata import MetadataError
+from counterpoise.names.system_topics import BROKER_LOAD_DATA, TOP_BUNDLES_LOAD_DATA
 from counterpoise.security.client import NOBODY, ClientSecurity
 
 log = logging.getLogger(__name__)
 
-BROKER_LOAD_DATA: Final = "non-persistent://pulsar/system/loadbalancer-broker-load-data"
-TOP_BUNDLES_LOAD_DATA: Final = "non-persistent://pulsar/system/loadbalancer-top-bundles-load-data"
 LINK_S: Final = 10.0
 """How long making a link, or confirming a message, may take."""
-
-_PAUSE_S: Final = 0.05
-_PAUSE_MAX_S: Final = 5.0
-"""Before a topic is linked anew, the first time and at most."""
 
 T = TypeVar("T")
 
@@ -235,16 +230,7 @@ class LoadDataExchange:
 
     def _keep(self, link: SystemTopicLink) -> Callable[[], Coroutine[Any, Any, None]]:
         async def keep() -> None:
-            pause_s = _PAUSE_S
-            while True:
-                try:
-                    why = await link.run(self._broker_url)
-                    pause_s = _PAUSE_S
-                except PeerError as error:
-                    why = str(error)
-                    pause_s = min(2 * pause_s, _PAUSE_MAX_S)
-                log.info("%s is linked anew in %g s: %s", link.topic, pause_s, why)
-                await asyncio.sleep(pause_s)
+            await link.keep(self._broker_url)
 
         return keep
 

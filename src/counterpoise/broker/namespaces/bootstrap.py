@@ -11,7 +11,10 @@ from counterpoise.broker.namespaces.policies import Policies
 from counterpoise.broker.namespaces.policies.namespaces import bundles_json
 from counterpoise.metadata import BadVersion
 from counterpoise.names.bundle import NamespaceBundles
+from counterpoise.names.load_managers import EXTENSIBLE
 from counterpoise.names.namespace import SYSTEM_NAMESPACE, NamespaceName
+from counterpoise.names.system_topics import SERVICE_UNIT_STATE
+from counterpoise.names.topic import TopicName
 
 DEFAULT_NAMESPACE: Final = NamespaceName("public", "default")
 
@@ -38,3 +41,8 @@ async def bootstrap(policies: Policies, config: BrokerConfig, addresses: Address
         new = {"replication_clusters": [config.cluster_name], "bundles": bundles_json(bundles)}
         with contextlib.suppress(BadVersion):
             await policies.create_namespace(namespace, new)
+    if config.filters.load_manager_class == EXTENSIBLE:
+        # Not by whoever asks first: clients may not be allowed to create topics.
+        state = TopicName.parse(SERVICE_UNIT_STATE)
+        if not await policies.topic_exists(state):
+            await policies.create_topic(state)

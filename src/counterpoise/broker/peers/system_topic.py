@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, NoReturn
 
 from counterpoise.broker.clock import wall_clock_ms
 from counterpoise.broker.peers.connection import TLS_SCHEME, PeerConnection, PeerError
@@ -22,6 +23,7 @@ from counterpoise.wire.entry import BadEntry, build, metadata_of, split
 from counterpoise.wire.proto import commands_pb2 as commands
 from counterpoise.wire.proto.base_pb2 import BaseCommand
 from counterpoise.wire.proto.metadata_pb2 import MessageMetadata
+from counterpoise.wire.proto.values_pb2 import KeyValue
 
 _LookupType = commands.CommandLookupTopicResponse.LookupType
 _PRODUCER_ID: Final = 0
@@ -29,6 +31,14 @@ _CONSUMER_ID: Final = 0
 _PERMITS: Final = 1000
 _REDIRECTS_MAX: Final = 8
 _SUBSCRIPTION: Final = "counterpoise"
+_KEEPER_ID: Final = 1
+KEEPER: Final = "__compaction"
+"""The subscription that keeps messages of a persistent topic: Pulsar's compaction has it, too."""
+_PAUSE_S: Final = 0.05
+_PAUSE_MAX_S: Final = 5.0
+"""Before a topic is linked anew, the first time and at most."""
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +47,7 @@ class Heard:
 
     key: str
     value: bytes | None
+    properties: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +109,28 @@ class SystemTopicLink:
         finally:
             self.close()
 
-    async def publish(self, key: str, value: bytes | None) -> None:
+    async def keep(self, broker_url: str) -> NoReturn:
+        """Make the link again and again, whenever it ends or cannot be made."""
+        pause_s = _PAUSE_S
+        while True:
+            try:
+                why = await self.run(broker_url)
+                pause_s = _PAUSE_S
+            except PeerError as error:
+                why = str(error)
+                pause_s = min(2 * pause_s, _PAUSE_MAX_S)
+            log.info("%s is linked anew in %g s: %s", self.topic, pause_s, why)
+            await asyncio.sleep(pause_s)
+
+    def drop(self, why: str) -> None:
+        """End the link as if its broker had: somebody else may serve the topic now."""
+        if self._opened is not None:
+            self._opened.close()
+        self._on_closed(why)
+
+    async def publish(
+        self, key: str, value: bytes | None, properties: Mapping[str, str] | None = None
+    ) -> None:
         """Write a value, or a tombstone; returns when it is stored. Raises `PeerError`."""
         peer = self._peer
         if peer is None:
@@ -109,6 +141,7 @@ class SystemTopicLink:
             publish_time=self._clock_ms(),
             partition_key=key,
             null_value=value is None,
+            properties=[KeyValue(key=k, value=v) for k, v in (properties or {}).items()],
         )
         try:
             async with asyncio.timeout(self._timeout_s):
@@ -129,6 +162,12 @@ class SystemTopicLink:
         await peer.request(lambda number: requests.open_producer(self.topic, _PRODUCER_ID, number))
         self._last, self._caught_up, self._read = None, False, 0
         self._listener.on_begin()
+        if self.topic.startswith("persistent://"):
+            # Whoever else subscribes durably, and acknowledges, must not have messages deleted.
+            await peer.request(
+                lambda number: requests.subscribe_durably(self.topic, _KEEPER_ID, number, KEEPER)
+            )
+            await peer.request(lambda number: requests.close_consumer(_KEEPER_ID, number))
         await peer.request(
             lambda number: requests.read_from_start(
                 self.topic, _CONSUMER_ID, number, f"{_SUBSCRIPTION}-{self._producer_name}"
@@ -184,7 +223,8 @@ class SystemTopicLink:
         if metadata is not None and not _is_packed(metadata):
             key = metadata.partition_key
             gone = metadata.null_value or not payload
-            self._listener.on_message(Heard(key, None if gone else bytes(payload)))
+            properties = {each.key: each.value for each in metadata.properties}
+            self._listener.on_message(Heard(key, None if gone else bytes(payload), properties))
         self._read += 1
         if self._read >= _PERMITS // 2 and self._peer is not None:
             self._peer.tell(requests.permit(_CONSUMER_ID, self._read))

@@ -2,38 +2,51 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote
 
 from counterpoise.broker.errors import BrokerError
 from counterpoise.names.bundle import BundleName
+from counterpoise.security.client import ClientSecurity, http_session
 from counterpoise.wire.errors import ServerError
 
 ORDERED_BY_LEADER: Final = "X-Counterpoise-Ordered-By"
 """A header that says which broker orders this: for metrics, which tell such from other unloads."""
 
 
-async def order_unload(
-    web_url: str, bundle: BundleName, destination: str | None, *, me: str, timeout_s: float
-) -> None:
+@dataclass(frozen=True, slots=True)
+class UnloadOrder:
+    """What is ordered."""
+
+    bundle: BundleName
+    destination: str | None
+    """None: wherever placement wants it."""
+    by: str
+    """The id of the broker that orders it."""
+    within_s: float
+
+
+async def order_unload(web_url: str, order: UnloadOrder, security: ClientSecurity) -> None:
     """Returns when the bundle was let go; raises `BrokerError` when it was not, or nobody says."""
     # Imported here: it takes longer to load than a small cluster takes to start.
     import aiohttp
 
+    bundle = order.bundle
     url = f"{web_url}/admin/v2/namespaces/{bundle.namespace}/{bundle.range}/unload"
-    if destination is not None:
-        url += f"?destinationBroker={quote(destination, safe='')}"
+    if order.destination is not None:
+        url += f"?destinationBroker={quote(order.destination, safe='')}"
+    timeout = aiohttp.ClientTimeout(total=order.within_s)
     try:
-        timeout = aiohttp.ClientTimeout(total=timeout_s)
         async with (
-            aiohttp.ClientSession(timeout=timeout) as session,
-            session.put(url, headers={ORDERED_BY_LEADER: me}) as answer,
+            http_session(security, timeout=timeout) as session,
+            session.put(url, headers={ORDERED_BY_LEADER: order.by}) as answer,
         ):
             if answer.status >= 300:
                 said = (await answer.text())[:500].strip() or answer.reason or "no reason given"
                 raise _refused(bundle, f"{web_url} answers {answer.status}: {said}")
     except TimeoutError:
-        raise _refused(bundle, f"{web_url} did not answer within {timeout_s:g} s") from None
+        raise _refused(bundle, f"{web_url} did not answer in {order.within_s:g} s") from None
     except (aiohttp.ClientError, OSError) as error:
         raise _refused(bundle, f"{web_url} cannot be reached: {error}") from error
 

@@ -56,11 +56,14 @@ class TopicRegistry:
         now: Callable[[], float] = time.monotonic,
         limits: PublishLimits | None = None,
         policies: Callable[[TopicName], Awaitable[Mapping[str, Any] | None]] | None = None,
+        stays: Callable[[TopicName], bool] = lambda _: False,
     ) -> None:
         """``owner`` names this broker in messages about fencing; ``now`` is what rates go by.
 
-        ``policies`` gives those of a topic's namespace.
+        ``policies`` gives those of a topic's namespace. ``stays``: which topics are served whoever
+        has their bundle.
         """
+        self._stays = stays
         self._store = store
         self._ownership = ownership
         self._catalog = catalog
@@ -228,7 +231,11 @@ class TopicRegistry:
 
     def _loaded_in(self, bundle: BundleName) -> list[Topic]:
         # By range, not by asking for the bundle: in the middle of a split nobody may have it.
-        return [topic for name, topic in self._topics.items() if name in bundle]
+        return [
+            topic
+            for name, topic in self._topics.items()
+            if name in bundle and not self._stays(name)
+        ]
 
     async def unload_topic(self, name: TopicName) -> None:
         """Close one topic and let its clients come back; the next `get` loads it anew."""

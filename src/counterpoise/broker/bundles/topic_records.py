@@ -1,0 +1,266 @@
+"""The records of bundles on a system topic (``ServiceUnitStateTableViewImpl``).
+
+To whoever runs ownership this is the metadata store: the nodes of records are read from a table
+that the topic's messages make, and written by publishing to it; all others are the store's own. A
+write is a compare-and-set as there, although the topic knows none: everybody refuses the same
+messages (`ownership/channel/view.py`), and the writer waits until it has read its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from typing import Final
+
+from counterpoise.broker.background import BackgroundTasks
+from counterpoise.broker.peers import Heard, Listener, PeerError, SystemTopicLink
+from counterpoise.metadata import (
+    BadVersion,
+    MetadataStore,
+    NotFound,
+    Notification,
+    NotificationKind,
+    SessionListener,
+    Stored,
+    StoreUnavailable,
+    Unsubscribe,
+)
+from counterpoise.metadata.port import MUST_NOT_EXIST
+from counterpoise.metadata.port import Listener as StoreListener
+from counterpoise.names.system_topics import SERVICE_UNIT_STATE
+from counterpoise.ownership.channel.state import RECORDS
+from counterpoise.ownership.channel.view import ChannelView, Message
+from counterpoise.security.client import NOBODY, ClientSecurity
+
+log = logging.getLogger(__name__)
+
+WITHIN_S: Final = 8.0
+"""How long a question waits for the topic: less than a question to the store may take."""
+_REMOVES: Final = "removes"
+"""A property of tombstones: the version of the record that they are about."""
+_TOKEN: Final = "token"  # noqa: S105 - no secret
+"""A property by which a broker knows its own messages again."""
+_BELOW: Final = f"{RECORDS}/"
+
+
+class TopicRecords:
+    """A `MetadataStore` whose nodes below ``/service_unit_state`` are a table on the topic."""
+
+    def __init__(
+        self,
+        store: MetadataStore,
+        me: str,
+        background: BackgroundTasks,
+        security: ClientSecurity = NOBODY,
+    ) -> None:
+        """``security``: who this broker is to the others."""
+        self._store = store
+        self._me = me
+        self._background = background
+        self._tokens = itertools.count()
+        self._view = ChannelView()
+        self._reading = ChannelView()
+        """The view that is being made; the other one until it has caught up."""
+        self._caught_up = asyncio.Event()
+        self._verdicts: dict[str, asyncio.Future[str | None]] = {}
+        self._listeners: list[StoreListener] = []
+        self._leader: str | None = None
+        self._link = SystemTopicLink(
+            SERVICE_UNIT_STATE,
+            Listener(self._on_begin, self._on_message, self._on_caught_up),
+            producer_name=me,
+            timeout_s=WITHIN_S,
+            security=security,
+        )
+
+    def start(self, broker_url: str) -> None:
+        """Begin to read; ``broker_url`` is any broker to find the topic at."""
+        self._background.keep("the topic of bundles' states", lambda: self._link.keep(broker_url))
+
+    def stop(self) -> None:
+        """End; the store itself stays open."""
+        self._lose("this broker stops")
+        self._link.close()
+
+    # The store's methods.
+
+    async def get(self, path: str) -> Stored | None:
+        """See `MetadataStore.get`."""
+        bundle = _bundle_of(path)
+        if bundle is None:
+            return await self._store.get(path)
+        await self._ready(path)
+        value, version = self._view.value(bundle), self._view.version(bundle)
+        if value is None or version is None:
+            return None
+        return Stored(value, version, ephemeral=False, mine=False)
+
+    async def put(
+        self,
+        path: str,
+        value: bytes,
+        *,
+        expected_version: int | None = None,
+        ephemeral: bool = False,
+    ) -> int:
+        """See `MetadataStore.put`; the version is the record's own."""
+        bundle = _bundle_of(path)
+        if bundle is None:
+            return await self._store.put(
+                path, value, expected_version=expected_version, ephemeral=ephemeral
+            )
+        await self._ready(path)
+        found = self._view.version(bundle)
+        if expected_version is not None:
+            wanted = None if expected_version == MUST_NOT_EXIST else expected_version
+            if found != wanted:
+                raise BadVersion(path)
+        why = await self._publish(path, bundle, value, {})
+        if why is not None:
+            log.info("%s: a record was refused: %s", bundle, why)
+            raise BadVersion(path)
+        version = self._view.version(bundle)
+        return 0 if version is None else version
+
+    async def delete(self, path: str, *, expected_version: int | None = None) -> None:
+        """See `MetadataStore.delete`."""
+        bundle = _bundle_of(path)
+        if bundle is None:
+            await self._store.delete(path, expected_version=expected_version)
+            return
+        await self._ready(path)
+        found = self._view.version(bundle)
+        if found is None:
+            raise NotFound(path)
+        if expected_version is not None and found != expected_version:
+            raise BadVersion(path)
+        if await self._publish(path, bundle, None, {_REMOVES: str(found)}) is not None:
+            raise BadVersion(path)
+
+    async def children(self, path: str) -> list[str]:
+        """See `MetadataStore.children`."""
+        if path != RECORDS and not path.startswith(_BELOW):
+            return await self._store.children(path)
+        await self._ready(path)
+        below = f"{path}/"
+        every = (f"{_BELOW}{bundle}" for bundle in self._view.values)
+        return sorted(
+            {each[len(below) :].partition("/")[0] for each in every if each.startswith(below)}
+        )
+
+    async def exists(self, path: str) -> bool:
+        """See `MetadataStore.exists`."""
+        if _bundle_of(path) is None:
+            return await self._store.exists(path)
+        return await self.get(path) is not None
+
+    def subscribe(self, listener: StoreListener) -> Unsubscribe:
+        """See `MetadataStore.subscribe`."""
+        self._listeners.append(listener)
+        leave = self._store.subscribe(listener)
+
+        def unsubscribe() -> None:
+            self._listeners.remove(listener)
+            leave()
+
+        return unsubscribe
+
+    def subscribe_session(self, listener: SessionListener) -> Unsubscribe:
+        """See `MetadataStore.subscribe_session`."""
+        return self._store.subscribe_session(listener)
+
+    @property
+    def connected(self) -> bool:
+        """See `MetadataStore.connected`."""
+        return self._store.connected
+
+    async def close(self) -> None:
+        """See `MetadataStore.close`."""
+        self.stop()
+
+    def kill(self) -> None:
+        """See `MetadataStore.kill`."""
+        self.stop()
+
+    # How the topic is read and written.
+
+    async def _ready(self, path: str) -> None:
+        try:
+            async with asyncio.timeout(WITHIN_S):
+                await self._caught_up.wait()
+        except TimeoutError:
+            raise StoreUnavailable(path, f"{SERVICE_UNIT_STATE} is not within reach") from None
+
+    async def _publish(
+        self, path: str, bundle: str, value: bytes | None, properties: dict[str, str]
+    ) -> str | None:
+        """Write a message and wait until it is read; returns why it does not count, if so."""
+        token = f"{self._me}-{next(self._tokens)}"
+        verdict: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+        self._verdicts[token] = verdict
+        try:
+            await self._link.publish(bundle, value, {**properties, _TOKEN: token})
+            async with asyncio.timeout(WITHIN_S):
+                return await verdict
+        except (PeerError, TimeoutError) as error:
+            why = str(error) or "it was written, and is not read"
+            raise StoreUnavailable(path, why) from None
+        finally:
+            del self._verdicts[token]
+
+    def _on_begin(self) -> None:
+        self._lose(f"{SERVICE_UNIT_STATE} is read anew")
+        self._reading = ChannelView()
+
+    def _on_message(self, heard: Heard) -> None:
+        view = self._reading
+        before = view.value(heard.key)
+        why = view.hear(Message(heard.key, heard.value, _number(heard.properties.get(_REMOVES))))
+        verdict = self._verdicts.get(heard.properties.get(_TOKEN, ""))
+        if verdict is not None and not verdict.done():
+            verdict.set_result(why)
+        if why is None and view is self._view:
+            self._tell(heard.key, before, view.value(heard.key))
+
+    def _on_caught_up(self) -> None:
+        former, self._view = self._view, self._reading
+        self._caught_up.set()
+        for bundle in sorted({*former.values, *self._view.values}):
+            self._tell(bundle, former.value(bundle), self._view.value(bundle))
+
+    def _tell(self, bundle: str, before: bytes | None, after: bytes | None) -> None:
+        if before == after:
+            return
+        kind = NotificationKind.MODIFIED
+        if before is None:
+            kind = NotificationKind.CREATED
+        elif after is None:
+            kind = NotificationKind.DELETED
+        for listener in [*self._listeners]:
+            listener(Notification(kind, f"{_BELOW}{bundle}"))
+
+    def led_by(self, leader: str) -> None:
+        """Another broker leads now, and serves the topic: the former one may never say so."""
+        former, self._leader = self._leader, leader
+        if former not in (None, leader):
+            self._lose(f"{leader} leads now")
+            self._link.drop(f"{leader} leads now")
+
+    def _lose(self, why: str) -> None:
+        self._caught_up.clear()
+        for verdict in self._verdicts.values():
+            if not verdict.done():
+                verdict.set_exception(PeerError(why))
+                verdict.exception()  # Whoever waits hears of it.
+
+
+def _bundle_of(path: str) -> str | None:
+    return path.removeprefix(_BELOW) if path.startswith(_BELOW) else None
+
+
+def _number(text: str | None) -> int | None:
+    try:
+        return None if text is None else int(text)
+    except ValueError:
+        return None

@@ -1,0 +1,68 @@
+"""The table that a reader of the state channel's topic keeps: every bundle's record.
+
+All brokers read the same messages in the same order and ask the same question of each
+(`transitions.refusal`), so they believe the same, whatever was written at once, twice or too late:
+whoever wrote finds out by reading whether its record counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from counterpoise.ownership.channel.data import StateData
+from counterpoise.ownership.channel.transitions import Storage, refusal
+from counterpoise.ownership.records import InvalidRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of the topic."""
+
+    bundle: str
+    value: bytes | None
+    """The record as JSON; None is a tombstone."""
+    removes: int | None = None
+    """The version that a tombstone of ours is about. Pulsar's say none, and remove any."""
+
+
+class ChannelView:
+    """Every bundle's record, as far as the topic was read."""
+
+    def __init__(self) -> None:
+        self._records: dict[str, tuple[StateData, bytes]] = {}
+
+    @property
+    def values(self) -> Mapping[str, bytes]:
+        """The record of each bundle that has one, as it was written."""
+        return {bundle: value for bundle, (_, value) in self._records.items()}
+
+    def value(self, bundle: str) -> bytes | None:
+        """A bundle's record as it was written."""
+        found = self._records.get(bundle)
+        return None if found is None else found[1]
+
+    def version(self, bundle: str) -> int | None:
+        """The version of a bundle's record; None without one."""
+        found = self._records.get(bundle)
+        return None if found is None else found[0].version
+
+    def hear(self, message: Message) -> str | None:
+        """Take up the next message; returns why it does not count, None when it does."""
+        before = self._records.get(message.bundle)
+        if message.value is None:
+            return self._bury(message, before)
+        try:
+            after = StateData.from_json(message.value)
+        except (InvalidRecord, ValueError):
+            return "it is no record of a bundle"
+        why = refusal(None if before is None else before[0], after, Storage.SYSTEM_TOPIC)
+        if why is None:
+            self._records[message.bundle] = after, message.value
+        return why
+
+    def _bury(self, message: Message, before: tuple[StateData, bytes] | None) -> str | None:
+        if before is not None and message.removes not in (None, before[0].version):
+            return f"version {message.removes} was to be removed, {before[0].version} stands"
+        self._records.pop(message.bundle, None)
+        return None

@@ -1,0 +1,210 @@
+"""Who owns which bundle, kept on a system topic: all brokers believe the same, whoever dies."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+
+import pulsar
+import pytest
+
+from counterpoise.broker.broker import Broker
+from counterpoise.broker.bundles.lookup_answer import Connect
+from counterpoise.broker.bundles.options import ON_TOPIC
+from counterpoise.broker.bundles.topic_records import TopicRecords
+from counterpoise.broker.peers.system_topic import KEEPER
+from counterpoise.metadata import BadVersion, NotFound, StoreUnavailable
+from counterpoise.names.bundle import BundleName
+from counterpoise.names.load_managers import EXTENSIBLE
+from counterpoise.names.namespace import SYSTEM_NAMESPACE
+from counterpoise.names.system_topics import SERVICE_UNIT_STATE
+from counterpoise.names.topic import TopicName
+from counterpoise.ownership.channel.data import State, StateData
+from counterpoise.ownership.channel.state import RECORDS
+from tests.broker.bundles.test_bad_days import usable
+from tests.broker.conftest import NAMESPACE, BrokersOfTest, owned
+
+TOPIC = TopicName.parse(SERVICE_UNIT_STATE)
+UNREAL = "b1:1"
+"""A broker that nobody asks anything of: it is not there, and no leader is told to look."""
+
+
+@pytest.fixture
+async def brokers() -> AsyncIterator[BrokersOfTest]:
+    made = BrokersOfTest("memory:", EXTENSIBLE, ON_TOPIC)
+    yield made
+    for broker in list(made.all):
+        await made.stop(broker)
+
+
+def records(broker: Broker) -> TopicRecords:
+    assert broker.records is not None
+    return broker.records
+
+
+def free(version: int) -> bytes:
+    """A record that obliges nobody to anything."""
+    return StateData(State.FREE, None, UNREAL, timestamp_ms=2**50, version=version).to_json()
+
+
+async def agree(brokers: list[Broker], path: str, value: bytes | None) -> None:
+    """Wait until all brokers read this value."""
+    async with asyncio.timeout(10):
+        for broker in brokers:
+            while True:
+                stored = await records(broker).get(path)
+                if (None if stored is None else stored.value) == value:
+                    break
+                await asyncio.sleep(0)
+
+
+def path_of(number: int = 0) -> str:
+    return f"{RECORDS}/t/ns/0x0000000{number}_0xffffffff"
+
+
+async def test_of_those_who_write_at_once_one_wins(brokers: BrokersOfTest) -> None:
+    made = await brokers.start_many(3)
+    for number in range(8):
+        path = path_of(number)
+        ends = await asyncio.gather(
+            *(records(each).put(path, free(1), expected_version=-1) for each in made),
+            *(records(each).put(path, free(1), expected_version=-1) for each in made),
+            return_exceptions=True,
+        )
+        assert ends.count(1) == 1, ends
+        others = [each for each in ends if each != 1]
+        assert all(isinstance(each, BadVersion) for each in others), others
+        await agree(made, path, free(1))
+
+
+async def test_a_record_is_removed_only_as_it_was_seen(brokers: BrokersOfTest) -> None:
+    first, second = await brokers.start_many(2)
+    path = path_of()
+    await records(first).put(path, free(1))
+    await agree([first, second], path, free(1))
+    with pytest.raises(BadVersion):
+        await records(second).delete(path, expected_version=7)
+    # Both at once: whoever comes second finds another record, or none.
+    assigning = StateData(State.ASSIGNING, UNREAL, timestamp_ms=2**50, version=2).to_json()
+    ends = await asyncio.gather(
+        records(first).put(path, assigning, expected_version=1),
+        records(second).delete(path, expected_version=1),
+        return_exceptions=True,
+    )
+    assert any(isinstance(each, BadVersion) for each in ends) or ends == [2, None]
+    last = await records(first).get(path)
+    await agree([first, second], path, None if last is None else last.value)
+    with pytest.raises(NotFound):
+        await records(first).delete(path_of(9))
+
+
+async def test_a_client_reads_what_pulsar_writes(brokers: BrokersOfTest) -> None:
+    first, _ = await brokers.start_many(2)
+    bundle = (await first.bundles.get(NAMESPACE)).bundles[0]
+    await first.ownership.acquire(bundle)
+    read = await asyncio.to_thread(read_all, first.service_url)
+    mine = [value for key, value in read if key == str(bundle)]
+    assert [json.loads(each)["state"] for each in mine] == ["Assigning", "Owned"]
+    owned_record = json.loads(mine[-1])
+    assert list(owned_record) == ["state", "dstBroker", "force", "timestamp", "versionId"]
+    assert owned_record["dstBroker"] == first.id
+    assert owned_record["versionId"] == 2
+
+
+def read_all(url: str) -> list[tuple[str, bytes]]:
+    """Every message of the topic, by the official client; acknowledged, as a stranger may do."""
+    client = pulsar.Client(url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
+    try:
+        reader = client.create_reader(SERVICE_UNIT_STATE, pulsar.MessageId.earliest)
+        stranger = client.subscribe(
+            SERVICE_UNIT_STATE, "stranger", initial_position=pulsar.InitialPosition.Earliest
+        )
+        found = []
+        while reader.has_message_available():
+            message = reader.read_next(10_000)
+            stranger.acknowledge(stranger.receive(10_000))
+            found.append((message.partition_key(), message.data()))
+        return found
+    finally:
+        client.close()
+
+
+async def test_nobody_deletes_records_by_acknowledging_them(brokers: BrokersOfTest) -> None:
+    broker = await brokers.start()
+    await records(broker).put(path_of(), free(1))
+    topic = await broker.topics.get(TOPIC)
+    keeper = topic.subscriptions[KEEPER]
+    assert keeper.durable
+    assert keeper.acks.mark == -1
+
+
+async def test_the_leader_serves_the_topic_whoever_has_its_bundle(brokers: BrokersOfTest) -> None:
+    leader, other = await brokers.start_many(2)
+    assert leader.is_leader
+    await records(other).put(path_of(), free(1))
+    answer = await other.namespaces.lookup(TOPIC)
+    assert isinstance(answer, Connect)
+    assert answer.broker_id == leader.id
+    bundle = (await leader.bundles.get(SYSTEM_NAMESPACE)).bundle_of(TOPIC)
+    await usable_bundle(leader, bundle)
+    assert await leader.namespaces.unload(bundle, other.id) == other.id
+    assert bundle in other.namespaces.owned()
+    assert TOPIC in leader.topics.loaded
+    assert not other.namespaces.owns(TOPIC)
+
+
+async def usable_bundle(broker: Broker, bundle: BundleName) -> None:
+    await broker.ownership.acquire(bundle)
+    assert broker.ownership.serves(bundle)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("orderly", [True, False])
+async def test_the_next_leader_serves_it_with_all_that_was_written(
+    brokers: BrokersOfTest, orderly: bool
+) -> None:
+    leader, heir, third = await brokers.start_many(3)
+    bundles = (await leader.bundles.get(NAMESPACE)).bundles
+    await third.ownership.acquire(bundles[0])
+    await leader.ownership.acquire(bundles[1])
+    await records(third).put(path_of(), free(1))
+    await (brokers.stop(leader) if orderly else brokers.kill(leader))
+    await agree([heir, third], path_of(), free(1))
+    assert owned(third)[0] == bundles[0], "it was not the leader's, and nothing happened to it"
+    assert (await usable(brokers, bundles[1])).id in (heir.id, third.id)
+    assert await records(heir).put(path_of(1), free(1), expected_version=-1) == 1
+    await agree([heir, third], path_of(1), free(1))
+    serving = await heir.namespaces.lookup(TOPIC)
+    assert serving.broker_id in (heir.id, third.id)
+
+
+async def test_what_changed_while_the_link_was_down_is_told(brokers: BrokersOfTest) -> None:
+    leader, other = await brokers.start_many(2)
+    await records(other).put(path_of(), free(1))
+    heard: asyncio.Queue[str] = asyncio.Queue()
+    link = records(other)._link
+    link.drop("for the test")
+    records(other)._lose("for the test")
+    for number in (1, 2):
+        await records(leader).put(path_of(number), free(1))
+    leave = records(other).subscribe(lambda notification: heard.put_nowait(notification.path))
+    told: set[str] = set()
+    async with asyncio.timeout(10):
+        await agree([other], path_of(2), free(1))
+        while not {path_of(1), path_of(2)} <= told:
+            told.add(await heard.get())
+    leave()
+    assert path_of() not in told, "it did not change"
+
+
+async def test_a_topic_out_of_reach_is_a_store_that_does_not_answer(
+    brokers: BrokersOfTest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = await brokers.start()
+    await records(broker).put(path_of(), free(1))
+    monkeypatch.setattr("counterpoise.broker.bundles.topic_records.WITHIN_S", 0.01)
+    records(broker)._lose("for the test")
+    with pytest.raises(StoreUnavailable, match="not within reach"):
+        await records(broker).get(path_of())
+    records(broker)._caught_up.set()  # So that it may leave in order.

@@ -11,15 +11,22 @@ import signal
 import socket
 import urllib.error
 import urllib.request
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
+
+import pulsar
 
 from counterpoise.app.local_cluster import BrokerProcess, LocalCluster, LocalClusterOptions
 from counterpoise.app.zookeeper import ZooKeeper
 from counterpoise.metadata.open import open_store
 from counterpoise.names.bundle import NamespaceBundles
+from counterpoise.names.load_managers import EXTENSIBLE
 from counterpoise.names.namespace import NamespaceName
+from counterpoise.names.system_topics import SERVICE_UNIT_STATE
 from counterpoise.names.topic import TopicName
+from counterpoise.ownership.channel.state import RECORDS
+from counterpoise.ownership.channel.view import ChannelView, Message
 from counterpoise.ownership.port import Terms
 from counterpoise.ownership.protocols import PROTOCOLS
 from counterpoise.ownership.records import NamespaceEphemeralData
@@ -169,21 +176,45 @@ class ChaosCluster:
         return asyncio.run(self._bundles(sorted(names), held))
 
     async def _bundles(self, names: list[str], held: dict[str, list[str]]) -> list[Bundle]:
-        assert self.zookeeper is not None
         protocol = PROTOCOLS[self.manager](Terms(NamespaceEphemeralData("", "")), lambda: 0)
-        store = await open_store(self.zookeeper.metadata_url)
+        paths = {name: protocol.nodes(name) for name in names}
+        on_topic = self.manager == EXTENSIBLE
+        stored = self._on_topic() if on_topic else await self._in_store(paths.values())
         found = []
+        for name in names:
+            where = protocol.whereabouts({path: stored.get(path) for path in paths[name]})
+            owner = where.owner.broker_id if where.owner else None
+            found.append(Bundle(name, owner, where.changing, held.get(name, [])))
+        return found
+
+    async def _in_store(self, paths: Iterable[tuple[str, ...]]) -> dict[str, bytes]:
+        """The records of bundles by their nodes."""
+        assert self.zookeeper is not None
+        store = await open_store(self.zookeeper.metadata_url)
         try:
-            for name in names:
-                stored = {path: await store.get(path) for path in protocol.nodes(name)}
-                where = protocol.whereabouts(
-                    {path: it.value if it else None for path, it in stored.items()}
-                )
-                owner = where.owner.broker_id if where.owner else None
-                found.append(Bundle(name, owner, where.changing, held.get(name, [])))
+            found = {path: await store.get(path) for each in paths for path in each}
         finally:
             await store.close()
-        return found
+        return {path: it.value for path, it in found.items() if it is not None}
+
+    def _on_topic(self) -> dict[str, bytes]:
+        """The same, as any client reads them on the topic of the state channel."""
+        view = ChannelView()
+        client = pulsar.Client(
+            service_url([it for it in self.brokers if it.alive]),
+            logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error),
+        )
+        try:
+            reader = client.create_reader(SERVICE_UNIT_STATE, pulsar.MessageId.earliest)
+            while reader.has_message_available():
+                heard = reader.read_next(10_000)
+                removes = heard.properties().get("removes")
+                view.hear(
+                    Message(heard.partition_key(), heard.data() or None, removes and int(removes))
+                )
+        finally:
+            client.close()
+        return {f"{RECORDS}/{bundle}": value for bundle, value in view.values.items()}
 
     def logs(self) -> dict[str, str]:
         """What the brokers have logged, by name."""

@@ -182,3 +182,11 @@ def test_waiting_for_exclusive_access(dial: Callable[[], RawClient], topic: str)
     assert ready.request_id == waiting.request_id
     assert ready.producer_ready
     assert ready.topic_epoch == first.topic_epoch + 1
+
+
+def test_a_producer_brings_the_subscription_it_asks_for(
+    broker: OneBroker, client: RawClient, topic: str
+) -> None:
+    client.produce(topic, initial_subscription_name="dead-letters")
+    loaded = broker.run(broker.topics.get(TopicName.parse(topic)))
+    assert list(loaded.subscriptions) == ["dead-letters"]

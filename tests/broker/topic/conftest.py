@@ -182,7 +182,9 @@ class World:
 
     async def producer(self, **options: object) -> Producer:
         request = ProducerRequest(self.next_id(), **options)  # type: ignore[arg-type]
-        return (await self.topic()).add_producer(request, self.wire)
+        topic = await self.topic()
+        await topic.make_ready(request)
+        return topic.add_producer(request, self.wire)
 
     async def consumer(
         self,

@@ -46,7 +46,7 @@ async def fill(root: Path, *, crash: bool) -> tuple[Pristine, list[Position]]:
     world = World(store)  # type: ignore[arg-type]
     topic = await world.topic()
     assert isinstance(topic, PersistentTopic)
-    topic.create_subscription("s", InitialPosition.Earliest)
+    await topic.create_subscription("s", InitialPosition.Earliest)
     producer = await world.producer()
     done = 0
     while done < COUNT:

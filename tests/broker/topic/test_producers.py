@@ -1,10 +1,15 @@
 """Who may produce at the same time (PIP-68)."""
 
+import asyncio
+
 import pytest
 
 from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.topic.persistent import PersistentTopic
 from counterpoise.broker.topic.ports import ProducerRequest
 from counterpoise.names.topic import TopicName
+from counterpoise.storage.grouplog import GroupLog
+from counterpoise.storage.port import StorageError
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.values import AccessMode, InitialPosition
 from tests.broker.topic.conftest import Wire, World, entry, publish
@@ -100,3 +105,40 @@ async def test_what_stores_nothing_has_no_initial_subscription(world: World) -> 
     world.name = TopicName.parse("non-persistent://t/n/x")
     await world.producer(initial_subscription="s")
     assert not (await world.topic()).subscriptions
+
+
+class Unsaved:
+    """A topic whose cursors are saved when the test says so."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        monkeypatch.setattr(GroupLog, "cursors_saved", lambda _log: self.answer)
+
+
+async def test_an_initial_subscription_is_saved_before_anybody_is_told(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unsaved = Unsaved(monkeypatch)
+    opening = asyncio.ensure_future(world.producer(initial_subscription="dead-letters"))
+    for _ in range(50):
+        await asyncio.sleep(0)
+    assert not opening.done()
+    assert not len((await world.topic()).producers)
+    unsaved.answer.set_result(None)
+    assert (await opening).name
+
+
+async def test_a_subscription_that_is_made_by_itself_is_saved_before_anybody_is_told(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = await world.topic()
+    assert isinstance(topic, PersistentTopic)
+    unsaved = Unsaved(monkeypatch)
+    making = asyncio.ensure_future(topic.create_subscription("s"))
+    for _ in range(50):
+        await asyncio.sleep(0)
+    assert not making.done()
+    unsaved.answer.set_exception(StorageError("the disk is full"))
+    with pytest.raises(BrokerError, match="could not be saved: the disk is full") as refused:
+        await making
+    assert refused.value.code is ServerError.PersistenceError

@@ -286,11 +286,11 @@ async def test_create_subscription_without_a_consumer(world: World) -> None:
     topic = await world.topic()
     assert isinstance(topic, PersistentTopic)
     await world.publish(producer, "a")
-    topic.create_subscription("early", InitialPosition.Earliest)
-    topic.create_subscription("late")
+    await topic.create_subscription("early", InitialPosition.Earliest)
+    await topic.create_subscription("late")
     assert (topic.subscriptions["early"].backlog, topic.subscriptions["late"].backlog) == (1, 0)
     with pytest.raises(BrokerError, match="already exists"):
-        topic.create_subscription("late")
+        await topic.create_subscription("late")
 
 
 async def test_two_first_consumers_at_once_make_one_subscription(world: World) -> None:

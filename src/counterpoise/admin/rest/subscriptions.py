@@ -93,9 +93,9 @@ async def create(request: web.Request) -> web.Response:
             ledger_id=int(start["ledgerId"]),
             entry_id=int(start["entryId"]) if start.get("entryId") is not None else -1,
         )
-        require_stored(loaded).create_subscription(name, at)
+        await require_stored(loaded).create_subscription(name, at)
     else:
-        require_stored(loaded).create_subscription(name, initial)
+        await require_stored(loaded).create_subscription(name, initial)
     return no_content()
 
 

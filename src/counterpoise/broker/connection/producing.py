@@ -102,9 +102,11 @@ class Producing:
             version = b""
             if event.schema is not None:
                 version = await self._services.schemas.put(name, event.schema)
+            request = self._request(event)
+            await topic.make_ready(request)
             if self._opening.get(producer_id) is not event:
                 return None
-            producer = topic.add_producer(self._request(event), self)
+            producer = topic.add_producer(request, self)
         except BaseException:
             if self._opening.pop(producer_id, None) is event:
                 self._link.protocol.producer_turn(producer_id, Turn.REFUSED)

@@ -84,6 +84,15 @@ class AckState:
         block, at = divmod(index, _WIDTH)
         return bool(self._bits.get(block, 0) >> at & 1)
 
+    def unacked(self, number: int) -> int:
+        """Index of the ``number``-th entry, from 1, that is not acknowledged."""
+        index = self.mark + number
+        for first, last in self.ranges():
+            if first > index:
+                break
+            index += last - first + 1
+        return index
+
     def backlog(self, end: int) -> int:
         """Entries below index ``end`` that are not acknowledged."""
         return max(end - 1 - self.mark - self.above, 0)

@@ -10,7 +10,7 @@ from counterpoise.broker.errors import BrokerError
 from counterpoise.broker.topic.acks import AckState
 from counterpoise.broker.topic.commons import Commons
 from counterpoise.broker.topic.lookback import first_published_at
-from counterpoise.broker.topic.ports import ProducerRequest, ProducerSink, SubscribeRequest
+from counterpoise.broker.topic.ports import ProducerRequest, SubscribeRequest
 from counterpoise.broker.topic.producer import Producer
 from counterpoise.broker.topic.subscription import (
     Subscription,
@@ -60,13 +60,11 @@ class PersistentTopic(Topic):
         """Subscriptions by name."""
         return self._subscriptions
 
-    def add_producer(self, request: ProducerRequest, sink: ProducerSink) -> Producer:
-        """Attach a producer, after creating the subscription it may ask for (PIP-124)."""
-        self.check_open()
+    async def make_ready(self, request: ProducerRequest) -> None:
+        """Create the subscription that a producer may ask for (PIP-124)."""
         name = request.initial_subscription
         if name and name not in self._subscriptions:
-            self.create_subscription(name, InitialPosition.Earliest)
-        return super().add_producer(request, sink)
+            await self.create_subscription(name, InitialPosition.Earliest)
 
     def _accept(self, producer: Producer, sends: Sequence[Send]) -> None:
         contexts = [(producer, send[1], send[2]) for send in sends]
@@ -167,10 +165,13 @@ class PersistentTopic(Topic):
             ) from failure
         self.check_open()
 
-    def create_subscription(
+    async def create_subscription(
         self, name: str, initial: InitialPosition | Position = InitialPosition.Latest
     ) -> Subscription:
-        """Create a durable subscription without a consumer; raise `BrokerError` if it exists."""
+        """Create a durable subscription without a consumer; raise `BrokerError` if it exists.
+
+        It is there for good once this returns: whoever is told may rely on it.
+        """
         self.check_open()
         if name in self._subscriptions:
             raise BrokerError(ServerError.ConsumerBusy, f"Subscription {name} already exists")
@@ -178,7 +179,9 @@ class PersistentTopic(Topic):
             at = self.log.begin if initial is InitialPosition.Earliest else self.log.end
         else:
             at = self._index_of(initial)
-        return self._add_subscription(name, AckState(at - 1))
+        created = self._add_subscription(name, AckState(at - 1))
+        await self._saved()
+        return created
 
     def _add_subscription(
         self,

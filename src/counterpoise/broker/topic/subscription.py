@@ -226,11 +226,7 @@ class Subscription:
 
     def backlog_entry(self, number: int) -> int:
         """Index of one entry of the backlog, counted from 1; the log's end if it has fewer."""
-        index = self.acks.mark
-        while number > 0 and index < self.log.end:
-            index += 1
-            number -= index < self.log.end and not self.acks.is_acked(index)
-        return index
+        return min(self.acks.unacked(number), self.log.end)
 
     async def expire(self, before_ms: int) -> None:
         """Acknowledge every entry that was published before a time."""

@@ -55,6 +55,9 @@ class Topic(ABC):
     def subscriptions(self) -> Mapping[str, Subscription]:
         """Subscriptions by name."""
 
+    async def make_ready(self, request: ProducerRequest) -> None:  # noqa: B027
+        """Do what must be done before a producer is attached; most ask for nothing."""
+
     def add_producer(self, request: ProducerRequest, sink: ProducerSink) -> Producer:
         """Attach a producer; raise `BrokerError` (ProducerBusy, ProducerFenced, …)."""
         self.check_open()

@@ -1,0 +1,102 @@
+"""Topics are loaded a few at a time (``maxConcurrentTopicLoadRequest``)."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.topic.options import TopicOptions
+from counterpoise.names.topic import TopicName
+from counterpoise.storage.memory import MemoryLedgerStore
+from counterpoise.storage.port import Log, LogListener, StorageError
+from tests.broker.topic.conftest import World
+
+NAMES = [TopicName.parse(f"persistent://t/n/{n}") for n in range(5)]
+
+
+class Opening(MemoryLedgerStore):
+    """Opens a log when the test says so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun: list[str] = []
+        self.answers: dict[str, asyncio.Future[None]] = {}
+        self._changed = asyncio.Event()
+
+    async def open(self, name: str, owner: str, listener: LogListener[Any]) -> Log[Any]:
+        self.begun.append(name)
+        self._changed.set()
+        answer = self.answers[name] = asyncio.get_running_loop().create_future()
+        await answer
+        return await super().open(name, owner, listener)
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        async with asyncio.timeout(10):
+            while not holds():
+                self._changed.clear()
+                await self._changed.wait()
+
+
+async def settled() -> None:
+    """Let everything run that can."""
+    for _ in range(50):
+        await asyncio.sleep(0)
+
+
+@pytest.fixture
+def opening() -> Opening:
+    return Opening()
+
+
+@pytest.fixture
+def world(opening: Opening) -> World:
+    return World(opening, options=replace(TopicOptions(), loads_max=2))
+
+
+async def test_no_more_are_loaded_at_once_and_the_others_have_their_turn(
+    world: World, opening: Opening
+) -> None:
+    loads = [asyncio.ensure_future(world.topic(name)) for name in NAMES]
+    await opening.until(lambda: len(opening.begun) == 2)
+    await settled()
+    assert len(opening.begun) == 2
+    opening.answers[opening.begun[1]].set_result(None)
+    await opening.until(lambda: len(opening.begun) == 3)
+    await settled()
+    assert len(opening.begun) == 3
+    assert sum(load.done() for load in loads) == 1
+    while not all(load.done() for load in loads):
+        for answer in list(opening.answers.values()):
+            if not answer.done():
+                answer.set_result(None)
+        await settled()
+    assert {load.result().name for load in loads} == set(NAMES)
+    assert len(opening.begun) == len(NAMES), "each is opened once"
+
+
+async def test_a_load_that_fails_makes_room(world: World, opening: Opening) -> None:
+    loads = [asyncio.ensure_future(world.topic(name)) for name in NAMES[:3]]
+    await opening.until(lambda: len(opening.begun) == 2)
+    opening.answers[opening.begun[0]].set_exception(StorageError("the disk is gone"))
+    await opening.until(lambda: len(opening.begun) == 3)
+    with pytest.raises(BrokerError, match="the disk is gone"):
+        await loads[0]
+    for name in opening.begun[1:]:
+        opening.answers[name].set_result(None)
+    assert [(await load).name for load in loads[1:]] == NAMES[1:3]
+
+
+async def test_whoever_gives_up_waiting_harms_no_other(world: World, opening: Opening) -> None:
+    """Its load goes on for whoever else waits for the topic, in its turn."""
+    first = asyncio.ensure_future(world.topic(NAMES[0]))
+    await opening.until(lambda: len(opening.begun) == 1)
+    impatient, patient = (asyncio.ensure_future(world.topic(NAMES[0])) for _ in range(2))
+    await settled()
+    impatient.cancel()
+    await settled()
+    opening.answers[opening.begun[0]].set_result(None)
+    assert await patient is await first
+    assert opening.begun == [opening.begun[0]]

@@ -5,7 +5,7 @@ export SPARK_LOCAL_IP := 127.0.0.1
 # Compiled modules are kept whatever the caller says: brokers start in half the time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test sim check format bench conformance attack chaos kills mutants clean
+.PHONY: help setup demo test sim check format bench conformance attack chaos kills mutants docs clean
 
 help: ## what each verb does
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -50,5 +50,9 @@ kills: setup ## the balancer killed with -9 at random points, on a directory and
 mutants: setup ## plant faults and see that tests notice (ARGS=--planted: only those by hand)
 	@$(PYTHON) -m tests.mutants $(ARGS)
 
+docs: setup ## the documentation as a site, in build/docs
+	@$(PYTHON) -m sphinx -W --keep-going -q -b html docs build/docs
+	@echo "build/docs/index.html"
+
 clean: ## remove what the verbs made
-	rm -rf .venv artifacts build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv artifacts build dist docs/_made .mypy_cache .ruff_cache .pytest_cache .hypothesis

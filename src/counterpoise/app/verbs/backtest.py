@@ -8,13 +8,14 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from counterpoise.app.conf import add_conf_arguments, read_conf
 from counterpoise.app.errors import UserError
 from counterpoise.app.packages import needed_by
-from counterpoise.app.strategies import strategy_from
+from counterpoise.app.strategies import find_placement, find_shedder, strategy_from
 from counterpoise.app.verbs.balance import add_spark_arguments, spark_setting, written
 from counterpoise.names.properties import Properties
 
@@ -176,14 +177,27 @@ def _source(args: argparse.Namespace) -> Source:
 def _candidates(args: argparse.Namespace) -> list[Candidate]:
     from counterpoise.pipeline.backtest.simulate import Candidate
 
-    conf = read_conf(args.conf, args.settings)
     named = [name.strip() for name in (args.strategies or EVERY).split(",") if name.strip()]
+    own = partial(_own_options, named)
+    conf = read_conf(args.conf, args.settings, own)
+    grid = _grid(args.grid, own)
     found = [Candidate(NOBODY, None)]
     for name in named:
         shedder, _, placement = name.partition("/")
-        for overrides in _grid(args.grid):
+        for overrides in grid:
             label = " ".join([name, *(f"{key}={value}" for key, value in overrides.items())])
             found.append(_candidate(label, conf.overridden(overrides), shedder, placement))
+    return found
+
+
+def _own_options(named: Iterable[str], conf: Properties) -> list[type]:
+    """The options of the strategies that are tried, which may be somebody's own."""
+    found: list[type] = []
+    for name in named:
+        shedder, _, placement = name.partition("/")
+        found.append(find_shedder(shedder, conf).options)
+        if placement:
+            found.append(find_placement(placement).options)
     return found
 
 
@@ -202,7 +216,9 @@ def _candidate(label: str, conf: Properties, shedder: str | None, placement: str
     return Candidate(label, strategy)
 
 
-def _grid(texts: Iterable[str]) -> list[dict[str, str]]:
+def _grid(
+    texts: Iterable[str], own: Callable[[Properties], Iterable[type]]
+) -> list[dict[str, str]]:
     """Every combination of the settings' values; one that sets nothing when there are none."""
     names, choices = [], []
     for text in texts:
@@ -211,7 +227,8 @@ def _grid(texts: Iterable[str]) -> list[dict[str, str]]:
             raise UserError(f"--grid {text}: expected NAME=V1,V2")
         names.append(name.strip())
         choices.append([value.strip() for value in values.split(",")])
-    read_conf(None, [f"{name}={values[0]}" for name, values in zip(names, choices, strict=True)])
+    first = [f"{name}={values[0]}" for name, values in zip(names, choices, strict=True)]
+    read_conf(None, first, own)
     return [dict(zip(names, each, strict=True)) for each in itertools.product(*choices)]
 
 

@@ -1,0 +1,16 @@
+"""Pages and pictures of the documentation that are made from the code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from _make import configuration, pictures, plots, verbs
+
+
+def make_all(to: Path) -> None:
+    """Write every page and picture below ``to``; what is there already is made anew."""
+    to.mkdir(exist_ok=True)
+    (to / "configuration.md").write_text(configuration.page(), "utf-8")
+    (to / "verbs.md").write_text(verbs.page(), "utf-8")
+    pictures.draw(to)
+    plots.draw(to)

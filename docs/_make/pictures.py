@@ -1,0 +1,118 @@
+"""The pictures of the concepts, drawn with the code that brokers run where there is any."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+
+from counterpoise.names import topic_hash
+from counterpoise.names.bundle import NamespaceBundles
+from counterpoise.names.namespace import NamespaceName
+from counterpoise.quota import SECOND_NS, Bucket
+
+mpl.use("svg")
+mpl.rcParams["svg.hashsalt"] = "counterpoise"
+from matplotlib import pyplot as plt  # noqa: E402
+from matplotlib.axes import Axes  # noqa: E402
+
+COLORS = ("#4c78a8", "#f58518", "#54a24b")
+FULL = 1 << 32
+
+
+def draw(to: Path) -> None:
+    """All of them."""
+    for name, make in (("ring", _ring), ("move", _move), ("bucket", _bucket)):
+        figure, axes = plt.subplots(figsize=(7.5, 3.0), layout="constrained")
+        make(axes)
+        figure.savefig(to / f"{name}.svg", metadata={"Date": None})
+        plt.close(figure)
+
+
+def _ring(axes: Axes) -> None:
+    """A namespace's hash range, cut into bundles, each at a broker; topics fall where they hash."""
+    bundles = NamespaceBundles.of_count(NamespaceName.parse("shop/orders"), 4)
+    owners = (0, 1, 2, 0)
+    for bundle, owner in zip(bundles.bundles, owners, strict=True):
+        low, high = bundle.range.lower / FULL, (bundle.range.upper + 1) / FULL
+        axes.barh(0, high - low, left=low, height=0.5, color=COLORS[owner], edgecolor="white")
+        axes.text(
+            (low + high) / 2,
+            0,
+            f"{bundle.range}\nbroker-{owner + 1}",
+            ha="center",
+            va="center",
+            color="white",
+            fontsize=9,
+        )
+    for number in range(5):
+        at = topic_hash(f"persistent://shop/orders/day-{number}") / FULL
+        axes.annotate(
+            f"day-{number}",
+            (at, 0.26),
+            (at, 0.5 + 0.17 * (number % 3)),
+            ha="center",
+            fontsize=9,
+            arrowprops={"arrowstyle": "-", "color": "#666666"},
+        )
+    axes.set(xlim=(0, 1), ylim=(-0.4, 1.0))
+    axes.axis("off")
+
+
+def _move(axes: Axes) -> None:
+    """From a load report to a bundle's move."""
+    steps = (
+        "brokers report\nload per bundle",
+        "reports are folded\ninto averages",
+        "the strategy decides:\nwhat leaves, and why",
+        "placement chooses\na destination",
+        "the bundle moves;\nits new owner is asked",
+    )
+    for number, text in enumerate(steps):
+        axes.text(
+            number,
+            0,
+            text,
+            ha="center",
+            va="center",
+            fontsize=8,
+            bbox={"boxstyle": "round,pad=0.45", "facecolor": "#eef3f8", "edgecolor": "#4c78a8"},
+        )
+        if number:
+            axes.annotate(
+                "",
+                (number - 0.46, 0),
+                (number - 0.56, 0),
+                arrowprops={"arrowstyle": "-|>", "color": "#4c78a8"},
+            )
+    axes.annotate(
+        "",
+        (0, -0.22),
+        (4, -0.22),
+        arrowprops={"arrowstyle": "-|>", "color": "#4c78a8", "connectionstyle": "arc3,rad=-0.12"},
+    )
+    axes.text(
+        2, -0.62, "and again, every shedding interval", ha="center", fontsize=8.5, color="#4c78a8"
+    )
+    axes.set(xlim=(-0.5, 4.5), ylim=(-0.9, 0.5))
+    axes.axis("off")
+
+
+def _bucket(axes: Axes) -> None:
+    """Tokens of a bucket while somebody takes more than its rate, and then stops."""
+    bucket = Bucket(100, 0)
+    times = np.arange(0, 6, 0.02)
+    tokens = []
+    for at in times:
+        now = round(at * SECOND_NS)
+        if at < 3 and bucket.settle(now) > 0:
+            bucket.take(4, now)
+        tokens.append(bucket.settle(now))
+    axes.plot(times, tokens, color=COLORS[0], linewidth=1.0)
+    axes.axhline(0, color="#999999", linewidth=0.8)
+    axes.set(xlabel="seconds", ylabel="tokens", title="", xlim=(0, 6))
+    axes.set_title(
+        "A limit of 100 a second; somebody wants 200 for three seconds", loc="left", fontsize=10
+    )
+    axes.grid(alpha=0.25)

@@ -1,0 +1,195 @@
+"""Follows a page as a person would: in a directory of its own, with ports that are free."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+import pulsar
+
+from counterpoise.app.zookeeper import ZooKeeper
+from tests.docs.page import Command, File, Page, matches
+
+SRC = Path(__file__).resolve().parents[2] / "src"
+LIMIT_S = 180
+NAMES = (
+    ("zk-1:2181,zk-2:2181,zk-3:2181", "127.0.0.1:2181"),
+    (re.compile(r"\bbroker-\d\.example\.com\b"), "localhost"),
+)
+"""Hosts of an operator's network."""
+
+
+class Follower:
+    """One page's directory, ports and running commands."""
+
+    def __init__(self, directory: Path, stack: ExitStack) -> None:
+        self.directory = directory
+        self.admin_url = ""
+        self._stack = stack
+        self._first_port = _free_ports()
+        self.environment = os.environ | {
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "PYTHONPATH": str(SRC),
+            "HOME": str(directory),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+        }
+
+    def here(self, text: str) -> str:
+        """The same with this machine's ports and directories."""
+        for name, ours in NAMES:
+            text = re.sub(name, ours, text)
+        text = text.replace("/srv/counterpoise", str(self.directory))
+        for number, port in enumerate((6650, 8080, 2181)):
+            text = re.sub(rf"\b{port}\b", str(self._first_port + 10 * number), text)
+        return text
+
+    def write(self, file: File) -> None:
+        """Keep a file that the page shows."""
+        (self.directory / file.name).write_text(self.here(file.text), "utf-8")
+
+    def run(self, command: Command) -> None:
+        """Type a command; fails unless it ends as the page says, with what the page says."""
+        text = self.here(command.text)
+        if command.until is not None:
+            self._leave_running(text, command.until)
+            return
+        with subprocess.Popen(
+            ["bash", "-o", "pipefail", "-c", text],
+            cwd=self.directory,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        ) as process:
+            try:
+                out, errors = process.communicate(timeout=LIMIT_S)
+            finally:
+                _end(process)
+        said = f"$ {text}\n{out}\n{errors}"
+        assert process.returncode in command.statuses, said
+        assert "Traceback" not in errors, said
+        assert matches(self.here(command.answer), out), f"{said}\nthe page says:\n{command.answer}"
+
+    def _leave_running(self, text: str, until: str) -> None:
+        log = self.directory / f"background-{len(list(self.directory.glob('background-*')))}.log"
+        with log.open("wb") as out:
+            process = subprocess.Popen(
+                ["bash", "-c", f"exec {text}"],
+                cwd=self.directory,
+                env=self.environment | {"PYTHONUNBUFFERED": "1"},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=out,
+                text=True,
+                start_new_session=True,
+            )
+        assert process.stdout is not None
+        seen = []
+        guard = threading.Timer(LIMIT_S, _end, [process])
+        guard.start()
+        for line in process.stdout:
+            seen.append(line)
+            if until in line:
+                break
+        else:
+            _end(process)
+            process.stdout.close()
+            raise AssertionError(f"$ {text}\n{''.join(seen)}\n{log.read_text()}")
+        guard.cancel()
+        # Whatever else it prints is read, so that it never waits for a reader.
+        reader = threading.Thread(target=_read_away, args=[process.stdout])
+        reader.start()
+        self._stack.callback(reader.join)
+        self._stack.callback(_end, process)
+
+    def provide(self, need: str) -> None:
+        """What a page takes for granted."""
+        if need == "zookeeper":
+            self._stack.enter_context(
+                ZooKeeper.start(self.directory / "zookeeper", int(self.here("2181")))
+            )
+            return
+        assert need in ("a cluster", "a loaded cluster"), need
+        up = "counterpoise up --brokers 3 --no-balance --port 6650 --web-port 8080"
+        up += " --set loadBalancerSheddingEnabled=false"
+        self._leave_running(self.here(up), "Ctrl-C stops")
+        if need == "a loaded cluster":
+            self._stack.enter_context(_load(self.here("pulsar://localhost:6650")))
+
+
+@contextmanager
+def _load(url: str) -> Iterator[None]:
+    """A few hundred messages a second to a dozen topics, until the end."""
+    done, begun = threading.Event(), threading.Event()
+
+    def publish() -> None:
+        client = pulsar.Client(url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
+        producers = [
+            client.create_producer(f"persistent://public/default/load-{n}") for n in range(12)
+        ]
+        body = b"x" * 1000
+        while not done.wait(0.05):
+            for producer in producers:
+                producer.send_async(body, lambda *_: begun.set())
+        client.close()
+
+    thread = threading.Thread(target=publish)
+    thread.start()
+    try:
+        assert begun.wait(60)
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+def _read_away(stream: IO[str]) -> None:
+    with stream:
+        for _ in stream:
+            pass
+
+
+def _free_ports() -> int:
+    """The first of some ports in a row that nobody listens on."""
+    for first in range(20_000 + os.getpid() % 1000 * 30, 60_000, 30):
+        with ExitStack() as held, suppress(OSError):
+            for port in range(first, first + 30):
+                held.enter_context(socket.socket()).bind(("127.0.0.1", port))
+            return first
+    raise AssertionError("no thirty free ports in a row")
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """Tell a command to stop, and then end whatever it left behind."""
+    process.terminate()
+    try:
+        process.wait(60)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def follow(page: Page, directory: Path) -> None:
+    """Do what a page says, from its first line to its last."""
+    with ExitStack() as stack:
+        follower = Follower(directory, stack)
+        for need in page.needs:
+            follower.provide(need)
+        for step in page.steps:
+            if isinstance(step, File):
+                follower.write(step)
+            else:
+                follower.run(step)

@@ -1,0 +1,72 @@
+"""The TLS and authentication cases of the official Python client's own test suite, run on ours.
+
+The suite is Apache's and is not copied here: it is taken from a checkout of
+``apache/pulsar-client-python`` that `SUITE` names, and ``python -m tests.client.own_suite --fetch``
+brings one there.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+REPOSITORY = "https://github.com/apache/pulsar-client-python"
+SUITE = Path(
+    os.environ.get(
+        "PULSAR_CLIENT_PYTHON", Path.home() / ".cache" / "counterpoise" / "pulsar-client-python"
+    )
+)
+CASES = (
+    *("test_tls_auth", "test_tls_auth2", "test_tls_auth3", "test_auth_junk_params"),
+    *("test_token_auth", "test_token_auth_supplier"),
+    *("test_basic_auth", "test_basic_auth_method", "test_invalid_basic_auth"),
+    "test_tls_encryption_with_other_auth",
+)
+
+_RUN = """\
+import sys, unittest
+import pulsar_test as suite
+cases = suite.PulsarTest
+cases.serviceUrl, cases.serviceUrlTls, cases.adminUrl, suite.TOKEN_PATH = sys.argv[1:5]
+found = unittest.TestSuite([cases(sys.argv[5])])
+sys.exit(not unittest.TextTestRunner(verbosity=2).run(found).wasSuccessful())
+"""
+
+
+def is_there() -> bool:
+    """Whether the suite can be run."""
+    return (SUITE / "tests" / "pulsar_test.py").is_file()
+
+
+def fetch() -> None:
+    """Bring the suite to `SUITE`."""
+    shutil.rmtree(SUITE, ignore_errors=True)
+    subprocess.run(
+        ["git", "clone", "--quiet", "--depth", "1", REPOSITORY, str(SUITE)], check=True, timeout=120
+    )
+
+
+def run(case: str, service_url: str, service_url_tls: str, admin_url: str, token: Path) -> str:
+    """Run one of the suite's cases in a process of its own; what it printed, empty if it passed."""
+    done = subprocess.run(
+        [
+            *(sys.executable, "-c", _RUN),
+            *(service_url, service_url_tls, admin_url, str(token), case),
+        ],
+        cwd=SUITE / "tests",
+        env={**os.environ, "PYTHONPATH": str(SUITE / "tests"), "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
+    )
+    return "" if done.returncode == 0 else done.stdout + done.stderr
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--fetch", action="store_true", required=True)
+    parser.parse_args()
+    fetch()

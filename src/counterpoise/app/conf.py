@@ -42,6 +42,17 @@ def read_conf(
     Raises `UserError` when the file cannot be read or a setting is no ``name=value``, and
     ``ConfigError`` when a setting's name is nobody's.
     """
+    properties = given_conf(path, settings)
+    if settings:
+        # Here, not above: the table imports every room, and most calls set nothing.
+        from counterpoise.app.settings.table import check_names
+
+        check_names([each.partition("=")[0].strip() for each in settings], own(properties))
+    return properties
+
+
+def given_conf(path: str | None, settings: Sequence[str] = ()) -> Properties:
+    """The same, whatever the names are."""
     properties = parse_properties(_read(path)) if path else Properties()
     overrides = {}
     for text in settings:
@@ -49,13 +60,7 @@ def read_conf(
         if not mark or not name.strip():
             raise UserError(f"--set {text}: expected NAME=VALUE, such as minUnloadMessage=100")
         overrides[name.strip()] = value.strip()
-    properties = properties.overridden(overrides)
-    if overrides:
-        # Here, not above: the table imports every room, and most calls set nothing.
-        from counterpoise.app.settings.table import check_names
-
-        check_names(overrides, own(properties))
-    return properties
+    return properties.overridden(overrides)
 
 
 def settings_from(cls: type[T], properties: Properties) -> T:

@@ -52,7 +52,10 @@ class Executor:
         clock_ms: Callable[[], int],
         options: ExecutorOptions,
         held: Callable[[], Awaitable[str]] = _nothing_holds,
+        where: Callable[[str], str] = "http://{}".format,
     ) -> None:
+        """`where` gives the address of a broker's admin API by its id."""
+        self._where = where
         self._held = held
         self._session = session
         self._clock_ms = clock_ms
@@ -122,12 +125,12 @@ class Executor:
     async def owns(self, broker: str, bundle: str) -> bool:
         """Whether a broker says that it owns a bundle."""
         cluster = await self._cluster_of(broker)
-        where = f"http://{broker}/admin/v2/brokers/{quote(cluster)}/{broker}/ownedNamespaces"
+        where = f"{self._where(broker)}/admin/v2/brokers/{quote(cluster)}/{broker}/ownedNamespaces"
         return bundle in await self._json(where)
 
     async def _cluster_of(self, broker: str) -> str:
         if not self._cluster:
-            clusters = await self._json(f"http://{broker}/admin/v2/clusters")
+            clusters = await self._json(f"{self._where(broker)}/admin/v2/clusters")
             local = [name for name in clusters if name != "global"]
             for name in local[1:] and local:
                 listed = await self._listed(broker, name)
@@ -141,7 +144,7 @@ class Executor:
 
     async def _listed(self, broker: str, cluster: str) -> Any:
         try:
-            return await self._json(f"http://{broker}/admin/v2/brokers/{quote(cluster)}")
+            return await self._json(f"{self._where(broker)}/admin/v2/brokers/{quote(cluster)}")
         except (aiohttp.ClientError, _RefusedError):
             return ()
 
@@ -157,7 +160,8 @@ class Executor:
 
     async def _unload(self, move: Move) -> None:
         bundle = BundleName.parse(move.bundle)
-        url = f"http://{move.source}/admin/v2/namespaces/{bundle.namespace}/{bundle.range}/unload"
+        there = self._where(move.source)
+        url = f"{there}/admin/v2/namespaces/{bundle.namespace}/{bundle.range}/unload"
         params = {"destinationBroker": move.destination} if move.destination else {}
         # Without a body Pulsar still insists on a content type it knows: 415 otherwise.
         headers = {"Content-Type": "application/json"}
@@ -189,7 +193,7 @@ class Executor:
     async def _wake(self, move: Move) -> None:
         """Look up one of the bundle's topics: without that, an unloaded bundle has no owner."""
         bundle = BundleName.parse(move.bundle)
-        base = f"http://{move.destination or move.source}"
+        base = self._where(move.destination or move.source)
         try:
             listing = f"{base}/admin/v2/persistent/{bundle.namespace}?bundle={bundle.range}"
             topics = await self._json(listing)

@@ -5,6 +5,7 @@ import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from tempfile import TemporaryDirectory, mkdtemp
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ from counterpoise.pipeline.collect.admin import Admin, AdminOptions
 from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.collect.shedder import sheds_by_itself
 from counterpoise.pipeline.collect.told import trouble
+from counterpoise.pipeline.collect.where import web_address
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
 from counterpoise.pipeline.history.control import read_control
 from counterpoise.pipeline.history.faults import HistoryFaultError
@@ -43,6 +45,7 @@ from counterpoise.pipeline.watch.polling import Polling
 from counterpoise.pipeline.watch.serve import serving
 from counterpoise.pipeline.watch.watcher import NothingSeenError
 from counterpoise.pipeline.watchdog.watchdog import guard
+from counterpoise.security.client import NOBODY, ClientSecurity, http_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -80,6 +83,8 @@ class RunSettings:
     """What may be carried out without asking anybody."""
     keeping: KeepingOptions = field(default_factory=KeepingOptions)
     lease: LeaseOptions = field(default_factory=LeaseOptions)
+    security: ClientSecurity = NOBODY
+    """Who we are to the cluster."""
 
 
 class SparkBalancer:
@@ -124,8 +129,10 @@ class SparkBalancer:
             if port:
                 self._tell(f"metrics on port {port}")
             timeout = aiohttp.ClientTimeout(total=HTTP_TIMEOUT_S)
-            session = await stack.enter_async_context(aiohttp.ClientSession(timeout=timeout))
-            executor = Executor(session, wall_clock_ms, settings.executor, self._withheld)
+            opened = http_session(settings.security, timeout=timeout)
+            session = await stack.enter_async_context(opened)
+            where = partial(web_address, addresses=settings.addresses)
+            executor = Executor(session, wall_clock_ms, settings.executor, self._withheld, where)
             balancer = Balancer(
                 self._strategy,
                 HistoryTables(store),
@@ -206,9 +213,10 @@ class SparkBalancer:
         """Whether nobody else moves bundles; said once, whenever it becomes otherwise."""
         if not self._settings.executor.execute:
             return True
-        known = [f"{url.partition('://')[0]}://{broker}" for url in self._settings.addresses[:1]
-                 for broker in seen.brokers["broker"].tolist()]  # fmt: skip
-        asked = sheds_by_itself(self._admin, (*self._settings.addresses, *known))
+        addresses = self._settings.addresses
+        brokers = seen.brokers["broker"].tolist()
+        known = [web_address(broker, addresses) for broker in brokers]
+        asked = sheds_by_itself(self._admin, (*addresses, *known))
         reason = asyncio.run_coroutine_threadsafe(asked, loop).result()
         if reason != self._held:
             self._tell(reason or "the cluster does not shed load by itself any more")

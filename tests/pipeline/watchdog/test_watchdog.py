@@ -61,7 +61,7 @@ class Dog:
         self.metrics = Metrics(wall_clock_ms, 5.0)
         looker = Looker(admin, addresses, channel)
         self.dog = Watchdog(
-            http, admin, looker, "http", self.said.append, WatchdogOptions(patience_ms=0),
+            http, admin, looker, "http://{}".format, self.said.append, WatchdogOptions(patience_ms=0),
             remedies, self.metrics,
         )  # fmt: skip
 
@@ -231,7 +231,7 @@ async def test_what_a_dead_broker_leaves_to_nobody_is_found_and_mended(
         collector = Collector(http, addresses, wall_clock_ms)
         looker = Looker(admin, addresses)
         options = WatchdogOptions(patience_ms=0)
-        dog = Watchdog(http, admin, looker, "http", said.append, options, remedies=True)
+        dog = Watchdog(http, admin, looker, "http://{}".format, said.append, options, remedies=True)
         while not dog.memory.carried_at_ms.get(bundle):
             producer.send(b"x" * 1000)
             await dog.take(await collector.poll())

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 
 from counterpoise.app.addresses import admin_urls
+from counterpoise.app.client import add_client_arguments, client_security
 from counterpoise.app.conf import add_conf_arguments, read_conf, settings_from
 from counterpoise.app.errors import UserError
 from counterpoise.app.packages import needed_by
 from counterpoise.app.strategies import find_placement, find_shedder, strategy_from
 from counterpoise.app.times import seconds
 from counterpoise.names.properties import Properties
+from counterpoise.security.client import http_session
 
 if TYPE_CHECKING:
     from counterpoise.app.main import Subparsers
@@ -80,6 +82,7 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
     parser.add_argument("--json", action="store_true", help="the plan as JSON")
     parser.add_argument("--save", type=Path, metavar="FILE", help="keep the plan as JSON")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write it as a page with plots")
+    add_client_arguments(parser)
     return parser
 
 
@@ -110,7 +113,7 @@ async def _plan(args: argparse.Namespace, addresses: tuple[str, ...]) -> Advised
     from counterpoise.pipeline.history.tables import read_table
 
     store = _store(args.history) if args.history else None
-    async with aiohttp.ClientSession() as session:
+    async with http_session(client_security(args)) as session:
         conf = await _settings(session, addresses, args)
         strategy = strategy_from(conf, shedder=args.strategy, placement=args.placement)
         splitting = settings_from(SplitOptions, conf)

@@ -11,6 +11,7 @@ import traceback
 from typing import TYPE_CHECKING
 
 from counterpoise.app.addresses import admin_urls, listen_address
+from counterpoise.app.client import add_client_arguments, client_security
 from counterpoise.app.conf import add_conf_arguments, read_conf
 from counterpoise.app.errors import UserError
 from counterpoise.app.packages import needed_by
@@ -114,6 +115,7 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
         "--watchdog", action="store_true", help="alert as `counterpoise watchdog` does"
     )
     _add_history_arguments(parser)
+    add_client_arguments(parser)
     return parser
 
 
@@ -265,6 +267,7 @@ def _settings(args: argparse.Namespace) -> RunSettings:
     return RunSettings(
         addresses=admin_urls(args.admin_url),
         history=args.history,
+        security=client_security(args),
         master=args.master,
         spark_conf=tuple(spark_setting(text) for text in args.spark_conf),
         shards=args.shards,

@@ -9,13 +9,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import aiohttp
-
 from counterpoise.app.addresses import admin_urls
+from counterpoise.app.client import client_security
 from counterpoise.app.errors import UserError
 from counterpoise.app.packages import needed_by
 from counterpoise.app.running import tell
 from counterpoise.app.times import seconds
+from counterpoise.security.client import http_session
 
 if TYPE_CHECKING:
     from counterpoise.decide.advice.plan import AdvisedPlan
@@ -92,7 +92,8 @@ async def _carry_out(
         execute=args.execute, valid_for_s=args.valid_for, partial=args.partial, rules=rules
     )
     held = lease(store, wall_clock_ms, lambda: None, LeaseOptions(wait_s=args.wait_for_history))
-    async with held, aiohttp.ClientSession() as session:
+    security = client_security(args)
+    async with held, http_session(security) as session:
         approved = ApprovedPlan(
             session, admin_urls(args.admin_url), store, plan, wall_clock_ms, tell, options
         )

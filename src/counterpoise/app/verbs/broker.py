@@ -188,7 +188,7 @@ def _balancer(args: argparse.Namespace, broker: Broker) -> ChildSpec:
         name="balancer",
         argv=[
             *(sys.executable, "-m", "counterpoise.app.main", "balance", "--execute"),
-            *("--admin-url", broker.web_url, "--history", str(history)),
+            *("--admin-url", _asked_at(broker), "--history", str(history)),
             # The former leader's balancer may take a moment to let go of the history.
             *("--wait-for-history", "60s"),
             *(["--conf", args.conf] if args.conf else []),
@@ -206,6 +206,12 @@ def _balancer(args: argparse.Namespace, broker: Broker) -> ChildSpec:
         # A round that is cut off is taken up again by the next balancer on this history.
         stop_within_s=5.0,
     )
+
+
+def _asked_at(broker: Broker) -> str:
+    """Where programs of this cluster ask a broker, as brokers ask each other."""
+    tls = broker.addresses.web_url_tls
+    return tls if tls is not None and broker.config.client.tls else broker.web_url
 
 
 def _why_not_bound(config: BrokerConfig, error: OSError) -> str:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import aiohttp
 
+from counterpoise.app.addresses import admin_urls
+from counterpoise.app.client import add_client_arguments, client_security
 from counterpoise.app.conf import settings_from
 from counterpoise.app.errors import UserError
 from counterpoise.app.packages import needed_by
@@ -17,6 +19,7 @@ from counterpoise.app.strategies import find_placement
 from counterpoise.decide.balancing.drain import DrainPlan, DrainRules
 from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.names.properties import Properties
+from counterpoise.security.client import http_session
 
 if TYPE_CHECKING:
     from counterpoise.app.main import Subparsers
@@ -74,16 +77,13 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
         "--partial", action="store_true", help="move what can go even if something cannot"
     )
     parser.add_argument("--json", action="store_true", help="plan and outcomes as one JSON object")
+    add_client_arguments(parser)
     return parser
 
 
 def run(args: argparse.Namespace) -> int:
     """Plan, and carry it out if told to."""
-    addresses = tuple(url.strip() for url in args.admin_url.split(",") if url.strip())
-    for url in addresses or (args.admin_url,):
-        if not url.startswith("http://"):
-            raise UserError(f"--admin-url {url}: expected http://host:port")
-    return asyncio.run(_run(args, addresses))
+    return asyncio.run(_run(args, admin_urls(args.admin_url)))
 
 
 async def _run(args: argparse.Namespace, addresses: tuple[str, ...]) -> int:
@@ -93,7 +93,7 @@ async def _run(args: argparse.Namespace, addresses: tuple[str, ...]) -> int:
         from counterpoise.pipeline.drive.scene import CannotSeeError, SceneReader
     options = DrainOptions(attempts=args.attempts, at_once=args.at_once, partial=args.partial)
     timeout = aiohttp.ClientTimeout(total=HTTP_TIMEOUT_S)
-    async with aiohttp.ClientSession(timeout=timeout) as session:
+    async with http_session(client_security(args), timeout=timeout) as session:
         reader = SceneReader(session, addresses, wall_clock_ms)
         say = (lambda sentence: None) if args.json else _say
         try:

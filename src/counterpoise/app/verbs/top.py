@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import sys
 import time
-import urllib.request
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from counterpoise.app.addresses import admin_urls
+from counterpoise.app.client import add_client_arguments, client_security
 from counterpoise.app.errors import UserError
+from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, AdminOptions, said
+from counterpoise.pipeline.collect.where import web_address
+from counterpoise.security.client import NOBODY, ClientSecurity, http_session
 
 EPILOG = """\
 examples:
@@ -42,6 +47,7 @@ def add_parser(
     parser.add_argument("--interval", type=float, default=1.0, metavar="S", help="seconds (1)")
     parser.add_argument("--once", action="store_true", help="show it once and stop")
     parser.add_argument("--all", action="store_true", help="limits that nobody waits at, too")
+    add_client_arguments(parser)
     return parser
 
 
@@ -49,11 +55,11 @@ def run(args: argparse.Namespace) -> int:
     """Show it until interrupted."""
     if args.interval <= 0:
         raise UserError("--interval must be more than 0")
-    url = args.admin_url.rstrip("/")
+    urls, security = admin_urls(args.admin_url), client_security(args)
     before: dict[tuple[str, str, str], tuple[int, int]] = {}
     asked = time.monotonic()
     while True:
-        found, complaints = limits_of(url)
+        found, complaints = asyncio.run(limits_of(urls, security))
         now = time.monotonic()
         lines = screen(found, before, now - asked, everything=args.all) + complaints
         before = {_key(who, it): (it["passed_messages"], it["passed_bytes"]) for who, it in found}
@@ -65,27 +71,31 @@ def run(args: argparse.Namespace) -> int:
         time.sleep(args.interval)
 
 
-def limits_of(url: str) -> tuple[list[tuple[str, Limit]], list[str]]:
+async def limits_of(
+    urls: Sequence[str], security: ClientSecurity = NOBODY
+) -> tuple[list[tuple[str, Limit]], list[str]]:
     """Every limit of every broker, with the broker's id; and what is to be said of brokers that
     could not be asked."""
     found: list[tuple[str, Limit]] = []
     complaints = []
-    for broker in _get(f"{url}/admin/v2/brokers"):
-        try:
-            told = _get(f"http://{broker}/admin/v2/broker-stats/throttling")
-        except UserError as error:
-            complaints.append(str(error))
-        else:
-            found += [(broker, limit) for limit in told]
+    async with http_session(security) as session:
+        admin = Admin(session, AdminOptions(timeout_s=TIMEOUT_S))
+        for broker in await _get(admin, f"{urls[0]}/admin/v2/brokers"):
+            path = "/admin/v2/broker-stats/throttling"
+            try:
+                told = await _get(admin, web_address(broker, urls) + path)
+            except UserError as error:
+                complaints.append(str(error))
+            else:
+                found += [(broker, limit) for limit in told]
     return found, complaints
 
 
-def _get(url: str) -> Any:
+async def _get(admin: Admin, url: str) -> Any:
     try:
-        with urllib.request.urlopen(url, timeout=TIMEOUT_S) as response:  # noqa: S310
-            return json.load(response)
-    except (OSError, ValueError) as error:
-        raise UserError(f"{url} cannot be asked: {error}") from None
+        return json.loads(await admin.get(url))
+    except (*UNREADABLE, ValueError) as error:
+        raise UserError(f"{url} cannot be asked: {said(error)}") from None
 
 
 def screen(

@@ -7,6 +7,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from counterpoise.app.addresses import admin_urls, listen_address
+from counterpoise.app.client import add_client_arguments, client_security
 from counterpoise.app.errors import UserError
 from counterpoise.app.packages import needed_by
 from counterpoise.app.running import tell, until_told
@@ -70,6 +71,7 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
         metavar="TIME",
         help="how long to wait for another writer to let go of the history (default 0)",
     )
+    add_client_arguments(parser)
     return parser
 
 
@@ -84,6 +86,7 @@ def run(args: argparse.Namespace) -> int:
     settings = WatchSettings(
         addresses=admin_urls(args.admin_url),
         history=args.history,
+        security=client_security(args),
         poll_every_s=args.interval,
         once=args.once,
         metrics=listen_address(args.metrics),

@@ -8,15 +8,18 @@ import json
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 import aiohttp
 
 from counterpoise.app.addresses import admin_urls, listen_address
+from counterpoise.app.client import add_client_arguments, client_security
 from counterpoise.app.errors import UserError
 from counterpoise.app.packages import needed_by
 from counterpoise.app.running import tell, until_told
 from counterpoise.app.times import seconds
+from counterpoise.security.client import http_session
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,6 +77,7 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
     parser.add_argument(
         "--metrics", metavar="[HOST:]PORT", help="serve /metrics and /health (HOST: 127.0.0.1)"
     )
+    add_client_arguments(parser)
     return parser
 
 
@@ -108,7 +112,7 @@ async def _look(args: argparse.Namespace, stop: asyncio.Event) -> int:
     clock = asyncio.get_running_loop().time
     async with (
         serving(metrics, listen_address(args.metrics)),
-        aiohttp.ClientSession() as session,
+        http_session(client_security(args)) as session,
         _watchdog(args, session, addresses, say, metrics) as watchdog,
     ):
         collector = Collector(session, addresses, wall_clock_ms)
@@ -149,6 +153,7 @@ async def _watchdog(
 ) -> AsyncIterator[Watchdog]:
     from counterpoise.decide.watchdog.sight import WatchdogOptions
     from counterpoise.pipeline.collect.admin import Admin, AdminOptions
+    from counterpoise.pipeline.collect.where import web_address
     from counterpoise.pipeline.watchdog.look import Looker
     from counterpoise.pipeline.watchdog.watchdog import Watchdog
 
@@ -165,7 +170,7 @@ async def _watchdog(
             session,
             admin,
             Looker(admin, addresses, channel.read if channel else None),
-            addresses[0].partition("://")[0],
+            partial(web_address, addresses=addresses),
             say,
             options,
             args.remedy,

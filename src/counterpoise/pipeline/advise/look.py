@@ -24,6 +24,7 @@ from counterpoise.pipeline.collect.admin import Admin, AdminOptions
 from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.collect.shedder import sheds_by_itself
 from counterpoise.pipeline.collect.told import names, trouble
+from counterpoise.pipeline.collect.where import web_address
 from counterpoise.pipeline.history.compaction import read_table_parts
 from counterpoise.pipeline.history.layout import newest_poll as newest_landed
 from counterpoise.pipeline.history.rows_codec import columns_of
@@ -89,12 +90,11 @@ async def look_at_cluster(
     admin = Admin(session, AdminOptions())
     looked = _looked(state, memory, ", ".join(addresses), options)
     hot = hot_bundles(looked.splits, options.splitting)
-    scheme = addresses[0].partition("://")[0]
     brokers = state.brokers["broker"].tolist()
     owners = _owners(state)
     topics, unknown = await topics_of(
         admin,
-        {broker: f"{scheme}://{broker}" for broker in brokers},
+        {broker: web_address(broker, addresses) for broker in brokers},
         {bundle: owners[bundle] for bundle in hot if bundle in owners},
     )
     sheds = await sheds_by_itself(admin, addresses)

@@ -27,6 +27,7 @@ from counterpoise.pipeline.collect.admin import (
     said,
 )
 from counterpoise.pipeline.collect.identity import UNSUPPORTED, Identity, identify
+from counterpoise.pipeline.collect.where import web_address
 
 
 class ClusterUnreachableError(ConnectionError):
@@ -65,7 +66,6 @@ class Collector:
     ) -> None:
         self._admin = Admin(session, options or AdminOptions())
         self._addresses = tuple(url.rstrip("/") for url in addresses)
-        self._scheme = self._addresses[0].partition("://")[0]
         self._clock_ms = clock_ms
         self._last_poll = after_poll
         self._known: dict[str, _Known] = {}
@@ -98,7 +98,7 @@ class Collector:
         return await loop.run_in_executor(self._parsers, poll_rows, poll_id, trouble, fetched)
 
     def _address(self, broker: str) -> str:
-        return f"{self._scheme}://{broker}"
+        return web_address(broker, self._addresses)
 
     async def _brokers(self) -> frozenset[str]:
         refusals = []

@@ -96,6 +96,7 @@ class ApprovedPlan:
                 at_once=plan.at_once,
             ),
             self._withheld,
+            self._reader.where,
         )
 
     async def carry_out(self) -> CarriedOut:

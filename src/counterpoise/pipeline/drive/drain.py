@@ -67,6 +67,7 @@ class Drain:
                 stale_after_s=float("inf"),
                 at_once=options.at_once,
             ),
+            where=reader.where,
         )
 
     async def plan(self) -> DrainPlan:

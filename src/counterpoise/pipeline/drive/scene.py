@@ -7,6 +7,7 @@ read raises: a bundle that is placed without its policy may end where it must no
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -31,6 +32,7 @@ from counterpoise.pipeline.collect.admin import (
 )
 from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.collect.told import trouble
+from counterpoise.pipeline.collect.where import web_address
 
 NOT_THERE = (204, 404)
 
@@ -64,7 +66,7 @@ class SceneReader:
         after_poll: int = 0,
     ) -> None:
         self.admin = Admin(session, AdminOptions())
-        self.scheme = addresses[0].partition("://")[0]
+        self.where = partial(web_address, addresses=addresses)
         self._collector = Collector(session, addresses, clock_ms, after_poll=after_poll)
         self._state = FoldState.empty()
 
@@ -84,7 +86,7 @@ class SceneReader:
         if broker not in owned:
             return DrainScene(broker, self._view(), owned, silent=silent)
         answering = list(owned)
-        base = f"{self.scheme}://{answering[0]}/admin/v2"
+        base = f"{self.where(answering[0])}/admin/v2"
         mine = sorted({each.rpartition("/")[0] for each in owned[broker]})
         return DrainScene(
             broker,
@@ -120,7 +122,7 @@ class SceneReader:
         return cluster_view(self._state, now_ms)
 
     async def _cluster(self, broker: str) -> str:
-        base = f"{self.scheme}://{broker}/admin/v2"
+        base = f"{self.where(broker)}/admin/v2"
         names = [each for each in await self._needed(f"{base}/clusters") if each != "global"]
         for name in names:
             if len(names) == 1 or broker in (await self._json(f"{base}/brokers/{quote(name)}")):
@@ -128,7 +130,7 @@ class SceneReader:
         raise CannotSeeError(f"{broker} does not say of which cluster it is")
 
     async def _owned(self, cluster: str, broker: str) -> list[str] | str:
-        url = f"{self.scheme}://{broker}/admin/v2/brokers/{quote(cluster)}/{broker}/ownedNamespaces"
+        url = f"{self.where(broker)}/admin/v2/brokers/{quote(cluster)}/{broker}/ownedNamespaces"
         try:
             return sorted(await self._json(url) or ())
         except (*UNREADABLE, orjson.JSONDecodeError) as error:

@@ -5,8 +5,6 @@ import contextlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-import aiohttp
-
 from counterpoise.load.rows import ReportRows
 from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.collect.collector import Collector
@@ -21,6 +19,7 @@ from counterpoise.pipeline.watch.metrics import Metrics
 from counterpoise.pipeline.watch.polling import Polling
 from counterpoise.pipeline.watch.serve import serving
 from counterpoise.pipeline.watchdog.watchdog import guard
+from counterpoise.security.client import NOBODY, ClientSecurity, http_session
 
 
 class NothingSeenError(RuntimeError):
@@ -42,6 +41,8 @@ class WatchSettings:
     """Whether each look is judged, too (`decide/watchdog/`)."""
     keeping: KeepingOptions = field(default_factory=KeepingOptions)
     lease: LeaseOptions = field(default_factory=LeaseOptions)
+    security: ClientSecurity = NOBODY
+    """Who we are to the cluster."""
 
 
 class Watcher:
@@ -76,7 +77,7 @@ class Watcher:
             port = await stack.enter_async_context(serving(self.metrics, settings.metrics))
             if port:
                 self._tell(f"metrics on port {port}")
-            session = await stack.enter_async_context(aiohttp.ClientSession())
+            session = await stack.enter_async_context(http_session(settings.security))
             last = await asyncio.to_thread(newest_poll, store)
             collector = Collector(session, settings.addresses, wall_clock_ms, after_poll=last)
             watchdog = None

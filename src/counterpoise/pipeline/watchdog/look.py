@@ -12,6 +12,7 @@ from counterpoise.decide.watchdog.sight import Owned, Record, Sight
 from counterpoise.load.rows import BROKER, BUNDLE, GAP, ReportRows
 from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, RefusedError, said
 from counterpoise.pipeline.collect.shedder import settings_of
+from counterpoise.pipeline.collect.where import web_address
 
 ReadChannel = Callable[[], Mapping[str, Record]]
 """Reads the bundle state channel of PIP-192; may take seconds, and is called in a thread."""
@@ -25,7 +26,7 @@ class Looker:
         self, admin: Admin, addresses: Sequence[str], read_channel: ReadChannel | None = None
     ) -> None:
         self._admin = admin
-        self._scheme = addresses[0].partition("://")[0]
+        self._addresses = addresses
         self._read_channel = read_channel
         self._cluster = ""
 
@@ -63,7 +64,7 @@ class Looker:
         )
 
     async def _asked(self, broker: str) -> tuple[Mapping[str, Owned], str] | str:
-        base = f"{self._scheme}://{broker}/admin/v2/brokers"
+        base = f"{web_address(broker, self._addresses)}/admin/v2/brokers"
         try:
             cluster = quote(await self._cluster_of(broker))
             found = await self._json(f"{base}/{cluster}/{broker}/ownedNamespaces")
@@ -87,7 +88,7 @@ class Looker:
 
     async def _cluster_of(self, broker: str) -> str:
         if not self._cluster:
-            base = f"{self._scheme}://{broker}/admin/v2"
+            base = f"{web_address(broker, self._addresses)}/admin/v2"
             names = [each for each in await self._json(f"{base}/clusters") if each != "global"]
             for name in names:
                 if len(names) == 1 or broker in await self._json(f"{base}/brokers/{quote(name)}"):
@@ -100,7 +101,7 @@ class Looker:
         if not broker:
             return False
         try:
-            settings = await settings_of(self._admin, f"{self._scheme}://{broker}")
+            settings = await settings_of(self._admin, web_address(broker, self._addresses))
             names = ("loadBalancerEnabled", "loadBalancerSheddingEnabled")
             return all(str(settings.get(name, TRUE)).lower() == TRUE for name in names)
         except (*UNREADABLE, ValueError, AttributeError, TypeError):

@@ -4,6 +4,7 @@ import contextlib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from urllib.parse import quote
 
 import aiohttp
@@ -20,6 +21,7 @@ from counterpoise.pipeline.collect.admin import (
     RefusedError,
     said,
 )
+from counterpoise.pipeline.collect.where import web_address
 from counterpoise.pipeline.watch.metrics import Metrics
 from counterpoise.pipeline.watchdog.look import Looker
 
@@ -31,7 +33,8 @@ class Watchdog:
     session: aiohttp.ClientSession
     admin: Admin
     looker: Looker
-    scheme: str
+    where: Callable[[str], str]
+    """The address of a broker's admin API, by its id."""
     tell: Callable[[str], None]
     options: WatchdogOptions = field(default_factory=WatchdogOptions)
     remedies: bool = False
@@ -75,9 +78,7 @@ class Watchdog:
         return f"{what} at {finding.broker} is done{looked_up}"
 
     async def _unload(self, broker: str, bundle: BundleName) -> None:
-        url = (
-            f"{self.scheme}://{broker}/admin/v2/namespaces/{bundle.namespace}/{bundle.range}/unload"
-        )
+        url = f"{self.where(broker)}/admin/v2/namespaces/{bundle.namespace}/{bundle.range}/unload"
         headers = {"Content-Type": "application/json"}
         async with self.session.put(url, headers=headers) as response:
             if response.status >= 300:
@@ -86,7 +87,7 @@ class Watchdog:
 
     async def _look_up(self, broker: str, bundle: BundleName) -> str:
         """Ask for one of its topics, which gives the bundle to a broker."""
-        base = f"{self.scheme}://{broker}"
+        base = self.where(broker)
         listing = f"{base}/admin/v2/persistent/{bundle.namespace}?bundle={bundle.range}"
         topics = orjson.loads(await self.admin.get(listing))
         if not topics:
@@ -107,8 +108,8 @@ def guard(
 ) -> Watchdog:
     """A watchdog that only alerts, beside whoever looks at the cluster anyway."""
     admin = Admin(session, AdminOptions())
-    scheme = addresses[0].partition("://")[0]
-    return Watchdog(session, admin, Looker(admin, addresses), scheme, tell, metrics=metrics)
+    where = partial(web_address, addresses=addresses)
+    return Watchdog(session, admin, Looker(admin, addresses), where, tell, metrics=metrics)
 
 
 def alert_of(finding: Finding) -> str:

@@ -1,0 +1,66 @@
+"""Who we are to a cluster: the options that every verb takes, under pulsar-admin's names."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+
+from counterpoise.app.conf import given_conf, settings_from
+from counterpoise.security.client import ClientSecurity, Names
+from counterpoise.security.options import ClientOptions
+
+_NAMES = Names(plugin="--auth-plugin", parameters="--auth-params", trust="--tls-trust-cert-path")
+
+
+def add_client_arguments(parser: argparse.ArgumentParser) -> None:
+    """Give a verb pulsar-admin's options for TLS and authentication."""
+    group = parser.add_argument_group("a cluster that asks who you are (as for pulsar-admin)")
+    group.add_argument(
+        "--auth-plugin",
+        metavar="CLASS",
+        help="org.apache.pulsar.client.impl.auth.AuthenticationToken, …Tls or …Basic",
+    )
+    group.add_argument(
+        "--auth-params",
+        metavar="TEXT",
+        help="file:///path of a token (others may read token:… off the process list), "
+        'tlsCertFile:…,tlsKeyFile:… or {"userId":…,"password":…}',
+    )
+    group.add_argument(
+        "--tls-trust-cert-path",
+        "--tls-trust-certs",
+        metavar="FILE",
+        help="the authorities to trust for https:// (default: this machine's)",
+    )
+    group.add_argument(
+        "--tls-allow-insecure",
+        action="store_true",
+        help="believe any certificate: whoever is in between can read and change everything",
+    )
+    group.add_argument(
+        "--tls-enable-hostname-verification",
+        action="store_true",
+        help="insist that a certificate is for the host that was asked",
+    )
+
+
+def client_security(args: argparse.Namespace) -> ClientSecurity:
+    """Who we are by a verb's options, else by ``brokerClient…`` of its ``--conf``.
+
+    Raises ``ConfigError``.
+    """
+    options, names = ClientOptions(), _NAMES
+    if "conf" in args:
+        options = settings_from(ClientOptions, given_conf(args.conf, args.settings))
+    if args.auth_plugin is None and options.plugin:
+        names = Names()
+    if args.auth_plugin is not None or args.auth_params is not None:
+        plugin = args.auth_plugin or options.plugin
+        options = replace(options, plugin=plugin, parameters=args.auth_params or "")
+    options = replace(
+        options,
+        trust=args.tls_trust_cert_path or options.trust,
+        allow_insecure=args.tls_allow_insecure or options.allow_insecure,
+        verify_host=args.tls_enable_hostname_verification or options.verify_host,
+    )
+    return ClientSecurity(options, names)

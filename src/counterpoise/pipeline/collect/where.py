@@ -1,0 +1,22 @@
+"""Where the admin API of a broker is that is known by its id, ``host:port``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def web_address(broker: str, addresses: Sequence[str]) -> str:
+    """Its URL, as the cluster's own ``addresses`` speak: plain, or by TLS.
+
+    A broker's id has its plain port, and the one for TLS where it has no other. So where we were
+    told to speak TLS and the id's port is none that we know, its TLS port is that of the brokers
+    that we were told of.
+    """
+    scheme, _, there = addresses[0].rstrip("/").partition("://")
+    if scheme == "https":
+        ports = [each.rstrip("/").rpartition(":")[2] for each in addresses]
+        host, _, port = broker.rpartition(":")
+        if port not in ports:
+            known = there.rpartition(":")[2]
+            return f"https://{host}:{known if known.isdecimal() else 443}"
+    return f"{scheme}://{broker}"

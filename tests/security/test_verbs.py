@@ -1,0 +1,160 @@
+"""Every verb that talks to a cluster says who it is, by TLS, under pulsar-admin's names."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pulsar
+import pytest
+
+from counterpoise import Cluster
+from counterpoise.app.main import main
+from counterpoise.names.options import ConfigError
+from counterpoise.pipeline.collect.where import web_address
+from counterpoise.security.client import PACKAGE, ClientSecurity
+from counterpoise.security.options import ClientOptions
+
+TOPIC = "public/default/loaded"
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    """No plain port at all, and nobody is let in without a token or a certificate."""
+    config = {"brokerServicePort": "", "webServicePort": ""}
+    with Cluster(brokers=2, tls=True, tokens=True, config=config) as cluster:
+        client = pulsar.Client(
+            cluster.service_url,
+            authentication=pulsar.AuthenticationToken(cluster.security.token("admin")),
+            tls_trust_certs_file_path=cluster.security.trust_certs,
+            logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error),
+        )
+        client.create_producer(TOPIC).send(b"x")
+        client.close()
+        yield cluster
+
+
+def words(cluster: Cluster, *shown: str) -> list[str]:
+    urls = ",".join(each.admin_url for each in cluster.brokers)
+    return ["--admin-url", urls, "--tls-trust-cert-path", cluster.security.trust_certs, *shown]
+
+
+def by_token(cluster: Cluster, folder: Path, role: str = "admin") -> list[str]:
+    file = folder / "token"
+    file.write_text(cluster.security.token(role) + "\n")
+    plugin = f"{PACKAGE}AuthenticationToken"
+    return words(cluster, "--auth-plugin", plugin, "--auth-params", file.as_uri())
+
+
+def by_certificate(cluster: Cluster, role: str = "admin") -> list[str]:
+    certificate, key = cluster.security.client_certificate(role)
+    shown = f"tlsCertFile:{certificate},tlsKeyFile:{key}"
+    return words(cluster, "--auth-plugin", f"{PACKAGE}AuthenticationTls", "--auth-params", shown)
+
+
+def owner(cluster: Cluster) -> str:
+    found = cluster.owner(TOPIC)
+    assert found is not None
+    return found.id
+
+
+def test_a_drain_by_token(
+    cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = owner(cluster)
+    status = main(["drain", before, "--execute", "--json", *by_token(cluster, tmp_path)])
+    assert status == 0, capsys.readouterr()
+    assert owner(cluster) != before
+    told = json.loads(capsys.readouterr().out)
+    assert told["outcomes"][0]["status"] == "moved"
+
+
+def test_advice_and_limits_by_certificate(
+    cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["advise", *by_certificate(cluster)]) == 0, capsys.readouterr()
+    assert main(["top", "--once", *by_certificate(cluster)]) == 0, capsys.readouterr()
+    assert "nobody waits" in capsys.readouterr().out
+
+
+def test_a_history_is_kept_by_token(
+    cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    history = str(tmp_path / "history")
+    shown = by_token(cluster, tmp_path)
+    assert main(["watch", "--once", "--history", history, *shown]) == 0, capsys.readouterr()
+    kept = b"".join(file.read_bytes() for file in (tmp_path / "history").rglob("*.*"))
+    assert b"eyJ" not in kept
+
+
+@pytest.mark.parametrize("verb", ["drain broker:1", "advise", "top --once"])
+def test_who_is_not_let_in_is_told_so(
+    cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str], verb: str
+) -> None:
+    for shown, told in (
+        (words(cluster), "401 "),
+        (by_token(cluster, tmp_path, "stranger"), "super-user access"),
+        (words(cluster)[:2], "certificate verify failed"),
+    ):
+        assert main([*verb.split(), *shown]) == 2
+        said = capsys.readouterr().err
+        assert told in said
+        assert "eyJ" not in said
+
+
+@pytest.mark.parametrize(
+    ("shown", "told"),
+    [
+        (["--auth-plugin", "x.Y"], "--auth-plugin: x.Y is not supported"),
+        (["--auth-plugin", "token", "--auth-params", "file:///nowhere/t"], "/nowhere/t"),
+        (["--auth-plugin", "token"], "--auth-params: expected token:"),
+        (["--auth-plugin", "basic", "--auth-params", "hush"], "--auth-params: expected"),
+        (["--auth-plugin", "tls", "--auth-params", "hush"], "--auth-params: expected"),
+        (["--tls-trust-certs", "/nowhere.pem"], "cannot read /nowhere.pem"),
+    ],
+)
+def test_what_cannot_be_is_a_sentence(
+    capsys: pytest.CaptureFixture[str], shown: list[str], told: str
+) -> None:
+    assert main(["top", "--once", "--admin-url", "https://127.0.0.1:1", *shown]) == 2
+    said = capsys.readouterr().err
+    assert told in said
+    assert "hush" not in said
+
+
+def test_a_token_in_a_file_is_read_anew(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text("one\n")
+    options = ClientOptions(plugin="token", parameters=file.as_uri())
+    security = ClientSecurity(options)
+    assert security.shown() == ("token", b"one")
+    file.write_text("two\n")
+    assert security.headers() == {"Authorization": "Bearer two"}
+
+
+def test_the_ways_to_say_who_one_is() -> None:
+    def shown(plugin: str, parameters: str) -> tuple[str, bytes]:
+        return ClientSecurity(ClientOptions(plugin=plugin, parameters=parameters)).shown()
+
+    assert shown("", "") == ("none", b"")
+    assert shown(f"{PACKAGE}AuthenticationDisabled", "") == ("none", b"")
+    for parameters in ("token:abc", "abc", '{"token": "abc"}'):
+        assert shown(f"{PACKAGE}AuthenticationToken", parameters) == ("token", b"abc")
+    for parameters in ('{"userId": "a", "password": "b"}', "username:a,password:b"):
+        assert shown("basic", parameters) == ("basic", b"a:b")
+    with pytest.raises(ConfigError):
+        shown("basic", '["a"]')
+
+
+@pytest.mark.parametrize(
+    ("broker", "addresses", "url"),
+    [
+        ("b:8080", ["http://a:8080"], "http://b:8080"),
+        ("b:8443", ["https://a:8443"], "https://b:8443"),
+        ("b:8080", ["https://a:8443"], "https://b:8443"),
+        ("b:8080", ["https://a:8443/"], "https://b:8443"),
+        ("b:8080", ["https://a"], "https://b:443"),
+        ("b:2", ["https://a:1", "https://b:2"], "https://b:2"),
+    ],
+)
+def test_where_a_broker_is(broker: str, addresses: list[str], url: str) -> None:
+    assert web_address(broker, addresses) == url

@@ -61,7 +61,8 @@ class Dog:
         self.metrics = Metrics(wall_clock_ms, 5.0)
         looker = Looker(admin, addresses, channel)
         self.dog = Watchdog(
-            http, admin, looker, "http://{}".format, self.said.append, WatchdogOptions(patience_ms=0),
+            http, admin, looker, "http://{}".format, self.said.append,
+            WatchdogOptions(patience_ms=0),
             remedies, self.metrics,
         )  # fmt: skip
 

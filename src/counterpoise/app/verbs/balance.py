@@ -77,9 +77,9 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
         "--placement",
         default="LeastUsage",
         metavar="NAME",
-        help="where bundles go: LeastUsage (the default, one of our own), one of Pulsar's, or "
-        "module:Class",
+        help="where bundles go: LeastUsage (the default, one of ours), one of Pulsar's, module:Class",
     )
+    add_client_arguments(parser)
     add_conf_arguments(parser)
     add_spark_arguments(parser)
     _add_shards(parser)
@@ -115,7 +115,6 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
         "--watchdog", action="store_true", help="alert as `counterpoise watchdog` does"
     )
     _add_history_arguments(parser)
-    add_client_arguments(parser)
     return parser
 
 

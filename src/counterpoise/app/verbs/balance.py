@@ -77,7 +77,7 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
         "--placement",
         default="LeastUsage",
         metavar="NAME",
-        help="where bundles go: LeastUsage (the default, one of ours), one of Pulsar's, module:Class",
+        help="where bundles go: LeastUsage (the default), one of Pulsar's, or module:Class",
     )
     add_client_arguments(parser)
     add_conf_arguments(parser)

@@ -27,13 +27,16 @@ examples:
   counterpoise history export ./history bundle-loads --out loads.parquet
   counterpoise history export s3://bucket/history ownership --from 2026-11-01 --out moves.csv
 
+  counterpoise history views ./history | duckdb -cmd ".read /dev/stdin"
+      SQL that makes a view of each table; --for spark for Spark's dialect
+
 Tables: reports, rounds, decisions, rejections, outcomes, memory; views of them: bundle-loads,
 broker-loads, gaps, ownership. Spark, pandas and DuckDB read the tables' directories by themselves.
 """
 
 
 def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
-    """Add ``history`` with ``check``, ``repair`` and ``export`` under it."""
+    """Add ``history`` with what can be done to one under it."""
     parser = subparsers.add_parser(
         "history",
         help="check, repair or export what the balancer has kept",
@@ -46,10 +49,14 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
         ("check", _check, "read every file and say what is there, and what is damaged"),
         ("repair", _repair, "set damaged files aside, and remove what was left half-way"),
         ("export", _export, "write a table or a view to a file"),
+        ("views", _views, "say the SQL that makes tables and views for DuckDB or Spark"),
     ):
         verb = inner.add_parser(name, help=text, description=text)
         verb.add_argument("history", metavar="URI", help="the history")
         verb.set_defaults(do=do)
+        if name == "views":
+            verb.add_argument("--for", dest="engine", default="duckdb", metavar="ENGINE",
+                              help="duckdb (the default) or spark")  # fmt: skip
         if name == "export":
             verb.add_argument("table", metavar="TABLE", help="a table or a view")
             verb.add_argument("--out", required=True, metavar="FILE", help=".parquet or .csv")
@@ -112,6 +119,15 @@ def _say(found: Checked) -> None:
         sys.stdout.write(f"damaged: {name}\n")
     if not found.damaged:
         sys.stdout.write("every file can be read\n")
+
+
+def _views(args: argparse.Namespace, store: Store) -> int:
+    from counterpoise.pipeline.history.sql import ENGINES, views
+
+    if args.engine not in ENGINES:
+        raise UserError(f"--for {args.engine}: there are {', '.join(ENGINES)}")
+    sys.stdout.write(views(store, args.engine))
+    return 0
 
 
 def _export(args: argparse.Namespace, store: Store) -> int:

@@ -74,6 +74,8 @@ def start_session(
     given = dict(conf or {})
     if local:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        if "SPARK_HOME" not in os.environ:
+            os.environ["SPARK_HOME"] = _home_without_zips()
     os.environ["PYSPARK_PYTHON"] = python_of(master, given, os.environ)
     from pyspark.sql import SparkSession
 
@@ -108,6 +110,23 @@ def python_of(master: str, conf: Mapping[str, str], environ: Mapping[str, str]) 
     if master.startswith("local"):
         return sys.executable
     return conf.get("spark.pyspark.python") or environ.get("PYSPARK_PYTHON") or sys.executable
+
+
+def _home_without_zips() -> str:
+    """Spark's directory without its Python packages, for processes that have them anyway.
+
+    Spark puts `python/lib/pyspark.zip` first on the path of each Python process it starts, and what
+    is imported from a zip is compiled each time: a second for each start, and a process that takes
+    ten to connect back is given up.
+    """
+    import pyspark
+
+    home = tempfile.mkdtemp(prefix="counterpoise-spark-")
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    for each in Path(pyspark.__file__).parent.iterdir():
+        if each.name in ("bin", "jars"):
+            (Path(home) / each.name).symlink_to(each)
+    return home
 
 
 def patient(master: str) -> str:

@@ -1,0 +1,49 @@
+"""A history's tables and views as SQL, for engines that read Parquet without us.
+
+DuckDB and Spark differ in how a directory of Parquet is named; what is asked of it is the same.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from counterpoise.load.rows import BROKER, BUNDLE, GAP
+from counterpoise.pipeline.history.layout import TABLES, days
+from counterpoise.pipeline.history.store import Store
+from counterpoise.pipeline.history.views import BROKER_LOADS, BUNDLE_LOADS
+from counterpoise.pipeline.history.views import GAPS as OF_GAPS
+
+_FROM: Mapping[str, Callable[[str], str]] = {
+    "duckdb": lambda at: (
+        f"from read_parquet('{at}/*/*.parquet', hive_partitioning = true, union_by_name = true)"
+    ),
+    "spark": lambda at: f"select * from parquet.`{at}`",  # noqa: S608  no value of anybody's
+}
+ENGINES: Sequence[str] = tuple(_FROM)
+
+_OWNERSHIP = """
+    with seen as (
+        select reports.at, bundle, broker,
+            lag(broker) over (partition by bundle order by poll_id, seq) as before
+        from reports where kind = 'bundle'
+    )
+    select seen.at, bundle, before as source, broker as destination
+    from seen where before <> broker"""
+
+
+def views(store: Store, engine: str = "duckdb") -> str:
+    """Statements that make a view of each table there is, and those worked out from `reports`."""
+    at = f"{store.local or store.address}".rstrip("/").replace("'", "''")
+    there = [table for table in TABLES if days(store, table)]
+    made = {table: _FROM[engine](f"{at}/{table}") for table in there}
+    if "reports" in there:
+        made["bundle_loads"] = _of(BUNDLE, BUNDLE_LOADS)
+        made["broker_loads"] = _of(BROKER, BROKER_LOADS)
+        made["gaps"] = _of(GAP, OF_GAPS)
+        made["ownership_changes"] = _OWNERSHIP.strip("\n")
+    create = "create or replace temporary view" if engine == "spark" else "create or replace view"
+    return "".join(f"{create} {name} as {query};\n" for name, query in made.items())
+
+
+def _of(kind: str, columns: Sequence[str]) -> str:
+    # Qualified, as DuckDB has a keyword `at`.
+    listed = ", ".join(f"reports.{column}" for column in columns)
+    return f"select {listed} from reports where kind = '{kind}'"  # noqa: S608  our own names

@@ -101,7 +101,7 @@ CONSUMERS = """
                          ABSENT          OPENING             READY     DETACHED
     SUBSCRIBE            opening         SERVICE_NOT_READY   ready     opening
     FLOW                 dropped         dropped             ready     dropped
-    ACK                  dropped         dropped             ready     dropped
+    ACK                  dropped         dropped             ready     detached
     REDELIVER_UNACKNOWLEDGED_MESSAGES  dropped  dropped      ready     dropped
     SEEK                 METADATA_ERROR  METADATA_ERROR      ready     METADATA_ERROR
     GET_LAST_MESSAGE_ID  METADATA_ERROR  METADATA_ERROR      ready     METADATA_ERROR

@@ -148,6 +148,8 @@ CONSUMER: dict[tuple[PeerState, int | Turn], Step] = {
         for state in (_ABSENT, _OPENING, _DETACHED)
         for command in _FIRE_AND_FORGET
     },
+    # What was on its way when the client was told to reconnect still counts.
+    (_DETACHED, Type.ACK): Step(_DETACHED),
     **{
         (state, command): Step(state, refuse=_NO_CONSUMER)
         for state in (_ABSENT, _OPENING, _DETACHED)

@@ -104,6 +104,12 @@ class Wire:
         self.closed_consumers.append((consumer_id, url))
         self._changed.set()
 
+    def farewell(self, consumer_id: int, url: ServiceUrls | None) -> asyncio.Future[None]:
+        self.close_consumer(consumer_id, url)
+        heard = asyncio.get_running_loop().create_future()
+        heard.set_result(None)
+        return heard
+
     def reached_end(self, consumer_id: int) -> None:
         raise AssertionError("no topic is terminated here")
 

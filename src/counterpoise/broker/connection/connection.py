@@ -97,7 +97,7 @@ class Connection(asyncio.Protocol):
             loop,
             self._config.keep_alive_interval_s,
             self._status,
-            ping=lambda: self._outbox.write(encode.PING),
+            ping=self._link.round_trips.ping,
             answer=lambda: self._outbox.write(encode.PONG),
             end=self._end,
         )
@@ -147,7 +147,7 @@ class Connection(asyncio.Protocol):
             events.Connect: self._connect,
             events.AuthResponse: self._handshake.respond,
             events.Ping: lambda _event: self._outbox.write(encode.PONG),
-            events.Pong: lambda _event: None,
+            events.Pong: lambda _event: self._link.round_trips.pong(),
             events.PartitionedMetadata: finding.partitions,
             events.Lookup: finding.lookup,
             events.GetTopics: finding.topics,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import Sequence
 from functools import partial
@@ -33,6 +34,8 @@ class Consuming:
         self._link = link
         self._services = services
         self._consumers: dict[int, Consumer] = {}
+        #: Those that were told to reconnect and may not have heard it yet.
+        self._leaving: dict[int, Consumer] = {}
         #: Requests under way: by consumer id, so that a close can overtake them.
         self._opening: dict[int, events.Subscribe] = {}
         #: By consumer id, how often its client has begun anew (PIP-84): stamped on each message,
@@ -109,7 +112,10 @@ class Consuming:
 
     def ack(self, event: events.Ack) -> None:
         """ACK: entries are done with."""
-        consumer = self._consumers[event.consumer_id]
+        consumer = self._consumers.get(event.consumer_id) or self._leaving.get(event.consumer_id)
+        if consumer is None or not consumer.takes_acks:
+            self._answer_ack(event, ServerError.ServiceNotReady, "The topic has been unloaded")
+            return
         if event.validation_error is not None:
             log.warning(
                 "%s: consumer %d discards %d messages that it cannot read "
@@ -121,7 +127,8 @@ class Consuming:
                 event.acked[:1],
             )
         if event.in_transaction:
-            self._answer_ack(event, "Transactions are not enabled on this broker")
+            why = "Transactions are not enabled on this broker"
+            self._answer_ack(event, ServerError.NotAllowedError, why)
             return
         if event.cumulative:
             for position in event.acked[:1]:
@@ -130,9 +137,10 @@ class Consuming:
             consumer.ack_individual(event.acked)
         self._answer_ack(event)
 
-    def _answer_ack(self, event: events.Ack, refusal: str = "") -> None:
+    def _answer_ack(
+        self, event: events.Ack, code: ServerError | None = None, refusal: str = ""
+    ) -> None:
         if event.request_id is not None:
-            code = ServerError.NotAllowedError if refusal else None
             self._link.outbox.write(
                 encode_peers.ack_response(event.consumer_id, event.request_id, code, refusal)
             )
@@ -249,6 +257,22 @@ class Consuming:
             whereto = assigned_broker_url or ()
             self._link.outbox.write(encode_peers.close_consumer(consumer_id, *whereto))
 
+    def farewell(
+        self, consumer_id: int, assigned_broker_url: ServiceUrls | None
+    ) -> asyncio.Future[None]:
+        """As `close_consumer`; what the client acknowledges before it hears of it still counts."""
+        consumer = self._consumers.get(consumer_id)
+        self.close_consumer(consumer_id, assigned_broker_url)
+        heard = self._link.round_trips.begin()
+        if consumer is not None:
+            self._leaving[consumer_id] = consumer
+            heard.add_done_callback(lambda _: self._left(consumer_id, consumer))
+        return heard
+
+    def _left(self, consumer_id: int, consumer: Consumer) -> None:
+        if self._leaving.get(consumer_id) is consumer:
+            del self._leaving[consumer_id]
+
     def reached_end(self, consumer_id: int) -> None:
         """The topic was terminated and everything has been acknowledged."""
         self._link.outbox.write(encode_peers.reached_end(consumer_id))
@@ -262,5 +286,6 @@ class Consuming:
         """The connection is gone."""
         consumers = deque(self._consumers.values())
         self._consumers.clear()
+        self._leaving.clear()
         self._opening.clear()
         one_by_one(consumers, Consumer.close)

@@ -11,9 +11,11 @@ from counterpoise.broker.background import BackgroundTasks
 from counterpoise.broker.connection.outbox import Outbox
 from counterpoise.broker.connection.pause import PauseReason, ReadingPause
 from counterpoise.broker.connection.permits import Permits
+from counterpoise.broker.connection.round_trips import RoundTrips
 from counterpoise.broker.errors import BrokerError
 from counterpoise.names.errors import InvalidName
 from counterpoise.names.topic import TopicName
+from counterpoise.wire import encode
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.protocol import ServerProtocol
 
@@ -45,6 +47,7 @@ class Link:
         "permits",
         "protocol",
         "protocol_version",
+        "round_trips",
     )
 
     def __init__(
@@ -72,6 +75,7 @@ class Link:
         self.listing = asyncio.Lock()
         self._under_way = 0
         self.background = background
+        self.round_trips = RoundTrips(asyncio.get_running_loop(), lambda: outbox.write(encode.PING))
 
     def answer(self, work: Coroutine[None, None, bytes | None], refuse: Refuse) -> None:
         """Do a request's work beside the others'; write what it returns, or its refusal."""
@@ -114,6 +118,7 @@ class Link:
     def close(self) -> None:
         """The client is gone: begin nothing more, and say nothing more."""
         self.closed = True
+        self.round_trips.end()
 
 
 def topic_name(text: str) -> TopicName:

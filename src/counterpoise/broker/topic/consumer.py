@@ -40,6 +40,11 @@ class Consumer(Recipient):
         """The connection can be written to again."""
         self.subscription.resume(self)
 
+    @property
+    def takes_acks(self) -> bool:
+        """Whether an acknowledgement still counts, though the consumer may have been closed."""
+        return not self.subscription.closed
+
     def ack_individual(self, acks: Iterable[Acked]) -> None:
         """Acknowledge entries one by one."""
         self.subscription.ack_individual(self, acks)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
@@ -137,6 +138,15 @@ class ConsumerSink(Protocol):
 
     def close_consumer(self, consumer_id: int, assigned_broker_url: ServiceUrls | None) -> None:
         """The topic leaves, or the cursor was reset: tell the client to reconnect."""
+
+    def farewell(
+        self, consumer_id: int, assigned_broker_url: ServiceUrls | None
+    ) -> asyncio.Future[None]:
+        """As `close_consumer`, for a topic that leaves: done when the client has heard of it.
+
+        Until then its acknowledgements are passed on, and when it is done there are none on the
+        way. A client that is silent may take for ever.
+        """
 
     def reached_end(self, consumer_id: int) -> None:
         """The topic was terminated and everything has been acknowledged."""

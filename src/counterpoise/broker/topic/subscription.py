@@ -74,6 +74,7 @@ class Subscription:
         #: What was saved last may lack some ranges.
         self._curtailed = False
         self._closed = False
+        self._awaited: asyncio.Future[None] | None = None
 
     @property
     def consumers(self) -> Collection[Recipient]:
@@ -89,6 +90,11 @@ class Subscription:
     def active(self) -> Recipient | None:
         """Who gets the messages, where only one consumer does."""
         return self.dispatcher.active if self.dispatcher is not None else None
+
+    @property
+    def closed(self) -> bool:
+        """Whether acknowledgements come too late: the cursor is saved for its next owner."""
+        return self._closed
 
     @property
     def backlog(self) -> int:
@@ -179,6 +185,8 @@ class Subscription:
         if not self._dirty:
             self._touch()
         dispatcher.dispatch()
+        if self._awaited is not None:
+            self._look_at_acks(self._awaited)
 
     def ack_cumulative(
         self, consumer: Recipient, position: Position, ack_set: Sequence[int] = ()
@@ -193,6 +201,19 @@ class Subscription:
         self.dispatcher.acked_through(index)
         if not self._dirty:
             self._touch()
+        if self._awaited is not None:
+            self._look_at_acks(self._awaited)
+
+    def all_acknowledged(self) -> asyncio.Future[None]:
+        """Done once consumers have acknowledged all that they were sent; nothing more is sent."""
+        self._awaited = asyncio.get_running_loop().create_future()
+        self._look_at_acks(self._awaited)
+        return self._awaited
+
+    def _look_at_acks(self, awaited: asyncio.Future[None]) -> None:
+        sent = self.dispatcher.read_index if self.dispatcher is not None else 0
+        if not awaited.done() and not (self.consumers and self.acks.backlog(sent)):
+            awaited.set_result(None)
 
     def redeliver(self, consumer: Recipient, positions: Iterable[tuple[int, int]] | None) -> None:
         """Send entries again."""

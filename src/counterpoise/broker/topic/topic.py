@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -35,6 +36,13 @@ _ENTRY: Final = itemgetter(Send._fields.index("entry"))
 ATTACH_WORK: Final = 100
 """What attaching a consumer costs of a turn (`Turns`): its points on the ring, at worst."""
 
+ACKS_S: Final = 0.15
+"""How long a topic that leaves waits for what its consumers have done with; the official clients
+gather acknowledgements for 0.1 s."""
+FAREWELL_S: Final = 0.2
+"""How long a topic that leaves waits for its consumers to hear of it; what they acknowledge later
+they get again."""
+
 
 class Topic(ABC):
     """One topic this broker owns. All of it runs on the broker's event loop."""
@@ -46,6 +54,8 @@ class Topic(ABC):
         self.meter_in = Meter(commons.clock)
         self.meter_out = Meter(commons.clock)
         self.created = time.time()
+        #: Nobody attaches any more, for the topic is about to close.
+        self.leaving = False
         self.closing = False
         #: Whoever loads the topic, or finds it loaded, brings it up to date.
         self.headcount = headcount_of(None, commons.options)
@@ -165,7 +175,7 @@ class Topic(ABC):
 
     def check_open(self) -> None:
         """Raise `BrokerError` (ServiceNotReady: look up again) once the topic is closing."""
-        if self.closing:
+        if self.leaving or self.closing:
             raise BrokerError(ServerError.ServiceNotReady, f"Topic {self.name} is being unloaded")
 
     async def leave(self, assigned_broker_url: ServiceUrls | None) -> None:
@@ -175,14 +185,18 @@ class Topic(ABC):
         Clients are told to reconnect: right away when it is known whereto, so that they connect
         while the cursors are being saved and wait there, or else at the end.
 
-        Consumers are told first: from then on a client keeps its acknowledgements for the next
-        owner instead of sending them to one that can save no more.
+        Consumers are told first, and producers go on until they have heard it: from then on a
+        client keeps its acknowledgements for the next owner instead of sending them to one that can
+        save no more. Before that they have the time in which clients gather acknowledgements: of
+        what they send only to the next owner, that one may have sent the messages again.
         """
-        self.closing = True
+        self.leaving = True
         for subscription in list(self.subscriptions.values()):
             subscription.stop()
         if assigned_broker_url is not None:
-            self._close_consumers(assigned_broker_url)
+            await self._all_acknowledged()
+            await self._send_consumers_on(assigned_broker_url)
+        self.closing = True
         await self._drain()
         if assigned_broker_url is not None:
             self._close_producers(assigned_broker_url)
@@ -211,6 +225,22 @@ class Topic(ABC):
                 producer.closed = True
                 self.commons.limits.detach(self, producer)
                 producer.sink.close_producer(producer.producer_id, assigned_broker_url)
+
+    async def _all_acknowledged(self) -> None:
+        durable = [each for each in self.subscriptions.values() if each.durable and each.consumers]
+        if durable:
+            await asyncio.wait([each.all_acknowledged() for each in durable], timeout=ACKS_S)
+
+    async def _send_consumers_on(self, assigned_broker_url: ServiceUrls) -> None:
+        heard = []
+        for subscription in list(self.subscriptions.values()):
+            for consumer in list(subscription.consumers):
+                if not consumer.closed:
+                    consumer.closed = True
+                    farewell = consumer.sink.farewell(consumer.consumer_id, assigned_broker_url)
+                    heard.append(farewell)
+        if heard:
+            await asyncio.wait(heard, timeout=FAREWELL_S)
 
     def _close_consumers(self, assigned_broker_url: ServiceUrls | None) -> None:
         for subscription in list(self.subscriptions.values()):

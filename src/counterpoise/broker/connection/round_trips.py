@@ -1,0 +1,52 @@
+"""When a client has heard what it was told, and all that it said before has arrived."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+
+class RoundTrips:
+    """The pings of one connection, and what waits for their answers.
+
+    A client answers in order: what it sent before it read what precedes a PING arrives before the
+    PONG.
+    """
+
+    __slots__ = ("_heard", "_loop", "_sent", "_waiting", "_write")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, write: Callable[[], None]) -> None:
+        """``write`` writes a PING."""
+        self._loop = loop
+        self._write = write
+        self._sent = self._heard = 0
+        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+
+    def ping(self) -> None:
+        """Send one."""
+        self._sent += 1
+        self._write()
+
+    def begin(self) -> asyncio.Future[None]:
+        """Done once the answer to a ping that is sent now is here, or the client is gone."""
+        self.ping()
+        future = self._loop.create_future()
+        self._waiting.append((self._sent, future))
+        return future
+
+    def pong(self) -> None:
+        """One was answered."""
+        # Nobody is believed who answers what was not asked.
+        self._heard = min(self._heard + 1, self._sent)
+        self._release(self._heard)
+
+    def end(self) -> None:
+        """The client is gone: nothing more will come."""
+        self._release(self._sent)
+
+    def _release(self, number: int) -> None:
+        while self._waiting and self._waiting[0][0] <= number:
+            _, future = self._waiting.popleft()
+            if not future.done():
+                future.set_result(None)

@@ -52,7 +52,7 @@ IN_BROKERS: tuple[Fault, ...] = (
     Fault(
         "consumers that were lost stay with their subscription",
         "broker/connection/consuming.py",
-        "        for consumer in consumers:\n            consumer.close()\n",
+        "        one_by_one(consumers, Consumer.close)\n",
         "",
         f"{_CONSUMING}::test_a_lost_connection_leaves_no_consumer_behind",
     ),
@@ -142,8 +142,8 @@ IN_BROKERS: tuple[Fault, ...] = (
     Fault(
         "a second CONNECT is welcome",
         "wire/states.py",
-        "    Type.TC_CLIENT_CONNECT_REQUEST,\n)",
-        "    Type.TC_CLIENT_CONNECT_REQUEST,\n    Type.CONNECT,\n)",
+        "    Type.AUTH_RESPONSE,\n)",
+        "    Type.AUTH_RESPONSE,\n    Type.CONNECT,\n)",
         _STATES,
     ),
     Fault(

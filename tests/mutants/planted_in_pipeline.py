@@ -92,8 +92,8 @@ IN_PIPELINE: tuple[Fault, ...] = (
     Fault(
         "a poll in a compacted file is folded a second time",
         "pipeline/stream/codec.py",
-        '        table = table.filter(pc.greater(table.column("poll_id"), after))\n',
-        "",
+        "            table = group.filter(pc.greater(polls, after)) if older else group\n",
+        "            table = group\n",
         f"{_SHARDS}::test_a_micro_batch_that_is_repeated_after_a_compaction_gives_the_same",
     ),
     Fault(
@@ -120,7 +120,8 @@ IN_PIPELINE: tuple[Fault, ...] = (
     Fault(
         "the executor believes a 204",
         "pipeline/executor.py",
-        "        return await self._verify(move, brokers)\n",
+        "        await self._unload(move)\n        return await self._verify(move, brokers)\n",
+        "        await self._unload(move)\n"
         "        return Status.MOVED, move.destination or move.source\n",
         f"{_BALANCER}::test_an_unload_that_changes_nothing_is_a_failure",
     ),

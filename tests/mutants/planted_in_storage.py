@@ -6,6 +6,8 @@ from tests.mutants.fault import Fault
 
 _FAULTS_OF_DISKS = "tests/storage/test_faults.py"
 _RECOVERY = "tests/storage/test_recovery.py"
+_DAMAGE = "tests/storage/test_ledger_damage.py"
+_WRITES = "tests/storage/test_ledger_writes.py"
 
 IN_STORAGE: tuple[Fault, ...] = (
     Fault(
@@ -57,7 +59,7 @@ IN_STORAGE: tuple[Fault, ...] = (
         "storage/files/ledger.py",
         "            self._disk.sync(self._descriptor)\n        if size",
         "            pass\n        if size",
-        f"{_RECOVERY}::test_a_write_returns_when_all_of_it_is_synced",
+        f"{_WRITES}::test_a_write_returns_when_all_of_it_is_synced",
     ),
     Fault(
         "a raised fence is not synced",
@@ -98,7 +100,7 @@ IN_STORAGE: tuple[Fault, ...] = (
         "storage/files/recovery.py",
         "            return loaded.state, tuple(unreadable), loaded.closed\n",
         "            return loaded.state, tuple(unreadable), True\n",
-        f"{_RECOVERY}",
+        _RECOVERY,
     ),
     Fault(
         "after a failed write the next one begins without closing the ledger for good",
@@ -143,7 +145,7 @@ IN_STORAGE: tuple[Fault, ...] = (
         "storage/files/walk.py",
         "            if self.offset == base and not self._find_again(base + 1):\n",
         "            if self.offset == base:\n",
-        f"{_RECOVERY}::test_a_damaged_byte_costs_the_record_it_lies_in_and_no_other",
+        f"{_DAMAGE}::test_a_damaged_byte_costs_the_record_it_lies_in_and_no_other",
     ),
     Fault(
         "a length is believed while entries are looked for",
@@ -154,14 +156,14 @@ IN_STORAGE: tuple[Fault, ...] = (
         """            if kind.entry_id(data, offset - base) != next_id:
                 return Place(next_id, offset)
 """,
-        f"{_RECOVERY}::test_a_wrong_length_does_not_lead_past_sound_records",
+        f"{_DAMAGE}::test_a_wrong_length_does_not_lead_past_sound_records",
     ),
     Fault(
         "what a record says of its predecessors is not heeded",
         "storage/files/ledger.py",
         "                stored = max(stored, record.stored)\n",
         "",
-        f"{_RECOVERY}::test_a_hole_in_the_group_that_was_being_written_keeps_what_is_sound",
+        f"{_DAMAGE}::test_a_hole_in_the_group_that_was_being_written_keeps_what_is_sound",
     ),
     Fault(
         "subscriptions wait for what is lost",

@@ -1,0 +1,115 @@
+"""Damaged and lost states of a log: the one before serves, and nothing comes back."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from counterpoise.storage.files import state
+from counterpoise.storage.files.disk import Disk
+from counterpoise.storage.files.recovery import take_over
+from counterpoise.storage.files.store import FileLedgerStore
+from counterpoise.storage.port import CursorState, Log, Position
+from tests.storage.conftest import Heard, everything, write
+from tests.storage.ledgers import (
+    ENTRIES,
+    NAME,
+    crashed,
+    old_ledger,
+)
+
+
+async def with_cursor(root: Path) -> tuple[FileLedgerStore, Log[object]]:
+    """A log whose cursor was saved at entry 0, and then at entry 2."""
+    store, heard = FileLedgerStore(root), Heard()
+    log = await store.open(NAME, "a", heard)
+    await write(log, heard, *ENTRIES)
+    for entry in (0, 2):
+        log.save_cursor(CursorState("s", log.position(entry)))
+        await log.flush()
+    return store, log
+
+
+@pytest.mark.parametrize("damage", ["flip", "cut", "zeros", "gone"])
+async def test_a_damaged_state_falls_back_to_the_one_before(
+    tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each copy in turn: what is acknowledged may come again, and nothing is lost."""
+    for number, copy in enumerate("ab"):
+        root = tmp_path / copy
+        store, _ = await with_cursor(root)
+        await store.close()
+        (path,) = (root / NAME).glob(f"state-*.{copy}")
+        spoil(path, damage)
+        store = FileLedgerStore(root)
+        log = await store.open(NAME, "next", Heard())
+        mark = log.cursors["s"].mark_delete.entry_id
+        assert mark in (0, 2), number
+        assert await everything(log) == ENTRIES
+        assert (str(path) in caplog.text) is (damage != "gone")
+        assert not log.cursors_lost
+        await log.close()
+        await store.close()
+
+
+@pytest.mark.parametrize("damage", ["flip", "cut", "zeros", "gone"])
+async def test_without_any_state_the_ledgers_are_served(tmp_path: Path, damage: str) -> None:
+    store, log = await with_cursor(tmp_path)
+    await log.close()
+    await store.close()
+    for path in (tmp_path / NAME).glob("state-*"):
+        spoil(path, damage)
+    for _ in range(2):
+        store = FileLedgerStore(tmp_path)
+        log = await store.open(NAME, "next", Heard())
+        assert await everything(log) == ENTRIES
+        assert log.cursors == {}
+        assert log.cursors_lost
+        await log.close()
+        await store.close()
+
+
+async def test_a_state_of_the_old_format_is_read(tmp_path: Path) -> None:
+    directory = tmp_path / NAME
+    await asyncio.to_thread(directory.mkdir, parents=True)
+    entries = [b"old %d" % n for n in range(3)]
+    (directory / f"7-{1:016x}.ledger").write_bytes(old_ledger(entries))
+    (directory / f"state-{1:016x}.json").write_text(
+        '{"epoch":1,"first":7,"ledgers":[[7,1,3,15]],"cursors":'
+        '[{"name":"s","markDelete":[7,0],"acked":[[[7,2],[7,2]]],"properties":{"a":"b"}}]}'
+    )
+    (directory / "fence").write_bytes(f"{1:016x} old".encode().ljust(255) + b"\n")
+    for added in ([], [b"new"]):
+        store, heard = FileLedgerStore(tmp_path), Heard()
+        log = await store.open(NAME, "next", heard)
+        assert await everything(log) == [*entries, *added]
+        assert log.cursors["s"].acked == ((Position(7, 2), Position(7, 2)),)
+        assert log.cursors["s"].properties == {"a": "b"}
+        if not added:
+            await write(log, heard, b"new")
+        await log.close()
+        await store.close()
+
+
+def spoil(path: Path, damage: str) -> None:
+    data = bytearray(path.read_bytes())
+    if damage == "flip":
+        data[data.index(b"{") + 30] ^= 2
+    elif damage == "cut":
+        del data[60:]
+    elif damage == "zeros":
+        data[:] = bytes(len(data))
+    if damage == "gone":
+        path.unlink()
+    else:
+        path.write_bytes(data)
+
+
+async def test_a_lost_fence_does_not_bring_an_epoch_back(tmp_path: Path) -> None:
+    await crashed(tmp_path, ENTRIES)
+    directory = tmp_path / NAME
+    (before,) = state.epochs(directory)
+    (directory / "fence").write_bytes(b"")
+    recovered = take_over(directory, "next", Disk())
+    assert recovered.fence.epoch > before
+    assert [s.entries for s in recovered.saved.ledgers] == [len(ENTRIES)]

@@ -113,8 +113,8 @@ IN_PIPELINE: tuple[Fault, ...] = (
     Fault(
         "the executor has the broker look up that is to let go",
         "pipeline/executor.py",
-        '        base = f"http://{move.destination or move.source}"\n',
-        '        base = f"http://{move.source}"\n',
+        "        base = self._where(move.destination or move.source)\n",
+        "        base = self._where(move.source)\n",
         f"{_BALANCER}::test_an_unloaded_bundle_is_looked_up_once_where_it_is_to_go",
     ),
     Fault(

@@ -22,7 +22,7 @@ from tests.mutants.warm import fails
 ROOMS: dict[str, list[str]] = {
     "quota": ["tests/quota"],
     "load": ["tests/load"],
-    "decide/balancing": ["tests/decide/balancing"],
+    "decide/balancing": ["tests/decide/balancing", "tests/pipeline/drive", "-m", "not spark"],
     "storage": ["tests/storage", "tests/broker/topic/test_damage.py"],
     "ownership": ["tests/ownership", "tests/broker/bundles"],
     "metadata": ["tests/metadata"],

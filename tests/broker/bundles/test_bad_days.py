@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 import pytest
@@ -12,6 +12,7 @@ from counterpoise.broker import paths
 from counterpoise.broker.broker import Broker
 from counterpoise.broker.errors import BrokerError
 from counterpoise.names.bundle import BundleName
+from counterpoise.names.topic import TopicName
 from counterpoise.ownership.lock.nodes import hand_over_of
 from counterpoise.ownership.records import HandOver
 from counterpoise.storage.port import StorageError
@@ -103,6 +104,62 @@ async def test_an_unload_whose_client_goes_away_ends_all_the_same(
         unloading.cancel()
         await asyncio.gather(unloading, return_exceptions=True)
         await both_ways(brokers, bundle)
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["hangs", "fails"])
+async def test_an_heir_that_cannot_prepare_itself_gets_the_bundle_all_the_same(
+    brokers: BrokersOnBadDays, fails: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until its owner has waited long enough, topics stay open there."""
+    one, two = await brokers.start_many(2)
+    bundle, *_ = await bundles_of(one)
+    await one.ownership.acquire(bundle)
+    topic = await one.topics.get(topic_in(bundle))
+    begun, seen = asyncio.Event(), []
+
+    async def prepare(names: Iterable[TopicName]) -> None:
+        del names
+        begun.set()
+        if fails:
+            raise OSError("the disk failed")
+        await asyncio.get_running_loop().create_future()
+
+    monkeypatch.setattr(two.topics, "prepare", prepare)
+    unloading = asyncio.create_task(one.namespaces.unload(bundle, two.id))
+    await begun.wait()
+    seen += [topic.closing, bundle in one.ownership.owned(), one.ownership.serves(bundle)]
+    assert await unloading == two.id
+    assert seen == [False, True, False]
+    assert topic.closing
+    await usable(brokers, bundle)
+
+
+async def test_an_heir_that_is_ready_has_read_what_its_topics_need(
+    brokers: BrokersOnBadDays,
+) -> None:
+    """Nothing is asked of the store between the end of the one topic and the next one's."""
+    one, two = await brokers.start_many(2)
+    bundle, *_ = await bundles_of(one)
+    await one.ownership.acquire(bundle)
+    await one.topics.get(topic_in(bundle))
+    assert await one.namespaces.unload(bundle, two.id) == two.id
+    before = len(store_of(two).asked)
+    await two.topics.get(topic_in(bundle))
+    assert store_of(two).asked[before:] == []
+
+
+async def test_an_unload_that_nobody_could_be_told_of_names_no_heir(
+    brokers: BrokersOnBadDays,
+) -> None:
+    one, two = await brokers.start_many(2)
+    bundle, *_ = await bundles_of(one)
+    await one.ownership.acquire(bundle)
+    store_of(one).fails = lambda operation, path: (
+        operation == "put" and path.startswith("/counterpoise/hand-overs/")
+    )
+    assert await one.namespaces.unload(bundle, two.id) is None
+    store_of(one).fails = lambda _, __: False
+    await usable(brokers, bundle)
 
 
 @pytest.mark.parametrize("lose", [False, True], ids=["connection", "session"])

@@ -52,8 +52,10 @@ class BundleMoves:
         self._splitting = asyncio.Lock()
 
     async def unload(self, bundle: BundleName, destination: str | None = None) -> str | None:
-        """Close a bundle's topics here and hand it to a broker; returns which one.
+        """Close a bundle's topics here and hand it to a broker; returns which one has it.
 
+        That is None when the store does not say so: the heir could not be told, or has not come,
+        and the next lookup places the bundle.
         Without a destination placement chooses one now, so that clients can be sent straight on.
         Raises `BrokerError` if this broker does not own the bundle, or the destination is not
         there.
@@ -69,7 +71,15 @@ class BundleMoves:
             heir = destination or await self._choose_other(bundle)
             if not await self._ownership.release(bundle, heir):
                 raise _not_owned(bundle)
-            return heir
+        return await self._holder(bundle)
+
+    async def _holder(self, bundle: BundleName) -> str | None:
+        try:
+            where = await self._ownership.whereabouts(bundle)
+        except MetadataError as error:
+            log.warning("%s was let go; who has it now is not known: %s", bundle, error)
+            return None
+        return where.heir or (where.owner.broker_id if where.owner is not None else None)
 
     async def leave(self) -> None:
         """Hand every bundle to another broker, if there is one; all of them at once."""

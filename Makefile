@@ -5,7 +5,7 @@ export SPARK_LOCAL_IP := 127.0.0.1
 # Compiled modules are kept whatever the caller says: brokers start in half the time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test sim check format bench conformance attack chaos kills mutants docs clean
+.PHONY: help setup demo test sim check format bench conformance attack chaos kills mutants docs release clean
 
 help: ## what each verb does
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -53,6 +53,9 @@ mutants: setup ## plant faults and see that tests notice (ARGS=--planted: only t
 docs: setup ## the documentation as a site, in build/docs
 	@$(PYTHON) -m sphinx -W --keep-going -q -b html docs build/docs
 	@echo "build/docs/index.html"
+
+release: setup ## the wheel, installed by pip with each extra under every Python there is, and used
+	@$(PYTHON) -m tests.release $(ARGS)
 
 clean: ## remove what the verbs made
 	rm -rf .venv artifacts build dist docs/_made .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,67 @@
+"""Builds the wheel, and environments that have it and nothing but what it says it needs."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import venv
+from importlib import metadata
+from pathlib import Path
+
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).resolve().parents[2]
+EXTRAS = ("", "pipeline", "demo", "console")
+"""What users install; the others are for those who work on this."""
+
+
+def build(to: Path) -> Path:
+    """The wheel, by the build backend of this environment."""
+    code = f"from hatchling.build import build_wheel; print(build_wheel({str(to)!r}))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True
+    )
+    return to / done.stdout.strip().splitlines()[-1]
+
+
+def environment(to: Path, wheel: Path, extra: str) -> Path:
+    """A new environment's Python: the wheel, and what it declares, linked from this environment.
+
+    No index is asked. What is not declared is not there, however much this environment has.
+    """
+    venv.create(to, with_pip=False, symlinks=True)
+    [packages] = to.glob("lib/python*/site-packages")
+    for name in _closure(wheel, extra):
+        for top in {file.parts[0] for file in metadata.files(name) or () if ".." not in file.parts}:
+            found = Path(str(metadata.distribution(name).locate_file(top)))
+            if found.exists() and not (packages / top).exists():
+                (packages / top).symlink_to(found)
+    command = [sys.executable, "-m", "pip", "--python", str(to / "bin" / "python"), "install"]
+    subprocess.run([*command, "--quiet", "--no-deps", "--no-index", str(wheel)], check=True)
+    return to / "bin" / "python"
+
+
+def _closure(wheel: Path, extra: str) -> set[str]:
+    """Everything that the wheel needs, and what that needs, as installed here."""
+    [declared] = metadata.Distribution.discover(name="counterpoise", path=[str(wheel)])
+    wanted = [(text, extra) for text in declared.requires or ()]
+    found: set[str] = set()
+    seen: set[tuple[str, str]] = set()
+    while wanted:
+        text, chosen = wanted.pop()
+        requirement = Requirement(text)
+        if requirement.marker and not requirement.marker.evaluate({"extra": chosen}):
+            continue
+        name = re.sub(r"[-_.]+", "-", requirement.name).lower()
+        if name == "counterpoise":
+            wanted += [
+                (more, each) for each in requirement.extras for more in declared.requires or ()
+            ]
+            continue
+        for each in requirement.extras | {""}:
+            if (name, each) not in seen:
+                seen.add((name, each))
+                found.add(name)
+                wanted += [(more, each) for more in metadata.requires(name) or ()]
+    return found

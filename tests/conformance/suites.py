@@ -11,6 +11,7 @@ from tests.conformance.generators.channel import channel_case
 from tests.conformance.generators.load import change_case, load_case, topk_case
 from tests.conformance.generators.load_data import shedding_case
 from tests.conformance.generators.names import names_case
+from tests.conformance.generators.permits import permits_case
 from tests.conformance.generators.selection import selection_case
 from tests.conformance.generators.transfer import transfer_case
 from tests.conformance.jars import AVG_SHEDDER_VERSION, MAIN_VERSION
@@ -18,6 +19,7 @@ from tests.conformance.ours import buckets as counting
 from tests.conformance.ours import channel as channels
 from tests.conformance.ours import load as loading
 from tests.conformance.ours import names as naming
+from tests.conformance.ours import permits as permitting
 from tests.conformance.ours import placement as placing
 from tests.conformance.ours import selection as selecting
 from tests.conformance.ours import shedding, splitting
@@ -261,6 +263,13 @@ def _all() -> list[Suite]:
             acted=lambda answer: len(answer["answers"]),
         ),
         Suite(name="names", generate=names_case, ours=naming.names, differ=_names_differ),
+        Suite(
+            name="permits",
+            generate=permits_case,
+            ours=permitting.permits,
+            smaller=fewer_lines,
+            acted=lambda answer: sum(each is True for each in answer),
+        ),
     ]
 
 

@@ -92,15 +92,18 @@ class Authorization:
         """Whether anybody is refused anything."""
         return self._options().enabled
 
-    def why_invalid(self, caller: Caller) -> str | None:
-        """Why somebody may not act for somebody else; None if it is well."""
+    def why_invalid(self, caller: Caller, *, for_itself: bool = False) -> str | None:
+        """Why somebody may not act for somebody else; None if it is well.
+
+        ``for_itself``: whether a role that is no proxy may name itself.
+        """
         proxies = self._options().proxies
         if caller.role in proxies:
             if not caller.original:
                 return "originalPrincipal must be provided when connecting with a proxy role."
             if caller.original in proxies:
                 return "originalPrincipal cannot be a proxy role."
-        elif caller.original:
+        elif caller.original and not (for_itself and caller.original == caller.role):
             return "cannot specify originalPrincipal when connecting without valid proxy role."
         return None
 
@@ -156,7 +159,7 @@ class Authorization:
     async def _each(self, caller: Caller, allowed: Callable[[str | None], Awaitable[bool]]) -> bool:
         if not self.enabled:
             return True
-        if self.why_invalid(caller) is not None:
+        if self.why_invalid(caller, for_itself=True) is not None:
             return False
         if not await allowed(caller.role):
             return False
@@ -175,10 +178,12 @@ class Authorization:
         self, role: str | None, auth: Mapping[str, Any], topic: TopicName, needs: frozenset[str]
     ) -> bool:
         of_topics = auth.get("destination_auth") or {}
-        grants = [auth.get("namespace_auth"), of_topics.get(str(topic))]
-        if topic.partition_index >= 0:
-            grants.append(of_topics.get(str(topic.partitioned_name)))
-        return any(self._granted(role, each or {}, needs) for each in grants)
+        grants = (auth.get("namespace_auth"), of_topics.get(str(topic)))
+        if any(self._granted(role, each or {}, needs) for each in grants):
+            return True
+        # As in Pulsar, a wildcard that was granted the whole counts for no partition of it.
+        whole = of_topics.get(str(topic.partitioned_name)) if topic.partition_index >= 0 else None
+        return not needs.isdisjoint((whole or {}).get(role) or ())
 
     def _granted(
         self, role: str | None, grants: Mapping[str, Collection[str]], needs: frozenset[str]

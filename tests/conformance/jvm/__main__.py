@@ -16,6 +16,7 @@ def operations(java: Java) -> dict[str, Callable[[Json], Json]]:
     from tests.conformance.jvm.channel import Channel
     from tests.conformance.jvm.load import Load, ReportChange
     from tests.conformance.jvm.names import Names
+    from tests.conformance.jvm.permits import Permits
     from tests.conformance.jvm.placement import ExtensiblePlacement, ModularPlacement
     from tests.conformance.jvm.selection import Selection
     from tests.conformance.jvm.services import BundleFactory
@@ -43,6 +44,7 @@ def operations(java: Java) -> dict[str, Callable[[Json], Json]]:
         "bucket": Buckets(java).answer,
         "names": Names(java, factory).answer,
         "channel": Channel(java).answer,
+        "permits": Permits(java).answer,
     }
 
 

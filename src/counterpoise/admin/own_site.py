@@ -18,6 +18,7 @@ from yarl import URL
 
 from counterpoise.admin.errors import Handler, RestError
 from counterpoise.broker.face import BrokerFace
+from counterpoise.names.hosts import is_loopback
 
 FOREIGN_SITES = frozenset({"cross-site", "same-site"})
 """What ``Sec-Fetch-Site`` says of a request that another origin's page caused."""
@@ -55,16 +56,6 @@ def host_of(header: str) -> str:
     if host.startswith("["):
         return host.partition("]")[0].removeprefix("[")
     return host.rpartition(":")[0] if host.count(":") == 1 else host
-
-
-def is_loopback(address: str) -> bool:
-    """Whether an address to listen on is within reach of this machine alone."""
-    if address == "localhost":
-        return True
-    try:
-        return ip_address(address).is_loopback
-    except ValueError:
-        return False
 
 
 def _is_local_name(host: str) -> bool:

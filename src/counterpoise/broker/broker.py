@@ -11,6 +11,7 @@ from typing import Final, Protocol
 from counterpoise.broker.config import BrokerConfig
 from counterpoise.broker.doors import Door, Doors, open_doors
 from counterpoise.broker.errors import store_errors_as_not_ready
+from counterpoise.broker.exposure import exposures
 from counterpoise.broker.live import LiveSettings
 from counterpoise.broker.load import (
     SharedProcess,
@@ -123,6 +124,8 @@ class Broker(BrokerParts):
                 raise
             sockets.pop_all()
         log.info("broker %s serves %s", self.id, self.service_url)
+        for each in exposures(self.config):
+            log.warning("%s", each)
 
     def _set_publish_buffer(self, live: LiveSettings) -> None:
         self.listener.set_publish_buffer(live.config.connection.publish_buffer_mb)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from _make import configuration, pictures, plots, verbs
+from _make import access, configuration, pictures, plots, verbs
 
 
 def make_all(to: Path) -> None:
     """Write every page and picture below ``to``; what is there already is made anew."""
     to.mkdir(exist_ok=True)
+    (to / "access.md").write_text(access.page(), "utf-8")
     (to / "configuration.md").write_text(configuration.page(), "utf-8")
     (to / "verbs.md").write_text(verbs.page(), "utf-8")
     pictures.draw(to)

@@ -1,0 +1,109 @@
+"""Every route of the admin API, asked by nobody, by a stranger and by roles with grants."""
+
+import http.client
+from collections.abc import Iterator
+
+import pytest
+
+from counterpoise import Cluster
+from counterpoise.admin.access import Kind, Need, need_of
+from counterpoise.admin.app import BODY_SIZE_MAX, all_routes
+from counterpoise.security.authorization import NAMESPACE_NEEDS, TOPIC_NEEDS
+
+VALUES = {
+    "tenant": "public",
+    "namespace": "default",
+    "topic": "t",
+    "domain": "persistent",
+    "kind": "topic",
+    "bundle": "0x00000000_0xffffffff",
+    "cluster": "standalone",
+    "failureDomain": "d",
+    "messagePosition": "1",
+    "ledgerId": "1",
+    "entryId": "1",
+    "timestamp": "1",
+    "expireTimeInSeconds": "1",
+    "count": "1",
+    "version": "1",
+}
+STATUS = {
+    **dict.fromkeys((Kind.SUPER_USER, Kind.TENANT, Kind.TENANT_ADMIN, Kind.TOPIC), 401),
+    **dict.fromkeys((Kind.NAMESPACE, Kind.NAMESPACE_POLICY, Kind.TOPIC_POLICY), 403),
+}
+REFUSALS = (
+    "Unauthorized to validate",
+    "This operation requires super-user access",
+    "Don't have permission to administrate",
+)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with Cluster(brokers=1, tokens=True) as running:
+        status, told = asked(
+            *(running, "admin", "POST", "/admin/v2/namespaces/public/default/permissions/reader"),
+            body=b'["consume"]',
+        )
+        assert status == 204, told
+        yield running
+
+
+def asked(
+    cluster: Cluster, role: str | None, method: str, path: str, body: bytes | None = None
+) -> tuple[int, str]:
+    host, port = cluster.admin_url.partition("://")[2].split(":")
+    headers = {"Content-Type": "application/json"}
+    if role is not None:
+        headers["Authorization"] = f"Bearer {cluster.security.token(role)}"
+    connection = http.client.HTTPConnection(host, int(port), timeout=30)
+    try:
+        connection.request(method, path, body, headers)
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
+    finally:
+        connection.close()
+
+
+def routes() -> Iterator[tuple[str, str, Need]]:
+    for route in all_routes():
+        words = route.template.split("/")
+        filled = [VALUES.get(w[1:-1], "x") if w.startswith("{") else w for w in words]
+        yield route.method, "/".join(filled), need_of(route.method, route.template)
+
+
+def test_a_stranger_is_refused_by_every_route_in_pulsars_way(cluster: Cluster) -> None:
+    for method, path, need in routes():
+        nobody = asked(cluster, None, method, path)
+        if need.kind in (Kind.ANYBODY, Kind.METRICS):
+            assert nobody[0] == 200, path
+            continue
+        assert nobody == (401, '{"reason": "Authentication required"}'), path
+        status, told = asked(cluster, "stranger", method, path)
+        if need.kind is Kind.KNOWN:
+            assert status < 400, (path, told)
+        else:
+            assert status == STATUS[need.kind], (method, path, told)
+            assert any(each in told for each in REFUSALS), (method, path, told)
+
+
+def test_a_grant_opens_what_it_is_for_and_nothing_else(cluster: Cluster) -> None:
+    for method, path, need in routes():
+        # What changes something is refused or not before it is looked at; the rest is asked.
+        if method != "GET" or need.kind in (Kind.ANYBODY, Kind.METRICS, Kind.KNOWN):
+            continue
+        needs = {Kind.NAMESPACE: NAMESPACE_NEEDS, Kind.TOPIC: TOPIC_NEEDS}.get(need.kind, {})
+        status, told = asked(cluster, "reader", method, path)
+        refused = status in (401, 403) and any(each in told for each in REFUSALS)
+        assert refused != ("consume" in needs.get(need.operation, ())), (path, status, told)
+        assert status < 500 or status == 503, (path, status, told)
+
+
+def test_what_is_too_large_is_refused(cluster: Cluster) -> None:
+    path, body = "/admin/v2/tenants/t", b" " * (BODY_SIZE_MAX + 1)
+    assert asked(cluster, "admin", "PUT", path, body)[0] == 413
+    host, port = cluster.admin_url.partition("://")[2].split(":")
+    connection = http.client.HTTPConnection(host, int(port), timeout=30)
+    connection.request("GET", "/metrics", headers={"Authorization": "Bearer " + "x" * 20_000})
+    assert connection.getresponse().status in (400, 431)
+    connection.close()

@@ -49,6 +49,13 @@ def test_it_shows_the_brokers_and_goes_on_without_reloading(page: Page, cluster:
     expect(brokers.get_by_role("button", name=added.id)).to_have_count(0)
 
 
+def test_a_cluster_serves_a_console_of_its_own(context: BrowserContext, cluster: Cluster) -> None:
+    with opened(context, cluster.console_url) as page:
+        for broker in cluster.brokers:
+            if broker.alive:
+                expect(page.get_by_role("button", name=broker.id)).to_be_visible()
+
+
 def choose_bundle(page: Page, bundle: str) -> Locator:
     """Choose a bundle in the table; gives the panel about it."""
     page.get_by_role("tab", name="Bundles").click()

@@ -25,6 +25,7 @@ from counterpoise.names.topic import TopicName
 from counterpoise.storage.open import file_url, in_memory, open_ledgers
 
 if TYPE_CHECKING:
+    from counterpoise.app.console_process import ConsoleProcess
     from counterpoise.decide.balancing.moves import Round
 
 T = TypeVar("T")
@@ -141,6 +142,7 @@ class Cluster:
             open_ledgers(self._config.storage) if in_memory(self._config.storage.url) else None
         )
         self._process = SharedProcess()
+        self._console: ConsoleProcess | None = None
 
     # Life.
 
@@ -163,6 +165,8 @@ class Cluster:
         and delivers again what was acknowledged in the last second. ``orderly``: topics are closed
         and acknowledgements saved first.
         """
+        if self._console is not None:
+            self._console.stop()
         thread, self._thread = self._thread, None
         if thread is not None:
             try:
@@ -239,6 +243,16 @@ class Cluster:
         """The leaders' last rounds: what they moved, and why they moved nothing else."""
         found = (made for each in self._brokers for made in list(each._broker.shedding.rounds))
         return sorted(found, key=lambda made: made.poll_id)
+
+    @property
+    def console_url(self) -> str:
+        """A web page about this cluster, served from when it is first asked for; `UserError`."""
+        if self._console is None:
+            # Imported here: a cluster that nobody looks at starts sooner.
+            from counterpoise.app.console_process import ConsoleProcess
+
+            self._console = ConsoleProcess([each.admin_url for each in self._alive()])
+        return self._console.url
 
     # What can be made to happen.
 

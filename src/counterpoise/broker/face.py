@@ -11,6 +11,7 @@ from typing import Protocol
 from counterpoise.broker.background import BackgroundTasks
 from counterpoise.broker.bundles.lookup_answer import Redirect
 from counterpoise.broker.bundles.service import NamespaceService
+from counterpoise.broker.bundles.shedding import LeaderShedding
 from counterpoise.broker.bundles.tally import BundleTally
 from counterpoise.broker.config import BrokerConfig
 from counterpoise.broker.connection.listener import Listener
@@ -106,6 +107,8 @@ class BrokerFace(Protocol):
     """The schemas of topics."""
     listener: Listener
     """Its clients' connections."""
+    shedding: LeaderShedding
+    """What it did, and did not, while it led."""
     load_data: LoadDataExchange | None
     """Under the extensible load manager: what brokers publish of their load."""
 

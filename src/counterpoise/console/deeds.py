@@ -167,7 +167,7 @@ class Deeds:
     async def _run(self, activity: Activity, operator: Operator, work: Work) -> None:
         timeout = aiohttp.ClientTimeout(total=HTTP_TIMEOUT_S)
         try:
-            async with aiohttp.ClientSession(headers=operator.headers, timeout=timeout) as session:
+            async with operator.session(timeout=timeout) as session:
                 activity.state = await work(activity, session)
         except asyncio.CancelledError:
             activity.state = State.STOPPED

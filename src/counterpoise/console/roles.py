@@ -6,11 +6,14 @@ import base64
 import binascii
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import aiohttp
 import orjson
 
 from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, AdminOptions, RefusedError, said
+from counterpoise.security.client import ClientSecurity, http_session
+from counterpoise.security.options import ClientOptions
 
 ASKED = "/admin/v2/brokers/configuration/runtime"
 """Readable by whoever may unload and split: a superuser. Nothing is changed by asking."""
@@ -35,10 +38,10 @@ class Operator:
         whose = "your token" if self.own else "the console's own token"
         return f"{subject} ({whose})" if subject else whose
 
-    @property
-    def headers(self) -> dict[str, str]:
-        """What its requests carry."""
-        return {"Authorization": f"Bearer {self.token}"} if self.token else {}
+    def session(self, **more: Any) -> aiohttp.ClientSession:
+        """A session for the admin API in the operator's name; ``more`` is aiohttp's own."""
+        shown = ClientOptions("token", f"token:{self.token}") if self.token else None
+        return http_session(ClientSecurity(shown), **more)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,7 @@ class Standing:
 async def standing(operator: Operator, addresses: Iterable[str]) -> Standing:
     """Whether the operator may move and split bundles, as the first address that answers says."""
     heard = ""
-    async with aiohttp.ClientSession(headers=operator.headers) as session:
+    async with operator.session() as session:
         admin = Admin(session, AdminOptions(timeout_s=PATIENCE_S))
         for address in addresses:
             try:

@@ -40,7 +40,8 @@ class Rounds:
             ""
             if reader
             else (
-                "No balancer is known: started with --history, the console shows its rounds, too."
+                "Rounds of the cluster's own leader, where it tells of them. "
+                "With --history, those of a balancer beside it, too."
             )
         )
 

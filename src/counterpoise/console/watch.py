@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import aiohttp
@@ -18,11 +18,11 @@ from counterpoise.decide.balancing.round import Strategy, decide, newest_poll
 from counterpoise.load.fold import Batch, FoldState, fold
 from counterpoise.load.fold_view import cluster_view
 from counterpoise.load.rows import GAP, ReportRows
-from counterpoise.picture.decided import Decided, decided, with_round
+from counterpoise.picture.decided import Decided, decided, decided_of_json, with_round
 from counterpoise.picture.past import Past
 from counterpoise.picture.scene import Scene
 from counterpoise.picture.throttled import Throttled
-from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, AdminOptions
+from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, AdminOptions, RefusedError
 from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.collect.shedder import settings_of, sheds_by_itself
 from counterpoise.pipeline.collect.told import trouble
@@ -30,6 +30,7 @@ from counterpoise.pipeline.collect.told import trouble
 log = logging.getLogger(__name__)
 
 SETTINGS_EVERY_S = 60.0
+ROUNDS_EVERY_S = 3.0
 
 
 class Watch:
@@ -56,7 +57,10 @@ class Watch:
         self._state = FoldState.empty()
         self._memory = RoundMemory()
         self._strategy: Strategy | None = None
-        self._settings_at = self._advised_at = -SETTINGS_EVERY_S
+        self.shed: tuple[Decided, ...] = ()
+        """What the leader did by itself, round by round."""
+        self._tells_rounds: dict[str, bool] = {}
+        self._settings_at = self._advised_at = self._asked_at = -SETTINGS_EVERY_S
 
     async def run(self) -> None:
         """Look until cancelled."""
@@ -82,6 +86,9 @@ class Watch:
         if _due(self._advised_at, self.options.advise_every_s):
             await self._advise()
         answering = [each for each in self.scene.view.brokers if each not in self.scene.silent]
+        if _due(self._asked_at, ROUNDS_EVERY_S):
+            self._asked_at = time.monotonic()
+            await self._ask_rounds(answering)
         self.throttled = await self._throttling.look(self.address, answering)
 
     def address(self, broker: str) -> str:
@@ -100,6 +107,25 @@ class Watch:
             break
         self._strategy, self.advisor = self.options.strategy(self.settings)
         self.sheds = await sheds_by_itself(self._admin, addresses)
+
+    async def _ask_rounds(self, brokers: Iterable[str]) -> None:
+        """Brokers of ours tell what they did while they led; Apache's keep it to themselves."""
+        asked = [each for each in brokers if self._tells_rounds.get(each, True)]
+        told = await asyncio.gather(*(self._rounds_of(each) for each in asked))
+        shed: tuple[Decided, ...] = ()
+        for made in sorted((made for each in told for made in each), key=lambda made: made.at_ms):
+            shed = with_round(shed, made)
+        self.shed = shed
+
+    async def _rounds_of(self, broker: str) -> list[Decided]:
+        url = f"{self.address(broker)}/admin/v2/broker-stats/shedding"
+        try:
+            return [decided_of_json(each) for each in orjson.loads(await self._admin.get(url))]
+        except RefusedError as error:
+            self._tells_rounds[broker] = error.status != 404
+        except (*UNREADABLE, orjson.JSONDecodeError, KeyError, TypeError, ValueError):
+            pass
+        return []
 
     async def _advise(self) -> None:
         self._advised_at = time.monotonic()

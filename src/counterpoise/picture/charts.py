@@ -3,19 +3,22 @@
 A name from the cluster is only ever a value, never a key: the library takes some keys for programs.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from counterpoise.picture.past import Trace
 from counterpoise.picture.trades import Trade
 from counterpoise.picture.treemap import Tile, What
 
+LABELLED = 0.003
+"""The part of the whole map from which on a tile has room for its name."""
 FONT = "system-ui, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
 Options = dict[str, Any]
 
 
-def treemap_options(tiles: Iterable[Tile]) -> Options:
+def treemap_options(tiles: Sequence[Tile]) -> Options:
     """The treemap's options."""
+    least = LABELLED * sum(tile.value for tile in tiles)
     return {
         "aria": {"enabled": False},  # the page describes it, and has the same as a table
         "animationDurationUpdate": 400,
@@ -54,12 +57,17 @@ def treemap_options(tiles: Iterable[Tile]) -> Options:
                 "levels": [
                     {
                         "upperLabel": {"show": False},
-                        "itemStyle": {"gapWidth": 6, "borderWidth": 0, "color": "transparent"},
+                        "itemStyle": {
+                            "gapWidth": 6,
+                            "borderWidth": 0,
+                            "borderColor": "transparent",
+                            "color": "transparent",
+                        },
                     },
                     {"itemStyle": {"gapWidth": 2, "borderWidth": 2}},
                     {"itemStyle": {"gapWidth": 0, "borderWidth": 0}},
                 ],
-                "data": [_node(tile) for tile in tiles],
+                "data": [_node(tile, least) for tile in tiles],
             }
         ],
     }
@@ -81,7 +89,7 @@ def line_options(trace: Trace, name: str) -> Options:
             "type": "value",
             "name": "",
             "splitNumber": 3,
-            "axisLabel": {"formatter": "{value}"},
+            "splitLine": {"lineStyle": {"color": "#8a929b", "opacity": 0.3}},
         },
         "series": [
             {
@@ -146,23 +154,25 @@ def _axis(name: str, gap: int) -> Options:
         "name": name,
         "nameLocation": "middle",
         "nameGap": gap,
+        "splitLine": {"lineStyle": {"color": "#8a929b", "opacity": 0.3}},
     }
 
 
-def _node(tile: Tile) -> Options:
+def _node(tile: Tile, least: float) -> Options:
+    """A tile; what is smaller than `least` has no room for a label, and measuring text is dear."""
     node: Options = {
         "id": tile.key,
         "name": tile.label,
         "value": round(tile.value, 3),
         "what": tile.what.value,
         "itemStyle": {"color": tile.paint.fill},
-        "label": {"color": tile.paint.text},
+        "label": {"color": tile.paint.text} if tile.value >= least else {"show": False},
         "tooltip": {"formatter": _plain(tile.told)},
     }
     if tile.what is What.BROKER:
         node["itemStyle"] = {"color": tile.paint.fill, "borderColor": tile.paint.fill}
         node["upperLabel"] = {"color": tile.paint.text}
-        node["children"] = [_node(each) for each in tile.tiles]
+        node["children"] = [_node(each, least) for each in tile.tiles]
     return node
 
 

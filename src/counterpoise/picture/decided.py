@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from counterpoise.decide.balancing.moves import Outcome, Round
 from counterpoise.load.view import ClusterView
@@ -70,8 +70,7 @@ def decided(
     moves = tuple(
         Said(
             move.bundle,
-            f"from {move.source} to {move.destination or 'wherever the cluster wants'}: "
-            f"{move.decision.sentence}; {move.placement}",
+            _moved(move.source, move.destination, move.decision.sentence, move.placement),
             came_of_it=_told(outcomes.get(move.id)),
         )
         for move in made.moves
@@ -94,6 +93,28 @@ def decided(
         max(0, len(made.rejections) - REASONS_MOST),
         plan.effects if plan else (),
     )
+
+
+def decided_of_json(told: Mapping[str, Any]) -> Decided:
+    """A round that a leader tells of (`Round.to_json`); raises KeyError or TypeError."""
+    moves = tuple(
+        Said(str(each["bundle"]), _moved(each["broker"], each["destination"], each["sentence"],
+                                         each["placement"]))
+        for each in told["moves"]
+    )  # fmt: skip
+    reasons = told["rejections"]
+    stays = tuple(
+        Said(str(each["subject"]), str(each["sentence"]), str(each["setting"]))
+        for each in reasons[:REASONS_MOST]
+    )
+    at_ms, more = int(told["at"]), max(0, len(reasons) - REASONS_MOST)
+    name, imbalance = str(told["strategy"]), float(told["imbalance"])
+    return Decided(at_ms, at_ms, 1, name, imbalance, None, moves, stays, more)
+
+
+def _moved(source: str, destination: str | None, sentence: str, placement: str) -> str:
+    where = destination or "wherever the cluster wants"
+    return f"from {source} to {where}: {sentence}; {placement}"
 
 
 def with_round(told: tuple[Decided, ...], new: Decided) -> tuple[Decided, ...]:

@@ -21,6 +21,10 @@ FLOOR: Final = 0.004
 """The area of an idle bundle, as a part of the mean broker's: it is there, if idle."""
 
 
+MANY: Final = 24
+"""Brokers from which on a headline has room for little."""
+
+
 class Area(StrEnum):
     """What an area stands for."""
 
@@ -94,7 +98,7 @@ class _Brush:
         return Tile(
             What.BROKER,
             name,
-            f"{name}   {load}   {'silent' if silent else times(ratio)}",
+            _headline(name, load, "silent" if silent else times(ratio), len(scene.view.brokers)),
             f"broker {name}: {load}, {state}, {counted(len(rows), 'bundle')}",
             sum(tile.value for tile in tiles) or self.floor,
             of_load(heat),
@@ -126,6 +130,11 @@ class _Brush:
             max(total, self.floor),
             of_load(heat, 0.0),
         )
+
+
+def _headline(name: str, load: str, state: str, brokers: int) -> str:
+    """What stands above a broker: where many share the width, what tells them apart comes first."""
+    return f"{name}   {load}   {state}" if brokers <= MANY else f"{state}  {name}  {load}"
 
 
 def short_name(bundle: str) -> str:

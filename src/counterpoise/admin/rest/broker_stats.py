@@ -24,6 +24,7 @@ def routes() -> Iterable[route.Route]:
         route.get(f"{BASE}/topics", topics),
         route.get(f"{BASE}/destinations", topics),
         route.get(f"{BASE}/throttling", throttling),
+        route.get(f"{BASE}/shedding", shedding),
         route.get(f"{BASE}/metrics", metrics),
         route.get(f"{BASE}/mbeans", mbeans),
         route.get(f"{BASE}/bookieops", bookie_ops),
@@ -50,6 +51,11 @@ async def topics(request: web.Request) -> web.Response:
 async def throttling(request: web.Request) -> web.Response:
     """Every rate limit of this broker: what passed it, and who waits at it now."""
     return answer([asdict(each) for each in broker_of(request).topics.limits.seen()])
+
+
+async def shedding(request: web.Request) -> web.Response:
+    """The last rounds in which this broker, as the leader, shed load: moves, and why no others."""
+    return answer([made.to_json() for made in list(broker_of(request).shedding.rounds)])
 
 
 async def metrics(request: web.Request) -> web.Response:

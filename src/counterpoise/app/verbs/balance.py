@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import os
 import sys
 import tempfile
 import traceback
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from counterpoise.app.addresses import admin_urls, listen_address
@@ -187,6 +189,12 @@ def _add_shards(parser: argparse.ArgumentParser) -> None:
 
 def _add_history_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
+        "--console",
+        type=int,
+        metavar="PORT",
+        help="serve a web page about cluster and history, too (0: a free port)",
+    )
+    parser.add_argument(
         "--retain-days",
         type=int,
         default=0,
@@ -240,7 +248,8 @@ def run(args: argparse.Namespace) -> int:
     except ValueError as error:
         raise UserError(str(error)) from None
     try:
-        asyncio.run(until_told(SparkBalancer(settings, strategy, tell).run))
+        with _console(args):
+            asyncio.run(until_told(SparkBalancer(settings, strategy, tell).run))
     except (HistoryInUseError, NothingSeenError, CannotListenError) as error:
         raise UserError(str(error)) from None
     except (HistoryFaultError, SessionError) as error:
@@ -253,6 +262,23 @@ def run(args: argparse.Namespace) -> int:
         return EXIT_STREAM_FAILED
     tell("stopped")
     return 0
+
+
+@contextlib.contextmanager
+def _console(args: argparse.Namespace) -> Iterator[None]:
+    """The console beside the balancer, if one was asked for."""
+    if args.console is None:
+        yield
+        return
+    from counterpoise.app.console_process import ConsoleProcess
+
+    more = ["--history", args.history]
+    console = ConsoleProcess(admin_urls(args.admin_url), port=args.console, more=more)
+    tell(f"console at {console.url}")
+    try:
+        yield
+    finally:
+        console.stop()
 
 
 def _settings(args: argparse.Namespace) -> RunSettings:

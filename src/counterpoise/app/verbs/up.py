@@ -34,6 +34,7 @@ examples:
   counterpoise up --data ./cluster           keep messages and metadata for next time
   counterpoise up --port 6650 --web-port 8080
       brokers on 6650, 6651, …, their admin APIs on 8080, 8081, …
+  counterpoise up --console                  a web page about the cluster, too
   counterpoise up --spark                    Spark decides what is moved, and keeps the history
   counterpoise up --metadata zk:             brokers as processes on a ZooKeeper of their own
   counterpoise up --metadata zk:10.0.0.1:2181/test
@@ -96,6 +97,14 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
         default=[],
         metavar="OPTION",
         help="an option of 'counterpoise balance' on Spark, such as --balance-option=--interval=1s",
+    )
+    parser.add_argument(
+        "--console",
+        nargs="?",
+        type=int,
+        const=0,
+        metavar="PORT",
+        help="serve a web page about the cluster, too (default port: free)",
     )
     parser.add_argument("--json", action="store_true", help="tell the addresses as one JSON line")
     parser.add_argument(
@@ -162,8 +171,9 @@ def _run_processes(args: argparse.Namespace, settings: dict[str, str]) -> int:
     balancer = f"Spark, started by the leader, history in {cluster.history}"
     with _until_stopped(cluster):
         with contextlib.suppress(KeyboardInterrupt):
-            _tell(cluster, args, balancer if args.balance else "off")
-            _watch(cluster, ended)
+            with _console(cluster, args) as console_url:
+                _tell(cluster, args, balancer if args.balance else "off", console_url)
+                _watch(cluster, ended)
             return 1
         return 0
 
@@ -195,8 +205,11 @@ def _run_here(args: argparse.Namespace, settings: dict[str, str], *, on_spark: b
         balancer = f"the leader, every {args.balance_every:g} s" if inline else "off"
         if on_spark:
             balancer = f"Spark, history in {cluster.history}"
-        with contextlib.suppress(KeyboardInterrupt):
-            _tell(cluster, args, balancer)
+        with (
+            contextlib.suppress(KeyboardInterrupt),
+            _console(cluster, args, history=on_spark) as console_url,
+        ):
+            _tell(cluster, args, balancer, console_url)
             threading.Event().wait()
         return 0
 
@@ -216,6 +229,26 @@ def _until_stopped(cluster: LocalCluster | OneProcessCluster) -> Iterator[None]:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)
         cluster.stop()
+
+
+@contextlib.contextmanager
+def _console(
+    cluster: LocalCluster | OneProcessCluster, args: argparse.Namespace, *, history: bool = True
+) -> Iterator[str]:
+    """The console's address while it runs; empty when none was asked for."""
+    if args.console is None:
+        yield ""
+        return
+    from counterpoise.app.console_process import ConsoleProcess
+
+    more = ["--history", str(cluster.history)] if history and args.balance else []
+    urls = [each.admin_url for each in cluster.brokers]
+    log = cluster.data / "logs" / "console.log"
+    console = ConsoleProcess(urls, log, port=args.console, more=more)
+    try:
+        yield console.url
+    finally:
+        console.stop()
 
 
 def _watch(cluster: LocalCluster, ended: queue.SimpleQueue[tuple[str, int]]) -> None:
@@ -266,7 +299,7 @@ def _require_spark() -> None:
 
 
 def _tell(
-    cluster: LocalCluster | OneProcessCluster, args: argparse.Namespace, balancer: str
+    cluster: LocalCluster | OneProcessCluster, args: argparse.Namespace, balancer: str, console: str
 ) -> None:
     import psutil
 
@@ -276,6 +309,7 @@ def _tell(
             "admin_url": cluster.admin_url,
             "metadata_url": cluster.metadata_url,
             "data": str(cluster.data),
+            **({"console_url": console} if console else {}),
             "brokers": [
                 {"id": each.id, "service_url": each.service_url, "admin_url": each.admin_url}
                 for each in cluster.brokers
@@ -291,7 +325,8 @@ def _tell(
             f"  admin URL    {cluster.admin_url}\n"
             f"  metadata     {cluster.metadata_url}\n"
             f"  data, logs   {cluster.data} ({kept})\n"
-            f"  balancer     {balancer}\n\n"
+            f"  balancer     {balancer}\n"
+            f"  console      {console or 'none (--console serves a web page)'}\n\n"
             f"try it:\n"
             f"  pulsar-admin --admin-url {cluster.admin_url} brokers list standalone\n"
             f"  curl {cluster.admin_url}/admin/v2/broker-stats/load-report\n"

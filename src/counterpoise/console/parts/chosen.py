@@ -10,7 +10,7 @@ from nicegui import ui
 from counterpoise.console.desk import Desk
 from counterpoise.console.elements import Grid, Lines, Row, Text, attributes, button, section
 from counterpoise.console.parts.confirm import Confirm
-from counterpoise.console.parts.told import clock
+from counterpoise.console.parts.told import clock, rounds_of
 from counterpoise.decide.balancing.drain import DrainPlan
 from counterpoise.load.usage import RESOURCES
 from counterpoise.names.bundle import BundleName
@@ -154,7 +154,7 @@ class Chosen:
         sources = self._desk.sources
         found = [
             f"{clock(each.until_ms)} {word}: {said.whole} {said.came_of_it}".strip()
-            for word, told in (("decided", sources.rounds.told), ("advice", sources.watch.advice))
+            for word, told in (("decided", rounds_of(sources)), ("advice", sources.watch.advice))
             for each, said in about(told, subject)
         ]
         self._decided.show(found[:SHOWN])
@@ -224,7 +224,7 @@ class Chosen:
             clock_ms = desk.sources.clock_ms
             return Drain(session, reader, broker, rules, clock_ms, tell, DrainOptions(partial=True))
 
-        async with aiohttp.ClientSession(headers=desk.operator.headers) as session:
+        async with desk.operator.session() as session:
             try:
                 made.append(await drain_with(session).plan())
             except (DrainRefusedError, CannotSeeError) as error:

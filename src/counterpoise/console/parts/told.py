@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from nicegui import ui
 
 from counterpoise.console.deeds import Activity, State
-from counterpoise.console.desk import Desk
+from counterpoise.console.desk import Desk, Sources
 from counterpoise.console.elements import Grid, Lines, Row, Text, attributes, button, section
 from counterpoise.picture.decided import Decided
 from counterpoise.picture.treemap import What
@@ -92,6 +92,12 @@ class RoundList:
         self._desk.choose(What.BUNDLE, key)
 
 
+def rounds_of(sources: Sources) -> tuple[Decided, ...]:
+    """What was really decided: by a balancer beside the cluster, and by its own leader."""
+    both = (*sources.rounds.told, *sources.watch.shed)
+    return tuple(sorted(both, key=lambda made: made.at_ms))
+
+
 class Decisions:
     """The balancer's rounds, and what the cluster's strategy would do."""
 
@@ -99,11 +105,11 @@ class Decisions:
         self._desk = desk
         with section("Decisions"), ui.element("div").classes("columns"):
             with ui.element("div"):
-                Text("h3", "What the balancer did")
+                Text("h3", "What was decided")
                 self._state = Text("p", "", "quiet")
                 self._rounds = RoundList(desk, "Rounds of the balancer", "No round so far.")
             with ui.element("div"):
-                Text("h3", "What its strategy would do now")
+                Text("h3", "What the cluster's strategy would do now")
                 self._advisor = Text("p", "", "quiet")
                 self._advice = RoundList(
                     desk, "Rounds of advice", "The first advice comes with the next look."
@@ -116,7 +122,7 @@ class Decisions:
         self._advisor.text = " ".join(
             each for each in (sources.watch.advisor, sources.watch.sheds) if each
         )
-        self._rounds.show(sources.rounds.told)
+        self._rounds.show(rounds_of(sources))
         self._advice.show(sources.watch.advice)
 
 

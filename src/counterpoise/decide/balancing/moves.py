@@ -146,3 +146,18 @@ class Round:
     moves: tuple[Move, ...]
     rejections: tuple[Rejection, ...]
     memory: RoundMemory
+
+    def to_json(self) -> dict[str, Any]:
+        """What was decided as a JSON object; the memory is not in it."""
+        return {
+            "at": self.poll_id,
+            "strategy": self.strategy,
+            "imbalance": self.imbalance,
+            "brokers": self.brokers,
+            "bundles": self.bundles,
+            "moves": [
+                {**move.decision.to_json(), "id": move.id, "placement": move.placement}
+                for move in self.moves
+            ],
+            "rejections": [each.to_json() for each in self.rejections],
+        }

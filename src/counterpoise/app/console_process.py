@@ -1,0 +1,50 @@
+"""The console as a process of its own, beside whatever it is about: it slows nobody down."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from counterpoise.app.errors import UserError
+from counterpoise.app.processes import Child, ChildSpec
+
+
+class ConsoleProcess:
+    """A console that serves pages until it is stopped, or this process ends."""
+
+    def __init__(
+        self,
+        admin_urls: Iterable[str],
+        log: Path | None = None,
+        *,
+        port: int = 0,
+        more: Sequence[str] = (),
+    ) -> None:
+        """Start it and wait until it serves; raises `UserError` when it cannot.
+
+        ``log``: where what it complains of is written; None: a file among the temporary ones.
+        """
+        if importlib.util.find_spec("nicegui") is None:
+            raise UserError("the console needs more packages: pip install 'counterpoise[console]'")
+        argv = [sys.executable, "-m", "counterpoise.app.main", "console", "--json"]
+        argv += ["--admin-url", ",".join(admin_urls), "--port", str(port)]
+        self._child = Child.start(
+            ChildSpec(
+                name="console",
+                argv=[*argv, *more],
+                is_ready=lambda line: line.startswith('{"console_url"'),
+                log=log or Path(tempfile.gettempdir()) / f"counterpoise-console-{os.getpid()}.log",
+                stop_within_s=5.0,
+            )
+        )
+        self.url: str = json.loads(self._child.ready_line)["console_url"]
+        """Where a browser finds it."""
+
+    def stop(self) -> None:
+        """End it; harmless when it has ended."""
+        self._child.stop()

@@ -1,0 +1,58 @@
+"""Without a browser: what another site's page may not do, and who acts when nobody can tell."""
+
+import aiohttp
+import pytest
+
+from counterpoise.console.roles import Operator, standing, subject_of
+from tests.console.conftest import StartConsole
+
+
+@pytest.fixture(scope="module")
+def console(start_console: StartConsole) -> str:
+    return start_console("--admin-url", "http://127.0.0.1:1")
+
+
+ELSEWHERE = (
+    {"Origin": "http://evil.example"},
+    {"Origin": "null"},
+    {"Host": "evil.example"},
+    {"Sec-Fetch-Site": "cross-site"},
+)
+
+
+@pytest.mark.parametrize("headers", ELSEWHERE, ids=str)
+async def test_another_sites_page_is_refused_on_both_roads(
+    console: str, headers: dict[str, str]
+) -> None:
+    socket = f"{console}_nicegui_ws/socket.io/?EIO=4&transport=websocket"
+    polling = f"{console}_nicegui_ws/socket.io/?EIO=4&transport=polling"
+    async with aiohttp.ClientSession() as session:
+        async with session.post(polling, headers=headers, data=b"40") as answer:
+            assert answer.status == 403
+        async with session.get(console, headers=headers) as answer:
+            assert answer.status == 403
+        with pytest.raises(aiohttp.WSServerHandshakeError):
+            await session.ws_connect(socket, headers=headers)
+
+
+async def test_ones_own_page_and_a_link_to_it_are_served(console: str) -> None:
+    async with aiohttp.ClientSession() as session:
+        link = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
+        async with session.get(console, headers=link) as answer:
+            assert answer.status == 200
+            assert answer.headers["Content-Security-Policy"].startswith("frame-ancestors 'none'")
+        socket = f"{console}_nicegui_ws/socket.io/?EIO=4&transport=websocket"
+        own = {"Origin": console.rstrip("/")}
+        async with session.ws_connect(socket, headers=own) as opened_socket:
+            assert (await opened_socket.receive_str()).startswith("0{")
+
+
+async def test_nobody_can_tell_where_nobody_answers() -> None:
+    told = await standing(Operator("x", own=True), ["http://127.0.0.1:1"])
+    assert told.may is None
+    assert told.sentence.startswith("the cluster does not say whether your token may:")
+
+
+@pytest.mark.parametrize("token", ["", "x", "a.b.c", "a.bnVsbA.c", "é.é.é", "a.eyJzdWIiOg.c"])
+def test_what_is_no_token_names_nobody(token: str) -> None:
+    assert subject_of(token) == ""

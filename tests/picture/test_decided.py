@@ -22,7 +22,7 @@ def move(poll: int = 5) -> Move:
     decision = Decision(
         Kind.TRANSFER, BUNDLE, "a:1", "b:1", "load", "{source} is {load:.0f}% used", {"load": 90.0}
     )
-    return Move(f"{poll}-x", poll, decision, "the least used")
+    return Move(f"{poll}-0000000a", poll, decision, "the least used")
 
 
 def stays(subject: str = "a:1", value: float = 40.0) -> Rejection:
@@ -34,11 +34,11 @@ def made(poll: int, moves: tuple[Move, ...] = (), reasons: tuple[Rejection, ...]
 
 
 def outcome(status: Status, error: str = "") -> Outcome:
-    return Outcome("5-x", 5, BUNDLE, "a:1", "b:1", status, "b:1", 1_000, 1_400, error)
+    return Outcome("5-0000000a", 5, BUNDLE, "a:1", "b:1", status, "b:1", 1_000, 1_400, error)
 
 
 def test_a_move_has_its_sentence_its_effect_and_what_came_of_it() -> None:
-    told = decided(made(5, (move(),), (stays("b:1"),)), {"5-x": outcome(Status.MOVED)}, SEEN)
+    told = decided(made(5, (move(),), (stays("b:1"),)), {"5-0000000a": outcome(Status.MOVED)}, SEEN)
     [said] = told.moves
     assert said.sentence == "from a:1 to b:1: a:1 is 90% used; the least used"
     assert said.came_of_it == "moved after 0.4 s"
@@ -52,7 +52,7 @@ def test_a_move_has_its_sentence_its_effect_and_what_came_of_it() -> None:
 
 
 def test_a_move_that_was_not_made_says_why() -> None:
-    told = decided(made(5, (move(),)), {"5-x": outcome(Status.WITHHELD, "paused")})
+    told = decided(made(5, (move(),)), {"5-0000000a": outcome(Status.WITHHELD, "paused")})
     assert told.moves[0].came_of_it == "withheld: paused"
     assert decided(made(5, (move(),)), {}).moves[0].came_of_it == ""
 

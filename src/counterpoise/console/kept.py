@@ -8,7 +8,7 @@ from typing import Any
 from counterpoise.decide.balancing.moves import Outcome, Status
 from counterpoise.picture.decided import ROUNDS_MOST, Decided, decided, with_round
 from counterpoise.pipeline.history.compaction import read_table_parts
-from counterpoise.pipeline.history.control import read_control
+from counterpoise.pipeline.history.control import Control, Wish, read_control, write_control
 from counterpoise.pipeline.history.faults import HistoryFaultError
 from counterpoise.pipeline.history.layout import files, is_archive, span
 from counterpoise.pipeline.history.store import Store
@@ -38,6 +38,13 @@ class HistoryReader:
             told = with_round(told, self._rounds[at_ms])
         state = control.withholds(0) or f"The balancer's history is {self._store.address}."
         return told, state
+
+    def say(self, wish: str, now_ms: int, why: str) -> None:
+        """See `rounds.Reader`."""
+        try:
+            write_control(self._store, Control(Wish(wish), now_ms, why))
+        except HistoryFaultError as error:
+            raise ValueError(str(error)) from None
 
     def _read_new(self, after_ms: int) -> None:
         tables = HistoryTables(self._store)

@@ -27,9 +27,13 @@ class Reader(Protocol):
         """
         ...
 
+    def say(self, wish: str, now_ms: int, why: str) -> None:
+        """Tell the balancer to ``go``, ``pause`` or ``stop``; raises OSError or ValueError."""
+        ...
+
 
 class Rounds:
-    """Reads again and again what a balancer keeps."""
+    """Reads again and again what a balancer keeps, and tells it what an operator wants."""
 
     def __init__(self, reader: Reader | None, clock_ms: Callable[[], int]) -> None:
         self._reader = reader
@@ -44,6 +48,25 @@ class Rounds:
                 "With --history, those of a balancer beside it, too."
             )
         )
+
+    @property
+    def can_be_told(self) -> bool:
+        """Whether there is a balancer that listens."""
+        return self._reader is not None
+
+    async def say(self, wish: str, why: str) -> str:
+        """Tell the balancer to ``go``, ``pause`` or ``stop``; says what came of it."""
+        if self._reader is None:
+            return "there is no balancer to be told"
+        try:
+            await asyncio.to_thread(self._reader.say, wish, self._clock_ms(), why)
+        except (OSError, ValueError) as error:
+            return f"the balancer could not be told: {error}"
+        return {
+            "go": "moves go on",
+            "pause": "no further move begins",
+            "stop": "the balancer ends; no further move begins",
+        }[wish]
 
     async def run(self) -> None:
         """Read until cancelled."""

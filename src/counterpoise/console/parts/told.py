@@ -107,6 +107,11 @@ class Decisions:
             with ui.element("div"):
                 Text("h3", "What was decided")
                 self._state = Text("p", "", "quiet")
+                if desk.sources.rounds.can_be_told:
+                    with ui.element("div").classes("bar controls"):
+                        button("Pause", lambda: self._say("pause"))
+                        button("Resume", lambda: self._say("go"))
+                        button("Stop the balancer", lambda: self._say("stop"), "danger")
                 self._rounds = RoundList(desk, "Rounds of the balancer", "No round so far.")
             with ui.element("div"):
                 Text("h3", "What the cluster's strategy would do now")
@@ -124,6 +129,11 @@ class Decisions:
         )
         self._rounds.show(rounds_of(sources))
         self._advice.show(sources.watch.advice)
+
+    async def _say(self, wish: str) -> None:
+        who = self._desk.operator.name
+        told = await self._desk.sources.rounds.say(wish, f"by {who}, at the console")
+        self._desk.announce(told)
 
 
 class Activities:

@@ -16,6 +16,10 @@ from counterpoise.picture.units import bytes_per_s, times
 Act = Callable[[Plan], object]
 """Carries a plan out; may raise `BusyError`."""
 Choices = dict[str, str]
+SHEDS = (
+    "the cluster sheds load by itself (loadBalancerSheddingEnabled), and may move again what is "
+    "moved here"
+)
 
 
 class Confirm:
@@ -111,8 +115,8 @@ class Confirm:
             if even
             else ""
         )
-        sheds = self._desk.sources.watch.sheds
-        self._warnings.show([*plan.warnings, *([sheds] if sheds else [])])
+        sheds = [SHEDS] if self._desk.sources.watch.sheds else []
+        self._warnings.show([*plan.warnings, *sheds])
         allowed = known is not None and known.may is not False
         self._do.set_enabled(allowed and not plan.refused)
 

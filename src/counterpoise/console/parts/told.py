@@ -13,6 +13,7 @@ from counterpoise.console.elements import Grid, Lines, Row, Text, attributes, bu
 from counterpoise.picture.decided import Decided
 from counterpoise.picture.treemap import What
 
+SHEDS = "The cluster sheds load by itself, too (loadBalancerSheddingEnabled)."
 SHOWN = 30
 """How many rounds, deeds or changes are shown; the others scroll away."""
 
@@ -125,7 +126,7 @@ class Decisions:
         sources = self._desk.sources
         self._state.text = sources.rounds.state
         self._advisor.text = " ".join(
-            each for each in (sources.watch.advisor, sources.watch.sheds) if each
+            each for each in (sources.watch.advisor, SHEDS if sources.watch.sheds else "") if each
         )
         self._rounds.show(rounds_of(sources))
         self._advice.show(sources.watch.advice)

@@ -1,5 +1,7 @@
 """A broker under Pulsar's modular load manager: `broker-stats/load-report`, a `LocalBrokerData`."""
 
+from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any
 
 import orjson
@@ -22,6 +24,8 @@ _COUNTS = {
     "consumers": "consumerCount",
     "cache_size": "cacheSize",
 }
+_PULSARS = (*_RATES.values(), *_COUNTS.values())
+_ALL = itemgetter(*_PULSARS)
 _NUMBERS, _WHOLE = frozenset((int, float)), frozenset((int,))
 
 
@@ -54,10 +58,24 @@ def _columns(stats: Any) -> Table | None:
     """The bundles' columns; None when a value is not plainly a number."""
     if not isinstance(stats, dict) or not set(map(type, stats.values())) <= {dict}:
         return None
-    rows = stats.values()
-    rates = {ours: [row.get(name, 0.0) for row in rows] for ours, name in _RATES.items()}
-    counts = {ours: [row.get(name, 0) for row in rows] for ours, name in _COUNTS.items()}
+    figures = _figures(list(stats.values()))
+    rates = dict(zip(_RATES, figures, strict=False))
+    counts = dict(zip(_COUNTS, figures[len(_RATES) :], strict=True))
     plain = all(set(map(type, each)) <= _NUMBERS for each in rates.values()) and all(
         set(map(type, each)) <= _WHOLE for each in counts.values()
     )
     return bundle_columns(list(stats), rates, counts) if plain else None
+
+
+def _figures(rows: list[dict[str, Any]]) -> list[Sequence[Any]]:
+    """The values of each figure, in the order of `_PULSARS`; one that a row lacks is nothing."""
+    if not rows:
+        return [()] * len(_PULSARS)
+    try:
+        return list(zip(*map(_ALL, rows), strict=True))
+    except KeyError:
+        missing = [0.0] * len(_RATES) + [0] * len(_COUNTS)
+        return [
+            [row.get(name, nothing) for row in rows]
+            for name, nothing in zip(_PULSARS, missing, strict=True)
+        ]

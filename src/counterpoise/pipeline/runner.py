@@ -30,6 +30,7 @@ from counterpoise.pipeline.history.lease import LeaseOptions, lease
 from counterpoise.pipeline.history.moved import moved_since
 from counterpoise.pipeline.history.store import open_store
 from counterpoise.pipeline.history.tables import HistoryTables
+from counterpoise.pipeline.history.version import expect_version
 from counterpoise.pipeline.stream.fold import start_fold
 from counterpoise.pipeline.stream.running import Stream
 from counterpoise.pipeline.stream.session import (
@@ -125,6 +126,7 @@ class SparkBalancer:
         async with contextlib.AsyncExitStack() as stack:
             held = lease(store, wall_clock_ms, self._lost.set, settings.lease)
             await stack.enter_async_context(held)
+            await asyncio.to_thread(expect_version, store)
             port = await stack.enter_async_context(serving(self._metrics, settings.metrics))
             if port:
                 self._tell(f"metrics on port {port}")

@@ -86,14 +86,15 @@ def _check(args: argparse.Namespace, store: Store) -> int:
 
     found = check(store)
     _say(found)
-    if found.damaged or found.doubled:
+    if found.damaged or found.doubled or found.older:
         sys.stdout.write(f"put it right: counterpoise history repair {args.history}\n")
     return EXIT_DAMAGED if found.damaged else 0
 
 
 def _repair(args: argparse.Namespace, store: Store) -> int:
     from counterpoise.pipeline.clock import wall_clock_ms
-    from counterpoise.pipeline.history.care import ASIDE, repair
+    from counterpoise.pipeline.history.care import repair
+    from counterpoise.pipeline.history.layout import ASIDE
     from counterpoise.pipeline.history.lease import LeaseOptions, lease
 
     async def alone() -> Checked:
@@ -115,6 +116,8 @@ def _say(found: Checked) -> None:
         )
     if found.doubled:
         sys.stdout.write(f"{found.doubled} files are there twice: a compaction was cut off\n")
+    if found.older:
+        sys.stdout.write(f"{found.older} files of an older layout\n")
     for name in found.damaged:
         sys.stdout.write(f"damaged: {name}\n")
     if not found.damaged:

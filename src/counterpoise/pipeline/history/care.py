@@ -1,7 +1,7 @@
 """Looking a history over, and setting aside what cannot be read, so that the rest goes on."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +9,10 @@ import pyarrow.parquet as pq
 
 from counterpoise.pipeline.history.compaction import remove_leftovers
 from counterpoise.pipeline.history.faults import HistoryFaultError
-from counterpoise.pipeline.history.layout import TABLES, days, files, span
+from counterpoise.pipeline.history.layout import ASIDE, TABLES, days, files, span
 from counterpoise.pipeline.history.store import Store
+from counterpoise.pipeline.history.version import migrate, of_the_first
 
-ASIDE = "damaged"
-"""Where files go that cannot be read: nothing is thrown away."""
 STATES = "states"
 
 
@@ -38,6 +37,8 @@ class Checked:
     """The names of files that cannot be read."""
     doubled: int
     """Small files left, by a compaction that was cut off, beside the one that replaces them."""
+    older: int = 0
+    """Files of an older layout, which `repair` brings to this one."""
 
 
 def check(store: Store) -> Checked:
@@ -55,16 +56,17 @@ def check(store: Store) -> Checked:
         doubled += len(names) - len(files(store, table))
         sizes.append(Size(table, len(days(store, table)), len(names), rows, size))
     damaged += [name for name in _states(store) if not _readable_state(store, name)]
-    return Checked(tuple(sizes), tuple(damaged), doubled)
+    return Checked(tuple(sizes), tuple(damaged), doubled, len(of_the_first(store)))
 
 
 def repair(store: Store) -> Checked:
     """Set damaged files aside and remove what is doubled; gives what was found.
 
-    A state that is damaged takes the stream back to the one before; without any it begins with the
-    first poll that is there.
+    Files of an older layout are brought to this one. A state that is damaged takes the stream back
+    to the one before; without any it begins with the first poll that is there.
     """
-    found = check(store)
+    older = migrate(store)
+    found = replace(check(store), older=older)
     for name in found.damaged:
         if name.startswith(f"{STATES}/"):
             # A poll's state counts only with all its shards: the others go with it.

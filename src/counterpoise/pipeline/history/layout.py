@@ -16,6 +16,9 @@ from counterpoise.pipeline.history.store import Store
 
 TABLES = ("reports", "rounds", "decisions", "rejections", "outcomes", "memory")
 
+ASIDE = "damaged"
+"""Where files go that cannot be read: nothing is thrown away."""
+
 _ARCHIVE = re.compile(r"^(\d{15})-(\d{15})\.parquet$")
 _SMALL = re.compile(r"^(\d+)(-[0-9a-f]{8})?\.parquet$")
 

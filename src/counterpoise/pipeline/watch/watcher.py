@@ -15,6 +15,7 @@ from counterpoise.pipeline.history.keeping import Keeping, KeepingOptions
 from counterpoise.pipeline.history.layout import newest_poll
 from counterpoise.pipeline.history.lease import LeaseOptions, lease
 from counterpoise.pipeline.history.store import open_store
+from counterpoise.pipeline.history.version import expect_version
 from counterpoise.pipeline.watch.metrics import Metrics
 from counterpoise.pipeline.watch.polling import Polling
 from counterpoise.pipeline.watch.serve import serving
@@ -74,6 +75,7 @@ class Watcher:
         async with contextlib.AsyncExitStack() as stack:
             held = lease(store, wall_clock_ms, self._lost.set, settings.lease)
             await stack.enter_async_context(held)
+            await asyncio.to_thread(expect_version, store)
             port = await stack.enter_async_context(serving(self.metrics, settings.metrics))
             if port:
                 self._tell(f"metrics on port {port}")

@@ -36,7 +36,7 @@ def report(loads: Loads, at_ms: int, nic_kbit: float = 1000.0) -> LocalBrokerDat
 
 
 def poll(
-    number: int,
+    number: float,
     brokers: Mapping[str, Loads | None],
     *,
     every_ms: int = 5000,
@@ -47,7 +47,7 @@ def poll(
 
     ``trouble`` is why nobody could be read at all.
     """
-    poll_id = START + number * every_ms
+    poll_id = START + round(number * every_ms)
     return poll_rows(poll_id, trouble, fetched(poll_id, brokers, repeated))
 
 

@@ -10,9 +10,10 @@ import pytest
 
 from counterpoise.decide.balancing.approval import ApprovalRules
 from counterpoise.decide.balancing.moves import Outcome, Round, Status
-from counterpoise.decide.balancing.round import Strategy
+from counterpoise.decide.balancing.options import BalanceOptions
+from counterpoise.decide.balancing.round import Strategy, traffic
 from counterpoise.load.fold import Batch, FoldState, fold
-from counterpoise.pipeline.balancer import Balancer
+from counterpoise.pipeline.balancer import Balancer, before_moves
 from counterpoise.pipeline.collect.admin import Admin, AdminOptions
 from counterpoise.pipeline.collect.shedder import sheds_by_itself
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
@@ -53,7 +54,7 @@ def loads(cluster: FakeCluster) -> dict[str, Loads | None]:
     }
 
 
-def seen_as(reported: dict[str, Loads | None], number: int) -> FoldState:
+def seen_as(reported: dict[str, Loads | None], number: float) -> FoldState:
     return fold(FoldState.empty(), Batch.of(poll(number, reported)))
 
 
@@ -298,6 +299,45 @@ async def test_a_broker_that_reports_the_same_for_long_is_taken_at_its_word(
     before, polls_a_minute = loads(uneven), 12
     assert await every_poll.step(seen(uneven))
     assert await every_poll.step(seen_as(before, polls_a_minute + 1))
+
+
+async def test_what_a_round_waits_for_is_said_once(
+    uneven: FakeCluster, http: aiohttp.ClientSession, history: History
+) -> None:
+    told = Told()
+    options = BalanceOptions(interval_ms=1, stats_s=30, report_interval_ms=2000)
+    every_poll = balancer(http, history, told, by=replace(strategy(), balance=options))
+    before = loads(uneven)
+    made = await every_poll.step(seen(uneven))
+    assert made is not None
+    told.clear()
+    for number in (0.5, 0.7):
+        assert await every_poll.step(seen_as(before, number)) is None
+    assert told == [
+        "the next round waits for reports that were measured after the last moves "
+        "(loadBalancerReportUpdateMinIntervalMillis)"
+    ]
+    told.clear()
+    for number in (2, 3):
+        assert await every_poll.step(seen_as(before, number)) is None
+    [said] = told
+    assert said.startswith("the next round waits for 127.0.0.1:")
+    assert "statsUpdateFrequencyInSecs" in said
+
+
+async def test_who_had_no_traffic_and_got_none_is_not_waited_for(
+    uneven: FakeCluster, http: aiohttp.ClientSession, history: History
+) -> None:
+    every_poll = balancer(http, history, by=strategy(interval_ms=1, stats_s=30))
+    made = await every_poll.step(seen(uneven))
+    assert made is not None
+    first = made.moves[0]
+    memory = history.memory_before(made.poll_id + 1)
+    assert set(memory.traffic_before) == {first.source, *(m.destination for m in made.moves)}
+    idle = dict.fromkeys(loads(uneven)[first.destination] or {}, 0.0)
+    idle_state = seen_as({first.source: {}, first.destination: idle}, 0)
+    outcomes = [history.outcome(move.id) for move in made.moves]
+    assert not before_moves([o for o in outcomes if o], traffic(idle_state), {})
 
 
 async def test_the_tables_say_who_what_when_and_why(

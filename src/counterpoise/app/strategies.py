@@ -43,6 +43,7 @@ def strategy_from(
     placement: str = LeastUsage.name,
     decide_every_s: float | None = None,
     grace_s: float | None = None,
+    thrash_span_s: float = 0.0,
 ) -> Strategy:
     """The strategy that these settings describe; raises `UserError` or `ConfigError`."""
     chosen, placer = find_shedder(shedder, conf), find_placement(placement)
@@ -60,6 +61,7 @@ def strategy_from(
             settings_from(BalanceOptions, conf),
             interval_ms=_milliseconds(decide_every_s),
             grace_ms=_milliseconds(grace_s),
+            thrash_span_ms=round(thrash_span_s * 1000),
         ),
     )
 

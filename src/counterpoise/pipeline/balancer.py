@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING
 
 from counterpoise.decide.balancing.approval import ApprovalRules, Withheld, approve
 from counterpoise.decide.balancing.moves import Outcome, Round, Status
-from counterpoise.decide.balancing.round import Strategy, decide, is_due, newest_poll, traffic
+from counterpoise.decide.balancing.round import (
+    Strategy,
+    carried,
+    decide,
+    is_due,
+    newest_poll,
+    traffic,
+    waits_for,
+)
+from counterpoise.decide.balancing.thrash import trailed
 from counterpoise.load.fold import FoldState
 from counterpoise.pipeline.executor import Executor
 from counterpoise.pipeline.history.port import History
@@ -44,6 +53,7 @@ class Balancer:
         self._history = history
         self._executor = executor
         self._tell = tell
+        self._waits = ""
         self._refused: frozenset[tuple[str, str]] | None = None
         """What was refused by which rule in the last round, when that moved nothing."""
 
@@ -52,7 +62,12 @@ class Balancer:
         poll_id = newest_poll(state)
         if self._history.is_complete(poll_id):
             return False
-        return is_due(state, self._history.memory_before(poll_id), self._strategy.balance)
+        memory, options = self._history.memory_before(poll_id), self._strategy.balance
+        waits = waits_for(state, memory, options)
+        if waits != self._waits and waits:
+            self._tell(waits)
+        self._waits = waits
+        return is_due(state, memory, options)
 
     async def step(self, state: FoldState) -> Round | None:
         """Decide on this state if it is time to, and carry it out; None when it was not."""
@@ -81,7 +96,15 @@ class Balancer:
                 made.memory,
                 recently_unloaded=unloaded,
                 settled_at_ms=settled,
-                traffic_before=_before(outcomes, traffic(state)),
+                traffic_before=before_moves(
+                    outcomes, traffic(state), carried(state, [one.bundle for one in outcomes])
+                ),
+                trails=trailed(
+                    memory.trails,
+                    [(one.bundle, one.hop) for one in outcomes if one.hop],
+                    poll_id,
+                    self._strategy.balance.thrash_span_ms,
+                ),
             ),
         )
         return made
@@ -139,11 +162,17 @@ def refused_by_rule(each: Withheld) -> Outcome:
     )
 
 
-def _before(outcomes: Iterable[Outcome], seen: Mapping[str, float]) -> dict[str, float]:
-    """What the brokers reported between which something moved."""
+def before_moves(
+    outcomes: Iterable[Outcome], seen: Mapping[str, float], loads: Mapping[str, float]
+) -> dict[str, float]:
+    """What the brokers reported between which load moved: their next measurement is another.
+
+    Who had no traffic and got none looks the same each time it is measured, and is left out.
+    """
     moved = [one for one in outcomes if one.status is Status.MOVED]
-    took_part = {broker for one in moved for broker in (one.source, one.destination)}
-    return {broker: seen[broker] for broker in sorted(took_part & seen.keys())}
+    changed = {one.source for one in moved if seen.get(one.source)}
+    changed |= {one.destination for one in moved if loads.get(one.bundle)}
+    return {broker: seen[broker] for broker in sorted(changed & seen.keys())}
 
 
 def told(outcome: Outcome) -> str:

@@ -79,6 +79,13 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
     parser.add_argument(
         "--move-seconds", type=float, metavar="S", help="how long a move takes (default: as seen)"
     )
+    parser.add_argument(
+        "--thrash-span",
+        type=seconds,
+        default=3 * 3600.0,
+        metavar="TIME",
+        help="as of `balance` (default 3h)",
+    )
     parser.add_argument("--json", action="store_true", help="the plan as JSON")
     parser.add_argument("--save", type=Path, metavar="FILE", help="keep the plan as JSON")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write it as a page with plots")
@@ -115,7 +122,12 @@ async def _plan(args: argparse.Namespace, addresses: tuple[str, ...]) -> Advised
     store = _store(args.history) if args.history else None
     async with http_session(client_security(args)) as session:
         conf = await _settings(session, addresses, args)
-        strategy = strategy_from(conf, shedder=args.strategy, placement=args.placement)
+        strategy = strategy_from(
+            conf,
+            shedder=args.strategy,
+            placement=args.placement,
+            thrash_span_s=args.thrash_span,
+        )
         splitting = settings_from(SplitOptions, conf)
         looked = await _look(session, addresses, store, _options(args, strategy, splitting))
     rows = read_table(store, "outcomes") if store else []

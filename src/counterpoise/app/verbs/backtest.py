@@ -16,6 +16,7 @@ from counterpoise.app.conf import add_conf_arguments, read_conf
 from counterpoise.app.errors import UserError
 from counterpoise.app.packages import needed_by
 from counterpoise.app.strategies import find_placement, find_shedder, strategy_from
+from counterpoise.app.times import seconds
 from counterpoise.app.verbs.balance import add_spark_arguments, spark_setting, written
 from counterpoise.names.properties import Properties
 
@@ -74,6 +75,13 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
     parser.add_argument("--step", type=float, default=60.0, metavar="SECONDS", help="(default 60)")
     parser.add_argument(
         "--move-seconds", type=float, help="how long a move takes (default: as seen)"
+    )
+    parser.add_argument(
+        "--thrash-span",
+        type=seconds,
+        default=0.0,
+        metavar="TIME",
+        help="with `balance`'s guard against thrash (default 0: without, as Pulsar's leader)",
     )
     parser.add_argument("--seed", type=int, default=1, help="of all that is left to chance")
     parser.add_argument("--json", action="store_true", help="the results as JSON")
@@ -186,7 +194,9 @@ def _candidates(args: argparse.Namespace) -> list[Candidate]:
         shedder, _, placement = name.partition("/")
         for overrides in grid:
             label = " ".join([name, *(f"{key}={value}" for key, value in overrides.items())])
-            found.append(_candidate(label, conf.overridden(overrides), shedder, placement))
+            found.append(
+                _candidate(label, conf.overridden(overrides), shedder, placement, args.thrash_span)
+            )
     return found
 
 
@@ -204,15 +214,21 @@ def _own_options(named: Iterable[str], conf: Properties) -> list[type]:
 def _compared(args: argparse.Namespace) -> list[Candidate]:
     found = []
     for word, path in zip(("now", "then"), args.compare, strict=True):
-        found.append(_candidate(f"{word}: {path}", read_conf(path, args.settings), None, ""))
+        found.append(
+            _candidate(
+                f"{word}: {path}", read_conf(path, args.settings), None, "", args.thrash_span
+            )
+        )
     return found
 
 
-def _candidate(label: str, conf: Properties, shedder: str | None, placement: str) -> Candidate:
+def _candidate(
+    label: str, conf: Properties, shedder: str | None, placement: str, thrash_span_s: float
+) -> Candidate:
     from counterpoise.pipeline.backtest.simulate import Candidate
 
     chosen = placement or conf.values.get(PLACEMENT_SETTING) or "LeastUsage"
-    strategy = strategy_from(conf, shedder=shedder, placement=chosen)
+    strategy = strategy_from(conf, shedder=shedder, placement=chosen, thrash_span_s=thrash_span_s)
     return Candidate(label, strategy)
 
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from counterpoise.pipeline.runner import RunSettings
 
 EXIT_STREAM_FAILED = 3
+THRASH_SPAN_S = 3 * 3600.0
 
 EPILOG = """\
 examples:
@@ -103,6 +104,14 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
         type=seconds,
         metavar="TIME",
         help="how long a moved bundle stays (default: loadBalancerSheddingGracePeriodMinutes)",
+    )
+    parser.add_argument(
+        "--thrash-span",
+        type=seconds,
+        default=THRASH_SPAN_S,
+        metavar="TIME",
+        help="a bundle that came back within this time is left alone for as long (default 3h; 0: "
+        "never)",
     )
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument("--execute", action="store_true", help="carry the decisions out")
@@ -238,6 +247,7 @@ def run(args: argparse.Namespace) -> int:
             placement=args.placement,
             decide_every_s=args.decide_every,
             grace_s=args.grace_period,
+            thrash_span_s=args.thrash_span,
         ),
     )
 

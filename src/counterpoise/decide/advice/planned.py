@@ -77,7 +77,7 @@ def advise(
         strategy.shedder.name,
         strategy.placement.name,
         picture(scene.view),
-        picture(play.view),
+        picture(_with_hosts_usage(play.view, scene.view)),
         tuple(play.steps),
         tuple(play.why_not.values()),
         splits,
@@ -194,6 +194,14 @@ def picture(view: ClusterView) -> Picture:
             )
         ),
     )
+
+
+def _with_hosts_usage(after: ClusterView, before: ClusterView) -> ClusterView:
+    """The view after, where brokers of one host go on measuring the same machine."""
+    hosts = [name.rpartition(":")[0] for name in after.brokers]
+    shared = np.array([hosts.count(host) > 1 for host in hosts], np.bool_)
+    usage = np.where(shared[:, None], before.broker.usage, after.broker.usage)
+    return replace(after, broker=replace(after.broker, usage=usage))
 
 
 def imbalance_of(view: ClusterView) -> float:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from counterpoise.decide.balancing.thrash import Hop, Trails
 from counterpoise.decide.plan import Decision, Rejection
 
 
@@ -87,6 +88,13 @@ class Outcome:
         return self.status in (Status.MOVED, Status.ELSEWHERE, Status.UNOWNED, Status.FAILED)
 
     @property
+    def hop(self) -> Hop | None:
+        """Where the bundle went, when it went anywhere."""
+        if self.status not in (Status.MOVED, Status.ELSEWHERE):
+            return None
+        return Hop(self.ended_at_ms, self.source, self.owner)
+
+    @property
     def settles(self) -> bool:
         """Whether the bundle is to be left alone for the grace period."""
         return self.status not in (Status.FAILED, Status.STALE, Status.WITHHELD)
@@ -108,6 +116,8 @@ class RoundMemory:
     """When the last move ended: polls before that show the cluster as it was."""
     traffic_before: Mapping[str, float] = field(default_factory=dict)
     """What each broker that took part in the last moves reported before them (see `is_due`)."""
+    trails: Trails = field(default_factory=dict)
+    """Where bundles have been lately (see `thrash.py`)."""
 
     def to_json(self) -> dict[str, Any]:
         """The memory as a JSON object."""
@@ -118,6 +128,7 @@ class RoundMemory:
             "decidedAt": self.decided_at_ms,
             "settledAt": self.settled_at_ms,
             "trafficBefore": dict(self.traffic_before),
+            "trails": {bundle: [list(hop) for hop in hops] for bundle, hops in self.trails.items()},
         }
 
     @staticmethod
@@ -130,6 +141,10 @@ class RoundMemory:
             value["decidedAt"],
             value["settledAt"],
             value.get("trafficBefore", {}),
+            {
+                bundle: tuple(Hop(*hop) for hop in hops)
+                for bundle, hops in value.get("trails", {}).items()
+            },
         )
 
 

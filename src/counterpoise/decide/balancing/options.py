@@ -56,6 +56,8 @@ class BalanceOptions:
     """Overrides `interval_minutes`, for clusters that live for minutes only."""
     grace_ms: int | None = None
     """Overrides `grace_minutes`."""
+    thrash_span_ms: int = 0
+    """Within which a bundle may not go back and forth (`thrash.py`); 0: it may, as in Pulsar."""
 
     @property
     def decide_every_ms(self) -> int:

@@ -1,7 +1,7 @@
 """One round of decisions: a pure function of what was seen, what is remembered and the settings."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
@@ -11,6 +11,7 @@ from counterpoise.decide.balancing.moves import Move, Round, RoundMemory, move_i
 from counterpoise.decide.balancing.options import BalanceOptions
 from counterpoise.decide.balancing.projection import Projection
 from counterpoise.decide.balancing.scene import Scene
+from counterpoise.decide.balancing.thrash import going_back, left_lately, thrashing
 from counterpoise.decide.filters.anti_affinity import may_unload
 from counterpoise.decide.placement.least_usage import LeastUsage
 from counterpoise.decide.placement.options import PlacementOptions
@@ -55,6 +56,32 @@ def is_due(state: FoldState, memory: RoundMemory, options: BalanceOptions) -> bo
     return poll_id > 0 and is_time(poll_id, memory, options)
 
 
+def waits_for(state: FoldState, memory: RoundMemory, options: BalanceOptions) -> str:
+    """What a round waits for beside its hour, as a sentence; empty when it waits for no more."""
+    for name, wanted in (
+        ("loadBalancerEnabled", options.enabled),
+        ("loadBalancerSheddingEnabled", options.shedding_enabled),
+    ):
+        if not wanted:
+            return f"no round is made: {name} is off"
+    poll_id = newest_poll(state)
+    if not poll_id:
+        return "the next round waits for a load report"
+    if not may_decide(poll_id, memory, options):
+        return (
+            "the next round waits for reports that were measured after the last moves "
+            "(loadBalancerReportUpdateMinIntervalMillis)"
+        )
+    if poll_id < memory.settled_at_ms + options.measured_anew_ms and (
+        same := _repeated(state, memory)
+    ):
+        return (
+            f"the next round waits for {', '.join(same)}, which still report what they did before "
+            "the last moves (statsUpdateFrequencyInSecs)"
+        )
+    return ""
+
+
 def is_time(now_ms: int, memory: RoundMemory, options: BalanceOptions) -> bool:
     """Whether a round is due by the clock alone."""
     waited = now_ms - memory.decided_at_ms
@@ -77,22 +104,32 @@ def traffic(state: FoldState) -> dict[str, float]:
     return dict(zip(brokers["broker"].tolist(), figures.tolist(), strict=True))
 
 
-def _repeated(state: FoldState, memory: RoundMemory) -> bool:
-    """Whether a broker that gave or got a bundle still reports what it did before.
+def carried(state: FoldState, bundles: Collection[str]) -> dict[str, float]:
+    """Messages/s and bytes/s of these bundles, all added up, by their short averages."""
+    averages = state.averages
+    rows = np.flatnonzero(np.isin(averages["bundle"], np.array([*bundles], dtype=object)))
+    figures = np.sum([averages[f"short_{name}"][rows] for name in RATES], axis=0)
+    return dict(zip(averages["bundle"][rows].tolist(), figures.tolist(), strict=True))
+
+
+def _repeated(state: FoldState, memory: RoundMemory) -> list[str]:
+    """The brokers that gave or got a bundle and still report what they did before.
 
     Pulsar's brokers measure rates once a minute and answer with the old ones until then. To decide
     on those again would move the same load twice.
     """
     now = traffic(state)
-    return any(now.get(broker) == before for broker, before in memory.traffic_before.items())
+    return sorted(name for name, before in memory.traffic_before.items() if now.get(name) == before)
 
 
 def decide(state: FoldState, memory: RoundMemory, strategy: Strategy) -> Round:
     """Ask the strategy; the time is that of the newest poll, so that a replay decides the same."""
     now_ms = newest_poll(state)
     recent = left_alone(now_ms, memory, strategy.balance)
-    view = cluster_view(state, now_ms, recent)
-    return decide_on(view, answering_brokers(state), recent, memory, strategy)
+    guarded = thrashing(now_ms, memory.trails, strategy.balance.thrash_span_ms)
+    view = cluster_view(state, now_ms, recent | guarded)
+    made = decide_on(view, answering_brokers(state), recent, memory, strategy)
+    return replace(made, rejections=(*made.rejections, *guarded.values()))
 
 
 def left_alone(now_ms: int, memory: RoundMemory, options: BalanceOptions) -> dict[str, int]:
@@ -154,8 +191,9 @@ def placed(
         moves, placement, refused = _place(made, view, answering, memory, strategy, scene)
         loads, bundles = view.broker.traffic.throughput(), len(view.bundles)
     else:
-        moves = tuple(_move(now_ms, each, "the strategy chose it") for each in made.decisions)
-        placement, refused = memory.placement, []
+        decisions, refused = _not_back(made, memory, strategy)
+        moves = tuple(_move(now_ms, each, "the strategy chose it") for each, _ in decisions)
+        placement = memory.placement
         loads, bundles = view.throughput, sum(len(top or ()) for top in view.top)
     return Round(
         poll_id=now_ms,
@@ -165,7 +203,14 @@ def placed(
         bundles=bundles,
         moves=moves,
         rejections=(*made.rejections, *refused),
-        memory=RoundMemory(made.memory, placement, dict(recent), now_ms, memory.settled_at_ms),
+        memory=RoundMemory(
+            made.memory,
+            placement,
+            dict(recent),
+            now_ms,
+            memory.settled_at_ms,
+            trails=memory.trails,
+        ),
     )
 
 
@@ -204,15 +249,19 @@ def _place(
     remembered = placement.forget(_recalled(placement, memory.placement), view.brokers)
     projection = Projection(view)
     moves: list[Move] = []
-    refused: list[Rejection] = []
-    for asked in made.decisions:
+    decisions, refused = _not_back(made, memory, strategy)
+    for asked, barred in decisions:
         decision, reason = asked, "the strategy chose it"
         if decision.destination is None:
             chooser = Chooser(placement, projection.view, strategy.placement_options, made.rng)
-            found = _destination(decision, chooser, remembered, answering, scene)
+            others = [broker for broker in answering if broker not in barred]
+            found = _destination(decision, chooser, remembered, others, scene)
             remembered = found.memory
             refused += found.rejections
             if found.broker is None:
+                if barred:
+                    span_ms = strategy.balance.thrash_span_ms
+                    refused.append(going_back(decision.bundle, barred, span_ms))
                 continue
             decision, reason = asked._replace(destination=found.broker), found.reason
         moves.append(_move(view.now_ms, decision, reason))
@@ -220,6 +269,23 @@ def _place(
         if scene is not None:
             scene = _scene_after(scene, view, decision)
     return tuple(moves), _kept(placement, remembered.to_json()), refused
+
+
+def _not_back(
+    made: Shed, memory: RoundMemory, strategy: Strategy
+) -> tuple[list[tuple[Decision, frozenset[str]]], list[Rejection]]:
+    """What may move, and whereto it may not; and what the strategy sends back whence it came."""
+    span_ms = strategy.balance.thrash_span_ms
+    left = left_lately(made.view.now_ms, memory.trails, span_ms)
+    may: list[tuple[Decision, frozenset[str]]] = []
+    refused: list[Rejection] = []
+    for each in made.decisions:
+        barred = left.get(each.bundle, frozenset())
+        if each.destination in barred:
+            refused.append(going_back(each.bundle, barred, span_ms))
+        else:
+            may.append((each, barred))
+    return may, refused
 
 
 def _destination(

@@ -15,6 +15,7 @@ from counterpoise.decide.advice.splits import SplitScene, hot_bundles
 from counterpoise.decide.balancing.moves import RoundMemory
 from counterpoise.decide.balancing.options import BalanceOptions
 from counterpoise.decide.balancing.round import answering_brokers, left_alone, newest_poll
+from counterpoise.decide.balancing.thrash import thrashing
 from counterpoise.decide.splitting.options import SplitOptions
 from counterpoise.load.fold import Batch, FoldState, fold, merged
 from counterpoise.load.fold_view import cluster_view
@@ -163,6 +164,9 @@ def _looked(state: FoldState, memory: RoundMemory, source: str, options: LookOpt
     if silent := sorted(set(state.brokers["broker"].tolist()) - there):
         notes.append(f"nothing is given to {names(silent)}: no answer at the last look")
     recent = left_alone(now_ms, memory, options.balance)
+    guarded = thrashing(now_ms, memory.trails, options.balance.thrash_span_ms)
+    notes += [each.sentence for each in guarded.values()]
+    recent |= dict.fromkeys(guarded, now_ms)
     scene = Scene(view, there, recent, memory, connections, source)
     return Looked(scene, SplitScene(view, connections), tuple(notes))
 

@@ -7,6 +7,7 @@ would, by the strategy's own placement. What is not: that a client reconnects la
 that load changes because it was moved.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 
 from counterpoise.decide.balancing.moves import RoundMemory
 from counterpoise.decide.balancing.round import Strategy, decide_on, is_time, left_alone
+from counterpoise.decide.balancing.thrash import Hop, thrashing, trailed
 from counterpoise.load.average import LONG_TERM_SAMPLES, SHORT_TERM_SAMPLES, fold_samples
 from counterpoise.load.rates import Floats, Indices, Rates
 from counterpoise.load.view import (
@@ -85,21 +87,25 @@ class _Play:
         self.measure.step(loads.throughput(), self._owners, up, trace.hosts.bytes_most)
         if self._strategy is None or not is_time(now_ms, self._memory, self._strategy.balance):
             return
-        view = self._seen(now_ms, loads, up, recent)
+        span_ms = self._strategy.balance.thrash_span_ms
+        guarded = thrashing(now_ms, self._memory.trails, span_ms)
+        view = self._seen(now_ms, loads, up, [*recent, *guarded])
         made = decide_on(view, view.brokers, recent, self._memory, self._strategy)
         for move in made.moves:
             row, to = self._row[move.bundle], self._rank[move.destination]
             self.measure.moved(step, row, loads)
             self._owners[row] = to
             recent[move.bundle] = now_ms
+        hops = [(each.bundle, Hop(now_ms, each.source, each.destination)) for each in made.moves]
         settled = now_ms + round(self.measure.move_s * 1000) if made.moves else 0
         self._memory = replace(
             made.memory,
             recently_unloaded=recent,
             settled_at_ms=settled or self._memory.settled_at_ms,
+            trails=trailed(self._memory.trails, hops, now_ms, span_ms),
         )
 
-    def _seen(self, now_ms: int, loads: Rates, up: Masks, recent: dict[str, int]) -> ClusterView:
+    def _seen(self, now_ms: int, loads: Rates, up: Masks, recent: Collection[str]) -> ClusterView:
         """What brokers report, as the view that strategies decide on."""
         there = np.flatnonzero(up)
         rank = np.full(len(up), -1, np.intp)
@@ -178,7 +184,7 @@ class _Play:
         orphans = np.flatnonzero(~up[self._owners])
         if not len(orphans):
             return
-        view = self._seen(now_ms, loads, up, {})
+        view = self._seen(now_ms, loads, up, ())
         extra = np.zeros(len(view.brokers))
         usage = view.broker.usage.copy()
         for row in orphans.tolist():

@@ -15,6 +15,7 @@ from counterpoise.decide.advice.plan import AdvisedPlan, Step
 from counterpoise.decide.advice.planned import imbalance_of
 from counterpoise.decide.balancing.approval import HOUR_MS, ApprovalRules, approve
 from counterpoise.decide.balancing.moves import Move, Outcome, Round, Status
+from counterpoise.decide.balancing.thrash import trailed
 from counterpoise.pipeline.balancer import refused_by_rule, told
 from counterpoise.pipeline.collect.shedder import sheds_by_itself
 from counterpoise.pipeline.drive.scene import CannotSeeError, SceneReader, Sight
@@ -25,6 +26,9 @@ from counterpoise.pipeline.history.moved import moved_since
 from counterpoise.pipeline.history.reports import land
 from counterpoise.pipeline.history.store import Store
 from counterpoise.pipeline.history.tables import HistoryTables
+
+SPAN_MOST_MS = 24 * HOUR_MS
+"""How long a plan's moves are remembered, whatever span a balancer goes by."""
 
 
 class PlanRefusedError(RuntimeError):
@@ -175,6 +179,12 @@ class ApprovedPlan:
                 made.memory,
                 recently_unloaded={**memory.recently_unloaded, **recent},
                 settled_at_ms=max(ended, default=memory.settled_at_ms),
+                trails=trailed(
+                    memory.trails,
+                    [(one.bundle, one.hop) for one in outcomes if one.hop],
+                    poll_id,
+                    SPAN_MOST_MS,
+                ),
             ),
         )
         return outcomes

@@ -1,0 +1,101 @@
+"""A guard against thrash: no bundle goes back where it came from, or wanders, for a while.
+
+The grace period holds a bundle where it has just come to. It does not see that a bundle left the
+same broker an hour ago, and a strategy whose averages lag, or whose placement scores brokers by
+other figures than its shedder, moves it again and again (P#26609 tells how). Each move costs its
+clients a pause, and the next one undoes it.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from counterpoise.decide.plan import Rejection
+
+MOVES_MOST = 3
+"""A bundle that moved so often within the span stays, wherever it has been."""
+
+
+class Hop(NamedTuple):
+    """One move of a bundle."""
+
+    at_ms: int
+    source: str
+    destination: str
+
+
+Trails = Mapping[str, tuple[Hop, ...]]
+"""By bundle: its moves, the oldest first."""
+
+
+def thrashing(now_ms: int, trails: Trails, span_ms: int) -> dict[str, Rejection]:
+    """The bundles to leave alone, and why; none when `span_ms` is 0.
+
+    A bundle that came back within the span to a broker that it had left, or moved `MOVES_MOST`
+    times, stays until the span has passed since its last move.
+    """
+    left_alone: dict[str, Rejection] = {}
+    for bundle in sorted(trails):
+        hops = [hop for hop in trails[bundle] if hop.at_ms > now_ms - span_ms]
+        back = _return(hops)
+        if span_ms <= 0 or (back is None and len(hops) < MOVES_MOST):
+            continue
+        told = f"came back to {back.destination}" if back else f"moved {len(hops)} times"
+        minutes = (hops[-1].at_ms + span_ms - now_ms) / 60_000
+        left_alone[bundle] = Rejection(
+            bundle,
+            "thrash",
+            float(len(hops)),
+            float(MOVES_MOST),
+            "",
+            "{subject} {told} within {span:.0f} minutes: it stays for {minutes:.0f} more "
+            "(--thrash-span)",
+            {"told": told, "span": span_ms / 60_000, "minutes": minutes},
+        )
+    return left_alone
+
+
+def left_lately(now_ms: int, trails: Trails, span_ms: int) -> dict[str, frozenset[str]]:
+    """By bundle: the brokers that it left within the span, to which it does not go back."""
+    found = {
+        bundle: frozenset(hop.source for hop in hops if hop.at_ms > now_ms - span_ms)
+        for bundle, hops in trails.items()
+    }
+    return {bundle: brokers for bundle, brokers in found.items() if brokers and span_ms > 0}
+
+
+def going_back(bundle: str, brokers: Collection[str], span_ms: int) -> Rejection:
+    """Why a bundle stays that had nowhere to go but back."""
+    return Rejection(
+        bundle,
+        "thrash",
+        None,
+        None,
+        "",
+        "{subject} stays: it left {brokers} within the last {span:.0f} minutes, and does not go "
+        "back (--thrash-span)",
+        {"brokers": " and ".join(sorted(brokers)), "span": span_ms / 60_000},
+    )
+
+
+def _return(hops: Sequence[Hop]) -> Hop | None:
+    """The last hop to a broker that the bundle had left before."""
+    left: set[str] = set()
+    back = None
+    for hop in hops:
+        left.add(hop.source)
+        back = hop if hop.destination in left else back
+    return back
+
+
+def trailed(
+    trails: Trails, moved: Iterable[tuple[str, Hop]], now_ms: int, span_ms: int
+) -> dict[str, tuple[Hop, ...]]:
+    """The trails with these moves; what is older than the span is forgotten."""
+    longer = dict(trails)
+    for bundle, hop in moved:
+        longer[bundle] = (*longer.get(bundle, ()), hop)
+    kept = {
+        bundle: tuple(hop for hop in hops if hop.at_ms > now_ms - span_ms)
+        for bundle, hops in longer.items()
+    }
+    return {bundle: hops for bundle, hops in kept.items() if hops}

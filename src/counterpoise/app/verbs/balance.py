@@ -86,6 +86,24 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
     add_conf_arguments(parser)
     add_spark_arguments(parser)
     _add_shards(parser)
+    _add_times(parser)
+    mode = parser.add_mutually_exclusive_group()
+    mode.add_argument("--execute", action="store_true", help="carry the decisions out")
+    mode.add_argument("--dry-run", action="store_true", help="only say them (the default)")
+    _add_rules(parser)
+    add_plan_arguments(parser)
+    parser.add_argument("--once", action="store_true", help="one look, one round, and the end")
+    parser.add_argument(
+        "--metrics", metavar="[HOST:]PORT", help="serve /metrics and /health (HOST: 127.0.0.1)"
+    )
+    parser.add_argument(
+        "--watchdog", action="store_true", help="alert as `counterpoise watchdog` does"
+    )
+    _add_history_arguments(parser)
+    return parser
+
+
+def _add_times(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--interval",
         type=seconds,
@@ -113,20 +131,6 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
         help="a bundle that came back within this time is left alone for as long (default 3h; 0: "
         "never)",
     )
-    mode = parser.add_mutually_exclusive_group()
-    mode.add_argument("--execute", action="store_true", help="carry the decisions out")
-    mode.add_argument("--dry-run", action="store_true", help="only say them (the default)")
-    _add_rules(parser)
-    add_plan_arguments(parser)
-    parser.add_argument("--once", action="store_true", help="one look, one round, and the end")
-    parser.add_argument(
-        "--metrics", metavar="[HOST:]PORT", help="serve /metrics and /health (HOST: 127.0.0.1)"
-    )
-    parser.add_argument(
-        "--watchdog", action="store_true", help="alert as `counterpoise watchdog` does"
-    )
-    _add_history_arguments(parser)
-    return parser
 
 
 def _add_rules(parser: argparse.ArgumentParser) -> None:

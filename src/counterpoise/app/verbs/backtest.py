@@ -233,7 +233,7 @@ def _candidate(
 
 
 def _grid(
-    texts: Iterable[str], own: Callable[[Properties], Iterable[type]]
+    texts: Iterable[str], own: Callable[[Properties], Iterable[type]] = lambda _: ()
 ) -> list[dict[str, str]]:
     """Every combination of the settings' values; one that sets nothing when there are none."""
     names, choices = [], []

@@ -32,7 +32,6 @@ def test_what_is_no_time_is_refused(text: str) -> None:
     [
         (["--admin-url", "localhost:8080"], "expected http://host:port"),
         (["--strategy", "NoSuchShedder"], "NoSuchShedder"),
-        (["--strategy", "TransferShedder"], "choose another --strategy"),
         (["--placement", "Anywhere"], "LeastUsage"),
         (["--set", "loadBalancerSheddingIntervalMinutes=soon"], "SheddingIntervalMinutes"),
         (["--set", "nonsense"], "NAME=VALUE"),

@@ -8,14 +8,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from counterpoise.app.conf import settings_from
-from counterpoise.app.errors import UserError
 from counterpoise.decide.balancing.options import BalanceOptions
 from counterpoise.decide.balancing.round import Strategy
 from counterpoise.decide.placement import PLACEMENTS, PlacementStrategy
 from counterpoise.decide.placement.least_usage import LeastUsage
 from counterpoise.decide.registry import Registered, Registry
 from counterpoise.decide.shedding import SHEDDERS, Shedder
-from counterpoise.load.view import ClusterView
 from counterpoise.names.properties import Properties
 
 S = TypeVar("S", bound=Registered)
@@ -47,11 +45,6 @@ def strategy_from(
 ) -> Strategy:
     """The strategy that these settings describe; raises `UserError` or `ConfigError`."""
     chosen, placer = find_shedder(shedder, conf), find_placement(placement)
-    if chosen.view is not ClusterView:
-        raise UserError(
-            f"{chosen.name} reads the extensible load manager's data, which the admin API does not "
-            "give: choose another --strategy"
-        )
     return Strategy(
         shedder=chosen,
         options=settings_from(chosen.options, conf),

@@ -145,3 +145,9 @@ def test_heartbeats_are_nobodys_when_their_broker_ends() -> None:
     own = "pulsar/b1:80/0x00000000_0xffffffff"
     before = replace(WELL, owned={"b1:80": {own: Owned()}, "b2:80": {}}, carried={own: 5.0})
     assert not seen(before, *[replace(before, owned={"b2:80": {}}, carried={})] * 9)
+
+
+def test_the_system_namespace_is_named_by_nobody_under_the_extensible_manager() -> None:
+    system = "pulsar/system/0x50000000_0x60000000"
+    before = replace(WELL, carried={system: 548.0}, records={system: Record("Owned", "b1:80", 1)})
+    assert not lasting(before)

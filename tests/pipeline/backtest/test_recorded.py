@@ -120,7 +120,6 @@ def test_a_grid_is_every_combination_and_its_names_are_checked() -> None:
         (["synthetic:diurnal,brokers=x"], "has no number"),
         (["synthetic:diurnal,cats=3"], "'cats' is none of"),
         (["synthetic:diurnal,brokers=0"], "must be more than 0"),
-        (["synthetic:diurnal", "--strategies", "TransferShedder"], "choose another --strategy"),
         (["synthetic:diurnal", "--spans", "0"], "--spans"),
         (["synthetic:diurnal", "--compare", "/no/old.conf", "/no/new.conf"], "/no/old.conf"),
         (["/no/such/history"], "no report of any bundle"),

@@ -14,7 +14,7 @@ from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.collect.admin import Admin, AdminOptions
 from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.watch.metrics import Metrics
-from counterpoise.pipeline.watchdog.channel import record_of
+from counterpoise.pipeline.watchdog.channel import Channel, record_of
 from counterpoise.pipeline.watchdog.look import Looker, ReadChannel
 from counterpoise.pipeline.watchdog.watchdog import Watchdog, alert_of
 from tests.pipeline.fake_cluster import CLUSTER, FakeBroker, FakeCluster, bundle_name
@@ -205,6 +205,21 @@ QUICK = ["--patience", "0", "--interval", "100ms"]
 def test_a_cluster_out_of_reach_is_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["watchdog", "--admin-url", "http://127.0.0.1:1", *QUICK]) == 2
     assert "the cluster does not answer" in capsys.readouterr().err
+
+
+def test_a_channel_that_cannot_be_read_is_said_once() -> None:
+    said: list[str] = []
+    with Cluster(1) as cluster:
+        channel = Channel(cluster.service_url, said.append)
+        missing = Channel("pulsar://127.0.0.1:1", said.append)
+        try:
+            assert dict(channel.read()) == {}
+            assert dict(missing.read()) == dict(missing.read()) == {}
+        finally:
+            channel.close()
+            missing.close()
+    [sentence] = said
+    assert sentence.startswith("the bundle state channel cannot be read: ")
 
 
 def test_real_brokers_are_well(capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from counterpoise.decide.balancing.thrash import Hop, Trails
 from counterpoise.decide.plan import Decision, Rejection
+from counterpoise.load.store_of_reports import Ema
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +119,8 @@ class RoundMemory:
     """What each broker that took part in the last moves reported before them (see `is_due`)."""
     trails: Trails = field(default_factory=dict)
     """Where bundles have been lately (see `thrash.py`)."""
+    loads: Mapping[str, Ema] = field(default_factory=dict)
+    """The brokers' averages, for a strategy that reads load stores (`load/store_of_reports.py`)."""
 
     def to_json(self) -> dict[str, Any]:
         """The memory as a JSON object."""
@@ -128,6 +131,7 @@ class RoundMemory:
             "decidedAt": self.decided_at_ms,
             "settledAt": self.settled_at_ms,
             "trafficBefore": dict(self.traffic_before),
+            "loads": {broker: list(ema) for broker, ema in self.loads.items()},
             "trails": {bundle: [list(hop) for hop in hops] for bundle, hops in self.trails.items()},
         }
 
@@ -145,6 +149,7 @@ class RoundMemory:
                 bundle: tuple(Hop(*hop) for hop in hops)
                 for bundle, hops in value.get("trails", {}).items()
             },
+            {broker: Ema(*ema) for broker, ema in value.get("loads", {}).items()},
         )
 
 

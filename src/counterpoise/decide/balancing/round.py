@@ -22,7 +22,9 @@ from counterpoise.decide.shedding import Shedder
 from counterpoise.load.fold import FoldState
 from counterpoise.load.fold_view import cluster_view
 from counterpoise.load.rows import RATES
+from counterpoise.load.store_of_reports import Known, averaged, store_view
 from counterpoise.load.store_view import LoadStoreView
+from counterpoise.load.topk import MAX_BUNDLES
 from counterpoise.load.view import ClusterView, bundle_namespace
 
 View = ClusterView | LoadStoreView
@@ -158,7 +160,28 @@ def decide_on(
     strategy: Strategy,
 ) -> Round:
     """The round of a view, in which the bundles of `recent` are marked as unloaded a moment ago."""
+    if strategy.shedder.view is LoadStoreView and isinstance(view, ClusterView):
+        return _by_stores(view, answering, recent, memory, strategy)
     return placed(shed(view, memory, strategy), answering, recent, memory, strategy)
+
+
+def _by_stores(
+    view: ClusterView,
+    answering: Collection[str],
+    recent: Mapping[str, int],
+    memory: RoundMemory,
+    strategy: Strategy,
+) -> Round:
+    """The round of a strategy that reads load stores, where only reports are to be had."""
+    own = strategy.placement_options
+    weights = (own if isinstance(own, PlacementOptions) else PlacementOptions()).weights
+    averages = averaged(view, weights.extensible, memory.loads)
+    # Who took part in the last moves measures anew before it is looked at again.
+    cooling = dict.fromkeys(memory.traffic_before, memory.settled_at_ms)
+    stores = store_view(view, averages, Known(cooling, answering), MAX_BUNDLES)
+    made = replace(shed(stores, memory, strategy), view=view)
+    found = placed(made, answering, recent, memory, strategy)
+    return replace(found, memory=replace(found.memory, loads=averages))
 
 
 def shed(view: View, memory: RoundMemory, strategy: Strategy) -> Shed:

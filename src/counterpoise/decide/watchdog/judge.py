@@ -9,7 +9,7 @@ from counterpoise.decide.watchdog.sight import (
     Sight,
     WatchdogOptions,
 )
-from counterpoise.names.namespace import bound_to_broker
+from counterpoise.names.namespace import SYSTEM_NAMESPACE_TEXT, bound_to_broker
 from counterpoise.names.units import bytes_text
 
 KINDS: Final = (
@@ -149,7 +149,11 @@ def _unowned(sight: Sight, now: Remembered, holders: dict[str, list[str]]) -> It
     """Bundles that carried something a while ago and that no broker has."""
     lost: dict[str, list[str]] = {}
     for bundle in sorted(now.carried_at_ms.keys() - holders.keys()):
-        if bound_to_broker(bundle.rpartition("/")[0]) or _was_split(bundle, holders):
+        namespace = bundle.rpartition("/")[0]
+        # Under the extensible manager no broker names the system namespace's among its own.
+        if namespace == SYSTEM_NAMESPACE_TEXT or bound_to_broker(namespace):
+            continue
+        if _was_split(bundle, holders):
             continue
         owner = now.owners.get(bundle, "")
         if owner in sight.silent:
@@ -185,6 +189,8 @@ def _was_split(bundle: str, holders: Iterable[str]) -> bool:
 def _recorded(sight: Sight, holders: dict[str, list[str]]) -> Iterator[Finding]:
     """What the bundle state channel says and the brokers do not bear out."""
     for bundle, record in sorted(sight.records.items()):
+        if bundle.startswith(f"{SYSTEM_NAMESPACE_TEXT}/"):
+            continue
         if record.state in IN_FLIGHT:
             yield Finding(
                 "in-flight", bundle, min(record.since_ms, sight.now_ms),

@@ -102,6 +102,7 @@ class _Play:
             made.memory,
             recently_unloaded=recent,
             settled_at_ms=settled or self._memory.settled_at_ms,
+            traffic_before={b: 0.0 for _, hop in hops for b in (hop.source, hop.destination)},
             trails=trailed(self._memory.trails, hops, now_ms, span_ms),
         )
 

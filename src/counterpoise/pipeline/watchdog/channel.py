@@ -26,7 +26,7 @@ class Channel:
         self._tell = tell
         self._told = ""
 
-        level = pulsar.LoggerLevel.Fatal
+        level = pulsar.LoggerLevel.Error
         self._client = pulsar.Client(
             service_url, operation_timeout_seconds=10, logger=pulsar.ConsoleLogger(level)
         )

@@ -1,0 +1,96 @@
+"""TransferShedder where only reports are to be had: the extensible manager's strategy outside."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from counterpoise.app.strategies import strategy_from
+from counterpoise.decide.balancing.moves import Round, RoundMemory
+from counterpoise.decide.balancing.round import Strategy, decide
+from counterpoise.decide.weights import DEFAULT_WEIGHTS
+from counterpoise.load.fold import Batch, FoldState, fold
+from counterpoise.load.fold_view import cluster_view
+from counterpoise.load.store_of_reports import Ema, Known, averaged, store_view
+from counterpoise.names.properties import Properties
+from counterpoise.pipeline.backtest.simulate import Candidate, simulate
+from counterpoise.pipeline.backtest.synthetic import SyntheticTrace
+from tests.decide.balancing.test_round import UNEVEN
+from tests.load.story import START, Loads, poll
+from tests.pipeline.fake_cluster import bundle_name
+
+
+def transfer(**settings: str) -> Strategy:
+    given = {"loadBalancerReportUpdateMinIntervalMillis": "10", **settings}
+    return strategy_from(Properties(given), shedder="TransferShedder", grace_s=0)
+
+
+def rounds(by: Strategy, count: int, reported: dict[str, Loads | None]) -> list[Round]:
+    """Rounds a minute apart of a load that stays as it is; nothing is carried out."""
+    state, memory, made = FoldState.empty(), RoundMemory(), list[Round]()
+    for number in range(count):
+        state = fold(state, Batch.of(poll(number, reported, every_ms=60_000)))
+        made.append(decide(state, memory, by))
+        memory = RoundMemory.from_json(json.loads(json.dumps(made[-1].memory.to_json())))
+    return made
+
+
+def test_it_acts_when_it_has_found_the_cluster_uneven_often_enough_and_names_destinations() -> None:
+    *waiting, acts = rounds(transfer(), 4, UNEVEN)
+    assert not any(each.moves for each in waiting)
+    assert acts.moves
+    assert {move.source for move in acts.moves} == {"b1:80"}
+    assert {move.destination for move in acts.moves} <= {"b2:80", "b3:80"}
+    assert acts.bundles == 11
+    assert acts.imbalance == pytest.approx(90_045 / (99_045 / 3) - 1)
+
+
+def test_without_transfer_the_placement_strategy_chooses() -> None:
+    made = rounds(transfer(loadBalancerTransferEnabled="false"), 4, UNEVEN)[-1]
+    assert made.moves
+    assert all(move.destination in ("b2:80", "b3:80") for move in made.moves)
+
+
+def test_averages_keep_as_much_of_their_past_as_a_brokers_do_in_that_time() -> None:
+    before: dict[str, Loads | None] = {"b1:80": {bundle_name(0): 100.0}}
+    after: dict[str, Loads | None] = {"b1:80": {bundle_name(0): 200.0}}
+    first, then = (
+        cluster_view(fold(FoldState.empty(), Batch.of(poll(0, each))), START)
+        for each in (before, after)
+    )
+    weights = DEFAULT_WEIGHTS.extensible
+    known = averaged(first, weights, {})
+    assert known["b1:80"].throughput == 300.0
+    found = averaged(replace(then, now_ms=START + 10_000), weights, known)
+    assert found["b1:80"].throughput == pytest.approx(300 * 0.81 + 600 * 0.19)
+    assert averaged(then, weights, found) == found, "an older look changes nothing"
+
+
+def test_the_busiest_bundles_are_published_and_those_that_must_stay_are_not() -> None:
+    own = "pulsar/b1:80/0x00000000_0xffffffff"
+    loads: dict[str, Loads | None] = {
+        "b1:80": {own: 99.0, **{bundle_name(n): float(n) for n in range(15)}},
+        "b2:80": None,
+    }
+    state = fold(FoldState.empty(), Batch.of(poll(0, loads)))
+    view = cluster_view(state, START, [bundle_name(14)])
+    averages = {"b1:80": Ema(0.5, 1.0, START)}
+    stores = store_view(view, averages, Known({"b1:80": 7}, {"b1:80"}), 10)
+    [top] = stores.top
+    assert top is not None
+    assert [name for name, _ in top] == [bundle_name(n) for n in range(5, 15)]
+    assert top[-1] == (bundle_name(14), 42.0)
+    assert stores.recently_unloaded == {bundle_name(14)}
+    assert stores.unloaded_brokers == {"b1:80": 7}
+
+
+def test_a_backtest_plays_it() -> None:
+    trace = SyntheticTrace("scale-out", count_of_brokers=4, count_of_bundles=64, hours=2.0)
+    opened = trace.open() if hasattr(trace, "open") else trace
+    by = Candidate("TransferShedder", transfer(loadBalancerBrokerLoadTargetStd="0.05"))
+    moved, still = (
+        simulate(each, opened, 0, opened.steps, move_s=1.0, seed=1)
+        for each in (by, Candidate("nobody", None))
+    )
+    assert moved.moves > 0
+    assert moved.imbalance < still.imbalance

@@ -28,9 +28,9 @@ def entry(payload: object, **metadata: object) -> bytes:
     return build(MessageMetadata(**fields), str(payload).encode())
 
 
-def batch(count: int) -> bytes:
+def batch(count: int, **metadata: object) -> bytes:
     """An entry of so many messages: the single metadata of each (its size is 0), and nothing."""
-    fields = {"producer_name": "p", "sequence_id": 0, "publish_time": 1}
+    fields = {"producer_name": "p", "sequence_id": 0, "publish_time": 1, **metadata}
     single = SingleMessageMetadata(payload_size=0).SerializeToString()
     body = (len(single).to_bytes(4, "big") + single) * count
     return build(MessageMetadata(**fields, num_messages_in_batch=count), body)

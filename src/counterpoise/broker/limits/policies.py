@@ -52,20 +52,22 @@ class LimitPolicies:
         store: MetadataStore,
         policies: PolicySource,
         options: Callable[[], RateOptions],
+        *,
+        clock_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         """``options`` gives the settings that hold now; say `settings_changed` after a change."""
         self._cluster = cluster
         self._store = store
         self._policies = policies
         self._options = options
-        self.publish = PublishLimits(broker, self.rates_of)
+        self.publish = PublishLimits(broker, self.rates_of, clock_ns=clock_ns)
         self.groups = ResourceGroups(
             broker,
             store,
             policies,
             self.publish,
             lambda: options().share_interval_s,
-            time.monotonic_ns,
+            clock_ns,
         )
         self._changed = asyncio.Event()
         #: Paths of the metadata store that changed; None for everything.

@@ -38,10 +38,13 @@ class Flood:
         self._frame = len(made.data)
         self.batch = batch
         self.under_way = 0
+        self.resting = False
         self.acknowledged = [0] * slots
 
     def more(self) -> bytes:
         """Some of what it may send now."""
+        if self.resting:
+            return b""
         count = min(ROW, max(0, WINDOW - self.under_way) // self.batch)
         self.under_way += count * self.batch
         return self._row[: count * self._frame]

@@ -115,7 +115,7 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
                 alone[case.client] = sorted(idle["neighbour_ms"])
             found = {name: client(each, case, seconds) for name, each in servers.items()}
             figures += _figures(case, found, alone[case.client], seconds)
-        return figures
+        return figures + group(folder / "group")
 
 
 UNREACHED = (1_000_000_000, 1_000_000_000_000)
@@ -176,6 +176,23 @@ def _nanoseconds(schedstat: Path) -> int:
         return int(schedstat.read_text().split()[0])
     except OSError:  # a thread that has ended
         return 0
+
+
+def group(folder: Path) -> list[Figure]:
+    """A resource group's limit over three brokers, of which two use it, and then other two."""
+    with up(folder, brokers=3) as three:
+        words = [sys.executable, "-m", "bench._group_frames", f"--admin-url={three.admin_url}"]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
+    if done.returncode:
+        raise SystemExit(f"a resource group: {done.stderr[-2000:]}")
+    found = json.loads(done.stdout)
+    figures = []
+    for which, passed in zip(("the first two", "the last two"), found["passed"], strict=True):
+        share = sum(passed) / found["limit"]
+        name = f"a resource group of {found['limit']} msg/s over 3 brokers, {which} using it"
+        holds = abs(share - 1) <= 0.05
+        figures.append(Figure(name, share, "of the limit", bar="0.95 to 1.05 of it", holds=holds))
+    return figures
 
 
 def client(server: Any, case: Case, seconds: float, *more: str) -> dict[str, Any]:

@@ -185,6 +185,14 @@ class Client:
         self._leave()
         self.town.connect(self)
 
+    def end(self) -> None:
+        """It comes no more."""
+        self.ended = True
+        self.lost()
+
+    def lost(self) -> None:
+        raise NotImplementedError
+
     def _leave(self) -> None:
         raise NotImplementedError
 
@@ -205,8 +213,8 @@ class Writer(Client):
         topic = await broker.topics.get(self.topic)
         if self.ended or wire.transport.closing:
             return
-        request = ProducerRequest(self.number, address=wire.address)
         wire.writers[self.number] = self
+        request = ProducerRequest(self.number, address=wire.address)
         self.wire, self.producer = wire, topic.add_producer(request, wire)
         wire.unread += [(self.producer, send) for send in self.unanswered]
         wire.read()
@@ -243,13 +251,6 @@ class Writer(Client):
             wire.writers.pop(self.number, None)
             kept = [(it, send) for it, send in wire.unread if send.producer_id != self.number]
             wire.unread = deque(kept)
-
-    def end(self) -> None:
-        self.ended = True
-        producer = self.producer
-        self._leave()
-        if producer is not None:
-            producer.close()
 
 
 class Reader(Client):
@@ -310,13 +311,6 @@ class Reader(Client):
         wire, self.wire, self.consumer = self.wire, None, None
         if wire is not None:
             wire.readers.pop(self.number, None)
-
-    def end(self) -> None:
-        self.ended = True
-        consumer = self.consumer
-        self._leave()
-        if consumer is not None:
-            consumer.close()
 
 
 class Town:

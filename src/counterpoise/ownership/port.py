@@ -31,6 +31,16 @@ STORE_S: Final = 10.0
 class Acquire:
     """A lookup chose this broker."""
 
+    inherited: bool = False
+    """Or it owns the bundle that this one is a part of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Let everybody know that the bundle is being cut into these ranges."""
+
+    ranges: tuple[str, ...]
+
 
 @dataclass(frozen=True, slots=True)
 class Release:
@@ -283,6 +293,11 @@ class BundleState(Protocol):
         ...
 
     @property
+    def cut_into(self) -> tuple[str, ...]:
+        """The ranges that this broker has announced to cut the bundle into, if it has."""
+        ...
+
+    @property
     def forgettable(self) -> bool:
         """Whether the machine knows nothing that a new one would not."""
         ...
@@ -296,6 +311,11 @@ class BundleProtocol(Protocol, Generic[S]):
 
     Bundles are named ``tenant/namespace/0x…_0x…``. Nodes are paths of the metadata store.
     """
+
+    @property
+    def announces_splits(self) -> bool:
+        """Whether a bundle that is being split says so first, by a `Split`."""
+        ...
 
     @property
     def roots(self) -> tuple[str, ...]:

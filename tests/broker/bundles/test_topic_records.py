@@ -148,9 +148,10 @@ async def test_the_leader_serves_the_topic_whoever_has_its_bundle(brokers: Broke
     assert answer.broker_id == leader.id
     bundle = (await leader.bundles.get(SYSTEM_NAMESPACE)).bundle_of(TOPIC)
     await usable_bundle(leader, bundle)
+    serving = leader.topics.loaded[TOPIC]
     assert await leader.namespaces.unload(bundle, other.id) == other.id
     assert bundle in other.namespaces.owned()
-    assert TOPIC in leader.topics.loaded
+    assert leader.topics.loaded[TOPIC] is serving, "not even for a moment"
     assert not other.namespaces.owns(TOPIC)
 
 
@@ -196,6 +197,19 @@ async def test_what_changed_while_the_link_was_down_is_told(brokers: BrokersOfTe
             told.add(await heard.get())
     leave()
     assert path_of() not in told, "it did not change"
+
+
+async def test_another_leader_is_turned_to_though_the_former_one_says_nothing(
+    brokers: BrokersOfTest,
+) -> None:
+    broker = await brokers.start()
+    await records(broker).put(path_of(), free(1))
+    former = records(broker)._link._opened
+    records(broker).led_by("b9:8080")
+    with pytest.raises(StoreUnavailable):
+        await records(broker)._publish(path_of(1), "b", free(1), {})
+    assert await records(broker).get(path_of()) is not None
+    assert records(broker)._link._opened is not former
 
 
 async def test_a_topic_out_of_reach_is_a_store_that_does_not_answer(

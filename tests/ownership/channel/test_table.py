@@ -32,6 +32,7 @@ from counterpoise.ownership.port import (
     RemoveNode,
     Replaced,
     SessionChanged,
+    Split,
     Terms,
     WakeMe,
     Woken,
@@ -368,7 +369,12 @@ FOREIGN = [
     record(State.FREE, None, B, version=58),
 ]
 HAPPENINGS = st.one_of(
-    st.sampled_from([Acquire(), CatchUp(), Release(None), Release(A), Release(B), Replaced()]),
+    st.sampled_from(
+        [
+            *(Acquire(), Acquire(inherited=True), CatchUp(), Replaced()),
+            *(Release(None), Release(A), Release(B), Split(("0x00000000_0x80000000",))),
+        ]
+    ),
     st.just(SessionChanged()),
     st.just(CHANGED),
     st.just(HeirReady()),

@@ -50,6 +50,7 @@ class BundleMoves:
         self._split_points = split_points
         self._tally = tally or BundleTally()
         self._splitting = asyncio.Lock()
+        ownership.on_split = self.cut
 
     async def unload(self, bundle: BundleName, destination: str | None = None) -> str | None:
         """Close a bundle's topics here and hand it to a broker; returns which one has it.
@@ -145,22 +146,44 @@ class BundleMoves:
     async def _split_at(self, bundle: BundleName, points: Sequence[int]) -> tuple[BundleName, ...]:
         now = await self._bundles.get(bundle.namespace)
         children = now.split(bundle.range, points).children(bundle.range)
-        for child in children:
-            if not await self._ownership.acquire(child):
-                raise BrokerError(
-                    ServerError.ServiceNotReady, f"{child}, a part of {bundle}, is owned elsewhere"
-                )
+        if not await self._ownership.announce_split(bundle, children):
+            raise _not_owned(bundle)
         try:
+            await self.cut(bundle, children)
+        except (BrokerError, MetadataError, InvalidName):
+            if not self._ownership.announces_splits:
+                for child in children:
+                    await self._ownership.replaced(child)
+            raise
+        finally:
+            # What is announced cannot be taken back.
+            self._ownership.finish_split(bundle)
+        return children
+
+    async def cut(self, bundle: BundleName, children: Sequence[BundleName]) -> None:
+        """Own the parts of a bundle, and enter them into its namespace; or what is left of that.
+
+        Raises `BrokerError`, `MetadataError` or `InvalidName`, and can be called again.
+        """
+        points = sorted(child.range.upper for child in children)[:-1]
+        if bundle in (await self._bundles.get(bundle.namespace)).bundles:
+            for child in children:
+                await self._inherit(bundle, child)
             await self._bundles.update(
                 bundle.namespace, lambda bundles: bundles.split(bundle.range, points)
             )
-        except (MetadataError, InvalidName):
-            for child in children:
-                await self._ownership.replaced(child)
-            raise
         await self._ownership.replaced(bundle)
         await self._share(bundle.namespace)
-        return children
+
+    async def _inherit(self, bundle: BundleName, child: BundleName) -> None:
+        if await self._ownership.acquire(child, inherited=True):
+            return
+        where = await self._ownership.whereabouts(child)
+        if where.owner is None or not self._ownership.announces_splits:
+            # Somebody who was to finish this split before us may have it; then that is done.
+            raise BrokerError(
+                ServerError.ServiceNotReady, f"{child}, a part of {bundle}, is owned elsewhere"
+            )
 
     async def _share(self, namespace: NamespaceName) -> None:
         """Write the bundles into the policies that all clusters share, as Pulsar does."""

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from typing import Any, Final, Protocol
 
+from counterpoise.broker.background import BackgroundTasks
 from counterpoise.broker.bundles.records import record_paths
 from counterpoise.broker.bundles.runner import Runner
 from counterpoise.broker.bundles.store_questions import ask_store
 from counterpoise.broker.bundles.tally import BundleTally
+from counterpoise.broker.errors import BrokerError
 from counterpoise.metadata import (
+    MetadataError,
     MetadataStore,
     Notification,
     NotificationKind,
@@ -36,6 +39,7 @@ from counterpoise.ownership.port import (
     Release,
     Replaced,
     SessionChanged,
+    Split,
     Terms,
     Whereabouts,
     WriteRecord,
@@ -66,6 +70,10 @@ async def _nothing(bundle: BundleName) -> None:
     del bundle
 
 
+async def _no_split(_: BundleName, __: Sequence[BundleName]) -> None:
+    pass
+
+
 class BundleOwnership:
     """The bundles of one broker, whichever protocol decides about them."""
 
@@ -87,6 +95,11 @@ class BundleOwnership:
         self._prepare = prepare
         self._preparing: Final[set[BundleName]] = set()
         self._tally = tally or BundleTally()
+        self._cutting: Final[set[BundleName]] = set()
+        """Whose split somebody here sees to."""
+        self._splits: Final = BackgroundTasks()
+        self.on_split: Callable[[BundleName, Sequence[BundleName]], Awaitable[None]] = _no_split
+        """Cuts a bundle into parts, or what is left to do of that."""
         self._waiting: Final[dict[BundleName, list[asyncio.Future[None]]]] = {}
         self._values: Final = {
             root: MetadataCache(store, root, lambda value: value) for root in protocol.roots
@@ -162,9 +175,12 @@ class BundleOwnership:
 
     # What others order. An order goes on when whoever gave it goes away.
 
-    async def acquire(self, bundle: BundleName) -> bool:
-        """Try to own a bundle; False when somebody else does, or within `PATIENCE_S` nobody."""
-        self._runner.feed(bundle, Acquire())
+    async def acquire(self, bundle: BundleName, *, inherited: bool = False) -> bool:
+        """Try to own a bundle; False when somebody else does, or within `PATIENCE_S` nobody.
+
+        ``inherited``: it is a part of one that this broker owns.
+        """
+        self._runner.feed(bundle, Acquire(inherited=inherited))
         await self._settled(bundle, PATIENCE_S)
         return self.serves(bundle)
 
@@ -188,12 +204,52 @@ class BundleOwnership:
         Returns when that broker has it, or has not taken it within the patience there is; False
         at once if there is nothing to let go, or somebody was faster.
         """
-        if not self.serves(bundle):
+        if not self.serves(bundle) or self._runner.state(bundle).cut_into:
             return False
         terms = self._terms
         self._runner.feed(bundle, Release(destination))
         await self._settled(bundle, terms.prepare_s + terms.drain_s + terms.heir_s)
         return True
+
+    async def announce_split(self, bundle: BundleName, parts: Iterable[BundleName]) -> bool:
+        """Let everybody know that a bundle is being cut, where the protocol has a word for it.
+
+        False if it is not served here. Whoever announces a split ends it by `replaced`, or leaves
+        that to `finish_split`.
+        """
+        if not self._protocol.announces_splits or not self.serves(bundle):
+            return self.serves(bundle)
+        self._cutting.add(bundle)
+        self._runner.feed(bundle, Split(tuple(str(part.range) for part in parts)))
+        await self._settled(bundle, PATIENCE_S)
+        announced = bool(self._runner.state(bundle).cut_into)
+        if not announced:
+            self._cutting.discard(bundle)
+        return announced
+
+    @property
+    def announces_splits(self) -> bool:
+        """Whether a split that has begun can only be finished."""
+        return self._protocol.announces_splits
+
+    def finish_split(self, bundle: BundleName) -> None:
+        """See to it that a split that is announced comes to its end."""
+        self._cutting.discard(bundle)
+        if self._runner.state(bundle).cut_into:
+            self._cutting.add(bundle)
+            self._splits.start(f"finishing the split of {bundle}", self._finish(bundle))
+
+    async def _finish(self, bundle: BundleName) -> None:
+        try:
+            while ranges := self._runner.state(bundle).cut_into:
+                parts = [BundleName.parse(f"{bundle.namespace}/{each}") for each in ranges]
+                try:
+                    await self.on_split(bundle, parts)
+                except (BrokerError, MetadataError, InvalidName) as error:
+                    log.warning("%s is split later: %s", bundle, error)
+                await asyncio.sleep(RETRY_S)
+        finally:
+            self._cutting.discard(bundle)
 
     async def replaced(self, bundle: BundleName) -> None:
         """Let go of a bundle whose parts this broker owns."""
@@ -225,6 +281,7 @@ class BundleOwnership:
         for values in self._values.values():
             values.close()
         self._runner.close()
+        self._splits.cancel()
 
     # How the machines run.
 
@@ -275,6 +332,9 @@ class BundleOwnership:
         self._tally.moved_on(before, after)
         if before.holds and not after.holds:
             log.debug("%s is not served here any more", bundle)
+        if after.cut_into and bundle not in self._cutting:
+            # Announced in a former life of this broker, or by one that is gone.
+            self.finish_split(bundle)
         self._wake(bundle)
 
     # What the store tells.

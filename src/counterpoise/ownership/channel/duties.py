@@ -110,7 +110,9 @@ def _released(record: StateData, me: str, now_ms: int) -> Duty | None:
 
 
 def _split(record: StateData, me: str, now_ms: int) -> Duty | None:
-    return _after(record, State.DELETED, now_ms) if record.source == me else None
+    # Of a split that was announced its owner says when it is over.
+    done = record.source == me and not record.children
+    return _after(record, State.DELETED, now_ms) if done else None
 
 
 def _deleted(record: StateData, me: str, now_ms: int) -> Duty | None:

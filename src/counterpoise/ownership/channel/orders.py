@@ -16,6 +16,11 @@ def assign(before: StateData | None, broker: str, now_ms: int) -> StateData:
     return StateData(State.ASSIGNING, broker, timestamp_ms=now_ms, version=next_version(before))
 
 
+def inherit(broker: str, now_ms: int) -> StateData:
+    """``broker`` has the bundle from its beginning: it is a part of one that it owns."""
+    return StateData(State.OWNED, broker, timestamp_ms=now_ms, version=next_version(None))
+
+
 def unload(
     before: StateData | None, now_ms: int, *, destination: str | None = None, force: bool = False
 ) -> StateData:
@@ -43,6 +48,17 @@ def split(before: StateData | None, children: Mapping[str, str | None], now_ms: 
         None,
         _owner(before, "split"),
         children,
+        timestamp_ms=now_ms,
+        version=next_version(before),
+    )
+
+
+def split_done(before: StateData, now_ms: int) -> StateData:
+    """A bundle that was being split is replaced by its parts."""
+    return StateData(
+        State.DELETED,
+        before.destination,
+        before.source,
         timestamp_ms=now_ms,
         version=next_version(before),
     )

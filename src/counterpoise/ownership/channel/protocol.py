@@ -22,6 +22,11 @@ class StateChannel:
         self.terms = ChannelTerms(terms, now_ms)
 
     @property
+    def announces_splits(self) -> bool:
+        """See `BundleProtocol.announces_splits`."""
+        return True
+
+    @property
     def roots(self) -> tuple[str, ...]:
         """See `BundleProtocol.roots`."""
         return (f"{RECORDS}/",)

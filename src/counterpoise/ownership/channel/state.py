@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from counterpoise.ownership.channel.data import StateData
+from counterpoise.ownership.channel.data import State, StateData
 from counterpoise.ownership.channel.duties import comes_to, serves
-from counterpoise.ownership.port import Acquire, CatchUp, Release, Replaced, Terms
+from counterpoise.ownership.port import Acquire, CatchUp, Release, Replaced, Split, Terms
 
 RECORDS: Final = "/service_unit_state"
 """Where Pulsar keeps the records."""
@@ -55,7 +55,7 @@ class ChannelBundle:
     """Of the node that holds it; None: there is no such node."""
     writing: StateData | None = None
     """What is being written."""
-    order: Acquire | Release | Replaced | CatchUp | None = None
+    order: Acquire | Release | Replaced | Split | CatchUp | None = None
     """What this broker was asked to do, until it is done or makes no sense."""
     is_open: bool = False
     """Whether topics of the bundle may be open here."""
@@ -112,6 +112,14 @@ class ChannelBundle:
         return self.phase is not Phase.RESTING
 
     @property
+    def cut_into(self) -> tuple[str, ...]:
+        """See `BundleState.cut_into`."""
+        record = self.record
+        if record is None or record.state is not State.SPLITTING or record.source != self.me:
+            return ()
+        return tuple(sorted(record.children))
+
+    @property
     def forgettable(self) -> bool:
         """See `BundleState.forgettable`."""
         return (
@@ -119,4 +127,5 @@ class ChannelBundle:
             and not self.is_open
             and self.order is None
             and not comes_to(self.record, self.me)
+            and not self.cut_into
         )

@@ -47,6 +47,7 @@ from counterpoise.ownership.port import (
     RemoveNode,
     Replaced,
     SessionChanged,
+    Split,
     WakeMe,
     Woken,
     WriteRecord,
@@ -96,14 +97,21 @@ def go_on(state: ChannelBundle) -> Next:
 
 def _obey(state: ChannelBundle) -> Next:
     now_ms = state.terms.now_ms()
-    owned = state.record is not None and serves_by(state.record, state.me)
+    owned = state_of(state.record) is State.OWNED and serves_by(state.record, state.me)
     match state.order:
+        case Acquire(inherited=True) if state.record is None:
+            return _write(state, orders.inherit(state.me, now_ms))
         case Acquire() if state_of(state.record) in (State.INIT, State.FREE):
             return _write(state, orders.assign(state.record, state.me, now_ms))
         case Release(destination) if owned and destination == state.me:
             return _close(state, destination)
         case Release(destination) if owned:
             return _write(state, orders.unload(state.record, now_ms, destination=destination))
+        case Split(ranges) if owned:
+            return _write(state, orders.split(state.record, dict.fromkeys(ranges), now_ms))
+        case Replaced() if state.cut_into and state.record is not None:
+            after = replace(state, is_open=False)
+            return _write(after, orders.split_done(state.record, now_ms))
         case Replaced() if owned:
             return _write(replace(state, is_open=False), orders.split(state.record, {}, now_ms))
     return _rest(state)
@@ -196,7 +204,7 @@ def _found(state: ChannelBundle, answer: Found) -> Next:
 
 
 def _written(state: ChannelBundle, answer: Created) -> Next:
-    done = isinstance(state.order, Release | Replaced)
+    done = isinstance(state.order, Release | Replaced | Split)
     after = replace(
         state,
         record=state.writing,
@@ -252,6 +260,7 @@ def _row(phase: Phase, **records: Transition) -> dict[tuple[Phase, type], Transi
         Acquire: order,
         Release: order,
         Replaced: order,
+        Split: order,
         CatchUp: order,
         HeirReady: records.pop("heir_ready", _ready_early),
         NodeChanged: records.pop("node", _overtaken),

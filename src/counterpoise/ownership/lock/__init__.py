@@ -26,6 +26,11 @@ class LockAndRedirect:
         self.terms = terms
 
     @property
+    def announces_splits(self) -> bool:
+        """See `BundleProtocol.announces_splits`."""
+        return False
+
+    @property
     def roots(self) -> tuple[str, ...]:
         """See `BundleProtocol.roots`."""
         return f"{LOCKS}/", f"{HAND_OVERS}/"

@@ -117,6 +117,11 @@ class BundleLock:
         return self.phase not in REST
 
     @property
+    def cut_into(self) -> tuple[str, ...]:
+        """No lock says so."""
+        return ()
+
+    @property
     def forgettable(self) -> bool:
         """Whether the machine knows nothing that a new one would not."""
         return self.phase is Phase.FREE

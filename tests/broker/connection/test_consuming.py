@@ -299,3 +299,17 @@ def test_a_lost_connection_leaves_no_consumer_behind(
         other.receive(Type.ACTIVE_CONSUMER_CHANGE)
     flow(other, 10)
     assert take(other, 3) == [0, 1, 2]
+
+
+def test_a_subscribe_that_is_refused_leaves_its_id_free(client: RawClient, topic: str) -> None:
+    client.command(
+        Type.SUBSCRIBE,
+        "subscribe",
+        topic="a://b",
+        subscription="s",
+        sub_type=1,
+        consumer_id=5,
+        request_id=1,
+    )
+    assert client.receive(Type.ERROR).error.error == ServerError.InvalidTopicName
+    client.subscribe(topic, 5)

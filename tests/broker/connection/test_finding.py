@@ -4,10 +4,11 @@ import uuid
 
 import pytest
 
+from counterpoise.broker.bundles.lookup_answer import Connect
 from counterpoise.broker.connection.topics_hash import topics_hash
 from counterpoise.names.topic import TopicName
 from counterpoise.wire.errors import ServerError
-from tests.broker.connection.one_broker import OneBroker
+from tests.broker.connection.one_broker import Everything, OneBroker
 from tests.broker.connection.raw_client import RawClient
 from tests.wire.frames import Type
 
@@ -159,3 +160,20 @@ def test_a_lookup_for_a_listener_that_nobody_advertises(client: RawClient, topic
     answer = client.receive(Type.LOOKUP_RESPONSE).lookup_topic_response
     assert (answer.response, answer.error) == (answer.Failed, ServerError.ServiceNotReady)
     assert answer.message == "the broker do not have outside listener"
+
+
+def test_a_request_that_fails_as_nothing_may_is_answered_and_logged(
+    topic: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Broken(Everything):
+        async def lookup(self, topic: TopicName, *, authoritative: bool = False) -> Connect:
+            raise RuntimeError("a fault of ours")
+
+    with OneBroker(world=Broken()) as broker, RawClient(broker.service_url) as client:
+        client.connect()
+        client.command(Type.LOOKUP, "lookup_topic", topic=topic, request_id=4)
+        answer = client.receive(Type.LOOKUP_RESPONSE).lookup_topic_response
+        assert (answer.request_id, answer.error) == (4, ServerError.UnknownError)
+        client.command(Type.PING, "ping")
+        client.receive(Type.PONG)
+    assert "a fault of ours" in caplog.text

@@ -202,6 +202,24 @@ def test_the_pings_of_a_client_that_is_not_read_are_answered_unseen() -> None:
     assert sent[6:] == ["PING"]
 
 
+def test_nobody_is_expected_to_have_spoken_before_the_first_ping() -> None:
+    """Then once between two pings: whoever was not heard goes at the second."""
+    timers, sent, ended = Timers(), [], []
+    loop = cast("asyncio.AbstractEventLoop", timers)
+    KeepAlive(
+        loop,
+        30,
+        lambda: (True, True),
+        ping=lambda: sent.append("PING"),
+        answer=pytest.fail,
+        end=ended.append,
+    )
+    timers.call()
+    assert (sent, ended) == (["PING"], [])
+    timers.call()
+    assert (sent, ended) == (["PING"], ["silent for 30 s after a ping"])
+
+
 def test_it_tells_whether_there_is_any_other_reason(pause: ReadingPause) -> None:
     assert not pause.other_than(PauseReason.TURNS)
     pause.hold(PauseReason.TURNS)

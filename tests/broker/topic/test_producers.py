@@ -142,3 +142,25 @@ async def test_a_subscription_that_is_made_by_itself_is_saved_before_anybody_is_
     with pytest.raises(BrokerError, match="could not be saved: the disk is full") as refused:
         await making
     assert refused.value.code is ServerError.PersistenceError
+
+
+async def test_a_producer_comes_back_with_its_epoch_or_a_later_one(world: World) -> None:
+    """Its own epoch fences nobody but those before it (PIP-68)."""
+    for wanted in (300, 300, 301):
+        producer = await world.producer(access_mode=AccessMode.Exclusive, topic_epoch=wanted)
+        assert producer.topic_epoch == wanted
+        producer.close()
+    with pytest.raises(BrokerError, match="Current epoch: 301, Producer epoch: 300") as fenced:
+        await world.producer(access_mode=AccessMode.Exclusive, topic_epoch=300)
+    assert fenced.value.code is ServerError.ProducerFenced
+
+
+@pytest.mark.parametrize(("producer_id", "epoch"), [(6, 2), (8, 2), (7, 1), (7, 0)])
+async def test_only_the_same_id_with_a_later_epoch_is_the_same_come_again(
+    world: World, producer_id: int, epoch: int
+) -> None:
+    topic = await world.topic()
+    topic.add_producer(ProducerRequest(7, name="me", epoch=1), world.wire)
+    with pytest.raises(BrokerError, match="'me' is already connected"):
+        topic.add_producer(ProducerRequest(producer_id, name="me", epoch=epoch), world.wire)
+    assert topic.add_producer(ProducerRequest(7, name="me", epoch=2), world.wire).name == "me"

@@ -1,0 +1,32 @@
+"""What all connections together hold back for publish limits."""
+
+from counterpoise.broker.connection.held import Held, HeldMemory
+
+
+class Pause:
+    """Whether a connection is not read."""
+
+    def __init__(self) -> None:
+        self.held = False
+
+    def hold(self, _reason: object) -> None:
+        self.held = True
+
+    def release(self, _reason: object) -> None:
+        self.held = False
+
+
+def test_the_memory_is_what_all_of_them_hold() -> None:
+    memory = HeldMemory(limit=1000)
+    pauses = [Pause(), Pause()]
+    one, other = (Held(pause, memory, 100, 10_000) for pause in pauses)  # type: ignore[arg-type]
+    one.add(1, 600)
+    assert (memory.size, memory.full) == (600, False)
+    other.add(1, 400)
+    assert (memory.size, memory.full) == (1000, True)
+    assert [pause.held for pause in pauses] == [False, True], "whoever adds to it waits"
+    one.add(-1, -600)
+    assert (memory.size, memory.full) == (400, False)
+    other.add(-1, -400)
+    assert memory.size == 0
+    assert [pause.held for pause in pauses] == [False, False]

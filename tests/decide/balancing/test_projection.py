@@ -1,0 +1,103 @@
+"""The picture after a move: what the bundle carried left its source and arrived, and no more."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from counterpoise.decide.balancing.projection import Projection
+from counterpoise.decide.balancing.scene import Scene
+from counterpoise.decide.filters.facts import BrokerFacts
+from counterpoise.decide.plan import Decision, Kind
+from counterpoise.load.fold_view import cluster_view
+from counterpoise.load.view import ClusterView
+from tests.decide.balancing.test_round import UNEVEN, seen
+from tests.load.story import START
+from tests.pipeline.fake_cluster import bundle_name
+
+BUSY, CALM = "b1:80", "b3:80"
+
+
+@pytest.fixture
+def view() -> ClusterView:
+    found = cluster_view(seen(UNEVEN), START)
+    assert found.broker_index(BUSY) is not None
+    return found
+
+
+def some_bundle(view: ClusterView) -> str:
+    """A bundle of the busy broker with traffic."""
+    row = view.broker_index(BUSY)
+    assert row is not None
+    members = view.members[view.offsets[row] : view.offsets[row + 1]]
+    chosen = max(members, key=lambda member: float(view.bundle.short.throughput()[member]))
+    return view.bundles[chosen]
+
+
+def moved(view: ClusterView, bundle: str, to: str | None = CALM) -> ClusterView:
+    decision = Decision(Kind.UNLOAD, bundle, BUSY, to, "", "")
+    return Projection(view).after(decision).view
+
+
+def test_what_it_carried_goes_with_it(view: ClusterView) -> None:
+    bundle = some_bundle(view)
+    after = moved(view, bundle)
+    source, target = view.broker_index(BUSY), view.broker_index(CALM)
+    at = view.bundle_index(bundle)
+    assert source is not None
+    assert target is not None
+    assert at is not None
+    assert after.broker.bundle_count[source] == view.broker.bundle_count[source] - 1
+    assert after.broker.bundle_count[target] == view.broker.bundle_count[target] + 1
+    topics = view.bundle.topics[at]
+    assert after.broker.topics[source] == view.broker.topics[source] - topics
+    assert after.broker.topics[target] == view.broker.topics[target] + topics
+    carried = float(view.bundle.short.throughput()[at])
+    total = float(view.broker.traffic.throughput()[source])
+    assert 0 < carried <= total
+    part = np.float32(carried / total)
+    usage = view.broker.usage
+    assert after.broker.usage[source] == pytest.approx(usage[source] * (1 - part))
+    assert after.broker.usage[target] == pytest.approx(usage[target] + usage[source] * part)
+    others = [n for n in range(len(view.brokers)) if n not in (source, target)]
+    assert np.array_equal(after.broker.usage[others], usage[others])
+    assert after.broker.traffic.throughput().sum() == pytest.approx(
+        view.broker.traffic.throughput().sum()
+    )
+
+
+def test_a_source_without_traffic_gives_no_use_away(view: ClusterView) -> None:
+    """Nor more than it has, where its bundles report more than it does."""
+    bundle = some_bundle(view)
+    source = view.broker_index(BUSY)
+    for scale in (0.0, 1e-6):
+        rates = view.broker.traffic
+        small = type(rates)(
+            *(
+                getattr(rates, name) * scale
+                for name in ("rate_in", "rate_out", "throughput_in", "throughput_out")
+            )
+        )
+        before = replace(view, broker=replace(view.broker, traffic=small))
+        after = moved(before, bundle)
+        left = after.broker.usage[source]
+        whole = before.broker.usage[source]
+        assert left == pytest.approx(whole if scale == 0 else 0 * whole)
+        assert np.all(after.broker.traffic.throughput() >= 0)
+
+
+@pytest.mark.parametrize("to", [None, "nobody:80"])
+def test_a_move_to_nobody_changes_nothing(view: ClusterView, to: str | None) -> None:
+    assert moved(view, some_bundle(view), to) is view
+
+
+def test_a_scene_counts_the_bundle_where_it_is_now() -> None:
+    bundle = bundle_name(0)
+    namespace = bundle.rpartition("/")[0]
+    facts = {"a:80": BrokerFacts(), "b:80": BrokerFacts(preallocated_topics=7)}
+    scene = Scene(facts, {"a:80": {namespace: 3}, "b:80": {"t/other": 1}})
+    after = scene.after(bundle, "a:80", "b:80", topics=5)
+    assert after.held == {"a:80": {namespace: 2}, "b:80": {"t/other": 1, namespace: 1}}
+    assert after.facts["b:80"].preallocated_topics == 12
+    assert after.facts["a:80"] == facts["a:80"]
+    assert scene.held == {"a:80": {namespace: 3}, "b:80": {"t/other": 1}}, "it is another one"

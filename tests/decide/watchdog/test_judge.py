@@ -141,6 +141,12 @@ def test_while_a_broker_is_silent_nobody_says_that_a_bundle_is_nobodys() -> None
     assert {each.subject for each in lasting(both)} == {"b1:80"}
 
 
+def test_a_silent_broker_is_said_even_when_nobody_knows_what_it_owned() -> None:
+    [found] = seen(*[replace(SILENT, carried={})] * 4)
+    assert (found.kind, found.subject) == ("not-serving", "b1:80")
+    assert "is listed and does not answer (no answer within 10 s)" in found.sentence
+
+
 def test_heartbeats_are_nobodys_when_their_broker_ends() -> None:
     own = "pulsar/b1:80/0x00000000_0xffffffff"
     before = replace(WELL, owned={"b1:80": {own: Owned()}, "b2:80": {}}, carried={own: 5.0})

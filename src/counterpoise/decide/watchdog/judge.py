@@ -164,6 +164,12 @@ def _unowned(sight: Sight, now: Remembered, holders: dict[str, list[str]]) -> It
                 f"nobody owns {bundle}, which carried {bytes_text(now.carried.get(bundle, 0.0))}",
                 "lookup", min(sight.owned, default=""),
             )  # fmt: skip
+    for broker in sorted(sight.silent.keys() - lost.keys()):
+        yield Finding(
+            "not-serving", broker, sight.now_ms,
+            f"{broker} is listed and does not answer ({sight.silent[broker]})",
+            advice="restart it, or end its session: whatever it owns goes to others then",
+        )  # fmt: skip
     for broker, bundles in lost.items():
         yield Finding(
             "not-serving", broker, sight.now_ms,

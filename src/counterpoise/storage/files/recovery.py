@@ -208,7 +208,11 @@ def _last_state(directory: Path, disk: Disk) -> tuple[SavedState, tuple[Path, ..
 def _told(directory: Path, found: Survey) -> tuple[Lost, ...]:
     """Log what recovery met, each loss once in the life of the log; the new ones."""
     for path in found.unreadable:
-        _log.error("%s is damaged", path)
+        # A copy is written in place: whoever dies over it leaves it unfinished, and another whole.
+        if state.epoch_of(path.name) == found.last.epoch:
+            _log.warning("%s was not finished, or is damaged: the other copy counts", path)
+        else:
+            _log.error("%s is damaged", path)
     if found.last.epoch == NO_STATE and found.cursors_lost_below:
         _log.error(
             "%s: no saved state can be read, subscriptions are lost; the ledgers are served, and "

@@ -215,10 +215,16 @@ def is_copy(name: str) -> bool:
     return _NAME.fullmatch(name) is not None
 
 
+def epoch_of(name: str) -> int | None:
+    """Whose state a file of this name is; None if it is none."""
+    found = _NAME.fullmatch(name)
+    return None if found is None else int(found[1], 16)
+
+
 def epochs(directory: Path) -> list[int]:
     """Epochs that saved a state here, ascending."""
-    names = (_NAME.fullmatch(path.name) for path in directory.iterdir())
-    return sorted({int(name[1], 16) for name in names if name})
+    found = (epoch_of(path.name) for path in directory.iterdir())
+    return sorted({epoch for epoch in found if epoch is not None})
 
 
 def remove_before(directory: Path, epoch: int, disk: Disk) -> None:

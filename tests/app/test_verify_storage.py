@@ -51,20 +51,33 @@ def test_damage_is_named_ledger_by_ledger(stored: Path, capsys: pytest.CaptureFi
     data[data.index(b"1" * 20)] ^= 1
     first.write_bytes(data)
     second.unlink()
-    (copy,) = log.glob("state-*.a")
-    copy.write_bytes(b"?")
     before = snapshot(stored)
     assert main(["verify-storage", str(stored)]) == 3
     told = capsys.readouterr().out
     assert "damaged: 1 entry lost, 0:1\n" in told
     assert "missing: 2 entries lost, 1:0 to 1\n" in told
-    assert f"{copy.name} is damaged" in told
     assert told.endswith("12 entries: 3 lost\n")
     assert main(["verify-storage", "--json", str(stored)]) == 3
     sound, damaged = json.loads(capsys.readouterr().out)["logs"]
     assert (sound["sound"], damaged["sound"], damaged["lostEntries"]) == (True, False, 3)
     assert [each["missing"] for each in damaged["ledgers"]] == [False, True, False]
-    assert damaged["damagedStates"] == [copy.name]
+    assert damaged["damagedStates"] == []
+    assert snapshot(stored) == before
+
+
+def test_damage_to_what_an_owner_left_is_named(
+    stored: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (state,) = (stored / "t/n/persistent/b").glob("state-*.final")
+    state.write_bytes(b"?")
+    before = snapshot(stored)
+    assert main(["verify-storage", str(stored)]) == 3
+    told = capsys.readouterr().out
+    assert f"{state.name} is damaged" in told
+    assert "12 entries: all sound" not in told
+    assert main(["verify-storage", "--json", str(stored)]) == 3
+    _, damaged = json.loads(capsys.readouterr().out)["logs"]
+    assert (damaged["damagedStates"], damaged["lostEntries"]) == ([state.name], 0)
     assert snapshot(stored) == before
 
 

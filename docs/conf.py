@@ -34,6 +34,5 @@ suppress_warnings = ["myst.xref_missing_external"]
 
 html_theme = "furo"
 html_title = f"Counterpoise {release}"
-html_static_path = ["_static"]
 html_copy_source = False
 html_show_sphinx = False

@@ -137,10 +137,27 @@ async def test_one_story_is_decided_identically_inline_on_spark_and_in_a_backtes
         for _, shards in stream(spark, tmp_path / "reports")
     ]
     assert made_on_spark == made_inline
-    decided = [(one.poll_id, one.moves, one.rejections) for one in expected]
-    assert [(m.poll_id, m.moves, m.rejections) for m in made_inline if m] == decided
+    inline_rounds = [one for one in made_inline if one]
+    assert [what(one) for one in inline_rounds] == [what(one) for one in expected]
+    # The play knows a broker's usage; a report says it in percent, which rounds it.
+    for one, other in zip(inline_rounds, expected, strict=True):
+        assert figures(one) == pytest.approx(figures(other), rel=1e-6)
     assert sum(len(one.moves) for one in expected) >= 4, "or this story says nothing"
     assert len({one.poll_id for one in expected if one.moves}) >= 2
+
+
+def what(made: Round) -> tuple[object, ...]:
+    """What a round decided and refused, and by which rule."""
+    moves = [
+        (m.id, m.decision.bundle, m.source, m.destination, m.decision.reason) for m in made.moves
+    ]
+    return made.poll_id, moves, [(r.subject, r.rule, r.setting) for r in made.rejections]
+
+
+def figures(made: Round) -> list[float]:
+    """The figures of its sentences, in order."""
+    moved = [x for m in made.moves for x in m.decision.figures.values() if isinstance(x, float)]
+    return moved + [x for r in made.rejections for x in (r.value, r.limit)]
 
 
 def _quiet(sentence: str) -> None:

@@ -11,12 +11,19 @@ from counterpoise.pipeline.history.store import Store
 from counterpoise.pipeline.history.views import BROKER_LOADS, BUNDLE_LOADS
 from counterpoise.pipeline.history.views import GAPS as OF_GAPS
 
-_FROM: Mapping[str, Callable[[str], str]] = {
-    "duckdb": lambda at: (
-        f"from read_parquet('{at}/*/*.parquet', hive_partitioning = true, union_by_name = true)"
-    ),
-    "spark": lambda at: f"select * from parquet.`{at}`",  # noqa: S608  no value of anybody's
-}
+
+def _duckdb(at: str) -> str:
+    quoted = at.replace("'", "''")
+    options = "hive_partitioning = true, union_by_name = true"
+    return f"from read_parquet('{quoted}/*/*.parquet', {options})"
+
+
+def _spark(at: str) -> str:
+    quoted = at.replace("`", "``")
+    return f"select * from parquet.`{quoted}`"  # noqa: S608  no value of anybody's
+
+
+_FROM: Mapping[str, Callable[[str], str]] = {"duckdb": _duckdb, "spark": _spark}
 ENGINES: Sequence[str] = tuple(_FROM)
 
 _OWNERSHIP = """
@@ -31,7 +38,7 @@ _OWNERSHIP = """
 
 def views(store: Store, engine: str = "duckdb") -> str:
     """Statements that make a view of each table there is, and those worked out from `reports`."""
-    at = f"{store.local or store.address}".rstrip("/").replace("'", "''")
+    at = f"{store.local or store.address}".rstrip("/")
     there = [table for table in TABLES if days(store, table)]
     made = {table: _FROM[engine](f"{at}/{table}") for table in there}
     if "reports" in there:

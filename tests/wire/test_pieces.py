@@ -73,7 +73,7 @@ def test_asked_without_a_limit_it_gives_all_pieces() -> None:
 
 def test_the_rest_is_dropped_with_its_consumer() -> None:
     protocol = frames.opened()
-    assert len(protocol.receive(ack(5 * PIECE) + PING, STEP)) == 1
+    assert len(protocol.receive(redeliver(5 * PIECE) + PING, STEP)) == 1
     protocol.consumer_turn(0, Turn.DETACHED)
     left: list[Event] = []
     while protocol.has_waiting:

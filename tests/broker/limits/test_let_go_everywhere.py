@@ -8,7 +8,9 @@ stored, in its order, and delivered to every subscription.
 """
 
 import asyncio
+import contextlib
 import logging
+from collections.abc import Iterator
 from typing import Any
 
 from hypothesis import given, settings
@@ -282,10 +284,22 @@ def play(steps: list[tuple[Any, ...]]) -> None:
         runner.run(Story(Town(loop)).run(steps))
 
 
+@contextlib.contextmanager
+def _only_errors() -> Iterator[None]:
+    """Of thousands of throttled producers nobody wants to read."""
+    logger = logging.getLogger("counterpoise")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
 @given(STEPS)
 @settings(max_examples=20, deadline=None)
 def test_whatever_is_held_or_paused_is_let_go_whatever_happens(
     steps: list[tuple[Any, ...]],
 ) -> None:
-    logging.getLogger("counterpoise").setLevel(logging.ERROR)
-    play(steps)
+    with _only_errors():
+        play(steps)

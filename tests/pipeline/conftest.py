@@ -1,6 +1,8 @@
 """What the tests of the pipeline share: one Spark for the whole run, a cluster that is its API."""
 
 import asyncio
+import gc
+import warnings
 from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING
 
@@ -12,6 +14,15 @@ from tests.pipeline.fake_cluster import FakeCluster
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="package", autouse=True)
+def _left_by_spark() -> Iterator[None]:
+    """PySpark leaves sockets to a JVM that has ended: found here, no other test is blamed."""
+    yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
 
 
 @pytest.fixture(scope="session")

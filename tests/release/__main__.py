@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -43,9 +44,12 @@ def main() -> int:
 
 
 def _python(version: str) -> str | None:
-    found = shutil.which(version if "/" in version else f"python{version}")
-    if found is not None:
-        # One that is only a name of a version manager's may not start.
+    named = shutil.which(version if "/" in version else f"python{version}")
+    # A version manager's may not start by its name; where pyenv keeps them it does.
+    kept = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    for found in (named, *sorted(map(str, kept.glob(f"{version}.*/bin/python")))):
+        if found is None:
+            continue
         started = subprocess.run([found, "-c", ""], capture_output=True, check=False)
         if started.returncode == 0:
             return found

@@ -25,24 +25,40 @@ def build(to: Path) -> Path:
     return to / done.stdout.strip().splitlines()[-1]
 
 
-def environment(to: Path, wheel: Path, extra: str) -> Path:
-    """A new environment's Python: the wheel, and what it declares, linked from this environment.
+def installed(to: Path, wheel: Path) -> Path:
+    """The directory into which pip installed the wheel alone; no index is asked."""
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
+    # Compiled is what is used, when it is used.
+    subprocess.run([*command, "--no-compile", "--target", str(to), str(wheel)], check=True)
+    return to
 
-    No index is asked. What is not declared is not there, however much this environment has.
+
+def environment(to: Path, wheel: Path, package: Path, extra: str) -> Path:
+    """A new environment's Python: what was installed of the wheel, and what that declares.
+
+    It is linked from this environment. What is not declared is not there, however much this
+    environment has.
     """
     venv.create(to, with_pip=False, symlinks=True)
     [packages] = to.glob("lib/python*/site-packages")
-    for name in _closure(wheel, extra):
+    for each in package.glob("counterpoise*"):
+        (packages / each.name).symlink_to(each)
+    for name in needed(wheel, extra):
         for top in {file.parts[0] for file in metadata.files(name) or () if ".." not in file.parts}:
             found = Path(str(metadata.distribution(name).locate_file(top)))
             if found.exists() and not (packages / top).exists():
                 (packages / top).symlink_to(found)
-    command = [sys.executable, "-m", "pip", "--python", str(to / "bin" / "python"), "install"]
-    subprocess.run([*command, "--quiet", "--no-deps", "--no-index", str(wheel)], check=True)
     return to / "bin" / "python"
 
 
-def _closure(wheel: Path, extra: str) -> set[str]:
+def size(names: set[str]) -> int:
+    """Bytes of packages as installed here, without what Python compiles by itself."""
+    files = (file for name in names for file in metadata.files(name) or ())
+    paths = (Path(str(file.locate())) for file in files if "__pycache__" not in file.parts)
+    return sum(path.stat().st_size for path in paths if path.is_file())
+
+
+def needed(wheel: Path, extra: str) -> set[str]:
     """Everything that the wheel needs, and what that needs, as installed here."""
     [declared] = metadata.Distribution.discover(name="counterpoise", path=[str(wheel)])
     wanted = [(text, extra) for text in declared.requires or ()]

@@ -172,6 +172,27 @@ async def test_closing_waits_for_a_silent_disk_only_so_long(tmp_path: Path, file
     await store.close()
 
 
+async def test_a_store_closes_although_its_disk_lets_nobody_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every thread that reads may hang there; the broker has to end all the same."""
+    monkeypatch.setattr("counterpoise.storage.files.store.CLOSE_SECONDS", 0.05)
+    disk = FaultyDisk()
+    store, log, heard = await opened(tmp_path, disk)
+    await write(log, heard, b"1")
+    disk.before = hang = Hanging("open", "fence")
+    waiting = [
+        asyncio.ensure_future(store.open(f"{NAME}-{each}", "a", Heard())) for each in range(6)
+    ]
+    assert await asyncio.to_thread(hang.reached.wait, 10)
+    async with asyncio.timeout(5):
+        await store.close()
+    assert not any(each.done() for each in waiting)
+    hang.released.set()
+    for each in waiting:
+        each.cancel()
+
+
 async def test_an_acknowledgement_is_given_after_the_last_look_at_the_fence(
     tmp_path: Path,
 ) -> None:

@@ -6,9 +6,12 @@ import threading
 import pytest
 
 from counterpoise.broker.bundles.lookup_answer import Connect
+from counterpoise.broker.errors import BrokerError
 from counterpoise.names.topic import TopicName
+from counterpoise.wire.errors import ServerError
 from tests.broker.connection.one_broker import Everything, OneBroker
 from tests.broker.connection.raw_client import RawClient
+from tests.wire import frames
 from tests.wire.frames import Type
 
 
@@ -94,3 +97,52 @@ def test_a_watch_whose_client_went_while_it_began_watches_nothing(
             return broker.background.running
 
         assert broker.run(finish()) == []
+
+
+@pytest.mark.parametrize("kind", ["producer", "consumer"])
+def test_who_closes_what_is_being_opened_and_opens_it_anew_is_answered(
+    topic: str, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """Also where the first request fails afterwards: that is no business of the second."""
+    world = Everything()
+    steps: dict[str, asyncio.Event] = {}
+    came = {"first": threading.Event(), "second": threading.Event()}
+
+    async def settle(name: TopicName) -> None:
+        which = name.local_name.rpartition("-")[2]
+        came[which].set()
+        await steps.setdefault(which, asyncio.Event()).wait()
+        if which == "first":
+            raise BrokerError(ServerError.ServiceNotReady, "the first one fails")
+
+    async def let(which: str) -> None:
+        steps[which].set()
+
+    monkeypatch.setattr(world, "settle", settle)
+    opens, closes = {
+        "producer": (Type.PRODUCER, Type.CLOSE_PRODUCER),
+        "consumer": (Type.SUBSCRIBE, Type.CLOSE_CONSUMER),
+    }[kind]
+    field = "producer" if kind == "producer" else "subscribe"
+    more = {} if kind == "producer" else {"subscription": "s", "sub_type": 1}
+    with OneBroker(world=world) as broker, RawClient(broker.service_url) as client:
+        client.connect()
+
+        def open_on(which: str, request_id: int) -> None:
+            name = {"topic": f"{topic}-{which}", f"{kind}_id": 1, "request_id": request_id}
+            client.command(opens, field, **name, **more)
+            assert came[which].wait(15)
+
+        open_on("first", 1)
+        client.command(closes, f"close_{kind}", **{f"{kind}_id": 1}, request_id=2)
+        assert client.receive(Type.SUCCESS).success.request_id == 2
+        open_on("second", 3)
+        broker.run(let("first"))
+        assert client.receive(Type.ERROR).error.request_id == 1
+        broker.run(let("second"))
+        if kind == "producer":
+            assert client.receive(Type.PRODUCER_SUCCESS).producer_success.request_id == 3
+            client.send(frames.send(1, 0))
+            client.receive(Type.SEND_RECEIPT)
+        else:
+            assert client.receive(Type.SUCCESS).success.request_id == 3

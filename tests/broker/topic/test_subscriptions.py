@@ -299,6 +299,27 @@ async def test_two_first_consumers_at_once_make_one_subscription(world: World) -
     assert len({id(c.subscription) for c in made}) == 1
 
 
+async def test_a_consumer_whose_subscription_goes_while_it_is_saved_comes_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Attached to what nobody wakes any more, it would wait for ever."""
+    topic = await world.topic()
+    assert isinstance(topic, PersistentTopic)
+    on_disk = asyncio.get_running_loop().create_future()
+    monkeypatch.setattr(topic.log, "cursors_saved", lambda: on_disk)
+    first = asyncio.ensure_future(world.consumer())
+    while "s" not in topic.subscriptions:  # noqa: ASYNC110 - a turn or two of the loop
+        await asyncio.sleep(0)
+    await topic.subscriptions["s"].unsubscribe(None, force=True)
+    on_disk.set_result(None)
+    with pytest.raises(BrokerError, match="deleted meanwhile") as refused:
+        await first
+    assert refused.value.code is ServerError.ServiceNotReady
+    again = await world.consumer()
+    await world.publish(await world.producer(), "a")
+    assert world.wire.payloads(again) == ["a"]
+
+
 async def test_a_topic_loads_once_for_all_who_ask(world: World) -> None:
     topics = await asyncio.gather(*(world.topic() for _ in range(10)))
     assert len(set(map(id, topics))) == 1

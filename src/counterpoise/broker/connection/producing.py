@@ -108,7 +108,9 @@ class Producing:
                 return None
             producer = topic.add_producer(request, self)
         except BaseException:
-            if self._opening.pop(producer_id, None) is event:
+            # It may have been closed meanwhile, and opened anew.
+            if self._opening.get(producer_id) is event:
+                del self._opening[producer_id]
                 self._link.protocol.producer_turn(producer_id, Turn.REFUSED)
             raise
         del self._opening[producer_id]

@@ -103,6 +103,12 @@ class Subscription:
 
     def attach(self, consumer: Recipient, headcount: Headcount) -> None:
         """Add a consumer; raise `BrokerError` where the type forbids it."""
+        if self._closed:
+            # Deleted while the consumer waited, for the disk say: nothing would wake it any more.
+            raise BrokerError(
+                ServerError.ServiceNotReady,
+                f"Subscription {self.name} was deleted meanwhile; subscribe again",
+            )
         dispatcher, request = self.dispatcher, consumer.request
         if dispatcher is None or not dispatcher.consumers:
             if (

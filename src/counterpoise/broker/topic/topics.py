@@ -32,6 +32,8 @@ from counterpoise.wire.errors import ServerError
 
 UNLOAD_TIMEOUT_S = 60.0
 """Patience with the topics of a bundle (``namespaceBundleUnloadingTimeoutMs``)."""
+CLOSE_S = 10.0
+"""How long a broker that stops waits for its topics, when the disk does not answer."""
 PREPARED_AT_ONCE = 8
 """How many topics are prepared at a time: loading those of clients that are here goes before."""
 
@@ -74,6 +76,7 @@ class TopicRegistry:
         self._loads = asyncio.Semaphore(options.loads_max)
         self._preparations = asyncio.Semaphore(PREPARED_AT_ONCE)
         self._closing: set[asyncio.Task[None]] = set()
+        self._deleting: dict[TopicName, asyncio.Task[None]] = {}
         # Producer names are unique in the cluster without asking anybody: the middle part is
         # drawn anew by every broker process.
         self._name_prefix = f"{cluster}-{secrets.token_hex(4)}"
@@ -105,6 +108,8 @@ class TopicRegistry:
         if topic is not None and not topic.closing:
             return topic
         await self._ownership.settle(name)
+        if name in self._deleting:
+            raise _being_deleted(name)
         loading = self._loading.get(name)
         if loading is None:
             loading = self._background.start(
@@ -209,11 +214,18 @@ class TopicRegistry:
         Where the disk does not answer in time the clients are sent on all the same: the next
         owner fences the logs.
         """
-        loading = [task for name, task in self._loading.items() if name in bundle]
+        under_way = [
+            task
+            for tasks in (self._loading, self._deleting)
+            for name, task in tasks.items()
+            if name in bundle
+        ]
         topics: list[Topic] = []
         try:
             async with asyncio.timeout(timeout_s):
-                await asyncio.gather(*loading, return_exceptions=True)
+                if under_way:
+                    # Those that take longer are not cancelled: clients wait for their answers.
+                    await asyncio.wait(under_way)
                 topics = self._loaded_in(bundle)
                 leaving = (topic.leave(assigned_broker_url) for topic in topics)
                 for end in await asyncio.gather(*leaving, return_exceptions=True):
@@ -241,7 +253,20 @@ class TopicRegistry:
         """Close one topic and let its clients come back; the next `get` loads it anew."""
         topic = self._topics.get(name)
         if topic is not None:
-            await topic.leave(None)
+            await self._let_go(topic)
+
+    async def _let_go(self, topic: Topic) -> None:
+        try:
+            async with asyncio.timeout(UNLOAD_TIMEOUT_S):
+                await topic.leave(None)
+        except TimeoutError:
+            raise BrokerError(
+                ServerError.PersistenceError,
+                f"Topic {topic.name} did not close within {UNLOAD_TIMEOUT_S:g} s",
+            ) from None
+        finally:
+            # However this ends: it serves nobody any more, and would keep others from loading it.
+            topic.disconnect(None)
             self._forget(topic)
 
     def _forget(self, topic: Topic) -> None:
@@ -250,7 +275,23 @@ class TopicRegistry:
             del self._topics[topic.name]
 
     async def delete(self, name: TopicName, *, force: bool = False) -> None:
-        """Delete a topic with all it stores; refused while it is in use unless forced."""
+        """Delete a topic with all it stores; refused while it is in use unless forced.
+
+        Nobody loads it meanwhile, or would publish to a log that is about to go. It goes on
+        although whoever asked for it may not wait for its end.
+        """
+        if name in self._deleting:
+            raise _being_deleted(name)
+        deleting = self._background.start(
+            f"deleting {name}", self._delete(name, force=force), expected=(BrokerError,)
+        )
+        self._deleting[name] = deleting
+        deleting.add_done_callback(lambda _: self._deleting.pop(name, None))
+        await asyncio.shield(deleting)
+
+    async def _delete(self, name: TopicName, *, force: bool) -> None:
+        if (loading := self._loading.get(name)) is not None:
+            await asyncio.wait([loading])
         topic = self._topics.get(name)
         if topic is not None:
             attached = len(topic.producers) + sum(
@@ -261,17 +302,24 @@ class TopicRegistry:
                     ServerError.NotAllowedError,
                     f"Topic has {attached} connected producers/consumers",
                 )
-            await topic.leave(None)
-            self._forget(topic)
+            await self._let_go(topic)
         if name.is_persistent:
             await self._catalog.delete(name)
             await self._store.delete(log_name(name))
 
     async def close(self) -> None:
-        """Unload everything, for a broker that stops."""
-        await asyncio.gather(*self._loading.values(), *self._closing, return_exceptions=True)
-        topics = list(self._topics.values())
-        await asyncio.gather(*(topic.leave(None) for topic in topics))
+        """Unload everything, for a broker that stops; a silent disk is waited for only so long."""
+        under_way = [*self._loading.values(), *self._deleting.values(), *self._closing]
+        try:
+            async with asyncio.timeout(CLOSE_S):
+                if under_way:
+                    await asyncio.wait(under_way)
+                leaving = (topic.leave(None) for topic in list(self._topics.values()))
+                await asyncio.gather(*leaving, return_exceptions=True)
+        except TimeoutError:
+            _log.warning("topics did not close within %g s; they are left as they are", CLOSE_S)
+        for topic in self._topics.values():
+            topic.disconnect(None)
         self._topics.clear()
         self.limits.stop()
 
@@ -285,6 +333,10 @@ class TopicRegistry:
 
 def _not_found(name: TopicName) -> BrokerError:
     return BrokerError(ServerError.TopicNotFound, f"Topic {name} not found")
+
+
+def _being_deleted(name: TopicName) -> BrokerError:
+    return BrokerError(ServerError.ServiceNotReady, f"Topic {name} is being deleted")
 
 
 def log_name(topic: TopicName) -> str:

@@ -124,12 +124,18 @@ class FileLedgerStore:
             async with asyncio.timeout(CLOSE_SECONDS):
                 while self._tasks:
                     await asyncio.wait(self._tasks)
-        if self._committer is not None and not await self.in_thread(
-            self._committer.close, CLOSE_SECONDS
-        ):
+        if self._committer is not None and not await self._committed(self._committer):
             _log.error("%s: the disk does not answer; writes are left to their fate", self._root)
         self._threads.close()
         self._settlers.close()
+
+    async def _committed(self, committer: Committer) -> bool:
+        """Whether all that was to be written is. In a thread of its own: the others may hang."""
+        closing = Threads(1, "ledger-closer")
+        try:
+            return await closing.run(lambda: committer.close(CLOSE_SECONDS))
+        finally:
+            closing.close()
 
     async def in_thread(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Run blocking work beside the event loop."""

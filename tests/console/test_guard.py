@@ -4,6 +4,7 @@ import aiohttp
 import pytest
 
 from counterpoise.console.roles import Operator, standing, subject_of
+from counterpoise.security.client import NOBODY
 from tests.console.conftest import StartConsole
 
 
@@ -48,7 +49,8 @@ async def test_ones_own_page_and_a_link_to_it_are_served(console: str) -> None:
 
 
 async def test_nobody_can_tell_where_nobody_answers() -> None:
-    told = await standing(Operator("x", own=True), ["http://127.0.0.1:1"])
+    operator = Operator(NOBODY.as_another("x"), own=True)
+    told = await standing(operator, ["http://127.0.0.1:1"])
     assert told.may is None
     assert told.sentence.startswith("the cluster does not say whether your token may:")
 

@@ -1,7 +1,9 @@
-"""Who may do what from the console: the cluster says so, and what it refuses is not begun."""
+"""Who may do what from the console: the cluster says so, and what it refuses is not begun.
+
+The cluster speaks TLS alone, so everything here also holds by ``https://``.
+"""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pulsar
 import pytest
@@ -16,9 +18,11 @@ TOPIC = "public/default/orders"
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    with Cluster(brokers=2, tokens=True) as made:
+    by_tls_alone = {"brokerServicePort": "", "webServicePort": ""}
+    with Cluster(brokers=2, tokens=True, tls=True, config=by_tls_alone) as made:
         client = pulsar.Client(
             made.service_url,
+            tls_trust_certs_file_path=made.security.trust_certs,
             authentication=pulsar.AuthenticationToken(made.security.token("admin")),
             logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error),
         )
@@ -28,10 +32,10 @@ def cluster() -> Iterator[Cluster]:
 
 
 @pytest.fixture(scope="module")
-def console(cluster: Cluster, start_console: StartConsole, tmp_path_factory) -> str:  # type: ignore[no-untyped-def]
-    token: Path = tmp_path_factory.mktemp("token") / "token"
-    token.write_text(cluster.security.token("admin"), "utf-8")
-    return start_console("--admin-url", cluster.admin_url, "--token-file", str(token))
+def console(cluster: Cluster, start_console: StartConsole) -> str:
+    urls = ",".join(each.admin_url for each in cluster.brokers)
+    assert urls.startswith("https://")
+    return start_console("--admin-url", urls, *cluster.security.admin_options)
 
 
 @pytest.fixture

@@ -44,6 +44,19 @@ def add_client_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def client_argv(args: argparse.Namespace) -> list[str]:
+    """The same options again, for a process of ours that talks to the same cluster."""
+    given = {
+        "--auth-plugin": args.auth_plugin,
+        "--auth-params": args.auth_params,
+        "--tls-trust-cert-path": args.tls_trust_cert_path,
+    }
+    argv = [text for name, value in given.items() if value is not None for text in (name, value)]
+    argv += ["--tls-allow-insecure"] if args.tls_allow_insecure else []
+    argv += ["--tls-enable-hostname-verification"] if args.tls_enable_hostname_verification else []
+    return argv
+
+
 def client_security(args: argparse.Namespace) -> ClientSecurity:
     """Who we are by a verb's options, else by ``brokerClient…`` of its ``--conf``.
 

@@ -31,6 +31,12 @@ def add_conf_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def conf_argv(args: argparse.Namespace) -> list[str]:
+    """The same options again, for a process of ours."""
+    argv = ["--conf", args.conf] if args.conf else []
+    return argv + [text for each in args.settings for text in ("--set", each)]
+
+
 def read_conf(
     path: str | None,
     settings: Sequence[str] = (),

@@ -251,7 +251,8 @@ class Cluster:
             # Imported here: a cluster that nobody looks at starts sooner.
             from counterpoise.app.console_process import ConsoleProcess
 
-            self._console = ConsoleProcess([each.admin_url for each in self._alive()])
+            more = self._security.admin_options if self._security else []
+            self._console = ConsoleProcess([each.admin_url for each in self._alive()], more=more)
         return self._console.url
 
     # What can be made to happen.

@@ -57,6 +57,19 @@ class ThrowAwaySecurity:
             claims["exp"] = time.time() + expires_in_s
         return jwt.encode(claims, self._secret, algorithm="HS512")
 
+    @property
+    def admin_options(self) -> list[str]:
+        """How a verb of ours talks to this cluster in the name of `ADMIN`: its options."""
+        options = []
+        if self._secret is not None:
+            token = self._folder / "admin.token"
+            token.touch(mode=0o600)
+            token.write_text(self.token(ADMIN), "utf-8")
+            options += ["--auth-plugin", "token", "--auth-params", token.as_uri()]
+        if self._authority is not None:
+            options += ["--tls-trust-cert-path", self.trust_certs]
+        return options
+
     def _ask_for_tokens(self) -> None:
         key = self._folder / "secret.key"
         key.touch(mode=0o600)

@@ -68,12 +68,14 @@ class Deeds:
         self.version = 0
         """Rises whenever anything changes."""
 
-    def moves(self, plan: Plan, operator: Operator, brokers: Sequence[str]) -> Activity:
-        """Carry out a plan of moves; raises `BusyError`."""
+    def moves(
+        self, plan: Plan, operator: Operator, brokers: Sequence[str], where: Callable[[str], str]
+    ) -> Activity:
+        """Carry out a plan of moves; `where` tells a broker's address; raises `BusyError`."""
 
         async def work(activity: Activity, session: aiohttp.ClientSession) -> State:
             options = ExecutorOptions(execute=True, stale_after_s=STALE_AFTER_S)
-            executor = Executor(session, self._clock_ms, options)
+            executor = Executor(session, self._clock_ms, options, where=where)
             outcomes: list[Outcome] = []
 
             def done(outcome: Outcome) -> None:

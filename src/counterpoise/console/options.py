@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from counterpoise.decide.balancing.drain import DrainRules
 from counterpoise.decide.balancing.round import Strategy
+from counterpoise.security.client import NOBODY, ClientSecurity
 
 Settings = Mapping[str, str]
 """A cluster's settings under broker.conf's names."""
@@ -22,8 +23,8 @@ class WatchOptions:
     """Seconds between the end of a look and the next."""
     patience_s: float = 4.0
     """Seconds a broker may take for one answer: a page does not wait for who hangs."""
-    token: str = ""
-    """Shown to the brokers when looking; empty: nothing is."""
+    security: ClientSecurity = NOBODY
+    """Who looks, and which brokers are believed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +37,8 @@ class ConsoleOptions:
     drain_rules: Callable[[Settings], DrainRules]
     names: Collection[str] = ()
     """Under which names a browser may ask for it, besides addresses and localhost."""
-    history: str = ""
-    """URI of a balancer's history; empty: there is none to show."""
-    rounds: str = ""
-    """File in which a balancer without a history keeps its rounds; empty: there is none."""
     backtests: Sequence[str] = field(default_factory=tuple)
     """Files with the results of backtests."""
     acts: bool = True
-    """Whether whoever opens the page may act with the console's own token; otherwise with theirs
-    only."""
+    """Whether whoever opens the page may act in the console's own name; otherwise in theirs."""
     advise_every_s: float = 10.0

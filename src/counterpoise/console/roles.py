@@ -4,44 +4,53 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import aiohttp
 import orjson
 
+from counterpoise.names.options import ConfigError
 from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, AdminOptions, RefusedError, said
-from counterpoise.security.client import ClientSecurity, http_session
-from counterpoise.security.options import ClientOptions
+from counterpoise.security.client import NOBODY, ClientSecurity, http_session
 
 ASKED = "/admin/v2/brokers/configuration/runtime"
 """Readable by whoever may unload and split: a superuser. Nothing is changed by asking."""
 PATIENCE_S = 5.0
+SHOWN: Mapping[str, str] = MappingProxyType(
+    {"token": "token", "basic": "password", "tls": "certificate"}
+)
+"""What somebody proves who they are with, by the method's name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Operator:
     """Whoever sits at a page."""
 
-    token: str = ""
-    """What is shown to the brokers; empty: nothing is."""
+    security: ClientSecurity = NOBODY
+    """What is shown to the brokers, and which of them is believed."""
     own: bool = False
     """Whether it is the operator's own, given at the page."""
 
     @property
     def name(self) -> str:
         """Who that is, for a person."""
-        if not self.token:
-            return "nobody in particular (no token is shown to the cluster)"
-        subject = subject_of(self.token)
-        whose = "your token" if self.own else "the console's own token"
+        method = self.security.method
+        if method not in SHOWN:
+            return "nobody in particular (nothing is shown to the cluster)"
+        whose = f"your {SHOWN[method]}" if self.own else f"the console's own {SHOWN[method]}"
+        try:
+            text = self.security.shown()[1].decode(errors="replace")
+        except ConfigError as error:
+            return f"{whose}, which is out of reach: {error}"
+        subject = {"token": subject_of(text), "basic": text.partition(":")[0]}.get(method, "")
         return f"{subject} ({whose})" if subject else whose
 
     def session(self, **more: Any) -> aiohttp.ClientSession:
         """A session for the admin API in the operator's name; ``more`` is aiohttp's own."""
-        shown = ClientOptions("token", f"token:{self.token}") if self.token else None
-        return http_session(ClientSecurity(shown), **more)
+        return http_session(self.security, **more)
 
 
 @dataclass(frozen=True, slots=True)

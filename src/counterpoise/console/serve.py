@@ -44,7 +44,7 @@ async def serve(
     `reader` gives the rounds of a balancer that runs elsewhere, if there is one.
     """
     timeout = aiohttp.ClientTimeout(total=HTTP_TIMEOUT_S)
-    async with Operator(options.watch.token).session(timeout=timeout) as session:
+    async with Operator(options.watch.security).session(timeout=timeout) as session:
         watch, deeds = Watch(session, options, clock_ms), Deeds(clock_ms)
         rounds = Rounds(reader, clock_ms)
         sources = Sources(watch, deeds, rounds, TradeFiles(options.backtests), clock_ms)

@@ -26,6 +26,7 @@ from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, AdminOptions,
 from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.collect.shedder import settings_of, sheds_by_itself
 from counterpoise.pipeline.collect.told import trouble
+from counterpoise.pipeline.collect.where import web_address
 
 log = logging.getLogger(__name__)
 
@@ -93,7 +94,7 @@ class Watch:
 
     def address(self, broker: str) -> str:
         """A broker's admin URL."""
-        return f"{self.options.watch.addresses[0].partition('://')[0]}://{broker}"
+        return web_address(broker, self.options.watch.addresses)
 
     async def _read_settings(self) -> None:
         self._settings_at = time.monotonic()

@@ -10,7 +10,7 @@ import base64
 import json
 import ssl
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
@@ -55,6 +55,17 @@ class ClientSecurity:
         self.shown()
         if self._options.trust or any(self._files):
             self.context()
+
+    def as_another(self, token: str = "") -> ClientSecurity:
+        """Whoever has that token, or nobody in particular, who believes the same authorities."""
+        options = replace(
+            self._options,
+            plugin="token" if token else "",
+            parameters=f"token:{token}" if token else "",
+            certificate="",
+            key="",
+        )
+        return ClientSecurity(options, self._names)
 
     def shown(self) -> tuple[str, bytes]:
         """The method, and what CONNECT shows; a token in a file is read anew each time."""

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from counterpoise.app.addresses import admin_urls, listen_address
-from counterpoise.app.client import add_client_arguments, client_security
-from counterpoise.app.conf import add_conf_arguments, read_conf
+from counterpoise.app.client import add_client_arguments, client_argv, client_security
+from counterpoise.app.conf import add_conf_arguments, conf_argv, read_conf
 from counterpoise.app.errors import UserError
 from counterpoise.app.packages import needed_by
 from counterpoise.app.running import tell, until_told
@@ -286,7 +286,7 @@ def _console(args: argparse.Namespace) -> Iterator[None]:
         return
     from counterpoise.app.console_process import ConsoleProcess
 
-    more = ["--history", args.history]
+    more = ["--history", args.history, *client_argv(args), *conf_argv(args)]
     console = ConsoleProcess(admin_urls(args.admin_url), port=args.console, more=more)
     tell(f"console at {console.url}")
     try:

@@ -9,10 +9,13 @@ import logging
 import socket
 import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from counterpoise.app.conf import settings_from
+from counterpoise.app.addresses import admin_urls
+from counterpoise.app.client import add_client_arguments, client_security
+from counterpoise.app.conf import add_conf_arguments, given_conf, settings_from
 from counterpoise.app.errors import UserError
 from counterpoise.app.strategies import (
     DEFAULT_SHEDDER,
@@ -26,11 +29,13 @@ from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.decide.placement.least_usage import LeastUsage
 from counterpoise.names.options import ConfigError
 from counterpoise.names.properties import Properties
+from counterpoise.security.client import ClientSecurity
 
 if TYPE_CHECKING:
     from counterpoise.app.main import Subparsers
     from counterpoise.console.rounds import Reader
 
+NOTHING = Properties()
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 EPILOG = """\
@@ -39,6 +44,9 @@ examples:
       a page about the cluster of that broker, ours or Apache Pulsar's
   counterpoise console --admin-url http://broker-1:8080,http://broker-2:8080 --port 8000
       several addresses are tried in turn
+  counterpoise console --admin-url https://broker-1:8443 --tls-trust-cert-path ca.pem \\
+      --auth-plugin token --auth-params file:///etc/pulsar/admin.token
+      by TLS, as whoever has that token
 
 Everything comes from the admin API. The page needs no other network: nothing is loaded from
 elsewhere. Ctrl-C or SIGTERM ends it.
@@ -85,26 +93,22 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
         help="results of 'counterpoise backtest --json' to compare; may be repeated",
     )
     parser.add_argument(
-        "--token-file",
-        type=Path,
-        metavar="FILE",
-        help="a token to show to the brokers, as Pulsar's own tools take it",
-    )
-    parser.add_argument(
         "--acts",
         action="store_true",
-        help="let whoever opens the page act with that token (only so by itself on loopback)",
+        help="let whoever opens the page act in the console's name (only so by itself on loopback)",
     )
     parser.add_argument("--json", action="store_true", help="tell the address as one JSON line")
+    add_conf_arguments(parser)
+    add_client_arguments(parser)
+    parser.add_argument(
+        "--token-file", metavar="FILE", help="the same as --auth-params with that file of a token"
+    )
     return parser
 
 
 def run(args: argparse.Namespace) -> int:
     """Serve the page until told to stop."""
-    addresses = tuple(url.strip() for url in args.admin_url.split(",") if url.strip())
-    for url in addresses or (args.admin_url,):
-        if not url.startswith("http://"):
-            raise UserError(f"--admin-url {url}: expected http://host:port")
+    addresses = admin_urls(args.admin_url)
     if args.every <= 0:
         raise UserError(f"--every {args.every:g}: must be more than 0")
     for path in args.backtests:
@@ -120,13 +124,13 @@ def run(args: argparse.Namespace) -> int:
         ) from None
     from counterpoise.pipeline.clock import wall_clock_ms
 
+    own = given_conf(args.conf, args.settings)
     logging.basicConfig(level="WARNING", format="%(asctime)s %(levelname)-7s %(name)s %(message)s")
     options = ConsoleOptions(
-        watch=WatchOptions(addresses, args.every, token=_token(args.token_file)),
-        strategy=strategy_of,
-        drain_rules=drain_rules_of,
+        watch=WatchOptions(addresses, args.every, security=_security(args)),
+        strategy=partial(strategy_of, own=own),
+        drain_rules=partial(drain_rules_of, own=own),
         names=args.name,
-        history=args.history,
         backtests=args.backtests,
         acts=args.acts or args.host in LOOPBACK,
     )
@@ -140,9 +144,12 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def strategy_of(settings: Mapping[str, str]) -> tuple[Strategy, str]:
-    """The strategy that a cluster's settings name, and what is to be said of the choice."""
-    known = _known(settings)
+def strategy_of(settings: Mapping[str, str], own: Properties = NOTHING) -> tuple[Strategy, str]:
+    """The strategy that a cluster's settings name, and what is to be said of the choice.
+
+    ``own``: settings that the console was given, which win over the cluster's.
+    """
+    known = _known({**settings, **own.values})
     try:
         chosen = strategy_from(known)
     except (UserError, ConfigError) as error:
@@ -151,11 +158,11 @@ def strategy_of(settings: Mapping[str, str]) -> tuple[Strategy, str]:
     return chosen, f"Advice by {chosen.shedder.name} with the cluster's settings; nothing is moved."
 
 
-def drain_rules_of(settings: Mapping[str, str]) -> DrainRules:
+def drain_rules_of(settings: Mapping[str, str], own: Properties = NOTHING) -> DrainRules:
     """The rules by which a broker is drained, with a cluster's settings where they are sound."""
     placement = find_placement(LeastUsage.name)
     try:
-        conf = _known(settings)
+        conf = _known({**settings, **own.values})
         return DrainRules(
             placement, settings_from(placement.options, conf), settings_from(FilterOptions, conf)
         )
@@ -170,13 +177,13 @@ def _known(settings: Mapping[str, str]) -> Properties:
     return Properties({**settings, **short})
 
 
-def _token(path: Path | None) -> str:
-    if path is None:
-        return ""
-    try:
-        return path.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"--token-file {path}: {error}") from None
+def _security(args: argparse.Namespace) -> ClientSecurity:
+    if args.token_file is not None:
+        if args.auth_plugin is not None or args.auth_params is not None:
+            raise UserError("--token-file and --auth-params say the same: give one of them")
+        args.auth_plugin = "token"
+        args.auth_params = Path(args.token_file).absolute().as_uri()
+    return client_security(args)
 
 
 def _reader(uri: str) -> Reader:

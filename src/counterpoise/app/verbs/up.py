@@ -15,7 +15,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from counterpoise.app.conf import add_conf_arguments, read_conf, settings_from
+from counterpoise.app.conf import add_conf_arguments, conf_argv, read_conf, settings_from
 from counterpoise.app.errors import UserError
 
 if TYPE_CHECKING:
@@ -242,6 +242,7 @@ def _console(
     from counterpoise.app.console_process import ConsoleProcess
 
     more = ["--history", str(cluster.history)] if history and args.balance else []
+    more += conf_argv(args)
     urls = [each.admin_url for each in cluster.brokers]
     log = cluster.data / "logs" / "console.log"
     console = ConsoleProcess(urls, log, port=args.console, more=more)

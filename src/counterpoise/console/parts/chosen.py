@@ -199,7 +199,8 @@ class Chosen:
 
     def _move(self, plan: Plan) -> None:
         desk = self._desk
-        desk.sources.deeds.moves(plan, desk.operator, desk.scene.view.brokers)
+        brokers, where = desk.scene.view.brokers, desk.sources.watch.address
+        desk.sources.deeds.moves(plan, desk.operator, brokers, where)
 
     async def _split(self) -> None:
         desk = self._desk

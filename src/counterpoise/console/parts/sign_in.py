@@ -1,4 +1,4 @@
-"""Who acts: the console's own token, or one that the operator gives for this page alone."""
+"""Who acts: the console itself, or whoever has the token that is given for this page alone."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ class SignIn:
         if not token or not token.isascii() or any(each.isspace() for each in token):
             self._desk.announce("that is no token: it is one word, such as eyJhbGciOi…")
             return
-        self._become(Operator(token, own=True))
+        watch = self._desk.sources.options.watch
+        self._become(Operator(watch.security.as_another(token), own=True))
 
     def _leave(self) -> None:
         self._become(default_operator(self._desk))
@@ -67,4 +68,5 @@ class SignIn:
 def default_operator(desk: Desk) -> Operator:
     """Who acts at a page where nobody has signed in."""
     options = desk.sources.options
-    return Operator(options.watch.token if options.acts else "")
+    console = options.watch.security
+    return Operator(console if options.acts else console.as_another())

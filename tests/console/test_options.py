@@ -1,0 +1,83 @@
+"""What a console is told: who it is to the cluster, and by whose settings it gives advice."""
+
+import base64
+import json
+from pathlib import Path
+
+import pytest
+
+from counterpoise.app.main import main
+from counterpoise.app.throwaway_security import ThrowAwaySecurity
+from counterpoise.app.verbs.console import drain_rules_of, strategy_of
+from counterpoise.console.roles import Operator
+from counterpoise.names.properties import Properties
+from counterpoise.security.client import ClientSecurity
+from counterpoise.security.options import ClientOptions
+
+
+def jwt(subject: str) -> str:
+    claims = base64.urlsafe_b64encode(json.dumps({"sub": subject}).encode()).decode().rstrip("=")
+    return f"e30.{claims}.c2ln"
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        (ClientOptions(), "nobody in particular (nothing is shown to the cluster)"),
+        (ClientOptions("token", f"token:{jwt('ann')}"), "ann (the console's own token)"),
+        (ClientOptions("basic", "userId:bob,password:x"), "bob (the console's own password)"),
+    ],
+    ids=str,
+)
+def test_an_operator_is_named_by_what_is_shown(options: ClientOptions, name: str) -> None:
+    assert Operator(ClientSecurity(options)).name == name
+
+
+def test_a_token_that_went_away_is_told_and_breaks_no_page(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text(jwt("ann"), "utf-8")
+    operator = Operator(ClientSecurity(ClientOptions("token", file.as_uri())))
+    file.unlink()
+    assert operator.name.startswith("the console's own token, which is out of reach: ")
+
+
+def test_whoever_signs_in_is_not_lent_the_consoles_own_certificate() -> None:
+    made = ThrowAwaySecurity(tls=True, tokens=False)
+    certificate, key = made.client_certificate("admin")
+    shown = f"tlsCertFile:{certificate},tlsKeyFile:{key}"
+    console = ClientSecurity(ClientOptions("tls", shown, trust=made.trust_certs))
+    assert Operator(console).name == "the console's own certificate"
+    for token, headers in (("theirs", {"Authorization": "Bearer theirs"}), ("", {})):
+        other = console.as_another(token)
+        assert other.headers() == headers
+        assert other._files == ("", "")
+        assert [each["subject"] for each in other.context().get_ca_certs()] == [
+            each["subject"] for each in console.context().get_ca_certs()
+        ]
+
+
+def test_ones_own_settings_win_over_the_clusters() -> None:
+    cluster = {"loadBalancerLoadSheddingStrategy": "org.apache.pulsar.x.ThresholdShedder"}
+    assert strategy_of(cluster)[0].shedder.name == "ThresholdShedder"
+    own = Properties({"loadBalancerLoadSheddingStrategy": "AvgShedder"})
+    assert strategy_of(cluster, own)[0].shedder.name == "AvgShedder"
+    isolated = drain_rules_of({}, Properties({"loadBalancerBrokerMaxTopics": "7"}))
+    assert isolated != drain_rules_of({})
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--admin-url", "ftp://x"], "expected http://host:port"),
+        (["--admin-url", "http://x", "--token-file", "a", "--auth-params", "token:b"], "the same"),
+        (["--admin-url", "https://x", "--token-file", "/no/such/token"], "/no/such/token"),
+        (["--admin-url", "https://x", "--tls-trust-cert-path", "/no/such.pem"], "/no/such.pem"),
+        (["--admin-url", "http://x", "--every", "0"], "must be more than 0"),
+        (["--admin-url", "http://x", "--set", "nonsense"], "expected NAME=VALUE"),
+    ],
+)
+def test_what_cannot_work_is_said_in_a_sentence(
+    options: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["console", *options]) == 2
+    assert told in capsys.readouterr().err

@@ -11,11 +11,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from counterpoise.app.embedded_broker import EmbeddedBroker, nth_port, together
 from counterpoise.app.loop_thread import LoopThread
 from counterpoise.app.throwaway_security import ThrowAwaySecurity
 from counterpoise.app.web_on_demand import WebOnDemand
 from counterpoise.app.wiring import config_of, make_broker, shedding_every
-from counterpoise.broker.broker import Broker
 from counterpoise.broker.load import SharedProcess
 from counterpoise.metadata.memory import MemoryTree
 from counterpoise.metadata.open import open_tree
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from counterpoise.app.console_process import ConsoleProcess
     from counterpoise.decide.balancing.moves import Round
 
+__all__ = ["Cluster", "EmbeddedBroker"]
 T = TypeVar("T")
 
 DEFAULTS: Mapping[str, object] = {
@@ -42,39 +43,6 @@ DEFAULTS: Mapping[str, object] = {
 """Where an embedded broker differs from Pulsar's defaults: loopback, free ports, no shedding."""
 
 CALL_TIMEOUT_S = 60.0
-
-
-class EmbeddedBroker:
-    """One broker of an embedded cluster; what it says stays true while it lives."""
-
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
-        self.id: str = broker.id
-        """``host:webPort``, as Pulsar names brokers."""
-        self.service_url: str = broker.service_url
-        """``pulsar://host:port`` of this broker alone; ``pulsar+ssl://`` without a plain port."""
-        self.service_url_tls: str | None = broker.addresses.service_url_tls
-        """``pulsar+ssl://host:port`` of this broker alone, if it speaks TLS."""
-        self.admin_url: str = broker.web_url
-        """``http://host:port`` of its admin API; ``https://`` without a plain port."""
-        self.admin_url_tls: str | None = broker.addresses.web_url_tls
-        """``https://host:port`` of its admin API, if it speaks TLS."""
-        self.alive = True
-        """False once it was stopped or killed."""
-
-    @property
-    def is_leader(self) -> bool:
-        """Whether it leads the cluster."""
-        return self.alive and self._broker.is_leader
-
-    @property
-    def bundles(self) -> list[str]:
-        """The bundles it owns, ``tenant/namespace/0x…_0x…``, sorted."""
-        return [str(each) for each in self._broker.namespaces.owned()] if self.alive else []
-
-    def __repr__(self) -> str:
-        state = "" if self.alive else ", gone"
-        return f"<broker {self.id}{state}>"
 
 
 class Cluster:
@@ -201,12 +169,12 @@ class Cluster:
     @property
     def service_url(self) -> str:
         """What a client connects to: ``pulsar://`` and all brokers that are alive."""
-        return _together([each.service_url for each in self._alive()])
+        return together([each.service_url for each in self._alive()])
 
     @property
     def service_url_tls(self) -> str:
         """The same by TLS, ``pulsar+ssl://``; empty where no broker speaks it."""
-        return _together([each.service_url_tls for each in self._alive() if each.service_url_tls])
+        return together([each.service_url_tls for each in self._alive() if each.service_url_tls])
 
     @property
     def admin_url(self) -> str:
@@ -296,10 +264,10 @@ class Cluster:
         number, config = next(self._numbers), self._config
         config = replace(
             config,
-            broker_service_port=_nth(config.broker_service_port, number),
-            broker_service_port_tls=_nth(config.broker_service_port_tls, number),
-            web_service_port=_nth(config.web_service_port, number),
-            web_service_port_tls=_nth(config.web_service_port_tls, number),
+            broker_service_port=nth_port(config.broker_service_port, number),
+            broker_service_port_tls=nth_port(config.broker_service_port_tls, number),
+            web_service_port=nth_port(config.web_service_port, number),
+            web_service_port_tls=nth_port(config.web_service_port_tls, number),
         )
         broker = await make_broker(
             config, ledgers=ledgers, tree=self._tree, process=self._process, web=WebOnDemand
@@ -377,19 +345,6 @@ class Cluster:
 
     def _id(self, broker: EmbeddedBroker | str | None) -> str | None:
         return None if broker is None else self._find(broker).id
-
-
-def _nth(port: int | None, number: int) -> int | None:
-    """The port of one broker, counted from the first one's; 0 is a free one for each."""
-    return port + number if port else port
-
-
-def _together(urls: list[str]) -> str:
-    """One URL that names the hosts of all."""
-    if not urls:
-        return ""
-    scheme = urls[0].partition("://")[0]
-    return f"{scheme}://" + ",".join(each.partition("://")[2] for each in urls)
 
 
 def _storage_url(storage: str | Path) -> str:

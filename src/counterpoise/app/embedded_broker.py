@@ -1,0 +1,53 @@
+"""One broker of an embedded cluster, as a test sees it, and the URLs of several."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from counterpoise.broker.broker import Broker
+
+
+class EmbeddedBroker:
+    """One broker of an embedded cluster; what it says stays true while it lives."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self.id: str = broker.id
+        """``host:webPort``, as Pulsar names brokers."""
+        self.service_url: str = broker.service_url
+        """``pulsar://host:port`` of this broker alone; ``pulsar+ssl://`` without a plain port."""
+        self.service_url_tls: str | None = broker.addresses.service_url_tls
+        """``pulsar+ssl://host:port`` of this broker alone, if it speaks TLS."""
+        self.admin_url: str = broker.web_url
+        """``http://host:port`` of its admin API; ``https://`` without a plain port."""
+        self.admin_url_tls: str | None = broker.addresses.web_url_tls
+        """``https://host:port`` of its admin API, if it speaks TLS."""
+        self.alive = True
+        """False once it was stopped or killed."""
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether it leads the cluster."""
+        return self.alive and self._broker.is_leader
+
+    @property
+    def bundles(self) -> list[str]:
+        """The bundles it owns, ``tenant/namespace/0x…_0x…``, sorted."""
+        return [str(each) for each in self._broker.namespaces.owned()] if self.alive else []
+
+    def __repr__(self) -> str:
+        state = "" if self.alive else ", gone"
+        return f"<broker {self.id}{state}>"
+
+
+def nth_port(port: int | None, number: int) -> int | None:
+    """The port of one broker, counted from the first one's; 0 is a free one for each."""
+    return port + number if port else port
+
+
+def together(urls: Sequence[str]) -> str:
+    """One URL that names the hosts of all."""
+    if not urls:
+        return ""
+    scheme = urls[0].partition("://")[0]
+    return f"{scheme}://" + ",".join(each.partition("://")[2] for each in urls)

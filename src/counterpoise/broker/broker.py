@@ -115,7 +115,7 @@ class Broker(BrokerParts):
                 await self.metadata.close()
                 await self._ledgers.close()
                 raise
-            self.assemble(doors.addresses(self.config.advertised_address))
+            self.assemble(doors.addresses(self.config))
             self._running = True
             try:
                 await self._join(doors)
@@ -139,7 +139,7 @@ class Broker(BrokerParts):
         self.live.subscribe(self._set_publish_buffer)
         self._set_publish_buffer(self.live)
         for door in doors.service:
-            await self.listener.start(door.socket, door.tls)
+            await self.listener.start(door.socket, door.tls, door.listener)
         if self._web is not None:
             await self._web.start(doors.web)
         else:

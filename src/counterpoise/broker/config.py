@@ -60,6 +60,22 @@ class BrokerConfig:
     bind_address: str = option(
         "127.0.0.1", conf="bindAddress", why="the address that both ports listen on"
     )
+    advertised_listeners: tuple[str, ...] = option(
+        (),
+        conf="advertisedListeners",
+        why="further addresses for clients that name a listener: name:pulsar://host:port, …",
+    )
+    internal_listener_name: str = option(
+        "",
+        conf="internalListenerName",
+        why="which of advertisedListeners brokers and clients use that name none; blank: the first",
+    )
+    bind_addresses: tuple[str, ...] = option(
+        (),
+        conf="bindAddresses",
+        why="further sockets, name:pulsar://host:port, whose clients are told the addresses of "
+        "that listener",
+    )
     broker_service_port: int | None = option(
         6650,
         conf="brokerServicePort",

@@ -6,9 +6,16 @@ import contextlib
 import socket
 import ssl
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
+from counterpoise.broker.advertised import (
+    BindAddress,
+    Listeners,
+    bind_addresses_of,
+    listeners_of,
+    url_of,
+)
 from counterpoise.broker.config import BrokerConfig
 from counterpoise.names.broker import BrokerId
 from counterpoise.names.options import ConfigError
@@ -21,6 +28,8 @@ class Door:
 
     socket: socket.socket
     tls: ssl.SSLContext | None
+    listener: str = ""
+    """Which of ``advertisedListeners`` its clients are told the addresses of, if not the usual."""
 
     @property
     def port(self) -> int:
@@ -43,6 +52,8 @@ class Addresses:
     """``http://host:port``."""
     web_url_tls: str | None = None
     """``https://host:port``."""
+    listeners: Listeners = field(default_factory=dict, hash=False)
+    """The addresses for clients that name a listener."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,22 +63,28 @@ class Doors:
     service: tuple[Door, ...]
     web: tuple[Door, ...]
 
-    def addresses(self, host: str) -> Addresses:
-        """The addresses under which ``host`` is reached."""
-        service, service_tls = _ports(self.service)
+    def addresses(self, config: BrokerConfig) -> Addresses:
+        """Where the broker is reached: at the listeners that are advertised, else at its host."""
+        host = config.advertised_address
         web, web_tls = _ports(self.web)
+        listeners = listeners_of(config.advertised_listeners, config.internal_listener_name)
+        service, service_tls = url_of(listeners, "pulsar"), url_of(listeners, "pulsar+ssl")
+        if service is None and service_tls is None:
+            port, port_tls = _ports(self.service)
+            service, service_tls = _url("pulsar", host, port), _url("pulsar+ssl", host, port_tls)
         return Addresses(
             str(BrokerId(host, web or web_tls or 0)),
-            _url("pulsar", host, service),
-            _url("pulsar+ssl", host, service_tls),
+            service,
+            service_tls,
             _url("http", host, web),
             _url("https", host, web_tls),
+            listeners,
         )
 
 
 def _ports(doors: tuple[Door, ...]) -> tuple[int | None, int | None]:
     """The plain port and the one for TLS."""
-    found = {door.tls is not None: door.port for door in doors}
+    found = {door.tls is not None: door.port for door in doors if not door.listener}
     return found.get(False), found.get(True)
 
 
@@ -96,19 +113,34 @@ def open_doors(config: BrokerConfig, stack: contextlib.ExitStack) -> Doors:
         context = make().context if make is not None else None
         return (Door(stack.enter_context(_bind(config.bind_address, port)), context),)
 
+    def further(each: BindAddress) -> Door:
+        context = (web_tls if each.web else service_tls)().context if each.tls else None
+        bound = _bind(each.host.strip("[]"), each.port)
+        return Door(stack.enter_context(bound), context, each.listener)
+
+    bound = bind_addresses_of(config.bind_addresses)
     doors = Doors(
         door(config.broker_service_port) + door(config.broker_service_port_tls, service_tls),
         door(config.web_service_port) + door(config.web_service_port_tls, web_tls),
     )
-    if not doors.service:
+    listeners = listeners_of(config.advertised_listeners, config.internal_listener_name)
+    if strange := {each.listener for each in bound} - listeners.keys():
+        raise ConfigError(
+            "bindAddresses", f"{', '.join(sorted(strange))} is not among advertisedListeners"
+        )
+    if not doors.service and not any(not each.web for each in bound):
         raise ConfigError("brokerServicePort", "is blank, and so is brokerServicePortTls: set one")
     if not doors.web:
         raise ConfigError("webServicePort", "is blank, and so is webServicePortTls: set one")
-    return doors
+    return Doors(
+        doors.service + tuple(further(each) for each in bound if not each.web),
+        doors.web + tuple(further(each) for each in bound if each.web),
+    )
 
 
 def _bind(address: str, port: int) -> socket.socket:
-    made = socket.create_server((address, port))
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    made = socket.create_server((address, port), family=family)
     # What is accepted inherits it. Not every event loop does so itself, and a receipt that
     # waits for a client's acknowledgement of the one before takes 40 ms.
     made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from counterpoise.broker.advertised import bind_addresses_of
 from counterpoise.broker.config import BrokerConfig
 from counterpoise.names.hosts import is_loopback
 
 
 def exposures(config: BrokerConfig) -> Iterator[str]:
     """Whoever could do what nobody meant them to; nothing on loopback, which is this machine."""
-    if is_loopback(config.bind_address):
+    further = [
+        each
+        for each in bind_addresses_of(config.bind_addresses)
+        if not is_loopback(each.host.strip("[]"))
+    ]
+    is_open = not is_loopback(config.bind_address)
+    if not is_open and not further:
         return
-    here = f"bindAddress={config.bind_address} is open to other machines"
+    which = f"bindAddress={config.bind_address}" if is_open else "bindAddresses"
+    here = f"{which} is open to other machines"
     if not config.authentication.enabled:
         yield (
             f"ANYBODY who reaches this broker may do EVERYTHING: {here}, and nobody has to prove "
@@ -25,16 +33,18 @@ def exposures(config: BrokerConfig) -> Iterator[str]:
             "superUserRoles"
         )
     plain = {
-        "brokerServicePort": config.broker_service_port,
-        "webServicePort": config.web_service_port,
+        "brokerServicePort": is_open and config.broker_service_port is not None,
+        "webServicePort": is_open and config.web_service_port is not None,
+        "bindAddresses": any(not each.tls for each in further),
     }
-    if open_ports := [name for name, port in plain.items() if port is not None]:
+    if open_ports := [name for name, speaks_plain in plain.items() if speaks_plain]:
         yield (
             f"tokens and passwords can be read on their way: {here}, and "
             f"{' and '.join(open_ports)} speak no TLS; leave them blank, and set "
             "brokerServicePortTls and webServicePortTls"
         )
-    if config.tls.allow_insecure and config.broker_service_port_tls is not None:
+    by_tls = is_open and config.broker_service_port_tls is not None
+    if config.tls.allow_insecure and (by_tls or any(each.tls for each in further)):
         yield (
             f"certificates that nobody vouches for are let in: {here}; leave "
             "tlsAllowInsecureConnection off"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from counterpoise.broker.background import BackgroundTasks
-from counterpoise.broker.bundles.lookup_answer import Redirect
+from counterpoise.broker.bundles.lookup_answer import Redirect, told_to
 from counterpoise.broker.bundles.service import NamespaceService
 from counterpoise.broker.bundles.shedding import LeaderShedding
 from counterpoise.broker.bundles.tally import BundleTally
@@ -80,6 +80,7 @@ __all__ = [
     "bundles_json",
     "first_published_at",
     "stored_message",
+    "told_to",
     "why_incompatible",
 ]
 

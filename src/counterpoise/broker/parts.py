@@ -146,6 +146,7 @@ class BrokerParts(BalancingParts):
                 http_url=addresses.web_url or "",
                 native_url_tls=addresses.service_url_tls,
                 http_url_tls=addresses.web_url_tls,
+                advertised_listeners=addresses.listeners,
             ),
             heir_s=PATIENCE_S,
             drain_s=self._drain_within_s(),
@@ -313,7 +314,11 @@ class BrokerParts(BalancingParts):
                 report = await self.registry.report(destination)
         await self.topics.unload_bundle(
             bundle,
-            ServiceUrls(report.pulsar_service_url, report.pulsar_service_url_tls)
+            ServiceUrls(
+                report.pulsar_service_url,
+                report.pulsar_service_url_tls,
+                report.advertised_listeners,
+            )
             if report
             else None,
             timeout_s=self.config.namespace_bundle_unloading_timeout_ms / 1000,

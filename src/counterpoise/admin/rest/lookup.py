@@ -10,15 +10,17 @@ from counterpoise.admin import route
 from counterpoise.admin.errors import not_found
 from counterpoise.admin.redirect import to_broker
 from counterpoise.admin.request import answer, broker_of, flag, plain, topic_of
-from counterpoise.broker.face import Redirect
+from counterpoise.broker.face import Redirect, told_to
 from counterpoise.names.bundle import FULL_RANGE
 
+LISTENER_HEADER = "X-Pulsar-ListenerName"
+QUERY = {**route.AUTHORITATIVE, "listenerName": {"type": "string"}}
 TOPIC = "/lookup/v2/{kind:topic|destination}/{domain}/{tenant}/{namespace}/{topic}"
 
 
 def routes() -> Iterable[route.Route]:
     """The paths of this resource."""
-    return [route.get(TOPIC, lookup), route.get(f"{TOPIC}/bundle", bundle)]
+    return [route.get(TOPIC, lookup, QUERY), route.get(f"{TOPIC}/bundle", bundle)]
 
 
 async def lookup(request: web.Request) -> web.Response:
@@ -27,6 +29,8 @@ async def lookup(request: web.Request) -> web.Response:
     if await broker.policies.namespace(topic.namespace_name) is None:
         raise not_found("Namespace not found")
     found = await broker.namespaces.lookup(topic, authoritative=flag(request, "authoritative"))
+    listener = request.query.get("listenerName") or request.headers.get(LISTENER_HEADER)
+    found = told_to(listener, found)
     if isinstance(found, Redirect):
         to_broker(request, found.web_url, found.web_url_tls, authoritative=found.authoritative)
     told = {

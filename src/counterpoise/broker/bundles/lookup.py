@@ -82,6 +82,7 @@ class LookupService:
                 report.web_service_url or "",
                 report.pulsar_service_url_tls,
                 report.web_service_url_tls,
+                report.advertised_listeners,
             )
 
     async def _find_or_assign(self, bundle: BundleName, authoritative: bool) -> LookupAnswer:
@@ -168,11 +169,19 @@ class LookupService:
                 owner.http_url or None,
                 owner.native_url_tls,
                 owner.http_url_tls,
+                owner.advertised_listeners,
             )
         to = await self._redirect(
             bundle, await self._alive(bundle, owner.broker_id), authoritative=True
         )
-        return Connect(to.broker_id, to.service_url, to.web_url, to.service_url_tls, to.web_url_tls)
+        return Connect(
+            to.broker_id,
+            to.service_url,
+            to.web_url,
+            to.service_url_tls,
+            to.web_url_tls,
+            to.listeners,
+        )
 
     async def _alive(self, bundle: BundleName, broker_id: str) -> str:
         """The owner, or whoever the leader gives the bundle to when the owner is gone."""
@@ -204,4 +213,5 @@ class LookupService:
             authoritative,
             report.pulsar_service_url_tls,
             report.web_service_url_tls,
+            report.advertised_listeners,
         )

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+
+from counterpoise.broker.advertised import SERVICE_URL, SERVICE_URL_TLS, Listeners
+from counterpoise.broker.errors import BrokerError
+from counterpoise.wire.errors import ServerError
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +20,7 @@ class Connect:
     """``http://host:port``."""
     service_url_tls: str | None = None
     web_url_tls: str | None = None
+    listeners: Listeners = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +34,24 @@ class Redirect:
     """Whether the decision is made: the broker asked next takes the bundle itself."""
     service_url_tls: str | None = None
     web_url_tls: str | None = None
+    listeners: Listeners = field(default_factory=dict, hash=False)
 
 
 LookupAnswer = Connect | Redirect
+
+
+def told_to(listener: str | None, answer: LookupAnswer) -> LookupAnswer:
+    """What a client of a listener is told: that broker's addresses for it.
+
+    Raises `BrokerError` (ServiceNotReady) if it has none, in Pulsar's words.
+    """
+    if not listener:
+        return answer
+    urls = answer.listeners.get(listener)
+    if urls is None:
+        raise BrokerError(
+            ServerError.ServiceNotReady, f"the broker do not have {listener} listener"
+        )
+    return replace(
+        answer, service_url=urls.get(SERVICE_URL), service_url_tls=urls.get(SERVICE_URL_TLS)
+    )

@@ -48,7 +48,10 @@ class Connection(asyncio.Protocol):
         services: Services,
         config: ConnectionConfig,
         shared: Shared,
+        listener: str = "",
     ) -> None:
+        """``listener``: for which of ``advertisedListeners`` its socket is bound, if for any."""
+        self._listener = listener
         self._services = services
         self._config = config
         self._shared = shared
@@ -80,6 +83,7 @@ class Connection(asyncio.Protocol):
             self.pause,
             f"/{peer[0]}:{peer[1]}" if peer else "unknown",
             Permits(self._services.security.authorization),
+            self._listener,
         )
         self._handshake = self._make_handshake()
         self._producing = Producing(

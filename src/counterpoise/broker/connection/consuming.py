@@ -254,7 +254,7 @@ class Consuming:
             )
         elif self._consumers.pop(consumer_id, None) is not None:
             self._link.protocol.consumer_turn(consumer_id, Turn.DETACHED)
-            whereto = assigned_broker_url or ()
+            whereto = self._link.sent_on_to(assigned_broker_url) or ()
             self._link.outbox.write(encode_peers.close_consumer(consumer_id, *whereto))
 
     def farewell(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 
-from counterpoise.broker.bundles.lookup_answer import Connect
+from counterpoise.broker.bundles.lookup_answer import Connect, told_to
 from counterpoise.broker.connection.link import Link, topic_name
 from counterpoise.broker.connection.ports import ConnectionConfig, Services
 from counterpoise.broker.connection.shared import Lookups
@@ -49,16 +49,10 @@ class Finding:
 
     async def _lookup(self, event: events.Lookup) -> bytes:
         topic = topic_name(event.topic)
-        if event.listener:
-            # As 4.0.7 without ``advertisedListeners``, which nothing here reads.
-            raise BrokerError(
-                ServerError.ServiceNotReady, f"the broker do not have {event.listener} listener"
-            )
         with self._lookups.one():
             await self._link.permits.topic(topic, "LOOKUP", "Client is not authorized to Lookup")
-            answer = await self._services.namespaces.lookup(
-                topic, authoritative=event.authoritative
-            )
+            found = await self._services.namespaces.lookup(topic, authoritative=event.authoritative)
+        answer = told_to(event.listener or self._link.listener, found)
         if isinstance(answer, Connect):
             return encode.lookup_connect(
                 event.request_id, answer.service_url, answer.service_url_tls

@@ -13,6 +13,7 @@ from counterpoise.broker.connection.pause import PauseReason, ReadingPause
 from counterpoise.broker.connection.permits import Permits
 from counterpoise.broker.connection.round_trips import RoundTrips
 from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.topic.ports import ServiceUrls
 from counterpoise.names.errors import InvalidName
 from counterpoise.names.topic import TopicName
 from counterpoise.wire import encode
@@ -41,6 +42,7 @@ class Link:
         "begun",
         "client_version",
         "closed",
+        "listener",
         "listing",
         "outbox",
         "pause",
@@ -58,7 +60,10 @@ class Link:
         pause: ReadingPause,
         address: str,
         permits: Permits,
+        listener: str = "",
     ) -> None:
+        """``listener``: see `Connection`."""
+        self.listener = listener
         self.protocol = protocol
         self.outbox = outbox
         self.pause = pause
@@ -92,6 +97,10 @@ class Link:
             self._under_way -= 1
             if self._under_way <= REQUESTS_MAX // 2:
                 self.pause.release(PauseReason.REQUESTS)
+
+    def sent_on_to(self, urls: ServiceUrls | None) -> tuple[str | None, str | None] | None:
+        """Where a client of this connection is sent on to; None: it is to look that up."""
+        return None if urls is None else urls.seen_by(self.listener)
 
     def keep(
         self, name: str, work: Callable[[], Coroutine[None, None, None]]

@@ -7,6 +7,7 @@ import contextlib
 import socket
 import ssl
 from collections import Counter
+from functools import partial
 
 from counterpoise.broker.background import BackgroundTasks
 from counterpoise.broker.connection import Connection, ConnectionConfig, Services
@@ -82,20 +83,24 @@ class Listener:
         """Bytes written to clients since the start."""
         return self._shared.traffic.bytes_out
 
-    async def start(self, sock: socket.socket, tls: ssl.SSLContext | None = None) -> int:
-        """Serve clients that connect to a bound socket; return its port. May be called again."""
+    async def start(
+        self, sock: socket.socket, tls: ssl.SSLContext | None = None, listener: str = ""
+    ) -> int:
+        """Serve clients that connect to a bound socket; return its port. May be called again.
+
+        ``listener``: see `Connection`.
+        """
         loop = asyncio.get_running_loop()
         within_s = HANDSHAKE_S if tls is not None else None
+        accept = partial(self._connection, listener)
         self._servers.append(
-            await loop.create_server(
-                self._connection, sock=sock, ssl=tls, ssl_handshake_timeout=within_s
-            )
+            await loop.create_server(accept, sock=sock, ssl=tls, ssl_handshake_timeout=within_s)
         )
         port: int = sock.getsockname()[1]
         return port
 
-    def _connection(self) -> Connection:
-        return Connection(self._services, self._config, self._shared)
+    def _connection(self, listener: str) -> Connection:
+        return Connection(self._services, self._config, self._shared, listener)
 
     async def stop(self) -> None:
         """Stop listening; let every client read what was already said, then disconnect.

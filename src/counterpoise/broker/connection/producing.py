@@ -306,7 +306,7 @@ class Producing:
             return
         del self._attached[producer_id]
         self._link.protocol.producer_turn(producer_id, Turn.DETACHED)
-        whereto = assigned_broker_url or ()
+        whereto = self._link.sent_on_to(assigned_broker_url) or ()
         self._link.outbox.write(encode_peers.close_producer(producer_id, *whereto))
 
     def detach_all(self) -> None:

@@ -22,6 +22,7 @@ def blank_report(config: BrokerConfig, addresses: Addresses) -> LocalBrokerData:
         web_service_url_tls=addresses.web_url_tls,
         pulsar_service_url=addresses.service_url,
         pulsar_service_url_tls=addresses.service_url_tls,
+        advertised_listeners=dict(addresses.listeners),
         persistent_topics_enabled=config.filters.persistent_topics,
         non_persistent_topics_enabled=config.filters.non_persistent_topics,
         broker_version_string=VERSION,

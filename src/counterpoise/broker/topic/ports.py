@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+from counterpoise.broker.advertised import NO_LISTENERS, SERVICE_URL, SERVICE_URL_TLS, Listeners
 from counterpoise.broker.errors import BrokerError
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.port import Position
@@ -23,6 +24,15 @@ class ServiceUrls(NamedTuple):
 
     plain: str | None
     tls: str | None
+    listeners: Listeners = NO_LISTENERS
+
+    def seen_by(self, listener: str) -> tuple[str | None, str | None] | None:
+        """The addresses for a client of a listener; None where it had better look them up."""
+        if listener:
+            urls = self.listeners.get(listener)
+            return (urls.get(SERVICE_URL), urls.get(SERVICE_URL_TLS)) if urls else None
+        # Who came to the usual port may have looked it up by any of several listeners.
+        return (self.plain, self.tls) if len(self.listeners) <= 1 else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,106 @@
+"""A broker's other addresses: ``advertisedListeners`` for clients, ``bindAddresses`` for sockets.
+
+A listener is a name for one way to reach a broker, such as from outside its network. A client names
+it in its lookups (``listenerName``), or connects to a socket that is bound for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from counterpoise.names.options import ConfigError
+
+SERVICE_URL: Final = "brokerServiceUrl"
+SERVICE_URL_TLS: Final = "brokerServiceUrlTls"
+_URLS: Final = {
+    "pulsar": SERVICE_URL,
+    "pulsar+ssl": SERVICE_URL_TLS,
+    "http": "brokerHttpUrl",
+    "https": "brokerHttpsUrl",
+}
+_URLS_MAX: Final = 2
+"""More URLs than these Pulsar refuses for one listener, whatever they are."""
+
+Listeners = Mapping[str, Mapping[str, Any]]
+"""Listeners by name, each with its URLs, as brokers write them into their records."""
+NO_LISTENERS: Final[Listeners] = MappingProxyType({})
+
+
+def listeners_of(entries: Sequence[str], internal: str = "") -> dict[str, dict[str, str]]:
+    """Read ``name:pulsar://host:port`` entries, the ``internal`` listener first.
+
+    Pulsar's rules, except that it takes a scheme it does not know, or none, for a listener without
+    an address. Raises `ConfigError`.
+    """
+    setting = "advertisedListeners"
+    found: dict[str, dict[str, str]] = {}
+    whose: dict[str, str] = {}
+    for entry in filter(None, map(str.strip, entries)):
+        name, scheme, host, port = _parse(setting, entry)
+        urls = found.setdefault(name, {})
+        address = f"{host}:{port}"
+        if _URLS[scheme] in urls or len(urls) == _URLS_MAX:
+            raise ConfigError(setting, f"listener {name} has too many addresses: {entry}")
+        if whose.setdefault(address, name) != name:
+            raise ConfigError(setting, f"{address} is of both {whose[address]} and {name}")
+        urls[_URLS[scheme]] = f"{scheme}://{address}"
+    if not found:
+        return {}
+    first = internal or next(iter(found))
+    if first not in found:
+        raise ConfigError(
+            "internalListenerName", f"{internal} is none of advertisedListeners: {', '.join(found)}"
+        )
+    return {first: found.pop(first), **found}
+
+
+def url_of(listeners: Mapping[str, Mapping[str, str]], scheme: str) -> str | None:
+    """Where brokers and clients that name no listener go: the first listener with such a URL."""
+    urls = (each.get(_URLS[scheme]) for each in listeners.values())
+    return next(filter(None, urls), None)
+
+
+@dataclass(frozen=True, slots=True)
+class BindAddress:
+    """A further socket, and for which listener it is."""
+
+    listener: str
+    scheme: str
+    host: str
+    port: int
+
+    @property
+    def tls(self) -> bool:
+        """Whether TLS is spoken there."""
+        return self.scheme in ("pulsar+ssl", "https")
+
+    @property
+    def web(self) -> bool:
+        """Whether it is the admin API's."""
+        return self.scheme in ("http", "https")
+
+
+def bind_addresses_of(entries: Sequence[str]) -> tuple[BindAddress, ...]:
+    """Read ``name:pulsar://host:port`` entries; raises `ConfigError`."""
+    parsed = (_parse("bindAddresses", each) for each in filter(None, map(str.strip, entries)))
+    return tuple(BindAddress(*each) for each in parsed)
+
+
+def _parse(setting: str, entry: str) -> tuple[str, str, str, int]:
+    name, _, url = (part.strip() for part in entry.partition(":"))
+    try:
+        parts = urlsplit(url)
+        scheme, host, port = parts.scheme, parts.hostname, parts.port
+    except ValueError:
+        scheme, host, port = "", None, None
+    if not name or scheme not in _URLS or not host or port is None:
+        raise ConfigError(
+            setting,
+            f"{entry} is not understood; write listener:scheme://host:port, the scheme one of "
+            f"{', '.join(_URLS)}",
+        )
+    return name, scheme, f"[{host}]" if ":" in host else host, port

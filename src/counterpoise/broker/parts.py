@@ -140,19 +140,7 @@ class BrokerParts(BalancingParts):
         self.registry = BrokerRegistry(store, self.id)
         me = LeaderBroker(self.id, self.web_url)
         self.election = LeaderElection(store, me, self._on_role, self._on_leader)
-        terms = Terms(
-            NamespaceEphemeralData(
-                native_url=addresses.service_url or "",
-                http_url=addresses.web_url or "",
-                native_url_tls=addresses.service_url_tls,
-                http_url_tls=addresses.web_url_tls,
-                advertised_listeners=addresses.listeners,
-            ),
-            heir_s=PATIENCE_S,
-            drain_s=self._drain_within_s(),
-            in_flight_ms=config.ownership.in_flight_ms,
-            tombstone_ms=config.ownership.tombstone_delay_s * 1000,
-        )
+        terms = self._terms()
         self._protocol = PROTOCOLS[config.filters.load_manager_class](terms, wall_clock_ms)
         self.records = self._record_store(store)
         self.ownership = BundleOwnership(
@@ -202,6 +190,23 @@ class BrokerParts(BalancingParts):
         )
         self.listener = Listener(services, connection, self.background)
         self._assemble_reporting()
+
+    def _terms(self) -> Terms:
+        """On which terms this broker owns bundles: what it writes of itself, its patience."""
+        addresses, options = self.addresses, self.config.ownership
+        return Terms(
+            NamespaceEphemeralData(
+                native_url=addresses.service_url or "",
+                http_url=addresses.web_url or "",
+                native_url_tls=addresses.service_url_tls,
+                http_url_tls=addresses.web_url_tls,
+                advertised_listeners=addresses.listeners,
+            ),
+            heir_s=PATIENCE_S,
+            drain_s=self._drain_within_s(),
+            in_flight_ms=options.in_flight_ms,
+            tombstone_ms=options.tombstone_delay_s * 1000,
+        )
 
     def url_for_brokers(self) -> str:
         """Where brokers connect to this one, itself included."""

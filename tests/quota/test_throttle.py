@@ -138,13 +138,13 @@ def saturate(
     return passed
 
 
-@pytest.mark.parametrize("messages", [10, 1000, 50_000])
-def test_equal_producers_share_a_limit_equally(messages: int) -> None:
+@pytest.mark.parametrize(("messages", "seconds"), [(10, 10), (1000, 10), (50_000, 2)])
+def test_equal_producers_share_a_limit_equally(messages: int, seconds: int) -> None:
     world = World()
     limit = world.limit(Level.TOPIC, "t", messages)
     flows = [world.flow(limit) for _ in range(5)]
-    passed = saturate(world, flows, 10, dict.fromkeys(flows, 1))
-    assert abs(sum(passed.values()) - 10 * messages) <= 0.016 * messages + 2
+    passed = saturate(world, flows, seconds, dict.fromkeys(flows, 1))
+    assert abs(sum(passed.values()) - seconds * messages) <= 0.016 * messages + 2
     assert max(passed.values()) - min(passed.values()) <= 1 + 0.016 * messages
 
 
@@ -248,3 +248,25 @@ def test_nothing_waits_when_no_limit_applies_any_more() -> None:
     assert world.passed[flow] == [0, 1, 2, 3, 4]
     assert limit.resume_at is None
     assert limit.throttled_since is None
+
+
+def test_who_waits_at_a_limit_that_no_longer_applies_waits_at_the_next_one() -> None:
+    world = World()
+    removed, kept = (world.limit(Level.TOPIC, name, 10) for name in ("removed", "kept"))
+    flow, other = world.flow(removed, kept), world.flow(removed)
+    for _ in range(4):
+        world.offer(flow)
+        world.offer(other)
+    world.run_until(250 * MS)
+    assert world.passed == {flow: [0, 1], other: [0]}
+    assert flow.waits_at is removed
+    assert removed in flow.finished
+    world.regroup(flow, kept)
+    world.judge()
+    assert flow.waits_at is kept
+    assert list(removed.waiting) == [other]
+    assert list(flow.finished) == [], "it remembers a limit that is gone"
+    passed = len(world.passed[flow])
+    world.run_until(world.now + 110 * MS)
+    world.judge()
+    assert len(world.passed[flow]) == passed + 1, "the limit that is left holds"

@@ -151,6 +151,33 @@ async def test_the_brokers_rate_and_a_groups_hold_for_all_their_topics(limited: 
     assert limited.limits.all() == []
 
 
+async def test_a_groups_rate_that_is_set_and_removed_holds_for_those_who_are_there(
+    limited: Limited,
+) -> None:
+    producer = await limited.producer(TopicRates(resource_group="g"))
+    limited.limits.set_group_rate("g", Rate(messages=10))
+    limited.publish(producer, *range(5))
+    assert await limited.receipts(1) == [0]
+    assert limited.world.wire.held_entries == 4
+    limited.limits.set_group_rate("g", Rate())
+    assert await limited.receipts(5) == list(range(5))
+    assert producer.flow is None
+    assert not limited.limits._timers
+
+
+async def test_a_topic_that_changes_its_group_has_the_other_ones_limit(limited: Limited) -> None:
+    producer = await limited.producer(TopicRates(resource_group="slow"))
+    limited.limits.set_group_rate("slow", Rate(messages=10))
+    limited.limits.set_group_rate("fast", Rate(messages=1_000_000))
+    limited.publish(producer, *range(5))
+    assert await limited.receipts(1) == [0]
+    limited.rates = TopicRates(resource_group="fast")
+    await limited.limits.refresh(limited.limits.topics)
+    limited.later(0.002)
+    assert await limited.receipts(5) == list(range(5))
+    assert not limited.limits._timers
+
+
 async def test_a_producer_that_ends_takes_along_what_was_held(limited: Limited) -> None:
     producer = await limited.producer(TEN)
     other = await limited.world.producer()

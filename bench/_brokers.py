@@ -13,8 +13,8 @@ import sys
 
 CONFIGURATION = b'{"loadManagerClassName": "Modular", "statsUpdateFrequencyInSecs": "1"}'
 SLOW_S = 3.0
-WAYS = ("refuses", "cuts off", "talks nonsense", "is slow")
-"""The last of these is no fault: what it says counts."""
+WAYS = ("refuses", "cuts off", "talks nonsense", "is slow", "hangs")
+"""To be slow is no fault: what such a broker says counts."""
 
 
 def way_of(number: int) -> str:
@@ -56,6 +56,8 @@ class Broker(asyncio.Protocol):
             self._transport.close()
         elif self._way == "talks nonsense":
             self._say(b"<html>")
+        elif self._way == "hangs":
+            pass
         elif self._way == "is slow":
             asyncio.get_running_loop().call_later(SLOW_S, self._say, self._now())
         else:

@@ -1,8 +1,8 @@
 """The whole cycle of a large cluster: asked, landed, folded on Spark, put together, decided.
 
 A thousand brokers with a thousand bundles each, in a process of their own; of every fifty one
-refuses, cuts off, talks nonsense or is merely slow, and only those may be gaps. (One that hangs
-is waited for ten seconds, whatever the others do: `tests/pipeline/test_collect_pace.py` has it.)
+refuses, cuts off, talks nonsense, hangs or is merely slow, and those that are not just slow are the
+only gaps. Whoever hangs costs the first cycle ten seconds, and the later ones nothing.
 """
 
 import asyncio

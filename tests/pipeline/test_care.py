@@ -9,6 +9,7 @@ from counterpoise.app.main import main
 from counterpoise.load.fold import FoldState
 from counterpoise.pipeline.history.compaction import compact
 from counterpoise.pipeline.history.layout import files
+from counterpoise.pipeline.history.ownership import Owners
 from counterpoise.pipeline.history.reports import land
 from counterpoise.pipeline.history.store import Store, open_store
 from counterpoise.pipeline.stream.states import complete, state_name, write_state
@@ -26,9 +27,11 @@ def store(tmp_path: Path) -> Store:
         {"b1:80": {ONE: 10.0}, "b2:80": {TWO: 20.0}},
         {"b1:80": {ONE: 10.0}, "b2:80": None},
     ]
-    made = open_store(tmp_path / "history")
+    made, owners = open_store(tmp_path / "history"), Owners()
     for number, brokers in enumerate(told):
-        land(made, poll(number, brokers))
+        rows = poll(number, brokers)
+        owners.land(made, rows)
+        land(made, rows)
     for poll_id in (START, START + 5000):
         for shard in range(2):
             write_state(made, state_name(poll_id, shard, 2), FoldState.empty())
@@ -101,7 +104,7 @@ def test_views_say_what_was_seen(store: Store, tmp_path: Path) -> None:
         ("b1:80", ONE, 10.0), ("b1:80", TWO, 20.0), ("b1:80", ONE, 10.0),
         ("b2:80", TWO, 20.0), ("b1:80", ONE, 10.0),
     ]  # fmt: skip
-    [change] = exported(store, tmp_path, "ownership")
+    [_, _, change] = exported(store, tmp_path, "ownership")
     assert (change["bundle"], change["source"], change["destination"]) == (TWO, "b1:80", "b2:80")
     [gap] = exported(store, tmp_path, "gaps")
     assert (gap["broker"], gap["note"]) == ("b2:80", "no answer")

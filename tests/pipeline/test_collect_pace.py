@@ -6,7 +6,9 @@ import threading
 import aiohttp
 import pytest
 
-from counterpoise.pipeline.collect.admin import AdminOptions, LoopLag
+from counterpoise.load.poll_rows import Fetched, Gap
+from counterpoise.pipeline.collect.admin import Admin, AdminOptions, LoopLag
+from counterpoise.pipeline.collect.beside import Beside
 from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.collect.told import Seen, trouble
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name
@@ -34,6 +36,106 @@ async def test_a_broker_that_hangs_is_a_gap_and_those_that_wait_for_their_turn_a
     assert list(gap["broker"]) == [hanging.name]
     assert "no answer within 0.4 s" in gap["note"][0]
     assert (rows["kind"] == "broker").sum() == 3
+
+
+async def test_a_broker_that_hung_is_heard_again_when_it_answers(
+    cluster: FakeCluster, http: aiohttp.ClientSession
+) -> None:
+    healthy, hanging = [await cluster.add_broker() for _ in range(2)]
+    hanging.hangs = asyncio.Event()
+    collect = collector(http, cluster, AdminOptions(timeout_s=0.3))
+    for _ in range(3):
+        rows = await collect.poll()
+        assert list(rows.take(rows["kind"] == "gap")["broker"]) == [hanging.name]
+        assert list(rows.take(rows["kind"] == "broker")["broker"]) == [healthy.name]
+    hanging.hangs.set()
+    while (rows["kind"] == "gap").any():
+        rows = await collect.poll()
+    assert list(rows.take(rows["kind"] == "broker")["broker"]) == sorted(cluster.names)
+
+
+async def test_a_poll_does_not_wait_for_a_broker_that_hung_and_uses_what_it_says_later() -> None:
+    answers: list[asyncio.Future[Fetched | None]] = []
+
+    async def ask(broker: str) -> Fetched | None:
+        answers.append(loop.create_future())
+        return await answers[-1]
+
+    loop = asyncio.get_running_loop()
+    long_ago = loop.time() - 10
+    beside = Beside(ask, 10.0, lambda: NOW)
+    assert beside.hung("b:80").answer == Gap("no answer within 10 s")
+    await asyncio.sleep(0)
+    for _ in range(3):
+        [gap] = await beside.answers(long_ago)
+        assert isinstance(gap.answer, Gap)
+        assert "no answer yet" in gap.answer.reason
+    assert len(answers) == 1, "it is asked once, and not again while it owes an answer"
+    said = Fetched("b:80", NOW - 3, Gap("whatever it says"))
+    answers[0].set_result(said)
+    assert await beside.answers(loop.time()) == [said]
+    assert "b:80" not in beside
+
+
+async def test_a_broker_that_hangs_again_or_takes_long_stays_beside() -> None:
+    said = Fetched("b:80", NOW, Gap("whatever it says"))
+    told: list[Fetched | None] = [None, said]
+
+    async def ask(broker: str) -> Fetched | None:
+        return told.pop(0)
+
+    loop = asyncio.get_running_loop()
+    beside = Beside(ask, 0.0, lambda: NOW)  # whatever it takes is more than half of nothing
+    beside.hung("b:80")
+    [gap] = await beside.answers(loop.time())
+    assert gap.answer == Gap("no answer within 0 s")
+    assert await beside.answers(loop.time()) == [said]
+    assert "b:80" in beside
+    beside.keep([])
+    assert "b:80" not in beside
+
+
+async def test_whoever_takes_long_holds_up_nobody_elses_turn(
+    cluster: FakeCluster, http: aiohttp.ClientSession
+) -> None:
+    healthy, hanging = [await cluster.add_broker() for _ in range(2)]
+    hanging.hangs = asyncio.Event()
+    report = "http://{}/admin/v2/broker-stats/load-report"
+    first = Admin(http, AdminOptions(at_once=1, turn_s=0.05, timeout_s=3600))
+    beside = Admin(http, AdminOptions(at_once=1, turn_s=3600, timeout_s=3600))
+    asked = [first.get(report.format(hanging.name)), beside.aside.get(report.format(hanging.name))]
+    waiting = [asyncio.ensure_future(each) for each in asked]
+    await asyncio.sleep(0)  # both have their turn now
+    for admin in (first, beside):
+        await admin.get(report.format(healthy.name))
+    assert not any(each.done() for each in waiting)
+    hanging.hangs.set()
+    await asyncio.gather(*waiting)
+
+
+async def test_an_address_that_hangs_is_not_waited_for_at_every_poll(
+    cluster: FakeCluster, http: aiohttp.ClientSession
+) -> None:
+    broker = await cluster.add_broker()
+    never = asyncio.Event()
+    asked = 0
+
+    async def hang(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal asked
+        asked += 1
+        await never.wait()
+        writer.close()
+
+    server = await asyncio.start_server(hang, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    addresses = [f"http://127.0.0.1:{port}", cluster.admin_url]
+    collect = Collector(http, addresses, lambda: NOW, options=AdminOptions(timeout_s=0.2))
+    for _ in range(3):
+        rows = await collect.poll()
+        assert list(rows["broker"][1:]) == [broker.name]
+    assert asked == 1
+    never.set()
+    server.close()
 
 
 async def test_our_own_slowness_is_not_the_brokers() -> None:

@@ -13,6 +13,8 @@ from counterpoise.app.main import main
 from counterpoise.decide.balancing.moves import RoundMemory
 from counterpoise.load.rows import COLUMNS
 from counterpoise.pipeline.history.compaction import compact
+from counterpoise.pipeline.history.ownership import SCHEMA as OWNERSHIP
+from counterpoise.pipeline.history.ownership import Owners
 from counterpoise.pipeline.history.reports import land
 from counterpoise.pipeline.history.sql import views
 from counterpoise.pipeline.history.store import Store, open_store
@@ -27,8 +29,14 @@ if TYPE_CHECKING:
 DOCS = Path(__file__).parents[2] / "docs" / "BALANCER.md"
 ONE, TWO = bundle_name(1), bundle_name(2)
 DAY_MS = 86_400_000
-ASKED = {"bundle-loads": "bundle_loads", "broker-loads": "broker_loads", "gaps": "gaps",
-         "ownership": "ownership_changes"}  # fmt: skip
+ASKED = {"bundle-loads": "bundle_loads", "broker-loads": "broker_loads", "gaps": "gaps"}
+BY_REPORTS = """
+    with seen as (
+        select reports.at, bundle, broker,
+            lag(broker) over (partition by bundle order by poll_id, seq) as before
+        from reports where kind = 'bundle'
+    )
+    select seen.at, bundle, before, broker from seen where before <> broker order by all"""
 
 
 @pytest.fixture
@@ -41,8 +49,11 @@ def store(tmp_path: Path) -> Store:
         {"b1:80": {ONE: 13.0, TWO: 23.0}, "b2:80": {}},
     ]
     made = open_store(tmp_path / "it's a history")
+    owners = Owners()
     for number, brokers in enumerate(told):
-        land(made, poll(number, brokers, every_ms=DAY_MS // 2))
+        rows = poll(number, brokers, every_ms=DAY_MS // 2)
+        owners.land(made, rows)
+        land(made, rows)
     compact(made, "reports", up_to_poll=START + DAY_MS // 2, at_least=1)
     HistoryTables(made).record_memory(START, RoundMemory())
     return made
@@ -75,6 +86,14 @@ def test_duckdb_sees_what_our_own_views_say(
     assert len(expected) > 0
 
 
+def test_the_changes_of_hands_are_those_of_the_reports(
+    database: duckdb.DuckDBPyConnection,
+) -> None:
+    changes = database.execute("select * from ownership_changes order by all").fetchall()
+    assert changes == database.execute(BY_REPORTS).fetchall()
+    assert len(changes) == 2
+
+
 def test_times_are_times_and_days_are_partitions(database: duckdb.DuckDBPyConnection) -> None:
     [(first, days)] = database.execute(
         "select min(reports.at), count(distinct day) from reports"
@@ -97,6 +116,7 @@ def test_pandas_reads_a_table_by_its_directory(store: Store) -> None:
 def test_spark_sees_what_our_own_views_say(spark: "SparkSession", store: Store) -> None:
     for statement in views(store, "spark").split(";\n")[:-1]:
         spark.sql(statement)
+    assert spark.sql("select * from ownership_changes").count() == 2
     for view, name in ASKED.items():
         count = spark.sql(f"select * from {name}").count()
         assert count == len(ours(store, view)), view
@@ -111,7 +131,8 @@ def test_the_command_says_the_views(store: Store, capsys: pytest.CaptureFixture[
 
 def test_every_column_is_documented() -> None:
     text = DOCS.read_text()
-    known = {"reports": list(COLUMNS), **{table: each.names for table, each in SCHEMAS.items()}}
+    known = {"reports": list(COLUMNS), "ownership": OWNERSHIP.names}
+    known |= {table: each.names for table, each in SCHEMAS.items()}
     for table, columns in known.items():
         section = text.split(f"### `{table}`")[1].split("\n###")[0].split("\n## ")[0]
         missing = [name for name in columns if f"`{name}`" not in section]

@@ -147,6 +147,7 @@ class SparkBalancer:
             self._admin = Admin(session, AdminOptions())
             last = await asyncio.to_thread(newest_poll, store)
             collector = Collector(session, settings.addresses, wall_clock_ms, after_poll=last)
+            stack.callback(collector.close)
             watchdog = None
             if settings.watchdog:
                 watchdog = guard(session, settings.addresses, self._tell, self._metrics)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
+import numpy as np
 import psutil
 
 from counterpoise.app.strategies import strategy_from
@@ -21,6 +22,7 @@ from counterpoise.decide.balancing.round import decide
 from counterpoise.load.fold import Batch, FoldState, fold, merged
 from counterpoise.names.properties import Properties
 from counterpoise.pipeline.history.layout import files
+from counterpoise.pipeline.history.ownership import TABLE
 from counterpoise.pipeline.history.store import Store, open_store
 from counterpoise.pipeline.history.tables import HistoryTables, read_table
 from counterpoise.pipeline.stream.states import complete, read_state, state_name
@@ -129,8 +131,26 @@ class Campaign:
         }
         odd = [r for r in outcomes.values() if r["status"] not in _FINE]
         assert not odd, odd
+        self._owners_as_reported(store)
         self._decided_as_in_one_process(store, [int(row["poll_id"]) for row in rounds])
         assert "" not in self.cluster.owners.values(), "a bundle that was unloaded is nobody's"
+
+    def _owners_as_reported(self, store: Store) -> None:
+        """The table of ownership has what a look through all reports finds."""
+        kept = [(r["poll_id"], r["bundle"], r["destination"]) for r in read_table(store, TABLE)]
+        seen, owners = list[tuple[int, str, str]](), dict[str, str]()
+        for name in files(store, "reports"):
+            rows = read_landed(store, name)
+            told: dict[str, list[tuple[int, bool, str]]] = {}
+            for row in np.flatnonzero(rows["kind"] == "bundle").tolist():
+                bundle, broker = rows["bundle"][row], rows["broker"][row]
+                newer = (int(rows["report_at_ms"][row]), owners.get(bundle) != broker, broker)
+                told.setdefault(bundle, []).append(newer)
+            for bundle, each in told.items():
+                if owners.get(bundle) != (broker := max(each)[2]):
+                    seen.append((int(rows["poll_id"][0]), bundle, broker))
+                    owners[bundle] = broker
+        assert sorted(kept) == sorted(seen)
 
     def _decided_as_in_one_process(self, store: Store, rounds: Sequence[int]) -> None:
         history = HistoryTables(store)

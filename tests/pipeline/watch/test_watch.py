@@ -14,6 +14,7 @@ from counterpoise.pipeline.history.control import Control, Wish, write_control
 from counterpoise.pipeline.history.layout import files
 from counterpoise.pipeline.history.lease import HistoryInUseError
 from counterpoise.pipeline.history.store import open_store
+from counterpoise.pipeline.history.tables import read_table
 from counterpoise.pipeline.watch.changes import Changes
 from counterpoise.pipeline.watch.metrics import Metrics
 from counterpoise.pipeline.watch.serve import CannotListenError, serving
@@ -138,6 +139,8 @@ async def test_polls_are_kept_and_figures_served(
         == float(figures["counterpoise_balancer_polls_total"])
         or len(files(open_store(tmp_path), "reports")) > 3
     )
+    owned = {(r["bundle"], r["destination"]) for r in read_table(open_store(tmp_path), "ownership")}
+    assert owned == {(A, first.name), (B, second.name)}
     assert any(f"no load report from {second.name}" in each for each in said)
 
 

@@ -43,8 +43,8 @@ examples:
           --plan plan.json
       what `counterpoise advise --save plan.json` proposed and you approve, and nothing else
 
-The history is Parquet tables (reports, rounds, decisions, rejections, outcomes, memory), by day; a
-balancer that is started again on it, or on a copy of it, goes on where the last one stopped.
+The history is Parquet tables (reports, ownership, rounds, decisions, rejections, outcomes, memory),
+by day; a balancer that is started again on it, or on a copy, goes on where the last one stopped.
 Exit status: 0 when stopped, 2 for something to put right, 3 when the stream failed.
 """
 

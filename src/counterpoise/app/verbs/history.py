@@ -30,8 +30,8 @@ examples:
   counterpoise history views ./history | duckdb -cmd ".read /dev/stdin"
       SQL that makes a view of each table; --for spark for Spark's dialect
 
-Tables: reports, rounds, decisions, rejections, outcomes, memory; views of them: bundle-loads,
-broker-loads, gaps, ownership. Spark, pandas and DuckDB read the tables' directories by themselves.
+Tables: reports, ownership, rounds, decisions, rejections, outcomes, memory; views of them:
+bundle-loads, broker-loads, gaps. Spark, pandas and DuckDB read the tables' directories themselves.
 """
 
 

@@ -2,11 +2,13 @@
 
 A broker is given `timeout_s` from the moment its request is on the way. Neither the time a request
 waits for its turn nor the time our own event loop was busy counts: neither is the broker's doing.
+Who has not answered after a while lets the next have its turn, and is waited for all the same.
 """
 
 import asyncio
-from collections.abc import Coroutine
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import aiohttp
@@ -32,7 +34,12 @@ class AdminOptions:
     """How brokers are asked."""
 
     at_once: int = 32
-    """Requests under way at the same time, at most."""
+    """Requests that have their turn at the same time, at most."""
+    aside: int = 32
+    """Besides them, those that gave theirs away, and as many to brokers that hung the last time:
+    together fewer than the hundred connections that aiohttp opens."""
+    turn_s: float = 1.0
+    """Seconds without an answer after which a request gives its turn away."""
     timeout_s: float = 10.0
     """Seconds a broker may take for one answer."""
 
@@ -42,13 +49,19 @@ class Admin:
 
     def __init__(self, session: aiohttp.ClientSession, options: AdminOptions) -> None:
         self._session = session
-        self._turns = asyncio.Semaphore(options.at_once)
+        self._turns = _Turns(options.at_once, options.aside, options.turn_s)
         self._timeout_s = options.timeout_s
+        self._options = options
         self._lag = LoopLag()
+
+    @property
+    def aside(self) -> "Admin":
+        """For brokers that are known to keep us waiting: who asks by it takes nobody's turn."""
+        return Admin(self._session, replace(self._options, at_once=self._options.aside, aside=0))
 
     async def get(self, url: str) -> bytes:
         """The body of a 200; raises one of `UNREADABLE`, whose text says what came instead."""
-        async with self._turns:
+        async with self._turns.one():
             return await self._lag.within(self._get(url), self._timeout_s)
 
     async def _get(self, url: str) -> bytes:
@@ -61,6 +74,37 @@ class Admin:
                 said = text[:200].split("\\n\\tat", 1)[0]
                 raise RefusedError(f"HTTP {response.status} {said}".strip(), response.status, text)
             return body
+
+
+class _Turns:
+    """So many at once, and those besides that gave their turn away because it took them long."""
+
+    def __init__(self, at_once: int, given_away_most: int, turn_s: float) -> None:
+        self._free = asyncio.Semaphore(at_once)
+        self._left = given_away_most
+        self._turn_s = turn_s
+
+    @asynccontextmanager
+    async def one(self) -> AsyncIterator[None]:
+        await self._free.acquire()
+        has = True
+
+        def give_away() -> None:
+            nonlocal has
+            if self._left:
+                self._left -= 1
+                has = False
+                self._free.release()
+
+        timer = asyncio.get_running_loop().call_later(self._turn_s, give_away)
+        try:
+            yield
+        finally:
+            timer.cancel()
+            if has:
+                self._free.release()
+            else:
+                self._left += 1
 
 
 class LoopLag:

@@ -26,6 +26,7 @@ from counterpoise.pipeline.collect.admin import (
     RefusedError,
     said,
 )
+from counterpoise.pipeline.collect.beside import Beside
 from counterpoise.pipeline.collect.identity import UNSUPPORTED, Identity, identify
 from counterpoise.pipeline.collect.where import web_address
 
@@ -52,7 +53,8 @@ class Collector:
 
     `addresses` are admin URLs, tried in turn; the web addresses of brokers seen at the last poll
     are tried after them, so that losing the broker we were pointed at is a gap and not the end.
-    Answers are parsed in a thread, so that a large cluster does not keep us from hearing it.
+    Whichever listed the brokers is tried first the next time: one that hangs is not waited for
+    again. Answers are parsed in a thread, so that a large cluster does not keep us from hearing it.
     """
 
     def __init__(
@@ -64,7 +66,11 @@ class Collector:
         after_poll: int = 0,
         options: AdminOptions | None = None,
     ) -> None:
-        self._admin = Admin(session, options or AdminOptions())
+        options = options or AdminOptions()
+        self._admin = Admin(session, options)
+        self._aside = self._admin.aside
+        self._beside = Beside(self._seen_aside, options.timeout_s, clock_ms)
+        self._listed_by = ""
         self._addresses = tuple(url.rstrip("/") for url in addresses)
         self._clock_ms = clock_ms
         self._last_poll = after_poll
@@ -75,13 +81,24 @@ class Collector:
     async def poll(self) -> ReportRows:
         """The rows of one poll. Never raises for a cluster that does not answer: that is a gap."""
         self._last_poll = poll_id = max(self._clock_ms(), self._last_poll + 1)
+        began = asyncio.get_running_loop().time()
         try:
             brokers = await self._brokers()
         except ClusterUnreachableError as error:
             return await self._rows(poll_id, str(error), [])
         self._known = {name: known for name, known in self._known.items() if name in brokers}
-        fetched = await asyncio.gather(*(self._seen(broker) for broker in sorted(brokers)))
+        self._beside.keep(brokers)
+        those = [broker for broker in sorted(brokers) if broker not in self._beside]
+        seen = await asyncio.gather(*(self._seen(broker, self._admin) for broker in those))
+        fetched = await self._beside.answers(began)
+        for broker, answer in zip(those, seen, strict=True):
+            fetched.append(answer or self._beside.hung(broker))
+        fetched.sort(key=lambda one: one.broker)
         return await self._rows(poll_id, "", fetched)
+
+    def close(self) -> None:
+        """Ask nobody any more."""
+        self._beside.keep(())
 
     async def brokers(self) -> tuple[str, ...]:
         """The names of the cluster's brokers; raises `ClusterUnreachableError`."""
@@ -90,7 +107,8 @@ class Collector:
     async def look_at(self, broker: str) -> ReportRows:
         """The rows of one broker, whatever the others say."""
         self._last_poll = poll_id = max(self._clock_ms(), self._last_poll + 1)
-        rows = await self._rows(poll_id, "", [await self._seen(broker)])
+        seen = await self._seen(broker, self._admin) or self._beside.hung(broker)
+        rows = await self._rows(poll_id, "", [seen])
         return rows.take(rows["kind"] != POLL)
 
     async def _rows(self, poll_id: int, trouble: str, fetched: Sequence[Fetched]) -> ReportRows:
@@ -103,20 +121,25 @@ class Collector:
     async def _brokers(self) -> frozenset[str]:
         refusals = []
         known = (self._address(broker) for broker in sorted(self._known))
-        for address in dict.fromkeys((*self._addresses, *known)):
+        first = (self._listed_by,) if self._listed_by else ()
+        for address in dict.fromkeys((*first, *self._addresses, *known)):
             try:
                 listed = orjson.loads(await self._admin.get(f"{address}/admin/v2/brokers"))
             except (*UNREADABLE, orjson.JSONDecodeError) as error:
                 refusals.append(f"{address}: {said(error)}")
                 continue
             if isinstance(listed, list):
+                self._listed_by = address
                 return frozenset(str(broker) for broker in listed)
             refusals.append(f"{address}: the list of brokers is not a list")
         raise ClusterUnreachableError("; ".join(refusals))
 
-    async def _seen(self, broker: str) -> Fetched:
+    async def _seen(self, broker: str, admin: Admin) -> Fetched | None:
+        """What a broker says, or why it cannot be read; nothing when it took all its time."""
         try:
-            measured = await self._measured(broker)
+            measured = await self._measured(broker, admin)
+        except TimeoutError:
+            return None
         except (*UNREADABLE, LoadDataError) as error:
             return Fetched(broker, self._clock_ms(), Gap(said(error)))
         at_ms, known = self._clock_ms(), self._known[broker]
@@ -125,30 +148,33 @@ class Collector:
             broker, at_ms, measured, fresh, known.taken.reported_ms or known.taken.taken_ms
         )
 
-    async def _measured(self, broker: str) -> Measured:
+    async def _seen_aside(self, broker: str) -> Fetched | None:
+        return await self._seen(broker, self._aside)
+
+    async def _measured(self, broker: str, admin: Admin) -> Measured:
         address = self._address(broker)
         known = self._known.get(broker)
         if known is None:
-            known = self._known[broker] = _Known(await identify(self._admin, address))
+            known = self._known[broker] = _Known(await identify(admin, address))
         if known.identity.extensible:
-            return await self._by_topics(broker, address, known)
+            return await self._by_topics(broker, address, known, admin)
         try:
-            body = await modular.fetch(self._admin, address)
+            body = await modular.fetch(admin, address)
         except RefusedError as error:
             if UNSUPPORTED in error.body:
                 # It was started again with the other manager, or its settings mislead.
                 known.identity = replace(known.identity, load_manager=EXTENSIBLE)
-                return await self._by_topics(broker, address, known)
+                return await self._by_topics(broker, address, known, admin)
             raise
         return await self._parsed(modular.parse, body, broker)
 
-    async def _by_topics(self, broker: str, address: str, known: _Known) -> Measured:
-        body = await extensible.fetch_topics(self._admin, address)
+    async def _by_topics(self, broker: str, address: str, known: _Known, admin: Admin) -> Measured:
+        body = await extensible.fetch_topics(admin, address)
         identity, now_ms = known.identity, self._clock_ms()
         recent = now_ms - known.usage_ms < identity.stats_every_ms
         if known.topics is not None and body == known.body and recent:
             return known.topics
-        usage = await extensible.fetch_usage(self._admin, address)
+        usage = await extensible.fetch_usage(admin, address)
         row = {
             **usage,
             "load_manager": identity.load_manager,

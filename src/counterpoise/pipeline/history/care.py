@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 from counterpoise.pipeline.history.compaction import remove_leftovers
 from counterpoise.pipeline.history.faults import HistoryFaultError
 from counterpoise.pipeline.history.layout import ASIDE, TABLES, days, files, span
+from counterpoise.pipeline.history.ownership import rebuild
 from counterpoise.pipeline.history.store import Store
 from counterpoise.pipeline.history.version import migrate, of_the_first
 
@@ -62,7 +63,8 @@ def check(store: Store) -> Checked:
 def repair(store: Store) -> Checked:
     """Set damaged files aside and remove what is doubled; gives what was found.
 
-    Files of an older layout are brought to this one. A state that is damaged takes the stream back
+    Files of an older layout are brought to this one, and a table of ownership that is not there is
+    worked out. A state that is damaged takes the stream back
     to the one before; without any it begins with the first poll that is there.
     """
     older = migrate(store)
@@ -77,6 +79,7 @@ def repair(store: Store) -> Checked:
             store.move(name, f"{ASIDE}/{name}")
     for table in TABLES:
         remove_leftovers(store, table)
+    rebuild(store)
     if store.local is not None:
         for hidden in Path(store.root).rglob(".*.tmp"):
             hidden.unlink(missing_ok=True)

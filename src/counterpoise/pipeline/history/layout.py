@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 
 from counterpoise.pipeline.history.store import Store
 
-TABLES = ("reports", "rounds", "decisions", "rejections", "outcomes", "memory")
+TABLES = ("reports", "ownership", "rounds", "decisions", "rejections", "outcomes", "memory")
 
 ASIDE = "damaged"
 """Where files go that cannot be read: nothing is thrown away."""

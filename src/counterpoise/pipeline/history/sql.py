@@ -26,14 +26,7 @@ def _spark(at: str) -> str:
 _FROM: Mapping[str, Callable[[str], str]] = {"duckdb": _duckdb, "spark": _spark}
 ENGINES: Sequence[str] = tuple(_FROM)
 
-_OWNERSHIP = """
-    with seen as (
-        select reports.at, bundle, broker,
-            lag(broker) over (partition by bundle order by poll_id, seq) as before
-        from reports where kind = 'bundle'
-    )
-    select seen.at, bundle, before as source, broker as destination
-    from seen where before <> broker"""
+_CHANGES = "select ownership.at, bundle, source, destination from ownership where source <> ''"
 
 
 def views(store: Store, engine: str = "duckdb") -> str:
@@ -45,7 +38,8 @@ def views(store: Store, engine: str = "duckdb") -> str:
         made["bundle_loads"] = _of(BUNDLE, BUNDLE_LOADS)
         made["broker_loads"] = _of(BROKER, BROKER_LOADS)
         made["gaps"] = _of(GAP, OF_GAPS)
-        made["ownership_changes"] = _OWNERSHIP.strip("\n")
+    if "ownership" in there:
+        made["ownership_changes"] = _CHANGES
     create = "create or replace temporary view" if engine == "spark" else "create or replace view"
     return "".join(f"{create} {name} as {query};\n" for name, query in made.items())
 

@@ -7,6 +7,7 @@ rejections it counts, and so says that they are complete.
 | table        | a row for each        | key of a file      |
 |--------------|-----------------------|--------------------|
 | `reports`    | row of `rows.COLUMNS` | the poll           |
+| `ownership`  | bundle that moved     | the poll           |
 | `rounds`     | round of decisions    | the poll           |
 | `decisions`  | move                  | the poll           |
 | `rejections` | thing not done        | the poll           |

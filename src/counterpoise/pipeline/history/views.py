@@ -1,4 +1,4 @@
-"""What people ask a history for, worked out from its tables: loads, gaps, changes of ownership."""
+"""What people ask a history for, worked out from its tables: loads and gaps."""
 
 from collections.abc import Callable, Iterator, Mapping
 
@@ -8,7 +8,6 @@ import pyarrow.compute as pc
 from counterpoise.load.rows import BROKER, BUNDLE, GAP, RATES, USAGE
 from counterpoise.pipeline.history.compaction import read_table_parts
 from counterpoise.pipeline.history.layout import TABLES
-from counterpoise.pipeline.history.rows_codec import MOMENT
 from counterpoise.pipeline.history.store import Store
 
 BUNDLE_LOADS = ("at", "report_at", "broker", "bundle", *RATES, "topics", "producers", "consumers")
@@ -17,15 +16,10 @@ BROKER_LOADS = (
     *("producers", "consumers", *USAGE, "load_manager", "broker_version"),
 )
 GAPS = ("at", "broker", "note")
-OWNERSHIP = pa.schema(
-    [("at", MOMENT), ("bundle", pa.string()), ("source", pa.string()), ("destination", pa.string())]
-)
-
 VIEWS: Mapping[str, str] = {
     "bundle-loads": "what each bundle carried, a row for each measurement",
     "broker-loads": "what each broker carried and used, a row for each poll",
     "gaps": "brokers that could not be read, and why",
-    "ownership": "bundles that another broker reports than the one before",
 }
 NAMES = (*TABLES, *VIEWS)
 
@@ -41,8 +35,6 @@ def parts(store: Store, name: str, *, first_ms: int, last_ms: int) -> Iterator[p
 
 
 def _view(name: str) -> Callable[[pa.Table], pa.Table]:
-    if name == "ownership":
-        return _Owners().changes
     kinds = {
         "bundle-loads": (BUNDLE, BUNDLE_LOADS),
         "broker-loads": (BROKER, BROKER_LOADS),
@@ -52,27 +44,3 @@ def _view(name: str) -> Callable[[pa.Table], pa.Table]:
         return lambda part: part
     kind, columns = kinds[name]
     return lambda part: part.filter(pc.equal(part.column("kind"), kind)).select(list(columns))
-
-
-class _Owners:
-    """Who reported each bundle last."""
-
-    def __init__(self) -> None:
-        self._last: dict[str, str] = {}
-
-    def changes(self, part: pa.Table) -> pa.Table:
-        rows = part.filter(pc.equal(part.column("kind"), BUNDLE)).select(["at", "broker", "bundle"])
-        found = []
-        for row in rows.to_pylist():
-            before = self._last.get(row["bundle"])
-            if before is not None and before != row["broker"]:
-                found.append(
-                    {
-                        "at": row["at"],
-                        "bundle": row["bundle"],
-                        "source": before,
-                        "destination": row["broker"],
-                    }
-                )
-            self._last[row["bundle"]] = row["broker"]
-        return pa.Table.from_pylist(found, OWNERSHIP)

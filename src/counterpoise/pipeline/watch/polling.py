@@ -6,6 +6,7 @@ from collections.abc import Callable
 from counterpoise.load.rows import ReportRows
 from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.collect.told import Seen
+from counterpoise.pipeline.history.ownership import Owners
 from counterpoise.pipeline.history.reports import land
 from counterpoise.pipeline.history.store import Store
 from counterpoise.pipeline.watch.changes import Changes
@@ -30,14 +31,21 @@ class Polling:
         self._seen = Seen(tell)
         self._changes = Changes(tell)
         self._metrics = metrics
+        self._owners: Owners | None = None
 
     async def poll(self) -> ReportRows:
         """Look once, and keep what was seen; raises `HistoryFaultError`."""
         rows = await self._collector.poll()
-        await asyncio.to_thread(land, self._store, rows)
+        await asyncio.to_thread(self._keep, rows)
         self._seen.take(rows)
         await asyncio.to_thread(self._changes.take, rows)
         self._metrics.polled(rows, self._changes)
         if self._watchdog is not None:
             await self._watchdog.take(rows)
         return rows
+
+    def _keep(self, rows: ReportRows) -> None:
+        if self._owners is None:
+            self._owners = Owners.of(self._store)
+        self._owners.land(self._store, rows)
+        land(self._store, rows)

@@ -82,6 +82,7 @@ class Watcher:
             session = await stack.enter_async_context(http_session(settings.security))
             last = await asyncio.to_thread(newest_poll, store)
             collector = Collector(session, settings.addresses, wall_clock_ms, after_poll=last)
+            stack.callback(collector.close)
             watchdog = None
             if settings.watchdog:
                 watchdog = guard(session, settings.addresses, self._tell, self.metrics)

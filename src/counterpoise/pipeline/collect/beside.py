@@ -1,0 +1,86 @@
+"""Brokers that hung are asked beside the others, so that one of them does not hold up every poll.
+
+A broker that took all its time is a gap, and has held up that one poll. From the next on it is
+asked beside: the poll goes on without it, and what it says later belongs to the poll after. It is
+asked with the others again once it has answered in half its time.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import dataclass, field
+
+from counterpoise.load.poll_rows import Fetched, Gap
+
+AT_LEAST_S = 1.0
+"""What a broker that is asked beside is given of a poll, however quick the others are."""
+
+Ask = Callable[[str], Awaitable[Fetched | None]]
+"""Asks a broker by its name; nothing when it took all its time."""
+
+
+@dataclass(slots=True)
+class _Asked:
+    """A broker that is asked beside the others."""
+
+    task: asyncio.Task[Fetched | None]
+    since: float
+    took: float = field(default=float("inf"))
+
+
+class Beside:
+    """The brokers of one cluster that hung, and what they were asked."""
+
+    def __init__(self, ask: Ask, timeout_s: float, clock_ms: Callable[[], int]) -> None:
+        self._ask = ask
+        self._timeout_s = timeout_s
+        self._clock_ms = clock_ms
+        self._asked: dict[str, _Asked] = {}
+
+    def __contains__(self, broker: str) -> bool:
+        return broker in self._asked
+
+    def keep(self, brokers: Collection[str]) -> None:
+        """Forget the brokers that are not among these."""
+        for broker in self._asked.keys() - set(brokers):
+            self._asked.pop(broker).task.cancel()
+
+    def hung(self, broker: str) -> Fetched:
+        """The gap of a broker that took all its time; from now on it is asked beside."""
+        self._begin(broker)
+        return self._gap(broker, f"no answer within {self._timeout_s:g} s")
+
+    async def answers(self, began: float) -> list[Fetched]:
+        """What each of them has to say to a poll that began at this time of the loop."""
+        loop = asyncio.get_running_loop()
+        open_ = {each.task for each in self._asked.values() if not each.task.done()}
+        left = began + AT_LEAST_S - loop.time()
+        if open_ and left > 0:
+            await asyncio.wait(open_, timeout=left)
+        return [self._answer(broker) for broker in sorted(self._asked)]
+
+    def _answer(self, broker: str) -> Fetched:
+        asked = self._asked[broker]
+        if not asked.task.done():
+            return self._gap(broker, "no answer yet: it hung, and is asked beside the others")
+        answer = asked.task.result()
+        if answer is None:
+            return self.hung(broker)
+        if asked.took <= self._timeout_s / 2:
+            del self._asked[broker]
+        else:
+            self._begin(broker)
+        return answer
+
+    def _begin(self, broker: str) -> None:
+        clock = asyncio.get_running_loop().time
+
+        async def ask() -> Fetched | None:
+            try:
+                return await self._ask(broker)
+            finally:
+                asked.took = clock() - asked.since
+
+        asked = self._asked[broker] = _Asked(asyncio.ensure_future(ask()), clock())
+
+    def _gap(self, broker: str, reason: str) -> Fetched:
+        return Fetched(broker, self._clock_ms(), Gap(reason))

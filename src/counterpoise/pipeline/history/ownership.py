@@ -1,0 +1,149 @@
+"""The table `ownership`: which broker reports a bundle from which poll on.
+
+A row says that a bundle is reported by another broker than before; its first has no `source`. So
+the last row of each bundle says who has it, and a change of hands is looked up in a table of
+changes, and not for in a month of reports.
+
+Rows are written before the poll they come from. What a crash left of a poll that never landed goes
+when the next writer begins, which finds those changes anew.
+"""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from counterpoise.load.rows import BUNDLE, ReportRows, Table
+from counterpoise.pipeline.history.compaction import read_table_parts
+from counterpoise.pipeline.history.layout import (
+    archive_of,
+    file_of,
+    files,
+    is_archive,
+    newest_poll,
+    span,
+)
+from counterpoise.pipeline.history.rows_codec import MOMENT, columns_of
+from counterpoise.pipeline.history.store import Store
+
+TABLE = "ownership"
+SCHEMA = pa.schema(
+    {
+        "poll_id": pa.int64(),
+        "at": MOMENT,
+        "bundle": pa.string(),
+        "source": pa.string(),
+        "destination": pa.string(),
+    }
+)
+_READ = ("poll_id", "kind", "bundle", "broker", "report_at_ms")
+
+
+class Owners:
+    """Who reported each bundle last."""
+
+    def __init__(self) -> None:
+        self._owners: dict[str, str] = {}
+
+    @classmethod
+    def of(cls, store: Store) -> "Owners":
+        """Those at the newest poll of a history, whose only writer we are."""
+        for name in files(store, TABLE, after=newest_poll(store)):
+            if not is_archive(name):
+                store.delete(name)
+        made = cls()
+        for part in read_table_parts(store, TABLE):
+            bundles, brokers = part.column("bundle"), part.column("destination")
+            made._owners.update(zip(bundles.to_pylist(), brokers.to_pylist(), strict=True))
+        return made
+
+    def land(self, store: Store, rows: ReportRows) -> None:
+        """Write what changed with a poll that is about to be landed."""
+        changed = self.changes(rows.columns)
+        if len(changed):
+            _write(store, file_of(TABLE, int(rows["poll_id"][0])), changed)
+
+    def changes(self, poll: Table) -> pa.Table:
+        """The rows of one poll, of which `_READ` is looked at.
+
+        Of two brokers that report a bundle the one whose report is newer has it, and of two of the
+        same time the one that did not have it: the other was asked before the bundle moved.
+        """
+        kept = poll["kind"] == BUNDLE
+        bundles, brokers = poll["bundle"][kept].tolist(), poll["broker"][kept].tolist()
+        others = {
+            bundle
+            for bundle, owner, broker in zip(
+                bundles, map(self._owners.get, bundles), brokers, strict=True
+            )
+            if owner != broker
+        }
+        if not others:
+            return SCHEMA.empty_table()
+        reports = poll["report_at_ms"][kept].tolist()
+        newest: dict[str, tuple[int, bool, str]] = {}
+        for bundle, broker, made in zip(bundles, brokers, reports, strict=True):
+            if bundle in others:
+                told = (made, self._owners.get(bundle) != broker, broker)
+                newest[bundle] = max(told, newest.get(bundle, told))
+        poll_id = int(poll["poll_id"][0])
+        found = []
+        for bundle, (_, _, broker) in sorted(newest.items()):
+            before = self._owners.get(bundle, "")
+            if before != broker:
+                found.append((poll_id, poll_id, bundle, before, broker))
+                self._owners[bundle] = broker
+        columns = zip(*found, strict=True) if found else [()] * len(SCHEMA)
+        arrays = [
+            pa.array(list(column), each.type) for column, each in zip(columns, SCHEMA, strict=True)
+        ]
+        return pa.table(arrays, schema=SCHEMA)
+
+
+def rebuild(store: Store) -> int:
+    """Work the table out from the reports where it lacks the first of them, and count its rows.
+
+    An older balancer wrote no such table. The file of the first reports is written last: where it
+    is, the others are.
+    """
+    reports, there = files(store, "reports"), files(store, TABLE)
+    if not reports or (there and _first(there[0]) <= _first(reports[0])):
+        return 0
+    store.delete_directory(TABLE)
+    owners, made = Owners(), list[tuple[str, pa.Table]]()
+    count = 0
+    for name in reports:
+        read = store.read(name, lambda file: pq.read_table(file, columns=list(_READ)))
+        changed = pa.concat_tables([owners.changes(poll) for poll in _polls(read)])
+        if not len(changed):
+            continue
+        count += len(changed)
+        first, last = span(name) or (0, 0)
+        made.append((archive_of(TABLE, first, last), changed))
+        if len(made) > 1:
+            _write(store, *made.pop())
+    for each in made:
+        _write(store, *each)
+    return count
+
+
+def _write(store: Store, name: str, rows: pa.Table) -> None:
+    with store.writing(name) as file:
+        pq.write_table(rows, file, compression="zstd")
+
+
+def _first(name: str) -> int:
+    return (span(name) or (0, 0))[0]
+
+
+def _polls(read: pa.Table) -> Iterator[Table]:
+    """The polls of a file, in order; a file has the rows of brokers and of bundles apart."""
+    columns = columns_of(read, _READ)
+    order = np.argsort(columns["poll_id"], kind="stable")
+    polls = columns["poll_id"][order]
+    starts = np.flatnonzero(np.r_[True, polls[1:] != polls[:-1]]).tolist()
+    for first, last in pairwise([*starts, len(order)]):
+        rows = order[first:last]
+        yield {name: column[rows] for name, column in columns.items()}

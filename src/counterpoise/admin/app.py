@@ -8,6 +8,7 @@ from aiohttp import web
 
 from counterpoise.admin.entrance import authenticate
 from counterpoise.admin.errors import answer_errors
+from counterpoise.admin.guests import GUESTS, Guests
 from counterpoise.admin.own_site import own_site
 from counterpoise.admin.redirect import peers
 from counterpoise.admin.request import BROKER
@@ -38,6 +39,7 @@ from counterpoise.admin.rest import (
     topics,
 )
 from counterpoise.admin.route import Route
+from counterpoise.admin.shared_answers import SHARED, SharedAnswers
 from counterpoise.broker.face import BrokerFace
 from counterpoise.names.options import Option
 
@@ -82,18 +84,21 @@ def create_app(
     broker: BrokerFace,
     settings: Callable[[], Iterable[Option]],
     check: Callable[[str, str], None],
+    guests: Guests,
 ) -> web.Application:
     """The application that serves a broker's ``webServicePort``.
 
     ``settings`` gives every setting that the cluster's programs read, for those that can be
     changed while brokers run; ``check`` raises ``ConfigError`` for a setting that some program
-    could not use, beyond what its declaration says.
+    could not use, beyond what its declaration says. ``guests`` keeps the connections.
     """
     app = web.Application(
-        middlewares=[answer_errors, own_site(broker), authenticate(broker)],
+        middlewares=[guests.serve, answer_errors, own_site(broker), authenticate(broker)],
         client_max_size=BODY_SIZE_MAX,
     )
     app[BROKER] = broker
+    app[GUESTS] = guests
+    app[SHARED] = SharedAnswers(broker.background)
     app[configuration.SETTINGS] = settings
     app[configuration.CHECK] = check
     app.cleanup_ctx.append(peers)

@@ -15,6 +15,7 @@ from aiohttp import web
 
 from counterpoise.admin.access import need_of
 from counterpoise.admin.entrance import require
+from counterpoise.admin.guests import GUESTS
 from counterpoise.admin.parameters import PARAMETERS
 from counterpoise.admin.shapes import FLAG, Json, Schema, Shape
 
@@ -72,7 +73,7 @@ class Route:
                 check(request.match_info[name])
             await require(request, need, word)
             if self.body is not None:
-                request[BODY] = shape.read(await request.read())
+                request[BODY] = shape.read(await request.app[GUESTS].body(request))
             return await self.handler(request)
 
         make = {"GET": web.get, "PUT": web.put, "POST": web.post, "DELETE": web.delete}

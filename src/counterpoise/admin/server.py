@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
 
@@ -9,8 +10,10 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from counterpoise.admin.app import create_app
+from counterpoise.admin.guests import BETWEEN_REQUESTS_S, READ_AT_ONCE, Guests
 from counterpoise.broker.face import BrokerFace, Door
 from counterpoise.names.options import Option
+from counterpoise.security.tls import HANDSHAKE_S
 
 log = logging.getLogger("counterpoise.admin.http")
 
@@ -41,22 +44,40 @@ class WebServer:
         self._settings = settings
         self._check = check
         self._runner: web.AppRunner | None = None
+        self._servers: list[asyncio.Server] = []
 
     async def start(self, doors: Sequence[Door]) -> None:
         """Serve on bound sockets, which are closed by :meth:`stop`."""
+        guests = Guests(self._broker.config.http_connections_max)
         runner = web.AppRunner(
-            create_app(self._broker, self._settings, self._check),
+            create_app(self._broker, self._settings, self._check, guests),
             access_log=None,
             logger=log,
             shutdown_timeout=SHUTDOWN_WITHIN_S,
+            keepalive_timeout=BETWEEN_REQUESTS_S,
+            read_bufsize=READ_AT_ONCE,
         )
         await runner.setup()
         self._runner = runner
+        if runner.server is not None:
+            guests.receive(runner.server)
+        loop = asyncio.get_running_loop()
         for door in doors:
-            await web.SockSite(runner, door.socket, ssl_context=door.tls).start()
+            within_s = HANDSHAKE_S if door.tls is not None else None
+            self._servers.append(
+                await loop.create_server(
+                    guests.greet,
+                    sock=door.socket,
+                    ssl=door.tls,
+                    ssl_handshake_timeout=within_s,
+                )
+            )
+        self._broker.background.keep("the admin API's connections", guests.watch)
 
     async def stop(self) -> None:
         """Stop listening and end the connections."""
+        while self._servers:
+            self._servers.pop().close()
         runner, self._runner = self._runner, None
         if runner is not None:
             await runner.cleanup()

@@ -110,6 +110,13 @@ class BrokerConfig:
         blank_is_none=True,
         why="the admin API's port for TLS, part of the broker's id where there is no plain one",
     )
+    http_connections_max: int = option(
+        2048,
+        conf="maxHttpServerConnections",
+        unit="connections",
+        low=0,
+        why="how many connections the admin API has at most; more are closed at once (0: no limit)",
+    )
     metadata_store_url: str = option(
         "memory:", conf="metadataStoreUrl", why="where the cluster keeps its metadata"
     )

@@ -52,6 +52,7 @@ __all__ = [
     "EARLIEST",
     "ORDERED_BY_LEADER",
     "PARTITIONS_MAX",
+    "BackgroundTasks",
     "BadVersion",
     "BrokerError",
     "BrokerFace",

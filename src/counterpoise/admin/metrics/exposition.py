@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -33,10 +34,29 @@ _HELP = {
 }
 
 
-def all_figures(of: BrokerFace) -> Iterator[Figure]:
-    """Everything a broker can tell, most general first."""
-    for part in (broker, balancing, limits, topics):
-        yield from part.figures(of)
+FIGURES_IN_A_TURN = 500
+"""How many are looked at before others have their turn: a millisecond or two."""
+
+
+async def gathered(of: BrokerFace) -> list[Figure]:
+    """Everything a broker can tell, most general first.
+
+    The broker goes on serving meanwhile: what belongs together is of one moment.
+    """
+    found: list[Figure] = []
+    looked = 0
+    for piece in _pieces(of):
+        found += piece
+        if len(found) > looked + FIGURES_IN_A_TURN:
+            looked = len(found)
+            await asyncio.sleep(0)
+    return found
+
+
+def _pieces(of: BrokerFace) -> Iterator[Iterator[Figure]]:
+    for part in (broker, balancing, limits):
+        yield part.figures(of)
+    yield from topics.pieces(of)
 
 
 def text_of(figures: Iterable[Figure]) -> bytes:

@@ -28,32 +28,38 @@ _REASONS = {
 }
 
 
-def figures(broker: BrokerFace) -> Iterator[Figure]:
-    """By topic or by namespace, as ``exposeTopicLevelMetricsInPrometheus`` says."""
+def pieces(broker: BrokerFace) -> Iterator[Iterator[Figure]]:
+    """By topic or by namespace, as ``exposeTopicLevelMetricsInPrometheus`` says.
+
+    Each piece has to be looked at without a pause; between two of them the broker may go on.
+    """
     exposed = broker.config.metrics
     if exposed.topics:
         for topic in _sorted(broker):
             yield from _topic(broker, topic, consumers=exposed.consumers)
     else:
-        yield from _namespaces(broker)
+        yield _namespaces(broker)
 
 
 def _sorted(broker: BrokerFace) -> list[Topic]:
     return [topic for _, topic in sorted(broker.topics.loaded.items())]
 
 
-def _topic(broker: BrokerFace, topic: Topic, *, consumers: bool) -> Iterator[Figure]:
+def _topic(broker: BrokerFace, topic: Topic, *, consumers: bool) -> Iterator[Iterator[Figure]]:
     labels = (
         *cluster_of(broker),
         ("namespace", str(topic.name.namespace_name)),
         ("topic", str(topic.name)),
     )
-    yield from figures_of("", labels, _figures(topic))
+    yield figures_of("", labels, _figures(topic))
     for name, subscription in sorted(topic.subscriptions.items()):
-        subscribed = (*labels, ("subscription", name))
-        yield from _subscription(subscription, subscribed)
-        for consumer in subscription.consumers if consumers else ():
-            yield from _consumer(consumer, subscribed)
+        yield _subscribed(subscription, (*labels, ("subscription", name)), consumers=consumers)
+
+
+def _subscribed(subscription: Subscription, labels: Labels, *, consumers: bool) -> Iterator[Figure]:
+    yield from _subscription(subscription, labels)
+    for consumer in subscription.consumers if consumers else ():
+        yield from _consumer(consumer, labels)
 
 
 def _figures(topic: Topic) -> list[tuple[str, float]]:

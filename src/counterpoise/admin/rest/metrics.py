@@ -9,8 +9,9 @@ from aiohttp import web
 from aiohttp.hdrs import CONTENT_TYPE
 
 from counterpoise.admin import route
-from counterpoise.admin.metrics.exposition import all_figures, content_type, text_of
+from counterpoise.admin.metrics.exposition import content_type, gathered, text_of
 from counterpoise.admin.request import broker_of
+from counterpoise.admin.shared_answers import SHARED
 
 
 def routes() -> Iterable[route.Route]:
@@ -19,8 +20,13 @@ def routes() -> Iterable[route.Route]:
 
 
 async def metrics(request: web.Request) -> web.Response:
-    """Every figure of this broker, of one moment."""
-    figures = list(all_figures(broker_of(request)))
-    # A hundred thousand lines take a second to write, in which messages should go on.
-    text = await asyncio.to_thread(text_of, figures)
+    """Every figure of this broker."""
+    broker = broker_of(request)
+
+    async def make() -> bytes:
+        figures = await gathered(broker)
+        # A hundred thousand lines take a second to write, in which messages should go on.
+        return await asyncio.to_thread(text_of, figures)
+
+    text = await request.app[SHARED].get("metrics", make)
     return web.Response(body=text, headers={CONTENT_TYPE: content_type()})

@@ -1,0 +1,173 @@
+"""Whoever is connected to the admin API takes a bounded part of the broker, however slow it is.
+
+A connection that is never heard out costs a descriptor, and with the last of them the broker can
+open no ledger any more; a body that does not come to its end, or an answer that nobody reads,
+costs its bytes. So there is a most of each, and a time after which its place goes to somebody else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import nullcontext
+from http import HTTPStatus
+from typing import Final, cast
+
+from aiohttp import web
+from aiohttp.web_protocol import RequestHandler
+
+from counterpoise.admin.errors import Handler, RestError
+
+FIRST_REQUEST_S: Final = 10.0
+"""How long a new connection may take to say what it wants."""
+BETWEEN_REQUESTS_S: Final = 75.0
+"""How long a connection is kept that has nothing more to ask."""
+SWEEP_S: Final = 2.5
+
+LARGE: Final = 64 * 1024
+"""Bytes from which a body has to wait for a place, and an answer counts."""
+LARGE_BODIES: Final = 16
+"""Large bodies that are read at once; with the largest body there may be, 16 MiB."""
+LARGE_BODIES_MAX: Final = 64
+"""Those that are read, and those that wait for it; more are refused."""
+READ_AT_ONCE: Final = 16 * 1024
+"""Bytes of a body that a connection is read ahead, and what comes with them."""
+BODY_S: Final = 10.0
+"""How long a body may take to come."""
+
+UNREAD_MAX: Final = 64 << 20
+"""Bytes of large answers that wait to be read, of all connections."""
+READ_S: Final = 30.0
+"""How long a client may take to read an answer."""
+PATIENCE_S: Final = 1.0
+"""What a slow reader is always given, though others wait for its place."""
+
+
+class Guests:
+    """The connections of one HTTP server."""
+
+    def __init__(self, most: int) -> None:
+        """``most``: how many there may be at once (``maxHttpServerConnections``); 0 is no limit."""
+        self._most = most
+        self._loop = asyncio.get_running_loop()
+        self._server: web.Server | None = None
+        #: Since when a connection has asked nothing, and whether it ever has.
+        self._silent: dict[RequestHandler, float] = {}
+        self._served: set[RequestHandler] = set()
+        self._busy: set[RequestHandler] = set()
+        self._reading = asyncio.Semaphore(LARGE_BODIES)
+        self._bodies = 0
+        #: Answers being read, the oldest first: since when, and how large they are.
+        self._unread: dict[RequestHandler, tuple[float, int]] = {}
+
+    def receive(self, server: web.Server) -> None:
+        """Say whose connections these are."""
+        self._server = server
+
+    def greet(self) -> asyncio.Protocol:
+        """Make the protocol of a connection that has just come: one that closes, if it is full."""
+        full = self._most and len(self._open()) >= self._most
+        return _TurnedAway() if self._server is None or full else self._server()
+
+    def _open(self) -> list[RequestHandler]:
+        return [] if self._server is None else self._server.connections
+
+    async def watch(self) -> None:
+        """Close connections that say nothing for too long; until it is cancelled."""
+        while True:
+            await asyncio.sleep(SWEEP_S)
+            self.sweep(self._loop.time())
+
+    def sweep(self, now: float) -> None:
+        """Close those that have been silent for too long by ``now``."""
+        open_now = set(self._open())
+        self._served &= open_now
+        self._busy &= open_now
+        self._silent = {
+            each: self._silent.get(each, now) for each in open_now if each not in self._busy
+        }
+        for each, since in self._silent.items():
+            allowed = BETWEEN_REQUESTS_S if each in self._served else FIRST_REQUEST_S
+            if now - since > allowed and each.transport is not None:
+                each.transport.abort()
+
+    @web.middleware
+    async def serve(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """The outermost middleware: whoever passes it is heard, until its answer is read."""
+        here = request.protocol
+        self._busy.add(here)
+        self._served.add(here)
+        try:
+            answer = await handler(request)
+            body = answer.body if isinstance(answer, web.Response) else None
+            if isinstance(body, bytes) and len(body) >= LARGE and request.method != "HEAD":
+                return await self._read(request, answer, body)
+            return answer
+        finally:
+            self._busy.discard(here)
+            self._silent[here] = self._loop.time()
+
+    async def _read(
+        self, request: web.Request, answer: web.StreamResponse, body: bytes
+    ) -> web.StreamResponse:
+        """Write a large answer; returns when it is read, or the connection is given up.
+
+        By the piece: what the transport has of it is a copy of its own, for each of those who ask.
+        """
+        written = web.StreamResponse(status=answer.status, headers=answer.headers)
+        written.content_length = len(body)
+        reader, now = request.protocol, self._loop.time()
+        self._make_room(len(body), now)
+        self._unread[reader] = now, len(body)
+        try:
+            async with asyncio.timeout(READ_S):
+                await written.prepare(request)
+                for at in range(0, len(body), LARGE):
+                    await written.write(body[at : at + LARGE])
+                await written.write_eof()
+        except (TimeoutError, ConnectionError):
+            self._give_up(reader)
+        finally:
+            self._unread.pop(reader, None)
+        return written
+
+    def _make_room(self, size: int, now: float) -> None:
+        unread = size + sum(each for _, each in self._unread.values())
+        for reader, (since, each) in list(self._unread.items()):
+            if unread <= UNREAD_MAX or now - since < PATIENCE_S:
+                return
+            self._give_up(reader)
+            unread -= each
+
+    def _give_up(self, reader: RequestHandler) -> None:
+        self._unread.pop(reader, None)
+        if reader.transport is not None:
+            reader.transport.abort()
+
+    async def body(self, request: web.Request) -> bytes:
+        """Read a request's body; `RestError` (408, 503, 400) if it cannot be had."""
+        length = request.content_length
+        small = (length is not None and length < LARGE) or not request.can_read_body
+        if not small and self._bodies >= LARGE_BODIES_MAX:
+            raise RestError(HTTPStatus.SERVICE_UNAVAILABLE, "too many large bodies at once")
+        self._bodies += not small
+        try:
+            async with nullcontext() if small else self._reading, asyncio.timeout(BODY_S):
+                return await request.read()
+        except TimeoutError:
+            why = f"the body did not come within {BODY_S:g} s"
+            raise RestError(HTTPStatus.REQUEST_TIMEOUT, why) from None
+        except ConnectionError:
+            raise RestError(HTTPStatus.BAD_REQUEST, "the client left before its body") from None
+        finally:
+            self._bodies -= not small
+
+
+class _TurnedAway(asyncio.Protocol):
+    """There is no room for it."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Close at once."""
+        cast("asyncio.Transport", transport).abort()
+
+
+GUESTS: Final = web.AppKey("guests", Guests)

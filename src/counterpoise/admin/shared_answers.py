@@ -1,0 +1,44 @@
+"""Answers that take long to make: one at a time, and for all who ask meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from aiohttp import web
+
+from counterpoise.broker.face import BackgroundTasks
+
+
+class SharedAnswers:
+    """What a broker is making now, for whomever.
+
+    The figures of ten thousand topics are megabytes, and a second's work beside the event loop. A
+    thread for each of those who ask would leave clients nothing of the interpreter.
+    """
+
+    def __init__(self, background: BackgroundTasks) -> None:
+        self._background = background
+        self._one = asyncio.Lock()
+        self._awaited: dict[str, asyncio.Task[bytes]] = {}
+
+    async def get(self, what: str, make: Callable[[], Awaitable[bytes]]) -> bytes:
+        """What ``make`` gives, begun after this was asked: no answer is older than its question.
+
+        ``what`` tells apart answers that are not the same for everybody.
+        """
+        awaited = self._awaited.get(what)
+        if awaited is None:
+            awaited = self._background.start(what, self._make(what, make), expected=(Exception,))
+            self._awaited[what] = awaited
+        return await asyncio.shield(awaited)
+
+    async def _make(self, what: str, make: Callable[[], Awaitable[bytes]]) -> bytes:
+        async with self._one:
+            # Whoever asks from here on is too late for this one.
+            del self._awaited[what]
+            return await make()
+
+
+SHARED: Final = web.AppKey("shared answers", SharedAnswers)

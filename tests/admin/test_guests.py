@@ -1,0 +1,285 @@
+"""Clients of the admin API that are slow, silent or many: the others are served all the same."""
+
+import asyncio
+import logging
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+from aiohttp import web
+
+from counterpoise.admin import guests as module
+from counterpoise.admin.errors import answer_errors
+from counterpoise.admin.guests import GUESTS, Guests
+from counterpoise.admin.metrics import exposition
+from counterpoise.admin.metrics.figure import Figure
+from counterpoise.admin.shared_answers import SharedAnswers
+from counterpoise.broker.background import BackgroundTasks
+
+LARGE_ANSWER = b"x" * 8_000_000
+PUT = b"PUT /take HTTP/1.1\r\nHost: a\r\n"
+LINE = b"GET /small HTTP/1.1\r\nHost: a\r\n\r\n"
+
+
+async def small(_: web.Request) -> web.Response:
+    return web.Response(body=b"here you are")
+
+
+async def large(_: web.Request) -> web.Response:
+    return web.Response(body=LARGE_ANSWER, content_type="text/plain")
+
+
+async def take(request: web.Request) -> web.Response:
+    return web.Response(text=str(len(await request.app[GUESTS].body(request))))
+
+
+class House:
+    def __init__(self, guests: Guests, port: int) -> None:
+        self.guests = guests
+        self.port = port
+        self.writers: list[asyncio.StreamWriter] = []
+
+    async def connect(self, said: bytes = b"") -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        sock = socket.socket()
+        # What the kernel keeps for a client that does not read is not the point here.
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        sock.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(sock, ("127.0.0.1", self.port))
+        reader, writer = await asyncio.open_connection(sock=sock)
+        self.writers.append(writer)
+        writer.write(said)
+        return reader, writer
+
+    async def is_served(self) -> bool:
+        reader, writer = await self.connect(LINE)
+        async with asyncio.timeout(10):
+            served = b" 200 " in await reader.readline()
+        writer.close()
+        return served
+
+    @property
+    def unsent(self) -> int:
+        return sum(
+            each.transport.get_write_buffer_size()  # type: ignore[attr-defined]
+            for each in self.guests._open()
+            if each.transport is not None
+        )
+
+
+@asynccontextmanager
+async def open_house(most: int = 0) -> AsyncIterator[House]:
+    guests = Guests(most)
+    app = web.Application(middlewares=[guests.serve, answer_errors])
+    app[GUESTS] = guests
+    app.router.add_get("/small", small)
+    app.router.add_get("/large", large)
+    app.router.add_put("/take", take)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    assert runner.server is not None
+    guests.receive(runner.server)
+    server = await asyncio.get_running_loop().create_server(guests.greet, "127.0.0.1", 0)
+    house = House(guests, server.sockets[0].getsockname()[1])
+    yield house
+    for writer in house.writers:
+        writer.transport.abort()
+    server.close()
+    await runner.cleanup()
+
+
+async def ended(reader: asyncio.StreamReader) -> bytes:
+    """Everything until the connection's end."""
+    got = b""
+    async with asyncio.timeout(10):
+        try:
+            while piece := await reader.read(1 << 16):
+                got += piece
+        except ConnectionError:
+            pass
+    return got
+
+
+async def eventually(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not holds():  # noqa: ASYNC110 - in the sockets' own time
+            await asyncio.sleep(0.002)
+
+
+async def test_there_are_no_more_than_there_is_room_for() -> None:
+    async with open_house(most=3) as house:
+        silent = [await house.connect() for _ in range(3)]
+        await eventually(lambda: len(house.guests._open()) == 3)
+        reader, _ = await house.connect(LINE)
+        assert await ended(reader) == b""
+        silent[0][1].close()
+        await eventually(lambda: len(house.guests._open()) == 2)
+        assert await house.is_served()
+
+
+async def test_who_does_not_say_what_it_wants_goes() -> None:
+    async with open_house() as house:
+        half, _ = await house.connect(LINE[:-2])
+        served, writer = await house.connect(LINE)
+        await served.readuntil(b"here you are")
+        now = asyncio.get_running_loop().time()
+        await eventually(lambda: len(house.guests._open()) == 2)
+        house.guests.sweep(now)
+        house.guests.sweep(now + module.FIRST_REQUEST_S + 1)
+        assert await ended(half) == b""
+        writer.write(LINE)
+        await served.readuntil(b"here you are")
+        house.guests.sweep(now)
+        house.guests.sweep(now + module.BETWEEN_REQUESTS_S + 1)
+        assert await ended(served) == b""
+
+
+async def test_who_is_being_served_is_not_silent() -> None:
+    async with open_house() as house:
+        reader, writer = await house.connect(PUT + b"Content-Length: 4\r\n\r\n12")
+        await eventually(lambda: bool(house.guests._busy))
+        now = asyncio.get_running_loop().time()
+        house.guests.sweep(now)
+        house.guests.sweep(now + 1000)
+        writer.write(b"34")
+        assert (await reader.readuntil(b"\r\n\r\n4")).startswith(b"HTTP/1.1 200")
+
+
+@pytest.mark.parametrize("size", [1000, 100_000])
+async def test_a_body_that_does_not_come_is_waited_for_only_so_long(
+    monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    monkeypatch.setattr(module, "BODY_S", 0.02)
+    async with open_house() as house:
+        reader, _ = await house.connect(PUT + b"Content-Length: %d\r\n\r\n12" % size)
+        assert b" 408 " in await reader.readline()
+        assert house.guests._bodies == 0
+
+
+async def test_large_bodies_are_read_a_few_at_a_time_and_small_ones_always(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "LARGE_BODIES", 2)
+    monkeypatch.setattr(module, "LARGE_BODIES_MAX", 3)
+    begun = PUT + b"Content-Length: %d\r\n\r\n"
+    async with open_house() as house:
+        three = [await house.connect(begun % 100_000) for _ in range(3)]
+        await eventually(lambda: house.guests._bodies == 3)
+        reader, _ = await house.connect(begun % 100_000)
+        assert b" 503 " in await reader.readline()
+        chunked, _ = await house.connect(PUT + b"Transfer-Encoding: chunked\r\n\r\n")
+        assert b" 503 " in await chunked.readline()
+        reader, _ = await house.connect(begun % 3 + b"abc")
+        assert b" 200 " in await reader.readline()
+        for reader, writer in three:
+            writer.write(b"x" * 100_000)
+            assert b" 200 " in await reader.readline()
+        assert house.guests._bodies == 0
+
+
+async def test_who_leaves_in_the_middle_of_its_body_is_no_error_of_ours(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with open_house() as house:
+        _, writer = await house.connect(PUT + b"Content-Length: 100000\r\n\r\n12")
+        await eventually(lambda: house.guests._bodies == 1)
+        writer.transport.abort()
+        await eventually(lambda: house.guests._bodies == 0)
+        assert await house.is_served()
+    assert [each for each in caplog.records if each.levelno >= logging.WARNING] == []
+
+
+async def test_an_answer_is_written_as_it_is_read() -> None:
+    async with open_house() as house:
+        reader, _ = await house.connect(LINE.replace(b"small", b"large"))
+        await eventually(lambda: bool(house.guests._unread))
+        await eventually(lambda: house.unsent > 0)
+        assert house.unsent < 4 * module.LARGE
+        head = await reader.readuntil(b"\r\n\r\n")
+        assert b"Content-Type: text/plain" in head
+        async with asyncio.timeout(20):
+            assert await reader.readexactly(len(LARGE_ANSWER)) == LARGE_ANSWER
+        await eventually(lambda: not house.guests._unread)
+
+
+async def test_an_answer_that_nobody_reads_is_given_up(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(module, "READ_S", 0.05)
+    async with open_house() as house:
+        _, writer = await house.connect(LINE.replace(b"small", b"large"))
+        await eventually(lambda: bool(house.guests._served))
+        await eventually(lambda: not house.guests._open())
+        assert house.guests._unread == {}
+        writer.close()
+    assert [each for each in caplog.records if each.levelno >= logging.WARNING] == []
+
+
+async def test_the_slowest_reader_goes_when_there_is_too_much_to_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "UNREAD_MAX", 2 * len(LARGE_ANSWER))
+    monkeypatch.setattr(module, "PATIENCE_S", 0.0)
+    async with open_house() as house:
+        readers = []
+        for number in range(3):
+            readers.append(await house.connect(LINE.replace(b"small", b"large")))
+            await eventually(lambda n=number: len(house.guests._unread) == min(n + 1, 2))  # type: ignore[misc]
+        assert len(await ended(readers[0][0])) < len(LARGE_ANSWER)
+        assert len(await ended_after(readers[2][0])) == len(LARGE_ANSWER)
+
+
+async def ended_after(reader: asyncio.StreamReader) -> bytes:
+    await reader.readuntil(b"\r\n\r\n")
+    async with asyncio.timeout(20):
+        return await reader.readexactly(len(LARGE_ANSWER))
+
+
+async def test_who_asks_meanwhile_shares_an_answer_that_is_no_older_than_the_question() -> None:
+    shared = SharedAnswers(BackgroundTasks())
+    made: list[asyncio.Future[bytes]] = []
+
+    def make() -> Awaitable[bytes]:
+        made.append(asyncio.get_running_loop().create_future())
+        return made[-1]
+
+    async def until_made(count: int) -> None:
+        await eventually(lambda: len(made) == count)
+
+    first = asyncio.ensure_future(shared.get("figures", make))
+    await until_made(1)
+    late = [asyncio.ensure_future(shared.get("figures", make)) for _ in range(50)]
+    other = asyncio.ensure_future(shared.get("other figures", make))
+    impatient = asyncio.ensure_future(shared.get("figures", make))
+    await asyncio.sleep(0)
+    impatient.cancel()
+    assert len(made) == 1, "one at a time, whatever it is"
+    made[0].set_result(b"old")
+    assert await first == b"old"
+    await until_made(2)
+    made[1].set_result(b"new")
+    assert {await each for each in late} == {b"new"}
+    await until_made(3)
+    made[2].set_exception(RuntimeError("no figures"))
+    with pytest.raises(RuntimeError, match="no figures"):
+        await other
+    assert len(made) == 3
+
+
+async def test_others_are_served_while_many_figures_are_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    figures = [Figure("a", (), 1.0)] * 100
+    monkeypatch.setattr(exposition, "_pieces", lambda _: (iter(figures) for _ in range(100)))
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    counting = asyncio.ensure_future(count())
+    assert len(await exposition.gathered(None)) == 10_000  # type: ignore[arg-type]
+    counting.cancel()
+    assert turns >= 10_000 // exposition.FIGURES_IN_A_TURN // 2

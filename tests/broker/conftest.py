@@ -137,6 +137,12 @@ def owned(broker: Broker) -> list[BundleName]:
     return [each for each in broker.namespaces.owned() if each.namespace == NAMESPACE]
 
 
+async def served(broker: Broker, topic: TopicName) -> None:
+    """Wait until a broker serves a topic; raises `BrokerError` where it won't."""
+    await broker.namespaces.approach(topic)
+    await broker.namespaces.settle(topic)
+
+
 def topic_in(bundle: BundleName, stem: str = "t") -> TopicName:
     """A topic that hashes into a bundle."""
     numbers = iter(range(100_000))

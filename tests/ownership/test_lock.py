@@ -87,6 +87,17 @@ def leaving(destination: str | None) -> BundleLock:
     return quietly(state, HeirReady()) if destination is not None else state
 
 
+def test_an_heir_takes_what_its_owner_let_go_until_something_is_in_the_way() -> None:
+    """Meanwhile it may open what the owner has closed."""
+    expecting = quietly(FREE, ANNOUNCED, Found(TO_ME), OTHERS)
+    taking = quietly(expecting, VANISHED)
+    assert [expecting.taking, taking.taking] == [False, True]
+    # Its patience is over: the owner may have it still.
+    assert not quietly(expecting, Woken()).taking
+    for record in (Exists(), SessionChanged(), VANISHED, Failed("away"), Created(0)):
+        assert not quietly(taking, record).taking, record
+
+
 P = Phase
 WHAT_HAPPENS = {
     "a bundle that nobody owns": (

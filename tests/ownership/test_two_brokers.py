@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from counterpoise.ownership.lock.nodes import hand_over_of, lock_of
-from counterpoise.ownership.lock.state import BundleLock
+from counterpoise.ownership.lock.state import BundleLock, Phase
 from counterpoise.ownership.lock.table import advance
 from counterpoise.ownership.port import (
     Acquire,
@@ -215,6 +215,11 @@ def check(world: World, settled: bool) -> str:
     serving = [side for side in world.sides if side.state.serves and not side.lost]
     if len(serving) > 1:
         return "two brokers serve it, and both have a session"
+    if world.sessions == 2 and not any(side.lost for side in world.sides):
+        for side, other in (world.sides, world.sides[::-1]):
+            closed = not other.state.holds and other.state.phase is not Phase.DRAINING
+            if side.state.taking and not closed:
+                return f"{side.state.me} opens what {other.state.me} has not closed"
     lock = world.node(LOCK)
     for side in serving:
         told = any(each.path == LOCK for each in side.inbox)

@@ -98,3 +98,12 @@ async def brokers(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
     yield make
     for store in made:
         await store.close()
+
+
+async def settled(store: FileLedgerStore) -> None:
+    """Wait for all that goes on beside reading and writing."""
+    for _ in range(3):
+        while store._tasks:
+            await asyncio.wait(store._tasks)
+        # What is to be tidied up is looked at when a timer says so, here at once.
+        await asyncio.sleep(0)

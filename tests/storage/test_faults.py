@@ -12,7 +12,7 @@ from counterpoise.storage.files.store import FileLedgerStore
 from counterpoise.storage.grouplog import GroupLog
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.storage.port import CursorState, Log, LogFencedError, StorageError
-from tests.storage.conftest import Heard, everything, write
+from tests.storage.conftest import Heard, everything, settled, write
 from tests.storage.faults import Failing, FaultyDisk, Hanging
 
 NAME = "t/n/persistent/x"
@@ -22,6 +22,7 @@ async def opened(
     root: Path, disk: FaultyDisk, owner: str = "a"
 ) -> tuple[FileLedgerStore, Log[object], Heard]:
     store, heard = FileLedgerStore(root, disk=disk), Heard()
+    store.tidy_seconds = 0
     return store, await store.open(NAME, owner, heard), heard
 
 
@@ -362,12 +363,6 @@ async def test_a_hand_over_waits_for_a_slow_disk_once(tmp_path: Path) -> None:
     ours.released.set()
     await store.close()
     await next_store.close()
-
-
-async def settled(store: FileLedgerStore) -> None:
-    """Wait for all that goes on beside reading and writing."""
-    while store._tasks:
-        await asyncio.wait(store._tasks)
 
 
 def _volatile(disk: FaultyDisk) -> set[Path]:

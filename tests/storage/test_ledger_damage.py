@@ -162,3 +162,17 @@ def test_a_wrong_length_does_not_lead_past_sound_records(tmp_path: Path) -> None
     for wanted in (99, 101, 102, 150, 299):
         assert seven(path).read(wanted, 300, 1).entries == [entries[wanted]]
     assert seven(path).read(100, 300, 1).lost == (100, 100)
+
+
+def test_a_wrong_number_does_not_mislead_a_search(tmp_path: Path) -> None:
+    """Wherever one looks first in a long ledger, a record whose number is wrong counts nothing."""
+    entries = [b"%03d" % n * 80 for n in range(300)]
+    whole = bytearray(SEVEN.file_header())
+    for n, entry in enumerate(entries):
+        whole += records([entry], [1], n)
+        if n % 2:
+            whole[-len(entry) - HEADER_SIZE + 19] ^= 0x10
+    path = tmp_path / "x.ledger"
+    path.write_bytes(whole)
+    for wanted in range(0, 300, 2):
+        assert seven(path).read(wanted, 300, 1).entries == [entries[wanted]]

@@ -11,7 +11,7 @@ import pytest
 from counterpoise.storage.files.record import MarkedFormat
 from counterpoise.storage.files.store import FileLedgerStore
 from counterpoise.storage.port import Lost
-from tests.storage.conftest import Heard, everything, write
+from tests.storage.conftest import Heard, everything, settled, write
 from tests.storage.ledgers import (
     ENTRIES,
     NAME,
@@ -67,9 +67,10 @@ async def test_a_ledger_a_fenced_owner_begins_is_removed(tmp_path: Path) -> None
     kind = MarkedFormat(9, b"8 bytes!")
     stray.write_bytes(kind.file_header() + records([b"stray"], [1], 0, kind))
     await log.close()
+    store.tidy_seconds = 0
     log = await store.open(NAME, "last", Heard())
     assert await everything(log) == ENTRIES
-    await asyncio.wait(store._tasks)
+    await settled(store)
     assert not stray.exists()
     await log.close()
     await store.close()

@@ -288,6 +288,14 @@ class BundleState(Protocol):
         ...
 
     @property
+    def taking(self) -> bool:
+        """Whether its former owner has let go, and this broker is just making it its own.
+
+        What the owner opens may be opened; nobody may be told before the bundle is served.
+        """
+        ...
+
+    @property
     def passing(self) -> bool:
         """Whether the machine is on its way: it waits for an answer or for its alarm."""
         ...

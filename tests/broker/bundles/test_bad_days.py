@@ -16,7 +16,7 @@ from counterpoise.names.topic import TopicName
 from counterpoise.ownership.lock.nodes import hand_over_of
 from counterpoise.ownership.records import HandOver
 from counterpoise.storage.port import StorageError
-from tests.broker.conftest import NAMESPACE, BrokersOfTest, eventually, holds, topic_in
+from tests.broker.conftest import NAMESPACE, BrokersOfTest, eventually, holds, served, topic_in
 from tests.broker.misbehaving_store import MisbehavingStore
 
 
@@ -58,7 +58,7 @@ async def usable(brokers: BrokersOfTest, bundle: BundleName) -> Broker:
                     broker = brokers.get(answer.broker_id)
                     authoritative = getattr(answer, "authoritative", False)
                     if not hasattr(answer, "authoritative"):
-                        await broker.namespaces.settle(topic_in(bundle))
+                        await served(broker, topic_in(bundle))
                         return broker
                 except (BrokerError, StopIteration) as error:
                     last = str(error)

@@ -12,7 +12,7 @@ from counterpoise.names.bundle import BundleName
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName
 from counterpoise.wire.errors import ServerError
-from tests.broker.conftest import NAMESPACE, BrokersOfTest, owned, topic_in
+from tests.broker.conftest import NAMESPACE, BrokersOfTest, owned, served, topic_in
 
 TOPIC = TopicName.parse("persistent://public/default/x")
 
@@ -120,9 +120,9 @@ async def test_a_broker_refuses_topics_it_does_not_own(brokers: BrokersOfTest) -
     owner = (await follow(brokers, started[0].id, TOPIC))[-1].broker_id
     other = next(broker for broker in started if broker.id != owner)
     with pytest.raises(BrokerError, match="not served by this instance") as caught:
-        await other.namespaces.settle(TOPIC)
+        await served(other, TOPIC)
     assert caught.value.code is ServerError.ServiceNotReady
-    await brokers.get(owner).namespaces.settle(TOPIC)
+    await served(brokers.get(owner), TOPIC)
 
 
 async def test_a_closed_metadata_session_is_no_crash(brokers: BrokersOfTest) -> None:

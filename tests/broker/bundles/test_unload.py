@@ -30,6 +30,7 @@ from tests.broker.conftest import (
     holds,
     in_thread,
     owned,
+    served,
     topic_in,
     vanished,
 )
@@ -47,7 +48,7 @@ async def test_unload_to_a_destination(any_brokers: BrokersOfTest) -> None:
     destination = any_brokers.all[2]
     assert await owner.namespaces.unload(bundle, destination.id) == destination.id
     assert not owner.ownership.serves(bundle)
-    await destination.namespaces.settle(topic_in(bundle))
+    await served(destination, topic_in(bundle))
     assert any_brokers.owner(bundle) is destination
     answer = await owner.namespaces.lookup_bundle(bundle)
     assert answer == Connect(destination.id, destination.service_url, destination.web_url)
@@ -59,7 +60,7 @@ async def test_unload_without_destination_goes_to_another_broker(brokers: Broker
     heir = await owner.namespaces.unload(bundle)
     assert heir is not None
     assert heir != owner.id
-    await brokers.get(heir).namespaces.settle(topic_in(bundle))
+    await served(brokers.get(heir), topic_in(bundle))
 
 
 async def test_unload_of_the_only_broker_closes_and_serves_again(brokers: BrokersOfTest) -> None:
@@ -107,8 +108,8 @@ async def test_while_a_bundle_drains_lookups_answer_its_destination(
             assert answer.broker_id == destination.id
         for broker in (owner, third):
             with pytest.raises(BrokerError, match="not served"):
-                await broker.namespaces.settle(topic_in(bundle))
-        waiting = asyncio.create_task(destination.namespaces.settle(topic_in(bundle)))
+                await served(broker, topic_in(bundle))
+        waiting = asyncio.create_task(served(destination, topic_in(bundle)))
         await eventually(lambda: destination.ownership.settling(bundle), "the destination waits")
         assert not waiting.done()
     finally:
@@ -171,7 +172,7 @@ async def test_a_destination_that_dies_meanwhile_is_no_dead_end(brokers: Brokers
             if isinstance(answer, Redirect):
                 asked, authoritative = brokers.get(answer.broker_id), answer.authoritative
         heir = brokers.get(answers[-1].broker_id)
-        await heir.namespaces.settle(topic_in(bundle))
+        await served(heir, topic_in(bundle))
         assert brokers.owner(bundle) is heir
 
 

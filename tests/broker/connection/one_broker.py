@@ -39,6 +39,12 @@ class Everything:
     def bundle_of(self, topic: TopicName) -> BundleName:
         return NamespaceBundles.of_count(topic.namespace_name, 1).bundle_of(topic)
 
+    def may_open(self, topic: TopicName) -> bool:
+        return True
+
+    async def approach(self, topic: TopicName) -> None:
+        return
+
     async def settle(self, topic: TopicName) -> None:
         return
 

@@ -151,6 +151,12 @@ class Everything:
     def bundle_of(self, topic: TopicName) -> BundleName:
         return NamespaceBundles.of_count(topic.namespace_name, 4).bundle_of(topic)
 
+    def may_open(self, topic: TopicName) -> bool:
+        return self.owns(topic)
+
+    async def approach(self, topic: TopicName) -> None:
+        await Everything.settle(self, topic)
+
     async def settle(self, topic: TopicName) -> None:
         if not self.owns(topic):
             raise BrokerError(ServerError.ServiceNotReady, f"{topic} is owned by another broker")

@@ -28,10 +28,10 @@ class Settling(Everything):
         super().__init__()
         self.after = after
 
-    async def settle(self, topic: TopicName) -> None:
+    async def approach(self, topic: TopicName) -> None:
         if self.after is not None:
             await self.after
-        await super().settle(topic)
+        await super().approach(topic)
 
 
 class Cluster:

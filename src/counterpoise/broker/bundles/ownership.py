@@ -127,6 +127,10 @@ class BundleOwnership:
         """Whether it will be known in a moment that the bundle is served here."""
         return self._runner.state(bundle).settling
 
+    def taking(self, bundle: BundleName) -> bool:
+        """Whether what the bundle's owner opens may be opened here already."""
+        return self._runner.state(bundle).taking
+
     def owned(self) -> list[BundleName]:
         """The bundles served here, or served until a doubt is resolved; sorted."""
         return sorted(each for each in self._runner.known() if self._runner.state(each).holds)
@@ -185,7 +189,7 @@ class BundleOwnership:
         return self.serves(bundle)
 
     async def catch_up(self, bundle: BundleName) -> bool:
-        """Whether this broker serves a bundle for which a client came.
+        """Whether this broker serves a bundle for which a client came, or is `taking` it.
 
         If not yet, it looks whether it should: the bundle may be on its way here.
         """
@@ -193,9 +197,18 @@ class BundleOwnership:
             self._runner.feed(bundle, CatchUp())
 
             async def known() -> bool:
-                return not self.settling(bundle)
+                return self.taking(bundle) or not self.settling(bundle)
 
             await self.until(bundle, known, PATIENCE_S)
+        return self.serves(bundle) or self.taking(bundle)
+
+    async def taken(self, bundle: BundleName) -> bool:
+        """Whether this broker serves a bundle, once it no longer is `taking` it."""
+
+        async def known() -> bool:
+            return not self.taking(bundle)
+
+        await self.until(bundle, known, PATIENCE_S)
         return self.serves(bundle)
 
     async def release(self, bundle: BundleName, destination: str | None) -> bool:

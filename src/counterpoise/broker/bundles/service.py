@@ -63,14 +63,32 @@ class NamespaceService:
         serving = filter(self._ownership.serves, self._ownership.owned())
         return any(topic in bundle for bundle in serving)
 
+    def may_open(self, topic: TopicName) -> bool:
+        """Whether the topic's log may be opened here now, though perhaps nobody told yet."""
+        bundles = self._bundles.peek(topic.namespace_name)
+        taking = bundles is not None and self._ownership.taking(bundles.bundle_of(topic))
+        return taking or self.owns(topic)
+
+    async def approach(self, topic: TopicName) -> None:
+        """Return when the topic's log may be opened here, waiting for a hand-over under way.
+
+        That is when this broker owns it, or a little earlier: when its former owner has let go.
+        Raises `BrokerError` (ServiceNotReady) when neither is so: the client looks up again.
+        """
+        bundle = (await self.bundles(topic.namespace_name)).bundle_of(topic)
+        if not self.goes_with_leader(topic) and await self._ownership.catch_up(bundle):
+            return
+        if not self.owns(topic):
+            raise _not_served(topic)
+
     async def settle(self, topic: TopicName) -> None:
-        """Return when this broker owns the topic, waiting for a hand-over that is under way.
+        """Return when this broker owns the topic that it has approached.
 
         Raises `BrokerError` (ServiceNotReady) when it does not: the client looks up again.
         """
-        bundle = (await self.bundles(topic.namespace_name)).bundle_of(topic)
-        if not self.goes_with_leader(topic):
-            await self._ownership.catch_up(bundle)
+        if not self.owns(topic):
+            bundle = (await self.bundles(topic.namespace_name)).bundle_of(topic)
+            await self._ownership.taken(bundle)
         if not self.owns(topic):
             raise _not_served(topic)
 

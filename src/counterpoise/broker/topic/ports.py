@@ -168,10 +168,20 @@ class Ownership(Protocol):
     def owns(self, topic: TopicName) -> bool:
         """Whether this broker may serve the topic now."""
 
-    async def settle(self, topic: TopicName) -> None:
-        """Wait for a hand-over to us that is in progress; return once we own the topic.
+    def may_open(self, topic: TopicName) -> bool:
+        """Whether the topic's log may be opened now: we own it, or nobody does any more."""
 
+    async def approach(self, topic: TopicName) -> None:
+        """Wait for a hand-over to us; return once the topic's log may be opened here.
+
+        Its former owner has let go then; whether we own it, `settle` tells.
         Raises `BrokerError` (ServiceNotReady) when somebody else has it.
+        """
+
+    async def settle(self, topic: TopicName) -> None:
+        """Return once we own a topic that was approached.
+
+        Raises `BrokerError` (ServiceNotReady) when we don't, after all.
         """
 
 

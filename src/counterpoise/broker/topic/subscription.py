@@ -192,7 +192,7 @@ class Subscription:
             self._touch()
         dispatcher.dispatch()
         if self._awaited is not None:
-            self._look_at_acks(self._awaited)
+            self._has_acknowledged(self._awaited)
 
     def ack_cumulative(
         self, consumer: Recipient, position: Position, ack_set: Sequence[int] = ()
@@ -208,17 +208,19 @@ class Subscription:
         if not self._dirty:
             self._touch()
         if self._awaited is not None:
-            self._look_at_acks(self._awaited)
+            self._has_acknowledged(self._awaited)
 
-    def all_acknowledged(self) -> asyncio.Future[None]:
-        """Done once consumers have acknowledged all that they were sent; nothing more is sent."""
+    def acknowledging(self) -> asyncio.Future[None]:
+        """Done when a consumer next acknowledges, or at once where none has anything to."""
         self._awaited = asyncio.get_running_loop().create_future()
-        self._look_at_acks(self._awaited)
+        sent = self.dispatcher.read_index if self.dispatcher is not None else 0
+        if not (self.consumers and self.acks.backlog(sent)):
+            self._has_acknowledged(self._awaited)
         return self._awaited
 
-    def _look_at_acks(self, awaited: asyncio.Future[None]) -> None:
-        sent = self.dispatcher.read_index if self.dispatcher is not None else 0
-        if not awaited.done() and not (self.consumers and self.acks.backlog(sent)):
+    @staticmethod
+    def _has_acknowledged(awaited: asyncio.Future[None]) -> None:
+        if not awaited.done():
             awaited.set_result(None)
 
     def redeliver(self, consumer: Recipient, positions: Iterable[tuple[int, int]] | None) -> None:

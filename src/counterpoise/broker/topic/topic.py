@@ -37,8 +37,8 @@ ATTACH_WORK: Final = 100
 """What attaching a consumer costs of a turn (`Turns`): its points on the ring, at worst."""
 
 ACKS_S: Final = 0.15
-"""How long a topic that leaves waits for what its consumers have done with; the official clients
-gather acknowledgements for 0.1 s."""
+"""How long a topic that leaves goes on for a subscription until its consumers acknowledge; the
+official clients gather acknowledgements for 0.1 s."""
 FAREWELL_S: Final = 0.2
 """How long a topic that leaves waits for its consumers to hear of it; what they acknowledge later
 they get again."""
@@ -187,15 +187,14 @@ class Topic(ABC):
 
         Consumers are told first, and producers go on until they have heard it: from then on a
         client keeps its acknowledgements for the next owner instead of sending them to one that can
-        save no more. Before that they have the time in which clients gather acknowledgements: of
-        what they send only to the next owner, that one may have sent the messages again.
+        save no more. The best moment for that is when it has just sent them (`_send_on`).
         """
         self.leaving = True
+        if assigned_broker_url is not None:
+            leaving = (self._send_on(s, assigned_broker_url) for s in self.subscriptions.values())
+            await asyncio.gather(*leaving)
         for subscription in list(self.subscriptions.values()):
             subscription.stop()
-        if assigned_broker_url is not None:
-            await self._all_acknowledged()
-            await self._send_consumers_on(assigned_broker_url)
         self.closing = True
         await self._drain()
         if assigned_broker_url is not None:
@@ -226,19 +225,21 @@ class Topic(ABC):
                 self.commons.limits.detach(self, producer)
                 producer.sink.close_producer(producer.producer_id, assigned_broker_url)
 
-    async def _all_acknowledged(self) -> None:
-        durable = [each for each in self.subscriptions.values() if each.durable and each.consumers]
-        if durable:
-            await asyncio.wait([each.all_acknowledged() for each in durable], timeout=ACKS_S)
+    async def _send_on(self, subscription: Subscription, assigned_broker_url: ServiceUrls) -> None:
+        """Send a subscription's consumers to the next owner, right after they have acknowledged.
 
-    async def _send_consumers_on(self, assigned_broker_url: ServiceUrls) -> None:
+        Clients gather acknowledgements. Sent on when these have just come, one has few that the
+        next owner does not know of, and drops what that sends again as long as it has not told it;
+        a moment before, they would be all of a tenth of a second. Until then they are served.
+        """
+        if subscription.durable and subscription.consumers:
+            await asyncio.wait([subscription.acknowledging()], timeout=ACKS_S)
+        subscription.stop()
         heard = []
-        for subscription in list(self.subscriptions.values()):
-            for consumer in list(subscription.consumers):
-                if not consumer.closed:
-                    consumer.closed = True
-                    farewell = consumer.sink.farewell(consumer.consumer_id, assigned_broker_url)
-                    heard.append(farewell)
+        for consumer in list(subscription.consumers):
+            if not consumer.closed:
+                consumer.closed = True
+                heard.append(consumer.sink.farewell(consumer.consumer_id, assigned_broker_url))
         if heard:
             await asyncio.wait(heard, timeout=FAREWELL_S)
 

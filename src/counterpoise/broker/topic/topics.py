@@ -107,7 +107,7 @@ class TopicRegistry:
         topic = self._topics.get(name)
         if topic is not None and not topic.closing:
             return topic
-        await self._ownership.settle(name)
+        await self._ownership.approach(name)
         if name in self._deleting:
             raise _being_deleted(name)
         loading = self._loading.get(name)
@@ -129,22 +129,23 @@ class TopicRegistry:
         if topic is not None:
             topic.check_open()
             return topic
-        self._check_owned(name)
+        if not self._ownership.may_open(name):
+            raise self._not_served(name)
+        if name.is_persistent and await self._catalog.exists(name):
+            return await self._open(name)
+        await self._ownership.settle(name)
+        if not create:
+            raise _not_found(name)
         if not name.is_persistent:
-            if not create:
-                raise _not_found(name)
             return await self._begin(name)
-        if not await self._catalog.exists(name):
-            if not create:
-                raise _not_found(name)
-            await self._catalog.create(name)
+        await self._catalog.create(name)
         return await self._open(name)
 
     async def _begin(self, name: TopicName) -> Topic:
         topic = NonPersistentTopic(name, self._commons)
         await self.limits.begin(topic)
         try:
-            self._check_owned(name)
+            await self._ownership.settle(name)
         except BrokerError:
             self.limits.end(topic)
             raise
@@ -157,11 +158,15 @@ class TopicRegistry:
         await self.limits.begin(topic)
         try:
             topic.start(await self._store.open(log_name(name), self._owner, topic))
-            if not self._ownership.owns(name):
-                # The bundle went away while the log was opened. Its next owner has fenced this
-                # log, or is about to.
+            try:
+                await self._ownership.settle(name)
+            except BrokerError:
+                # The bundle went elsewhere while the log was opened. Its owner has fenced this
+                # log, or comes again to do so.
                 await topic.leave(None)
-                self._check_owned(name)
+                raise
+            # Or before that was known, so that the log is another's already.
+            topic.check_open()
         except BaseException as error:
             self.limits.end(topic)
             if isinstance(error, StorageError):
@@ -183,12 +188,11 @@ class TopicRegistry:
 
         await asyncio.gather(*(one(name) for name in names if name not in self._topics))
 
-    def _check_owned(self, name: TopicName) -> None:
-        if not self._ownership.owns(name):
-            raise BrokerError(
-                ServerError.ServiceNotReady,
-                f"Namespace bundle for topic ({name}) not served by this instance: {self._owner}",
-            )
+    def _not_served(self, name: TopicName) -> BrokerError:
+        return BrokerError(
+            ServerError.ServiceNotReady,
+            f"Namespace bundle for topic ({name}) not served by this instance: {self._owner}",
+        )
 
     def _new_producer_name(self) -> str:
         return f"{self._name_prefix}-{next(self._names)}"

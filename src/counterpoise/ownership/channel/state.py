@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from counterpoise.ownership.channel.data import State, StateData
+from counterpoise.ownership.channel.data import State, StateData, blank, state_of
 from counterpoise.ownership.channel.duties import comes_to, serves
 from counterpoise.ownership.port import Acquire, CatchUp, Release, Replaced, Split, Terms
 
@@ -104,6 +104,19 @@ class ChannelBundle:
             return True
         return self.passing and (
             self.order is not None or self.doubted or serves(self.record, self.me)
+        )
+
+    @property
+    def taking(self) -> bool:
+        """See `BundleState.taking`."""
+        record = self.record
+        return (
+            self.phase is Phase.WRITING
+            and not (self.overtaken or self.doubted)
+            and state_of(record) is State.ASSIGNING
+            and comes_to(record, self.me)
+            and record is not None
+            and not blank(record.source)
         )
 
     @property

@@ -49,6 +49,8 @@ class BundleLock:
     """Who takes the bundle after its present owner."""
     version: int | None = None
     """Of our lock; None when something happened that makes it worth another look."""
+    let_go: bool = False
+    """Whether its former owner has closed all it had open, as far as is known."""
     announced: bool = False
     """Whether a hand-over of ours may stand."""
     thorough: bool = False
@@ -110,6 +112,12 @@ class BundleLock:
         return self.phase in _SETTLING or (
             self.phase is Phase.DRAINING and self.destination == self.me
         )
+
+    @property
+    def taking(self) -> bool:
+        """See `BundleState.taking`."""
+        surely = not self.overtaken and not self.pausing
+        return self.phase is Phase.ACQUIRING and self.let_go and surely
 
     @property
     def passing(self) -> bool:

@@ -99,6 +99,11 @@ def acquire(state: BundleLock, _: object) -> Next:
     return enter(state, P.ACQUIRING)
 
 
+def take(state: BundleLock, _: object) -> Next:
+    """The owner that hands the bundle to us has let go."""
+    return enter(state, P.ACQUIRING, let_go=True)
+
+
 def hear(state: BundleLock, _: object) -> Next:
     """Somebody announced a hand-over: look to whom."""
     return enter(state, P.HEARING, destination=None)
@@ -125,7 +130,7 @@ def checked(state: BundleLock, answer: Found) -> Next:
     expected = state.destination == state.me
     holder = read_lock(answer.value)
     if holder is None:
-        return enter(state, P.ACQUIRING) if expected else rest(state, P.FREE)
+        return take(state, answer) if expected else rest(state, P.FREE)
     if answer.mine or holder.broker_id == state.me:
         return found_lock(replace(state, phase=P.ACQUIRING), answer)
     if not expected:
@@ -140,7 +145,7 @@ def created(state: BundleLock, answer: Created) -> Next:
 
 def look(state: BundleLock, _: object) -> Next:
     """Read the lock."""
-    return ask(state, ReadNode(state.lock))
+    return ask(replace(state, let_go=False), ReadNode(state.lock))
 
 
 def found_lock(state: BundleLock, answer: Found) -> Next:

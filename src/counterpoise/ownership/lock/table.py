@@ -108,7 +108,7 @@ _row(
 _row(
     P.EXPECTED,
     # A notification may have been missed: before it gives up, it tries.
-    node=do.on_node(lock_vanished=do.acquire, announced=do.hear, withdrawn=do.acquire),
+    node=do.on_node(lock_vanished=do.take, announced=do.hear, withdrawn=do.acquire),
     session=lambda state, _: do.enter(state, P.CHECKING),
     woken=do.acquire,
     answers={},

@@ -19,7 +19,7 @@ from counterpoise.storage.files.record import (
     OldFormat,
     format_of,
 )
-from counterpoise.storage.files.walk import WINDOW, Place, ReadAt, Walker
+from counterpoise.storage.files.walk import WINDOW, Place, ReadAt, Walker, nearer
 
 _MARK_EVERY = 64
 _PIECES_MAX = os.sysconf("SC_IOV_MAX")
@@ -163,10 +163,13 @@ class LedgerFile:
             self._disk.close(descriptor)
 
     def mark(self, entry_id: int, offset: int) -> None:
-        """Remember where an entry begins, if the last mark is far enough back."""
+        """Remember where an entry begins, if no mark is near it."""
         with self._lock:
-            if not self._marks or entry_id - self._marks[-1].entry_id >= _MARK_EVERY:
-                self._marks.append(Place(entry_id, offset))
+            marks, at = self._marks, bisect_right(self._marks, entry_id, key=itemgetter(0))
+            if at and entry_id - marks[at - 1].entry_id < _MARK_EVERY:
+                return
+            if at == len(marks) or marks[at].entry_id - entry_id >= _MARK_EVERY:
+                marks.insert(at, Place(entry_id, offset))
 
     # --- reading: any thread ------------------------------------------------------------
 
@@ -215,7 +218,8 @@ class LedgerFile:
         try:
             read = _reader(self._disk, descriptor)
             kind = self._format_in(read)
-            for record, _ in Walker(read, kind, self._seek(read, kind, entry_id)):
+            start = self._seek(read, kind, entry_id, self._disk.size(descriptor))
+            for record, _ in Walker(read, kind, start):
                 if record.entry_id < entry_id:
                     continue
                 at = entry_id + len(entries)
@@ -232,17 +236,21 @@ class LedgerFile:
             self._disk.close(descriptor)
         return Piece(entries, messages, None if entries else (entry_id, limit - 1))
 
-    def _seek(self, read: ReadAt, kind: Format, entry_id: int) -> Place:
+    def _seek(self, read: ReadAt, kind: Format, entry_id: int, size: int) -> Place:
         """Where to look for the entry: from the nearest mark on, header by header.
 
         Each header is seen to be that of the entry that is expected there. Where one isn't, the
-        search begins at the last that was.
+        search begins at the last that was. ``size``: of the file.
         """
         with self._lock:
             at = bisect_right(self._marks, entry_id, key=itemgetter(0)) - 1
             place = self._marks[at] if at >= 0 else Place(0, kind.file_header_size)
+            end = self._marks[at + 1].offset if at + 1 < len(self._marks) else size
         if not kind.can_hop:
             return place
+        if entry_id - place.entry_id > _MARK_EVERY:
+            place = nearer(read, kind, entry_id, place, end)
+            self.mark(*place)
         next_id, offset = place
         data, base = b"", 0
         while True:
@@ -251,8 +259,8 @@ class LedgerFile:
             if kind.entry_id(data, offset - base) != next_id:
                 return place
             place = Place(next_id, offset)
-            self.mark(*place)
             if next_id >= entry_id:
+                self.mark(*place)
                 return place
             next_id, offset = next_id + 1, offset + (kind.size(data, offset - base) or 0)
 

@@ -80,6 +80,7 @@ class FileLog(GroupLog[C]):
         self._trimmed: list[LedgerFile] = []
         self._save_timer: asyncio.TimerHandle | None = None
         self._note_timer: asyncio.TimerHandle | None = None
+        self._tidy_timer: asyncio.TimerHandle | None = None
         self._saving = asyncio.Lock()
         self._unsaved = False
         self._states_made = 0
@@ -106,11 +107,23 @@ class FileLog(GroupLog[C]):
             self._settled.set_result(None)
         else:
             self._settled.set_result(None)
-            try:
-                await store.beside(recovered.tidy, directory, store.disk)
-            except OSError as error:
-                # It is nobody's, and the next owner tries again.
-                _log.info("%s: what former owners left stays there: %s", directory, error)
+            if self._error is None:
+                self._tidy_timer = self._loop.call_later(
+                    store.tidy_seconds, self._tidy_soon, recovered
+                )
+
+    def _tidy_soon(self, recovered: Recovered) -> None:
+        self._tidy_timer = None
+        if self._error is None and not self._store.closed:
+            self._store.keep(self._loop.create_task(self._tidy(recovered)))
+
+    async def _tidy(self, recovered: Recovered) -> None:
+        store = self._store
+        try:
+            await store.beside(recovered.tidy, self.directory, store.disk)
+        except OSError as error:
+            # It is nobody's, and the next owner tries again.
+            _log.info("%s: what former owners left stays there: %s", self.directory, error)
 
     def _start_file(self, file: LedgerFile | None = None) -> LedgerFile:
         ledger_id, epoch = self._next_ledger, self.fence.epoch
@@ -368,7 +381,7 @@ class FileLog(GroupLog[C]):
             raise StorageError(f"{self.directory}: its state cannot be saved: {error}") from error
 
     async def _release(self) -> None:
-        for timer in (self._save_timer, self._note_timer):
+        for timer in (self._save_timer, self._note_timer, self._tidy_timer):
             if timer is not None:
                 timer.cancel()
         self._cache.close()

@@ -34,6 +34,9 @@ CLOSE_SECONDS = 10.0
 """How long closing the store waits for a disk that does not answer."""
 PREPARED_MAX = 10_000
 """Logs that may be prepared at once, and come or not."""
+TIDY_SECONDS = 1.0
+"""How long an owner leaves what former ones left: removing it makes a disk wait, and so do the
+clients that have just come."""
 OPEN_ATTEMPTS = 3
 """How often a log is opened anew whose directory a deletion takes away meanwhile."""
 
@@ -57,6 +60,7 @@ class FileLedgerStore:
         self._root = root
         self.disk = disk or Disk()
         self.ledger_bytes = ledger_bytes
+        self.tidy_seconds = TIDY_SECONDS
         self.descriptors = Descriptors(max_open_files)
         self.cache = EntryCache(cache_bytes)
         self._committer: Committer | None = None

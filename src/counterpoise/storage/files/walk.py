@@ -9,6 +9,9 @@ from counterpoise.storage.files.record import Format, Record
 
 WINDOW = 1 << 20
 
+NEAR = 16 << 10
+"""Bytes that are gone through header by header rather than halved once more."""
+
 ReadAt = Callable[[int, int], bytes]
 """Bytes of the file: (how many, from which offset); fewer at its end only."""
 
@@ -70,3 +73,33 @@ class Walker:
                 return False
             offset += WINDOW - kind.overlap
         return False
+
+
+def nearer(read: ReadAt, kind: Format, entry_id: int, place: Place, end: int) -> Place:
+    """The place of a sound record at or before an entry's, and near it where that is possible.
+
+    ``place`` is one before it, ``end`` the offset of one behind it, or of the file's end. What lies
+    between is halved: a record is found by its marker, wherever one begins to look. Where none is
+    found, for it is damaged there or an entry is large, what lies before is looked at.
+    """
+    while end - place.offset > NEAR:
+        middle = (place.offset + end) // 2
+        found = _first_sound(read, kind, middle, place.entry_id)
+        if found is None or found.entry_id > entry_id or found.offset >= end:
+            end = middle
+        else:
+            place = found
+    return place
+
+
+def _first_sound(read: ReadAt, kind: Format, offset: int, entry_id: int) -> Place | None:
+    """The first record that begins a little behind an offset, if it is sound."""
+    data = read(NEAR, offset)
+    found = kind.find(data, 0, entry_id)
+    if found is None:
+        return None
+    at, found_id = found
+    size = kind.size(data, at) or 0
+    whole = data[at : at + size] if at + size <= len(data) else read(size, offset + at)
+    sound = next(kind.decode(whole, 0, found_id), None) is not None
+    return Place(found_id, offset + at) if sound else None

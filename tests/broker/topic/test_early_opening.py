@@ -1,0 +1,49 @@
+"""A log that is opened before it is known whether the topic is ours, and lost meanwhile."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.topic.topics import TopicRegistry
+from counterpoise.names.topic import TopicName
+from counterpoise.storage.memory import MemoryLedgerStore
+from counterpoise.storage.port import LogFencedError
+from counterpoise.wire.errors import ServerError
+from tests.broker.topic.conftest import Everything
+
+NAME = TopicName.parse("persistent://t/n/early")
+
+
+class Telling(MemoryLedgerStore):
+    """Tells who listens to the log that was opened last."""
+
+    listener: Any = None
+
+    async def open(self, name: str, owner: str, listener: Any) -> Any:
+        self.listener = listener
+        return await super().open(name, owner, listener)
+
+
+async def test_a_log_that_is_fenced_before_its_topic_is_ours_is_opened_anew() -> None:
+    store, world = Telling(), Everything()
+    registry = TopicRegistry(store, world, world, owner="a broker")
+    await (await registry.get(NAME)).leave(None)
+    registry = TopicRegistry(store, world, world, owner="another")
+    really = world.settle
+
+    async def fenced(topic: TopicName) -> None:
+        await really(topic)
+        store.listener.failed(LogFencedError("by somebody else"), ())
+
+    world.settle = fenced  # type: ignore[method-assign]
+    with pytest.raises(BrokerError) as refused:
+        await registry.get(NAME)
+    assert refused.value.code is ServerError.ServiceNotReady
+    world.settle = really  # type: ignore[method-assign]
+    await asyncio.gather(*registry._closing)
+    topic = await registry.get(NAME)
+    assert registry.loaded == {NAME: topic}
+    topic.check_open()
+    await registry.close()

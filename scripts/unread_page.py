@@ -25,11 +25,12 @@ def page() -> str:
     explained = {name: why for name, why in sorted(unread().items()) if why}
     others = sorted(name for name, why in unread().items() if not why)
     policies = sorted(["backlogQuota", *(each.path for each in POLICIES if not is_read(each))])
-    of_topics = sorted(
+    unread_of_topics = (
         each.path
         for each in topic_policies.POLICIES
         if each.name not in topic_policies.READ_POLICIES
     )
+    of_topics = sorted(["backlogQuota", *unread_of_topics])
     rows = "\n".join(f"| `{name}` | {why} |" for name, why in explained.items())
     return "\n".join(
         (

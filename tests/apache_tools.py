@@ -16,10 +16,10 @@ from tests.conformance.jars import pulsar_lib
 ADMIN = "org.apache.pulsar.admin.cli.PulsarAdminTool"
 PERF = "org.apache.pulsar.testclient.PulsarPerfTestTool"
 
-_LIB = pulsar_lib(fetch=False)
+LIB = pulsar_lib(fetch=False)
 
 needs_tools = pytest.mark.skipif(
-    _LIB is None or not any(_LIB.glob("pulsar-testclient-*.jar")),
+    LIB is None or not any(LIB.glob("pulsar-testclient-*.jar")),
     reason="Apache Pulsar's jars are not here: `make conformance` fetches them",
 )
 
@@ -28,7 +28,7 @@ def run_tool(main: str, folder: Path, service_url: str, admin_url: str, *words: 
     """Run one command and give what it printed; fails the test with what it complained."""
     conf = folder / "client.conf"
     conf.write_text(f"brokerServiceUrl={service_url}\nwebServiceUrl={admin_url}\n")
-    java = [str(find_java()), "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", f"{_LIB}/*"]
+    java = [str(find_java()), "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", f"{LIB}/*"]
     done = subprocess.run(
         [*java, main, str(conf), *words], capture_output=True, text=True, check=False, timeout=120
     )
@@ -43,24 +43,39 @@ class AdminTool:
         self._process = process
 
     def __call__(self, *words: str) -> Any:
-        """Run a command and give what it printed, as JSON if it is that."""
+        """Run a command, which has to work, and give what it printed, as JSON if it is that."""
+        worked, text = self.run(*words)
+        assert worked, text
+        try:
+            return json.loads(text)
+        except ValueError:
+            return text
+
+    def run(self, *words: str) -> tuple[bool, str]:
+        """Run a command and give whether it worked, and what it printed."""
         asked, answers = self._process.stdin, self._process.stdout
         assert asked is not None
         assert answers is not None
         asked.write(json.dumps(words) + "\n")
         asked.flush()
         found = json.loads(answers.readline())
-        assert found["worked"], found["text"]
-        try:
-            return json.loads(found["text"])
-        except ValueError:
-            return found["text"]
+        return found["worked"], found["text"]
+
+    def commands(self) -> dict[str, list[str]]:
+        """The commands that the tool has, by their group."""
+        asked, answers = self._process.stdin, self._process.stdout
+        assert asked is not None
+        assert answers is not None
+        asked.write("null\n")
+        asked.flush()
+        found: dict[str, list[str]] = json.loads(answers.readline())
+        return found
 
 
 @contextmanager
 def admin_tool(admin_url: str) -> Iterator[AdminTool]:
     """Start it; it ends with its standard input."""
-    words = [sys.executable, "-m", "tests.apache_admin", str(_LIB), admin_url]
+    words = [sys.executable, "-m", "tests.apache_admin", str(LIB), admin_url]
     with subprocess.Popen(
         words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:

@@ -36,6 +36,9 @@ from counterpoise.admin.rest import (
     subscriptions,
     tenants,
     topic_policies,
+    topic_properties,
+    topic_quotas,
+    topic_storage,
     topics,
 )
 from counterpoise.admin.route import Route
@@ -63,6 +66,9 @@ RESOURCES = (
     subscription_policies,
     subscriptions,
     topic_policies,
+    topic_quotas,
+    topic_properties,
+    topic_storage,
     topics,
     lookup,
     broker_stats,

@@ -95,6 +95,8 @@ class Policy:
     """What a namespace that never set it answers; None is an empty body."""
     low: int | None = None
     """The least value that is accepted, for numbers."""
+    told_by_path: Json = None
+    """The value that a request without a body sets."""
 
 
 POLICIES: tuple[Policy, ...] = (
@@ -141,6 +143,15 @@ POLICIES: tuple[Policy, ...] = (
     Policy(
         "schemaCompatibilityStrategy", "schema_compatibility_strategy", COMPATIBILITY, method="PUT"
     ),
+    Policy(
+        "schemaAutoUpdateCompatibilityStrategy",
+        "schema_auto_update_compatibility_strategy",
+        text(
+            *("AutoUpdateDisabled", "Backward", "Forward", "Full", "AlwaysCompatible"),
+            *("BackwardTransitive", "ForwardTransitive", "FullTransitive"),
+        ),
+        method="PUT",
+    ),
     Policy("isAllowAutoUpdateSchema", "is_allow_auto_update_schema", FLAG, unset=True),
     Policy("schemaValidationEnforced", "schema_validation_enforced", FLAG, unset=False),
     Policy("subscriptionTypesEnabled", "subscription_types_enabled", SUBSCRIPTION_TYPES, unset=[]),
@@ -148,6 +159,13 @@ POLICIES: tuple[Policy, ...] = (
     Policy("allowedClusters", "allowed_clusters", list_of(text()), unset=[]),
     Policy("properties", "properties", map_of(text()), method="PUT", unset={}),
     Policy("entryFilters", "entryFilters", ENTRY_FILTERS),
+    Policy(
+        "dispatcherPauseOnAckStatePersistent",
+        "dispatcherPauseOnAckStatePersistentEnabled",
+        FLAG,
+        told_by_path=True,
+        unset=False,
+    ),
 )
 
 READ_POLICIES = frozenset(

@@ -150,7 +150,7 @@ def internal_stats_json(topic: Topic) -> JsonObject:
         "waitingCursorsCount": 0,
         "pendingAddEntriesCount": 0,
         "lastConfirmedEntry": _position(topic.last_message_id()),
-        "state": "Closed" if topic.closing else "LedgerOpened",
+        "state": _state(topic),
         "ledgers": [
             {
                 "ledgerId": each.ledger_id,
@@ -172,6 +172,51 @@ def internal_stats_json(topic: Topic) -> JsonObject:
             "underReplicated": False,
         },
     }
+
+
+def _state(topic: PersistentTopic) -> str:
+    if topic.terminated:
+        return "Terminated"
+    return "Closed" if topic.closing else "LedgerOpened"
+
+
+def managed_ledger_json(topic: PersistentTopic) -> JsonObject:
+    """``ManagedLedgerInfo``: what the metadata store of a Pulsar has of a topic's storage."""
+    log = topic.log
+    ended = {"terminatedPosition": _place(topic.last_message_id())} if topic.terminated else {}
+    return {
+        "version": 0,
+        "creationDate": timestamp(topic.created),
+        "modificationDate": timestamp(topic.created),
+        "ledgers": [
+            {
+                "ledgerId": each.ledger_id,
+                **({} if each.is_open else {"entries": each.entries, "size": each.size}),
+                "isOffloaded": False,
+            }
+            for each in log.ledgers
+        ],
+        **ended,
+        "cursors": {
+            name: {
+                "version": 0,
+                "creationDate": timestamp(topic.created),
+                "modificationDate": timestamp(topic.created),
+                "cursorsLedgerId": -1,
+                "markDelete": _place(log.position(each.acks.mark)),
+                "individualDeletedMessages": [
+                    {"from": _place(log.position(first)), "to": _place(log.position(last))}
+                    for first, last in each.acks.ranges()
+                ],
+            }
+            for name, each in sorted(topic.subscriptions.items())
+            if each.durable
+        },
+    }
+
+
+def _place(position: tuple[int, int]) -> JsonObject:
+    return {"ledgerId": position[0], "entryId": position[1]}
 
 
 def _cursor_json(subscription: Subscription) -> JsonObject:

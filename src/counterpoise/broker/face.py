@@ -32,7 +32,7 @@ from counterpoise.broker.schemas.compatibility import why_incompatible
 from counterpoise.broker.schemas.registry import SchemaRegistry
 from counterpoise.broker.topic import InitialPosition, SubscriptionType
 from counterpoise.broker.topic.dispatch.recipient import Recipient
-from counterpoise.broker.topic.lookback import first_published_at
+from counterpoise.broker.topic.lookback import first_published_at, survey
 from counterpoise.broker.topic.persistent import PersistentTopic
 from counterpoise.broker.topic.ports import EARLIEST
 from counterpoise.broker.topic.producer import Producer
@@ -81,6 +81,7 @@ __all__ = [
     "bundles_json",
     "first_published_at",
     "stored_message",
+    "survey",
     "told_to",
     "why_incompatible",
 ]

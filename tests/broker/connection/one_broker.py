@@ -59,6 +59,12 @@ class Everything:
         self.topics.discard(topic)
         self._changed()
 
+    async def terminated(self, topic: TopicName) -> bool:
+        return False
+
+    async def terminate(self, topic: TopicName) -> None:
+        raise NotImplementedError
+
     def _changed(self) -> None:
         for listener in list(self._listeners):
             listener()

@@ -59,6 +59,7 @@ class Wire:
         self.closed_consumers: list[tuple[int, ServiceUrls | None]] = []
         self.ready: list[tuple[int, int | None]] = []
         self.active: list[tuple[int, bool]] = []
+        self.at_end: list[int] = []
         self._changed = asyncio.Event()
 
     def receipt(self, *receipt: int) -> None:
@@ -111,7 +112,8 @@ class Wire:
         return heard
 
     def reached_end(self, consumer_id: int) -> None:
-        raise AssertionError("no topic is terminated here")
+        self.at_end.append(consumer_id)
+        self._changed.set()
 
     def changed(self) -> None:
         """Let `until` look again."""
@@ -144,6 +146,7 @@ class Everything:
     def __init__(self) -> None:
         self.refused: set[BundleName] = set()
         self.created: list[TopicName] = []
+        self.ended: set[TopicName] = set()
 
     def owns(self, topic: TopicName) -> bool:
         return self.bundle_of(topic) not in self.refused
@@ -169,6 +172,12 @@ class Everything:
 
     async def delete(self, topic: TopicName) -> None:
         self.created.remove(topic)
+
+    async def terminated(self, topic: TopicName) -> bool:
+        return topic in self.ended
+
+    async def terminate(self, topic: TopicName) -> None:
+        self.ended.add(topic)
 
 
 class World:

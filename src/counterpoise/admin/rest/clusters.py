@@ -9,7 +9,8 @@ from aiohttp import web
 from counterpoise.admin import route
 from counterpoise.admin.errors import conflict, not_found, precondition_failed
 from counterpoise.admin.request import answer, broker_of, no_content, object_of_body
-from counterpoise.admin.shapes import FLAG, Json, Shape, list_of, object_of, text
+from counterpoise.admin.route import body_of
+from counterpoise.admin.shapes import FLAG, Json, Shape, list_of, nullable, object_of, text
 from counterpoise.broker.face import BadVersion, NotFound
 
 BASE = "/admin/v2/clusters"
@@ -40,6 +41,7 @@ CLUSTER_DATA = Shape(
         }
     )
 )
+PEERS = Shape(nullable(list_of(text())))
 
 
 def routes() -> Iterable[route.Route]:
@@ -51,6 +53,7 @@ def routes() -> Iterable[route.Route]:
         route.post(CLUSTER, update, CLUSTER_DATA),
         route.delete(CLUSTER, delete),
         route.get(f"{CLUSTER}/peers", peers),
+        route.post(f"{CLUSTER}/peers", set_peers, PEERS),
     ]
 
 
@@ -103,6 +106,19 @@ async def delete(request: web.Request) -> web.Response:
 async def peers(request: web.Request) -> web.Response:
     """The clusters that may stand in for this one."""
     return answer((await require_cluster(request)).get("peerClusterNames"))
+
+
+async def set_peers(request: web.Request) -> web.Response:
+    """Say which clusters may stand in for this one: others than itself, and known ones."""
+    name, told = request.match_info["cluster"], body_of(request) or []
+    data, policies = await require_cluster(request), broker_of(request).policies
+    for peer in told:
+        if peer == name:
+            raise precondition_failed(f"{name} itself can't be part of peer-list")
+        if await policies.cluster(peer) is None:
+            raise precondition_failed(f"Peer cluster {peer} does not exist")
+    await policies.put_cluster(name, {**data, "peerClusterNames": told}, create=False)
+    return no_content()
 
 
 async def require_cluster(request: web.Request) -> dict[str, Json]:

@@ -26,6 +26,7 @@ from counterpoise.admin.rest.subscriptions import (
 )
 from counterpoise.admin.rest.topics import TOPIC, path_of, require_loaded
 from counterpoise.admin.shapes import text
+from counterpoise.admin.subscription_json import timestamp
 from counterpoise.broker.face import (
     PersistentTopic,
     StoredMessage,
@@ -176,7 +177,7 @@ def _told(found: StoredMessage | None) -> web.Response:
     payload = _plain(found)
     headers = {
         "X-Pulsar-Message-ID": f"{found.position.ledger_id}:{found.position.entry_id}",
-        "X-Pulsar-publish-time": str(metadata.publish_time),
+        "X-Pulsar-publish-time": timestamp(metadata.publish_time / 1000),
         "X-Pulsar-sequence-id": str(metadata.sequence_id),
         "X-Pulsar-producer-name": json.dumps(_text(metadata.producer_name))[1:-1],
         "X-Pulsar-PROPERTY": json.dumps(
@@ -187,7 +188,7 @@ def _told(found: StoredMessage | None) -> web.Response:
         headers["X-Pulsar-num-batch-message"] = str(metadata.num_messages_in_batch)
         headers["X-Pulsar-batch-size"] = str(len(payload))
     if metadata.event_time:
-        headers["X-Pulsar-event-time"] = str(metadata.event_time)
+        headers["X-Pulsar-event-time"] = timestamp(metadata.event_time / 1000)
     if metadata.null_value:
         headers["X-Pulsar-null-value"] = "true"
     return web.Response(body=payload, headers=headers, content_type="application/octet-stream")

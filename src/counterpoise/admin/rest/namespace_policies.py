@@ -42,7 +42,8 @@ def routes() -> Iterable[route.Route]:
     for policy in POLICIES:
         path = f"{NAMESPACE}/{policy.path}"
         yield route.get(path, _reader(policy))
-        yield route.Route(policy.method, path, _writer(policy), Shape(nullable(policy.shape)))
+        shape = None if policy.told_by_path is not None else Shape(nullable(policy.shape))
+        yield route.Route(policy.method, path, _writer(policy), shape)
         yield route.delete(path, _remover(policy))
     yield route.get(f"{NAMESPACE}/backlogQuotaMap", backlog_quotas)
     yield route.post(
@@ -66,7 +67,7 @@ async def backlog_quotas(request: web.Request) -> web.Response:
 
 async def set_backlog_quota(request: web.Request) -> web.Response:
     """Set the quota of one type."""
-    kind, quota = _quota_type(request), body_of(request)
+    kind, quota = quota_type(request), body_of(request)
     _tell_unread(request, "backlogQuota")
     await update(request, lambda it: it.setdefault("backlog_quota_map", {}).update({kind: quota}))
     return no_content()
@@ -74,7 +75,7 @@ async def set_backlog_quota(request: web.Request) -> web.Response:
 
 async def remove_backlog_quota(request: web.Request) -> web.Response:
     """Remove the quota of one type."""
-    kind = _quota_type(request)
+    kind = quota_type(request)
     await update(request, lambda it: it.setdefault("backlog_quota_map", {}).pop(kind, None))
     return no_content()
 
@@ -135,7 +136,8 @@ async def set_resource_group(request: web.Request) -> web.Response:
     return no_content()
 
 
-def _quota_type(request: web.Request) -> str:
+def quota_type(request: web.Request) -> str:
+    """Which of the two quotas a request is about."""
     kind = request.query.get("backlogQuotaType") or "destination_storage"
     if kind not in ("destination_storage", "message_age"):
         raise precondition_failed(f"backlogQuotaType={kind[:40]!r}: no such type")
@@ -165,7 +167,9 @@ def _writer(policy: Policy) -> Handler:
     remove = _remover(policy)
 
     async def write(request: web.Request) -> web.Response:
-        value = body_of(request)
+        value = policy.told_by_path
+        if value is None:
+            value = body_of(request)
         if value is None:
             return await remove(request)
         _check(policy, value)

@@ -1,8 +1,8 @@
-"""Who may do what with a namespace and its topics: kept and told, never enforced here."""
+"""Who may do what with a namespace and its topics: kept and told here, enforced elsewhere."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from aiohttp import web
 
@@ -18,6 +18,7 @@ from counterpoise.admin.shapes import Json, Shape, list_of, nullable, text
 ACTIONS = Shape(
     nullable(list_of(text("produce", "consume", "functions", "sources", "sinks", "packages")))
 )
+ROLES = Shape(nullable(list_of(text())))
 
 
 def routes() -> Iterable[route.Route]:
@@ -26,6 +27,11 @@ def routes() -> Iterable[route.Route]:
         route.get(f"{NAMESPACE}/permissions", of_namespace),
         route.post(f"{NAMESPACE}/permissions/{{role}}", grant, ACTIONS),
         route.delete(f"{NAMESPACE}/permissions/{{role}}", revoke),
+        route.get(f"{NAMESPACE}/permissions/subscription", of_subscriptions),
+        route.post(
+            f"{NAMESPACE}/permissions/subscription/{{subscription}}", grant_subscription, ROLES
+        ),
+        route.delete(f"{NAMESPACE}/permissions/{{subscription}}/{{role}}", revoke_subscription),
         route.get(f"{TOPIC}/permissions", of_topic),
         route.post(f"{TOPIC}/permissions/{{role}}", grant_topic, ACTIONS),
         route.delete(f"{TOPIC}/permissions/{{role}}", revoke_topic),
@@ -61,6 +67,43 @@ async def revoke(request: web.Request) -> web.Response:
     role = request.match_info["role"]
     await update(request, lambda it: _set_of_namespace(it, role, None))
     return no_content()
+
+
+async def of_subscriptions(request: web.Request) -> web.Response:
+    """The roles that may consume from each subscription, where not every consumer may."""
+    policies = await require_namespace(request, namespace_of(request))
+    return answer(_auth(policies).get("subscription_auth_roles") or {})
+
+
+async def grant_subscription(request: web.Request) -> web.Response:
+    """Let these roles, and no others, consume from a subscription."""
+    subscription, roles = request.match_info["subscription"], body_of(request) or []
+    await update(request, lambda it: _set_of_subscription(it, subscription, lambda _: roles))
+    return no_content()
+
+
+async def revoke_subscription(request: web.Request) -> web.Response:
+    """Let a role not consume from a subscription any more."""
+    subscription, role = request.match_info["subscription"], request.match_info["role"]
+    await update(
+        request,
+        lambda it: _set_of_subscription(
+            it, subscription, lambda roles: [each for each in roles if each != role]
+        ),
+    )
+    return no_content()
+
+
+def _set_of_subscription(
+    policies: dict[str, Json], subscription: str, change: Callable[[list[str]], list[str]]
+) -> None:
+    auth = _auth(policies)
+    roles = {**(auth.get("subscription_auth_roles") or {})}
+    after = change(roles.pop(subscription, []))
+    policies["auth_policies"] = {
+        **auth,
+        "subscription_auth_roles": {**roles, **({subscription: after} if after else {})},
+    }
 
 
 async def grant_topic(request: web.Request) -> web.Response:

@@ -78,7 +78,7 @@ async def delete(request: web.Request) -> web.Response:
     topic = await _topic(request)
     versions = await broker_of(request).schemas.versions(topic)
     await broker_of(request).schemas.delete(topic)
-    return answer({"version": {"version": len(versions)}})
+    return answer({"version": len(versions)})
 
 
 async def compatibility(request: web.Request) -> web.Response:

@@ -87,15 +87,16 @@ async def create(request: web.Request) -> web.Response:
     loaded = await require_loaded(request, topic)
     if name in loaded.subscriptions:
         raise conflict("Subscription already exists for topic")
+    told = start.get("properties") if isinstance(start, dict) else None
     initial = _start_of(start)
     if initial is None:
         at = EARLIEST._replace(
             ledger_id=int(start["ledgerId"]),
             entry_id=int(start["entryId"]) if start.get("entryId") is not None else -1,
         )
-        await require_stored(loaded).create_subscription(name, at)
+        await require_stored(loaded).create_subscription(name, at, told)
     else:
-        await require_stored(loaded).create_subscription(name, initial)
+        await require_stored(loaded).create_subscription(name, initial, told)
     return no_content()
 
 

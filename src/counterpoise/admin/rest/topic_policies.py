@@ -45,6 +45,8 @@ class TopicPolicy:
     low: int | None = None
     by_query: str | None = None
     """The value stands in this query parameter instead of the body."""
+    told_by_path: Json = None
+    """The value that a request without a body sets."""
 
 
 POLICIES: tuple[TopicPolicy, ...] = (
@@ -147,6 +149,16 @@ POLICIES: tuple[TopicPolicy, ...] = (
         shapes_of.AUTO_SUBSCRIPTION_CREATION,
         "autoSubscriptionCreationOverride",
     ),
+    TopicPolicy(
+        "dispatcherPauseOnAckStatePersistent",
+        "dispatcherPauseOnAckStatePersistentEnabled",
+        FLAG,
+        "dispatcherPauseOnAckStatePersistentEnabled",
+        told_by_path=True,
+    ),
+    TopicPolicy(
+        "schemaValidationEnforced", "schemaValidationEnforced", FLAG, "schema_validation_enforced"
+    ),
     TopicPolicy("replication", "replicationClusters", list_of(text()), "replication_clusters"),
 )
 
@@ -157,7 +169,8 @@ def routes() -> Iterable[route.Route]:
         path = f"{TOPIC}/{policy.path}"
         yield route.get(path, _reader(policy), QUERY)
         query = {**QUERY, **({policy.by_query: policy.shape} if policy.by_query else {})}
-        body = None if policy.by_query else Shape(nullable(policy.shape))
+        bare = policy.by_query or policy.told_by_path is not None
+        body = None if bare else Shape(nullable(policy.shape))
         yield route.Route(policy.method, path, _writer(policy), body, query)
         yield route.delete(path, _remover(policy), query=QUERY)
     yield route.delete(f"{TOPIC}/policies", delete_all)
@@ -212,6 +225,8 @@ def _writer(policy: TopicPolicy) -> Handler:
 
 
 def _value(request: web.Request, policy: TopicPolicy) -> Json:
+    if policy.told_by_path is not None:
+        return policy.told_by_path
     if policy.by_query is None:
         return body_of(request)
     said = request.query.get(policy.by_query)

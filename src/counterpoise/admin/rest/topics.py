@@ -19,7 +19,7 @@ from counterpoise.admin.request import (
     topic_of,
 )
 from counterpoise.admin.rest.namespaces import require_namespace
-from counterpoise.admin.route import AUTHORITATIVE
+from counterpoise.admin.route import AUTHORITATIVE, body_of
 from counterpoise.admin.shapes import FLAG, Json, Shape, map_of, nullable, text
 from counterpoise.admin.topic_json import internal_stats_json, topic_stats_json
 from counterpoise.broker.face import BrokerError, Topic
@@ -44,7 +44,6 @@ def routes() -> Iterable[route.Route]:
         route.get(f"{TOPIC}/stats", stats),
         route.get(f"{TOPIC}/internalStats", internal_stats),
         route.get(f"{TOPIC}/lastMessageId", last_message_id),
-        route.get(f"{TOPIC}/properties", properties),
     ]
 
 
@@ -79,7 +78,7 @@ async def create(request: web.Request) -> web.Response:
         raise conflict("This topic already exists")
     await require_topic_owner(request, topic)
     if topic.is_persistent:
-        await broker.policies.create_topic(topic)
+        await broker.policies.create_topic(topic, body_of(request))
     await broker.topics.get(topic, create=True)
     return no_content()
 
@@ -157,13 +156,6 @@ async def last_message_id(request: web.Request) -> web.Response:
             "batchSize": 0,
         }
     )
-
-
-async def properties(request: web.Request) -> web.Response:
-    """A partitioned topic's properties; other topics have none here."""
-    topic = topic_of(request)
-    found = await broker_of(request).policies.partitioned_topic(topic)
-    return answer((found or {}).get("properties") or {})
 
 
 async def require_loaded(request: web.Request, topic: TopicName) -> Topic:

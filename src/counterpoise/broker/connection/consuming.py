@@ -235,9 +235,12 @@ class Consuming:
 
     def active_change(self, consumer_id: int, is_active: bool) -> None:
         """A Failover consumer became active or inactive; it hears of it once it is subscribed."""
-        frame = encode_peers.active_consumer(consumer_id, is_active=is_active)
+        self._tell(consumer_id, encode_peers.active_consumer(consumer_id, is_active=is_active))
+
+    def _tell(self, consumer_id: int, frame: bytes) -> None:
+        """Write a frame, but not before the consumer heard that it is subscribed."""
         if consumer_id in self._opening:
-            self._after_success[consumer_id] = frame
+            self._after_success[consumer_id] = self._after_success.get(consumer_id, b"") + frame
         else:
             self._link.outbox.write(frame)
 
@@ -275,7 +278,7 @@ class Consuming:
 
     def reached_end(self, consumer_id: int) -> None:
         """The topic was terminated and everything has been acknowledged."""
-        self._link.outbox.write(encode_peers.reached_end(consumer_id))
+        self._tell(consumer_id, encode_peers.reached_end(consumer_id))
 
     def resume_all(self) -> None:
         """The connection can be written to again."""

@@ -52,6 +52,17 @@ class TopicCatalog:
                 raise BrokerError(ServerError.TopicNotFound, f"Topic {topic} does not exist")
             await self._policies.create_topic(topic)
 
+    async def terminated(self, topic: TopicName) -> bool:
+        """Whether nothing more may be published to a topic."""
+        with store_errors_as_not_ready():
+            record = await self._policies.topic_record(topic)
+            return record is not None and record.terminated
+
+    async def terminate(self, topic: TopicName) -> None:
+        """Say that nothing more may be published to a topic, whoever owns it from now on."""
+        with store_errors_as_not_ready():
+            await self._policies.terminate_topic(topic)
+
     async def delete(self, topic: TopicName) -> None:
         """Forget a topic."""
         with store_errors_as_not_ready():

@@ -2,11 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final, NamedTuple
 
+from counterpoise.broker.topic.acks import AckState
 from counterpoise.storage.port import Log
 from counterpoise.wire.entry import BadEntry, metadata_of
 from counterpoise.wire.proto.metadata_pb2 import MessageMetadata
+
+SURVEYED_MAX: Final = 10_000
+"""Entries that are looked at in one survey (``subscriptionBacklogScanMaxEntries``)."""
+_SURVEYED_BYTES: Final = 1024 * 1024
+
+
+class Survey(NamedTuple):
+    """What a subscription has before it."""
+
+    entries: int
+    messages: int
+    complete: bool
+    """False where there was more than is looked at."""
+
+
+async def survey(log: Log[Any], acks: AckState, most: int = SURVEYED_MAX) -> Survey:
+    """Count the entries that are stored and not acknowledged, and the messages in them."""
+    entries = messages = 0
+    index = max(acks.mark + 1, log.begin)
+    while index < log.end and entries < most:
+        chunk = log.cached(index) or await log.read(index, _SURVEYED_BYTES)
+        for held in chunk.messages[index - chunk.first :]:
+            if entries < most and not acks.is_acked(index):
+                entries += 1
+                messages += held
+            index += 1
+    return Survey(entries, messages, index >= log.end)
 
 
 async def stored_metadata(log: Log[Any], index: int) -> MessageMetadata | None:

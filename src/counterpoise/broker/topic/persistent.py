@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from counterpoise.broker.errors import BrokerError
 from counterpoise.broker.topic.acks import AckState
 from counterpoise.broker.topic.commons import Commons
+from counterpoise.broker.topic.consumer import Consumer
 from counterpoise.broker.topic.lookback import first_published_at
-from counterpoise.broker.topic.ports import ProducerRequest, SubscribeRequest
+from counterpoise.broker.topic.ports import (
+    ConsumerSink,
+    ProducerRequest,
+    ProducerSink,
+    SubscribeRequest,
+)
 from counterpoise.broker.topic.producer import Producer
 from counterpoise.broker.topic.subscription import (
     Subscription,
@@ -48,10 +54,14 @@ class PersistentTopic(Topic):
         super().__init__(name, commons)
         self._subscriptions: dict[str, Subscription] = {}
         self._on_lost = on_lost
+        #: Nothing more may ever be published; consumers go on to the end.
+        self.terminated = False
+        self._ending = False
 
-    def start(self, log: Log[Published]) -> None:
+    def start(self, log: Log[Published], *, terminated: bool = False) -> None:
         """Begin with an open log: its durable subscriptions come back."""
         self.log = log
+        self.terminated = terminated
         for state in log.cursors.values():
             self._add_subscription(state.name, restored_acks(log, state), state=state)
 
@@ -65,6 +75,50 @@ class PersistentTopic(Topic):
         name = request.initial_subscription
         if name and name not in self._subscriptions:
             await self.create_subscription(name, InitialPosition.Earliest)
+
+    def add_producer(self, request: ProducerRequest, sink: ProducerSink) -> Producer:
+        """Attach a producer; raise `BrokerError` (TopicTerminatedError, and as for any topic)."""
+        if self.terminated:
+            raise BrokerError(ServerError.TopicTerminatedError, "Topic was already terminated")
+        if self._ending:
+            raise BrokerError(ServerError.ServiceNotReady, f"Topic {self.name} is being terminated")
+        return super().add_producer(request, sink)
+
+    async def terminate(self, for_good: Callable[[], Awaitable[None]]) -> Position:
+        """Take nothing more, now and (``for_good``) ever again; the last entry's position.
+
+        What was sent before and is not stored yet is refused: its producers come again, and hear
+        that the topic has ended.
+        """
+        if not self.terminated:
+            self.check_open()
+            self._ending = True
+            try:
+                self._close_producers(None)
+                await self._drain()
+                await for_good()
+                self.terminated = True
+            finally:
+                self._ending = False
+            self._tell_the_end()
+        return self.last_message_id()
+
+    async def subscribe(self, request: SubscribeRequest, sink: ConsumerSink) -> Consumer:
+        """Attach a consumer; see `Topic.subscribe`."""
+        consumer = await super().subscribe(request, sink)
+        self._tell_the_end()
+        return consumer
+
+    def _tell_the_end(self) -> None:
+        """Tell the consumers of those subscriptions that are done with all there will ever be."""
+        if not self.terminated:
+            return
+        for subscription in self._subscriptions.values():
+            if not subscription.backlog:
+                for consumer in subscription.consumers:
+                    if not consumer.told_of_end:
+                        consumer.told_of_end = True
+                        consumer.sink.reached_end(consumer.consumer_id)
 
     def _accept(self, producer: Producer, sends: Sequence[Send]) -> None:
         contexts = [(producer, send[1], send[2]) for send in sends]
@@ -166,7 +220,10 @@ class PersistentTopic(Topic):
         self.check_open()
 
     async def create_subscription(
-        self, name: str, initial: InitialPosition | Position = InitialPosition.Latest
+        self,
+        name: str,
+        initial: InitialPosition | Position = InitialPosition.Latest,
+        properties: Mapping[str, str] | None = None,
     ) -> Subscription:
         """Create a durable subscription without a consumer; raise `BrokerError` if it exists.
 
@@ -179,7 +236,7 @@ class PersistentTopic(Topic):
             at = self.log.begin if initial is InitialPosition.Earliest else self.log.end
         else:
             at = self._index_of(initial)
-        created = self._add_subscription(name, AckState(at - 1))
+        created = self._add_subscription(name, AckState(at - 1), properties=properties)
         await self._saved()
         return created
 
@@ -190,19 +247,21 @@ class PersistentTopic(Topic):
         *,
         request: SubscribeRequest | None = None,
         state: CursorState | None = None,
+        properties: Mapping[str, str] | None = None,
     ) -> Subscription:
-        properties = request.properties if request else state.properties if state else {}
+        if request or state:
+            properties = request.properties if request else state.properties if state else {}
         subscription = Subscription(
             name,
             self.name,
             self.log,
             acks,
             durable=request is None or request.durable,
-            properties=properties,
+            properties=properties or {},
             commons=self.commons,
             meter_out=self.meter_out,
             on_ended=self._subscription_ended,
-            on_advanced=self._trim,
+            on_advanced=self._advanced,
         )
         self._subscriptions[name] = subscription
         subscription.pass_over(self.log.lost)
@@ -213,7 +272,11 @@ class PersistentTopic(Topic):
     def _subscription_ended(self, name: str) -> None:
         self._subscriptions.pop(name, None)
 
-    def _trim(self) -> None:
+    def _advanced(self) -> None:
+        self.trim()
+        self._tell_the_end()
+
+    def trim(self) -> None:
         """Delete ledgers that every durable subscription is done with.
 
         As in Pulsar without retention; while there is no durable subscription nothing is deleted.

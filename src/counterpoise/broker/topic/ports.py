@@ -194,5 +194,11 @@ class TopicCatalog(Protocol):
     async def create(self, topic: TopicName) -> None:
         """Create it; raise `BrokerError` (TopicNotFound) where policies forbid that."""
 
+    async def terminated(self, topic: TopicName) -> bool:
+        """Whether nothing more may be published to it."""
+
+    async def terminate(self, topic: TopicName) -> None:
+        """Say so for good."""
+
     async def delete(self, topic: TopicName) -> None:
         """Forget it."""

@@ -269,6 +269,12 @@ class Subscription:
         if self.dispatcher is not None:
             self.dispatcher.acked_through(index)
 
+    def note(self, properties: Mapping[str, str]) -> None:
+        """Keep what people want to know of it, and nothing else that they said before."""
+        self.properties = dict(properties)
+        self._touch()
+        self.save()
+
     def pass_over(self, lost: Iterable[Lost]) -> None:
         """Acknowledge on nobody's behalf what can be delivered to nobody."""
         changed = False

@@ -9,6 +9,7 @@ import logging
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -27,7 +28,7 @@ from counterpoise.broker.topic.ports import Ownership, ServiceUrls, TopicCatalog
 from counterpoise.broker.topic.topic import Topic
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.topic import TopicName
-from counterpoise.storage.port import LedgerStore, StorageError
+from counterpoise.storage.port import LedgerStore, Position, StorageError
 from counterpoise.wire.errors import ServerError
 
 UNLOAD_TIMEOUT_S = 60.0
@@ -157,7 +158,8 @@ class TopicRegistry:
         topic = PersistentTopic(name, self._commons, on_lost=self._lost)
         await self.limits.begin(topic)
         try:
-            topic.start(await self._store.open(log_name(name), self._owner, topic))
+            log = await self._store.open(log_name(name), self._owner, topic)
+            topic.start(log, terminated=await self._catalog.terminated(name))
             try:
                 await self._ownership.settle(name)
             except BrokerError:
@@ -252,6 +254,17 @@ class TopicRegistry:
             for name, topic in self._topics.items()
             if name in bundle and not self._stays(name)
         ]
+
+    async def terminate(self, name: TopicName) -> Position:
+        """Let nothing more be published to a topic, ever; the position of its last entry.
+
+        Its consumers go on to the end, and are told when they have come there. Raises
+        `BrokerError`, after which it may be tried again.
+        """
+        topic = await self.get(name, create=False)
+        if not isinstance(topic, PersistentTopic):
+            raise BrokerError(ServerError.NotAllowedError, f"{name} stores nothing: it has no end")
+        return await topic.terminate(partial(self._catalog.terminate, name))
 
     async def unload_topic(self, name: TopicName) -> None:
         """Close one topic and let its clients come back; the next `get` loads it anew."""

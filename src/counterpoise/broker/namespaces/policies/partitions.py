@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from urllib.parse import unquote_plus
 
 from counterpoise.broker import paths
@@ -37,6 +37,15 @@ class PartitionedTopics(Records):
         """Give a topic more partitions; raises `NotFound` if it has none."""
         await self._update(
             paths.partitioned_topic(topic), lambda value: {**value, "partitions": partitions}
+        )
+
+    async def update_partitioned_topic_properties(
+        self, topic: TopicName, change: Callable[[Mapping[str, str]], Mapping[str, str]]
+    ) -> None:
+        """Change what people noted of a partitioned topic; raises `NotFound` if it is none."""
+        await self._update(
+            paths.partitioned_topic(topic),
+            lambda value: {**value, "properties": dict(change(value.get("properties") or {}))},
         )
 
     async def delete_partitioned_topic(self, topic: TopicName) -> None:

@@ -3,14 +3,45 @@
 from __future__ import annotations
 
 import contextlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from urllib.parse import unquote_plus
 
 from counterpoise.broker import paths
 from counterpoise.broker.namespaces.policies.records import JsonObject, Records
-from counterpoise.metadata import MetadataStore, NotFound
+from counterpoise.metadata import BadVersion, MetadataStore, NotFound
 from counterpoise.metadata.cache import MetadataCache
+from counterpoise.metadata.port import MUST_NOT_EXIST
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import PERSISTENT, TopicName
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRecord:
+    """What is known of a topic besides that it exists; most have none of it, and an empty node."""
+
+    properties: Mapping[str, str] = field(default_factory=dict)
+    terminated: bool = False
+    """Whether nothing more may ever be published."""
+
+    @classmethod
+    def read(cls, value: bytes) -> TopicRecord:
+        """A record as `write` made it."""
+        if not value:
+            return _PLAIN
+        told = json.loads(value)
+        return cls(told.get("properties") or {}, bool(told.get("terminated")))
+
+    def write(self) -> bytes:
+        """What the node holds."""
+        if self == _PLAIN:
+            return b""
+        told = {"properties": dict(self.properties), "terminated": self.terminated}
+        return json.dumps(told).encode()
+
+
+_PLAIN = TopicRecord()
 
 
 class Topics(Records):
@@ -18,7 +49,7 @@ class Topics(Records):
 
     def __init__(self, store: MetadataStore, cache: MetadataCache[JsonObject]) -> None:
         super().__init__(store, cache)
-        self._existing = MetadataCache(store, f"{paths.TOPICS}/", lambda _: True)
+        self._existing = MetadataCache(store, f"{paths.TOPICS}/", TopicRecord.read)
 
     async def topics(self, namespace: NamespaceName, domain: str = PERSISTENT) -> list[TopicName]:
         """A namespace's topics, sorted; non-persistent ones are known to their owners only."""
@@ -32,17 +63,52 @@ class Topics(Records):
 
     async def topic_exists(self, topic: TopicName) -> bool:
         """Whether a persistent topic has been created."""
+        return await self.topic_record(topic) is not None
+
+    async def topic_record(self, topic: TopicName) -> TopicRecord | None:
+        """What is known of a persistent topic; None if it has not been created."""
         path = paths.topic(topic)
-        exists = await self._existing.get(path) is not None
-        if not exists:
+        found = await self._existing.get(path)
+        if found is None:
             # Whoever asks for names that are not there must not fill the memory with them.
             self._existing.forget(path)
-        return exists
+        return found
 
-    async def create_topic(self, topic: TopicName) -> None:
-        """Say that a topic exists; harmless if it does."""
-        await self._store.put(paths.topic(topic), b"")
-        self._existing.forget(paths.topic(topic))
+    async def create_topic(
+        self, topic: TopicName, properties: Mapping[str, str] | None = None
+    ) -> None:
+        """Say that a topic exists; if it does already, it stays as it is."""
+        path = paths.topic(topic)
+        with contextlib.suppress(BadVersion):
+            record = TopicRecord(dict(properties or {}))
+            await self._store.put(path, record.write(), expected_version=MUST_NOT_EXIST)
+        self._existing.forget(path)
+
+    async def terminate_topic(self, topic: TopicName) -> None:
+        """Say that nothing more may be published to a topic; `NotFound` if there is none."""
+        await self._change_topic(topic, lambda record: replace(record, terminated=True))
+
+    async def update_topic_properties(
+        self, topic: TopicName, change: Callable[[Mapping[str, str]], Mapping[str, str]]
+    ) -> None:
+        """Change what people noted of a topic; `NotFound` if there is none."""
+        await self._change_topic(
+            topic, lambda record: replace(record, properties=dict(change(record.properties)))
+        )
+
+    async def _change_topic(
+        self, topic: TopicName, change: Callable[[TopicRecord], TopicRecord]
+    ) -> None:
+        path = paths.topic(topic)
+        while True:
+            stored = await self._store.get(path)
+            if stored is None:
+                raise NotFound(path)
+            after = change(TopicRecord.read(stored.value)).write()
+            with contextlib.suppress(BadVersion):
+                await self._store.put(path, after, expected_version=stored.version)
+                break
+        self._existing.forget(path)
 
     async def delete_topic(self, topic: TopicName) -> None:
         """Say that it does not; harmless if it does not."""

@@ -38,6 +38,7 @@ class Recipient:
         "priority",
         "request",
         "sink",
+        "told_of_end",
         "unacked",
     )
 
@@ -62,6 +63,7 @@ class Recipient:
         self.unacked = 0
         self.blocked = False
         self.closed = False
+        self.told_of_end = False
         self.meters = DeliveryMeters(clock)
         self.entries_out = 0
         #: Moments in milliseconds since the epoch, 0 for never.

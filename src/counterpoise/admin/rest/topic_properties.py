@@ -1,0 +1,95 @@
+"""What people note of topics and subscriptions: their properties, which brokers only keep."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from aiohttp import web
+
+from counterpoise.admin import route
+from counterpoise.admin.errors import not_found, precondition_failed
+from counterpoise.admin.redirect import require_topic_owner
+from counterpoise.admin.request import answer, broker_of, no_content, topic_of
+from counterpoise.admin.rest.namespaces import require_namespace
+from counterpoise.admin.rest.subscriptions import SUBSCRIPTION, on_partitions, require_subscription
+from counterpoise.admin.rest.topics import PROPERTIES, TOPIC, require_loaded
+from counterpoise.admin.route import AUTHORITATIVE, body_of
+from counterpoise.admin.shapes import text
+from counterpoise.names.topic import TopicName
+
+Notes = Mapping[str, str]
+
+
+def routes() -> Iterable[route.Route]:
+    """The paths of this resource."""
+    path = f"{TOPIC}/properties"
+    return [
+        route.get(path, get, AUTHORITATIVE),
+        route.put(path, update, PROPERTIES, AUTHORITATIVE),
+        route.delete(path, remove, query={"key": text(), **AUTHORITATIVE}),
+        route.get(f"{SUBSCRIPTION}/properties", of_subscription, AUTHORITATIVE),
+        route.put(f"{SUBSCRIPTION}/properties", set_of_subscription, PROPERTIES, AUTHORITATIVE),
+    ]
+
+
+async def get(request: web.Request) -> web.Response:
+    """What was noted of a topic."""
+    topic = await _topic(request)
+    policies = broker_of(request).policies
+    partitioned = await policies.partitioned_topic(topic)
+    if partitioned is not None:
+        return answer(partitioned.get("properties") or {})
+    await require_topic_owner(request, topic)
+    await require_loaded(request, topic)
+    record = await policies.topic_record(topic) if topic.is_persistent else None
+    return answer(dict(record.properties) if record is not None else {})
+
+
+async def update(request: web.Request) -> web.Response:
+    """Note more of a topic; what has another name stays."""
+    told = body_of(request) or {}
+    await _change(request, lambda now: {**now, **told})
+    return no_content()
+
+
+async def remove(request: web.Request) -> web.Response:
+    """Forget what was noted under a name, or without one everything."""
+    key = request.query.get("key")
+    await _change(
+        request,
+        lambda now: {name: value for name, value in now.items() if key and name != key},
+    )
+    return no_content()
+
+
+async def of_subscription(request: web.Request) -> web.Response:
+    """What was noted of a subscription."""
+    found = await require_subscription(request, await _topic(request))
+    return answer(dict(found.properties))
+
+
+async def set_of_subscription(request: web.Request) -> web.Response:
+    """Note this of a subscription, and nothing that was noted before."""
+    topic, told = await _topic(request), body_of(request) or {}
+    if not await on_partitions(request, topic, told):
+        (await require_subscription(request, topic)).note(told)
+    return no_content()
+
+
+async def _topic(request: web.Request) -> TopicName:
+    topic = topic_of(request)
+    await require_namespace(request, topic.namespace_name)
+    return topic
+
+
+async def _change(request: web.Request, change: Callable[[Notes], Notes]) -> None:
+    topic = await _topic(request)
+    policies = broker_of(request).policies
+    if await policies.partitioned_topic(topic) is not None:
+        await policies.update_partitioned_topic_properties(topic, change)
+    elif not topic.is_persistent:
+        raise precondition_failed("a non-persistent topic keeps no properties")
+    elif await policies.topic_exists(topic):
+        await policies.update_topic_properties(topic, change)
+    else:
+        raise not_found(f"Topic {topic} not found")

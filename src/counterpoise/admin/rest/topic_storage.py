@@ -1,0 +1,141 @@
+"""What a topic stores: how much is left of it from a point on, what becomes of it, and its end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from http import HTTPStatus
+
+from aiohttp import web
+
+from counterpoise.admin import route
+from counterpoise.admin.errors import RestError, not_found
+from counterpoise.admin.redirect import ask, require_topic_owner
+from counterpoise.admin.request import answer, broker_of, no_content, topic_of
+from counterpoise.admin.rest.namespaces import require_namespace
+from counterpoise.admin.rest.subscriptions import (
+    MESSAGE_ID,
+    SUBSCRIPTION,
+    partitions_of,
+    require_stored,
+    require_subscription,
+)
+from counterpoise.admin.rest.topics import TOPIC, path_of, require_loaded
+from counterpoise.admin.route import AUTHORITATIVE, body_of
+from counterpoise.admin.shapes import Json, Shape, nullable
+from counterpoise.admin.topic_json import managed_ledger_json
+from counterpoise.broker.face import PersistentTopic, survey
+from counterpoise.names.topic import TopicName
+
+POSITION = Shape(nullable(MESSAGE_ID.schema))
+
+
+def routes() -> Iterable[route.Route]:
+    """The paths of this resource."""
+    return [
+        route.get(f"{TOPIC}/internal-info", internal_info, AUTHORITATIVE),
+        route.put(f"{TOPIC}/backlogSize", backlog_size, POSITION, AUTHORITATIVE),
+        route.post(f"{SUBSCRIPTION}/analyzeBacklog", analyze, POSITION, AUTHORITATIVE),
+        route.post(f"{TOPIC}/trim", trim, query=AUTHORITATIVE),
+        route.post(f"{TOPIC}/terminate", terminate, query=AUTHORITATIVE),
+        route.post(f"{TOPIC}/terminate/partitions", terminate_all, query=AUTHORITATIVE),
+    ]
+
+
+async def internal_info(request: web.Request) -> web.Response:
+    """``ManagedLedgerInfo``: a topic's ledgers, and how far each subscription has come."""
+    return answer(managed_ledger_json(await _stored(request)))
+
+
+async def backlog_size(request: web.Request) -> web.Response:
+    """Bytes that are stored behind a message id; without one, all that is stored."""
+    topic, position = await _stored(request), body_of(request)
+    log = topic.log
+    begin = log.begin
+    if position is not None and int(position["ledgerId"]) >= 0:
+        begin = log.index((int(position["ledgerId"]), int(position["entryId"]) + 1))
+    entries = log.end - log.begin
+    left = max(log.end - max(begin, log.begin), 0)
+    return answer(left * log.size // entries if entries else 0)
+
+
+async def analyze(request: web.Request) -> web.Response:
+    """How many entries and messages a subscription has before it."""
+    topic = await _topic(request)
+    if await partitions_of(request, topic):
+        raise RestError(
+            HTTPStatus.METHOD_NOT_ALLOWED,
+            "Analyze backlog on a partitioned topic is not allowed, please try do it on specific "
+            "topic partition",
+        )
+    found = await require_subscription(request, topic)
+    told = await survey(found.log, found.acks)
+    return answer(
+        {
+            "entries": told.entries,
+            "messages": told.messages,
+            "filterRejectedEntries": 0,
+            "filterAcceptedEntries": told.entries,
+            "filterRescheduledEntries": 0,
+            "filterRejectedMessages": 0,
+            "filterAcceptedMessages": told.messages,
+            "filterRescheduledMessages": 0,
+            "aborted": not told.complete,
+        }
+    )
+
+
+async def trim(request: web.Request) -> web.Response:
+    """Delete what every subscription is done with, now instead of before long."""
+    topic = await _topic(request)
+    partitions = await partitions_of(request, topic)
+    await asyncio.gather(*(ask(request, "POST", f"{path_of(each)}/trim") for each in partitions))
+    if not partitions:
+        (await _stored(request)).trim()
+    return no_content()
+
+
+async def terminate(request: web.Request) -> web.Response:
+    """Let nothing more be published, ever; the id of the last message."""
+    topic = await _topic(request)
+    if await partitions_of(request, topic):
+        raise RestError(
+            HTTPStatus.METHOD_NOT_ALLOWED, "Termination of a partitioned topic is not allowed"
+        )
+    await require_topic_owner(request, topic)
+    await require_loaded(request, topic)
+    return answer(_id_json(topic, await broker_of(request).topics.terminate(topic)))
+
+
+async def terminate_all(request: web.Request) -> web.Response:
+    """Likewise for each partition; the ids of their last messages, by the partition's number."""
+    topic = await _topic(request)
+    partitions = await partitions_of(request, topic)
+    if not partitions:
+        raise not_found(f"Partitioned Topic not found: {topic}")
+    told = await asyncio.gather(
+        *(ask(request, "POST", f"{path_of(each)}/terminate") for each in partitions)
+    )
+    return answer({str(number): each for number, each in enumerate(told)})
+
+
+def _id_json(topic: TopicName, position: tuple[int, int]) -> Json:
+    return {
+        "ledgerId": position[0],
+        "entryId": position[1],
+        "partitionIndex": topic.partition_index,
+    }
+
+
+async def _topic(request: web.Request) -> TopicName:
+    topic = topic_of(request)
+    await require_namespace(request, topic.namespace_name)
+    if not topic.is_persistent:
+        raise RestError(HTTPStatus.METHOD_NOT_ALLOWED, "a non-persistent topic stores nothing")
+    return topic
+
+
+async def _stored(request: web.Request) -> PersistentTopic:
+    topic = await _topic(request)
+    await require_topic_owner(request, topic)
+    return require_stored(await require_loaded(request, topic))

@@ -1,0 +1,85 @@
+"""Plays the rows on a cluster, in one session of ``pulsar-admin``, and gives what it answered."""
+
+import json
+import re
+import shlex
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+import pulsar
+
+from tests.admin.conftest import SILENT
+from tests.admin.table.compare import read
+from tests.admin.table.row import Row
+from tests.apache_tools import AdminTool
+
+Answer = dict[str, Any]
+
+
+class Session:
+    """A cluster, its tool, and a client of it."""
+
+    def __init__(
+        self,
+        tool: AdminTool,
+        service_url: str,
+        admin_url: str,
+        files: Mapping[str, str],
+        *,
+        settle_s: float = 0,
+    ) -> None:
+        """``settle_s``: how long a policy of a topic takes until it can be read back."""
+        self.tool = tool
+        self._settle_s = settle_s
+        self._client = pulsar.Client(service_url, logger=SILENT)
+        self._open: list[pulsar.Producer | pulsar.Consumer] = []
+        broker = urlsplit(admin_url).netloc
+        self._own = {"SERVICE": service_url, "ADMIN": admin_url, "BROKER": broker, **files}
+        self._names = dict(self._own)
+
+    def play(self, rows: Iterable[Row]) -> list[Answer]:
+        """One answer for each row that is a command."""
+        return [told for row in rows if (told := self._one(row)) is not None]
+
+    def close(self) -> None:
+        self._client.close()
+
+    def _one(self, row: Row) -> Answer | None:
+        line = row.line
+        for name, value in self._names.items():
+            line = line.replace(f"{{{name}}}", value)
+        group, what, *rest = shlex.split(line)
+        if group == "client":
+            getattr(self, f"_{what}")(*rest)
+            return None
+        worked, text = self.tool.run(group, what, *rest)
+        if self._settle_s and group in ("topics", "topicPolicies") and what[:3] in ("set", "rem"):
+            time.sleep(self._settle_s)
+        for name, value in self._own.items():
+            text = text.replace(value, name)
+        answer = read(text)
+        self._names.update(_kept(answer, row.keep))
+        return {"row": row.line, "worked": worked, "answer": answer}
+
+    def _publish(self, topic: str, count: str) -> None:
+        producer = self._client.create_producer(topic, "publishes", batching_enabled=False)
+        for number in range(int(count)):
+            producer.send(
+                f"message {number}".encode(), properties={"n": str(number)}, partition_key="k"
+            )
+        producer.close()
+
+    def _connect(self, topic: str, subscription: str) -> None:
+        self._open.append(self._client.create_producer(topic, "produces"))
+        self._open.append(self._client.subscribe(topic, subscription, consumer_name="consumes"))
+
+    def _disconnect(self) -> None:
+        while self._open:
+            self._open.pop().close()
+
+
+def _kept(answer: Any, keep: Mapping[str, str]) -> dict[str, str]:
+    found = {name: re.search(pattern, json.dumps(answer)) for name, pattern in keep.items()}
+    return {name: match[1] for name, match in found.items() if match}

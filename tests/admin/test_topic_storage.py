@@ -1,0 +1,150 @@
+"""The end of a topic, what is noted of it, and what it stores."""
+
+from collections.abc import Callable
+
+import pulsar
+import pytest
+
+from counterpoise import Cluster
+from tests.admin.conftest import Api
+
+pytestmark = pytest.mark.client
+Connect = Callable[[], pulsar.Client]
+
+
+@pytest.fixture
+def topic(api: Api, namespace: str) -> str:
+    """A topic of one subscription ``s``, at the broker that owns it."""
+    path = f"/admin/v2/persistent/{namespace}/t"
+    assert api("PUT", path, {"by": "ops"}).status == 204
+    assert api("PUT", f"{path}/subscription/s", "earliest").status == 204
+    return path
+
+
+def name_of(topic: str) -> str:
+    return f"persistent://{topic.removeprefix('/admin/v2/persistent/')}"
+
+
+def test_what_is_terminated_takes_nothing_more(api: Api, topic: str, connect: Connect) -> None:
+    producer = connect().create_producer(name_of(topic), batching_enabled=False)
+    last = [producer.send(b"%d" % number) for number in range(3)][-1]
+    told = api("POST", f"{topic}/terminate")
+    expected = {"ledgerId": last.ledger_id(), "entryId": last.entry_id(), "partitionIndex": -1}
+    assert (told.status, told.value) == (200, expected)
+    with pytest.raises(pulsar.PulsarException):
+        producer.send(b"too late")
+    with pytest.raises(pulsar.TopicTerminated):
+        connect().create_producer(name_of(topic))
+    assert api("POST", f"{topic}/terminate").value == expected, "it stays where it ended"
+    # What was published before is there to be read.
+    consumer = connect().subscribe(name_of(topic), "s")
+    for number in range(3):
+        message = consumer.receive(10_000)
+        assert message.data() == b"%d" % number
+        consumer.acknowledge(message)
+
+
+def test_the_end_outlasts_a_move(api: Api, topic: str, cluster: Cluster, connect: Connect) -> None:
+    producer = connect().create_producer(name_of(topic))
+    producer.send(b"before")
+    ended = api("POST", f"{topic}/terminate").value
+    owner = cluster.owner(name_of(topic))
+    heir = next(each for each in cluster.brokers if each is not owner)
+    cluster.unload(name_of(topic), heir)
+    with pytest.raises(pulsar.TopicTerminated):
+        connect().create_producer(name_of(topic))
+    assert api("POST", f"{topic}/terminate").value == ended
+    assert api.get(f"{topic}/internalStats")["state"] == "Terminated"
+    assert api.get(f"{topic}/internal-info")["terminatedPosition"] == {
+        "ledgerId": ended["ledgerId"],
+        "entryId": ended["entryId"],
+    }
+
+
+def test_partitions_end_together(api: Api, topic: str, connect: Connect) -> None:
+    many = f"{topic}-many"
+    assert api("PUT", f"{many}/partitions", 2).status == 204
+    producer = connect().create_producer(name_of(many))
+    producer.send(b"one")
+    assert api("POST", f"{many}/terminate").status == 405
+    told = api("POST", f"{many}/terminate/partitions").value
+    assert sorted(told) == ["0", "1"]
+    assert sorted(each["entryId"] for each in told.values()) == [-1, 0]
+    assert api("POST", f"{topic}/terminate/partitions").status == 404
+    with pytest.raises(pulsar.TopicTerminated):
+        connect().create_producer(name_of(many))
+
+
+def test_properties_are_kept_for_whoever_owns_the_topic(
+    api: Api, topic: str, cluster: Cluster
+) -> None:
+    path = f"{topic}/properties"
+    assert api.get(path) == {"by": "ops"}
+    assert api("PUT", path, {"a": "1", "b": "2"}).status == 204
+    assert api("DELETE", f"{path}?key=a").status == 204
+    owner = cluster.owner(name_of(topic))
+    heir = next(each for each in cluster.brokers if each is not owner)
+    cluster.unload(name_of(topic), heir)
+    assert [Api(each.admin_url).get(path) for each in cluster.brokers] == [
+        {"by": "ops", "b": "2"}
+    ] * len(cluster.brokers)
+    assert api("DELETE", path).status == 204
+    assert api.get(path) == {}
+
+
+def test_properties_of_a_partitioned_topic_are_its_own(api: Api, topic: str) -> None:
+    many = f"{topic}-many"
+    assert api("PUT", f"{many}/partitions", {"partitions": 2, "properties": {"a": "1"}}).status
+    assert api("PUT", f"{many}/properties", {"b": "2"}).status == 204
+    assert api.get(f"{many}/properties") == {"a": "1", "b": "2"}
+    assert api.get(f"{many}/partitions")["partitions"] == 2
+    assert api("PUT", f"{topic}-none/properties", {"b": "2"}).status == 404
+
+
+def test_properties_of_a_subscription_outlast_a_move(
+    api: Api, topic: str, cluster: Cluster
+) -> None:
+    path = f"{topic}/subscription/s/properties"
+    assert api.get(path) == {}
+    assert api("PUT", path, {"a": "1"}).status == 204
+    owner = cluster.owner(name_of(topic))
+    heir = next(each for each in cluster.brokers if each is not owner)
+    cluster.unload(name_of(topic), heir)
+    assert api.get(path) == {"a": "1"}
+    assert api.get(f"{topic}/stats")["subscriptions"]["s"]["subscriptionProperties"] == {"a": "1"}
+
+
+def test_the_backlog_is_counted(api: Api, topic: str, connect: Connect) -> None:
+    producer = connect().create_producer(name_of(topic), batching_enabled=False)
+    ids = [producer.send(b"x" * 100) for _ in range(10)]
+    size = api("PUT", f"{topic}/backlogSize", None).value
+    half = {"ledgerId": ids[4].ledger_id(), "entryId": ids[4].entry_id(), "partitionIndex": -1}
+    assert size > 1000
+    assert api("PUT", f"{topic}/backlogSize", half).value == size // 2
+    consumer = connect().subscribe(name_of(topic), "s")
+    consumer.acknowledge(consumer.receive(10_000))
+    consumer.close()
+    told = api("POST", f"{topic}/subscription/s/analyzeBacklog").value
+    assert (told["entries"], told["messages"], told["aborted"]) == (9, 9, False)
+
+
+def test_trimming_deletes_what_nobody_needs(api: Api, topic: str, connect: Connect) -> None:
+    producer = connect().create_producer(name_of(topic), batching_enabled=False)
+    producer.send(b"x")
+    assert api("PUT", f"{topic}/unload").status == 204
+    assert api("POST", f"{topic}/subscription/s/skip_all").status == 204
+    assert api("POST", f"{topic}/trim").status == 204
+    assert len(api.get(f"{topic}/internalStats")["ledgers"]) == 1
+
+
+def test_backlog_quotas_of_a_topic_are_kept(
+    api: Api, topic: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    quota = {"limitSize": 1000, "limitTime": -1, "policy": "producer_exception"}
+    assert api("POST", f"{topic}/backlogQuota", quota).status == 204
+    assert "backlogQuota is stored, and read by nothing here" in caplog.text
+    assert api.get(f"{topic}/backlogQuotaMap") == {"destination_storage": quota}
+    kind = "backlogQuotaType=message_age"
+    assert api("POST", f"{topic}/backlogQuota?{kind}", quota).status == 204
+    assert api("DELETE", f"{topic}/backlogQuota").status == 204
+    assert api.get(f"{topic}/backlogQuotaMap") == {"message_age": quota}

@@ -5,7 +5,7 @@ export SPARK_LOCAL_IP := 127.0.0.1
 # Compiled modules are kept whatever the caller says: brokers start in half the time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test sim check format bench conformance attack chaos kills mutants docs release clean
+.PHONY: help setup demo test sim check format bench conformance attack clients access chaos kills mutants docs release clean
 
 help: ## what each verb does
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -40,6 +40,12 @@ sim: setup ## 100,000 simulated histories of ownership under faults (ARGS="--his
 
 attack: setup ## a million mutated frames and wrong requests, beside a client that is owed service
 	@$(PYTHON) -m tests.attack $(ARGS)
+
+clients: setup ## Apache's clients for Python, Java and Go, by TLS and with tokens (needs Maven, Go)
+	@$(PYTHON) -m tests.client
+
+access: setup ## who may call what, asked of a real Pulsar and of ours (ARGS=--record keeps its answers)
+	@$(PYTHON) -m tests.security.access $(ARGS)
 
 chaos: setup ## brokers on a real ZooKeeper under load, a fault every 20 s (ARGS="--minutes 2 --seed 1")
 	@$(PYTHON) -m tests.chaos $(ARGS)

@@ -13,7 +13,7 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,11 +54,21 @@ def free_ports(count: int) -> list[int]:
 
 
 @contextlib.contextmanager
-def standalone(lib: Path, folder: Path) -> Iterator[RealPulsar]:
-    """One standalone Pulsar (RocksDB metadata, one bookie inside)."""
+def standalone(
+    lib: Path,
+    folder: Path,
+    *,
+    settings: Mapping[str, object] | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> Iterator[RealPulsar]:
+    """One standalone Pulsar (RocksDB metadata, one bookie inside).
+
+    ``settings``: of broker.conf, besides those that it needs here; ``headers``: with which it is
+    asked whether it is up.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     broker, web, bookie = free_ports(3)
-    settings = {
+    conf = {
         "brokerServicePort": broker,
         "webServicePort": web,
         "bookiePort": bookie,
@@ -73,8 +83,9 @@ def standalone(lib: Path, folder: Path) -> Iterator[RealPulsar]:
         "dbStorage_readAheadCacheMaxSizeMb": 64,
         "ledgerStorageClass": "org.apache.bookkeeper.bookie.storage.ldb.DbLedgerStorage",
         **ONE_COPY,
+        **(settings or {}),
     }
-    write_conf(folder / "standalone.conf", settings)
+    write_conf(folder / "standalone.conf", conf)
     started = time.perf_counter()
     with Children(lib, folder) as children:
         children.java(
@@ -85,7 +96,7 @@ def standalone(lib: Path, folder: Path) -> Iterator[RealPulsar]:
             *"--config standalone.conf --no-functions-worker --no-stream-storage".split(),
             *f"-a 127.0.0.1 --bookkeeper-port {bookie}".split(),
         )
-        children.wait_for(f"http://127.0.0.1:{web}/admin/v2/namespaces/public/default", 90)
+        children.wait_for(f"http://127.0.0.1:{web}/admin/v2/namespaces/public/default", 90, headers)
         yield RealPulsar(
             f"pulsar://127.0.0.1:{broker}",
             f"http://127.0.0.1:{web}",
@@ -237,10 +248,12 @@ class Children:
             raise SystemExit(f"{name} failed; see {self._folder / name}.log")
         del self._processes[name]
 
-    def wait_for(self, url: str, seconds: float) -> None:
+    def wait_for(self, url: str, seconds: float, headers: Mapping[str, str] | None = None) -> None:
+        request = urllib.request.Request(url, headers=dict(headers or {}))
+
         def answers() -> bool:
             try:
-                with urllib.request.urlopen(url, timeout=2) as response:
+                with urllib.request.urlopen(request, timeout=2) as response:
                     return bool(response.status == 200)
             except (OSError, urllib.error.URLError):
                 return False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import urllib.request
 from collections.abc import Iterator
 
 import pytest
@@ -10,9 +12,9 @@ from hypothesis import HealthCheck, Phase, settings
 from schemathesis import checks
 
 from counterpoise import Cluster
+from counterpoise.admin.access import Kind, need_of
 from counterpoise.admin.app import all_routes
 from counterpoise.admin.openapi import describe
-from tests.admin.conftest import Api
 from tests.attack.rest import LogJudge, routes
 
 schema = schemathesis.openapi.from_dict(describe(all_routes()))
@@ -20,7 +22,7 @@ schema = schemathesis.openapi.from_dict(describe(all_routes()))
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    with Cluster(brokers=1) as running:
+    with Cluster(brokers=1, tokens=True) as running:
         yield running
 
 
@@ -31,7 +33,12 @@ def judge() -> Iterator[LogJudge]:
 
 
 def test_the_description_is_served_and_has_every_route(cluster: Cluster) -> None:
-    told = Api(cluster.admin_url).get("/admin/v2/openapi.json")
+    request = urllib.request.Request(
+        f"{cluster.admin_url}/admin/v2/openapi.json",
+        headers={"Authorization": f"Bearer {cluster.security.token('stranger')}"},
+    )
+    with urllib.request.urlopen(request, timeout=15) as response:
+        told = json.load(response)
     described = {(method.upper(), path) for path, each in told["paths"].items() for method in each}
     assert described == set(routes())
     put = told["paths"]["/admin/v2/tenants/{tenant}"]["put"]
@@ -42,14 +49,24 @@ def test_the_description_is_served_and_has_every_route(cluster: Cluster) -> None
 
 @schema.parametrize()
 @settings(
-    max_examples=5,
+    max_examples=3,
     deadline=None,
     derandomize=True,
     database=None,
     phases=[Phase.generate],
     suppress_health_check=list(HealthCheck),
 )
-def test_no_operation_fails(case: schemathesis.Case, cluster: Cluster, judge: LogJudge) -> None:
-    answer = case.call(base_url=cluster.admin_url, allow_redirects=False)
-    case.validate_response(answer, checks=[checks.not_a_server_error])
+def test_no_operation_fails_whoever_asks(
+    case: schemathesis.Case, cluster: Cluster, judge: LogJudge
+) -> None:
+    """With no token, a stranger's and an administrator's; who shows none is let in nowhere."""
+    base = cluster.admin_url
+    kind = need_of(case.operation.method.upper(), case.operation.path).kind
+    nobody = case.call(base_url=base, allow_redirects=False)
+    assert nobody.status_code == 401 or kind in (Kind.ANYBODY, Kind.METRICS)
+    for role in ("stranger", "admin"):
+        headers = {"Authorization": f"Bearer {cluster.security.token(role)}"}
+        answer = case.call(base_url=base, allow_redirects=False, headers=headers)
+        case.validate_response(answer, checks=[checks.not_a_server_error])
+        assert answer.status_code != 401 or role == "stranger"
     assert judge.found == []

@@ -6,11 +6,16 @@ brings one there.
 """
 
 import argparse
+import json
 import os
 import shutil
+import ssl
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
+
+from tests.security.tokens import PACKAGE
 
 REPOSITORY = "https://github.com/apache/pulsar-client-python"
 SUITE = Path(
@@ -25,6 +30,8 @@ CASES = (
     "test_tls_encryption_with_other_auth",
 )
 
+_PLUGIN = "org.apache.pulsar.client.impl.auth.AuthenticationTls"
+
 _RUN = """\
 import sys, unittest
 import pulsar_test as suite
@@ -38,6 +45,55 @@ sys.exit(not unittest.TextTestRunner(verbosity=2).run(found).wasSuccessful())
 def is_there() -> bool:
     """Whether the suite can be run."""
     return (SUITE / "tests" / "pulsar_test.py").is_file()
+
+
+def settings(files: Path, passwords: str, secret: str) -> dict[str, object]:
+    """A broker as Apache's clients' suites start theirs, with their certificates in ``files``."""
+    return {
+        # Their certificate is for this name.
+        "advertisedAddress": "localhost",
+        "brokerServicePortTls": 0,
+        "webServicePortTls": 0,
+        "tlsCertificateFilePath": str(files / "broker-cert.pem"),
+        "tlsKeyFilePath": str(files / "broker-key.pem"),
+        "tlsTrustCertsFilePath": str(files / "cacert.pem"),
+        "anonymousUserRole": "anonymous",
+        "authenticationEnabled": True,
+        "authenticationProviders": [
+            f"{PACKAGE}AuthenticationProvider{each}" for each in ("Tls", "Token", "Basic")
+        ],
+        "basicAuthConf": passwords,
+        "tokenSecretKey": secret,
+        "authorizationEnabled": True,
+        "superUserRoles": "localhost,superUser,admin",
+        "brokerClientAuthenticationPlugin": _PLUGIN,
+        "brokerClientAuthenticationParameters": (
+            f"tlsCertFile:{files}/client-cert.pem,tlsKeyFile:{files}/client-key.pem"
+        ),
+        "brokerClientTrustCertsFilePath": str(files / "cacert.pem"),
+    }
+
+
+def prepare(admin_url_tls: str, files: Path) -> None:
+    """The namespaces and permissions that the suites expect, made by TLS as ``admin``."""
+    context = ssl.create_default_context(cafile=str(files / "cacert.pem"))
+    context.load_cert_chain(files / "client-cert.pem", files / "client-key.pem")
+    grants = {"token-principal": "private/auth", "anonymous": "public/default"}
+    for method, path, body in (
+        ("PUT", "tenants/private", {"allowedClusters": ["standalone"]}),
+        ("PUT", "namespaces/private/auth", None),
+        *(
+            ("POST", f"namespaces/{namespace}/permissions/{role}", ["produce", "consume"])
+            for role, namespace in grants.items()
+        ),
+    ):
+        request = urllib.request.Request(
+            f"{admin_url_tls}/admin/v2/{path}",
+            method=method,
+            data=json.dumps(body).encode() if body is not None else None,
+            headers={"Content-Type": "application/json"},
+        )
+        urllib.request.urlopen(request, context=context, timeout=15).close()
 
 
 def fetch() -> None:

@@ -25,7 +25,7 @@ def pulsar_lib(version: str = MAIN_VERSION, *, fetch: bool = True) -> Path | Non
     beside it under the same name with `-<version>`), the cache (`$COUNTERPOISE_CACHE`, else
     `~/.cache/counterpoise`), and a fetch by Maven into that cache.
     """
-    candidates = (*_named_by_environment(version), _cache() / f"pulsar-{version}")
+    candidates = (*_named_by_environment(version), cache() / f"pulsar-{version}")
     for directory in candidates:
         if any(directory.glob(f"pulsar-broker-{version}.jar")):
             return directory
@@ -37,7 +37,7 @@ def pulsar_lib(version: str = MAIN_VERSION, *, fetch: bool = True) -> Path | Non
             f"no jars of Pulsar {version}: set {LIB_VARIABLE} to their directory, or install Maven"
         )
         return None
-    return _fetch(maven, version, _cache() / f"pulsar-{version}")
+    return _fetch(maven, version, cache() / f"pulsar-{version}")
 
 
 def _named_by_environment(version: str) -> tuple[Path, ...]:
@@ -48,7 +48,7 @@ def _named_by_environment(version: str) -> tuple[Path, ...]:
     return (main, main.with_name(f"{main.name}-{version}"))
 
 
-def _cache() -> Path:
+def cache() -> Path:
     named = os.environ.get(CACHE_VARIABLE, "").strip()
     return Path(named) if named else Path.home() / ".cache" / "counterpoise"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -184,3 +185,23 @@ async def test_nobody_answers_at_the_address() -> None:
 async def test_what_is_no_metadata_url(url: str) -> None:
     with pytest.raises(InvalidMetadataUrl, match="zk:host:port"):
         await open_store(url)
+
+
+@pytest.mark.zookeeper
+async def test_closing_waits_for_a_silent_server_only_so_long(
+    zookeeper: ZooKeeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("counterpoise.metadata.zk.CLOSE_S", 0.05)
+    store = await open_store(f"{zookeeper.metadata_url}/silent")
+    heard = threading.Event()
+    end = store._client.stop
+
+    def stop() -> None:
+        heard.wait(20)
+        end()
+
+    monkeypatch.setattr(store._client, "stop", stop)
+    async with asyncio.timeout(10):
+        await store.close()
+    assert not heard.is_set()
+    heard.set()

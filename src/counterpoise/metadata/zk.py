@@ -9,11 +9,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import threading
 from collections.abc import Callable
 from typing import Any, Final
 
 from kazoo import exceptions as zk_errors
 from kazoo.client import KazooClient
+from kazoo.protocol.states import KazooState
 
 from counterpoise.metadata.errors import (
     BadVersion,
@@ -36,6 +38,10 @@ from counterpoise.metadata.port import (
 from counterpoise.metadata.zk_session import SessionWatch
 from counterpoise.metadata.zk_watch import SubtreeWatch
 
+log = logging.getLogger(__name__)
+
+CLOSE_S: Final = 5.0
+"""How long closing waits for a server that is silent; the session then ends by its timeout."""
 _RECONNECT_MAX_S: Final = 1.0
 """Longest pause between two tries to reach a server again; kazoo's own grows to a minute."""
 
@@ -148,13 +154,16 @@ class ZooKeeperStore:
         """See `MetadataStore.close`."""
         if not self._closed:
             self._silence()
-            await asyncio.to_thread(self._stop)
+            ended = self._stop_beside()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(CLOSE_S):
+                    await ended.wait()
 
     def kill(self) -> None:
         """See `MetadataStore.kill`; the session is closed from a thread that nobody waits for."""
         if not self._closed:
             self._silence()
-            self._loop.run_in_executor(None, self._stop)
+            self._stop_beside()
 
     @property
     def _session_id(self) -> int | None:
@@ -162,19 +171,31 @@ class ZooKeeperStore:
         return None if client_id is None else int(client_id[0])
 
     async def _start(self) -> None:
-        self._client.add_listener(self._from_thread(self._session.on_state))
         what = f"connecting to ZooKeeper at {self._address}"
-        connected = self._client.start_async()
+        # No thread waits for it: a process that is told to end would have to wait with it.
+        connected = asyncio.Event()
+
+        def hear(state: Any) -> None:
+            self._session.on_state(state)
+            if state == KazooState.CONNECTED:
+                connected.set()
+
+        self._client.add_listener(self._from_thread(hear))
+        self._client.start_async()
         try:
-            if not await asyncio.to_thread(connected.wait, self._operation_timeout_s):
-                raise StoreUnavailable(what, f"no answer within {self._operation_timeout_s:g} s")
+            try:
+                async with asyncio.timeout(self._operation_timeout_s):
+                    await connected.wait()
+            except TimeoutError:
+                why = f"no answer within {self._operation_timeout_s:g} s"
+                raise StoreUnavailable(what, why) from None
             await self._call("ensure_path", "/")
             await self._subtree.establish()
         except zk_errors.KazooException as error:
-            await self.close()
+            self.kill()
             raise StoreUnavailable(what, type(error).__name__) from error
         except BaseException:
-            await self.close()
+            self.kill()
             raise
 
     def _silence(self) -> None:
@@ -183,9 +204,22 @@ class ZooKeeperStore:
         self._listeners.clear()
         self._session_listeners.clear()
 
-    def _stop(self) -> None:
-        self._client.stop()
-        self._client.close()
+    def _stop_beside(self) -> asyncio.Event:
+        """End the session in a thread that holds nobody: kazoo waits for a silent server."""
+        ended = asyncio.Event()
+        tell = self._from_thread(ended.set)
+
+        def stop() -> None:
+            try:
+                self._client.stop()
+                self._client.close()
+            except (zk_errors.KazooException, OSError) as error:
+                log.info("the session at %s did not end in order: %r", self._address, error)
+            finally:
+                tell()
+
+        threading.Thread(target=stop, name="zookeeper-close", daemon=True).start()
+        return ended
 
     async def _create(self, path: str, value: bytes, *, ephemeral: bool) -> int:
         for _ in range(_WRITE_ROUNDS):

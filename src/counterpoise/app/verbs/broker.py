@@ -11,13 +11,13 @@ import signal
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from counterpoise.app.conf import add_conf_arguments, read_conf, settings_from
 from counterpoise.app.errors import UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Coroutine, Mapping
 
     from counterpoise.app.main import Subparsers
     from counterpoise.app.processes import ChildSpec
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from counterpoise.broker.broker import Broker
     from counterpoise.broker.config import BrokerConfig
     from counterpoise.broker.live import LiveSettings
+
+T = TypeVar("T")
 
 READY = "ready"
 """The first word of the line on standard output that says a broker serves."""
@@ -87,6 +89,7 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
     """Serve until SIGTERM or Ctrl-C."""
+    from counterpoise.app.descriptors import raised_limit, within
     from counterpoise.app.loop_thread import loop_factory
     from counterpoise.app.wiring import shedding_by_others, with_own_shedder
     from counterpoise.broker.config import BrokerConfig
@@ -99,6 +102,7 @@ def run(args: argparse.Namespace) -> int:
     if args.balance is not None:
         config = shedding_by_others(config)
     _tell_unread(properties.values)
+    config = within(config, raised_limit())
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(_serve(args, config))
     return 0
@@ -127,12 +131,14 @@ async def _serve(args: argparse.Namespace, config: BrokerConfig) -> None:
     if args.data is not None:
         storage = replace(storage, url=file_url(args.data))
     try:
-        broker = await make_broker(
-            config,
-            ledgers=open_ledgers(storage),
-            on_leadership=balancer.on_leadership if balancer is not None else None,
+        ledgers = open_ledgers(storage)
+        on_leadership = balancer.on_leadership if balancer is not None else None
+        made = await _unless_told(
+            told, make_broker(config, ledgers=ledgers, on_leadership=on_leadership)
         )
-        await broker.start()
+        if made is None or not await _unless_told(told, _started(made)):
+            return
+        broker = made
     except InvalidLedgerUrl as error:
         raise UserError(f"ledgerStoreUrl: {error}") from None
     except MetadataError as error:
@@ -150,6 +156,26 @@ async def _serve(args: argparse.Namespace, config: BrokerConfig) -> None:
     if balancer is not None:
         await balancer.stop()
     await broker.stop()
+
+
+async def _started(broker: Broker) -> bool:
+    await broker.start()
+    return True
+
+
+async def _unless_told(told: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None:
+    """What ``work`` gives; None, and it is cancelled, when the program is told to end first.
+
+    A metadata store that does not answer is waited for, but not by somebody who has given up.
+    """
+    working, telling = asyncio.ensure_future(work), asyncio.ensure_future(told.wait())
+    await asyncio.wait((working, telling), return_when=asyncio.FIRST_COMPLETED)
+    telling.cancel()
+    if not working.done():
+        working.cancel()
+        await asyncio.wait([working])
+        return None
+    return working.result()
 
 
 def collect_seldom() -> None:

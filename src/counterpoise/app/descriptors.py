@@ -1,0 +1,38 @@
+"""How many files and connections a broker may have open, and who gets how many of them."""
+
+from __future__ import annotations
+
+import contextlib
+import resource
+from dataclasses import replace
+from typing import Final
+
+from counterpoise.broker.config import BrokerConfig
+
+FOR_FILES: Final = 768
+"""Kept from connections: ledgers are opened as they are needed, also while clients flood in."""
+
+
+def raised_limit() -> int:
+    """Take as many descriptors as this process may have, as a JVM does; returns how many."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+            soft = hard
+    return soft if soft != resource.RLIM_INFINITY else 1 << 20
+
+
+def within(config: BrokerConfig, descriptors: int) -> BrokerConfig:
+    """The settings with no more connections allowed than there are descriptors for.
+
+    With the last of them a broker serves nobody any more, those neither that are connected.
+    """
+    left = max(descriptors - FOR_FILES, descriptors // 2)
+    web = min(config.http_connections_max or left, left // 4)
+    clients = min(config.connection.connections_max or left, left - web)
+    return replace(
+        config,
+        http_connections_max=web,
+        connection=replace(config.connection, connections_max=clients),
+    )

@@ -1,0 +1,26 @@
+"""``counterpoise broker`` as a process."""
+
+import signal
+import socket
+import subprocess
+import sys
+
+
+def test_who_gives_up_waiting_for_a_silent_store_is_heard() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        store = f"metadataStoreUrl=zk:127.0.0.1:{silent.getsockname()[1]}"
+        settings = (store, "brokerServicePort=0", "webServicePort=0")
+        told = [part for setting in settings for part in ("--set", setting)]
+        broker = subprocess.Popen(
+            [sys.executable, "-m", "counterpoise", "broker", *told],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        silent.settimeout(30)
+        came, _ = silent.accept()
+        with came:
+            broker.send_signal(signal.SIGTERM)
+            said, _ = broker.communicate(timeout=15)
+    assert broker.returncode == 0, said
+    assert "Traceback" not in said

@@ -1,10 +1,12 @@
 """``counterpoise up`` as it is without options: one process, no Java, and what outlives a kill."""
 
+import itertools
 import json
 import os
 import signal
 import subprocess
 import sys
+import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +16,10 @@ from typing import Any
 import psutil
 import pulsar
 import pytest
+
+from counterpoise.names.load_managers import MODULAR
+from tests.admin.conftest import Api
+from tests.app.test_shedding import COMMON, TOPICS, UNEVEN
 
 COMMAND = [sys.executable, "-m", "counterpoise.app.main", "up"]
 WITHOUT_JAVA = {k: v for k, v in os.environ.items() if k not in ("PATH", "JAVA_HOME")} | {
@@ -77,6 +83,40 @@ def test_killed_it_comes_back_with_all_that_was_acknowledged(tmp_path: Path) -> 
         client.close()
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0
+
+
+def test_a_skewed_load_is_evened_out_without_java(tmp_path: Path) -> None:
+    settings = {**COMMON, **UNEVEN[MODULAR], "loadManagerClassName": MODULAR}
+    options = [text for name, value in settings.items() for text in ("--set", f"{name}={value}")]
+    with up(tmp_path, "--brokers", "2", "--balance-every", "0.3", *options) as (_, told):
+        full, idle = (each["id"] for each in told["brokers"])
+        client = connect(told)
+        producers = [client.create_producer(topic) for topic in TOPICS]
+        bundles = admin(told, "GET", "/admin/v2/namespaces/public/default/bundles")["boundaries"]
+        for span in map("_".join, itertools.pairwise(bundles)):
+            path = f"/admin/v2/namespaces/public/default/{span}/unload?destinationBroker={full}"
+            assert Api(told["admin_url"])("PUT", path).status == 204
+        moved: list[dict[str, Any]] = []
+        deadline = time.monotonic() + 60
+        while not moved:
+            assert time.monotonic() < deadline
+            for each in producers:
+                each.send(b"x" * 100)
+            rounds = admin(told, "GET", "/admin/v2/broker-stats/shedding")
+            moved = [move for made in rounds for move in made["moves"]]
+        assert (moved[0]["broker"], moved[0]["destination"]) == (full, idle)
+        client.close()
+
+
+def test_a_console_beside_it_shows_the_brokers_and_ends_with_it(tmp_path: Path) -> None:
+    with up(tmp_path, "--brokers", "1", "--console") as (process, told):
+        with urllib.request.urlopen(told["console_url"], timeout=20) as answer:
+            assert "<title>Counterpoise</title>" in answer.read().decode()
+        [console] = psutil.Process(process.pid).children()
+        assert told["admin_url"] in console.cmdline()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+        assert not console.is_running()
 
 
 def test_ports_follow_each_other(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """The picture in rows: everything that the picture shows, searchable, a page at a time."""
 
 from counterpoise.picture.scene import Scene
-from counterpoise.picture.tables import broker_rows, bundle_page
+from counterpoise.picture.tables import broker_page, broker_rows, bundle_page
 from tests.picture.scenes import scene_of
 
 BUNDLES = [f"public/default/0x{i:08x}_0x{i + 1:08x}" for i in range(50)]
@@ -25,6 +25,13 @@ def test_every_broker_has_a_row_the_silent_and_unknown_too() -> None:
     ]
     assert [row.silent for row in rows] == ["", "", "refused", "no answer within 4 s"]
     assert (rows[0].resource, round(rows[0].usage)) == ("cpu", 40)
+
+
+def test_brokers_are_found_by_address_and_when_they_are_silent() -> None:
+    assert [row.broker for row in broker_page(SCENE, "A:").rows] == ["a:1"]
+    assert [row.broker for row in broker_page(SCENE, "silent").rows] == ["c:1", "d:1"]
+    second = broker_page(SCENE, page=7, rows=3)
+    assert ([row.broker for row in second.rows], second.count, second.page) == (["d:1"], 4, 1)
 
 
 def test_bundles_come_in_pages_the_largest_first() -> None:

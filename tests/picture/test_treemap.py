@@ -63,7 +63,7 @@ def test_a_large_cluster_is_aggregated_and_nothing_of_its_load_is_lost() -> None
     assert sum(tile.value for tile in drawn) == pytest.approx(loads.sum(), rel=0.1, abs=floor)
     rest = [tile for tile in drawn if tile.what is What.REST]
     assert len(rest) == 100
-    assert rest[0].label.startswith("88 more\n")
+    assert rest[0].label.startswith(f"{100 - TILES_MOST // 100} more\n")
 
 
 def test_a_rest_of_one_is_drawn_as_itself() -> None:
@@ -82,10 +82,23 @@ def test_one_broker_alone_is_drawn_in_detail() -> None:
         for i in range(20)
     }
     scene = scene_of(carried)
-    assert len(treemap(scene)[0].tiles) == 61
+    assert len(treemap(scene)[0].tiles) == TILES_MOST // 20 + 1
     [only] = treemap(scene, only="b3:1")
     assert only.key == "b3:1"
     assert len(only.tiles) == 200
+
+
+@pytest.mark.parametrize(
+    ("brokers", "headline"),
+    [(3, "b0:1   5.0 B/s   1.0x"), (30, "1.0x  b0:1  5.0 B/s"), (80, "1.0x")],
+)
+def test_the_more_brokers_share_the_width_the_less_is_said_above_each(
+    brokers: int, headline: str
+) -> None:
+    scene = scene_of({f"b{i}:1": {f"t/n/0x{i:08x}_0x{i + 1:08x}": 5.0} for i in range(brokers)})
+    first = next(each for each in treemap(scene) if each.key == "b0:1")
+    assert first.label.replace("\N{MULTIPLICATION SIGN}", "x") == headline
+    assert first.told.startswith("broker b0:1: ")
 
 
 def test_the_area_is_what_was_chosen() -> None:

@@ -1,19 +1,30 @@
-"""A balancer's rounds from its history, which is read and never written."""
+"""A balancer's rounds and the loads it saw, from its history, which is read and never written."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from counterpoise.decide.balancing.moves import Outcome, Status
+from counterpoise.load.rows import BROKER, BUNDLE, RATES
 from counterpoise.picture.decided import ROUNDS_MOST, Decided, decided, with_round
+from counterpoise.picture.recorded import Recorded, of_broker, of_bundle
+from counterpoise.picture.treemap import What
 from counterpoise.pipeline.history.compaction import read_table_parts
 from counterpoise.pipeline.history.control import Control, Wish, read_control, write_control
 from counterpoise.pipeline.history.faults import HistoryFaultError
 from counterpoise.pipeline.history.layout import files, is_archive, span
+from counterpoise.pipeline.history.rows_codec import columns_of
 from counterpoise.pipeline.history.store import Store
 from counterpoise.pipeline.history.tables import HistoryTables
 
+LOADS = ["poll_id", "broker", *RATES]
+FILES_MOST = 5_000
+"""How many files are read for one curve; a history that is compacted has far fewer."""
 OUTCOME_FIELDS = tuple(Outcome.__dataclass_fields__)
 
 
@@ -38,6 +49,31 @@ class HistoryReader:
             told = with_round(told, self._rounds[at_ms])
         state = control.withholds(0) or f"The balancer's history is {self._store.address}."
         return told, state
+
+    def recorded(self, what: What, key: str, after_ms: int) -> Recorded:
+        """See `rounds.Reader`."""
+        name = what.value
+        wanted = [("kind", "=", BUNDLE if what is What.BUNDLE else BROKER), (name, "=", key)]
+        parts = []
+        try:
+            for file in files(self._store, "reports", after=after_ms)[-FILES_MOST:]:
+                with contextlib.suppress(FileNotFoundError):  # it was compacted meanwhile
+                    parts.append(
+                        self._store.read(
+                            file, lambda f: pq.read_table(f, columns=LOADS, filters=wanted)
+                        )
+                    )
+        except HistoryFaultError as error:
+            raise ValueError(str(error)) from None
+        if not parts:
+            return Recorded()
+        rows = pa.concat_tables(parts)
+        of = columns_of(rows, LOADS)
+        flows = of["msg_throughput_in"] + of["msg_throughput_out"]
+        messages = of["msg_rate_in"] + of["msg_rate_out"]
+        if what is What.BUNDLE:
+            return of_bundle(key, of["poll_id"], of["broker"].tolist(), flows, messages)
+        return of_broker(of["poll_id"], flows, messages)
 
     def say(self, wish: str, now_ms: int, why: str) -> None:
         """See `rounds.Reader`."""

@@ -1,4 +1,4 @@
-"""The rounds of a balancer that runs elsewhere, from what it keeps: its history, or its file."""
+"""The rounds of a balancer that runs elsewhere, and what it saw, from the history that it keeps."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from collections.abc import Callable
 from typing import Protocol
 
 from counterpoise.picture.decided import Decided
+from counterpoise.picture.recorded import Recorded
+from counterpoise.picture.treemap import What
 
 log = logging.getLogger(__name__)
 
@@ -25,6 +27,10 @@ class Reader(Protocol):
 
         Raises OSError or ValueError, whose text says why there are none.
         """
+        ...
+
+    def recorded(self, what: What, key: str, after_ms: int) -> Recorded:
+        """What was recorded of a bundle or a broker after that; raises OSError or ValueError."""
         ...
 
     def say(self, wish: str, now_ms: int, why: str) -> None:
@@ -53,6 +59,12 @@ class Rounds:
     def can_be_told(self) -> bool:
         """Whether there is a balancer that listens."""
         return self._reader is not None
+
+    async def recorded(self, what: What, key: str, span_ms: int) -> Recorded:
+        """What was recorded of a bundle or a broker; raises OSError or ValueError."""
+        if self._reader is None:
+            return Recorded()
+        return await asyncio.to_thread(self._reader.recorded, what, key, self._clock_ms() - span_ms)
 
     async def say(self, wish: str, why: str) -> str:
         """Tell the balancer to ``go``, ``pause`` or ``stop``; says what came of it."""

@@ -38,6 +38,7 @@ def treemap_options(tiles: Sequence[Tile]) -> Options:
                 "nodeClick": False,
                 "breadcrumb": {"show": False},
                 "visibleMin": 1,
+                "emphasis": {"disabled": True},
                 "label": {
                     "show": True,
                     "overflow": "truncate",

@@ -36,6 +36,7 @@ def broker_rows(scene: Scene) -> tuple[BrokerRow, ...]:
         scene.per_broker(scene.bundle_bytes),
         scene.per_broker(scene.bundle_messages),
     )
+    owned = np.bincount(scene.owners[scene.owners != NOBODY], minlength=len(view.brokers))
     usage = np.nan_to_num(view.broker.usage)
     rows = [
         BrokerRow(
@@ -43,7 +44,7 @@ def broker_rows(scene: Scene) -> tuple[BrokerRow, ...]:
             bytes_per_s=float(flows[i]),
             messages_per_s=float(messages[i]),
             ratio=float(scene.ratios[i]),
-            bundles=int(np.count_nonzero(scene.owners == i)),
+            bundles=int(owned[i]),
             topics=int(view.broker.topics[i]),
             usage=float(usage[i].max()),
             resource=RESOURCES[int(usage[i].argmax())],
@@ -55,6 +56,28 @@ def broker_rows(scene: Scene) -> tuple[BrokerRow, ...]:
     unseen = sorted(scene.silent.keys() - set(view.brokers))
     rows += [BrokerRow(name, 0, 0, 0, 0, 0, 0, "", scene.silent[name]) for name in unseen]
     return tuple(rows)
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerPage:
+    """Some of the brokers, and how many there are."""
+
+    rows: tuple[BrokerRow, ...]
+    count: int
+    page: int
+    """From 0; never beyond the last."""
+
+
+def broker_page(scene: Scene, wanted: str = "", page: int = 0, rows: int = PAGE_ROWS) -> BrokerPage:
+    """The most loaded brokers whose name holds `wanted`, or that are silent if it is that word."""
+    words = wanted.lower().split()
+    found = [
+        row
+        for row in broker_rows(scene)
+        if all(word in f"{row.broker} {'silent' if row.silent else ''}".lower() for word in words)
+    ]
+    page = max(0, min(page, (len(found) - 1) // rows))
+    return BrokerPage(tuple(found[page * rows : (page + 1) * rows]), len(found), page)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from counterpoise.picture.colour import Paint, of_load
 from counterpoise.picture.scene import Scene
 from counterpoise.picture.units import bytes_per_s, counted, messages_per_s, times
 
-TILES_MOST: Final = 1200
+TILES_MOST: Final = 300
 """How many bundles are drawn at once; a person sees no more, and a browser stays fluid."""
 TILES_LEAST: Final = 3
 """How many bundles of each broker are drawn, however many brokers there are."""
@@ -23,6 +23,8 @@ FLOOR: Final = 0.004
 
 MANY: Final = 24
 """Brokers from which on a headline has room for little."""
+CROWD: Final = 60
+"""Brokers from which on it has room for what tells them apart alone."""
 
 
 class Area(StrEnum):
@@ -134,6 +136,8 @@ class _Brush:
 
 def _headline(name: str, load: str, state: str, brokers: int) -> str:
     """What stands above a broker: where many share the width, what tells them apart comes first."""
+    if brokers > CROWD:
+        return state
     return f"{name}   {load}   {state}" if brokers <= MANY else f"{state}  {name}  {load}"
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Mapping
 
 from nicegui import events, ui
@@ -15,6 +17,8 @@ from counterpoise.picture.treemap import Area, What
 
 FLUID = 400
 """Tiles up to which changes glide; a browser that draws more of them has better things to do."""
+PATIENCE_S = 15.0
+"""A browser that has not drawn what it was sent by then is sent all of it again."""
 
 
 class ClusterMap:
@@ -25,6 +29,9 @@ class ClusterMap:
         self._area = Area.BYTES
         self._only = ""
         self._data: list[Options] = []
+        self._busy, self._sent_at = True, -math.inf
+        """Whether the browser has not yet drawn what it was sent, and when that was."""
+        self._waits = False
         with section("Map of the cluster", "card map"):
             with ui.element("div").classes("bar"):
                 Text("h2", "Where the load is")
@@ -38,13 +45,18 @@ class ClusterMap:
                 self._chart = ui.echart(
                     treemap_options(()), on_point_click=self._clicked, renderer="canvas"
                 ).classes("chart")
+                self._chart.on("chart:finished", self._drawn, args=[])
             with ui.element("p").classes("legend quiet"):
                 for shade, words in LEGEND:
                     ui.element("span").classes(f"swatch swatch-{shade}")
                     Text("span", words)
 
     def show(self, scene: Scene) -> None:
-        """Draw this scene."""
+        """Draw this scene, unless the browser is still busy with the one before."""
+        now = time.monotonic()
+        self._waits = self._busy and now - self._sent_at <= PATIENCE_S
+        if self._waits:
+            return
         if self._only and self._only not in scene.view.brokers:
             self._only = ""
         self._back.set_visibility(bool(self._only))
@@ -55,10 +67,24 @@ class ClusterMap:
         self._data = data
         count = sum(len(each.tiles) for each in tiles)
         options = self._chart.options
-        options["animationDurationUpdate"] = 400 if count <= FLUID else 0
+        options["animation"] = glides = count <= FLUID
         options["series"][0]["data"] = data
-        self._chart.update()
+        if self._busy:
+            self._chart.update()
+        else:
+            # What changed, straight to the chart: as a property of the page it would be watched,
+            # figure by figure, and cost the browser several times as much.
+            changed = {"type": "treemap", "data": data}
+            self._chart.run_chart_method(
+                "setOption", {"animation": glides, "series": [changed]}
+            )
+        self._busy, self._sent_at = True, now
         attributes(self._picture, aria_label=in_words(scene))
+
+    def _drawn(self) -> None:
+        self._busy = False
+        if self._waits:
+            self.show(self._desk.scene)
 
     def show_only(self, broker: str) -> None:
         """Draw one broker alone, in detail."""

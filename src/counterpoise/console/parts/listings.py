@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 from nicegui import ui
 
 from counterpoise.console.desk import Desk
 from counterpoise.console.elements import Grid, Row, Text, button, section
-from counterpoise.picture.tables import PAGE_ROWS, broker_rows, bundle_page
+from counterpoise.picture.tables import PAGE_ROWS, broker_page, bundle_page
 from counterpoise.picture.treemap import What
 from counterpoise.picture.units import bytes_per_s, counted, messages_per_s, times
 
@@ -17,89 +20,59 @@ BROKER_COLUMNS = (
 BUNDLE_COLUMNS = ("Bundle", "Owner", "Load>", "Messages>", "Topics>")
 
 
-class Brokers:
-    """Every broker."""
+class Found(NamedTuple):
+    """One page of what was looked for."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
-        with section("Brokers"):
-            self._grid = Grid(
-                "Brokers, the most loaded first",
-                BROKER_COLUMNS,
-                choose=lambda key: desk.choose(What.BROKER, key),
-                empty="No broker has been seen yet.",
-            )
-
-    def show(self) -> None:
-        """Show what is known now."""
-        self._grid.show(
-            [
-                Row(
-                    row.broker,
-                    (
-                        row.broker,
-                        bytes_per_s(row.bytes_per_s),
-                        messages_per_s(row.messages_per_s),
-                        times(row.ratio),
-                        f"{row.bundles:,}",
-                        f"{row.topics:,}",
-                        f"{row.resource} {row.usage:.0f}%" if row.resource else "unknown",
-                        f"silent: {row.silent}" if row.silent else "answers",
-                    ),
-                    row.broker == self._desk.key,
-                )
-                for row in broker_rows(self._desk.scene)
-            ]
-        )
+    rows: Sequence[Row]
+    in_all: int
+    page: int
 
 
-class Bundles:
-    """The bundles that are looked for, a page at a time."""
+class Listing:
+    """A table of which one page is shown; every row that a browser has makes each change dearer."""
+
+    what: What
+    title: str
+    find: str
+    caption: str
+    columns: Sequence[str]
+    empty: str
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self._page = 0
-        with section("Bundles"):
+        with section(self.title):
             self._wanted = (
-                ui.input("Find by namespace, range or owner", on_change=self._first)
+                ui.input(self.find, on_change=self._first)
                 .props("dense outlined clearable")
                 .classes("find")
             )
             self._grid = Grid(
-                "Bundles, the largest first",
-                BUNDLE_COLUMNS,
-                choose=lambda key: desk.choose(What.BUNDLE, key),
-                empty="No bundle is reported by any broker, or none is like that.",
+                self.caption,
+                self.columns,
+                choose=lambda key: desk.choose(self.what, key),
+                empty=self.empty,
             )
-            with ui.element("div").classes("bar"):
+            with ui.element("div").classes("bar turns"):
                 self._back = button("Previous", lambda: self._turn(-1))
                 self._told = Text("span", "", "quiet")
                 self._on = button("Next", lambda: self._turn(1))
 
     def show(self) -> None:
         """Show what is known now."""
-        found = bundle_page(self._desk.scene, self._wanted.value or "", self._page)
+        found = self.look(self._wanted.value or "", self._page)
         self._page = found.page
-        last = max(0, (found.count - 1) // PAGE_ROWS)
-        self._told.text = f"{counted(found.count, 'bundle')}, page {found.page + 1} of {last + 1}"
-        self._back.set_enabled(found.page > 0)
-        self._on.set_enabled(found.page < last)
-        self._grid.show(
-            [
-                Row(
-                    row.bundle,
-                    (
-                        row.bundle,
-                        row.owner or "nobody",
-                        bytes_per_s(row.bytes_per_s),
-                        messages_per_s(row.messages_per_s),
-                        f"{row.topics:,}",
-                    ),
-                    row.bundle == self._desk.key,
-                )
-                for row in found.rows
-            ]
-        )
+        last = max(0, (found.in_all - 1) // PAGE_ROWS)
+        count = counted(found.in_all, self.what.value)
+        self._told.text = f"{count}, page {found.page + 1} of {last + 1}" if last else count
+        for turn, possible in ((self._back, found.page > 0), (self._on, found.page < last)):
+            turn.set_visibility(last > 0)
+            turn.set_enabled(possible)
+        self._grid.show(found.rows)
+
+    def look(self, wanted: str, page: int) -> Found:
+        """A page of what holds these words."""
+        raise NotImplementedError
 
     def _first(self) -> None:
         self._page = 0
@@ -108,3 +81,66 @@ class Bundles:
     def _turn(self, by: int) -> None:
         self._page += by
         self.show()
+
+
+class Brokers(Listing):
+    """Every broker."""
+
+    what = What.BROKER
+    title = "Brokers"
+    find = "Find by address, or silent"
+    caption = "Brokers, the most loaded first"
+    columns = BROKER_COLUMNS
+    empty = "No broker has been seen, or none is like that."
+
+    def look(self, wanted: str, page: int) -> Found:
+        """A page of what holds these words."""
+        found = broker_page(self._desk.scene, wanted, page)
+        rows = [
+            Row(
+                row.broker,
+                (
+                    row.broker,
+                    bytes_per_s(row.bytes_per_s),
+                    messages_per_s(row.messages_per_s),
+                    times(row.ratio),
+                    f"{row.bundles:,}",
+                    f"{row.topics:,}",
+                    f"{row.resource} {row.usage:.0f}%" if row.resource else "unknown",
+                    f"silent: {row.silent}" if row.silent else "answers",
+                ),
+                row.broker == self._desk.key,
+            )
+            for row in found.rows
+        ]
+        return Found(rows, found.count, found.page)
+
+
+class Bundles(Listing):
+    """The bundles that are looked for."""
+
+    what = What.BUNDLE
+    title = "Bundles"
+    find = "Find by namespace, range or owner"
+    caption = "Bundles, the largest first"
+    columns = BUNDLE_COLUMNS
+    empty = "No bundle is reported by any broker, or none is like that."
+
+    def look(self, wanted: str, page: int) -> Found:
+        """A page of what holds these words."""
+        found = bundle_page(self._desk.scene, wanted, page)
+        rows = [
+            Row(
+                row.bundle,
+                (
+                    row.bundle,
+                    row.owner or "nobody",
+                    bytes_per_s(row.bytes_per_s),
+                    messages_per_s(row.messages_per_s),
+                    f"{row.topics:,}",
+                ),
+                row.bundle == self._desk.key,
+            )
+            for row in found.rows
+        ]
+        return Found(rows, found.count, found.page)

@@ -23,6 +23,12 @@ def clock(at_ms: int) -> str:
     return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%H:%M:%S}"
 
 
+def moment(at_ms: int, now_ms: int) -> str:
+    """A time, UTC, with its day unless that is today."""
+    at, now = (datetime.fromtimestamp(each / 1000, UTC) for each in (at_ms, now_ms))
+    return f"{at:%H:%M:%S}" if at.date() == now.date() else f"{at:%Y-%m-%d %H:%M}"
+
+
 def scrolled(label: str) -> ui.element:
     """A list of cards with a bar of its own, which a keyboard can move, too."""
     return attributes(

@@ -53,7 +53,7 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
     """Add ``backtest`` and its options."""
     parser = subparsers.add_parser(
         "backtest",
-        help="try strategies and settings on recorded load, on Spark",
+        help="try strategies and settings on recorded load",
         description="Play strategies and settings on recorded or made-up load, and rank them.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -86,7 +86,9 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=1, help="of all that is left to chance")
     parser.add_argument("--json", action="store_true", help="the results as JSON")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the trade-off")
-    add_spark_arguments(parser)
+    add_spark_arguments(
+        parser, None, "Spark's master; without one little is played here, and more on local[*]"
+    )
     return parser
 
 
@@ -122,12 +124,20 @@ def run(args: argparse.Namespace) -> int:
 def _played(
     args: argparse.Namespace, candidates: Sequence[Candidate], source: Source
 ) -> list[Result]:
-    from counterpoise.pipeline.backtest.run import opened, run_tasks, tasks_of
+    from counterpoise.pipeline.backtest.run import (
+        is_little,
+        opened,
+        play_here,
+        run_tasks,
+        tasks_of,
+    )
     from counterpoise.pipeline.stream.session import SessionError, start_session, stop_session
 
     trace = opened(source)
     move_s = _move_seconds(args)
     tasks = tasks_of(candidates, source, parts=args.spans, move_s=move_s, seed=args.seed)
+    if args.master is None and not is_little(trace, len(candidates)):
+        args.master = "local[*]"
     began = time.monotonic()
 
     def progress(done: int, result: Result) -> None:
@@ -136,8 +146,10 @@ def _played(
 
     sys.stderr.write(
         f"{len(trace.brokers)} brokers, {len(trace.bundles):,} bundles, {trace.steps:,} steps of "
-        f"{trace.step_ms / 1000:g} s, {len(tasks)} plays on {args.master}\n"
+        f"{trace.step_ms / 1000:g} s, {len(tasks)} plays on {args.master or 'this process'}\n"
     )
+    if args.master is None:
+        return play_here(tasks, progress)
     conf = dict(spark_setting(text) for text in args.spark_conf)
     try:
         spark = start_session(args.master, partitions=2, conf=conf)

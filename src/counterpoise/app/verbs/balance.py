@@ -172,14 +172,13 @@ def window(text: str) -> tuple[int, int]:
     return first, last
 
 
-def add_spark_arguments(parser: argparse.ArgumentParser) -> None:
+def add_spark_arguments(
+    parser: argparse.ArgumentParser,
+    master: str | None = "local[*]",
+    told: str = "Spark's master: local[*] (the default), spark://host:port, k8s://… or yarn",
+) -> None:
     """Where Spark runs, and with which settings of its own."""
-    parser.add_argument(
-        "--master",
-        default="local[*]",
-        metavar="URL",
-        help="Spark's master: local[*] (the default), spark://host:port, k8s://… or yarn",
-    )
+    parser.add_argument("--master", default=master, metavar="URL", help=told)
     parser.add_argument(
         "--spark-conf",
         action="append",

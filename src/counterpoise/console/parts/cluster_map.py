@@ -75,9 +75,7 @@ class ClusterMap:
             # What changed, straight to the chart: as a property of the page it would be watched,
             # figure by figure, and cost the browser several times as much.
             changed = {"type": "treemap", "data": data}
-            self._chart.run_chart_method(
-                "setOption", {"animation": glides, "series": [changed]}
-            )
+            self._chart.run_chart_method("setOption", {"animation": glides, "series": [changed]})
         self._busy, self._sent_at = True, now
         attributes(self._picture, aria_label=in_words(scene))
 

@@ -1,4 +1,4 @@
-"""Plays spread over Spark: a task for each strategy, configuration and span of the trace."""
+"""Plays, a task for each strategy, configuration and span of the trace: many of them on Spark."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Source = SyntheticTrace | Recording
+LITTLE = 5_000_000
+"""Bundles times steps times plays: a few seconds of one core, in which Spark only starts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,24 @@ def tasks_of(
 
 class PlayFailedError(RuntimeError):
     """A play could not be finished; the message says why, in a sentence."""
+
+
+def is_little(trace: Trace, plays: int) -> bool:
+    """Whether plays of a trace are over before Spark would have started."""
+    return len(trace.bundles) * trace.steps * plays <= LITTLE
+
+
+def play_here(tasks: Sequence[Task], progress: Callable[[int, Result], None]) -> list[Result]:
+    """The same as `run_tasks`, one after the other in this process."""
+    results = []
+    for task in tasks:
+        try:
+            results.append(play(task))
+        except Exception as error:
+            told = f"{task.candidate.label}: {type(error).__name__}: {error}"
+            raise PlayFailedError(told) from error
+        progress(len(results), results[-1])
+    return results
 
 
 def run_tasks(

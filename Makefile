@@ -5,7 +5,7 @@ export SPARK_LOCAL_IP := 127.0.0.1
 # Compiled modules are kept whatever the caller says: brokers start in half the time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test sim check format bench conformance attack clients access chaos kills mutants docs release clean
+.PHONY: help setup demo test sim check format bench conformance attack clients access chaos kills mutants docs release stranger clean
 
 help: ## what each verb does
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -62,6 +62,9 @@ docs: setup ## the documentation as a site, in build/docs
 
 release: setup ## the wheel, installed by pip with each extra under every Python there is, and used
 	@$(PYTHON) -m tests.release $(ARGS)
+
+stranger: setup ## a stranger's first hour from a clean environment, with a watch
+	@$(PYTHON) -m tests.release.stranger
 
 clean: ## remove what the verbs made
 	rm -rf .venv artifacts build dist docs/_made .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -33,17 +33,19 @@ def installed(to: Path, wheel: Path) -> Path:
     return to
 
 
-def environment(to: Path, wheel: Path, package: Path, extra: str) -> Path:
+def environment(
+    to: Path, wheel: Path, package: Path, extra: str, more: tuple[str, ...] = ()
+) -> Path:
     """A new environment's Python: what was installed of the wheel, and what that declares.
 
     It is linked from this environment. What is not declared is not there, however much this
-    environment has.
+    environment has, except for ``more``.
     """
     venv.create(to, with_pip=False, symlinks=True)
     [packages] = to.glob("lib/python*/site-packages")
     for each in package.glob("counterpoise*"):
         (packages / each.name).symlink_to(each)
-    for name in needed(wheel, extra):
+    for name in needed(wheel, extra, more):
         for top in {file.parts[0] for file in metadata.files(name) or () if ".." not in file.parts}:
             found = Path(str(metadata.distribution(name).locate_file(top)))
             if found.exists() and not (packages / top).exists():
@@ -58,10 +60,10 @@ def size(names: set[str]) -> int:
     return sum(path.stat().st_size for path in paths if path.is_file())
 
 
-def needed(wheel: Path, extra: str) -> set[str]:
-    """Everything that the wheel needs, and what that needs, as installed here."""
+def needed(wheel: Path, extra: str, more: tuple[str, ...] = ()) -> set[str]:
+    """Everything that the wheel needs, and ``more``, and what that needs, as installed here."""
     [declared] = metadata.Distribution.discover(name="counterpoise", path=[str(wheel)])
-    wanted = [(text, extra) for text in declared.requires or ()]
+    wanted = [(text, extra) for text in (*(declared.requires or ()), *more)]
     found: set[str] = set()
     seen: set[tuple[str, str]] = set()
     while wanted:

@@ -116,7 +116,7 @@ class Runner(Generic[K, S]):
                 what = f"{key}: {type(effect).__name__}"
                 self._questions.start(what, self._put(key, effect))
             case Prepare() if self._prepare is not None:
-                self._questions.start(f"{key}: Prepare", self._try(key, self._prepare(key)))
+                self._questions.start(f"{key}: Prepare", self._try(key, self._prepare))
             case _:
                 raise AssertionError(f"no runner carries out {effect}")
 
@@ -131,9 +131,10 @@ class Runner(Generic[K, S]):
         self._alarms.pop(key, None)
         self.feed(key, Woken())
 
-    async def _try(self, key: K, work: Awaitable[None]) -> None:
+    async def _try(self, key: K, prepare: Callable[[K], Awaitable[None]]) -> None:
+        # Called here and not before: what is cancelled before it began has left nothing unawaited.
         try:
-            await work
+            await prepare(key)
         except Exception as error:
             log.info("%s: it is not prepared: %s", key, str(error) or type(error).__name__)
 

@@ -9,6 +9,7 @@ from typing import Any
 from counterpoise.picture.past import Trace
 from counterpoise.picture.trades import Trade
 from counterpoise.picture.treemap import Tile, What
+from counterpoise.picture.units import byte_scale
 
 LABELLED = 0.003
 """The part of the whole map from which on a tile has room for its name."""
@@ -76,19 +77,21 @@ def treemap_options(tiles: Sequence[Tile]) -> Options:
 
 def line_options(trace: Trace, name: str) -> Options:
     """One load over time."""
+    scale, unit = byte_scale(max((flow for flow in trace.bytes_per_s if flow), default=0.0))
     points = [
-        [at, None if value is None else round(value, 1)]
+        [at, None if value is None else round(value / scale, 3)]
         for at, value in zip(trace.times_ms, trace.bytes_per_s, strict=True)
     ]
     return {
         "aria": {"enabled": False},
         "animation": False,
-        "grid": {"left": 56, "right": 12, "top": 12, "bottom": 24},
+        "grid": {"left": 48, "right": 16, "top": 26, "bottom": 24},
         "tooltip": {"trigger": "axis", "renderMode": "richText", "confine": True},
         "xAxis": {"type": "time", "splitNumber": 3, "axisLabel": {"hideOverlap": True}},
         "yAxis": {
             "type": "value",
-            "name": "",
+            "name": unit,
+            "nameGap": 8,
             "splitNumber": 3,
             "splitLine": {"lineStyle": {"color": "#8a929b", "opacity": 0.3}},
         },
@@ -109,6 +112,7 @@ def line_options(trace: Trace, name: str) -> Options:
 def trade_options(trades: Sequence[Trade]) -> Options:
     """Backtests as points: how much was moved, and how even it made the brokers."""
     best = sorted((each for each in trades if each.best), key=lambda each: each.moved)
+    most = max((each.moved for each in trades), default=0.0)
     return {
         "aria": {"enabled": False},
         "animation": False,
@@ -128,6 +132,7 @@ def trade_options(trades: Sequence[Trade]) -> Options:
                 "type": "scatter",
                 "name": "strategies",
                 "symbolSize": 12,
+                "labelLayout": {"moveOverlap": "shiftY"},
                 "data": [
                     {
                         "name": _plain(each.label),
@@ -136,7 +141,10 @@ def trade_options(trades: Sequence[Trade]) -> Options:
                         "tooltip": {"formatter": _plain(each.sentence)},
                         "label": {
                             "show": True,
-                            "position": "right",
+                            "color": "#8a929b",
+                            "offset": [0, -9],  # above the line
+                            # Towards the middle, where there is room for it.
+                            "position": "left" if each.moved > most / 2 else "right",
                             "formatter": _plain(each.label),
                             "fontSize": 11,
                         },

@@ -48,8 +48,9 @@ class ClusterMap:
                 self._chart.on("chart:finished", self._drawn, args=[])
             with ui.element("p").classes("legend quiet"):
                 for shade, words in LEGEND:
-                    ui.element("span").classes(f"swatch swatch-{shade}")
-                    Text("span", words)
+                    with ui.element("span").classes("shade"):
+                        ui.element("span").classes(f"swatch swatch-{shade}")
+                        Text("span", words)
 
     def show(self, scene: Scene) -> None:
         """Draw this scene, unless the browser is still busy with the one before."""

@@ -100,19 +100,22 @@ def _move(axes: Axes) -> None:
 
 
 def _bucket(axes: Axes) -> None:
-    """Tokens of a bucket while somebody takes more than its rate, and then stops."""
-    bucket = Bucket(100, 0)
+    """What passes two buckets of one rate, which keep little and much while nobody takes."""
     times = np.arange(0, 6, 0.02)
-    tokens = []
-    for at in times:
-        now = round(at * SECOND_NS)
-        if at < 3 and bucket.settle(now) > 0:
-            bucket.take(4, now)
-        tokens.append(bucket.settle(now))
-    axes.plot(times, tokens, color=COLORS[0], linewidth=1.0)
-    axes.axhline(0, color="#999999", linewidth=0.8)
-    axes.set(xlabel="seconds", ylabel="tokens", title="", xlim=(0, 6))
-    axes.set_title(
-        "A limit of 100 a second; somebody wants 200 for three seconds", loc="left", fontsize=10
-    )
+    kept = ((100, "a second's worth is kept, as in Pulsar"), (2, "16 ms' worth, as here"))
+    for (capacity, label), color in zip(kept, COLORS, strict=False):
+        bucket, passed, through = Bucket(100, 0, capacity=capacity), 0, []
+        for at in times:
+            now = round(at * SECOND_NS)
+            # 200 a second are wanted, except for a rest in the middle.
+            if not 2 <= at < 4 and bucket.settle(now) > 0:
+                bucket.take(4, now)
+                passed += 4
+            through.append(passed)
+        axes.plot(times, through, color=color, linewidth=1.4, label=label)
+    axes.axvspan(2, 4, color="#999999", alpha=0.12)
+    axes.text(3, 20, "a rest", ha="center", fontsize=9, color="#666666")
+    axes.set(xlabel="seconds", ylabel="messages that passed", title="", xlim=(0, 6), ylim=(0, None))
+    axes.set_title("A limit of 100 a second; somebody wants 200", loc="left", fontsize=10)
+    axes.legend(fontsize=9, frameon=False, loc="upper left")
     axes.grid(alpha=0.25)

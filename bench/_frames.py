@@ -72,12 +72,14 @@ def sends(
 class FrameClient:
     """One connection with one producer."""
 
-    def __init__(self, url: str, topic: str) -> None:
+    def __init__(self, url: str, topic: str, token: str = "") -> None:
         where = urlsplit(url)
         self._socket = socket.create_connection((where.hostname, where.port), 30)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._received = b""
         connect = {"client_version": "frames", "protocol_version": PROTOCOL_VERSION}
+        if token:
+            connect |= {"auth_method_name": "token", "auth_data": token.encode()}
         self._ask(BaseCommand(type=_Type.CONNECT, connect=connect), _Type.CONNECTED)
         self.open_producer(topic, 0)
 

@@ -1,26 +1,33 @@
-"""What proving who one is costs a connection, beside a cluster that asks nobody: CPU and time.
+"""What proving who one is costs: a connection its figure, and a publish nothing.
 
-``python -m bench.handshake [--connections 300]``. A publish costs nothing more: who a client is, is
-looked at when it connects and when it opens a producer, never at a message.
+Connections are beside a cluster that asks nobody, in processor time of client and broker together.
+Publishing is measured in the processor time of the brokers' threads, in pairs of equal rounds one
+after the other: who a client is, is looked at when it connects and when it opens a producer.
 """
 
-import argparse
 import base64
+import contextlib
 import socket
 import ssl
 import statistics
 import struct
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import jwt
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from bench._frames import FrameClient, sends
+from bench.figures import Figure
 from counterpoise import Cluster
 from counterpoise.wire import requests
 
 PACKAGE = "org.apache.pulsar.broker.authentication.AuthenticationProvider"
+UNANSWERED = 1_000
+COSTS_AT_MOST = 1.02
 
 
 def connect(url: str, hello: bytes, tls: ssl.SSLContext | None) -> float:
@@ -37,30 +44,31 @@ def connect(url: str, hello: bytes, tls: ssl.SSLContext | None) -> float:
             return time.perf_counter() - began
 
 
-def measure(name: str, connections: int, once: Callable[[], float]) -> float:
+def connection_ms(connections: int, once: Callable[[], float]) -> float:
+    """Milliseconds of processor time for one connection, both ends together."""
     for _ in range(20):
         once()
     cpu = time.process_time()
-    took = [once() for _ in range(connections)]
-    cpu_ms = (time.process_time() - cpu) / connections * 1000
-    print(f"{name:<28} {cpu_ms:8.3f} ms CPU   {statistics.median(took) * 1000:8.3f} ms median")
-    return cpu_ms
+    for _ in range(connections):
+        once()
+    return (time.process_time() - cpu) / connections * 1000
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--connections", type=int, default=300)
-    count = parser.parse_args().connections
-    print(f"one connection of {count}, client and broker together:")
+def connections(count: int) -> Iterator[Figure]:
+    """What a connection costs, by what it shows."""
     with Cluster(brokers=1) as cluster:
         url = cluster.service_url
-        measure("nobody is asked", count, lambda: connect(url, requests.connect("b"), None))
+        asked = connection_ms(count, lambda: connect(url, requests.connect("b"), None))
+
+    def beside(name: str, url: str, hello: bytes, tls: ssl.SSLContext | None = None) -> Figure:
+        took = connection_ms(count, lambda: connect(url, hello, tls))
+        return Figure(f"a connection by {name}", took, "ms CPU", "nobody is asked", asked)
+
     with Cluster(brokers=1, tls=True, tokens=True) as cluster:
         trusted = ssl.create_default_context(cafile=cluster.security.trust_certs)
         shown = requests.connect("b", "token", cluster.security.token("admin").encode())
-        url, by_tls = cluster.service_url, cluster.service_url_tls
-        measure("a token, HS512", count, lambda: connect(url, shown, None))
-        measure("a token, HS512, by TLS 1.3", count, lambda: connect(by_tls, shown, trusted))
+        yield beside("token, HS512", cluster.service_url, shown)
+        yield beside("token, HS512, TLS 1.3", cluster.service_url_tls, shown, trusted)
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     public = key.public_key().public_bytes(
         serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
@@ -71,11 +79,55 @@ def main() -> None:
         "tokenPublicKey": "data:;base64," + base64.b64encode(public).decode(),
     }
     with Cluster(brokers=1, config=settings) as cluster:
-        url = cluster.service_url
         token = jwt.encode({"sub": "admin"}, key, algorithm="RS256")
         by_key = requests.connect("b", "token", token.encode())
-        measure("a token, RS256", count, lambda: connect(url, by_key, None))
+        yield beside("token, RS256", cluster.service_url, by_key)
 
 
-if __name__ == "__main__":
-    main()
+def publishing(rounds: int, messages: int) -> Figure:
+    """What a message costs the broker where everybody has to prove who they are."""
+    with contextlib.ExitStack() as stack:
+        sides: dict[str, tuple[FrameClient, list[int]]] = {}
+        for name, tokens in (("asked", True), ("free", False)):
+            before = {each.native_id for each in threading.enumerate()}
+            cluster = stack.enter_context(Cluster(brokers=1, tokens=tokens))
+            token = cluster.security.token("admin") if tokens else ""
+            topic = "persistent://public/default/t"
+            client = FrameClient(cluster.service_url, topic, token)
+            stack.callback(client.close)
+            made = {each.native_id for each in threading.enumerate()} - before
+            sides[name] = (client, [each for each in made if each is not None])
+        spent: dict[str, list[float]] = {name: [] for name in sides}
+        first = 0
+        for number in range(rounds + 1):
+            for name in sorted(sides, reverse=bool(number % 2)):
+                client, threads = sides[name]
+                began = sum(map(_nanoseconds, threads))
+                client.publish(sends(first, messages, batch=1), UNANSWERED)
+                spent[name].append(sum(map(_nanoseconds, threads)) - began)
+            first += messages
+    pairs = list(zip(spent["asked"], spent["free"], strict=True))[1:]
+    free = statistics.median(each for _, each in pairs) / messages / 1e3
+    asked = free * statistics.median(one / other for one, other in pairs)
+    return Figure(
+        "the broker's processor time of a message, clients known by token",
+        asked,
+        "us",
+        "nobody is asked",
+        free,
+        f"at most {COSTS_AT_MOST} of it",
+        asked <= COSTS_AT_MOST * free,
+    )
+
+
+def _nanoseconds(thread: int) -> int:
+    return int(Path(f"/proc/self/task/{thread}/schedstat").read_text().split()[0])
+
+
+def run(*, quick: bool, out: Path) -> list[Figure]:
+    """Measure; ``out`` is not needed."""
+    del out
+    return [
+        *connections(50 if quick else 300),
+        publishing(*((4, 2_000) if quick else (100, 5_000))),
+    ]

@@ -11,8 +11,12 @@ import pulsar
 import pytest
 
 from counterpoise import Cluster
+from counterpoise.security.authentication import Authentication
+from counterpoise.security.authorization import Authorization
+from counterpoise.security.tokens import TokenProvider
 from tests.broker.connection.raw_client import RawClient
 from tests.security.tokens import token
+from tests.wire import frames
 from tests.wire.frames import Type
 
 SILENT = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
@@ -284,6 +288,29 @@ def test_a_client_shows_newer_credentials_when_the_first_have_expired(connect: C
             if told:
                 assert other.receive(Type.ERROR).error.message == told
             assert other.closed()
+
+
+def test_a_publish_asks_nobody_who_it_is(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it costs to know a client is paid when it connects and when it opens a producer."""
+    with Cluster(brokers=1, tokens=True) as alone:
+        raw = connect(alone, **shown_by(alone, "admin"))
+        raw.receive(Type.CONNECTED)
+        raw.command(Type.LOOKUP, "lookup_topic", topic=TOPIC, request_id=1)
+        raw.receive(Type.LOOKUP_RESPONSE)
+        raw.produce(TOPIC)
+        asked: list[str] = []
+        for kind, names in (
+            (Authorization, ("topic", "namespace", "tenant_admin", "super_user")),
+            (Authentication, ("of_command",)),
+            (TokenProvider, ("authenticate",)),
+        ):
+            for name in names:
+                monkeypatch.setattr(kind, name, lambda *_, name=name: asked.append(name))
+        for number in range(20):
+            raw.send(frames.send(0, number, frames.entry(b"x", sequence_id=number)))
+        for _ in range(20):
+            raw.receive(Type.SEND_RECEIPT)
+        assert asked == []
 
 
 def test_proxies_act_for_others_and_nobody_else_does(connect: Connect) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -45,6 +46,8 @@ NAMES = {
     "count": "1",
     "version": "1",
 }
+CLUSTER = "standalone"
+STARTS_S = 60
 SHUTDOWN = "/admin/v2/brokers/shutdown"
 SETTING_UP: tuple[tuple[str, str, object], ...] = (
     ("PUT", f"tenants/{TENANT}", {"adminRoles": ["boss"], "allowedClusters": ["standalone"]}),
@@ -105,7 +108,10 @@ class Api:
         self._connection.close()
 
     def set_up(self) -> None:
-        """Build the town, or put it right."""
+        """Build the town, or put it right; waits for a cluster that has just started."""
+        path, until = "/admin/v2/clusters", time.monotonic() + STARTS_S
+        while CLUSTER not in self("admin", "GET", path)[1] and time.monotonic() < until:
+            time.sleep(0.2)
         for method, path, body in SETTING_UP:
             status, told = self("admin", method, f"/admin/v2/{path}", body)
             if status >= HTTPStatus.BAD_REQUEST and status != HTTPStatus.CONFLICT:

@@ -2,6 +2,7 @@
 
 import json
 import ssl
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -288,6 +289,45 @@ def test_a_client_shows_newer_credentials_when_the_first_have_expired(connect: C
             if told:
                 assert other.receive(Type.ERROR).error.message == told
             assert other.closed()
+
+
+@pytest.mark.client
+def test_the_official_client_renews_its_token_and_stays_connected() -> None:
+    config = {"authenticationRefreshCheckSeconds": 1}
+    with Cluster(brokers=1, tokens=True, config=config) as alone:
+        renewals: list[None] | None = None
+        renewed_twice = threading.Event()
+
+        def token() -> str:
+            if renewals is None:
+                return alone.security.token("admin", expires_in_s=1)
+            renewals.append(None)
+            if len(renewals) == 1:
+                return alone.security.token("admin", expires_in_s=1)
+            renewed_twice.set()
+            return alone.security.token("admin", expires_in_s=60)
+
+        shown = pulsar.AuthenticationToken(token)
+        client = pulsar.Client(alone.service_url, authentication=shown, logger=SILENT)
+        producer = client.create_producer(TOPIC)
+        producer.send(b"before")
+        [before] = publishers(alone)
+        renewals = []
+        # The first renewal was believed if there is a second one, and not a new connection.
+        assert renewed_twice.wait(30)
+        producer.send(b"after")
+        assert [each["connectedSince"] for each in publishers(alone)] == [before["connectedSince"]]
+        client.close()
+
+
+def publishers(cluster: Cluster) -> list[dict[str, Any]]:
+    request = urllib.request.Request(
+        f"{cluster.admin_url}/admin/v2/persistent/public/default/by-hand/stats",
+        headers={"Authorization": f"Bearer {cluster.security.token('admin')}"},
+    )
+    with urllib.request.urlopen(request, timeout=15) as response:
+        found: list[dict[str, Any]] = json.load(response)["publishers"]
+    return found
 
 
 def test_a_publish_asks_nobody_who_it_is(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:

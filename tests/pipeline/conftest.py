@@ -1,4 +1,4 @@
-"""What the tests of the pipeline share: one Spark for the whole run, a cluster that is its API."""
+"""What the tests of the pipeline share: one Spark for the whole room, a cluster that is its API."""
 
 import asyncio
 import gc
@@ -18,15 +18,16 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="package", autouse=True)
 def _left_by_spark() -> Iterator[None]:
-    """PySpark leaves sockets to a JVM that has ended: found here, no other test is blamed."""
+    """PySpark leaves sockets in threads that end: found here, no other test is blamed."""
     yield
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)
         gc.collect()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def spark() -> "Iterator[SparkSession]":
+    """Ends with the room: finalisers that run later would connect again, and leave a socket."""
     session = start_session("local[2]", partitions=2)
     yield session
     stop_session(session)

@@ -21,7 +21,12 @@ from tests.mutants.warm import fails
 
 ROOMS: dict[str, list[str]] = {
     "quota": ["tests/quota"],
-    "load": ["tests/load"],
+    "load": [
+        "tests/load",
+        "tests/broker/load",
+        "tests/broker/bundles/test_placement.py",
+        "tests/decide/balancing/test_by_stores.py",
+    ],
     "decide/balancing": ["tests/decide/balancing", "tests/pipeline/drive", "-m", "not spark"],
     "storage": ["tests/storage", "tests/broker/topic/test_damage.py"],
     "ownership": ["tests/ownership", "tests/broker/bundles"],

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from counterpoise.storage.files import fence
 from counterpoise.storage.files.recovery import take_over
 from counterpoise.storage.files.store import FileLedgerStore
 from counterpoise.storage.grouplog import GroupLog
@@ -239,6 +240,20 @@ async def test_a_successor_fences_before_it_reads_anything(tmp_path: Path) -> No
     assert any(name.startswith("state-") for name in looked)
     await log.close()
     await store.close()
+
+
+def test_a_fence_that_was_let_go_needs_no_sync_unless_somebody_came_between(
+    tmp_path: Path,
+) -> None:
+    """Whoever let go writes no more; whoever took over after it may."""
+    disk = FaultyDisk()
+    assert fence.claim(tmp_path, "first", disk).epoch == 1
+    assert tmp_path / "fence" not in disk.unsynced
+    assert fence.claim(tmp_path, "heir", disk, let_go=1).epoch == 2
+    assert tmp_path / "fence" in disk.unsynced
+    disk.unsynced.clear()
+    assert fence.claim(tmp_path, "late", disk, let_go=1).epoch == 3
+    assert tmp_path / "fence" not in disk.unsynced
 
 
 async def test_everything_that_decides_what_is_stored_is_synced(tmp_path: Path) -> None:

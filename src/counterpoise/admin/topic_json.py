@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from counterpoise.admin.large_json import in_turns
 from counterpoise.admin.subscription_json import JsonObject, subscription_json, timestamp
 from counterpoise.broker.face import PersistentTopic, Producer, Subscription, Topic
 
@@ -63,11 +64,9 @@ SUMMED_SUBSCRIPTION_FIGURES = (
 )
 
 
-def topic_stats_json(topic: Topic, broker_id: str) -> JsonObject:
+async def topic_stats_json(topic: Topic, broker_id: str) -> JsonObject:
     """``TopicStats``: rates are messages or bytes a second, counters since the topic was loaded."""
-    subscriptions = {
-        name: subscription_json(each) for name, each in sorted(topic.subscriptions.items())
-    }
+    subscriptions = await in_turns(sorted(topic.subscriptions.items()), subscription_json)
     return {
         **NOT_MEASURED,
         "msgRateIn": topic.meter_in.rate,
@@ -135,7 +134,7 @@ def publisher_json(producer: Producer) -> JsonObject:
     }
 
 
-def internal_stats_json(topic: Topic) -> JsonObject:
+async def internal_stats_json(topic: Topic) -> JsonObject:
     """``PersistentTopicInternalStats``: the ledgers and cursors of a topic."""
     if not isinstance(topic, PersistentTopic):
         return {"ledgers": [], "cursors": {}, "entriesAddedCounter": topic.meter_in.messages}
@@ -162,7 +161,7 @@ def internal_stats_json(topic: Topic) -> JsonObject:
             }
             for each in log.ledgers
         ],
-        "cursors": {name: _cursor_json(each) for name, each in sorted(topic.subscriptions.items())},
+        "cursors": await in_turns(sorted(topic.subscriptions.items()), _cursor_json),
         "schemaLedgers": [],
         "compactedLedger": {
             "ledgerId": -1,
@@ -245,9 +244,9 @@ def _cursor_json(subscription: Subscription) -> JsonObject:
     }
 
 
-def broker_topic_json(topic: Topic, broker_id: str) -> JsonObject:
+async def broker_topic_json(topic: Topic, broker_id: str) -> JsonObject:
     """A topic as ``broker-stats/topics`` tells it."""
-    told = topic_stats_json(topic, broker_id)
+    told = await topic_stats_json(topic, broker_id)
     subscriptions = told["subscriptions"]
     return {
         "publishers": told["publishers"],

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Iterable
 from dataclasses import asdict
 
 from aiohttp import web
 
 from counterpoise.admin import route
+from counterpoise.admin.large_json import IN_A_TURN, encoded, told
 from counterpoise.admin.metrics.exposition import gathered
-from counterpoise.admin.metrics.figure import Figure
 from counterpoise.admin.request import answer, broker_of
 from counterpoise.admin.shapes import Json
 from counterpoise.admin.shared_answers import SHARED
 from counterpoise.admin.topic_json import broker_topic_json
 
 BASE = "/admin/v2/broker-stats"
-TOPICS_IN_A_TURN = 20
-"""How many are looked at before others have their turn: a millisecond or two."""
 
 
 def routes() -> Iterable[route.Route]:
@@ -47,17 +44,18 @@ async def topics(request: web.Request) -> web.Response:
     broker = broker_of(request)
 
     async def make() -> bytes:
-        told: dict[str, dict[str, dict[str, dict[str, Json]]]] = {}
+        figures: dict[str, dict[str, dict[str, dict[str, Json]]]] = {}
         for number, (name, topic) in enumerate(sorted(broker.topics.loaded.items()), 1):
             found = await broker.namespaces.bundles(name.namespace_name)
-            bundles = told.setdefault(str(name.namespace_name), {})
+            bundles = figures.setdefault(str(name.namespace_name), {})
             domains = bundles.setdefault(str(found.bundle_of(name).range), {})
-            domains.setdefault(name.domain, {})[str(name)] = broker_topic_json(topic, broker.id)
-            if not number % TOPICS_IN_A_TURN:
+            found_of_topic = await broker_topic_json(topic, broker.id)
+            domains.setdefault(name.domain, {})[str(name)] = found_of_topic
+            if not number % IN_A_TURN:
                 await asyncio.sleep(0)
-        return await asyncio.to_thread(_json, told)
+        return await encoded(figures)
 
-    return _told(await request.app[SHARED].get("figures of topics", make))
+    return told(await request.app[SHARED].get("figures of topics", make))
 
 
 async def throttling(request: web.Request) -> web.Response:
@@ -75,28 +73,15 @@ async def metrics(request: web.Request) -> web.Response:
     broker = broker_of(request)
 
     async def make() -> bytes:
-        return await asyncio.to_thread(_by_dimensions, await gathered(broker))
-
-    return _told(await request.app[SHARED].get("metrics as JSON", make))
-
-
-def _by_dimensions(figures: Iterable[Figure]) -> bytes:
-    grouped: dict[tuple[tuple[str, str], ...], dict[str, float]] = {}
-    for figure in figures:
-        grouped.setdefault(figure.labels, {})[figure.name.replace("pulsar_", "brk_", 1)] = (
-            figure.value
+        grouped: dict[tuple[tuple[str, str], ...], dict[str, float]] = {}
+        for figure in await gathered(broker):
+            name = figure.name.replace("pulsar_", "brk_", 1)
+            grouped.setdefault(figure.labels, {})[name] = figure.value
+        return await encoded(
+            [{"dimensions": dict(labels), "metrics": found} for labels, found in grouped.items()]
         )
-    return _json(
-        [{"dimensions": dict(labels), "metrics": found} for labels, found in grouped.items()]
-    )
 
-
-def _json(value: object) -> bytes:
-    return json.dumps(value).encode()
-
-
-def _told(body: bytes) -> web.Response:
-    return web.Response(body=body, content_type="application/json", charset="utf-8")
+    return told(await request.app[SHARED].get("metrics as JSON", make))
 
 
 async def mbeans(request: web.Request) -> web.Response:

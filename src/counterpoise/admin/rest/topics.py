@@ -9,6 +9,7 @@ from aiohttp import web
 
 from counterpoise.admin import route
 from counterpoise.admin.errors import RestError, conflict, not_found, precondition_failed
+from counterpoise.admin.large_json import large_answer
 from counterpoise.admin.redirect import ask, require_topic_owner
 from counterpoise.admin.request import (
     answer,
@@ -125,7 +126,7 @@ async def stats(request: web.Request) -> web.Response:
     await require_namespace(request, topic.namespace_name)
     await require_topic_owner(request, topic)
     loaded = await require_loaded(request, topic)
-    return answer(topic_stats_json(loaded, broker_of(request).id))
+    return await large_answer(await topic_stats_json(loaded, broker_of(request).id))
 
 
 async def internal_stats(request: web.Request) -> web.Response:
@@ -133,7 +134,7 @@ async def internal_stats(request: web.Request) -> web.Response:
     topic = topic_of(request)
     await require_namespace(request, topic.namespace_name)
     await require_topic_owner(request, topic)
-    return answer(internal_stats_json(await require_loaded(request, topic)))
+    return await large_answer(await internal_stats_json(await require_loaded(request, topic)))
 
 
 async def last_message_id(request: web.Request) -> web.Response:

@@ -1,0 +1,78 @@
+"""JSON of whatever size, written a piece at a time.
+
+The encoder holds the interpreter until it is done, in whatever thread: of the figures of a hundred
+thousand subscriptions for seconds, in which no client is served.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, TypeVar
+
+from aiohttp import web
+
+from counterpoise.admin.shapes import Json
+
+T = TypeVar("T")
+
+IN_A_TURN: Final = 20
+"""How many things are looked at, or written, before others have their turn: a millisecond or so."""
+_FEW: Final = 16
+
+
+async def in_turns(things: Iterable[tuple[str, T]], tell: Callable[[T], Json]) -> dict[str, Any]:
+    """What ``tell`` says of each, by its name; ``things`` must not change meanwhile."""
+    found = {}
+    for number, (name, each) in enumerate(things, 1):
+        found[name] = tell(each)
+        if not number % IN_A_TURN:
+            await asyncio.sleep(0)
+    return found
+
+
+async def encoded(value: Json) -> bytes:
+    """The value as JSON."""
+    pieces = []
+    for number, piece in enumerate(_pieces(value), 1):
+        pieces.append(piece)
+        if not number % (3 * IN_A_TURN):
+            await asyncio.sleep(0)
+    return "".join(pieces).encode()
+
+
+async def large_answer(value: Json) -> web.Response:
+    """A JSON answer that may be large."""
+    return told(await encoded(value))
+
+
+def told(body: bytes) -> web.Response:
+    """A JSON answer that is written already."""
+    return web.Response(body=body, content_type="application/json", charset="utf-8")
+
+
+def _pieces(value: Json) -> Iterator[str]:
+    if isinstance(value, dict) and _is_large(value):
+        before = "{"
+        for name, each in value.items():
+            yield f"{before}{json.dumps(name)}: "
+            yield from _pieces(each)
+            before = ", "
+        yield "}"
+    elif isinstance(value, list) and _is_large(value):
+        before = "["
+        for each in value:
+            yield before
+            yield from _pieces(each)
+            before = ", "
+        yield "]"
+    else:
+        yield json.dumps(value)
+
+
+def _is_large(value: Json) -> bool:
+    """Whether there are many things in it, or in what is in it."""
+    within = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    inner = [each for each in within if isinstance(each, dict | list) and each]
+    return len(inner) > _FEW or any(map(_is_large, inner))

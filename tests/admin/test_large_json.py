@@ -1,0 +1,74 @@
+"""Answers of any size are written while others are served."""
+
+import asyncio
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from counterpoise.admin.large_json import IN_A_TURN, encoded, in_turns
+from counterpoise.admin.topic_json import internal_stats_json, topic_stats_json
+from counterpoise.broker.topic.acks import AckState
+from counterpoise.storage.memory import MemoryLedgerStore
+from tests.broker.topic.conftest import World
+
+scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
+values = st.recursive(
+    scalars,
+    lambda inner: (
+        st.lists(inner, max_size=40) | st.dictionaries(st.text(max_size=4), inner, max_size=40)
+    ),
+    max_leaves=200,
+)
+
+
+class Turns:
+    """Counts how often others could have been served."""
+
+    async def __aenter__(self) -> "Turns":
+        self.count = 0
+        self._counting = asyncio.ensure_future(self._run())
+        await asyncio.sleep(0)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._counting.cancel()
+
+    async def _run(self) -> None:
+        while True:
+            self.count += 1
+            await asyncio.sleep(0)
+
+
+@given(values)
+def test_what_is_written_by_the_piece_is_the_same_json(value: object) -> None:
+    assert json.loads(asyncio.run(encoded(value))) == value  # type: ignore[arg-type]
+
+
+async def test_others_are_served_while_it_is_written() -> None:
+    many = {
+        "a": {"b": {str(n): {"c": [n]} for n in range(2000)}},
+        "d": [[[n]] for n in range(2000)],
+    }
+    async with Turns() as turns:
+        assert json.loads(await encoded(many)) == many
+    assert turns.count >= 4000 // IN_A_TURN // 2
+
+
+async def test_others_are_served_while_figures_are_looked_at() -> None:
+    async with Turns() as turns:
+        told = await in_turns(((str(n), n) for n in range(2000)), lambda n: {"n": n})
+    assert told["1999"] == {"n": 1999}
+    assert turns.count >= 2000 // IN_A_TURN
+
+
+async def test_the_figures_of_a_topic_with_many_subscriptions() -> None:
+    world = World(MemoryLedgerStore())
+    topic = await world.topic()
+    for number in range(100):
+        topic._add_subscription(f"s{number}", AckState(-1))  # type: ignore[attr-defined]
+    for tell in (lambda: topic_stats_json(topic, "b:1"), lambda: internal_stats_json(topic)):
+        async with Turns() as turns:
+            told = await tell()
+        assert len(told.get("subscriptions") or told["cursors"]) == 100
+        assert turns.count >= 100 // IN_A_TURN

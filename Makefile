@@ -5,7 +5,7 @@ export SPARK_LOCAL_IP := 127.0.0.1
 # Compiled modules are kept whatever the caller says: brokers start in half the time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test sim check format bench conformance attack clients access chaos kills mutants docs release stranger clean
+.PHONY: help setup demo test sim check format bench conformance attack clients access chaos kills real mutants docs release stranger clean
 
 help: ## what each verb does
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -52,6 +52,9 @@ chaos: setup ## brokers on a real ZooKeeper under load, a fault every 20 s (ARGS
 
 kills: setup ## the balancer killed with -9 at random points, on a directory and on S3 (ARGS="--kills 20 --seed 1")
 	@$(PYTHON) -m tests.pipeline.kills $(ARGS)
+
+real: setup ## the balancer's verbs on a real Apache Pulsar under load (ARGS="--manager modular")
+	@$(PYTHON) -m tests.real $(ARGS)
 
 mutants: setup ## plant faults and see that tests notice (ARGS=--planted: only those by hand)
 	@$(PYTHON) -m tests.mutants $(ARGS)

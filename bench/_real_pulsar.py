@@ -43,6 +43,8 @@ class RealPulsar:
     admin_url: str
     start_seconds: float
     pid: int
+    web_urls: tuple[str, ...] = ()
+    """The admin address of each broker of a cluster; the log of the first is `broker0.log`."""
 
 
 def free_ports(count: int) -> list[int]:
@@ -106,13 +108,15 @@ def standalone(
 
 
 @contextlib.contextmanager
-def cluster(lib: Path, folder: Path, brokers: int, **settings: object) -> Iterator[RealPulsar]:
+def cluster(
+    lib: Path, folder: Path, brokers: int, log_level: str = "warn", **settings: object
+) -> Iterator[RealPulsar]:
     """A ZooKeeper, a bookie and ``brokers`` brokers with the given broker.conf settings."""
     folder.mkdir(parents=True, exist_ok=True)
     zookeeper, bookie, *ports = free_ports(2 + 2 * brokers)
     store = f"zk:127.0.0.1:{zookeeper}"
     started = time.perf_counter()
-    with Children(lib, folder) as children:
+    with Children(lib, folder, log_level) as children:
         children.java(
             "zookeeper",
             "-Xmx256m",
@@ -184,6 +188,7 @@ def cluster(lib: Path, folder: Path, brokers: int, **settings: object) -> Iterat
             f"http://127.0.0.1:{webs[0]}",
             time.perf_counter() - started,
             children.pid("broker0"),
+            tuple(f"http://127.0.0.1:{port}" for port in webs),
         )
 
 
@@ -199,10 +204,10 @@ def log_to_console(path: Path, *, level: str) -> None:
 class Children:
     """Java processes that end with this context, and with this process however it ends."""
 
-    def __init__(self, lib: Path, folder: Path) -> None:
+    def __init__(self, lib: Path, folder: Path, log_level: str = "warn") -> None:
         self._folder = folder
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
-        log_to_console(folder / "log4j2.properties", level="warn")
+        log_to_console(folder / "log4j2.properties", level=log_level)
         self._command = [
             "java",
             *(word for o in OPENS for word in ("--add-opens", f"{o}=ALL-UNNAMED")),

@@ -394,6 +394,24 @@ async def test_what_a_rule_withholds_is_not_done_and_is_kept_with_the_rule(
     assert set(left_alone) == {made.moves[0].bundle}, "the others may go in the next round"
 
 
+async def test_what_is_withheld_round_after_round_is_said_once(
+    uneven: FakeCluster, http: aiohttp.ClientSession, history: History
+) -> None:
+    told = Told()
+    rules = ApprovalRules(part_a_round=1e-9)
+    executor = Executor(http, lambda: START + 1000, DO_IT)
+    one = Balancer(strategy(), history, executor, told.append, rules=rules)
+    first = await one.step(seen(uneven))
+    assert first is not None
+    said = [each for each in told if each.startswith("withheld ")]
+    assert len(said) == len(first.moves) > 1
+    again = await one.step(seen(uneven, 100))
+    assert again is not None
+    assert {move.bundle for move in again.moves} == {move.bundle for move in first.moves}
+    assert [each for each in told if each.startswith("withheld ")] == said
+    assert len(outcomes(history, again)) == len(again.moves), "and kept each time"
+
+
 @pytest.mark.parametrize(
     ("settings", "changed", "sheds"),
     [

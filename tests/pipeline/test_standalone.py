@@ -85,18 +85,38 @@ async def test_a_cluster_is_balanced_though_an_executor_is_lost_and_the_load_is_
     assert len(cluster.unloads) == len({row["id"] for row in outcomes})
     assert complete(store), "the checkpoint is in the history"
     assert not list((tmp_path / "driver").iterdir()), "and nothing where the driver ran"
-    words = ["backtest", uri, "--step", "1", "--strategies", "ThresholdShedder", "--json"]
+    # Somebody's own strategy, and what it imports, lie where the driver runs and nowhere else.
+    mine = tmp_path / "mine"
+    (mine / "shared").mkdir(parents=True)
+    (mine / "shared" / "__init__.py").write_text("PERCENT = 10.0\n")
+    (mine / "own.py").write_text(OWN)
+    words = ["backtest", uri, "--step", "1", "--strategies", "ThresholdShedder,own:Own", "--json"]
     words += ["--move-seconds", "1", *where(on)]
-    backtest = await Command.start(words, cwd=tmp_path / "driver", environment=LOOPBACK)
+    backtest = await Command.start(words, cwd=mine, environment=LOOPBACK)
     assert await backtest.end() == 0, backtest.text
     [said] = [line for line in backtest.said if line.startswith("[{")]
     expected = await asyncio.to_thread(_backtest_of, uri)
-    assert sorted(json.loads(said), key=lambda row: str(row["label"])) == expected
+    found = {row.pop("label"): row for row in json.loads(said)}
+    assert found["own:Own"] == found["ThresholdShedder"]
+    assert {name: found[name] for name in expected} == expected
 
 
-def _backtest_of(uri: str) -> list[dict[str, object]]:
+OWN = """
+from counterpoise.decide.shedding.threshold import ThresholdShedder
+from shared import PERCENT
+
+assert PERCENT
+
+
+class Own(ThresholdShedder):
+    name = "Own"
+"""
+
+
+def _backtest_of(uri: str) -> dict[str, dict[str, object]]:
     """The same plays in this process."""
     by = strategy_from(Properties({}), shedder="ThresholdShedder", placement="LeastUsage")
     tried = [Candidate("ThresholdShedder", by), Candidate("nobody moves", None)]
     tasks = tasks_of(tried, Recording(uri, 1000), parts=1, move_s=1.0, seed=1)
-    return [play(task).to_json() for task in tasks]
+    played = [play(task).to_json() for task in tasks]
+    return {str(row.pop("label")): row for row in played}

@@ -53,6 +53,7 @@ VERBS: tuple[Verb, ...] = (
     Verb("status", "counterpoise.app.verbs.status", "what a balancer is doing"),
     Verb("control", "counterpoise.app.verbs.control", "pause, resume or stop a balancer"),
     Verb("drain", "counterpoise.app.verbs.drain", "empty a broker before it is stopped"),
+    Verb("refill", "counterpoise.app.verbs.refill", "give load to a broker that has too little"),
     Verb("backtest", "counterpoise.app.verbs.backtest", "try strategies on recorded load"),
     Verb("history", "counterpoise.app.verbs.history", "check, repair or export a history"),
     Verb("decide", "counterpoise.app.verbs.decide", "ask a strategy what it would do, and why"),

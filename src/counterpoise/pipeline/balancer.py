@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from counterpoise.decide.balancing.approval import ApprovalRules, Withheld, approve
+from counterpoise.decide.balancing.approval import ApprovalRules, Moved, Withheld, approve
 from counterpoise.decide.balancing.moves import Outcome, Round, Status
 from counterpoise.decide.balancing.round import (
     Strategy,
@@ -42,13 +42,13 @@ class Balancer:
         tell: Callable[[str], None],
         *,
         rules: ApprovalRules | None = None,
-        moved_at_ms: Iterable[int] = (),
+        moved_before: Iterable[Moved] = (),
         metrics: "Metrics | None" = None,
     ) -> None:
-        """`rules` say what may be carried out; `moved_at_ms` is when bundles were moved before."""
+        """`rules` say what may be carried out; `moved_before` is what was moved lately."""
         self._metrics = metrics
         self._rules = rules or ApprovalRules()
-        self._moved_at_ms = list(moved_at_ms)
+        self._moved = list(moved_before)
         self._strategy = strategy
         self._history = history
         self._executor = executor
@@ -56,6 +56,8 @@ class Balancer:
         self._waits = ""
         self._refused: frozenset[tuple[str, str]] | None = None
         """What was refused by which rule in the last round, when that moved nothing."""
+        self._withheld: frozenset[tuple[str, str]] = frozenset()
+        """What was withheld by which rule in the last round that decided to move anything."""
 
     def is_due(self, state: FoldState) -> bool:
         """Whether this state, or that of any shard, calls for a round or the rest of one."""
@@ -113,6 +115,8 @@ class Balancer:
         known = [self._history.outcome(move.id) for move in made.moves]
         outcomes = [outcome for outcome in known if outcome]
         tried = {outcome.id for outcome in outcomes}
+        parts = {move.id: move.part for move in made.moves}
+        withheld_now: set[tuple[str, str]] = set()
 
         def done(outcome: Outcome) -> None:
             self._history.record_outcome(outcome)
@@ -120,14 +124,21 @@ class Balancer:
                 self._metrics.ended(outcome)
             outcomes.append(outcome)
             if outcome.carried_out:
-                self._moved_at_ms.append(outcome.ended_at_ms)
+                self._moved.append(Moved(outcome.ended_at_ms, parts[outcome.id]))
+            if outcome.status is Status.WITHHELD:
+                key = (outcome.bundle, _rule(outcome.error))
+                withheld_now.add(key)
+                if key in self._withheld:
+                    return
             self._tell(told(outcome))
 
         left = [move for move in made.moves if move.id not in tried]
-        approved, withheld = approve(left, self._moved_at_ms, made.poll_id, self._rules)
+        approved, withheld = approve(left, self._moved, made.poll_id, self._rules)
         for each in withheld:
             done(refused_by_rule(each))
         await self._executor.carry_out(approved, brokers, done)
+        if made.moves:
+            self._withheld = frozenset(withheld_now)
         return outcomes
 
     def _explain(self, made: Round) -> None:
@@ -143,6 +154,11 @@ class Balancer:
             reasons = "; ".join(rejection.sentence for rejection in made.rejections[:3])
             more = f" (and {len(made.rejections) - 3} more)" if len(made.rejections) > 3 else ""
             self._tell(f"nothing to move, imbalance {made.imbalance:.2f}: {reasons}{more}")
+
+
+def _rule(reason: str) -> str:
+    """Which rule a reason names, at its end and in brackets: the figures before it change."""
+    return reason.rpartition("(")[2]
 
 
 def refused_by_rule(each: Withheld) -> Outcome:

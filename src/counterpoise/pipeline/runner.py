@@ -141,7 +141,7 @@ class SparkBalancer:
                 executor,
                 self._tell,
                 rules=settings.rules,
-                moved_at_ms=await asyncio.to_thread(moved_since, store, self._began_ms - HOUR_MS),
+                moved_before=await asyncio.to_thread(moved_since, store, self._began_ms - HOUR_MS),
                 metrics=self._metrics,
             )
             self._admin = Admin(session, AdminOptions())
@@ -168,7 +168,10 @@ class SparkBalancer:
         began = time.monotonic()
         self._tell(f"starting Spark on {settings.master}")
         spark = self._spark or start_session(
-            settings.master, partitions=settings.shards, conf=dict(settings.spark_conf)
+            settings.master,
+            partitions=settings.shards,
+            conf=dict(settings.spark_conf),
+            strategies=(self._strategy.shedder, self._strategy.placement),
         )
 
         stream = Stream(lambda: self._fold(spark, balancer, checkpoint), self._tell)

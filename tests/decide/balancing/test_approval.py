@@ -2,7 +2,7 @@
 
 import pytest
 
-from counterpoise.decide.balancing.approval import ApprovalRules, approve, in_window
+from counterpoise.decide.balancing.approval import ApprovalRules, Moved, approve, in_window
 from counterpoise.decide.balancing.moves import Move, move_id
 from counterpoise.decide.plan import Decision, Kind
 
@@ -10,16 +10,16 @@ NOON = 1_700_049_600_000  # 2023-11-15 12:00 UTC
 MINUTE = 60_000
 
 
-def move(number: int, namespace: str = "t/n") -> Move:
+def move(number: int, namespace: str = "t/n", part: float = 0.1) -> Move:
     bundle = f"{namespace}/0x{number:08x}_0x{number + 1:08x}"
     decision = Decision(Kind.UNLOAD, bundle, "b1:80", "b2:80", "r", "because", {})
-    return Move(move_id(NOON, bundle), NOON, decision, "")
+    return Move(move_id(NOON, bundle), NOON, decision, "", part)
 
 
 MOVES = [move(n) for n in range(4)]
 
 
-def let_through(rules: ApprovalRules, moved: tuple[int, ...] = ()) -> list[int]:
+def let_through(rules: ApprovalRules, moved: tuple[Moved, ...] = ()) -> list[int]:
     approved, withheld = approve(MOVES, moved, NOON, rules)
     assert len(approved) + len(withheld) == len(MOVES)
     assert all("(--" in each.reason for each in withheld)
@@ -35,9 +35,30 @@ def test_so_many_a_round_the_first_ones() -> None:
 
 
 def test_so_many_an_hour_those_of_before_included() -> None:
-    lately = (NOON - 59 * MINUTE, NOON - 60 * MINUTE, NOON - MINUTE)
+    lately = tuple(Moved(NOON - each * MINUTE, 0.0) for each in (59, 60, 1))
     assert let_through(ApprovalRules(moves_an_hour=4), lately) == [0, 1]
     assert let_through(ApprovalRules(moves_an_hour=2), lately) == []
+
+
+def test_so_much_load_a_round_and_a_smaller_one_may_follow_a_larger() -> None:
+    assert let_through(ApprovalRules(part_a_round=0.25)) == [0, 1]
+    large, small = move(5, part=0.3), move(6, part=0.05)
+    approved, withheld = approve([large, small], (), NOON, ApprovalRules(part_a_round=0.25))
+    assert (approved, withheld[0].move) == ([small], large)
+    assert withheld[0].reason == (
+        "it carries 30.0% of the cluster's load, and of the 25.0% a round that may move 25.0% are "
+        "left (--max-load-a-round)"
+    )
+
+
+def test_so_much_load_an_hour_that_of_before_included() -> None:
+    lately = (Moved(NOON - 59 * MINUTE, 0.15), Moved(NOON - 60 * MINUTE, 0.5))
+    assert let_through(ApprovalRules(part_an_hour=0.4), lately) == [0, 1]
+    assert let_through(ApprovalRules(part_an_hour=0.2), lately) == []
+    idle = [move(7, part=0.0)]
+    assert approve(idle, lately, NOON, ApprovalRules(part_an_hour=0.15))[0] == idle
+    unknown = [move(8, part=float("nan"))]
+    assert approve(unknown, (), NOON, ApprovalRules(part_an_hour=1.0))[0] == []
 
 
 def test_namespaces_and_bundles_are_left_alone_and_do_not_count() -> None:

@@ -17,6 +17,7 @@ from counterpoise.pipeline.executor import Executor, ExecutorOptions
 from counterpoise.pipeline.history.compaction import compact
 from counterpoise.pipeline.history.control import Control, Wish, read_control, write_control
 from counterpoise.pipeline.history.layout import TABLES
+from counterpoise.pipeline.history.moved import moved_since
 from counterpoise.pipeline.history.reports import land
 from counterpoise.pipeline.history.status import read_status
 from counterpoise.pipeline.history.store import Store, open_store
@@ -54,6 +55,26 @@ def balancer(
 
     executor = Executor(http, lambda: START + 1000, ONE_BY_ONE, held)
     return Balancer(strategy(), HistoryTables(store), executor, tell, rules=rules)
+
+
+async def test_load_that_was_moved_before_a_restart_counts(
+    uneven: FakeCluster, http: aiohttp.ClientSession, store: Store
+) -> None:
+    made = await balancer(http, store, rules=ApprovalRules(moves_a_round=1)).step(seen(uneven))
+    assert made is not None
+    [moved] = moved_since(store, START)
+    assert moved.part == made.moves[0].part == pytest.approx(0.1, abs=0.01)
+    rules = ApprovalRules(part_an_hour=0.15)
+    executor = Executor(http, lambda: START + 1000, ONE_BY_ONE)
+    told: list[str] = []
+    after = Balancer(
+        strategy(), HistoryTables(store), executor, told.append,
+        rules=rules, moved_before=[moved],
+    )  # fmt: skip
+    uneven.report_time += 1
+    await after.step(seen(uneven, 100))
+    assert len(uneven.unloads) == 1
+    assert any("of the 15.0% an hour that may move 5." in each for each in told), told
 
 
 async def test_a_pause_in_the_middle_of_a_round_holds_the_next_move_back(

@@ -151,8 +151,10 @@ def _played(
     if args.master is None:
         return play_here(tasks, progress)
     conf = dict(spark_setting(text) for text in args.spark_conf)
+    tried = [each.strategy for each in candidates if each.strategy is not None]
+    own = [one for each in tried for one in (each.shedder, each.placement)]
     try:
-        spark = start_session(args.master, partitions=2, conf=conf)
+        spark = start_session(args.master, partitions=2, conf=conf, strategies=own)
     except SessionError as error:
         raise UserError(f"{error} (details: {written(error)})") from None
     try:

@@ -90,7 +90,7 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument("--execute", action="store_true", help="carry the decisions out")
     mode.add_argument("--dry-run", action="store_true", help="only say them (the default)")
-    _add_rules(parser)
+    add_rules(parser)
     add_plan_arguments(parser)
     parser.add_argument("--once", action="store_true", help="one look, one round, and the end")
     parser.add_argument(
@@ -133,7 +133,8 @@ def _add_times(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_rules(parser: argparse.ArgumentParser) -> None:
+def add_rules(parser: argparse.ArgumentParser) -> None:
+    """What an operator allows to be moved without being asked."""
     rules = parser.add_argument_group("rules, with --execute")
     for name, what in (("round", "a round"), ("hour", "an hour")):
         article = "an" if name == "hour" else "a"
@@ -143,6 +144,14 @@ def _add_rules(parser: argparse.ArgumentParser) -> None:
             default=0,
             metavar="N",
             help=f"at most so many moves {what} (default: no limit)",
+        )
+        rules.add_argument(
+            f"--max-load-{article}-{name}",
+            type=part,
+            default=0.0,
+            metavar="PERCENT",
+            help=f"at most so much of the cluster's bytes/s moves {what}, such as 10%% (default: "
+            "no limit)",
         )
     rules.add_argument(
         "--window",
@@ -156,6 +165,17 @@ def _add_rules(parser: argparse.ArgumentParser) -> None:
         metavar="NAMESPACES",
         help="namespaces, or bundles, that stay where they are, separated by commas",
     )
+
+
+def part(text: str) -> float:
+    """A part of the whole, given in per cent."""
+    try:
+        found = float(text.removesuffix("%")) / 100
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not such as 10%") from None
+    if not 0 < found <= 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not more than 0% and at most 100%")
+    return found
 
 
 def window(text: str) -> tuple[int, int]:
@@ -226,7 +246,7 @@ def run(args: argparse.Namespace) -> int:
     """Balance until SIGTERM or Ctrl-C, or carry out a plan."""
     if args.plan:
         with needed_by("a plan"):
-            return run_plan(args, _rules(args))
+            return run_plan(args, rules_of(args))
 
     def own(conf: Properties) -> tuple[type, type]:
         return find_shedder(args.strategy, conf).options, find_placement(args.placement).options
@@ -314,7 +334,7 @@ def _settings(args: argparse.Namespace) -> RunSettings:
         once=args.once,
         metrics=listen_address(args.metrics),
         watchdog=args.watchdog,
-        rules=_rules(args),
+        rules=rules_of(args),
         lease=LeaseOptions(wait_s=args.wait_for_history),
         keeping=KeepingOptions(retain_days=args.retain_days),
     )
@@ -328,12 +348,15 @@ def spark_setting(text: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-def _rules(args: argparse.Namespace) -> ApprovalRules:
+def rules_of(args: argparse.Namespace) -> ApprovalRules:
+    """What was allowed."""
     from counterpoise.decide.balancing.approval import ApprovalRules
 
     return ApprovalRules(
         moves_a_round=args.max_moves_a_round,
         moves_an_hour=args.max_moves_an_hour,
+        part_a_round=args.max_load_a_round,
+        part_an_hour=args.max_load_an_hour,
         window=args.window,
         leave_alone=frozenset(name for name in args.leave_alone.split(",") if name),
     )

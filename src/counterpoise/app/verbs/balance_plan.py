@@ -63,7 +63,7 @@ def run_plan(args: argparse.Namespace, rules: ApprovalRules) -> int:
         PlanRefusedError, CannotSeeError, HistoryFaultError, HistoryInUseError, ValueError
     ) as error:  # fmt: skip
         raise UserError(str(error)) from None
-    return _told(args, plan, came)
+    return told_of(args, plan, came)
 
 
 def _read(path: Path) -> AdvisedPlan:
@@ -100,7 +100,8 @@ async def _carry_out(
         return await approved.carry_out()
 
 
-def _told(args: argparse.Namespace, plan: AdvisedPlan, came: CarriedOut) -> int:
+def told_of(args: argparse.Namespace, plan: AdvisedPlan, came: CarriedOut) -> int:
+    """Say what came of a plan, and give the exit status."""
     already = f", {came.done_before} done before" if came.done_before else ""
     for bundle, reason in came.left.items():
         sys.stdout.write(f"left: {bundle}: {reason}\n")

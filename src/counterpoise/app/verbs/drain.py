@@ -18,7 +18,6 @@ from counterpoise.app.packages import needed_by
 from counterpoise.app.strategies import find_placement
 from counterpoise.decide.balancing.drain import DrainPlan, DrainRules
 from counterpoise.decide.filters.options import FilterOptions
-from counterpoise.names.properties import Properties
 from counterpoise.security.client import http_session
 
 if TYPE_CHECKING:
@@ -108,22 +107,12 @@ async def _rules(
     reader: SceneReader, addresses: tuple[str, ...], args: argparse.Namespace
 ) -> DrainRules:
     """The cluster's own settings; refuses to work against a shedder that works the other way."""
-    from counterpoise.pipeline.collect.admin import UNREADABLE, said
-    from counterpoise.pipeline.collect.shedder import settings_of, sheds_by_itself
-    from counterpoise.pipeline.drive.scene import CannotSeeError
+    from counterpoise.pipeline.collect.shedder import sheds_by_itself
+    from counterpoise.pipeline.drive.scene import cluster_settings
 
     if args.execute and (reason := await sheds_by_itself(reader.admin, addresses)):
         raise UserError(reason)
-    refused = []
-    for address in addresses:
-        try:
-            values = await settings_of(reader.admin, address.rstrip("/"))
-            break
-        except (*UNREADABLE, ValueError) as error:
-            refused.append(f"{address}: {said(error)}")
-    else:
-        raise CannotSeeError(f"the cluster does not answer: {'; '.join(refused)}")
-    conf = Properties({name: str(value) for name, value in values.items() if value is not None})
+    conf = await cluster_settings(reader.admin, addresses)
     placement = find_placement(args.placement)
     return DrainRules(
         placement,

@@ -7,6 +7,7 @@ from counterpoise.decide.advice.plan import AdvisedPlan, Step
 from counterpoise.decide.advice.planned import imbalance_of
 from counterpoise.decide.balancing.moves import Move, move_id
 from counterpoise.decide.balancing.projection import Projection
+from counterpoise.decide.balancing.round import part_of
 from counterpoise.decide.plan import Decision, Kind
 from counterpoise.load.view import ClusterView
 
@@ -56,14 +57,16 @@ def check(plan: AdvisedPlan, world: WorldNow, valid_for_ms: int) -> Checked:
     return Checked(tuple(to_do), tuple(done), changed, refusal)
 
 
-def moves_of(steps: Sequence[Step], plan_id: str, now_ms: int) -> list[Move]:
-    """The steps as moves that are decided now, because somebody approved them."""
+def moves_of(steps: Sequence[Step], plan_id: str, view: ClusterView) -> list[Move]:
+    """The steps as moves that are decided on this view, because somebody approved them."""
+    now_ms = view.now_ms
     return [
         Move(
             move_id(now_ms, step.bundle),
             now_ms,
             _decision(step),
             f"{step.placement}; approved with plan {plan_id}",
+            part_of(view, step.bundle),
         )
         for step in steps
     ]
@@ -104,9 +107,14 @@ def _no_gain(steps: Sequence[Step], view: ClusterView) -> str:
     if not steps:
         return ""
     projection = Projection(view)
-    for move in moves_of(steps, "", view.now_ms):
+    for move in moves_of(steps, "", view):
         projection = projection.after(move.decision)
     before, after = imbalance_of(view), imbalance_of(projection.view)
-    if after < before:
+    # A broker that is filled up need not have taken anything from the largest.
+    if (after, _deviation(projection.view)) < (before, _deviation(view)):
         return ""
     return f"by the loads of now it would leave an imbalance of {after:.2f} instead of {before:.2f}"
+
+
+def _deviation(view: ClusterView) -> float:
+    return float(view.broker.traffic.throughput().std())

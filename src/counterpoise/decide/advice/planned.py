@@ -77,7 +77,7 @@ def advise(
         strategy.shedder.name,
         strategy.placement.name,
         picture(scene.view),
-        picture(_with_hosts_usage(play.view, scene.view)),
+        picture(with_hosts_usage(play.view, scene.view)),
         tuple(play.steps),
         tuple(play.why_not.values()),
         splits,
@@ -196,7 +196,7 @@ def picture(view: ClusterView) -> Picture:
     )
 
 
-def _with_hosts_usage(after: ClusterView, before: ClusterView) -> ClusterView:
+def with_hosts_usage(after: ClusterView, before: ClusterView) -> ClusterView:
     """The view after, where brokers of one host go on measuring the same machine."""
     hosts = [name.rpartition(":")[0] for name in after.brokers]
     shared = np.array([hosts.count(host) > 1 for host in hosts], np.bool_)

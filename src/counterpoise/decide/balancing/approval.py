@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from counterpoise.decide.balancing.moves import Move
 
@@ -15,10 +16,21 @@ class ApprovalRules:
 
     moves_a_round: int = 0
     moves_an_hour: int = 0
+    part_a_round: float = 0.0
+    """How much of the cluster's bytes/s may move in a round: 0.1 is a tenth."""
+    part_an_hour: float = 0.0
     window: tuple[int, int] | None = None
     """Minutes of the day, UTC, between which bundles may move; it may go over midnight."""
     leave_alone: frozenset[str] = frozenset()
     """Namespaces, or bundles, that stay where they are."""
+
+
+class Moved(NamedTuple):
+    """A move that was carried out."""
+
+    at_ms: int
+    part: float
+    """Of the cluster's bytes/s, when it was decided."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,17 +42,17 @@ class Withheld:
 
 
 def approve(
-    moves: Sequence[Move], moved_at_ms: Collection[int], now_ms: int, rules: ApprovalRules
+    moves: Sequence[Move], before: Collection[Moved], now_ms: int, rules: ApprovalRules
 ) -> tuple[list[Move], list[Withheld]]:
     """The moves that may be carried out, in their order, and those that may not.
 
-    `moved_at_ms` is when bundles were moved before.
+    `before` is what was moved before. A move that is too large does not hold up a smaller one.
     """
     approved: list[Move] = []
     withheld: list[Withheld] = []
-    lately = sum(now_ms - at < HOUR_MS for at in moved_at_ms)
+    lately = [each for each in before if now_ms - each.at_ms < HOUR_MS]
     for move in moves:
-        reason = _reason(move, len(approved), lately, now_ms, rules)
+        reason = _reason(move, now_ms, rules) or _too_many(move, approved, lately, rules)
         if reason:
             withheld.append(Withheld(move, reason))
         else:
@@ -48,18 +60,41 @@ def approve(
     return approved, withheld
 
 
-def _reason(move: Move, so_far: int, lately: int, now_ms: int, rules: ApprovalRules) -> str:
+def _reason(move: Move, now_ms: int, rules: ApprovalRules) -> str:
     namespace = move.bundle.rpartition("/")[0]
     if move.bundle in rules.leave_alone or namespace in rules.leave_alone:
         return f"{namespace} is left alone (--leave-alone)"
     if rules.window and not in_window(now_ms, rules.window):
         first, last = (f"{minute // 60:02d}:{minute % 60:02d}" for minute in rules.window)
         return f"bundles move between {first} and {last} UTC only (--window)"
-    if rules.moves_a_round and so_far >= rules.moves_a_round:
-        return f"{rules.moves_a_round} moves a round are allowed (--max-moves-a-round)"
-    if rules.moves_an_hour and lately + so_far >= rules.moves_an_hour:
-        return f"{rules.moves_an_hour} moves an hour are allowed (--max-moves-an-hour)"
     return ""
+
+
+def _too_many(
+    move: Move, approved: Sequence[Move], lately: Sequence[Moved], rules: ApprovalRules
+) -> str:
+    count, part = len(approved), sum(each.part for each in approved)
+    if rules.moves_a_round and count >= rules.moves_a_round:
+        return f"{rules.moves_a_round} moves a round are allowed (--max-moves-a-round)"
+    if rules.moves_an_hour and len(lately) + count >= rules.moves_an_hour:
+        return f"{rules.moves_an_hour} moves an hour are allowed (--max-moves-an-hour)"
+    return _too_much(move, part, rules.part_a_round, "a round", "--max-load-a-round") or _too_much(
+        move,
+        part + sum(each.part for each in lately),
+        rules.part_an_hour,
+        "an hour",
+        "--max-load-an-hour",
+    )
+
+
+def _too_much(move: Move, so_far: float, limit: float, span: str, option: str) -> str:
+    # Asked this way round, since a load that is no number keeps within no limit.
+    if not limit or so_far + move.part <= limit:
+        return ""
+    return (
+        f"it carries {move.part:.1%} of the cluster's load, and of the {limit:.1%} {span} that may "
+        f"move {max(0.0, limit - so_far):.1%} are left ({option})"
+    )
 
 
 def in_window(now_ms: int, window: tuple[int, int]) -> bool:

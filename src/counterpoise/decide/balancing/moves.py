@@ -21,6 +21,8 @@ class Move:
     decision: Decision
     placement: str
     """Why this destination, for a person."""
+    part: float = 0.0
+    """How much of the cluster's bytes/s the bundle carries; 1 is all."""
 
     @property
     def bundle(self) -> str:

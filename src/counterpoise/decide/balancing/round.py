@@ -287,7 +287,8 @@ def _place(
                     refused.append(going_back(decision.bundle, barred, span_ms))
                 continue
             decision, reason = asked._replace(destination=found.broker), found.reason
-        moves.append(_move(view.now_ms, decision, reason))
+        part = part_of(view, decision.bundle)
+        moves.append(_move(view.now_ms, decision, reason, part))
         projection = projection.after(decision)
         if scene is not None:
             scene = _scene_after(scene, view, decision)
@@ -356,8 +357,16 @@ def _scene_after(scene: Scene, view: ClusterView, decision: Decision) -> Scene:
     return scene.after(decision.bundle, decision.source, decision.destination or "", topics)
 
 
-def _move(now_ms: int, decision: Decision, reason: str) -> Move:
-    return Move(move_id(now_ms, decision.bundle), now_ms, decision, reason)
+def part_of(view: ClusterView, bundle: str) -> float:
+    """How much of the cluster's bytes/s a bundle carries, by its short average."""
+    row, whole = view.bundle_index(bundle), float(view.broker.traffic.throughput().sum())
+    if row is None or whole <= 0:
+        return 0.0
+    return float(view.bundle.short.throughput()[row]) / whole
+
+
+def _move(now_ms: int, decision: Decision, reason: str, part: float = 0.0) -> Move:
+    return Move(move_id(now_ms, decision.bundle), now_ms, decision, reason, part)
 
 
 def _kept(strategy: Shedder[Any, Any, Any] | PlacementStrategy[Any, Any], memory: Any) -> Any:

@@ -154,11 +154,7 @@ def _batch(columns: Mapping[str, Any], after: int) -> Batch:
 def _looked(state: FoldState, memory: RoundMemory, source: str, options: LookOptions) -> Looked:
     now_ms = newest_poll(state)
     view = cluster_view(state, now_ms)
-    served = state.served
-    connections: dict[str, int] = {}
-    columns = (served[name].tolist() for name in ("bundle", "producers", "consumers"))
-    for bundle, producers, consumers in zip(*columns, strict=True):
-        connections[bundle] = producers + consumers
+    connections = connections_of(state)
     there = answering_brokers(state)
     notes = []
     if silent := sorted(set(state.brokers["broker"].tolist()) - there):
@@ -169,6 +165,12 @@ def _looked(state: FoldState, memory: RoundMemory, source: str, options: LookOpt
     recent |= dict.fromkeys(guarded, now_ms)
     scene = Scene(view, there, recent, memory, connections, source)
     return Looked(scene, SplitScene(view, connections), tuple(notes))
+
+
+def connections_of(state: FoldState) -> dict[str, int]:
+    """Producers and consumers by bundle."""
+    columns = (state.served[name].tolist() for name in ("bundle", "producers", "consumers"))
+    return {bundle: made + taken for bundle, made, taken in zip(*columns, strict=True)}
 
 
 def _owners(state: FoldState) -> dict[str, str]:

@@ -157,7 +157,7 @@ class ApprovedPlan:
         poll_id = int(sight.rows["poll_id"][0])
         if reason := await sheds_by_itself(self._reader.admin, self._addresses):
             raise PlanRefusedError(reason)
-        moves = moves_of(steps, self._plan.id, poll_id)
+        moves = moves_of(steps, self._plan.id, replace(sight.view, now_ms=poll_id))
         memory = self._history.memory_before(poll_id)
         made = Round(
             poll_id,

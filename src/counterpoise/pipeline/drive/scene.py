@@ -23,6 +23,7 @@ from counterpoise.load.fold_view import cluster_view
 from counterpoise.load.rows import BROKER, GAP, ReportRows
 from counterpoise.load.view import ClusterView
 from counterpoise.names.load_managers import MODULAR
+from counterpoise.names.properties import Properties
 from counterpoise.pipeline.collect.admin import (
     UNREADABLE,
     Admin,
@@ -31,10 +32,24 @@ from counterpoise.pipeline.collect.admin import (
     said,
 )
 from counterpoise.pipeline.collect.collector import Collector
+from counterpoise.pipeline.collect.shedder import settings_of
 from counterpoise.pipeline.collect.told import trouble
 from counterpoise.pipeline.collect.where import web_address
 
 NOT_THERE = (204, 404)
+
+
+async def cluster_settings(admin: Admin, addresses: Sequence[str]) -> Properties:
+    """The settings that the cluster runs with; raises `CannotSeeError`."""
+    refused = []
+    for address in addresses:
+        try:
+            values = await settings_of(admin, address.rstrip("/"))
+        except (*UNREADABLE, ValueError) as error:
+            refused.append(f"{address}: {said(error)}")
+            continue
+        return Properties({name: str(value) for name, value in values.items() if value is not None})
+    raise CannotSeeError(f"the cluster does not answer: {'; '.join(refused)}")
 
 
 class CannotSeeError(RuntimeError):
@@ -68,7 +83,7 @@ class SceneReader:
         self.admin = Admin(session, AdminOptions())
         self.where = partial(web_address, addresses=addresses)
         self._collector = Collector(session, addresses, clock_ms, after_poll=after_poll)
-        self._state = FoldState.empty()
+        self.state = FoldState.empty()
 
     async def look(self) -> Sight:
         """Who is there, what each carries and owns; raises `CannotSeeError` when nobody is."""
@@ -77,8 +92,11 @@ class SceneReader:
             raise CannotSeeError(reason)
         return sight
 
-    async def read(self, broker: str) -> DrainScene:
-        """The cluster as it is now; raises `CannotSeeError`."""
+    async def read(self, broker: str, *, all_groups: bool = False) -> DrainScene:
+        """The cluster as it is now; raises `CannotSeeError`.
+
+        Anti-affinity groups are those of the broker's namespaces, or of everybody's.
+        """
         sight = await self._look()
         if broker not in sight.silent and (reason := trouble(sight.rows)):
             raise CannotSeeError(reason)
@@ -87,7 +105,8 @@ class SceneReader:
             return DrainScene(broker, self._view(), owned, silent=silent)
         answering = list(owned)
         base = f"{self.where(answering[0])}/admin/v2"
-        mine = sorted({each.rpartition("/")[0] for each in owned[broker]})
+        leaving = [each for one in owned if all_groups or one == broker for each in owned[one]]
+        mine = sorted({each.rpartition("/")[0] for each in leaving})
         return DrainScene(
             broker,
             self._view(),
@@ -102,7 +121,7 @@ class SceneReader:
     async def _look(self) -> Sight:
         rows = await self._collector.poll()
         silent = _gaps(rows)
-        self._state = fold(self._state, Batch.of(rows))
+        self.state = fold(self.state, Batch.of(rows))
         answering = rows["broker"][rows["kind"] == BROKER].tolist()
         owned: dict[str, list[str]] = {}
         cluster = ""
@@ -117,9 +136,9 @@ class SceneReader:
         return Sight(rows, self._view(), owned, silent, cluster)
 
     def _view(self) -> ClusterView:
-        brokers = self._state.brokers
+        brokers = self.state.brokers
         now_ms = int(brokers["poll_id"].max()) if len(brokers["poll_id"]) else 0
-        return cluster_view(self._state, now_ms)
+        return cluster_view(self.state, now_ms)
 
     async def _cluster(self, broker: str) -> str:
         base = f"{self.where(broker)}/admin/v2"

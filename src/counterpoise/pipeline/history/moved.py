@@ -1,11 +1,26 @@
-"""When bundles were moved before, by a history's outcomes."""
+"""What was moved before, by a history's decisions and outcomes."""
 
+import json
+
+from counterpoise.decide.balancing.approval import Moved
 from counterpoise.pipeline.history.compaction import read_table_parts
 from counterpoise.pipeline.history.store import Store
+from counterpoise.pipeline.history.tables import PART
+
+DECIDED_BEFORE_MS = 600_000
+"""A move ends sooner than this after it was decided: decisions of so long before are read, too."""
 
 
-def moved_since(store: Store, since_ms: int) -> list[int]:
-    """When each move ended that was carried out since; milliseconds since 1970."""
-    parts = read_table_parts(store, "outcomes", after=since_ms)
-    rows = [row for part in parts for row in part.to_pylist()]
-    return [int(row["ended_at_ms"]) for row in rows if row["carried_out"]]
+def moved_since(store: Store, since_ms: int) -> list[Moved]:
+    """Each move that was carried out and ended since; `since_ms` is milliseconds since 1970."""
+    after = since_ms - DECIDED_BEFORE_MS
+    parts: dict[str, float] = {}
+    for table in read_table_parts(store, "decisions", after=after):
+        for row in table.select(["id", "figures"]).to_pylist():
+            parts[row["id"]] = json.loads(row["figures"]).get(PART, 0.0)
+    return [
+        Moved(int(row["ended_at_ms"]), parts.get(row["id"], 0.0))
+        for table in read_table_parts(store, "outcomes", after=after)
+        for row in table.to_pylist()
+        if row["carried_out"] and row["ended_at_ms"] >= since_ms
+    ]

@@ -32,6 +32,9 @@ from counterpoise.pipeline.history.layout import file_of, latest_before
 from counterpoise.pipeline.history.rows_codec import MOMENT
 from counterpoise.pipeline.history.store import Store
 
+PART = "partOfLoad"
+"""Among a decision's figures: how much of the cluster's bytes/s its bundle carried."""
+
 _TEXT, _INT, _FLOAT, _FLAG = pa.string(), pa.int64(), pa.float64(), pa.bool_()
 
 SCHEMAS: Mapping[str, pa.Schema] = {
@@ -207,12 +210,14 @@ def _move_row(move: Move) -> dict[str, Any]:
         "reason": decision.reason,
         "sentence": decision.sentence,
         "template": decision.template,
-        "figures": json.dumps(dict(decision.figures)),
+        "figures": json.dumps({**decision.figures, PART: move.part}),
         "placement": move.placement,
     }
 
 
 def _move(row: Mapping[str, Any]) -> Move:
+    figures = json.loads(row["figures"])
+    part = figures.pop(PART, 0.0)
     decision = Decision(
         kind=Kind(row["kind"]),
         bundle=row["bundle"],
@@ -220,9 +225,9 @@ def _move(row: Mapping[str, Any]) -> Move:
         destination=row["destination"] or None,
         reason=row["reason"],
         template=row["template"],
-        figures=json.loads(row["figures"]),
+        figures=figures,
     )
-    return Move(row["id"], row["poll_id"], decision, row["placement"])
+    return Move(row["id"], row["poll_id"], decision, row["placement"], part)
 
 
 def _rejection_row(made: Round, rejection: Rejection) -> dict[str, Any]:

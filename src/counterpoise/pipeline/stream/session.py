@@ -11,9 +11,11 @@ import sys
 import tempfile
 import time
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from counterpoise.pipeline.stream.own_code import archive_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -62,11 +64,16 @@ _SETTINGS: Mapping[str, str] = {
 
 
 def start_session(
-    master: str, *, partitions: int, conf: Mapping[str, str] | None = None
+    master: str,
+    *,
+    partitions: int,
+    conf: Mapping[str, str] | None = None,
+    strategies: Iterable[object] = (),
 ) -> "SparkSession":
     """The session; `partitions` is how many shards of the state are folded side by side.
 
-    `pulsar-load` can be read in it. `conf` has settings of Spark's that come before ours. A `local`
+    `pulsar-load` can be read in it, and the code of `strategies` that are somebody's own is brought
+    to executors. `conf` has settings of Spark's that come before ours. A `local`
     master stays on the loopback interface; on any other, executors get this package from the
     driver, and run the Python of `python_of`. Raises `SessionError`.
     """
@@ -92,6 +99,8 @@ def start_session(
     if not local:
         # Before any source is registered: each brings along what was there at that time.
         spark.sparkContext.addPyFile(_package())
+    if own := archive_of(strategies):
+        spark.sparkContext.addPyFile(own)
     from counterpoise.pipeline.stream.public_source import PulsarLoad
 
     spark.dataSource.register(PulsarLoad)

@@ -1,0 +1,74 @@
+"""What brokers are to be filled with, as a plan to read, approve and carry out."""
+
+from collections.abc import Mapping, Sequence
+
+from counterpoise.decide.advice.plan import FORMAT, AdvisedPlan, Cost, MoveTime, Step, WhyNot
+from counterpoise.decide.advice.planned import imbalance_of, picture, with_hosts_usage
+from counterpoise.decide.balancing.approval import ApprovalRules, Moved, approve
+from counterpoise.decide.balancing.drain import DrainScene
+from counterpoise.decide.balancing.projection import Projection
+from counterpoise.decide.balancing.refill import RefillPlan
+from counterpoise.load.view import ClusterView
+
+STRATEGY = "refill"
+
+
+def refilled(
+    found: RefillPlan,
+    scene: DrainScene,
+    connections: Mapping[str, int],
+    took: MoveTime,
+    made_at_ms: int,
+    source: str,
+    rules: ApprovalRules,
+    before: Sequence[Moved] = (),
+    at_once: int = 4,
+) -> AdvisedPlan:
+    """The plan; what the operator's rules would withhold now is not part of it, and says so."""
+    approved, withheld = approve(found.moves, before, made_at_ms, rules)
+    projection, steps = Projection(scene.view), list[Step]()
+    for move in approved:
+        projection = projection.after(move.decision)
+        steps.append(
+            Step(
+                1,
+                move.bundle,
+                move.source,
+                move.destination,
+                move.decision.reason,
+                move.decision.sentence,
+                move.placement,
+                _cost(scene.view, move.bundle, connections, took),
+                imbalance_of(projection.view),
+            )
+        )
+    return AdvisedPlan(
+        FORMAT,
+        made_at_ms,
+        scene.view.now_ms,
+        source,
+        STRATEGY,
+        "the brokers that were named",
+        picture(scene.view),
+        picture(with_hosts_usage(projection.view, scene.view)),
+        tuple(steps),
+        (
+            *(WhyNot(each.subject, each.rule, each.sentence) for each in found.rejections),
+            *(
+                WhyNot(w.move.bundle, "rule", f"{w.move.bundle} stays: {w.reason}")
+                for w in withheld
+            ),
+        ),
+        (),
+        took,
+        at_once,
+        tuple(f"{broker} does not answer ({why})" for broker, why in scene.silent.items()),
+    ).sealed()
+
+
+def _cost(view: ClusterView, bundle: str, connections: Mapping[str, int], took: MoveTime) -> Cost:
+    row, count = view.bundle_index(bundle), connections.get(bundle, 0)
+    if row is None:
+        return Cost(0, count, 0.0, took.seconds)
+    carried = float(view.bundle.short.throughput()[row])
+    return Cost(int(view.bundle.topics[row]), count, carried, took.seconds)

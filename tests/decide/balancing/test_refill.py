@@ -1,0 +1,139 @@
+"""An empty broker gets load though no threshold is crossed, and nobody what it may not have."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pytest
+
+from counterpoise.decide.balancing.drain import DrainScene
+from counterpoise.decide.balancing.refill import RefillPlan, plan_refill, refill_refusal
+from counterpoise.decide.filters.isolation import IsolationPolicy
+from counterpoise.decide.filters.options import FilterOptions
+from counterpoise.load.rates import Rates
+from counterpoise.load.view import BrokerColumns, BundleColumns, ClusterView
+
+Loads = Mapping[str, Sequence[tuple[str, float]]]
+
+
+def scene(loads: Loads, **more: object) -> DrainScene:
+    """Brokers with bundles of so many bytes/s each."""
+    bundles = sorted({name for each in loads.values() for name, _ in each})
+    carried = {name: load for each in loads.values() for name, load in each}
+    brokers = sorted(loads)
+    owner = [brokers.index(b) for b in brokers for _ in loads[b]]
+    rows = [bundles.index(name) for b in brokers for name, _ in loads[b]]
+    zero = np.zeros(len(bundles))
+    rates = Rates.of(zero, zero, np.array([carried[name] for name in bundles]), zero)
+    total = np.array([sum(load for _, load in loads[b]) for b in brokers], float)
+    none = np.zeros(len(brokers))
+    view = ClusterView.from_columns(
+        now_ms=1000,
+        brokers=brokers,
+        broker=BrokerColumns.of(
+            np.zeros((len(brokers), 5), np.float32),
+            Rates.of(none, none, total, none),
+            np.array([len(loads[b]) for b in brokers]),
+        ),
+        bundles=bundles,
+        bundle=BundleColumns.of(bundles, rates, rates),
+        reported=(np.array(owner, np.intp), np.array(rows, np.intp)),
+    )
+    owned = {b: [name for name, _ in loads[b]] for b in brokers}
+    return DrainScene("", view, owned, **more)  # type: ignore[arg-type]
+
+
+def bundles(prefix: str, *loads: float, namespace: str = "t/n") -> list[tuple[str, float]]:
+    return [(f"{namespace}/{prefix}{i}", load) for i, load in enumerate(loads)]
+
+
+def after(loads: Loads, plan: RefillPlan) -> dict[str, float]:
+    carried = {name: load for each in loads.values() for name, load in each}
+    total = {broker: sum(load for _, load in each) for broker, each in loads.items()}
+    for move in plan.moves:
+        total[move.source] -= carried[move.bundle]
+        total[move.destination] += carried[move.bundle]
+    return total
+
+
+def test_five_brokers_at_half_fill_a_sixth_that_has_nothing() -> None:
+    """[50, 50, 50, 50, 50, 0]: no strategy of Pulsar's moves anything here."""
+    loads: dict[str, list[tuple[str, float]]] = {
+        f"b{n}": bundles(f"{n}x", *[5.0] * 10) for n in range(5)
+    }
+    loads["new"] = []
+    plan = plan_refill(scene(loads), ["new"], FilterOptions())
+    assert {move.destination for move in plan.moves} == {"new"}
+    assert after(loads, plan)["new"] == 40.0, "eight of five each, and the mean is 41.7"
+    assert max(after(loads, plan).values()) == 45.0
+    assert plan.rejections[-1].sentence.startswith("new would carry 96% of the mean")
+
+
+def test_few_and_large_bundles_move_and_the_same_ones_each_time() -> None:
+    loads = {"b1": bundles("x", 1, 1, 1, 1, 30, 2, 40, 8), "b2": []}
+    plan = plan_refill(scene(loads), ["b2"], FilterOptions())
+    assert [move.bundle for move in plan.moves] == ["t/n/x6", "t/n/x5"]
+    assert plan == plan_refill(scene(loads), ["b2", "b2"], FilterOptions())
+    assert plan.moves[0].part == pytest.approx(40 / 84)
+
+
+def test_several_brokers_are_filled_in_turn() -> None:
+    loads = {"b1": bundles("x", *[10.0] * 9), "b2": [], "b3": []}
+    plan = plan_refill(scene(loads), ["b3", "b2"], FilterOptions())
+    assert after(loads, plan) == {"b1": 30.0, "b2": 30.0, "b3": 30.0}
+
+
+def test_one_bundle_that_is_all_the_load_does_not_change_places() -> None:
+    loads = {"b1": bundles("hot", 100.0), "b2": []}
+    plan = plan_refill(scene(loads), ["b2"], FilterOptions())
+    assert not plan.moves
+    assert [each.rule for each in plan.rejections] == ["nothing-fits"]
+
+
+def test_who_is_below_the_mean_gives_nothing() -> None:
+    loads = {"hot": bundles("h", 100.0), "low": bundles("l", 5.0, 5.0), "new": []}
+    assert not plan_refill(scene(loads), ["new"], FilterOptions()).moves
+
+
+def test_what_is_left_alone_idle_or_bound_stays() -> None:
+    own = bundles("own", 9.0, namespace="pulsar/b1:80")
+    loads = {
+        "b1": [*bundles("x", 20, 20), *bundles("y", 20, 0, 20, namespace="t/vip"), *own,
+               *bundles("s", 30, namespace="pulsar/system")],
+        "b2": [],
+    }  # fmt: skip
+    plan = plan_refill(scene(loads), ["b2"], FilterOptions(), {"t/vip", "t/n/x1"})
+    assert [move.bundle for move in plan.moves] == ["t/n/x0"]
+    said = {each.subject for each in plan.rejections if each.rule == "left-alone"}
+    assert said == {"t/vip", "t/n/x1"}
+
+
+def test_isolation_and_anti_affinity_hold() -> None:
+    loads = {
+        "b1": [*bundles("x", 20, 20), *bundles("s", 40, 40, namespace="t/secret")],
+        "b2": bundles("other", 20, namespace="t/b"),
+        "b3": [],
+    }
+    policy = IsolationPolicy(("t/secret",), ("b1",))
+    plan = plan_refill(scene(loads, policies={"p": policy}), ["b3"], FilterOptions())
+    assert {move.bundle for move in plan.moves} <= {"t/n/x0", "t/n/x1"}
+    assert any("t/secret/s" in each.subject for each in plan.rejections)
+    group = frozenset({"t/n", "t/b"})
+    groups = {"t/n": group, "t/b": group, "t/secret": frozenset({"t/secret"})}
+    plan = plan_refill(scene(loads, groups=groups), ["b2"], FilterOptions())
+    assert "t/n" not in {move.bundle.rpartition("/")[0] for move in plan.moves}
+
+
+def test_a_cluster_without_load_is_said() -> None:
+    plan = plan_refill(scene({"b1": bundles("x", 0, 0), "b2": []}), ["b2"], FilterOptions())
+    assert [each.rule for each in plan.rejections] == ["no-load"]
+
+
+@pytest.mark.parametrize(
+    ("targets", "said"),
+    [(["b9"], "b9 is no broker of this cluster"), (["b1", "b2"], "there is no other broker"),
+     (["b3"], "b3 does not answer: gone")],
+)  # fmt: skip
+def test_what_cannot_be_filled_is_refused(targets: list[str], said: str) -> None:
+    made = scene({"b1": bundles("x", 1.0), "b2": []}, silent={"b3": "gone"})
+    assert said in refill_refusal(made, targets)
+    assert not refill_refusal(made, ["b2"])

@@ -1,0 +1,92 @@
+"""`counterpoise refill` on a cluster: shown first, done within rules, verified, kept."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from counterpoise.app.main import main
+from counterpoise.pipeline.history.control import Control, Wish, write_control
+from counterpoise.pipeline.history.store import open_store
+from counterpoise.pipeline.history.tables import read_table
+from tests.pipeline.fake_cluster import FakeCluster, bundle_name
+
+OFF = json.dumps({"loadBalancerSheddingEnabled": "false"}).encode()
+
+
+@pytest.fixture
+async def grown(cluster: FakeCluster) -> FakeCluster:
+    """Two brokers with twelve bundles between them, and one that has just joined."""
+    brokers = [await cluster.add_broker() for _ in range(3)]
+    for index in range(12):
+        cluster.carry(brokers[index % 2], bundle_name(index), 1000.0)
+    for each in brokers:
+        base = "/admin/v2/brokers/configuration"
+        each.answers |= {f"{base}/runtime": (200, OFF), f"{base}/values": (200, b"{}")}
+    return cluster
+
+
+async def refill(cluster: FakeCluster, *words: str) -> int:
+    at = ["--admin-url", cluster.admin_url]
+    return await asyncio.to_thread(main, ["refill", cluster.names[2], *at, *words])
+
+
+async def test_it_is_shown_then_done_and_kept(
+    grown: FakeCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert await refill(grown) == 0
+    said = capsys.readouterr().out
+    assert "4 moves, imbalance 0.50 -> 0.00" in said
+    assert "nothing was touched (--execute moves them)" in said
+    assert grown.unloads == []
+    assert await refill(grown, "--execute") == 2
+    assert "--execute needs --history URI" in capsys.readouterr().err
+    assert await refill(grown, "--execute", "--history", str(tmp_path)) == 0
+    assert "4 of 4 moved and verified" in capsys.readouterr().out
+    assert set(grown.throughputs().values()) == {4000.0}
+    outcomes = read_table(open_store(tmp_path), "outcomes")
+    assert [(row["status"], row["owner"]) for row in outcomes] == [("moved", grown.names[2])] * 4
+    grown.report_time += 1
+    assert await refill(grown, "--execute", "--history", str(tmp_path)) == 0
+    assert "nothing is moved" in capsys.readouterr().out
+
+
+async def test_rules_hold_and_are_part_of_the_plan(
+    grown: FakeCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    within = ["--max-load-an-hour", "20%", "--history", str(tmp_path)]
+    assert await refill(grown, *within, "--execute") == 0
+    assert "2 of 2 moved and verified" in capsys.readouterr().out
+    grown.report_time += 1
+    assert await refill(grown, *within) == 0
+    said = capsys.readouterr().out
+    assert "0 moves" in said
+    assert "of the 20.0% an hour that may move 3.3% are left (--max-load-an-hour)" in said
+
+
+async def test_a_pause_of_the_history_holds_it(
+    grown: FakeCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_control(open_store(tmp_path), Control(Wish.PAUSE, 1, "a release"))
+    assert await refill(grown, "--execute", "--history", str(tmp_path)) == 1
+    assert grown.unloads == []
+    assert "a release (counterpoise control)" in capsys.readouterr().out
+
+
+async def test_it_does_not_work_against_the_clusters_own_shedder(
+    grown: FakeCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for each in grown.brokers:
+        each.answers["/admin/v2/brokers/configuration/runtime"] = (200, b"{}")
+    assert await refill(grown, "--execute", "--history", str(tmp_path)) == 2
+    assert "--config loadBalancerSheddingEnabled --value false" in capsys.readouterr().err
+    assert grown.unloads == []
+
+
+async def test_who_is_no_broker_is_not_filled(
+    grown: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["refill", "nobody:1", "--admin-url", grown.admin_url]
+    assert await asyncio.to_thread(main, words) == 2
+    assert "nobody:1 is no broker of this cluster" in capsys.readouterr().err

@@ -1,0 +1,1 @@
+"""The balancer on a real Apache Pulsar: `make real`."""

@@ -1,0 +1,48 @@
+"""`make real`: the balancer as its operators use it, on a real Apache Pulsar under load.
+
+Three brokers of Pulsar 4.0.7, under either load manager, a load of which the busiest topic is a
+third, and every verb in turn. What each says is kept in a folder, and checked against what the
+brokers say themselves and what became of every message.
+"""
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.conformance.jars import pulsar_lib
+from tests.real.record import record
+from tests.real.story import tell_story
+
+MANAGERS = ("modular", "extensible")
+EXIT_NOT_RUN = 3
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="make real", description=__doc__)
+    parser.add_argument("--manager", action="append", choices=MANAGERS, help="(both)")
+    parser.add_argument(
+        "--record",
+        type=float,
+        default=0.0,
+        metavar="MINUTES",
+        help="instead, let its own shedder work, and count how we agree with it",
+    )
+    parser.add_argument("--keep", type=Path, help="the folder (a new one)")
+    args = parser.parse_args()
+    lib = pulsar_lib()
+    if lib is None:
+        return EXIT_NOT_RUN
+    home = args.keep or Path(tempfile.mkdtemp(prefix="counterpoise-real-"))
+    print(f"everything is kept in {home}")
+    failed = 0
+    for manager in args.manager or MANAGERS:
+        if args.record:
+            record(lib, home / manager, manager, args.record)
+        else:
+            failed += tell_story(lib, home / manager, manager)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,128 @@
+"""Skewed load on a cluster, and what became of every message.
+
+    python -m tests.real.load SERVICE_URL NAMESPACE MESSAGES_PER_SECOND [PHASE_SECONDS]
+
+Thirty topics, the busiest with a third of the load; which one that is changes every phase. Ends on
+SIGTERM, when all that was acknowledged has been received or a minute has passed, and prints what it
+counted as JSON.
+"""
+
+import json
+import random
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+
+import pulsar
+
+TOPICS = 30
+TICK_S = 0.1
+PAD = b"x" * 200
+
+
+def topics_of(namespace: str) -> list[str]:
+    return [f"persistent://{namespace}/t{number}" for number in range(TOPICS)]
+
+
+def weights_of(phase: int) -> list[float]:
+    """The part of the load that each topic has in a phase; they add up to 1."""
+    order = list(range(TOPICS))
+    random.Random(phase).shuffle(order)
+    weights = [0.0] * TOPICS
+    for rank, topic in enumerate(order):
+        weights[topic] = 1 / (rank + 1) ** 1.1
+    return [weight / sum(weights) for weight in weights]
+
+
+class Load:
+    """One client that sends and receives it all."""
+
+    def __init__(self, url: str, namespace: str) -> None:
+        quiet = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
+        self._client = pulsar.Client(url, logger=quiet, operation_timeout_seconds=60)
+        topics = topics_of(namespace)
+        self._consumer = self._client.subscribe(
+            topics, "all", consumer_type=pulsar.ConsumerType.Shared
+        )
+        self._producers = [
+            self._client.create_producer(
+                topic, block_if_queue_full=True, send_timeout_millis=0,
+                batching_max_publish_delay_ms=5,
+            )
+            for topic in topics
+        ]  # fmt: skip
+        self.sent = self.failed = 0
+        self.acknowledged: set[tuple[int, int]] = set()
+        self.received: set[tuple[int, int]] = set()
+        self.redelivered = 0
+        self._ended = threading.Event()
+        self._receiver = threading.Thread(target=self._receive)
+        self._receiver.start()
+
+    def run(self, rate: float, phase_s: float, stopped: Callable[[], bool]) -> None:
+        """Send until told to stop."""
+        began, phase, chance = time.monotonic(), -1, random.Random(1)
+        while not stopped():
+            tick = time.monotonic()
+            if (now := int((tick - began) / phase_s)) != phase:
+                phase, weights = now, weights_of(now)
+            for topic in chance.choices(range(TOPICS), weights, k=int(rate * TICK_S)):
+                self._send(topic, self.sent)
+                self.sent += 1
+            time.sleep(max(0.0, TICK_S - (time.monotonic() - tick)))
+
+    def _send(self, topic: int, number: int) -> None:
+        told = partial(self._told, topic, number)
+        self._producers[topic].send_async(b"%d-%d-" % (topic, number) + PAD, told)
+
+    def _told(self, topic: int, number: int, result: pulsar.Result, _: pulsar.MessageId) -> None:
+        if result == pulsar.Result.Ok:
+            self.acknowledged.add((topic, number))
+        else:
+            self.failed += 1
+
+    def _receive(self) -> None:
+        while not self._ended.is_set():
+            try:
+                message = self._consumer.receive(500)
+            except pulsar.Timeout:
+                continue
+            topic, number = message.data().split(b"-")[:2]
+            self.redelivered += (int(topic), int(number)) in self.received
+            self.received.add((int(topic), int(number)))
+            self._consumer.acknowledge(message)
+
+    def end(self) -> dict[str, int]:
+        """Wait for what is under way, and count."""
+        for producer in self._producers:
+            producer.flush()
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and not self.acknowledged <= self.received:
+            time.sleep(0.2)
+        self._ended.set()
+        self._receiver.join()
+        self._client.close()
+        return {
+            "sent": self.sent,
+            "acknowledged": len(self.acknowledged),
+            "failed": self.failed,
+            "received": len(self.received),
+            "redelivered": self.redelivered,
+            "lost": len(self.acknowledged - self.received),
+        }
+
+
+def main(url: str, namespace: str, rate: str, phase_s: str = "1e9") -> None:
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    load = Load(url, namespace)
+    print("ready", flush=True)
+    load.run(float(rate), float(phase_s), stop.is_set)
+    print(json.dumps(load.end()), flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,116 @@
+"""What the story and the recording have in common: the cluster's settings, load, and commands."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from counterpoise.names.load_managers import EXTENSIBLE, MODULAR
+
+ROOT = Path(__file__).parents[2]
+NAMESPACE = "public/drive"
+MESSAGES_A_SECOND = 300
+
+COMMON = {
+    "statsUpdateFrequencyInSecs": 10,
+    "loadBalancerReportUpdateMinIntervalMillis": 5000,
+    "loadBalancerReportUpdateThresholdPercentage": 1,
+    "loadBalancerAutoBundleSplitEnabled": "false",
+    # A machine with eight of these and a client on it is slow now and then.
+    "metadataStoreSessionTimeoutMillis": 120_000,
+    "minUnloadMessage": 10,
+    "minUnloadMessageThroughput": 1000,
+    "maxUnloadPercentage": 0.3,
+}
+CLASSES = {
+    "modular": (MODULAR, "org.apache.pulsar.broker.loadbalance.impl.UniformLoadShedder"),
+    "extensible": (
+        EXTENSIBLE,
+        "org.apache.pulsar.broker.loadbalance.extensions.scheduler.TransferShedder",
+    ),
+}
+
+
+def settings(manager: str, **more: object) -> dict[str, object]:
+    """The broker.conf of a cluster under a load manager."""
+    name, shedder = CLASSES[manager]
+    return {
+        **COMMON,
+        "loadManagerClassName": name,
+        "loadBalancerLoadSheddingStrategy": shedder,
+        **more,
+    }
+
+
+def environment() -> dict[str, str]:
+    return {
+        **os.environ,
+        "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}",
+        "PYTHONUNBUFFERED": "1",
+    }
+
+
+def counterpoise(*words: str) -> list[str]:
+    return [sys.executable, "-m", "counterpoise.app.main", *words]
+
+
+class Started:
+    """One command that runs beside others; what it says is in a file."""
+
+    def __init__(self, words: Sequence[str], log: Path) -> None:
+        self.log = log
+        with log.open("wb") as file:
+            self.process = subprocess.Popen(
+                words, stdout=file, stderr=subprocess.STDOUT, env=environment(), cwd=log.parent
+            )
+
+    @property
+    def text(self) -> str:
+        return self.log.read_text(errors="replace")
+
+    def wait_for(self, words: str, seconds: float, after: int = 0) -> bool:
+        """Whether it says these words in time, behind so many characters of what it said."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            if words in self.text[after:]:
+                return True
+            if self.process.poll() is not None:
+                return words in self.text[after:]
+            time.sleep(0.2)
+        return False
+
+    def end(self, seconds: float = 90) -> int:
+        """Stop it as Ctrl-C's cousin does, and give its exit status."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        try:
+            return self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            return -9
+
+
+@contextlib.contextmanager
+def load(url: str, home: Path, phase_s: float = 1e9) -> Iterator[Started]:
+    """The load, once every producer is there; ended with the block, whatever happens."""
+    words = [sys.executable, "-m", "tests.real.load", url, NAMESPACE]
+    made = Started([*words, str(MESSAGES_A_SECOND), str(phase_s)], home / "load.txt")
+    try:
+        if not made.wait_for("ready", 120):
+            raise SystemExit(f"the load did not begin; see {made.log}")
+        yield made
+    finally:
+        made.end()
+
+
+def counted(made: Started) -> dict[str, int]:
+    """What became of the messages, once the load has ended."""
+    made.end()
+    found: dict[str, int] = json.loads(made.text.splitlines()[-1])
+    return found

@@ -35,6 +35,10 @@ class FakeBroker:
     heap: float = 0.0
     """Heap in use, which a broker measures anew whenever it is asked."""
     asked: list[str] = field(default_factory=list)
+    taking: int = 0
+    """How many bundles it is just taking over."""
+    stuck: asyncio.Event | None = None
+    """Set once it was asked what it owns while it took bundles over: it answers nothing more."""
 
     def report(self) -> LocalBrokerData:
         stats = {b: self.cluster.loads[b] for b, o in self.cluster.owners.items() if o == self.name}
@@ -70,6 +74,9 @@ class FakeCluster:
     """Accept the unload and do nothing."""
     no_topics: bool = False
     """No bundle has a topic that could be looked up."""
+    takes_s: float = 0.0
+    """How long a broker takes to take a bundle over; asked what it owns meanwhile, it is stuck for
+    ever, as one of Apache Pulsar 4.0.7 under the modular load manager."""
 
     @property
     def names(self) -> list[str]:
@@ -122,6 +129,8 @@ class FakeCluster:
         trace: TracebackType | None,
     ) -> None:
         for broker in self.brokers:
+            if broker.stuck is not None:
+                broker.stuck.set()
             await broker.runner.cleanup()
 
     async def remove_broker(self, broker: FakeBroker) -> None:
@@ -157,8 +166,19 @@ class FakeCluster:
         if not bundle:
             return web.json_response({"reason": "Topic not found"}, status=404)
         if not self.owners[bundle]:
-            self.owners[bundle] = self.heirs.pop(bundle, broker.name)
-        return web.json_response({"brokerUrl": f"pulsar://{self.owners[bundle]}"})
+            named = self.heirs.pop(bundle, broker.name)
+            # Whom the leader sent a client to takes what nobody has, whoever was meant to.
+            sent = request.query.get("authoritative") == "true" and not self.lose_destination
+            heir = broker.name if sent else named
+            await self._take(next(each for each in self.brokers if each.name == heir), bundle)
+        owner = self.owners[bundle]
+        return web.json_response({"brokerUrl": f"pulsar://{owner}", "httpUrl": f"http://{owner}"})
+
+    async def _take(self, broker: FakeBroker, bundle: str) -> None:
+        broker.taking += 1
+        await asyncio.sleep(self.takes_s)
+        broker.taking -= 1
+        self.owners[bundle] = self.owners[bundle] or broker.name
 
     async def _load_report(self, broker: FakeBroker, request: web.Request) -> web.Response:
         if broker.silent:
@@ -168,6 +188,8 @@ class FakeCluster:
         return web.json_response(broker.says or broker.report().to_json())
 
     async def _owned(self, broker: FakeBroker, request: web.Request) -> web.Response:
+        if broker.taking and self.takes_s:
+            broker.stuck = asyncio.Event()
         owned: dict[str, Any] = {b: {} for b, o in self.owners.items() if o == broker.name}
         return web.json_response(owned)
 
@@ -199,6 +221,8 @@ _BROKER = web.AppKey("broker", FakeBroker)
 async def _instead(request: web.Request, handler: Any) -> web.StreamResponse:
     broker = request.app[_BROKER]
     broker.asked.append(request.path)
+    if broker.stuck is not None:
+        await broker.stuck.wait()
     if request.path in broker.answers:
         status, body = broker.answers[request.path]
         return web.Response(status=status, body=body)

@@ -236,14 +236,52 @@ async def test_an_unload_that_changes_nothing_is_a_failure(
     assert "still owns it" in outcomes(history, made)[0].error
 
 
-async def test_an_unloaded_bundle_is_looked_up_once_where_it_is_to_go(
+async def test_an_unloaded_bundle_is_looked_up_where_it_is_to_go(
     uneven: FakeCluster, http: aiohttp.ClientSession, history: History
 ) -> None:
     made = await balancer(http, history).step(seen(uneven))
     assert made is not None
     asked = [(move.destination, topic_of(move.bundle)) for move in made.moves]
-    assert sorted(uneven.lookups) == sorted(asked)
-    assert uneven.heirs == {}
+    # Once to see that the source has it, once to bring it to its heir.
+    assert sorted(uneven.lookups) == sorted(2 * asked)
+
+
+async def test_no_broker_that_takes_bundles_over_is_asked_what_it_owns(
+    uneven: FakeCluster, http: aiohttp.ClientSession, history: History
+) -> None:
+    """One of Apache Pulsar's would be stuck for ever."""
+    uneven.takes_s = 0.05
+    made = await balancer(http, history).step(seen(uneven))
+    assert made is not None
+    assert len(made.moves) > 1
+    assert {one.status for one in outcomes(history, made)} == {Status.MOVED}
+    assert not any(each.stuck for each in uneven.brokers)
+    assert not [path for each in uneven.brokers for path in each.asked if "ownedN" in path]
+
+
+async def test_what_is_changing_hands_until_the_time_is_up_is_said_with_the_brokers_words(
+    uneven: FakeCluster, http: aiohttp.ClientSession, history: History
+) -> None:
+    lookups = "/lookup/v2/topic/persistent/public/default/"
+    state = seen(uneven)
+    made = await balancer(http, history, options=replace(DO_IT, execute=False)).step(state)
+    assert made is not None
+    move = made.moves[0]
+    heir = next(each for each in uneven.brokers if each.name == move.destination)
+    executor, ended = Executor(http, lambda: START, DO_IT), list[Outcome]()
+    path = lookups + topic_of(move.bundle).rpartition("/")[2]
+
+    class Unloads(list[tuple[str, str]]):
+        def append(self, each: tuple[str, str]) -> None:
+            heir.answers[path] = (500, b"the bundle is being unloaded")
+            super().append(each)
+
+    uneven.unloads = Unloads()
+    await executor.carry_out([move], uneven.names, ended.append)
+    [one] = ended
+    assert one.status is Status.FAILED
+    assert "no owner shows within" in one.error
+    assert "the bundle is being unloaded" in one.error
 
 
 async def test_an_unloaded_bundle_without_topics_has_no_owner(

@@ -15,6 +15,8 @@ from counterpoise.names.load_managers import EXTENSIBLE, MODULAR
 ROOT = Path(__file__).parents[2]
 NAMESPACE = "public/drive"
 MESSAGES_A_SECOND = 300
+PATIENCE = 3
+"""How many times as long as on a quiet machine something may take."""
 
 COMMON = {
     "statsUpdateFrequencyInSecs": 10,
@@ -75,7 +77,7 @@ class Started:
 
     def wait_for(self, words: str, seconds: float, after: int = 0) -> bool:
         """Whether it says these words in time, behind so many characters of what it said."""
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + PATIENCE * seconds
         while time.monotonic() < deadline:
             if words in self.text[after:]:
                 return True

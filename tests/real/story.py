@@ -10,7 +10,7 @@ from pathlib import Path
 from bench._real_pulsar import cluster
 
 from tests.real.load import weights_of
-from tests.real.parts import NAMESPACE, Started, counted, counterpoise, load, settings
+from tests.real.parts import NAMESPACE, PATIENCE, Started, counted, counterpoise, load, settings
 from tests.real.sight import Cluster, call
 
 SHEDDING = "loadBalancerSheddingEnabled"
@@ -45,7 +45,7 @@ class Story:
         self._number += 1
         return self.home / f"{self._number:02}-{name}.txt"
 
-    def run(self, *words: str, seconds: float = 180) -> tuple[int, str]:
+    def run(self, *words: str, seconds: float = 400) -> tuple[int, str]:
         """A command to its end."""
         log = self.log(words[0])
         with log.open("w") as file:
@@ -65,7 +65,7 @@ class Story:
         return Started(counterpoise(*words), self.log(words[0]))
 
     def until(self, holds: Callable[[], bool], seconds: float) -> bool:
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + PATIENCE * seconds
         while not holds():
             if time.monotonic() > deadline:
                 return False

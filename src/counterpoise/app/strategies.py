@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from counterpoise.app.conf import settings_from
 from counterpoise.decide.balancing.options import BalanceOptions
 from counterpoise.decide.balancing.round import Strategy
+from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.decide.placement import PLACEMENTS, PlacementStrategy
 from counterpoise.decide.placement.least_usage import LeastUsage
 from counterpoise.decide.registry import Registered, Registry
@@ -20,6 +21,8 @@ S = TypeVar("S", bound=Registered)
 
 SHEDDER_SETTING = "loadBalancerLoadSheddingStrategy"
 DEFAULT_SHEDDER = "ThresholdShedder"
+PLACEMENT_SETTING = "loadBalancerLoadPlacementStrategy"
+DEFAULT_PLACEMENT = "LeastLongTermMessageRate"
 
 
 def find_shedder(name: str | None, conf: Properties) -> Shedder[Any, Any, Any]:
@@ -57,6 +60,19 @@ def strategy_from(
             thrash_span_ms=round(thrash_span_s * 1000),
         ),
     )
+
+
+def as_pulsar(
+    conf: Properties,
+    *,
+    shedder: str | None = None,
+    placement: str | None = None,
+    thrash_span_s: float = 0.0,
+) -> Strategy:
+    """The strategy that Pulsar's own leader goes by under these settings, and places as it does."""
+    chosen = placement or conf.values.get(PLACEMENT_SETTING) or DEFAULT_PLACEMENT
+    made = strategy_from(conf, shedder=shedder, placement=chosen, thrash_span_s=thrash_span_s)
+    return replace(made, as_leader=settings_from(FilterOptions, conf))
 
 
 def _find(registry: Registry[S], name: str) -> S:

@@ -7,15 +7,16 @@ an unload can fail half-way. A move is done when the destination says that it ow
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
-from urllib.parse import quote
 
 import aiohttp
 
 from counterpoise.decide.balancing.moves import Move, Outcome, Status
 from counterpoise.names.bundle import BundleName
+from counterpoise.pipeline.owners import NO_ANSWER, Owners, RefusedError
 
 LOOK_EVERY_S = 0.1
+LOOK_MOST_S = 2.0
+"""Between two questions, once the answer takes long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +31,6 @@ class ExecutorOptions:
     """A decision on reports older than this is not carried out any more."""
     at_once: int = 4
     """How many moves run side by side."""
-
-
-class _RefusedError(Exception):
-    """The cluster answered, and the answer was no."""
 
 
 async def _nothing_holds() -> str:
@@ -60,7 +57,7 @@ class Executor:
         self._session = session
         self._clock_ms = clock_ms
         self._options = options
-        self._cluster = ""
+        self._owners = Owners(session, where)
 
     async def carry_out(
         self, moves: Sequence[Move], brokers: Sequence[str], done: Callable[[Outcome], None]
@@ -93,8 +90,8 @@ class Executor:
             status = Status.WITHHELD
             if not error:
                 status, owner = await self._attempt(move, brokers, started)
-        except (TimeoutError, aiohttp.ClientError, _RefusedError) as trouble:
-            status, error = Status.FAILED, str(trouble) or type(trouble).__name__
+        except NO_ANSWER as trouble:
+            status, error = Status.FAILED, said(trouble)
         return Outcome(
             id=move.id,
             poll_id=move.poll_id,
@@ -113,48 +110,31 @@ class Executor:
             return Status.STALE, ""
         if not self._options.execute:
             return Status.DRY_RUN, move.source
-        if not await self.owns(move.source, move.bundle):
-            owner = await self._owner(move, brokers)
-            if not owner:
-                # Unloaded, perhaps by a balancer that was cut off then: it is brought to its heir.
-                return await self._verify(move, brokers)
+        topic = await self._owners.topic_of(move.bundle, move.source)
+        owner = await self._owner(move, topic, (move.source, move.destination, *brokers))
+        if owner and owner != move.source:
             return (Status.ALREADY_THERE if owner == move.destination else Status.GONE), owner
-        await self._unload(move)
-        return await self._verify(move, brokers)
+        # Nobody's: unloaded, perhaps by a balancer that was cut off then; it goes to its heir.
+        if owner:
+            await self._unload(move)
+        return await self._verify(move, topic, brokers)
 
-    async def owns(self, broker: str, bundle: str) -> bool:
-        """Whether a broker says that it owns a bundle."""
-        cluster = await self._cluster_of(broker)
-        where = f"{self._where(broker)}/admin/v2/brokers/{quote(cluster)}/{broker}/ownedNamespaces"
-        return bundle in await self._json(where)
-
-    async def _cluster_of(self, broker: str) -> str:
-        if not self._cluster:
-            clusters = await self._json(f"{self._where(broker)}/admin/v2/clusters")
-            local = [name for name in clusters if name != "global"]
-            for name in local[1:] and local:
-                listed = await self._listed(broker, name)
-                if broker in listed:
-                    local = [name]
-                    break
-            if not local:
-                raise _RefusedError(f"broker {broker} names no cluster")
-            self._cluster = str(local[0])
-        return self._cluster
-
-    async def _listed(self, broker: str, cluster: str) -> Any:
-        try:
-            return await self._json(f"{self._where(broker)}/admin/v2/brokers/{quote(cluster)}")
-        except (aiohttp.ClientError, _RefusedError):
-            return ()
-
-    async def _owner(self, move: Move, brokers: Sequence[str]) -> str:
-        """Who owns the bundle now: the destination is asked first, a silent broker owns nothing."""
-        for broker in dict.fromkeys((move.destination, *brokers)):
+    async def _owner(self, move: Move, topic: str, brokers: Sequence[str]) -> str:
+        """Who owns the bundle now; empty when nobody does. A silent broker owns nothing."""
+        if topic:
+            # Who is to have it is asked as if the leader had sent us: nobody's bundle it takes.
+            heir = move.destination
+            asked = heir or move.source
+            owner = await self._owners.looked_up(move.bundle, topic, asked, takes=bool(heir))
+            if owner in (asked, move.source):
+                return owner
+            # Another one than expected: it has to say so itself.
+            return await self._owners.looked_up(move.bundle, topic, owner)
+        for broker in dict.fromkeys(brokers):
             try:
-                if broker and await self.owns(broker, move.bundle):
+                if broker and await self._owners.claims(broker, move.bundle):
                     return broker
-            except (TimeoutError, aiohttp.ClientError, _RefusedError):
+            except NO_ANSWER:
                 continue
         return ""
 
@@ -167,45 +147,39 @@ class Executor:
         headers = {"Content-Type": "application/json"}
         async with self._session.put(url, params=params, headers=headers) as response:
             if response.status >= 300:
-                said = (await response.text()).strip()[:300]
-                raise _RefusedError(f"unload: HTTP {response.status} {said}".strip())
+                text = (await response.text()).strip()[:300]
+                raise RefusedError(f"unload: HTTP {response.status} {text}".strip())
 
-    async def _verify(self, move: Move, brokers: Sequence[str]) -> tuple[Status, str]:
-        clock = asyncio.get_running_loop()
-        deadline = clock.time() + self._options.verify_within_s
-        woken = False
-        while True:
-            owner = await self._owner(move, brokers)
-            if owner and (owner == move.destination or not move.destination):
-                return Status.MOVED, owner
-            if owner and owner != move.source:
-                return Status.ELSEWHERE, owner
-            if clock.time() >= deadline:
-                break
-            if not woken:
-                woken = True
-                await self._wake(move)
-            await asyncio.sleep(LOOK_EVERY_S)
-        if owner:
-            raise _RefusedError(f"{owner} still owns it, though the unload was accepted")
-        return Status.UNOWNED, ""
-
-    async def _wake(self, move: Move) -> None:
-        """Look up one of the bundle's topics: without that, an unloaded bundle has no owner."""
-        bundle = BundleName.parse(move.bundle)
-        base = self._where(move.destination or move.source)
+    async def _verify(self, move: Move, topic: str, brokers: Sequence[str]) -> tuple[Status, str]:
+        """Ask until the destination says that it has the bundle, or the time is up."""
+        owner, trouble, pause = "", "", LOOK_EVERY_S
         try:
-            listing = f"{base}/admin/v2/persistent/{bundle.namespace}?bundle={bundle.range}"
-            topics = await self._json(listing)
-            if topics:
-                path = str(topics[0]).replace("://", "/", 1)
-                await self._json(f"{base}/lookup/v2/topic/{quote(path)}")
-        except (TimeoutError, aiohttp.ClientError, _RefusedError):
-            return  # a client may still do it; the deadline decides
+            async with asyncio.timeout(self._options.verify_within_s):
+                while True:
+                    try:
+                        owner = await self._owner(move, topic, (move.destination, *brokers))
+                        trouble = ""
+                    except NO_ANSWER as error:
+                        trouble = said(error)  # as while it changes hands
+                    if owner and (owner == move.destination or not move.destination):
+                        return Status.MOVED, owner
+                    if owner and owner != move.source:
+                        return Status.ELSEWHERE, owner
+                    await asyncio.sleep(pause)
+                    pause = min(LOOK_MOST_S, pause * (1.2 if topic else 2))
+        except TimeoutError:
+            if owner:
+                raise RefusedError(
+                    f"{owner} still owns it, though the unload was accepted"
+                ) from None
+            if trouble:
+                raise RefusedError(
+                    f"unloaded, and no owner shows within {self._options.verify_within_s:g} s: "
+                    f"{trouble}"
+                ) from None
+            return Status.UNOWNED, ""
 
-    async def _json(self, url: str) -> Any:
-        async with self._session.get(url) as response:
-            if response.status != 200:
-                said = (await response.text()).strip()[:300]
-                raise _RefusedError(f"{url}: HTTP {response.status} {said}".strip())
-            return await response.json(content_type=None)
+
+def said(error: BaseException) -> str:
+    """An error in words."""
+    return str(error) or type(error).__name__

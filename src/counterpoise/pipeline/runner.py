@@ -145,6 +145,9 @@ class SparkBalancer:
                 metrics=self._metrics,
             )
             self._admin = Admin(session, AdminOptions())
+            if settings.executor.execute:
+                # Said before Spark is there, which takes its time.
+                self._holds(await sheds_by_itself(self._admin, settings.addresses))
             last = await asyncio.to_thread(newest_poll, store)
             collector = Collector(session, settings.addresses, wall_clock_ms, after_poll=last)
             stack.callback(collector.close)
@@ -224,11 +227,14 @@ class SparkBalancer:
         known = [web_address(broker, addresses) for broker in brokers]
         asked = sheds_by_itself(self._admin, (*addresses, *known))
         reason = asyncio.run_coroutine_threadsafe(asked, loop).result()
+        self._holds(reason)
+        return not reason
+
+    def _holds(self, reason: str) -> None:
         if reason != self._held:
             self._tell(reason or "the cluster does not shed load by itself any more")
         self._held = reason
         self._metrics.held.set(bool(reason))
-        return not reason
 
     async def _withheld(self) -> str:
         """Why nothing may be moved by the operator's last word; empty when it may."""

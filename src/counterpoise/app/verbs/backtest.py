@@ -15,18 +15,34 @@ from typing import TYPE_CHECKING, Any
 from counterpoise.app.conf import add_conf_arguments, read_conf
 from counterpoise.app.errors import UserError
 from counterpoise.app.packages import needed_by
-from counterpoise.app.strategies import find_placement, find_shedder, strategy_from
+from counterpoise.app.strategies import (
+    PLACEMENT_SETTING,
+    as_pulsar,
+    find_placement,
+    find_shedder,
+    strategy_from,
+)
 from counterpoise.app.times import seconds
+from counterpoise.app.verbs.backtest_compare import (
+    candidate_of,
+    cut_of,
+    differences,
+    sides_of,
+    sources_of,
+)
 from counterpoise.app.verbs.balance import add_spark_arguments, spark_setting, written
+from counterpoise.decide.placement.least_usage import LeastUsage
 from counterpoise.names.properties import Properties
 
 if TYPE_CHECKING:
     from counterpoise.app.main import Subparsers
+    from counterpoise.decide.balancing.round import Strategy
     from counterpoise.pipeline.backtest.measure import Result
+    from counterpoise.pipeline.backtest.recorded import Recording
     from counterpoise.pipeline.backtest.run import Source
     from counterpoise.pipeline.backtest.simulate import Candidate
+    from counterpoise.pipeline.backtest.synthetic import SyntheticTrace
 
-PLACEMENT_SETTING = "loadBalancerLoadPlacementStrategy"
 EVERY = "ThresholdShedder,OverloadShedder,UniformLoadShedder,AvgShedder"
 NOBODY = "nobody moves"
 
@@ -39,6 +55,8 @@ examples:
       each strategy with each value; SHEDDER/PLACEMENT names both
   counterpoise backtest ./history --compare old.conf new.conf
       what will this change do to my cluster?
+  counterpoise backtest ./history --compare pulsar-4.0 pulsar-next --conf broker.conf
+      what will this upgrade do to it? What broker.conf sets itself stays as it is
   counterpoise backtest synthetic:rolling-restart,brokers=100,bundles=10000,hours=24
       load that is made up: diurnal, heavy-tailed, bursty, scale-out, rolling-restart, hot-bundle,
       heterogeneous
@@ -68,7 +86,18 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
         help="try every value of a setting; may be repeated",
     )
     parser.add_argument(
-        "--compare", nargs=2, metavar=("NOW", "THEN"), help="two broker.conf files, side by side"
+        "--compare",
+        nargs=2,
+        metavar=("NOW", "THEN"),
+        help="two broker.conf files, or two versions' defaults (pulsar-4.0, pulsar-next; --conf "
+        "and --set on top), as Pulsar's own leader would balance by them",
+    )
+    parser.add_argument(
+        "--as-pulsar",
+        action="store_true",
+        help="place what is shed as Pulsar's own leader does, not as `balance`: "
+        "loadBalancerLoadPlacementStrategy among the brokers with the fewest bundles of the "
+        "namespace, the bundle's own included",
     )
     add_conf_arguments(parser)
     parser.add_argument("--spans", type=int, default=1, help="cut the time into so many plays")
@@ -96,15 +125,17 @@ def run(args: argparse.Namespace) -> int:
     """Play, rank, compare."""
     if args.spans < 1 or args.step <= 0:
         raise UserError("--spans and --step must be more than 0")
-    candidates = _compared(args) if args.compare else _candidates(args)
+    if args.compare and (args.strategies or args.grid):
+        raise UserError(
+            "--compare takes its strategies from its two sides: no --strategies, --grid"
+        )
     with needed_by("a backtest"):
         from counterpoise.pipeline.backtest.recorded import NothingRecordedError
         from counterpoise.pipeline.backtest.report import change, draw, ranked, table
         from counterpoise.pipeline.backtest.run import PlayFailedError, joined
         from counterpoise.pipeline.history.faults import HistoryFaultError
-    source = _source(args)
     try:
-        results = joined(_played(args, candidates, source))
+        results = joined(_played(args, _plays(args)))
     except (NothingRecordedError, HistoryFaultError) as error:
         raise UserError(str(error)) from None
     except PlayFailedError as error:
@@ -114,16 +145,15 @@ def run(args: argparse.Namespace) -> int:
     else:
         sys.stdout.write(table(results) + "\n")
         if args.compare:
-            now, then = results[:2]
-            sys.stdout.write(f"\n{_differences(args)}\n{change(now, then)}\n")
+            now, then = sides_of(args)
+            lines = [*differences(now, then, cut_of(now, then)), change(*results[:2])]
+            sys.stdout.write("\n" + "\n".join(lines) + "\n")
     if args.plot:
         draw(results, f"backtest of {args.source}", args.plot)
     return 0
 
 
-def _played(
-    args: argparse.Namespace, candidates: Sequence[Candidate], source: Source
-) -> list[Result]:
+def _played(args: argparse.Namespace, plays: Sequence[tuple[Candidate, Source]]) -> list[Result]:
     from counterpoise.pipeline.backtest.run import (
         is_little,
         opened,
@@ -133,10 +163,15 @@ def _played(
     )
     from counterpoise.pipeline.stream.session import SessionError, start_session, stop_session
 
-    trace = opened(source)
+    trace = opened(plays[0][1])
     move_s = _move_seconds(args)
-    tasks = tasks_of(candidates, source, parts=args.spans, move_s=move_s, seed=args.seed)
-    if args.master is None and not is_little(trace, len(candidates)):
+    tasks = [
+        task
+        for candidate, source in plays
+        for task in tasks_of([candidate], source, parts=args.spans, move_s=move_s, seed=args.seed)
+    ]
+    # The side that is cut has the most bundles.
+    if args.master is None and not is_little(opened(plays[-1][1]), len(plays)):
         args.master = "local[*]"
     began = time.monotonic()
 
@@ -151,7 +186,7 @@ def _played(
     if args.master is None:
         return play_here(tasks, progress)
     conf = dict(spark_setting(text) for text in args.spark_conf)
-    tried = [each.strategy for each in candidates if each.strategy is not None]
+    tried = [each.strategy for each, _ in plays if each.strategy is not None]
     own = [one for each in tried for one in (each.shedder, each.placement)]
     try:
         spark = start_session(args.master, partitions=2, conf=conf, strategies=own)
@@ -163,7 +198,7 @@ def _played(
         stop_session(spark)
 
 
-def _source(args: argparse.Namespace) -> Source:
+def _source(args: argparse.Namespace) -> SyntheticTrace | Recording:
     from counterpoise.pipeline.backtest.recorded import Recording
     from counterpoise.pipeline.backtest.synthetic import KINDS, SyntheticTrace
 
@@ -196,6 +231,19 @@ def _source(args: argparse.Namespace) -> Source:
     return SyntheticTrace(kind, **{"seed": args.seed, "step_ms": step_ms, **given})
 
 
+def _plays(args: argparse.Namespace) -> list[tuple[Candidate, Source]]:
+    """Who plays which load."""
+    source = _source(args)
+    if not args.compare:
+        return [(candidate, source) for candidate in _candidates(args)]
+    now, then = sides_of(args)
+    sources = sources_of(source, cut_of(now, then))
+    return [
+        (candidate_of(side, args.thrash_span), plays)
+        for side, plays in zip((now, then), sources, strict=True)
+    ]
+
+
 def _candidates(args: argparse.Namespace) -> list[Candidate]:
     from counterpoise.pipeline.backtest.simulate import Candidate
 
@@ -208,9 +256,8 @@ def _candidates(args: argparse.Namespace) -> list[Candidate]:
         shedder, _, placement = name.partition("/")
         for overrides in grid:
             label = " ".join([name, *(f"{key}={value}" for key, value in overrides.items())])
-            found.append(
-                _candidate(label, conf.overridden(overrides), shedder, placement, args.thrash_span)
-            )
+            by = _strategy(args, conf.overridden(overrides), shedder, placement)
+            found.append(Candidate(label, by))
     return found
 
 
@@ -225,25 +272,13 @@ def _own_options(named: Iterable[str], conf: Properties) -> list[type]:
     return found
 
 
-def _compared(args: argparse.Namespace) -> list[Candidate]:
-    found = []
-    for word, path in zip(("now", "then"), args.compare, strict=True):
-        found.append(
-            _candidate(
-                f"{word}: {path}", read_conf(path, args.settings), None, "", args.thrash_span
-            )
+def _strategy(args: argparse.Namespace, conf: Properties, shedder: str, placement: str) -> Strategy:
+    if args.as_pulsar:
+        return as_pulsar(
+            conf, shedder=shedder, placement=placement or None, thrash_span_s=args.thrash_span
         )
-    return found
-
-
-def _candidate(
-    label: str, conf: Properties, shedder: str | None, placement: str, thrash_span_s: float
-) -> Candidate:
-    from counterpoise.pipeline.backtest.simulate import Candidate
-
-    chosen = placement or conf.values.get(PLACEMENT_SETTING) or "LeastUsage"
-    strategy = strategy_from(conf, shedder=shedder, placement=chosen, thrash_span_s=thrash_span_s)
-    return Candidate(label, strategy)
+    chosen = placement or conf.values.get(PLACEMENT_SETTING) or LeastUsage.name
+    return strategy_from(conf, shedder=shedder, placement=chosen, thrash_span_s=args.thrash_span)
 
 
 def _grid(
@@ -260,17 +295,6 @@ def _grid(
     first = [f"{name}={values[0]}" for name, values in zip(names, choices, strict=True)]
     read_conf(None, first, own)
     return [dict(zip(names, each, strict=True)) for each in itertools.product(*choices)]
-
-
-def _differences(args: argparse.Namespace) -> str:
-    now, then = (read_conf(path).values for path in args.compare)
-    differing = [
-        name for name in sorted(now.keys() | then.keys()) if now.get(name) != then.get(name)
-    ]
-    told = [
-        f"{name}: {now.get(name, 'default')} -> {then.get(name, 'default')}" for name in differing
-    ]
-    return "changed: " + ("; ".join(told) or "nothing")
 
 
 def _move_seconds(args: argparse.Namespace) -> float:

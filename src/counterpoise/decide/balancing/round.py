@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from counterpoise.decide.balancing.as_leader import select_as_leader, stays
 from counterpoise.decide.balancing.moves import Move, Round, RoundMemory, move_id
 from counterpoise.decide.balancing.options import BalanceOptions
 from counterpoise.decide.balancing.projection import Projection
 from counterpoise.decide.balancing.scene import Scene
 from counterpoise.decide.balancing.thrash import going_back, left_lately, thrashing
 from counterpoise.decide.filters.anti_affinity import may_unload
+from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.decide.placement.least_usage import LeastUsage
 from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.decide.placement.selection import Chooser, select_modular
@@ -42,6 +44,8 @@ class Strategy:
     placement_options: Any = field(default_factory=PlacementOptions)
     """The placement strategy's own settings."""
     balance: BalanceOptions = field(default_factory=BalanceOptions)
+    as_leader: FilterOptions | None = None
+    """Place as Pulsar's own leader would, with these filters (`as_leader.py`); None: as we do."""
 
 
 def newest_poll(state: FoldState) -> int:
@@ -274,22 +278,29 @@ def _place(
     moves: list[Move] = []
     decisions, refused = _not_back(made, memory, strategy)
     for asked, barred in decisions:
-        decision, reason = asked, "the strategy chose it"
-        if decision.destination is None:
-            chooser = Chooser(placement, projection.view, strategy.placement_options, made.rng)
-            others = [broker for broker in answering if broker not in barred]
-            found = _destination(decision, chooser, remembered, others, scene)
-            remembered = found.memory
-            refused += found.rejections
-            if found.broker is None:
-                if barred:
-                    span_ms = strategy.balance.thrash_span_ms
-                    refused.append(going_back(decision.bundle, barred, span_ms))
-                continue
-            decision, reason = asked._replace(destination=found.broker), found.reason
-        part = part_of(view, decision.bundle)
-        moves.append(_move(view.now_ms, decision, reason, part))
-        projection = projection.after(decision)
+        others = [broker for broker in answering if broker not in barred]
+        chooser = Chooser(placement, projection.view, strategy.placement_options, made.rng)
+        if strategy.as_leader is not None:
+            chosen = select_as_leader(asked, others, chooser, remembered, strategy.as_leader)
+            found, same = chosen.placement, stays(asked, chosen)
+            if same is not None:
+                found = found._replace(broker=None, rejections=(same,))
+        elif asked.destination is None:
+            found = _destination(asked, chooser, remembered, others, scene)
+        else:
+            one = (asked.destination,)
+            found = Placement(one[0], one, "asked", "the strategy chose it", remembered)
+        remembered = found.memory
+        refused += found.rejections
+        if found.broker is None:
+            if barred:
+                span_ms = strategy.balance.thrash_span_ms
+                refused.append(going_back(asked.bundle, barred, span_ms))
+            continue
+        decision = asked._replace(destination=found.broker)
+        moves.append(_move(view.now_ms, decision, found.reason, part_of(view, decision.bundle)))
+        if strategy.as_leader is None:
+            projection = projection.after(decision)
         if scene is not None:
             scene = _scene_after(scene, view, decision)
     return tuple(moves), _kept(placement, remembered.to_json()), refused

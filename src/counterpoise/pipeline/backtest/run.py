@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from counterpoise.pipeline.backtest.cut import CutSource
 from counterpoise.pipeline.backtest.measure import Result
 from counterpoise.pipeline.backtest.recorded import Recording
 from counterpoise.pipeline.backtest.simulate import Candidate, simulate
@@ -15,7 +16,7 @@ from counterpoise.pipeline.stream.trouble import sentence_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Source = SyntheticTrace | Recording
+Source = SyntheticTrace | Recording | CutSource
 LITTLE = 5_000_000
 """Bundles times steps times plays: a few seconds of one core, in which Spark only starts."""
 
@@ -34,7 +35,7 @@ class Task:
 
 def opened(source: Source) -> Trace:
     """The trace that a source describes."""
-    return source.open() if isinstance(source, Recording) else source
+    return source if isinstance(source, SyntheticTrace) else source.open()
 
 
 def play(task: Task) -> Result:

@@ -3,10 +3,12 @@
 What is modelled, because it hurts: reports come once a step, and a decision sees the load of the
 last one; averages lag behind the load; a bundle that moved is left alone for the grace period and
 unavailable for a moment; the bundles of a broker that leaves are placed one by one, as lookups
-would, by the strategy's own placement. What is not: that a client reconnects later than others, or
-that load changes because it was moved.
+would, by the strategy's own placement; where a strategy plays Pulsar's own leader, destinations are
+chosen as that does (`decide/balancing/as_leader.py`). What is not: that a client reconnects later
+than others, or that load changes because it was moved.
 """
 
+from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from random import Random
@@ -14,9 +16,12 @@ from typing import Any
 
 import numpy as np
 
+from counterpoise.decide.balancing.as_leader import select_as_leader
 from counterpoise.decide.balancing.moves import RoundMemory
 from counterpoise.decide.balancing.round import Strategy, decide_on, is_time, left_alone
 from counterpoise.decide.balancing.thrash import Hop, thrashing, trailed
+from counterpoise.decide.placement.selection import Chooser
+from counterpoise.decide.plan import Decision, Kind
 from counterpoise.load.average import LONG_TERM_SAMPLES, SHORT_TERM_SAMPLES, fold_samples
 from counterpoise.load.rates import Floats, Indices, Rates
 from counterpoise.load.view import (
@@ -187,6 +192,7 @@ class _Play:
             return
         view = self._seen(now_ms, loads, up, ())
         extra = np.zeros(len(view.brokers))
+        self._given: dict[str, Counter[str]] = {}
         usage = view.broker.usage.copy()
         for row in orphans.tolist():
             chosen = self._placed(self._bundles[row], view, usage, extra)
@@ -204,8 +210,17 @@ class _Play:
             self._placement_memory = placement.initial_memory()
         seen = replace(view, broker=replace(view.broker, usage=usage, preallocated_rate=extra))
         memory = placement.forget(self._placement_memory, view.brokers)
-        options = self._strategy.placement_options
-        placed = placement.place(bundle, view.brokers, seen, memory, options, self._rng)
+        options, filters = self._strategy.placement_options, self._strategy.as_leader
+        if filters is None:
+            placed = placement.place(bundle, view.brokers, seen, memory, options, self._rng)
+        else:
+            given = self._given.setdefault(bundle.rpartition("/")[0], Counter())
+            chooser = Chooser(placement, seen, options, self._rng)
+            lookup = Decision(Kind.UNLOAD, bundle, "", None, "lookup", "")
+            placed = select_as_leader(
+                lookup, view.brokers, chooser, memory, filters, given
+            ).placement
+            given[placed.broker or ""] += 1
         self._placement_memory = placed.memory
         if placed.broker is None:
             return self._rng.randrange(len(view.brokers))

@@ -1,0 +1,121 @@
+"""``counterpoise backtest --compare``: what a change of configuration, or of version, would do.
+
+Each side is a broker.conf, or the name of a version of Pulsar that stands for its defaults. Both
+are played as Pulsar's own leader would decide and place, since that is whom they configure.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from counterpoise.app.conf import read_conf
+from counterpoise.app.errors import UserError
+from counterpoise.app.strategies import as_pulsar
+from counterpoise.names.properties import Properties
+
+if TYPE_CHECKING:
+    from counterpoise.pipeline.backtest.recorded import Recording
+    from counterpoise.pipeline.backtest.run import Source
+    from counterpoise.pipeline.backtest.simulate import Candidate
+    from counterpoise.pipeline.backtest.synthetic import SyntheticTrace
+
+BUNDLES = "defaultNumberOfNamespaceBundles"
+_IMPL = "org.apache.pulsar.broker.loadbalance.impl."
+
+VERSIONS = MappingProxyType(
+    {
+        "pulsar-4.0": {
+            "loadBalancerLoadSheddingStrategy": f"{_IMPL}ThresholdShedder",
+            "loadBalancerLoadPlacementStrategy": f"{_IMPL}LeastLongTermMessageRate",
+            BUNDLES: "4",
+        },
+        # P#26609 and P#26610, merged in September 2026 for the version after that.
+        "pulsar-next": {
+            "loadBalancerLoadSheddingStrategy": f"{_IMPL}AvgShedder",
+            "loadBalancerLoadPlacementStrategy": f"{_IMPL}AvgShedder",
+            BUNDLES: "32",
+        },
+    }
+)
+"""The defaults in which versions differ, of what matters here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of the two that are compared."""
+
+    label: str
+    conf: Properties
+
+
+def sides_of(args: argparse.Namespace) -> tuple[Side, Side]:
+    """Now and then; what --conf and --set say wins over the defaults of a version."""
+    now, then = (
+        Side(f"{word}: {name}", _conf(name, args))
+        for word, name in zip(("now", "then"), args.compare, strict=True)
+    )
+    return now, then
+
+
+def _conf(name: str, args: argparse.Namespace) -> Properties:
+    if name in VERSIONS:
+        given = read_conf(args.conf, args.settings)
+        return Properties(VERSIONS[name]).overridden(given.values)
+    if args.conf:
+        raise UserError(
+            f"--compare {name}: with --conf, both sides are versions: {' or '.join(VERSIONS)}"
+        )
+    try:
+        return read_conf(name, args.settings)
+    except UserError as error:
+        raise UserError(f"{error} (a version is one of {', '.join(VERSIONS)})") from None
+
+
+def candidate_of(side: Side, thrash_span_s: float) -> Candidate:
+    """Its strategy, as Pulsar's leader plays it."""
+    from counterpoise.pipeline.backtest.simulate import Candidate
+
+    return Candidate(side.label, as_pulsar(side.conf, thrash_span_s=thrash_span_s))
+
+
+def cut_of(now: Side, then: Side) -> int:
+    """Into how many parts each bundle is cut, if namespaces are made of more bundles then."""
+    try:
+        few, many = (int(side.conf.values.get(BUNDLES) or 4) for side in (now, then))
+    except ValueError as error:
+        raise UserError(f"{BUNDLES}: {error}") from None
+    return max(1, round(many / max(1, few)))
+
+
+def sources_of(source: SyntheticTrace | Recording, cut: int) -> tuple[Source, Source]:
+    """The load that each side plays."""
+    from counterpoise.pipeline.backtest.cut import CutSource
+
+    return source, (CutSource(source, cut) if cut > 1 else source)
+
+
+def differences(now: Side, then: Side, cut: int) -> list[str]:
+    """What changes, and what was taken for granted, as sentences."""
+    before, after = now.conf.values, then.conf.values
+    told = [
+        f"{name}: {_short(before.get(name, 'default'))} -> {_short(after.get(name, 'default'))}"
+        for name in sorted(before.keys() | after.keys())
+        if before.get(name) != after.get(name)
+    ]
+    lines = ["changed: " + ("; ".join(told) or "nothing")]
+    if cut > 1:
+        lines.append(
+            f"each bundle is played as {cut}, as if its namespace had been made with {BUNDLES}="
+            f"{after[BUNDLES]}: its topics are taken to be equally busy and fall where chance has "
+            "them; namespaces that are there already keep their bundles after an upgrade"
+        )
+    elif before.get(BUNDLES, "4") != after.get(BUNDLES, "4"):
+        lines.append(f"{BUNDLES} is not played: what was recorded as many bundles is not joined")
+    return lines
+
+
+def _short(value: Any) -> str:
+    return str(value).removeprefix(_IMPL)

@@ -1,0 +1,113 @@
+"""Where a bundle goes when Pulsar's own leader sheds it, and not our balancer.
+
+The modular manager's leader chooses a destination as for a lookup: by the policies' filters, then
+those brokers that have the fewest bundles of the namespace, then the placement strategy. The
+bundle's own broker competes, and when it wins, the bundle stays. All of a round are chosen by what
+was reported before it, so that several may go to one broker.
+
+Parity: ``ModularLoadManagerImpl.doLoadShedding`` of 4.0.7.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
+from random import Random
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from counterpoise.decide.filters.options import FilterOptions
+from counterpoise.decide.memory import Memoryless
+from counterpoise.decide.placement.selection import (
+    Chooser,
+    Selection,
+    Surroundings,
+    select_modular,
+)
+from counterpoise.decide.placement.strategy import Placement, PlacementStrategy
+from counterpoise.decide.plan import Decision, Rejection
+from counterpoise.load.view import ClusterView, Integers
+
+_NOTHING: Mapping[str, int] = MappingProxyType({})
+
+
+def select_as_leader(
+    decision: Decision,
+    answering: Collection[str],
+    chooser: Chooser[Any],
+    memory: Any,
+    filters: FilterOptions,
+    given: Mapping[str, int] = _NOTHING,
+) -> Selection[Any]:
+    """What the leader chooses for a bundle that is shed.
+
+    ``placement.admissible`` has every broker that it may have chosen by chance. ``given`` is how
+    many bundles of the namespace brokers were given that they have not reported yet.
+    """
+    view = chooser.view
+    reported = _bundles_of(view, decision.bundle.rpartition("/")[0])
+    around = Surroundings(
+        brokers=[broker for broker in view.brokers if broker in answering],
+        namespace_bundles=reported + Counter(given) if given else reported,
+    )
+    if decision.destination is not None:
+        wanted: Any = _Wanted(decision.destination, chooser.strategy)
+        chooser = Chooser(wanted, view, chooser.options, chooser.rng)
+    return select_modular(decision.bundle, around, chooser, memory, filters)
+
+
+def stays(decision: Decision, chosen: Selection[Any]) -> Rejection | None:
+    """Why a bundle that is shed stays; None when it moves."""
+    if chosen.broker is None:
+        why = chosen.placement.reason
+    elif chosen.broker == decision.source:
+        why = f"its own broker is chosen again: {chosen.placement.reason}"
+    else:
+        return None
+    return Rejection(
+        decision.bundle, "own-broker", None, None, "", "{subject} stays: {why}", {"why": why}
+    )
+
+
+class _Wanted(Memoryless):
+    """The broker that the shedder planned, as AvgShedder does; else whatever the strategy says."""
+
+    name = "planned"
+
+    def __init__(self, broker: str, strategy: PlacementStrategy[Any, Any]) -> None:
+        self._broker, self._strategy, self.options = broker, strategy, strategy.options
+
+    def place(
+        self,
+        bundle: str,
+        candidates: Sequence[str],
+        view: ClusterView,
+        memory: Any,
+        options: Any,
+        rng: Random | None = None,
+    ) -> Placement[Any]:
+        """The planned one while it is a candidate."""
+        if self._broker not in candidates:
+            return self._strategy.place(bundle, candidates, view, memory, options, rng)
+        one = (self._broker,)
+        return Placement(self._broker, one, "planned", "the strategy chose it", memory)
+
+
+def _bundles_of(view: ClusterView, namespace: str) -> Counter[str]:
+    """How many bundles of a namespace each broker reports."""
+    names, codes = _namespaces(view.bundles)
+    code = names.get(namespace)
+    if code is None:
+        return Counter()
+    owner = np.repeat(np.arange(len(view.brokers)), np.diff(view.offsets))
+    counts = np.bincount(owner[codes[view.members] == code], minlength=len(view.brokers))
+    return Counter(dict(zip(view.brokers, counts.tolist(), strict=True)))
+
+
+@lru_cache(maxsize=4)
+def _namespaces(bundles: tuple[str, ...]) -> tuple[Mapping[str, int], Integers]:
+    """A number for each namespace, and the one of each bundle."""
+    names: dict[str, int] = {}
+    codes = [names.setdefault(name.rpartition("/")[0], len(names)) for name in bundles]
+    return names, np.array(codes, np.int64)

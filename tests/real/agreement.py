@@ -1,0 +1,185 @@
+"""How far a recorded run's own leader and this program agree: round by round, counted.
+
+    python -m tests.real.agreement HISTORY BROKER_LOG CONF [--shift SECONDS]
+
+HISTORY is what `counterpoise watch` kept of a real Pulsar whose own shedder (modular manager) was
+on; BROKER_LOG is the leader's, which names each unload; CONF its broker.conf. At each of the
+leader's rounds our strategy is asked about what had been reported until then, with what the leader
+had moved before marked as it marks it. Rounds in which the leader moved nothing count as well.
+
+Where a bundle went, or that it stayed with its broker, is held against what `as_leader.py` chooses
+by what had been reported at that moment. Where Pulsar chooses by chance, what counts is whether its
+choice is among those that it may have chosen by our account; how many brokers those are is said.
+"""
+
+import argparse
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from counterpoise.app.conf import read_conf, settings_from
+from counterpoise.app.strategies import find_placement, strategy_from
+from counterpoise.decide.balancing.as_leader import select_as_leader
+from counterpoise.decide.balancing.moves import RoundMemory
+from counterpoise.decide.balancing.round import (
+    Strategy,
+    answering_brokers,
+    decide_on,
+    left_alone,
+)
+from counterpoise.decide.filters.options import FilterOptions
+from counterpoise.decide.placement.selection import Chooser
+from counterpoise.decide.plan import Decision, Kind
+from counterpoise.load.fold import Batch, FoldState, fold
+from counterpoise.load.fold_view import cluster_view
+from counterpoise.load.rows import COLUMNS, ReportRows
+from counterpoise.pipeline.history.compaction import read_table_parts
+from counterpoise.pipeline.history.rows_codec import columns_of
+from counterpoise.pipeline.history.store import open_store
+
+UNLOAD = re.compile(
+    r"(\d\d):(\d\d):(\d\d)\.(\d{3}) .*Unloading bundle: (\S+) from broker (\S+)"
+    r"(?: to dest broker (\S+))?"
+)
+STAYED = re.compile(
+    r"(\d\d):(\d\d):(\d\d)\.(\d{3}) .*The destination broker (\S+) is the same as the current "
+    r"owner broker for Bundle (\S+)"
+)
+ROUND_MS = 60_000
+
+
+class Unload(NamedTuple):
+    """A bundle that the leader's shedder chose; its destination is its source where it stayed."""
+
+    at_ms: int
+    bundle: str
+    source: str
+    destination: str
+
+    @property
+    def moved(self) -> bool:
+        """Whether it was unloaded at all."""
+        return self.source != self.destination
+
+
+def unloads(log: Path, day_ms: int) -> list[Unload]:
+    """What the leader's log says, on the day that begins then."""
+    found = []
+    for line in log.read_text(errors="replace").splitlines():
+        if match := UNLOAD.search(line):
+            hours, minutes, seconds, ms = (int(text) for text in match.groups()[:4])
+            at_ms = day_ms + ((hours * 60 + minutes) * 60 + seconds) * 1000 + ms
+            found.append(Unload(at_ms, match[5], match[6], match[7] or ""))
+        elif match := STAYED.search(line):
+            hours, minutes, seconds, ms = (int(text) for text in match.groups()[:4])
+            at_ms = day_ms + ((hours * 60 + minutes) * 60 + seconds) * 1000 + ms
+            found.append(Unload(at_ms, match[6], match[5], match[5]))
+    return found
+
+
+def rounds(
+    ordered: list[Unload], first_ms: int, last_ms: int
+) -> Iterator[tuple[int, list[Unload]]]:
+    """The leader's rounds, a minute apart, each with what it unloaded."""
+    inside = [each for each in ordered if first_ms < each.at_ms < last_ms]
+    at_ms = inside[0].at_ms
+    while at_ms - ROUND_MS > first_ms:
+        at_ms -= ROUND_MS
+    while at_ms < last_ms:
+        until = at_ms + ROUND_MS
+        # A round's first unload tells its time best: timers are late on a busy machine.
+        mine = [
+            each for each in inside if at_ms - ROUND_MS // 2 <= each.at_ms < until - ROUND_MS // 2
+        ]
+        if mine:
+            at_ms = mine[0].at_ms
+            until = at_ms + ROUND_MS
+        yield at_ms, mine
+        at_ms = until
+
+
+class Recorded:
+    """A history that is read on and on."""
+
+    def __init__(self, uri: str) -> None:
+        self._polls = [
+            ReportRows(columns_of(table, tuple(COLUMNS)))
+            for table in read_table_parts(open_store(uri), "reports")
+        ]
+        self.first_ms, self.last_ms = (int(self._polls[i]["poll_id"][0]) for i in (0, -1))
+        self._place = 0
+        self.state = FoldState.empty()
+
+    def until(self, at_ms: float) -> FoldState:
+        """What was known then."""
+        while self._place < len(self._polls) and self._polls[self._place]["poll_id"][0] < at_ms:
+            self.state = fold(self.state, Batch.of(self._polls[self._place]))
+            self._place += 1
+        return self.state
+
+
+def where_to(each: Unload, state: FoldState, strategy: Strategy) -> tuple[str, ...]:
+    """The brokers that the leader may have chosen for a bundle, by our account."""
+    view = cluster_view(state, each.at_ms)
+    chooser = Chooser(strategy.placement, view, strategy.placement_options, None)
+    decision = Decision(Kind.UNLOAD, each.bundle, each.source, None, "recorded", "")
+    filters = strategy.as_leader or FilterOptions()
+    memory = strategy.placement.initial_memory()
+    chosen = select_as_leader(decision, view.brokers, chooser, memory, filters)
+    return chosen.placement.admissible
+
+
+def main() -> None:
+    """Count, and say it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("history")
+    parser.add_argument("log", type=Path)
+    parser.add_argument("conf")
+    parser.add_argument("--shift", type=float, default=0.0, help="ask so much before the unload")
+    parser.add_argument("--each", action="store_true", help="say each destination")
+    args = parser.parse_args()
+    conf = read_conf(args.conf)
+    placement = conf.values.get("loadBalancerLoadPlacementStrategy", "LeastLongTermMessageRate")
+    filters = settings_from(FilterOptions, conf)
+    by = replace(strategy_from(conf, placement=placement), as_leader=filters)
+    recorded = Recorded(args.history)
+    day = datetime.fromtimestamp(recorded.first_ms / 1000, UTC).replace(
+        hour=0, minute=0, second=0, microsecond=0
+    )
+    ordered = unloads(args.log, int(day.timestamp()) * 1000)
+    if not ordered:
+        raise SystemExit(f"{args.log}: this broker unloaded nothing: is it the leader's log?")
+    memory, counts, went = RoundMemory(), Counter[str](), Counter[str]()
+    for at_ms, mine in rounds(ordered, recorded.first_ms, recorded.last_ms):
+        state = recorded.until(at_ms - args.shift * 1000)
+        recent = left_alone(at_ms, memory, by.balance)
+        view = cluster_view(state, at_ms, recent)
+        made = decide_on(view, answering_brokers(state), recent, memory, replace(by, as_leader=None,
+                         placement=find_placement("LeastLongTermMessageRate")))  # fmt: skip
+        ours, theirs = {move.bundle for move in made.moves}, {each.bundle for each in mine}
+        counts += Counter(rounds=1, leader=len(theirs), ours=len(ours), same=len(theirs & ours),
+                          same_rounds=int(theirs == ours))  # fmt: skip
+        for each in mine:
+            may = where_to(each, recorded.until(each.at_ms - args.shift * 1000), by)
+            kind = "only one" if len(may) == 1 else f"one of {len(may)}"
+            went[f"{kind}: {'agree' if each.destination in may else 'differ'}"] += 1
+            if args.each:
+                print("   ", each.bundle, each.source, "->", each.destination, "ours", may)
+        when = datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%H:%M:%S")
+        print(f"{when} leader {len(theirs)}, ours {len(ours)}, the same {len(theirs & ours)}")
+        moved = {each.bundle: each.at_ms for each in mine if each.moved}
+        kept = made.memory
+        memory = RoundMemory(kept.shedder, kept.placement, {**recent, **moved}, at_ms)
+    print(
+        f"{counts['rounds']} rounds, {counts['same_rounds']} with the same bundles; bundles: "
+        f"leader {counts['leader']}, ours {counts['ours']}, the same {counts['same']}\n"
+        f"destinations, where our account leaves {dict(sorted(went.items()))}"
+    )
+
+
+if __name__ == "__main__":
+    main()

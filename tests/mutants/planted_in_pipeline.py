@@ -97,32 +97,70 @@ IN_PIPELINE: tuple[Fault, ...] = (
         f"{_SHARDS}::test_a_micro_batch_that_is_repeated_after_a_compaction_gives_the_same",
     ),
     Fault(
-        "the executor never looks a bundle up",
+        "the executor asks brokers what they own while they take bundles over",
         "pipeline/executor.py",
-        "                await self._wake(move)\n",
-        "",
-        f"{_BALANCER}::test_a_round_is_carried_out_verified_and_kept",
-    ),
-    Fault(
-        "the executor lists topics and looks none of them up",
-        "pipeline/executor.py",
-        '                await self._json(f"{base}/lookup/v2/topic/{quote(path)}")\n',
-        "                pass\n",
-        f"{_BALANCER}::test_an_unloaded_bundle_is_looked_up_once_where_it_is_to_go",
+        "        topic = await self._owners.topic_of(move.bundle, move.source)\n",
+        '        topic = ""\n',
+        f"{_BALANCER}::test_no_broker_that_takes_bundles_over_is_asked_what_it_owns",
     ),
     Fault(
         "the executor has the broker look up that is to let go",
         "pipeline/executor.py",
-        "        base = self._where(move.destination or move.source)\n",
-        "        base = self._where(move.source)\n",
-        f"{_BALANCER}::test_an_unloaded_bundle_is_looked_up_once_where_it_is_to_go",
+        "            asked = heir or move.source\n",
+        "            asked = move.source\n",
+        f"{_BALANCER}::test_an_unloaded_bundle_is_looked_up_where_it_is_to_go",
+    ),
+    Fault(
+        "a lookup that brings a bundle to its heir leaves the choice to the leader",
+        "pipeline/owners.py",
+        '        asks = "?authoritative=true" if takes else ""\n',
+        '        asks = ""\n',
+        f"{_BALANCER}::test_a_destination_that_another_lookup_would_lose_takes_the_bundle",
     ),
     Fault(
         "the executor believes a 204",
         "pipeline/executor.py",
-        "        await self._unload(move)\n        return await self._verify(move, brokers)\n",
-        "        await self._unload(move)\n"
+        "        return await self._verify(move, topic, brokers)\n",
         "        return Status.MOVED, move.destination or move.source\n",
         f"{_BALANCER}::test_an_unload_that_changes_nothing_is_a_failure",
+    ),
+    Fault(
+        "what a rule withholds is said in every round",
+        "pipeline/balancer.py",
+        "                if key in self._withheld:\n                    return\n",
+        "",
+        f"{_BALANCER}::test_what_is_withheld_round_after_round_is_said_once",
+    ),
+    Fault(
+        "load that was moved before does not count against the hour's limit",
+        "decide/balancing/approval.py",
+        "        part + sum(each.part for each in lately),\n",
+        "        part,\n",
+        "tests/decide/balancing/test_approval.py::"
+        "test_so_much_load_an_hour_that_of_before_included",
+    ),
+    Fault(
+        "a refill gives a broker more than the mean first",
+        "decide/balancing/refill.py",
+        "(*range(place - 1, -1, -1), *range(place, len(bundles)))",
+        "(*range(place, len(bundles)), *range(place - 1, -1, -1))",
+        "tests/decide/balancing/test_refill.py::"
+        "test_few_and_large_bundles_move_and_the_same_ones_each_time",
+    ),
+    Fault(
+        "Pulsar's leader does not let a bundle's own broker compete",
+        "decide/balancing/as_leader.py",
+        "if broker in answering],",
+        "if broker in answering and broker != decision.source],",
+        "tests/decide/balancing/test_as_leader.py::"
+        "test_the_bundles_own_broker_competes_and_then_the_bundle_stays",
+    ),
+    Fault(
+        "one's own strategies are not brought to executors",
+        "pipeline/stream/own_code.py",
+        "    if not files:\n",
+        "    if files is not None:\n",
+        "tests/pipeline/test_own_code.py::"
+        "test_a_strategy_comes_with_what_it_imported_from_beside_it",
     ),
 )

@@ -74,6 +74,8 @@ class FakeCluster:
     """Accept the unload and do nothing."""
     no_topics: bool = False
     """No bundle has a topic that could be looked up."""
+    lose_heirs: bool = False
+    """Whom the leader would choose for a bundle is another one than was asked for."""
     takes_s: float = 0.0
     """How long a broker takes to take a bundle over; asked what it owns meanwhile, it is stuck for
     ever, as one of Apache Pulsar 4.0.7 under the modular load manager."""
@@ -209,6 +211,8 @@ class FakeCluster:
         if self.lose_destination:
             destination = next(n for n in self.names if n not in (destination, broker.name))
         self.owners[bundle] = ""
+        if self.lose_heirs:
+            destination = next(n for n in self.names if n not in (destination, broker.name))
         if destination:
             self.heirs[bundle] = destination
         return web.Response(status=204)

@@ -246,6 +246,16 @@ async def test_an_unloaded_bundle_is_looked_up_where_it_is_to_go(
     assert sorted(uneven.lookups) == sorted(2 * asked)
 
 
+async def test_a_destination_that_another_lookup_would_lose_takes_the_bundle(
+    uneven: FakeCluster, http: aiohttp.ClientSession, history: History
+) -> None:
+    """Pulsar's leader keeps a destination for one lookup only: the next one finds it gone."""
+    uneven.lose_heirs = True
+    made = await balancer(http, history).step(seen(uneven))
+    assert made is not None
+    assert {one.status for one in outcomes(history, made)} == {Status.MOVED}
+
+
 async def test_no_broker_that_takes_bundles_over_is_asked_what_it_owns(
     uneven: FakeCluster, http: aiohttp.ClientSession, history: History
 ) -> None:

@@ -7,7 +7,7 @@ import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
-from bench._real_pulsar import cluster
+from bench._real_pulsar import cluster, free_ports
 
 from tests.real.load import weights_of
 from tests.real.parts import NAMESPACE, PATIENCE, Started, counted, counterpoise, load, settings
@@ -17,7 +17,6 @@ SHEDDING = "loadBalancerSheddingEnabled"
 SMALL = ("--set", "minUnloadMessage=10", "--set", "minUnloadMessageThroughput=1000",
          "--set", "maxUnloadPercentage=0.5")  # fmt: skip
 UNIFORM = ("--strategy", "UniformLoadShedder", *SMALL)
-METRICS_PORT = 29_109
 
 
 class Story:
@@ -28,6 +27,7 @@ class Story:
         self.real = real
         self.history = str(home / "history")
         self.failed: list[str] = []
+        self.metrics_port = free_ports(1)[0]
         self._number = 0
         self._began = time.monotonic()
 
@@ -160,7 +160,7 @@ def _balancing(story: Story, url: str, history: str, *more: str) -> Started:
 
 def _balance(story: Story, url: str) -> None:
     before = story.imbalance()
-    balance = _balancing(story, url, "history", "--watchdog", "--metrics", str(METRICS_PORT),
+    balance = _balancing(story, url, "history", "--watchdog", "--metrics", str(story.metrics_port),
                          "--max-moves-a-round", "3")  # fmt: skip
     story.check("balance moves on Spark", balance.wait_for("moved ", 120))
     story.run("control", "pause", "--history", story.history, "--why", "a release")
@@ -178,7 +178,7 @@ def _balance(story: Story, url: str) -> None:
     story.check("the brokers are even", even, f"{before:.2f} -> {story.imbalance():.2f}")
     place = len(balance.text)
     balance.wait_for("nothing to move", 90, place)
-    with urllib.request.urlopen(f"http://127.0.0.1:{METRICS_PORT}/metrics") as response:
+    with urllib.request.urlopen(f"http://127.0.0.1:{story.metrics_port}/metrics") as response:
         text = response.read().decode()
     (story.home / "metrics.txt").write_text(text)
     moves = re.search(r'moves_total\{status="moved"\} (\d+)', text)

@@ -76,6 +76,8 @@ class FakeCluster:
     """No bundle has a topic that could be looked up."""
     lose_heirs: bool = False
     """Whom the leader would choose for a bundle is another one than was asked for."""
+    version: str = "0.1.0"
+    """Ours, or that of Apache Pulsar."""
     takes_s: float = 0.0
     """How long a broker takes to take a bundle over; asked what it owns meanwhile, it is stuck for
     ever, as one of Apache Pulsar 4.0.7 under the modular load manager."""
@@ -96,6 +98,7 @@ class FakeCluster:
             [
                 web.get("/admin/v2/brokers", self._brokers),
                 web.get("/admin/v2/clusters", self._clusters),
+                web.get("/admin/v2/brokers/version", self._version),
                 web.get("/admin/v2/broker-stats/load-report", _bound(self._load_report, broker)),
                 web.get(
                     f"/admin/v2/brokers/{CLUSTER}/{{broker}}/ownedNamespaces",
@@ -150,6 +153,9 @@ class FakeCluster:
 
     async def _brokers(self, request: web.Request) -> web.Response:
         return web.json_response(self.names)
+
+    async def _version(self, request: web.Request) -> web.Response:
+        return web.Response(text=self.version)
 
     async def _clusters(self, request: web.Request) -> web.Response:
         return web.json_response([CLUSTER])

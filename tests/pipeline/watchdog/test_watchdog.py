@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Callable
 
 import aiohttp
 import pulsar
@@ -10,10 +11,12 @@ import pytest
 from counterpoise import Cluster
 from counterpoise.app.main import main
 from counterpoise.decide.watchdog.sight import Finding, Record, WatchdogOptions
+from counterpoise.names.load_managers import EXTENSIBLE, MODULAR
 from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.collect.admin import Admin, AdminOptions
 from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.watch.metrics import Metrics
+from counterpoise.pipeline.watchdog.careful import QUIET_MS, could_be_harmed
 from counterpoise.pipeline.watchdog.channel import Channel, record_of
 from counterpoise.pipeline.watchdog.look import Looker, ReadChannel
 from counterpoise.pipeline.watchdog.watchdog import Watchdog, alert_of
@@ -53,10 +56,11 @@ class Dog:
         *,
         remedies: bool = False,
         channel: ReadChannel | None = None,
+        clock_ms: Callable[[], int] = wall_clock_ms,
     ) -> None:
         admin = Admin(http, AdminOptions())
         addresses = (cluster.admin_url,)
-        self._collector = Collector(http, addresses, wall_clock_ms)
+        self._collector = Collector(http, addresses, clock_ms)
         self.said: list[str] = []
         self.metrics = Metrics(wall_clock_ms, 5.0)
         looker = Looker(admin, addresses, channel)
@@ -145,6 +149,50 @@ async def test_leaders_are_asked_for_at_every_broker(
     assert "ALERT no-leader: no broker leads" in alert
 
 
+async def test_a_broker_of_pulsars_is_asked_what_it_owns_only_when_nothing_changes(
+    two: FakeCluster, http: aiohttp.ClientSession
+) -> None:
+    """While it takes bundles over, the question can stop it for ever."""
+    two.version = "4.0.7"
+    now = wall_clock_ms()
+    dog = Dog(two, http, clock_ms=lambda: now)
+    asked = two.brokers[0].asked
+
+    def questions() -> int:
+        return sum("ownedNamespaces" in path for path in asked)
+
+    owns(two, two.brokers[1], A, B)  # a trouble that only the question shows
+    assert await dog.look() == []
+    now += QUIET_MS - 1
+    assert await dog.look() == []
+    assert questions() == 0
+    now += 1
+    [alert] = await dog.look()
+    assert alert.startswith(f"ALERT two-owners: {A}")
+    now += 60_000
+    await dog.look()
+    assert questions() == 1, "the answer holds until something changes"
+    two.carry(two.brokers[0], bundle_name(5), 10.0)
+    two.report_time += 1
+    now += 1
+    await dog.look()
+    assert questions() == 1
+    now += QUIET_MS
+    await dog.look()
+    assert questions() == 2
+
+
+@pytest.mark.parametrize(
+    ("manager", "version", "harmed"),
+    [(MODULAR, "4.0.7", True), (MODULAR, "0.1.0", False), (EXTENSIBLE, "4.0.7", False),
+     (MODULAR, "", True), ("", "4.2.4-SNAPSHOT", True), (MODULAR, '"0.1.0"', False)],
+)  # fmt: skip
+def test_who_is_not_known_to_bear_the_question_is_spared(
+    manager: str, version: str, harmed: bool
+) -> None:
+    assert could_be_harmed(manager, version) is harmed
+
+
 async def test_a_broker_that_does_not_answer_is_named_with_what_it_owns(
     two: FakeCluster, http: aiohttp.ClientSession
 ) -> None:
@@ -211,7 +259,7 @@ def test_a_channel_that_cannot_be_read_is_said_once() -> None:
     said: list[str] = []
     with Cluster(1) as cluster:
         channel = Channel(cluster.service_url, said.append)
-        missing = Channel("pulsar://127.0.0.1:1", said.append)
+        missing = Channel("pulsar://127.0.0.1:1", said.append, answers_within_s=1)
         try:
             assert dict(channel.read()) == {}
             assert dict(missing.read()) == dict(missing.read()) == {}

@@ -11,6 +11,8 @@ from counterpoise.decide.watchdog.sight import Record
 
 TOPIC = "persistent://pulsar/system/loadbalancer-service-unit-state"
 WAIT_MS = 5000
+ANSWERS_WITHIN_S = 10
+"""A cluster that has not let us read by then is said not to."""
 
 
 class Channel:
@@ -19,7 +21,13 @@ class Channel:
     `tell` hears when it cannot be read, once. Raises `ImportError` without `pulsar-client`.
     """
 
-    def __init__(self, service_url: str, tell: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        service_url: str,
+        tell: Callable[[str], None],
+        *,
+        answers_within_s: int = ANSWERS_WITHIN_S,
+    ) -> None:
         import pulsar
 
         self._trouble: type[Exception] = pulsar.PulsarException
@@ -28,7 +36,9 @@ class Channel:
 
         level = pulsar.LoggerLevel.Error
         self._client = pulsar.Client(
-            service_url, operation_timeout_seconds=10, logger=pulsar.ConsoleLogger(level)
+            service_url,
+            operation_timeout_seconds=answers_within_s,
+            logger=pulsar.ConsoleLogger(level),
         )
         self._start = pulsar.MessageId.earliest
         self._reader: Any = None

@@ -13,6 +13,7 @@ from counterpoise.load.rows import BROKER, BUNDLE, GAP, ReportRows
 from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, RefusedError, said
 from counterpoise.pipeline.collect.shedder import settings_of
 from counterpoise.pipeline.collect.where import web_address
+from counterpoise.pipeline.watchdog.careful import Careful, could_be_harmed
 
 ReadChannel = Callable[[], Mapping[str, Record]]
 """Reads the bundle state channel of PIP-192; may take seconds, and is called in a thread."""
@@ -29,6 +30,13 @@ class Looker:
         self._addresses = addresses
         self._read_channel = read_channel
         self._cluster = ""
+        self._careful = Careful()
+        self._versions: dict[str, str] = {}
+
+    @property
+    def asks_late(self) -> bool:
+        """Whether there are brokers that are asked only when nothing changes (`careful.py`)."""
+        return bool(self._careful.fragile)
 
     async def sight(self, rows: ReportRows) -> Sight:
         """What there is to see at a poll. Who cannot be asked is silent; never raises for that."""
@@ -36,7 +44,10 @@ class Looker:
         answering = sorted(set(rows["broker"][those].tolist()))
         gaps = rows["kind"] == GAP
         silent = dict(zip(rows["broker"][gaps].tolist(), rows["note"][gaps].tolist(), strict=True))
-        told = await asyncio.gather(*(self._asked(broker) for broker in answering))
+        self._careful.take(rows)
+        await self._know(rows)
+        now_ms = int(rows["poll_id"][0])
+        told = await asyncio.gather(*(self._asked(broker, now_ms) for broker in answering))
         owned: dict[str, Mapping[str, Owned]] = {}
         leaders: dict[str, str] = {}
         for broker, answer in zip(answering, told, strict=True):
@@ -50,7 +61,7 @@ class Looker:
         if self._read_channel is not None and owned:
             records = await asyncio.to_thread(self._read_channel)
         return Sight(
-            now_ms=int(rows["poll_id"][0]),
+            now_ms=now_ms,
             brokers=tuple(sorted({*answering, *silent})),
             silent=silent,
             owned=owned,
@@ -63,15 +74,32 @@ class Looker:
             imbalance=imbalance(through[those].tolist()),
         )
 
-    async def _asked(self, broker: str) -> tuple[Mapping[str, Owned], str] | str:
+    async def _know(self, rows: ReportRows) -> None:
+        """Find out once of each broker whether it may be asked at any time."""
+        those = rows["kind"] == BROKER
+        for broker, manager in zip(rows["broker"][those], rows["load_manager"][those], strict=True):
+            if broker in self._versions:
+                continue
+            url = f"{web_address(broker, self._addresses)}/admin/v2/brokers/version"
+            try:
+                self._versions[broker] = (await self._admin.get(url)).decode(errors="replace")
+            except UNREADABLE:
+                self._versions[broker] = ""
+            if could_be_harmed(manager, self._versions[broker]):
+                self._careful.fragile.add(broker)
+
+    async def _asked(self, broker: str, now_ms: int) -> tuple[Mapping[str, Owned], str] | str:
         base = f"{web_address(broker, self._addresses)}/admin/v2/brokers"
         try:
+            if (known := self._careful.known(broker, now_ms)) is not None:
+                return known, await self._leader(base)
             cluster = quote(await self._cluster_of(broker))
             found = await self._json(f"{base}/{cluster}/{broker}/ownedNamespaces")
             owned = {
                 str(bundle): Owned(bool((state or {}).get("is_active", True)))
                 for bundle, state in (found or {}).items()
             }
+            self._careful.told(broker, owned)
             return owned, await self._leader(base)
         except (*UNREADABLE, ValueError, AttributeError) as error:
             return said(error)

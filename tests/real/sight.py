@@ -15,8 +15,13 @@ def call(url: str, body: object = None, method: str = "GET") -> Any:
     """A request to the admin API, and its answer; raises for whatever is not a success."""
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url, data, {"Content-Type": "application/json"}, method=method)
-    with urllib.request.urlopen(request, timeout=30) as response:
-        text = response.read()
+    try:
+        with urllib.request.urlopen(request, timeout=60) as response:
+            text = response.read()
+    except urllib.error.HTTPError as error:
+        if error.code != 307:
+            raise
+        return call(error.headers["Location"], body, method)
     return json.loads(text) if text.strip() else None
 
 
@@ -40,14 +45,16 @@ class Cluster:
             time.sleep(0.2)
 
     def owners(self) -> dict[str, list[str]]:
-        """By bundle of the namespace: every broker that says it owns it."""
-        found: dict[str, list[str]] = {}
-        for broker, url in zip(self.brokers, self.web_urls, strict=True):
-            owned = call(f"{url}/admin/v2/brokers/real/{broker}/ownedNamespaces")
-            for bundle in owned:
-                if bundle.startswith(f"{self.namespace}/"):
-                    found.setdefault(bundle, []).append(broker)
-        return found
+        """By bundle that has a topic: everybody whom some broker takes for its owner.
+
+        By lookups: `ownedNamespaces` can stop a broker that takes bundles over.
+        """
+        found: dict[str, set[str]] = {}
+        for topic in topics_of(self.namespace):
+            path, told = topic.replace("://", "/"), found.setdefault(self.bundle_of(topic), set())
+            for url in self.web_urls:
+                told.add(urlsplit(call(f"{url}/lookup/v2/topic/{path}")["httpUrl"]).netloc)
+        return {bundle: sorted(told) for bundle, told in found.items()}
 
     def bundle_of(self, topic: str) -> str:
         """The bundle of a topic, asked once: none is split here."""
@@ -69,7 +76,7 @@ class Cluster:
         return max(carried.values()) / (sum(carried.values()) / len(carried)) - 1
 
     def counts(self) -> dict[str, int]:
-        """How many bundles of the namespace each broker owns."""
+        """How many bundles with topics each broker owns."""
         held = [broker for brokers in self.owners().values() for broker in brokers]
         return {broker: held.count(broker) for broker in self.brokers}
 

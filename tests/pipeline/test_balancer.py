@@ -246,6 +246,38 @@ async def test_an_unloaded_bundle_is_looked_up_where_it_is_to_go(
     assert sorted(uneven.lookups) == sorted(2 * asked)
 
 
+async def test_a_bundle_that_comes_back_to_its_source_is_unloaded_once_more(
+    uneven: FakeCluster, http: aiohttp.ClientSession, history: History
+) -> None:
+    """Another lookup came first, and the leader chose its old owner."""
+    uneven.forget_unload = True
+    came_back = uneven.unloads
+
+    class Second(list[tuple[str, str]]):
+        def append(self, each: tuple[str, str]) -> None:
+            uneven.forget_unload = each[0] not in {bundle for bundle, _ in self}
+            super().append(each)
+
+    uneven.unloads = Second(came_back)
+    options = replace(DO_IT, back_after_s=0.05, at_once=1)
+    made = await balancer(http, history, options=options).step(seen(uneven))
+    assert made is not None
+    assert {one.status for one in outcomes(history, made)} == {Status.MOVED}
+    assert len(uneven.unloads) == 2 * len(made.moves)
+
+
+async def test_a_bundle_that_always_comes_back_is_given_up(
+    uneven: FakeCluster, http: aiohttp.ClientSession, history: History
+) -> None:
+    uneven.forget_unload = True
+    options = replace(DO_IT, back_after_s=0.05)
+    made = await balancer(http, history, options=options).step(seen(uneven))
+    assert made is not None
+    assert {one.status for one in outcomes(history, made)} == {Status.FAILED}
+    assert "still owns it, or owns it again" in outcomes(history, made)[0].error
+    assert len(uneven.unloads) == 2 * len(made.moves)
+
+
 async def test_a_destination_that_another_lookup_would_lose_takes_the_bundle(
     uneven: FakeCluster, http: aiohttp.ClientSession, history: History
 ) -> None:

@@ -5,6 +5,7 @@ an unload can fail half-way. A move is done when the destination says that it ow
 """
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
@@ -31,6 +32,10 @@ class ExecutorOptions:
     """A decision on reports older than this is not carried out any more."""
     at_once: int = 4
     """How many moves run side by side."""
+    unloads: int = 2
+    """How often a bundle is unloaded that comes back to its source each time."""
+    back_after_s: float = 3.0
+    """How long after the unload the source may still be taken for the owner."""
 
 
 async def _nothing_holds() -> str:
@@ -115,9 +120,16 @@ class Executor:
         if owner and owner != move.source:
             return (Status.ALREADY_THERE if owner == move.destination else Status.GONE), owner
         # Nobody's: unloaded, perhaps by a balancer that was cut off then; it goes to its heir.
-        if owner:
-            await self._unload(move)
-        return await self._verify(move, topic, brokers)
+        tries = self._options.unloads if owner else 1
+        for left in reversed(range(tries)):
+            if owner:
+                await self._unload(move)
+            try:
+                return await self._verify(move, topic, brokers)
+            except _CameBackError:
+                if not left:
+                    raise
+        raise AssertionError("the last try returns or raises")
 
     async def _owner(self, move: Move, topic: str, brokers: Sequence[str]) -> str:
         """Who owns the bundle now; empty when nobody does. A silent broker owns nothing."""
@@ -153,6 +165,8 @@ class Executor:
     async def _verify(self, move: Move, topic: str, brokers: Sequence[str]) -> tuple[Status, str]:
         """Ask until the destination says that it has the bundle, or the time is up."""
         owner, trouble, pause = "", "", LOOK_EVERY_S
+        clock = asyncio.get_running_loop().time
+        began = clock()
         try:
             async with asyncio.timeout(self._options.verify_within_s):
                 while True:
@@ -165,6 +179,8 @@ class Executor:
                         return Status.MOVED, owner
                     if owner and owner != move.source:
                         return Status.ELSEWHERE, owner
+                    if owner and topic and clock() - began >= self._options.back_after_s:
+                        await self._came_back(move, topic)
                     await asyncio.sleep(pause)
                     pause = min(LOOK_MOST_S, pause * (1.2 if topic else 2))
         except TimeoutError:
@@ -178,6 +194,20 @@ class Executor:
                     f"{trouble}"
                 ) from None
             return Status.UNOWNED, ""
+
+    async def _came_back(self, move: Move, topic: str) -> None:
+        """Raise when the source says itself that it has the bundle: others may know it late."""
+        owner = ""
+        with contextlib.suppress(*NO_ANSWER):
+            owner = await self._owners.looked_up(move.bundle, topic, move.source)
+        if owner == move.source:
+            raise _CameBackError(
+                f"{owner} still owns it, or owns it again, though the unload was accepted"
+            )
+
+
+class _CameBackError(RefusedError):
+    """The bundle is where it was: another lookup came first, and the leader chose its old owner."""
 
 
 def said(error: BaseException) -> str:

@@ -145,16 +145,16 @@ def _show(plan: DrainPlan, *, execute: bool) -> None:
         _say(f"{len(plan.bound)} of the broker's own (heartbeats and the like) end with it")
     count = len(plan.moves)
     if not execute:
-        _say(
-            f"{count} bundles would leave {plan.broker}; nothing was touched (--execute moves them)"
-        )
+        what = "1 bundle" if count == 1 else f"{count} bundles"
+        _say(f"{what} would leave {plan.broker}; nothing was touched (--execute moves them)")
 
 
 def _show_end(broker: str, drained: Drained) -> None:
     for bundle, why in drained.left.items():
         _say(f"left: {bundle}: {why}")
     state = f"{len(drained.left)} bundles are left on it" if drained.left else "it is empty"
-    _say(f"{broker}: {len(drained.outcomes)} attempts, {state}")
+    count = len(drained.outcomes)
+    _say(f"{broker}: {count} attempt{'' if count == 1 else 's'}, {state}")
 
 
 def _json(plan: DrainPlan, drained: Drained | None) -> dict[str, object]:

@@ -12,6 +12,7 @@ from counterpoise.decide.plan import Rejection
 from counterpoise.decide.sentence import sentence
 from counterpoise.load.rates import Floats
 from counterpoise.load.view import ClusterView
+from counterpoise.names.units import bytes_text
 
 
 class LeastUsage(Memoryless):
@@ -50,11 +51,16 @@ class LeastUsage(Memoryless):
             if refused is not None:
                 rejections = (*unknown, refused)
                 return Placement(None, (), refused.rule, refused.sentence, NO_MEMORY, rejections)
-        reason = sentence(
-            "{name} is the least used, at {usage:.1%}",
-            {"name": names[best], "usage": float(usage[best])},
-        )
+        reason = _why(view, names[best], float(usage[best]), float(throughput[best]))
         return Placement(names[best], (names[best],), "least-usage", reason, NO_MEMORY, unknown)
+
+
+def _why(view: ClusterView, name: str, usage: float, carried: float) -> str:
+    """What spoke for a broker; among brokers of one host it is not their usage."""
+    if sum(_host(each) == _host(name) for each in view.brokers) > 1:
+        figures: dict[str, object] = {"name": name, "carried": bytes_text(carried)}
+        return sentence("{name} carries the least of its host's brokers, {carried}", figures)
+    return sentence("{name} is the least used, at {usage:.1%}", {"name": name, "usage": usage})
 
 
 def _refused(

@@ -18,6 +18,12 @@ def record(lib: Path, home: Path, manager: str, minutes: float) -> None:
         loadBalancerSheddingIntervalMinutes=1,
         loadBalancerSheddingGracePeriodMinutes=3,
         loadBalancerDebugModeEnabled="true",
+        # Brokers of one busy machine are all overloaded, and then chance decides everything.
+        loadBalancerCPUResourceWeight=0,
+        loadBalancerMemoryResourceWeight=0,
+        loadBalancerDirectMemoryResourceWeight=0,
+        loadBalancerBandwidthInResourceWeight=0,
+        loadBalancerBandwidthOutResourceWeight=0,
     )
     with cluster(lib, home, 3, "info", **conf) as pulsar:
         call(f"{pulsar.web_urls[0]}/admin/v2/namespaces/{NAMESPACE}",

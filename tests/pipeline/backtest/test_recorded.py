@@ -10,7 +10,7 @@ from counterpoise.app.verbs.backtest import _grid
 from counterpoise.names.options import ConfigError
 from counterpoise.pipeline.backtest.measure import Result
 from counterpoise.pipeline.backtest.recorded import NothingRecordedError, Recording, move_seconds
-from counterpoise.pipeline.backtest.report import best_trades, change, draw, ranked, table
+from counterpoise.pipeline.backtest.report import best_trades, change, draw, idle, ranked, table
 from counterpoise.pipeline.backtest.run import joined
 from counterpoise.pipeline.history.compaction import compact
 from counterpoise.pipeline.history.reports import land
@@ -75,7 +75,7 @@ def test_what_moves_took_is_learnt_from_outcomes() -> None:
     assert move_seconds([row("dry run", 0)]) is None
 
 
-def result(label: str, imbalance: float, moved: float, **more: float) -> Result:
+def result(label: str, imbalance: float, moved: float, **more: object) -> Result:
     given = {"first_ms": 0, "steps": 60, "hours": 1.0, "worst": 2.0, "deviation": 0.2,
              "uneven": 0.5, "moves": 4, "waited_s": 4.0, "delayed": 1.0, "thrash": 0,
              "orphans": 0} | more  # fmt: skip
@@ -98,6 +98,13 @@ def test_results_are_ranked_and_the_best_trades_marked(tmp_path: Path) -> None:
     assert "less even: max/mean 1.200 -> 1.300" in change(lively, worse)
     draw([still, worse, lively], "a title", tmp_path / "trade.png")
     assert (tmp_path / "trade.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_who_moved_nothing_says_why() -> None:
+    still = result("still", 1.5, 0.0, moves=0, why_not="b1 is 3 % above the mean")
+    assert idle([still, result("x", 1.2, 0.1)]) == ["still moved nothing: b1 is 3 % above the mean"]
+    assert idle([result("nobody moves", 1.5, 0.0, moves=0)]) == []
+    assert joined([still, still])[0].why_not == "b1 is 3 % above the mean"
 
 
 def test_a_grid_is_every_combination_and_its_names_are_checked() -> None:

@@ -131,7 +131,7 @@ def run(args: argparse.Namespace) -> int:
         )
     with needed_by("a backtest"):
         from counterpoise.pipeline.backtest.recorded import NothingRecordedError
-        from counterpoise.pipeline.backtest.report import change, draw, ranked, table
+        from counterpoise.pipeline.backtest.report import change, draw, idle, ranked, table
         from counterpoise.pipeline.backtest.run import PlayFailedError, joined
         from counterpoise.pipeline.history.faults import HistoryFaultError
     try:
@@ -143,7 +143,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         sys.stdout.write(json.dumps([result.to_json() for result in ranked(results)]) + "\n")
     else:
-        sys.stdout.write(table(results) + "\n")
+        sys.stdout.write("\n".join([table(results), *idle(results)]) + "\n")
         if args.compare:
             now, then = sides_of(args)
             lines = [*differences(now, then, cut_of(now, then)), change(*results[:2])]

@@ -1,10 +1,13 @@
 """What a play is judged by."""
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
+from counterpoise.decide.plan import Rejection
 from counterpoise.load.rates import Floats, Indices, Rates
 from counterpoise.load.view import Masks
 from counterpoise.pipeline.backtest.trace import Trace
@@ -45,6 +48,8 @@ class Result:
     """Moves of a bundle that had moved less than an hour before."""
     orphans: int
     """Bundles placed anew because their broker left: whatever the strategy, it is not its doing."""
+    why_not: str = ""
+    """What it refused most often, as a sentence with the last figures: why nothing more moved."""
 
     @property
     def score(self) -> float:
@@ -67,6 +72,8 @@ class Measure:
         self._moves = self._orphans = 0
         self._gaps: list[int] = []
         self._moved = self._delayed = 0.0
+        self._refused: Counter[str] = Counter()
+        self._last_refused: dict[str, Rejection] = {}
 
     def step(self, through: Floats, owners: Indices, up: Masks, size: Floats) -> None:
         """The load that each broker carries at a step, and how much each can carry."""
@@ -85,6 +92,12 @@ class Measure:
         if row in self._last_move:
             self._gaps.append(step - self._last_move[row])
         self._last_move[row] = step
+
+    def refused(self, rejections: Iterable[Rejection]) -> None:
+        """What a round left as it was."""
+        for each in rejections:
+            self._refused[each.rule] += 1
+            self._last_refused[each.rule] = each
 
     def orphan(self) -> None:
         """A bundle whose broker left is placed."""
@@ -109,4 +122,11 @@ class Measure:
             delayed=self._delayed,
             thrash=sum(gap < soon for gap in self._gaps),
             orphans=self._orphans,
+            why_not=self._why_not(),
         )
+
+    def _why_not(self) -> str:
+        if not self._refused:
+            return ""
+        rule = min(self._refused, key=lambda each: (-self._refused[each], each))
+        return self._last_refused[rule].sentence

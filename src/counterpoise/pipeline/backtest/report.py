@@ -60,6 +60,15 @@ def table(results: Sequence[Result]) -> str:
     return "\n".join(lines)
 
 
+def idle(results: Sequence[Result]) -> list[str]:
+    """Of those that moved nothing: why, as a sentence each."""
+    return [
+        f"{result.label} moved nothing: {result.why_not}"
+        for result in ranked(results)
+        if not result.moves and result.why_not
+    ]
+
+
 def change(before: Result, after: Result) -> str:
     """What becomes of a cluster when one configuration follows another, in a sentence."""
     words = []

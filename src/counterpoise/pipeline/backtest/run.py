@@ -136,4 +136,5 @@ def _together(group: Sequence[Result]) -> Result:
         delayed=sum(result.delayed for result in group),
         thrash=sum(result.thrash for result in group),
         orphans=sum(result.orphans for result in group),
+        why_not=next((result.why_not for result in reversed(group) if result.why_not), ""),
     )

@@ -96,6 +96,7 @@ class _Play:
         guarded = thrashing(now_ms, self._memory.trails, span_ms)
         view = self._seen(now_ms, loads, up, [*recent, *guarded])
         made = decide_on(view, view.brokers, recent, self._memory, self._strategy)
+        self.measure.refused(made.rejections)
         for move in made.moves:
             row, to = self._row[move.bundle], self._rank[move.destination]
             self.measure.moved(step, row, loads)

@@ -49,7 +49,7 @@ class Result:
     orphans: int
     """Bundles placed anew because their broker left: whatever the strategy, it is not its doing."""
     why_not: str = ""
-    """What it refused most often, as a sentence with the last figures: why nothing more moved."""
+    """What it refused most often, as a sentence about the highest figure: why no more moved."""
 
     @property
     def score(self) -> float:
@@ -73,7 +73,7 @@ class Measure:
         self._gaps: list[int] = []
         self._moved = self._delayed = 0.0
         self._refused: Counter[str] = Counter()
-        self._last_refused: dict[str, Rejection] = {}
+        self._told_refused: dict[str, Rejection] = {}
 
     def step(self, through: Floats, owners: Indices, up: Masks, size: Floats) -> None:
         """The load that each broker carries at a step, and how much each can carry."""
@@ -97,7 +97,9 @@ class Measure:
         """What a round left as it was."""
         for each in rejections:
             self._refused[each.rule] += 1
-            self._last_refused[each.rule] = each
+            kept = self._told_refused.setdefault(each.rule, each)
+            if (each.value or 0.0) > (kept.value or 0.0):
+                self._told_refused[each.rule] = each
 
     def orphan(self) -> None:
         """A bundle whose broker left is placed."""
@@ -129,4 +131,4 @@ class Measure:
         if not self._refused:
             return ""
         rule = min(self._refused, key=lambda each: (-self._refused[each], each))
-        return self._last_refused[rule].sentence
+        return self._told_refused[rule].sentence

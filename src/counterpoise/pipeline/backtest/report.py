@@ -10,6 +10,9 @@ HEADER = (
     *("moves", "load moved", "thrash", "waited", "score"),
 )
 
+NAMED = 24
+"""How many of the best a picture names."""
+
 
 def ranked(results: Sequence[Result]) -> list[Result]:
     """The best first: by score, then by the fewer moves, then by name."""
@@ -102,13 +105,32 @@ def draw(results: Sequence[Result], title: str, path: Path) -> None:
         linewidth=1,
         zorder=1,
     )
-    for result in results:
+    width = max((result.moved for result in results), default=0.0) or 1.0
+    axes.set_xlim(-0.03 * width, 1.1 * width)
+    low, high = min(one.imbalance for one in results), max(one.imbalance for one in results)
+    size = max(high - low, 0.02)
+    axes.set_ylim(low - 0.1 * size, high + 0.15 * size)
+    # Points bear their ranks, those that all but coincide together; the names are listed below.
+    points: dict[tuple[int, int], list[tuple[int, Result]]] = {}
+    named = []
+    for rank, result in enumerate(ranked(results), 1):
+        named.append(axes.plot([], [], " ", label=f"{rank}  {result.label}")[0])
+        spot = round(20 * result.moved / width), round(25 * (result.imbalance - low) / size)
+        points.setdefault(spot, []).append((rank, result))
         chosen = result in best
-        axes.scatter(result.moved, result.imbalance, color="#009e73" if chosen else "#999999")
-        axes.annotate(
-            result.label, (result.moved, result.imbalance), xytext=(5, 4),
-            textcoords="offset points", fontsize=8,
-        )  # fmt: skip
+        axes.scatter(
+            result.moved,
+            result.imbalance,
+            color="#009e73" if chosen else "#999999",
+            zorder=3 if chosen else 2,
+        )
+    for here in points.values():
+        at = here[0][1].moved, here[0][1].imbalance
+        text = ", ".join(str(rank) for rank, _ in here)
+        axes.annotate(text, at, xytext=(6, 4), textcoords="offset points", fontsize=8)
+    figure.legend(
+        handles=named[:NAMED], loc="outside lower left", fontsize=7, ncols=2, handlelength=0
+    )
     axes.set_xlabel("load moved, times the whole cluster's")
     axes.set_ylabel("largest broker ÷ mean, averaged over time")
     axes.set_title(title)

@@ -489,6 +489,7 @@ async def test_what_is_withheld_round_after_round_is_said_once(
     assert again is not None
     assert {move.bundle for move in again.moves} == {move.bundle for move in first.moves}
     assert [each for each in told if each.startswith("withheld ")] == said
+    assert len([each for each in told if each.startswith("decided ")]) == len(first.moves)
     assert len(outcomes(history, again)) == len(again.moves), "and kept each time"
 
 

@@ -142,7 +142,10 @@ class Balancer:
         return outcomes
 
     def _explain(self, made: Round) -> None:
+        held = {bundle for bundle, _ in self._withheld}
         for move in made.moves:
+            if move.bundle in held:
+                continue  # said when it was decided first, and withheld ever since
             self._tell(
                 f"decided {move.bundle}: {move.source} -> {move.destination or 'any broker'}: "
                 f"{move.decision.sentence}; {move.placement}"

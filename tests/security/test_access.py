@@ -1,0 +1,81 @@
+"""Our table of who may call what, held against what a real Pulsar 4.0.7 answered to each role.
+
+`make access` asks a real Pulsar again, and ours over HTTP.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from counterpoise.admin.access import Asked, Denied, Kind, need_of, permit
+from counterpoise.names.namespace import NamespaceName
+from counterpoise.security.authorization import Authorization, Caller
+from counterpoise.security.options import AuthorizationOptions
+from tests.security.access.questions import GRANTS, NAMES, ROLES, Question, Verdicts, questions
+from tests.security.access.vectors import EXPLAINED, FILE, differences, read
+
+pytestmark = pytest.mark.skipif(
+    not FILE.is_file(), reason="no real Pulsar was asked: `make access ARGS=--record` does it"
+)
+
+
+class Town:
+    """What the questions' town allows whom."""
+
+    async def tenant(self, name: str) -> Mapping[str, Any] | None:
+        return {"adminRoles": ["boss"]} if name == NAMES["tenant"] else None
+
+    async def namespace(self, namespace: NamespaceName) -> Mapping[str, Any] | None:
+        guest = {"guest": ["produce", "consume"]}
+        return {
+            "auth_policies": {
+                "namespace_auth": GRANTS,
+                "destination_auth": {"persistent://acme/ns/t": guest},
+            }
+        }
+
+
+RULES = Authorization(lambda: AuthorizationOptions(enabled=True, super_users=("admin",)), Town())
+
+
+async def verdict(question: Question, role: str) -> str:
+    need = need_of(question.method, question.template)
+    if role == "nobody":
+        return "-" if need.kind in (Kind.ANYBODY, Kind.METRICS) else "401"
+    words = question.template.split("/")
+    holes = [word[1:-1] for word in words if word.startswith("{")]
+    asked = Asked(question.method, {hole: NAMES.get(hole, "x") for hole in holes}, "")
+    try:
+        await permit(RULES, Caller(role), need, asked)
+    except Denied as denied:
+        return str(int(denied.status))
+    return "-"
+
+
+async def ours() -> dict[str, Verdicts]:
+    return {
+        str(question): {role: await verdict(question, role) for role in ROLES}
+        for question in questions()
+    }
+
+
+async def test_every_role_is_let_do_what_pulsar_lets_it() -> None:
+    found = differences(await ours(), read())
+    assert {route: told for route, told in found.items() if route not in EXPLAINED} == {}
+    assert EXPLAINED.keys() <= found.keys(), "explained, and no different any more"
+
+
+async def test_every_route_was_asked() -> None:
+    assert read().keys() == {str(question) for question in questions()}
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_the_answers_tell_the_roles_apart(role: str) -> None:
+    """Each role is let do something that the others are not, or nothing: the town is well built."""
+    mine = {route for route, each in read().items() if each[role] == "-"}
+    for other in ROLES:
+        same = mine == {route for route, each in read().items() if each[other] == "-"}
+        assert same == (other == role) or {other, role} <= {"stranger", "runner", "packer"}

@@ -18,6 +18,7 @@ from counterpoise.admin.app import all_routes
 from tests.security.tokens import token
 
 CLUSTER = "standalone"
+ANSWERS_S = 10
 TENANT, NAMESPACE, TOPIC = "acme", "acme/ns", "persistent/acme/ns/t"
 GRANTS = {
     "writer": ["produce"],
@@ -94,7 +95,7 @@ class Api:
 
     def __init__(self, url: str) -> None:
         at = urlsplit(url)
-        self._connection = http.client.HTTPConnection(at.hostname or "", at.port, timeout=30)
+        self._connection = http.client.HTTPConnection(at.hostname or "", at.port, timeout=ANSWERS_S)
 
     def __call__(self, role: str, method: str, path: str, body: object = None) -> tuple[int, str]:
         """Ask as a role, and give the status and what was said."""
@@ -102,9 +103,14 @@ class Api:
         if role != "nobody":
             headers["Authorization"] = f"Bearer {token(role)}"
         data = None if body is None else json.dumps(body)
-        self._connection.request(method, path, data, headers)
-        answer = self._connection.getresponse()
-        return answer.status, answer.read().decode()
+        try:
+            self._connection.request(method, path, data, headers)
+            answer = self._connection.getresponse()
+            return answer.status, answer.read().decode()
+        except (TimeoutError, http.client.HTTPException) as error:
+            # Whoever may not is told so at once.
+            self._connection.close()
+            return HTTPStatus.GATEWAY_TIMEOUT, str(error)
 
     def close(self) -> None:
         """Close the connection."""

@@ -14,8 +14,7 @@ pytestmark = pytest.mark.browser
 EVIL = "public/<img src=x onerror=document.title='owned'>"
 
 
-@pytest.fixture
-def cluster() -> Iterator[Staged]:
+def staged_with_load() -> Iterator[Staged]:
     with staged() as made:
         one, two = made.brokers
         made.carry(one, bundle_name(1), 5_000.0)
@@ -24,7 +23,12 @@ def cluster() -> Iterator[Staged]:
         yield made
 
 
-@pytest.fixture
+cluster = pytest.fixture(scope="module")(staged_with_load)
+doomed = pytest.fixture(staged_with_load)
+"""A cluster that a test may do away with; the other one is shared."""
+
+
+@pytest.fixture(scope="module")
 def console(cluster: Staged, start_console: StartConsole) -> str:
     return start_console("--admin-url", cluster.admin_url)
 
@@ -35,12 +39,23 @@ def page(context: BrowserContext, console: str) -> Iterator[Page]:
         yield page
 
 
+@pytest.fixture
+def doomed_page(
+    context: BrowserContext, doomed: Staged, start_console: StartConsole
+) -> Iterator[Page]:
+    with opened(context, start_console("--admin-url", doomed.admin_url)) as page:
+        yield page
+
+
 def choose(page: Page, bundle: str) -> None:
     page.get_by_role("tab", name="Bundles").click()
     page.get_by_role("region", name="Bundles").get_by_role("button", name=bundle).click()
 
 
-def test_a_broker_that_hangs_is_named_and_the_others_go_on(page: Page, cluster: Staged) -> None:
+def test_a_broker_that_hangs_is_named_and_the_others_go_on(
+    doomed_page: Page, doomed: Staged
+) -> None:
+    page, cluster = doomed_page, doomed
     one, two = cluster.brokers
 
     def hang() -> None:
@@ -62,8 +77,9 @@ def test_a_broker_that_hangs_is_named_and_the_others_go_on(page: Page, cluster: 
 
 
 def test_a_cluster_that_goes_away_is_told_and_what_was_seen_stays(
-    page: Page, cluster: Staged
+    doomed_page: Page, doomed: Staged
 ) -> None:
+    page, cluster = doomed_page, doomed
     for broker in list(cluster.brokers):
         cluster.remove(broker)
     expect(page.get_by_role("alert").first).to_contain_text("the cluster does not answer")
@@ -88,6 +104,7 @@ def test_two_who_ask_for_the_same_move_make_one(
         moves = page.get_by_role("region", name="Moves")
         expect(moves.get_by_text(f"Transfer {bundle_name(1)}").first).to_contain_text(": done")
         assert [bundle for bundle, _ in cluster.unloads] == [bundle_name(1)]
+        cluster.unloads.clear()
 
 
 def test_a_name_is_never_taken_for_html(
@@ -110,10 +127,11 @@ def test_a_name_is_never_taken_for_html(
 
 def test_a_refusal_of_the_cluster_is_told_in_its_own_words(page: Page, cluster: Staged) -> None:
     cluster.refuse_unload = 403
-    choose(page, bundle_name(1))
+    choose(page, bundle_name(2))
     page.get_by_role("button", name="Transfer…").click()
     page.get_by_role("button", name="Carry it out").click()
     page.get_by_role("tab", name="Moves").click()
     moves = page.get_by_role("region", name="Moves")
     expect(moves.get_by_text('unload: HTTP 403 {"reason": "no"}')).to_be_visible()
     expect(moves.get_by_text(": failed").first).to_be_visible()
+    cluster.refuse_unload = 0

@@ -60,8 +60,10 @@ class BusyError(RuntimeError):
 class Deeds:
     """Every deed of this console, whichever page asked for it."""
 
-    def __init__(self, clock_ms: Callable[[], int]) -> None:
+    def __init__(self, clock_ms: Callable[[], int], ended: Callable[[Outcome], None]) -> None:
+        """``ended`` hears of each move that was carried out."""
         self._clock_ms = clock_ms
+        self._ended = ended
         self._numbers = itertools.count(1)
         self.activities: list[Activity] = []
         """The latest first."""
@@ -81,6 +83,7 @@ class Deeds:
             def done(outcome: Outcome) -> None:
                 outcomes.append(outcome)
                 self._tell(activity, _told(outcome))
+                self._ended(outcome)
 
             await executor.carry_out(plan.moves, brokers, done)
             return State.DONE if all(map(_succeeded, outcomes)) else State.FAILED

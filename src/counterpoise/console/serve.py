@@ -45,7 +45,8 @@ async def serve(
     """
     timeout = aiohttp.ClientTimeout(total=HTTP_TIMEOUT_S)
     async with Operator(options.watch.security).session(timeout=timeout) as session:
-        watch, deeds = Watch(session, options, clock_ms), Deeds(clock_ms)
+        watch = Watch(session, options, clock_ms)
+        deeds = Deeds(clock_ms, watch.heard)
         rounds = Rounds(reader, clock_ms)
         sources = Sources(watch, deeds, rounds, TradeFiles(options.backtests), clock_ms)
         app = FastAPI(openapi_url=None)

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import aiohttp
@@ -13,14 +14,15 @@ import orjson
 
 from counterpoise.console.options import ConsoleOptions, Settings
 from counterpoise.console.throttling import Throttling
-from counterpoise.decide.balancing.moves import RoundMemory
+from counterpoise.decide.balancing.moves import Outcome, RoundMemory, Status
 from counterpoise.decide.balancing.round import Strategy, decide, newest_poll
 from counterpoise.load.fold import Batch, FoldState, fold
 from counterpoise.load.fold_view import cluster_view
-from counterpoise.load.rows import GAP, ReportRows
+from counterpoise.load.rows import BROKER, GAP, ReportRows
 from counterpoise.picture.decided import Decided, decided, decided_of_json, with_round
 from counterpoise.picture.past import Past
-from counterpoise.picture.scene import Scene
+from counterpoise.picture.scene import Moved, Scene
+from counterpoise.picture.tables import bundle_row
 from counterpoise.picture.throttled import Throttled
 from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, AdminOptions, RefusedError
 from counterpoise.pipeline.collect.collector import Collector
@@ -32,6 +34,7 @@ log = logging.getLogger(__name__)
 
 SETTINGS_EVERY_S = 60.0
 ROUNDS_EVERY_S = 3.0
+NOTHING: Mapping[str, Moved] = MappingProxyType({})
 
 
 class Watch:
@@ -56,6 +59,7 @@ class Watch:
         self._collector = Collector(session, options.watch.addresses, clock_ms, options=asking)
         self._throttling = Throttling(self._admin)
         self._state = FoldState.empty()
+        self._moved: Mapping[str, Moved] = {}
         self._memory = RoundMemory()
         self._strategy: Strategy | None = None
         self.shed: tuple[Decided, ...] = ()
@@ -76,10 +80,13 @@ class Watch:
     async def look(self) -> None:
         """Look once."""
         rows = await self._collector.poll()
+        asked = self._moved
         # In a thread: a large cluster takes a while, and pages want to be answered meanwhile.
         self._state, self.past, self.scene = await asyncio.to_thread(
-            seen, self._state, self.past, rows
+            seen, self._state, self.past, rows, asked
         )
+        over = asked.items() - self.scene.moved.items()
+        self._moved = {k: each for k, each in self._moved.items() if (k, each) not in over}
         if self.scene.trouble:
             return
         if _due(self._settings_at, SETTINGS_EVERY_S):
@@ -91,6 +98,14 @@ class Watch:
             self._asked_at = time.monotonic()
             await self._ask_rounds(answering)
         self.throttled = await self._throttling.look(self.address, answering)
+
+    def heard(self, outcome: Outcome) -> None:
+        """Take note of a move that was carried out, before anybody reports it."""
+        row = self.scene.view.bundle_index(outcome.bundle)
+        if outcome.status is Status.MOVED and outcome.owner and row is not None:
+            source = bundle_row(self.scene, row).owner
+            moved = Moved(source, outcome.owner, outcome.ended_at_ms)
+            self._moved = {**self._moved, outcome.bundle: moved}
 
     def address(self, broker: str) -> str:
         """A broker's admin URL."""
@@ -139,13 +154,19 @@ class Watch:
         self.advice = with_round(self.advice, told)
 
 
-def seen(state: FoldState, past: Past, rows: ReportRows) -> tuple[FoldState, Past, Scene]:
-    """What is known after a poll."""
+def seen(
+    state: FoldState, past: Past, rows: ReportRows, moved: Mapping[str, Moved] = NOTHING
+) -> tuple[FoldState, Past, Scene]:
+    """What is known after a poll; `moved` are moves that were carried out from here."""
     state = fold(state, Batch.of(rows))
     at_ms = int(rows["poll_id"][0])
     gaps = rows["kind"] == GAP
     silent = zip(rows["broker"][gaps].tolist(), rows["note"][gaps].tolist(), strict=True)
-    scene = Scene(at_ms, cluster_view(state, at_ms), dict(silent), trouble(rows))
+    told = rows["kind"] == BROKER
+    reports = zip(rows["broker"][told].tolist(), rows["report_at_ms"][told].tolist(), strict=True)
+    reported_ms = dict(reports)
+    news = {bundle: each for bundle, each in moved.items() if each.is_news(reported_ms)}
+    scene = Scene(at_ms, cluster_view(state, at_ms), dict(silent), trouble(rows), news)
     return state, past.after(scene), scene
 
 

@@ -16,6 +16,22 @@ NOBODY: Final = -1
 """The owner of a bundle that no broker reports."""
 
 
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A move that was seen to end, and that reports need not tell of yet.
+
+    Apache's brokers report when their load changed a good deal, or after a quarter of an hour.
+    """
+
+    source: str
+    owner: str
+    at_ms: int
+
+    def is_news(self, reported_ms: Mapping[str, int]) -> bool:
+        """Whether one of both has not reported since."""
+        return any(reported_ms.get(each, 0) <= self.at_ms for each in (self.source, self.owner))
+
+
 @dataclass(frozen=True, eq=False)
 class Scene:
     """What was seen of a cluster, frozen."""
@@ -27,6 +43,8 @@ class Scene:
     """Brokers that did not answer, and why."""
     trouble: str = ""
     """Why nobody could be asked; empty when the cluster answered."""
+    moved: Mapping[str, Moved] = field(default_factory=dict)
+    """Bundles of which more is known than was reported."""
 
     @staticmethod
     def nothing() -> "Scene":
@@ -42,6 +60,12 @@ class Scene:
         view = self.view
         owners = np.full(len(view.bundles), NOBODY, dtype=np.intp)
         owners[view.members] = np.repeat(np.arange(len(view.brokers)), np.diff(view.offsets))
+        for bundle, moved in self.moved.items():
+            row, owner = view.bundle_index(bundle), view.broker_index(moved.owner)
+            known = (NOBODY, view.broker_index(moved.source))
+            # Whom else it is reported by had it later.
+            if row is not None and owner is not None and owners[row] in known:
+                owners[row] = owner
         return owners
 
     @cached_property

@@ -1,6 +1,7 @@
 """The console in a real browser, about a real cluster."""
 
 from collections.abc import Iterator
+from typing import Literal
 
 import pulsar
 import pytest
@@ -161,11 +162,16 @@ def test_everything_can_be_reached_by_keyboard(page: Page, cluster: Cluster) -> 
 
 
 @pytest.mark.parametrize(
-    ("theme", "width", "tabs"),
-    [("light", 1440, TABS), ("dark", 390, TABS[2:3]), ("dark", 1440, ()), ("light", 390, ())],
+    ("theme", "then", "width", "tabs"),
+    [("light", "dark", 1440, TABS), ("dark", "light", 390, TABS[2:3])],
 )
 def test_axe_finds_no_fault(
-    context: BrowserContext, console: str, theme: str, width: int, tabs: tuple[str, ...]
+    context: BrowserContext,
+    console: str,
+    theme: Literal["light", "dark"],
+    then: Literal["light", "dark"],
+    width: int,
+    tabs: tuple[str, ...],
 ) -> None:
     with opened(context, console, theme=theme, width=width) as page:
         faults = faults_of(page)
@@ -183,6 +189,13 @@ def test_axe_finds_no_fault(
         page.get_by_role("button", name="Who acts").click()
         expect(page.get_by_role("heading", name="Who acts")).to_be_visible()
         faults += faults_of(page, "[role=dialog]")
+        page.keyboard.press("Escape")
+        expect(page.get_by_role("dialog")).to_have_count(0)
+        # The other theme, on the page as it is now: somebody's evening began.
+        page.emulate_media(color_scheme=then)
+        has_dark = expect(page.locator("body.body--dark"))
+        has_dark.to_have_count(1 if then == "dark" else 0)
+        faults += faults_of(page)
         assert not faults, "\n".join(sorted(set(faults)))
         assert page.evaluate("document.documentElement.scrollWidth") <= width
 

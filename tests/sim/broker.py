@@ -17,6 +17,8 @@ from counterpoise.broker.bundles.repairs import OwnershipRepairs
 from counterpoise.load.report import LocalBrokerData
 from counterpoise.metadata import SessionEvent, StoreUnavailable
 from counterpoise.names.bundle import BundleName
+from counterpoise.ownership.channel.data import State, StateData
+from counterpoise.ownership.channel.state import RECORDS
 from counterpoise.ownership.port import BundleProtocol, Terms
 from counterpoise.ownership.records import LeaderBroker, NamespaceEphemeralData
 from tests.sim.loop import Machine
@@ -77,6 +79,8 @@ class SimulatedBroker:
         self.session = Session(server, self.machine)
         self.open: dict[BundleName, Log] = {}
         """What this broker knows of the logs that it has open."""
+        self.all: list[SimulatedBroker] = []
+        """Every broker of the history."""
         self.prepared: dict[BundleName, Log] = {}
         """What it read of logs that it was about to have."""
         self.drain_faults: Callable[[], tuple[float, bool]] = lambda: (0.0, False)
@@ -133,6 +137,13 @@ class SimulatedBroker:
         mine = last is not None and last.owner in (0, self.session.number)
         return mine and owner is not None and owner.broker_id == self.id
 
+    def is_to_close(self, bundle: BundleName) -> bool:
+        """Whether a record says that this broker is to close the bundle, and has not yet."""
+        node = self.server.nodes.get(f"{RECORDS}/{bundle}")
+        record = None if node is None else StateData.from_json(node.value)
+        releasing = record is not None and record.state is State.RELEASING
+        return releasing and record is not None and record.source == self.id
+
     def tell(self, line: str, *details: Any) -> None:
         """Add to the story."""
         self._story.tell(self.loop.time(), "%s " + line, self.machine.name, *details)
@@ -167,10 +178,23 @@ class SimulatedBroker:
             return True
         if not await self.ownership.catch_up(bundle):
             return False
-        self.open[bundle] = log = self._open(bundle, self.prepared.pop(bundle, None))
+        if not self.ownership.serves(bundle):
+            self._judge_early(bundle)
+        log = self._open(bundle, self.prepared.pop(bundle, None))
         self._storage.judge_open(bundle, log)
         self.tell("opens the log of %s: %s", bundle, log)
+        if not await self.ownership.taken(bundle):
+            return False
+        self.open[bundle] = log
         return True
+
+    def _judge_early(self, bundle: BundleName) -> None:
+        """Before a bundle is ours, only what its owner has closed may be opened."""
+        for other in self.all:
+            has = other.claims(bundle) or other.is_to_close(bundle)
+            if other is not self and other.up and bundle in other.open and has:
+                why = f"{self.id} opens the log of {bundle}, which {other.id} has open"
+                self._storage.wrong.append(("nothing is opened under its owner", why))
 
     def _open(self, bundle: BundleName, prepared: Log | None) -> Log:
         """What was prepared saves time, of which a history has none to save: it says nothing."""

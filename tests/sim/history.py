@@ -163,6 +163,7 @@ class History:
             self.rng.random() < 0.1,
         )
         self.brokers.append(broker)
+        broker.all = self.brokers
         broker.tell("starts, its seconds are %s", rate)
         broker.start()
 

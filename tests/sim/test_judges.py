@@ -19,6 +19,8 @@ from counterpoise.names.bundle import BundleName
 from counterpoise.names.load_managers import EXTENSIBLE, MODULAR
 from counterpoise.ownership import election, port
 from counterpoise.ownership.channel import table as channel
+from counterpoise.ownership.channel.duties import comes_to
+from counterpoise.ownership.channel.state import ChannelBundle
 from counterpoise.ownership.election import Role
 from counterpoise.ownership.lock import steps, table
 from counterpoise.ownership.lock.state import BundleLock, Phase
@@ -165,6 +167,16 @@ def an_heir_serves_when_it_is_ready(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ownership.BundleOwnership, "_get_ready", and_serve)
 
 
+def an_heir_opens_without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(BundleLock, "taking", property(lambda state: state.phase is Phase.EXPECTED))
+
+
+def an_heir_on_the_channel_opens_without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        ChannelBundle, "taking", property(lambda state: comes_to(state.record, state.me))
+    )
+
+
 def the_channel_ignores_a_lost_session(monkeypatch: pytest.MonkeyPatch) -> None:
     for kind in (port.SessionChanged, port.NodeChanged):
         monkeypatch.setitem(channel.TABLE, (channel.Phase.RESTING, kind), stay)
@@ -220,6 +232,10 @@ PLANTED: dict[str, tuple[Plant, set[str]]] = {
         {"nothing stuck", "owned again"},
     ),
     "an heir serves when it is ready": (an_heir_serves_when_it_is_ready, {"one owner"}),
+    "an heir opens without waiting": (
+        an_heir_opens_without_waiting,
+        {"nothing is opened under its owner"},
+    ),
     "whoever listens raises": (whoever_listens_raises, {"nothing fails unseen"}),
 }
 
@@ -228,6 +244,10 @@ PLANTED_IN_CHANNEL: dict[str, tuple[Plant, set[str]]] = {
     "an heir believes what it prepared": (
         an_heir_believes_what_it_prepared,
         {"nothing acknowledged is lost"},
+    ),
+    "an heir opens without waiting": (
+        an_heir_on_the_channel_opens_without_waiting,
+        {"nothing is opened under its owner"},
     ),
     "the leader mends nothing": (the_leader_mends_nothing, {"owned again"}),
     "records are written over unseen": (
@@ -270,4 +290,5 @@ def test_every_judge_is_seen_to_bark() -> None:
         "one owner", "nothing stuck", "owned again", "one leader", "nothing fails unseen",
         "no lookup waits too long", "no transition outside the table",
         "nothing acknowledged is lost", "nothing acknowledged comes again",
+        "nothing is opened under its owner",
     }  # fmt: skip

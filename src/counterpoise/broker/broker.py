@@ -149,7 +149,7 @@ class Broker(BrokerParts):
         self.background.keep("rate windows", self._turn_rate_windows)
         await self.reporter.start()
         if self.records is not None:
-            self.records.start(self.url_for_brokers())
+            self.records.start(self.url_for_brokers(), self.topics)
         self.background.keep("bundles of a former life", self.ownership.resume)
         self.load_keeper.start()
         await self.election.start()

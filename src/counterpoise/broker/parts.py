@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from itertools import islice
 from random import Random
 from typing import TYPE_CHECKING, Final
 
@@ -67,8 +67,10 @@ from counterpoise.storage.port import LedgerStore
 if TYPE_CHECKING:
     from counterpoise.broker.bundles.topic_records import TopicRecords
 
-PREPARED_MAX: Final = 1000
-"""Topics of a bundle that a broker prepares itself for; the others it finds out about later."""
+_log = logging.getLogger(__name__)
+
+PREPARE_S: Final = 0.8
+"""How long a broker prepares itself for a bundle's topics: a little less than its owner waits."""
 
 
 class BrokerParts(BalancingParts):
@@ -174,6 +176,7 @@ class BrokerParts(BalancingParts):
             limits=self.limits.publish,
             policies=self.catalog.policies_of,
             stays=self.namespaces.goes_with_leader,
+            compaction=None if self.records is None else self.records.compaction,
         )
         services = Services(
             topics=self.topics,
@@ -333,7 +336,10 @@ class BrokerParts(BalancingParts):
         """Get ready for a bundle's topics, as far as an owner waits for that."""
         names = await self.policies.topics(bundle.namespace)
         await self.bundles.get(bundle.namespace)
-        await self.topics.prepare(islice((name for name in names if name in bundle), PREPARED_MAX))
+        mine = [name for name in names if name in bundle]
+        if left := await self.topics.prepare(mine, within_s=PREPARE_S):
+            what = "%s: in %g s %d of its %d topics were not looked at, and take longer to open"
+            _log.info(what, bundle, PREPARE_S, left, len(mine))
 
     async def _gone_brokers(self, known: Iterable[str]) -> list[str]:
         """Of these brokers those that have left, if it is this one that has to say so."""

@@ -40,7 +40,8 @@ def _position(message_id: MessageId) -> raw.MessageIdData:
     return data
 
 
-def _schema(schema: Schema) -> raw.Schema:
+def raw_schema(schema: Schema) -> raw.Schema:
+    """A schema as commands carry it."""
     data = raw.Schema(
         name=schema.name,
         schema_data=schema.data,

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from counterpoise.wire.encode import _UNASKED, _position, _schema, frame
+from counterpoise.wire.encode import _UNASKED, _position, frame, raw_schema
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.proto import commands_pb2 as commands
 from counterpoise.wire.proto.base_pb2 import BaseCommand
@@ -164,7 +164,7 @@ def schema(request_id: int, found: Schema, version: bytes) -> bytes:
         BaseCommand(
             type=_Type.GET_SCHEMA_RESPONSE,
             get_schema_response=commands.CommandGetSchemaResponse(
-                request_id=request_id, schema=_schema(found), schema_version=version
+                request_id=request_id, schema=raw_schema(found), schema_version=version
             ),
         )
     )

@@ -9,10 +9,11 @@ import struct
 from collections.abc import Iterator
 
 from counterpoise.wire.constants import PROTOCOL_VERSION
-from counterpoise.wire.encode import frame
+from counterpoise.wire.encode import frame, raw_schema
 from counterpoise.wire.proto import commands_pb2 as commands
 from counterpoise.wire.proto import values_pb2 as raw
 from counterpoise.wire.proto.base_pb2 import BaseCommand
+from counterpoise.wire.values import Schema
 
 _SIZES = struct.Struct(">II")
 _TOTAL_SIZE = 4
@@ -63,16 +64,14 @@ def look_up(topic: str, request_id: int, *, authoritative: bool) -> bytes:
     )
 
 
-def open_producer(topic: str, producer_id: int, request_id: int) -> bytes:
-    """Ask to publish to a topic."""
-    return frame(
-        BaseCommand(
-            type=_Type.PRODUCER,
-            producer=commands.CommandProducer(
-                topic=topic, producer_id=producer_id, request_id=request_id
-            ),
-        )
-    )
+def open_producer(
+    topic: str, producer_id: int, request_id: int, schema: Schema | None = None
+) -> bytes:
+    """Ask to publish to a topic, messages of a schema if one is given."""
+    command = commands.CommandProducer(topic=topic, producer_id=producer_id, request_id=request_id)
+    if schema is not None:
+        command.schema.CopyFrom(raw_schema(schema))
+    return frame(BaseCommand(type=_Type.PRODUCER, producer=command))
 
 
 def send(producer_id: int, sequence_id: int, entry: bytes) -> bytes:

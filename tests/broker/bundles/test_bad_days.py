@@ -117,7 +117,7 @@ async def test_an_heir_that_cannot_prepare_itself_gets_the_bundle_all_the_same(
     topic = await one.topics.get(topic_in(bundle))
     begun, seen = asyncio.Event(), []
 
-    async def prepare(names: Iterable[TopicName]) -> None:
+    async def prepare(names: Iterable[TopicName], **_: object) -> int:
         del names
         begun.set()
         if fails:

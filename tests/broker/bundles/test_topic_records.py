@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from collections.abc import AsyncIterator
 
 import pulsar
+import pulsar.schema
 import pytest
 
 from counterpoise.broker.broker import Broker
 from counterpoise.broker.bundles.lookup_answer import Connect
 from counterpoise.broker.bundles.options import ON_TOPIC
 from counterpoise.broker.bundles.topic_records import TopicRecords
+from counterpoise.broker.peers.json_schemas import SCHEMAS
 from counterpoise.broker.peers.system_topic import KEEPER
+from counterpoise.broker.topic import compaction
+from counterpoise.broker.topic.persistent import PersistentTopic
 from counterpoise.metadata import BadVersion, NotFound, StoreUnavailable
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.load_managers import EXTENSIBLE
@@ -22,6 +27,7 @@ from counterpoise.names.system_topics import SERVICE_UNIT_STATE
 from counterpoise.names.topic import TopicName
 from counterpoise.ownership.channel.data import State, StateData
 from counterpoise.ownership.channel.state import RECORDS
+from counterpoise.wire.values import Schema
 from tests.broker.bundles.test_bad_days import usable
 from tests.broker.conftest import NAMESPACE, BrokersOfTest, owned
 
@@ -222,3 +228,186 @@ async def test_a_topic_out_of_reach_is_a_store_that_does_not_answer(
     with pytest.raises(StoreUnavailable, match="not within reach"):
         await records(broker).get(path_of())
     records(broker)._caught_up.set()  # So that it may leave in order.
+
+
+async def rewritten(brokers: BrokersOfTest, count: int) -> tuple[Broker, str]:
+    """A leader whose topic holds many records in vain; the last one at a path counts."""
+    broker = await brokers.start()
+    last = b""
+    for version in range(1, count + 1):
+        last = said_again(version)
+        await records(broker).put(path_of(1), last)
+    await records(broker).put(path_of(2), free(1))
+    await records(broker).put(path_of(3), free(1))
+    await records(broker).delete(path_of(3))
+    return broker, last.decode()
+
+
+def said_again(version: int) -> bytes:
+    """A record that may follow any other, and obliges nobody to anything."""
+    state = StateData(State.FREE, None, UNREAL, force=True, timestamp_ms=2**50, version=version)
+    return state.to_json()
+
+
+def compacted(url: str) -> tuple[list[str], dict[str, str]]:
+    """What the official client reads, by `read_compacted`, up to the end: keys, last values."""
+    client = pulsar.Client(url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
+    try:
+        reader = client.create_reader(
+            SERVICE_UNIT_STATE, pulsar.MessageId.earliest, is_read_compacted=True
+        )
+        keys, last = [], dict[str, str]()
+        while reader.has_message_available():
+            message = reader.read_next(10_000)
+            keys.append(message.partition_key())
+            last[message.partition_key()] = message.data().decode()
+        return keys, {key: value for key, value in last.items() if value}
+    finally:
+        client.close()
+
+
+async def test_what_is_read_compacted_is_what_stands(brokers: BrokersOfTest) -> None:
+    """The topic is begun anew when it is loaded; each record that counts is there once."""
+    broker, last = await rewritten(brokers, 12)
+    before, stand = await asyncio.to_thread(compacted, broker.service_url)
+    assert len(before) >= 15
+    await broker.topics.unload_topic(TOPIC)
+    after, still = await asyncio.to_thread(compacted, broker.service_url)
+    assert still == stand
+    assert len(after) == len(set(after)) == len(stand)
+    name_1, name_2 = (path_of(n).removeprefix(f"{RECORDS}/") for n in (1, 2))
+    assert (still[name_1], json.loads(still[name_2])["state"]) == (last, "Free")
+    topic = await broker.topics.get(TOPIC)
+    assert isinstance(topic, PersistentTopic)
+    assert topic.log.end - topic.log.begin == len(stand)
+    # And it goes on from there, with the same idea of versions.
+    await linked(broker)
+    with pytest.raises(BadVersion):
+        await records(broker).put(path_of(1), said_again(5), expected_version=4)
+    assert await records(broker).put(path_of(1), said_again(13), expected_version=12) == 13
+
+
+async def test_a_topic_on_which_nothing_stands_is_read_to_its_end(brokers: BrokersOfTest) -> None:
+    broker = await brokers.start()
+    async with asyncio.timeout(20):
+        for path in [f"{RECORDS}/{each}" for each in await all_bundles(broker)]:
+            await records(broker).delete(path)
+    for _ in range(3):
+        await records(broker).put(path_of(1), free(1))
+        await records(broker).delete(path_of(1))
+        await broker.topics.unload_topic(TOPIC)
+        topic = await broker.topics.get(TOPIC)
+        assert isinstance(topic, PersistentTopic)
+        assert topic.log.end - topic.log.begin == 1
+        await linked(broker)
+        await records(broker).delete(path_of(4))
+
+
+async def all_bundles(broker: Broker) -> list[str]:
+    """Whose records stand."""
+    await records(broker).get(path_of(1))
+    return list(records(broker)._view.values)
+
+
+async def linked(broker: Broker) -> None:
+    """Wait until a broker writes to the topic again."""
+    async with asyncio.timeout(10):
+        while True:
+            try:
+                await records(broker).put(path_of(4), free(1))
+            except StoreUnavailable:
+                await asyncio.sleep(0.01)
+            else:
+                return
+
+
+async def test_what_stands_outlives_its_brokers(brokers: BrokersOfTest) -> None:
+    broker, last = await rewritten(brokers, 5)
+    _, stand = await asyncio.to_thread(compacted, broker.service_url)
+    for _ in range(2):
+        await brokers.kill(broker)
+        broker = await brokers.start()
+        await agree([broker], path_of(1), last.encode())
+        await agree([broker], path_of(3), None)
+        _, again = await asyncio.to_thread(compacted, broker.service_url)
+        mine = {key: value for key, value in again.items() if key in stand}
+        assert mine.keys() == stand.keys()
+
+
+async def test_a_topic_that_grows_is_begun_anew_while_it_is_in_use(
+    brokers: BrokersOfTest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compaction, "LOOK_S", 0.01)
+    first, second = await brokers.start_many(2)
+    for broker in (first, second):
+        records(broker).compaction.threshold = 4_000
+    version, sizes = 0, []
+    async with asyncio.timeout(60):
+        while version < 150:
+            try:
+                await records(second).put(
+                    path_of(1), said_again(version + 1), expected_version=version or -1
+                )
+            except (StoreUnavailable, BadVersion):
+                # It is being read anew, and perhaps what was said has been written.
+                await asyncio.sleep(0.01)
+                with contextlib.suppress(StoreUnavailable):
+                    stored = await records(second).get(path_of(1))
+                    version = 0 if stored is None else stored.version
+                continue
+            version += 1
+            if (topic := first.topics.loaded.get(TOPIC)) is not None:
+                sizes.append(topic.log.size)  # type: ignore[attr-defined]
+    assert max(sizes) < 150 * len(said_again(100)) / 2
+    await agree([first, second], path_of(1), said_again(150))
+
+
+async def test_clients_find_the_schemas_that_pulsars_brokers_register(
+    brokers: BrokersOfTest,
+) -> None:
+    broker = await brokers.start()
+    await records(broker).put(path_of(1), said_again(1))
+    for name, schema in SCHEMAS.items():
+        topic = TopicName.parse(name)
+        await eventually_has(broker, topic, schema)
+    read = await asyncio.to_thread(read_as_json, broker.service_url)
+    assert {"sourceBroker": UNREAL, "versionId": 1, "force": True} in read
+
+
+async def eventually_has(broker: Broker, topic: TopicName, schema: Schema) -> None:
+    async with asyncio.timeout(10):
+        while True:
+            found = await broker.schemas.get(topic, None)
+            if found is not None:
+                break
+            await asyncio.sleep(0)
+    assert found[0] == schema
+
+
+class UnitState(pulsar.schema.Record):  # type: ignore[misc]
+    """As much of a record as a client may want."""
+
+    _avro_namespace = "org.apache.pulsar.broker.loadbalance.extensions.channel"
+    sourceBroker = pulsar.schema.String()  # noqa: N815 - as Pulsar calls it
+    versionId = pulsar.schema.Long()  # noqa: N815
+    force = pulsar.schema.Boolean()
+
+
+READ = ("sourceBroker", "versionId", "force")
+
+
+def read_as_json(url: str) -> list[dict[str, object]]:
+    client = pulsar.Client(url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
+    try:
+        reader = client.create_reader(
+            SERVICE_UNIT_STATE,
+            pulsar.MessageId.earliest,
+            schema=pulsar.schema.JsonSchema(UnitState),
+        )
+        found = []
+        while reader.has_message_available():
+            record = reader.read_next(10_000).value()
+            found.append({name: getattr(record, name) for name in READ})
+        return found
+    finally:
+        client.close()

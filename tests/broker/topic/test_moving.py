@@ -169,3 +169,25 @@ async def test_nothing_acknowledged_is_lost(
     firsts = list(dict.fromkeys(client.received))
     assert firsts == sorted(firsts), "first deliveries are out of order"
     await cluster.close()
+
+
+async def test_of_many_topics_an_heir_looks_at_as_many_as_it_has_time_for(tmp_path: Path) -> None:
+    """A disk that is slow, or a bundle that is large: what is left is said, and nothing hangs."""
+    store, world = FileLedgerStore(tmp_path), Everything()
+    registry = TopicRegistry(store, world, world, owner="the heir")
+    names = [TopicName.parse(f"persistent://t/n/{number}") for number in range(100)]
+    assert await registry.prepare(names, within_s=30) == 0
+    assert len(store._prepared) == 100
+    store._prepared.clear()
+    really, silent = store.prepare, asyncio.Event()
+
+    async def prepare(name: str) -> None:
+        if len(store._prepared) >= 60:
+            await silent.wait()
+        await really(name)
+
+    store.prepare = prepare  # type: ignore[method-assign]
+    left = await registry.prepare(names, within_s=0.5)
+    assert left == 100 - len(store._prepared)
+    assert 0 < left <= 40
+    await store.close()

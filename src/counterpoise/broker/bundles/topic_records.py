@@ -11,10 +11,15 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-from typing import Final
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 from counterpoise.broker.background import BackgroundTasks
 from counterpoise.broker.peers import Heard, Listener, PeerError, SystemTopicLink
+from counterpoise.broker.peers.json_schemas import SCHEMAS
+from counterpoise.broker.peers.system_topic import KEEPER, read_entry
+from counterpoise.broker.topic.compaction import Compaction
 from counterpoise.metadata import (
     BadVersion,
     MetadataStore,
@@ -29,9 +34,13 @@ from counterpoise.metadata import (
 from counterpoise.metadata.port import MUST_NOT_EXIST
 from counterpoise.metadata.port import Listener as StoreListener
 from counterpoise.names.system_topics import SERVICE_UNIT_STATE
+from counterpoise.names.topic import TopicName
 from counterpoise.ownership.channel.state import RECORDS
 from counterpoise.ownership.channel.view import ChannelView, Message
 from counterpoise.security.client import NOBODY, ClientSecurity
+
+if TYPE_CHECKING:
+    from counterpoise.broker.topic.topics import TopicRegistry
 
 log = logging.getLogger(__name__)
 
@@ -66,16 +75,24 @@ class TopicRecords:
         self._verdicts: dict[str, asyncio.Future[str | None]] = {}
         self._listeners: list[StoreListener] = []
         self._leader: str | None = None
+        self.compaction: Final = Compaction(TopicName.parse(SERVICE_UNIT_STATE), KEEPER, live)
+        """For whoever serves the topic."""
         self._link = SystemTopicLink(
             SERVICE_UNIT_STATE,
             Listener(self._on_begin, self._on_message, self._on_caught_up),
             producer_name=me,
             timeout_s=WITHIN_S,
             security=security,
+            schema=SCHEMAS[SERVICE_UNIT_STATE],
         )
 
-    def start(self, broker_url: str) -> None:
-        """Begin to read; ``broker_url`` is any broker to find the topic at."""
+    def start(self, broker_url: str, topics: TopicRegistry) -> None:
+        """Begin to read; ``broker_url`` is any broker to find the topic at.
+
+        ``topics`` are those that this broker serves.
+        """
+        keep = partial(self.compaction.keep, topics)
+        self._background.keep("keeping the topic of bundles' states small", keep)
         self._background.keep("the topic of bundles' states", lambda: self._link.keep(broker_url))
 
     def stop(self) -> None:
@@ -253,6 +270,29 @@ class TopicRecords:
             if not verdict.done():
                 verdict.set_exception(PeerError(why))
                 verdict.exception()  # Whoever waits hears of it.
+
+
+def live(entries: Sequence[bytes]) -> list[bytes]:
+    """Of the topic's entries those whose record stands, in their order.
+
+    Where none does the last that removed one: a reader knows by the topic's last message when it
+    has read all.
+    """
+    view, where, removal = ChannelView(), dict[str, int](), -1
+    for number, entry in enumerate(entries):
+        heard = read_entry(entry)
+        if heard is None:
+            continue
+        before = view.value(heard.key)
+        removes = _number(heard.properties.get(_REMOVES))
+        if view.hear(Message(heard.key, heard.value, removes)) is None:
+            if view.value(heard.key) is None:
+                where.pop(heard.key, None)
+                removal = number
+            elif view.value(heard.key) != before:
+                where[heard.key] = number
+    numbers = sorted(where.values()) or [removal]
+    return [entries[number] for number in numbers if number >= 0]
 
 
 def _bundle_of(path: str) -> str | None:

@@ -23,6 +23,7 @@ from counterpoise.broker.clock import wall_clock_ms
 from counterpoise.broker.load.change import MINUTE_MS, percent_change
 from counterpoise.broker.load.config import LoadReportConfig
 from counterpoise.broker.peers import Heard, Listener, PeerError, SystemTopicLink
+from counterpoise.broker.peers.json_schemas import SCHEMAS
 from counterpoise.load.extensible import BrokerLoadData, TopBundlesLoadData
 from counterpoise.load.fields import LoadDataError
 from counterpoise.load.rates import sequential_sum
@@ -226,6 +227,7 @@ class LoadDataExchange:
             producer_name=self._me,
             timeout_s=LINK_S,
             security=self._security,
+            schema=SCHEMAS[topic],
         )
 
     def _keep(self, link: SystemTopicLink) -> Callable[[], Coroutine[Any, Any, None]]:

@@ -24,6 +24,7 @@ from counterpoise.wire.proto import commands_pb2 as commands
 from counterpoise.wire.proto.base_pb2 import BaseCommand
 from counterpoise.wire.proto.metadata_pb2 import MessageMetadata
 from counterpoise.wire.proto.values_pb2 import KeyValue
+from counterpoise.wire.values import Schema
 
 _LookupType = commands.CommandLookupTopicResponse.LookupType
 _PRODUCER_ID: Final = 0
@@ -72,6 +73,7 @@ class SystemTopicLink:
         producer_name: str,
         timeout_s: float,
         security: ClientSecurity = NOBODY,
+        schema: Schema | None = None,
         clock_ms: Callable[[], int] = wall_clock_ms,
     ) -> None:
         self.topic: Final = topic
@@ -79,6 +81,8 @@ class SystemTopicLink:
         self._producer_name = producer_name
         self._timeout_s = timeout_s
         self._security = security
+        self._schema = schema
+        self._schema_version = b""
         self._clock_ms = clock_ms
         self._sequence_ids = itertools.count()
         self._opened: PeerConnection | None = None
@@ -141,6 +145,7 @@ class SystemTopicLink:
             publish_time=self._clock_ms(),
             partition_key=key,
             null_value=value is None,
+            schema_version=self._schema_version or None,
             properties=[KeyValue(key=k, value=v) for k, v in (properties or {}).items()],
         )
         try:
@@ -159,7 +164,10 @@ class SystemTopicLink:
 
     async def _open(self, url: str) -> None:
         peer = await self._serving(url)
-        await peer.request(lambda number: requests.open_producer(self.topic, _PRODUCER_ID, number))
+        opened = await peer.request(
+            lambda number: requests.open_producer(self.topic, _PRODUCER_ID, number, self._schema)
+        )
+        self._schema_version = opened.producer_success.schema_version
         self._last, self._caught_up, self._read = None, False, 0
         self._listener.on_begin()
         if self.topic.startswith("persistent://"):
@@ -215,16 +223,8 @@ class SystemTopicLink:
 
     def _receive(self, command: BaseCommand, entry: bytes) -> None:
         position = command.message.message_id
-        try:
-            metadata = metadata_of(entry)
-            _, payload = split(entry)
-        except BadEntry:
-            metadata = None
-        if metadata is not None and not _is_packed(metadata):
-            key = metadata.partition_key
-            gone = metadata.null_value or not payload
-            properties = {each.key: each.value for each in metadata.properties}
-            self._listener.on_message(Heard(key, None if gone else bytes(payload), properties))
+        if (heard := read_entry(entry)) is not None:
+            self._listener.on_message(heard)
         self._read += 1
         if self._read >= _PERMITS // 2 and self._peer is not None:
             self._peer.tell(requests.permit(_CONSUMER_ID, self._read))
@@ -245,6 +245,20 @@ def _same_kind(url: str, found: commands.CommandLookupTopicResponse) -> str:
     if not there:
         raise PeerError(f"{url} sends on to a broker that does not speak {'TLS' if tls else 'it'}")
     return there
+
+
+def read_entry(entry: bytes) -> Heard | None:
+    """An entry of such a topic; None if no broker of ours can have written it."""
+    try:
+        metadata = metadata_of(entry)
+        _, payload = split(entry)
+    except BadEntry:
+        return None
+    if _is_packed(metadata):
+        return None
+    gone = metadata.null_value or not payload
+    properties = {each.key: each.value for each in metadata.properties}
+    return Heard(metadata.partition_key, None if gone else bytes(payload), properties)
 
 
 def _is_packed(metadata: MessageMetadata) -> bool:

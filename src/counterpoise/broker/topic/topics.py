@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import itertools
 import logging
@@ -18,6 +19,7 @@ from counterpoise.broker.errors import BrokerError
 from counterpoise.broker.limits.publish import PublishLimits
 from counterpoise.broker.limits.rates import no_rates
 from counterpoise.broker.topic.commons import Commons
+from counterpoise.broker.topic.compaction import Compaction
 from counterpoise.broker.topic.dispatch.turns import Turns
 from counterpoise.broker.topic.headcount import headcount_of
 from counterpoise.broker.topic.meter import RateClock
@@ -60,13 +62,15 @@ class TopicRegistry:
         limits: PublishLimits | None = None,
         policies: Callable[[TopicName], Awaitable[Mapping[str, Any] | None]] | None = None,
         stays: Callable[[TopicName], bool] = lambda _: False,
+        compaction: Compaction | None = None,
     ) -> None:
         """``owner`` names this broker in messages about fencing; ``now`` is what rates go by.
 
         ``policies`` gives those of a topic's namespace. ``stays``: which topics are served whoever
-        has their bundle.
+        has their bundle. ``compaction``: of one that is to stay small.
         """
         self._stays = stays
+        self._compaction = compaction
         self._store = store
         self._ownership = ownership
         self._catalog = catalog
@@ -167,6 +171,8 @@ class TopicRegistry:
                 # log, or comes again to do so.
                 await topic.leave(None)
                 raise
+            if self._compaction is not None and self._compaction.topic == name:
+                await self._compaction.begin_anew(topic)
             # Or before that was known, so that the log is another's already.
             topic.check_open()
         except BaseException as error:
@@ -177,18 +183,29 @@ class TopicRegistry:
         self._topics[name] = topic
         return topic
 
-    async def prepare(self, names: Iterable[TopicName]) -> None:
-        """Read what loading these topics will ask for; their owner goes on meanwhile."""
+    async def prepare(self, names: Iterable[TopicName], *, within_s: float | None = None) -> int:
+        """Read what loading these topics will ask for; their owner goes on meanwhile.
 
-        async def one(name: TopicName) -> None:
-            async with self._preparations:
-                await self._catalog.exists(name)
-                await self.limits.prepare(name)
-                if self._policies is not None:
-                    await self._policies(name)
-                await self._store.prepare(log_name(name))
+        Returns for how many the time did not suffice: ``within_s`` seconds, if they are given.
+        """
+        wanted = [name for name in names if name not in self._topics]
+        left, done = iter(wanted), 0
 
-        await asyncio.gather(*(one(name) for name in names if name not in self._topics))
+        async def work() -> None:
+            nonlocal done
+            for name in left:
+                async with self._preparations:
+                    await self._catalog.exists(name)
+                    await self.limits.prepare(name)
+                    if self._policies is not None:
+                        await self._policies(name)
+                    await self._store.prepare(log_name(name))
+                done += 1
+
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                await asyncio.gather(*(work() for _ in range(PREPARED_AT_ONCE)))
+        return len(wanted) - done
 
     def _not_served(self, name: TopicName) -> BrokerError:
         return BrokerError(

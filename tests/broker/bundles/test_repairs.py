@@ -16,7 +16,7 @@ from counterpoise.ownership.channel.data import State, StateData
 from counterpoise.ownership.channel.state import RECORDS
 from counterpoise.ownership.protocols import PROTOCOLS
 from tests.broker.bundles.test_bad_days import BrokersOnBadDays, bundles_of, store_of, usable
-from tests.broker.conftest import records_of
+from tests.broker.conftest import eventually, records_of
 
 _, EXTENSIBLE = PROTOCOLS
 
@@ -85,3 +85,25 @@ async def test_no_more_bundles_are_mended_side_by_side_than_is_said(
     mended = await leader.repairs.mend()
     assert len(mended) == len(bundles)
     assert most == at_once
+
+
+async def test_a_leader_that_lost_its_session_mends_as_soon_as_it_may(
+    brokers: BrokersOnBadDays,
+) -> None:
+    """What it must not believe at once it looks at when it may, not at its next regular look."""
+    leader = await brokers.start(
+        load_report=IDLE,
+        metadata_store_session_timeout_ms=1_000,
+        ownership=replace(brokers.ownership, monitor_interval_s=3_600),
+    )
+    bundle, *_ = await bundles_of(leader)
+    store_of(leader).lose_session()
+    store_of(leader).come_back()
+    await eventually(
+        lambda: leader.is_leader and leader.repairs._wary_until > 0, "it leads, warily"
+    )
+    gone = StateData(State.OWNED, "gone:1", timestamp_ms=time.time_ns() // 1_000_000, version=1)
+    store_of(leader).hold_notifications()
+    await leader.metadata.put(f"{RECORDS}/{bundle}", gone.to_json())
+    leader.repairs._due.clear()
+    await eventually(lambda: leader.repairs.mended > 0, "it is mended")

@@ -135,6 +135,11 @@ class OwnershipRepairs:
     def _is_sound(self) -> bool:
         return self._sound and asyncio.get_running_loop().time() >= self._wary_until
 
+    def _pause_s(self) -> float:
+        """How long to wait for a reason to look: no longer than we must be wary."""
+        left_s = self._wary_until - asyncio.get_running_loop().time()
+        return min(left_s, self._every_s) if left_s > 0 else self._every_s
+
     def _on_change(self, notification: Notification) -> None:
         if self._registry.concerns(notification.path):
             self._due.set()
@@ -150,7 +155,7 @@ class OwnershipRepairs:
     async def _run(self) -> None:
         while True:
             try:
-                async with asyncio.timeout(self._every_s):
+                async with asyncio.timeout(self._pause_s()):
                     await self._due.wait()
             except TimeoutError:
                 pass

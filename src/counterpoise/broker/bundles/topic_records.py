@@ -13,13 +13,13 @@ import itertools
 import logging
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from counterpoise.broker.background import BackgroundTasks
 from counterpoise.broker.peers import Heard, Listener, PeerError, SystemTopicLink
 from counterpoise.broker.peers.json_schemas import SCHEMAS
 from counterpoise.broker.peers.system_topic import KEEPER, read_entry
-from counterpoise.broker.topic.compaction import Compaction
+from counterpoise.broker.topic.compaction import Compaction, Loaded
 from counterpoise.metadata import (
     BadVersion,
     MetadataStore,
@@ -38,9 +38,6 @@ from counterpoise.names.topic import TopicName
 from counterpoise.ownership.channel.state import RECORDS
 from counterpoise.ownership.channel.view import ChannelView, Message
 from counterpoise.security.client import NOBODY, ClientSecurity
-
-if TYPE_CHECKING:
-    from counterpoise.broker.topic.topics import TopicRegistry
 
 log = logging.getLogger(__name__)
 
@@ -86,7 +83,7 @@ class TopicRecords:
             schema=SCHEMAS[SERVICE_UNIT_STATE],
         )
 
-    def start(self, broker_url: str, topics: TopicRegistry) -> None:
+    def start(self, broker_url: str, topics: Loaded) -> None:
         """Begin to read; ``broker_url`` is any broker to find the topic at.
 
         ``topics`` are those that this broker serves.

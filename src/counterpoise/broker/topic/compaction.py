@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from counterpoise.broker.topic.meter import Meter
 from counterpoise.broker.topic.ports import ProducerRequest, ProducerSink
@@ -20,7 +20,6 @@ from counterpoise.names.topic import TopicName
 
 if TYPE_CHECKING:
     from counterpoise.broker.topic.persistent import PersistentTopic
-    from counterpoise.broker.topic.topics import TopicRegistry
 
 _log = logging.getLogger(__name__)
 
@@ -33,6 +32,17 @@ _ROW: Final = 1000
 
 Survivors = Callable[[Sequence[bytes]], Sequence[bytes]]
 """What is left of all entries, oldest first: at least one, or all are kept."""
+
+
+class Loaded(Protocol):
+    """The topics that a broker has loaded."""
+
+    @property
+    def loaded(self) -> Mapping[TopicName, Any]:
+        """They, by name."""
+
+    async def unload_topic(self, name: TopicName) -> None:
+        """Close one; who uses it comes again, and loads it anew."""
 
 
 class Compaction:
@@ -73,13 +83,13 @@ class Compaction:
             keeper.advance(before - 1)
             keeper.save()
 
-    async def keep(self, registry: TopicRegistry) -> None:
+    async def keep(self, topics: Loaded) -> None:
         """Load the topic anew, which begins it anew, whenever it has grown too large."""
         while True:
             await asyncio.sleep(LOOK_S)
-            topic = registry.loaded.get(self.topic)
-            if topic is not None and topic.log.size > self.threshold + 2 * self._left:  # type: ignore[attr-defined]
-                await registry.unload_topic(self.topic)
+            topic = topics.loaded.get(self.topic)
+            if topic is not None and topic.log.size > self.threshold + 2 * self._left:
+                await topics.unload_topic(self.topic)
 
 
 class _Nobody:

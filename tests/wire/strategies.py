@@ -6,6 +6,7 @@ from counterpoise.wire.proto.base_pb2 import BaseCommand
 from tests.wire.frames import Type, entry, frame
 
 uint64 = st.one_of(st.integers(0, 300), st.integers(0, 1 << 22), st.integers(0, (1 << 64) - 1))
+int63 = st.one_of(st.integers(0, 300), st.integers(0, (1 << 63) - 1))
 text = st.text(max_size=12)
 names = st.text(st.characters(codec="ascii", exclude_characters="\0"), min_size=1, max_size=12)
 pairs = st.lists(st.fixed_dictionaries({"key": text, "value": text}), max_size=3)
@@ -100,7 +101,7 @@ FIELDS: dict[int, tuple[str, st.SearchStrategy[dict[str, object]]]] = {
                 "epoch": uint64,
                 "user_provided_producer_name": st.booleans(),
                 "producer_access_mode": st.integers(0, 3),
-                "topic_epoch": uint64,
+                "topic_epoch": int63,
                 "txn_enabled": st.booleans(),
                 "initial_subscription_name": names,
             },

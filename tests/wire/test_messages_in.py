@@ -1,6 +1,7 @@
 """How many messages an entry holds is what its metadata says, if that can be."""
 
 import pytest
+from google.protobuf.message import DecodeError
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -81,4 +82,76 @@ def test_it_agrees_with_parsing(
         assert messages_in(entry) == wanted
     else:
         with pytest.raises(BadEntry):
+            messages_in(entry)
+
+
+def varint(value: int, longer: int) -> bytes:
+    """A number, and as many bytes longer than it has to be."""
+    found = bytearray()
+    while value > 0x7F or longer:
+        longer -= value <= 0x7F
+        found.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes(found) + bytes((value,))
+
+
+def number(tag: bytes, values: st.SearchStrategy[int]) -> st.SearchStrategy[bytes]:
+    return st.builds(lambda *how: tag + varint(*how), values, st.sampled_from([0, 0, 0, 1, 9, 10]))
+
+
+NAME = st.builds(
+    lambda name: b"\x0a" + varint(len(name), 0) + name,
+    st.one_of(st.just(b"frames"), st.just(b"X\x05"), st.just(b"n" * 200), st.binary(max_size=3)),
+)
+ANY = st.one_of(st.just(5), st.integers(0, 2**64 - 1))
+SEQUENCE_ID = number(b"\x10", ANY)
+PUBLISH_TIME = number(b"\x18", ANY)
+COUNT = number(b"\x58", st.one_of(st.integers(0, 9), st.integers(0, 2**32), st.just(2**64 - 1)))
+HIGHEST = number(b"\xc0\x01", ANY)
+COMPRESSION = number(b"\x40", st.integers(0, 2))
+SIZE = number(b"\x48", st.integers(0, 90))
+
+
+@given(
+    st.one_of(
+        st.tuples(NAME, SEQUENCE_ID, PUBLISH_TIME, COUNT),
+        st.tuples(NAME, SEQUENCE_ID, PUBLISH_TIME, COUNT, HIGHEST),
+        st.lists(
+            st.one_of(NAME, SEQUENCE_ID, PUBLISH_TIME, COUNT, HIGHEST, COMPRESSION, SIZE),
+            max_size=7,
+        ),
+    ),
+    st.sampled_from([0, 0, 0, 1, 2, 3]),
+    st.integers(0, 60),
+)
+def test_what_most_clients_write_is_counted_as_the_parser_counts_it(
+    fields: list[bytes], cut: int, size: int
+) -> None:
+    """Fields twice, in another order, longer than they have to be, or cut off at the end."""
+    raw = b"".join(fields)
+    raw = raw[: len(raw) - cut] if cut else raw
+    entry = len(raw).to_bytes(4, "big") + raw + b"\x01" * size
+    try:
+        metadata = MessageMetadata.FromString(raw)
+    except DecodeError:
+        wanted = None
+    else:
+        holds = (metadata.uncompressed_size if metadata.compression else size) // 6
+        count = metadata.num_messages_in_batch
+        wanted = count if count == 1 or 1 <= count <= min(holds, BATCH_MAX) else None
+    if wanted is not None or b"X" not in raw:
+        assert messages_in(entry) == (wanted or 1)
+    else:
+        with pytest.raises(BadEntry):
+            messages_in(entry)
+
+
+@pytest.mark.parametrize("longer", [9, 10])
+def test_a_number_may_be_as_long_as_the_parser_reads(longer: int) -> None:
+    raw = b"\x0a\x01n\x10" + varint(5, longer) + b"\x18\x01\x58\x02"
+    entry = len(raw).to_bytes(4, "big") + raw + b"123456" * 2
+    if longer == 9:
+        assert messages_in(entry) == 2
+    else:
+        with pytest.raises(BadEntry, match="cannot be read"):
             messages_in(entry)

@@ -3,7 +3,7 @@
 import pytest
 
 from counterpoise.wire.decode import PIECE
-from counterpoise.wire.events import Ack, Event, Redeliver
+from counterpoise.wire.events import Ack, Event, Ping, Redeliver, Send
 from counterpoise.wire.proto.base_pb2 import BaseCommand
 from counterpoise.wire.protocol import ServerProtocol
 from counterpoise.wire.states import Turn
@@ -47,6 +47,13 @@ def test_acknowledgements_are_all_there_and_answered_once(count: int) -> None:
     assert [event.request_id for event in acks] == [None] * (len(acks) - 1) + [5]
     assert events[-1] != acks[-1], "what came after it is served after it"
     assert len(events) == len(acks) + 1
+
+
+def test_what_came_with_the_end_of_a_long_list_is_served_after_it_once() -> None:
+    protocol, data = frames.opened(), ack(3 * PIECE) + PING + frames.send(0, 7)
+    assert protocol.receive(data[:1000], STEP) == []
+    events = [event for step in all_of(protocol, data[1000:]) for event in step]
+    assert [type(event) for event in events] == [Ack] * 3 + [Ping, Send]
 
 
 @pytest.mark.parametrize("count", [1, PIECE, PIECE + 1, 3 * PIECE])

@@ -76,6 +76,19 @@ def test_frames_that_say_nothing_take_turns_too() -> None:
     assert turns == 3
 
 
+def test_a_frame_that_came_in_two_counts_among_those_of_its_turn() -> None:
+    gone = frames.frame(
+        frames.BaseCommand(type=frames.Type.FLOW, flow={"consumer_id": 99, "message_permits": 1})
+    )
+    protocol, turns = frames.opened(), 1
+    protocol.receive(gone[:9])
+    assert protocol.receive(gone[9:] + gone * 8, 4) == []
+    while protocol.has_waiting:
+        assert protocol.receive(b"", 4) == []
+        turns += 1
+    assert turns == 3
+
+
 @pytest.mark.parametrize("kind", sorted(FIELDS), ids=frames.Type.Name)
 def test_every_command_byte_by_byte_and_truncated(kind: int) -> None:
     @given(client_frames(kind))
@@ -137,6 +150,16 @@ def test_a_violation_says_what_and_where() -> None:
     assert str(events[-1].error) == (
         f"id 7 is ABSENT (in a SEND frame at byte {before + len(ping)} of the stream)"
     )
+
+
+def test_a_violation_is_in_the_same_place_and_the_last_however_the_stream_is_cut() -> None:
+    good, bad = frames.send(1, 0), frames.send(7, 0)
+    for stream in (good + good + bad, good + bad + good):
+        expected = frames.opened().receive(stream)
+        assert isinstance(expected[-1], Violation)
+        for cut in range(1, len(stream)):
+            got = frames.feed(frames.opened(), stream[:cut], stream[cut:])
+            assert same(got, expected), f"cut at {cut}"
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from counterpoise.wire.decode_sends import decode_sends
 from counterpoise.wire.errors import ProtocolError, ServerError
 from counterpoise.wire.events import Event, Refused, Send, SendRefused, Violation
 from counterpoise.wire.proto.base_pb2 import BaseCommand
-from counterpoise.wire.receive_buffer import ReceiveBuffer
+from counterpoise.wire.receive_buffer import LENGTH_SIZE, ReceiveBuffer
 from counterpoise.wire.states import (
     CONNECTION,
     CONSUMER,
@@ -36,7 +36,6 @@ from counterpoise.wire.states import (
 
 _Pieces = tuple[Iterator[Event], Any, int, int]
 """The events that are left of a command, the command, its type, and where its frame begins."""
-_LENGTH_SIZE = 4
 _ALL = 1 << 62
 PIECE_WEIGHT: Final = 64
 """As how many frames a piece of a long list counts among those that are read at a time."""
@@ -124,21 +123,37 @@ class ServerProtocol:
         if self._state is ConnectionState.CONNECTING:
             self._waiting += data
             return events
-        begin = 0
         if self._waiting:
             data, begin = self._waiting + data, self._begin
             self._waiting, self._begin = b"", 0
-        else:
-            data = self._buffer.take(data)
+            self._serve(data, begin, events, most)
+            return events
+        begun, at = self._buffer.take(data)
+        if begun:
+            self._serve(begun, 0, events, most)
+            # That was one frame of as many as are asked for.
+            most -= 1
+        if self._waiting:
+            self._waiting += data[at:]
+        elif at < len(data) and self.state is not ConnectionState.FAILED:
+            self._position -= at
+            self._serve(data, at, events, most)
+        return events
+
+    def _serve(self, data: bytes, begin: int, events: list[Event], most: int) -> None:
+        """Read frames from ``begin`` on; what is not read waits, or is kept for what completes it.
+
+        ``_position`` is the place of ``data`` in the stream, and in the end that of what follows.
+        """
         end = len(data)
-        wanted = _LENGTH_SIZE
+        wanted = LENGTH_SIZE
         odd = 0
         try:
             while begin < end or self._pieces is not None:
                 connecting = self.state is ConnectionState.CONNECTING
                 if len(events) >= most or odd >= most or connecting:
                     self._waiting, self._begin = data, begin
-                    return events
+                    return
                 if self._pieces is not None:
                     odd += PIECE_WEIGHT
                     self._next_piece(self._pieces, events)
@@ -153,39 +168,38 @@ class ServerProtocol:
                 if wanted > end - begin:
                     break
                 odd += 1
-                self._frame(data[begin + _LENGTH_SIZE : begin + wanted], begin, events)
+                self._frame(data[begin + LENGTH_SIZE : begin + wanted], begin, events)
                 begin += wanted
         except ProtocolError as error:
             self._state = ConnectionState.FAILED
             events.append(Violation(error))
-            return events
+            return
         self._position += begin
         if begin < end:
             self._buffer.keep(data[begin:], wanted)
-        return events
 
     def _frame_size(self, data: bytes, begin: int, end: int) -> int:
         """Tell how many bytes the frame at ``begin`` takes, its length field included."""
-        if end - begin < _LENGTH_SIZE:
-            return _LENGTH_SIZE
-        total = int.from_bytes(data[begin : begin + _LENGTH_SIZE], "big")
+        if end - begin < LENGTH_SIZE:
+            return LENGTH_SIZE
+        total = int.from_bytes(data[begin : begin + LENGTH_SIZE], "big")
         if total > self._frame_size_max:
             raise self._broken(
                 f"a frame of {total} bytes, the limit is {self._frame_size_max}", begin
             )
-        if total < _LENGTH_SIZE:
+        if total < LENGTH_SIZE:
             raise self._broken(f"a frame of {total} bytes has no room for a command", begin)
-        return _LENGTH_SIZE + total
+        return LENGTH_SIZE + total
 
     def _frame(self, frame: bytes, begin: int, events: list[Event]) -> None:
-        size = int.from_bytes(frame[:_LENGTH_SIZE], "big")
-        command_end = _LENGTH_SIZE + size
+        size = int.from_bytes(frame[:LENGTH_SIZE], "big")
+        command_end = LENGTH_SIZE + size
         if command_end > len(frame):
             raise self._broken(f"a command of {size} bytes in a frame of {len(frame)}", begin)
         if size > COMMAND_SIZE_MAX:
             raise self._broken(f"a command of {size} bytes, the limit is {COMMAND_SIZE_MAX}", begin)
         try:
-            command = BaseCommand.FromString(frame[_LENGTH_SIZE:command_end])
+            command = BaseCommand.FromString(frame[LENGTH_SIZE:command_end])
         except DecodeError as error:
             raise self._broken(f"the command cannot be read: {error}", begin) from None
         # The parser lets missing fields pass; an unknown type of command counts as missing.

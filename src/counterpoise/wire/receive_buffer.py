@@ -1,17 +1,20 @@
 """Bytes that wait for the rest of their frame."""
 
+LENGTH_SIZE = 4
+"""Bytes at the beginning of a frame that say how long it is."""
+
 
 class ReceiveBuffer:
-    """Joins what a socket delivers into contiguous bytes, each byte copied at most once more.
+    """Completes the frame that a socket's read has cut; only that frame's bytes are copied.
 
-    While a frame of known size is incomplete, chunks are only collected: a five-megabyte message
-    that arrives in a hundred pieces is joined once, not a hundred times.
+    While it is incomplete, chunks are only collected: a five-megabyte message that arrives in a
+    hundred pieces is joined once, not a hundred times.
     """
 
     __slots__ = ("_chunks", "_held", "_wanted")
 
     def __init__(self) -> None:
-        self._chunks: list[bytes] = []
+        self._chunks: list[bytes | memoryview] = []
         self._held = 0
         self._wanted = 0
 
@@ -20,18 +23,24 @@ class ReceiveBuffer:
         """How many bytes wait here."""
         return self._held
 
-    def take(self, data: bytes) -> bytes:
-        """Add ``data``; return everything held, or nothing while a frame is known incomplete."""
+    def take(self, data: bytes) -> tuple[bytes, int]:
+        """Add ``data``: the frame that was begun, if this completes it, and where the next begins.
+
+        Where not even the length was known, all of ``data`` is returned behind it.
+        """
         if not self._chunks:
-            return data
-        self._chunks.append(data)
-        self._held += len(data)
-        if self._held < self._wanted:
-            return b""
+            return b"", 0
+        missing, size = self._wanted - self._held, len(data)
+        if missing > size:
+            self._chunks.append(data)
+            self._held += size
+            return b"", size
+        taken = missing if self._wanted > LENGTH_SIZE else size
+        self._chunks.append(memoryview(data)[:taken])
         joined = b"".join(self._chunks)
         self._chunks.clear()
         self._held = self._wanted = 0
-        return joined
+        return joined, taken
 
     def keep(self, rest: bytes, wanted: int) -> None:
         """Hold the beginning of a frame until ``wanted`` bytes of it are there."""

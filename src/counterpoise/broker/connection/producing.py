@@ -6,6 +6,8 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import itemgetter
+from typing import Final
 
 from counterpoise.broker.connection.held import Held, HeldMemory
 from counterpoise.broker.connection.link import Link, topic_name
@@ -21,6 +23,9 @@ from counterpoise.wire.encode_runs import send_receipt, send_receipts
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.events import CloseProducer, OpenProducer, Send, SendRefused
 from counterpoise.wire.states import Turn
+
+_PRODUCER_ID: Final = itemgetter(Send._fields.index("producer_id"))
+_ENTRY: Final = itemgetter(Send._fields.index("entry"))
 
 
 @dataclass(slots=True)
@@ -161,12 +166,12 @@ class Producing:
         They are pending from the first on, so that whatever answers one of them finds it counted.
         """
         producer_id = run[0].producer_id
-        if len({send[0] for send in run}) > 1:
+        if len(set(map(_PRODUCER_ID, run))) > 1:
             for send in run:
                 self.send(send)
             return
         attached = self._attached[producer_id]
-        size = sum([len(send[5]) for send in run])
+        size = sum(map(len, map(_ENTRY, run)))
         attached.pending += len(run)
         self._pending += len(run)
         attached.pending_bytes += size

@@ -62,13 +62,13 @@ class PublishBuffer:
         else:
             self._waiting.discard(share)
         if by > 0:
-            self._grown(share)
+            if self._limit and self.waiting >= self._limit // 2:
+                self._grown(share)
         elif self._held:
             self._shrunk(share)
 
     def _grown(self, share: Share) -> None:
-        if not self._limit or self.waiting < self._limit // 2:
-            return
+        """It is more than half full."""
         if share.waiting * len(self._waiting) >= self.waiting:
             self._hold(share)
         if self.waiting >= self._limit and not self._full:

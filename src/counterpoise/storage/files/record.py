@@ -25,6 +25,9 @@ _MAGIC = b"CPLEDGR2"
 _FILE_HEADER = struct.Struct(">8sQ8sI4x")
 _MASK = 0xFFFFFFFF
 _LARGE = 8 * 1024
+_HOLD_GIL = 0
+"""Sums large entries up without letting other threads run meanwhile: that takes microseconds, and
+getting the interpreter back from a thread that writes takes longer."""
 # Odd numbers: multiplying by one of them modulo 2**32 maps different values to different ones.
 _BY_ENTRY, _BY_MESSAGES, _BY_PLACE, _BY_LEDGER = 0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F
 
@@ -114,7 +117,7 @@ class MarkedFormat:
             if count != former:
                 former, by_messages = count, count * _BY_MESSAGES
             size = len(entry)
-            checksum = checksum_of(entry, (mixed ^ by_messages) & _MASK)
+            checksum = checksum_of(entry, (mixed ^ by_messages) & _MASK, _HOLD_GIL)
             add(pack(marker, size, count, entry_id, place, checksum))
             if size < _LARGE:
                 add(entry)

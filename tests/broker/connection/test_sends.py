@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from counterpoise.quota import Flow
 from counterpoise.wire.entry import build
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.proto.metadata_pb2 import MessageMetadata
@@ -39,6 +40,25 @@ class Counts:
             )
 
         return self._broker.run(look())  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("order", [[0], [0] * 6, [0, 1, 0]], ids=str)
+def test_a_row_takes_its_messages_and_its_bytes_of_a_limit(topic: str, order: list[int]) -> None:
+    with OneBroker(HeldStore()) as broker, RawClient(broker.service_url) as client:
+        client.connect()
+        for producer in (0, 1):
+            client.produce(f"{topic}-{producer}", producer)
+        (connection,) = broker.listener.open_connections
+        attached = connection._producing._attached[0].producer
+        flow = attached.flow = Flow(attached, ())
+        flow.free_messages, flow.free_bytes = 100, 10_000
+        bodies = [frames.entry(b"x" * (10 + number)) for number in range(len(order))]
+        client.send(b"".join(frames.send(who, n, bodies[n]) for n, who in enumerate(order)))
+        for _ in order:
+            client.receive(Type.SEND_RECEIPT)
+        taken = [len(bodies[n]) for n, who in enumerate(order) if who == 0]
+        assert flow.free_messages == 100 - len(taken)
+        assert flow.free_bytes == 10_000 - sum(taken)
 
 
 @pytest.mark.parametrize(

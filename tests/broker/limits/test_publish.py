@@ -40,7 +40,8 @@ class Limited:
     def publish(self, producer: Producer, *numbers: int, size: int = 0) -> None:
         """SENDs that came in one read."""
         bodies = [(number, entry("x" * size if size else number)) for number in numbers]
-        producer.publish([Send(0, number, number, 1, False, body) for number, body in bodies])
+        sends = [Send(0, number, number, 1, False, body) for number, body in bodies]
+        producer.publish(sends, sum(len(body) for _, body in bodies))
 
     def later(self, seconds: float) -> None:
         """Let time pass, and sound every alarm that is due then."""

@@ -104,7 +104,7 @@ class Wire:
         """Serve what has come, as long as nothing pauses it."""
         while self.unread and self.transport.reading and not self.transport.closing:
             producer, send = self.unread.popleft()
-            producer.publish([send])
+            producer.publish([send], len(send.entry))
 
     def cut(self) -> None:
         """The connection is gone."""

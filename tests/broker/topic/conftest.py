@@ -39,7 +39,8 @@ def batch(count: int, **metadata: object) -> bytes:
 def publish(producer: Producer, sequence_id: int, highest: int, entry: bytes) -> None:
     """A SEND as the wire reads it."""
     counted = messages_in(entry)
-    producer.publish([Send(producer.producer_id, sequence_id, highest, counted, False, entry)])
+    send = Send(producer.producer_id, sequence_id, highest, counted, False, entry)
+    producer.publish([send], len(entry))
 
 
 def payload(message: bytes) -> str:

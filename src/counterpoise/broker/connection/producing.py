@@ -158,7 +158,7 @@ class Producing:
         size = len(event.entry)
         attached.pending_bytes += size
         self._new_bytes += size
-        attached.producer.publish((event,))
+        attached.producer.publish((event,), size)
 
     def sends(self, run: Sequence[Send]) -> None:
         """SENDs in a row: the same as each of them alone, counted once if they have one producer.
@@ -176,7 +176,7 @@ class Producing:
         self._pending += len(run)
         attached.pending_bytes += size
         self._new_bytes += size
-        attached.producer.publish(run)
+        attached.producer.publish(run, size)
 
     def after_step(self) -> None:
         """Some events have been served: their bytes wait for storage now."""

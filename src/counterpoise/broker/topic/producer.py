@@ -21,8 +21,8 @@ class PublishedTo(Protocol):
 
     name: TopicName
 
-    def publish(self, producer: Producer, sends: Sequence[Send]) -> None:
-        """Take entries in a row."""
+    def publish(self, producer: Producer, sends: Sequence[Send], size: int) -> None:
+        """Take entries in a row, of ``size`` bytes in all."""
 
     def remove_producer(self, producer: Producer) -> int:
         """Let a producer go; returns how many of its entries were held back and go with it."""
@@ -75,9 +75,12 @@ class Producer:
         """The last sequence id known to be stored; -1: this broker does not deduplicate."""
         return -1
 
-    def publish(self, sends: Sequence[Send]) -> None:
-        """Store entries in a row; the sink gets each one's receipt, or its error."""
-        self.topic.publish(self, sends)
+    def publish(self, sends: Sequence[Send], size: int) -> None:
+        """Store entries in a row; the sink gets each one's receipt, or its error.
+
+        ``size``: their bytes in all, which whoever read them has counted.
+        """
+        self.topic.publish(self, sends, size)
 
     def close(self) -> int:
         """Detach; entries already published are stored all the same, but for those held back.

@@ -31,7 +31,6 @@ from counterpoise.wire.errors import ServerError
 from counterpoise.wire.events import Send
 
 _MESSAGES: Final = itemgetter(Send._fields.index("messages"))
-_ENTRY: Final = itemgetter(Send._fields.index("entry"))
 
 ATTACH_WORK: Final = 100
 """What attaching a consumer costs of a turn (`Turns`): its points on the ring, at worst."""
@@ -96,8 +95,8 @@ class Topic(ABC):
         """Its producers, those that wait for exclusive access too."""
         return self.producers.all()
 
-    def publish(self, producer: Producer, sends: Sequence[Send]) -> None:
-        """Take entries in a row (`Producer.publish` calls this).
+    def publish(self, producer: Producer, sends: Sequence[Send], size: int) -> None:
+        """Take entries in a row, of ``size`` bytes in all (`Producer.publish` calls this).
 
         While the topic is being unloaded they are dropped without an answer: the client is about
         to be told to reconnect and sends again all that has no receipt, in order.
@@ -113,12 +112,13 @@ class Topic(ABC):
         elif producer.flow is None:
             self._accept(producer, sends)
         else:
-            self._accept_within(producer.flow, producer, sends)
+            self._accept_within(producer.flow, producer, sends, size)
 
-    def _accept_within(self, flow: Flow, producer: Producer, sends: Sequence[Send]) -> None:
+    def _accept_within(
+        self, flow: Flow, producer: Producer, sends: Sequence[Send], size: int
+    ) -> None:
         """Let pass what the limits let pass; the rest has its turn later."""
         messages = sum(map(_MESSAGES, sends))
-        size = sum(map(len, map(_ENTRY, sends)))
         if messages <= flow.free_messages and size <= flow.free_bytes:
             # Each of them would pass alone.
             flow.free_messages -= messages
@@ -127,9 +127,9 @@ class Topic(ABC):
             return
         passed: list[Send] = []
         for send in sends:
-            size = len(send.entry)
-            if flow.passes(send.messages, size) or self.commons.limits.offer(
-                flow, send.messages, size, partial(self._go_on, producer, send)
+            alone = len(send.entry)
+            if flow.passes(send.messages, alone) or self.commons.limits.offer(
+                flow, send.messages, alone, partial(self._go_on, producer, send)
             ):
                 passed.append(send)
         if passed:

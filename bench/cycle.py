@@ -24,6 +24,7 @@ from counterpoise.load.fold import merged
 from counterpoise.names.properties import Properties
 from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.collect.collector import Collector
+from counterpoise.pipeline.history.ownership import Owners
 from counterpoise.pipeline.history.reports import land
 from counterpoise.pipeline.history.store import open_store
 from counterpoise.pipeline.stream.fold import start_fold
@@ -64,7 +65,7 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
 
 
 async def _cycles(home: str, ports: list[int], stages: dict[str, list[float]]) -> set[int]:
-    store, states = open_store(home), list[str]()
+    store, states, owners = open_store(home), list[str](), Owners()
 
     def timed(name: str, began: float) -> float:
         stages.setdefault(name, []).append(time.perf_counter() - began)
@@ -85,6 +86,7 @@ async def _cycles(home: str, ports: list[int], stages: dict[str, list[float]]) -
                 now = time.perf_counter()
                 rows = await collector.poll()
                 now = timed("asked", now)
+                await asyncio.to_thread(owners.land, store, rows)
                 await asyncio.to_thread(land, store, rows)
                 now = timed("landed", now)
                 await asyncio.to_thread(query.processAllAvailable)

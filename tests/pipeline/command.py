@@ -24,8 +24,9 @@ class Command:
         cwd: Path,
         environment: Mapping[str, str] | None = None,
         module: str = "counterpoise.app.main",
+        group: bool = False,
     ) -> "Command":
-        """Run it in a directory of its own."""
+        """Run it in a directory of its own, and if told to in a process group of its own."""
         await asyncio.to_thread(cwd.mkdir, parents=True, exist_ok=True)
         path = os.pathsep.join((str(ROOT / "src"), str(ROOT)))
         process = await asyncio.create_subprocess_exec(
@@ -34,6 +35,7 @@ class Command:
             env={**os.environ, "PYTHONPATH": path, **(environment or {})},
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
+            start_new_session=group,
         )
         return cls(process)
 
@@ -58,3 +60,9 @@ class Command:
             rest = await self.process.stdout.read()
             self.said += rest.decode(errors="replace").splitlines()
         return await self.process.wait()
+
+    async def kill(self) -> None:
+        """End it if it still runs, and wait until it and its pipes are gone."""
+        if self.process.returncode is None:
+            self.process.kill()
+        await self.end()

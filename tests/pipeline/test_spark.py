@@ -1,6 +1,8 @@
 """The same on Spark: number for number, decision for decision, and again after a restart."""
 
 import asyncio
+import os
+import re
 import shutil
 import signal
 from collections.abc import Sequence
@@ -31,6 +33,7 @@ from counterpoise.pipeline.stream.states import read_state, state_name
 from tests.decide.balancing.test_round import strategy
 from tests.load.story import START, Loads, poll
 from tests.load.test_fold import assert_same, average
+from tests.pipeline.command import Command
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name
 from tests.pipeline.short_history import ShortHistory
 
@@ -271,33 +274,28 @@ async def test_the_balancer_evens_a_cluster_out_and_lets_go(
     assert len(cluster.unloads) == len({row["id"] for row in outcomes})
 
 
-async def test_the_command_balances_once_and_leaves_no_process(
+async def test_the_command_ends_with_its_process_group_and_leaves_no_process_and_no_traceback(
     cluster: FakeCluster, tmp_path: Path
 ) -> None:
-    import sys
-
+    """As a terminal or a service manager ends it: the JVM hears the signal, too."""
     import psutil
 
     first, _ = [await cluster.add_broker() for _ in range(2)]
     for index in range(4):
         cluster.carry(first, bundle_name(index), 20_000.0)
     words = f"balance --admin-url {cluster.admin_url} --history {tmp_path} --interval 1s"
-    setting = "loadBalancerBundleUnloadMinThroughputThreshold=0.001"
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "counterpoise.app.main", *words.split(), "--set", setting),
-        stdout=asyncio.subprocess.PIPE,
-    )
-    assert process.stdout is not None
-    said = []
-    while line := (await process.stdout.readline()).decode():
-        said.append(line)
-        if "dry run public" in line:
-            break
-    children = psutil.Process(process.pid).children(recursive=True)
-    assert any("java" in child.name() for child in children), said
-    process.send_signal(signal.SIGTERM)
-    rest = (await process.stdout.read()).decode()
-    assert await process.wait() == 0, "".join(said) + rest
-    assert "stopped" in rest
+    words += " --set loadBalancerBundleUnloadMinThroughputThreshold=0.001"
+    run = await Command.start(words.split(), cwd=tmp_path / "here", group=True)
+    try:
+        await run.until(lambda line: "dry run public" in line)
+        children = psutil.Process(run.process.pid).children(recursive=True)
+        assert any("java" in child.name() for child in children), run.text
+        os.killpg(run.process.pid, signal.SIGTERM)
+        assert await run.end() == 0, run.text
+    finally:
+        await run.kill()
+    assert run.said[-1].endswith("stopped")
+    foreign = [line for line in run.said if not re.match(r"\d\d:\d\d:\d\d ", line)]
+    assert not foreign, "nothing but our own sentences"
     assert [c for c in children if c.is_running() and c.status() != "zombie"] == []
     assert cluster.unloads == []

@@ -78,8 +78,7 @@ async def test_a_cluster_is_balanced_though_an_executor_is_lost_and_the_load_is_
         balance.process.send_signal(signal.SIGTERM)
         assert await balance.end() == 0, balance.text
     finally:
-        if balance.process.returncode is None:
-            balance.process.kill()
+        await balance.kill()
     outcomes = read_table(store, "outcomes")
     assert {row["status"] for row in outcomes} == {Status.MOVED.value}, outcomes
     assert len(cluster.unloads) == len({row["id"] for row in outcomes})

@@ -32,7 +32,7 @@ from tests.pipeline.fake_cluster import FakeCluster, bundle_name
 from tests.pipeline.landed import read_landed
 
 SETTINGS = {"loadBalancerBundleUnloadMinThroughputThreshold": "0.001"}
-SHEDDER, EVERY_S, GRACE_S = "ThresholdShedder", 1.0, 1.0
+SHEDDER = "ThresholdShedder"
 KEPT = ("reports", "decisions", "rejections", "rounds", "outcomes", "memory")
 EXECUTOR = "executor"
 """A point of its own: the Python processes that fold are killed, and the driver is not."""
@@ -46,6 +46,9 @@ class Campaign:
     history: str
     home: Path
     rng: Random
+    engine: str = "spark"
+    every_s: float = 1.0
+    """Between two rounds; between two polls it is a third of that."""
     seen: dict[str, str] = field(default_factory=dict)
     """What each file held when it was first seen."""
     said: list[str] = field(default_factory=list)
@@ -60,9 +63,10 @@ class Campaign:
         """Until it dies at a point, or, where it does not, has said something and is stopped."""
         shifting = asyncio.create_task(self._shift())
         dies = point not in ("-", EXECUTOR)
-        words = [point if dies else "-", str(nth), "balance", "--admin-url", self.cluster.admin_url]
-        words += ["--history", self.history, "--execute", "--interval", "300ms"]
-        words += ["--decide-every", f"{EVERY_S}s", "--grace-period", f"{GRACE_S}s"]
+        words = [self.engine, point if dies else "-", str(nth)]
+        words += ["balance", "--admin-url", self.cluster.admin_url, "--history", self.history]
+        words += ["--execute", "--interval", f"{self.every_s / 3:.1f}s"]
+        words += ["--decide-every", f"{self.every_s}s", "--grace-period", f"{self.every_s}s"]
         words += ["--strategy", SHEDDER]
         words += [word for each in SETTINGS.items() for word in ("--set", "=".join(each))]
         run = await Command.start(words, cwd=self.home, module="tests.pipeline.kills.driver")
@@ -80,11 +84,9 @@ class Campaign:
                 assert await run.end() == 0, run.text
         finally:
             shifting.cancel()
-            if run.process.returncode is None:
-                run.process.kill()
+            await run.kill()
             self.said += [f"-- {point} {nth}", *run.said]
-        # A machine that is too busy for Spark's own helper is told so by that helper.
-        assert "Traceback" not in run.text or "failed to connect back" in run.text, run.text
+        assert "Traceback" not in run.text, run.text
         await asyncio.to_thread(self.judge)
 
     async def _shift(self) -> None:
@@ -98,7 +100,7 @@ class Campaign:
                     load = 20_000.0 if owner == busy else 2_000.0
                     self.cluster.carry(broker, bundle, load * (0.5 + self.rng.random()))
             self.cluster.report_time += 1
-            await asyncio.sleep(0.5)
+            await asyncio.sleep(self.every_s / 2)
 
     def judge(self) -> None:
         """What holds after any death: what was written stays, and nothing was done twice."""
@@ -158,8 +160,8 @@ class Campaign:
             Properties(SETTINGS),
             shedder=SHEDDER,
             placement="LeastUsage",
-            decide_every_s=EVERY_S,
-            grace_s=GRACE_S,
+            decide_every_s=self.every_s,
+            grace_s=self.every_s,
         )
         folded = [poll_id for poll_id, _ in complete(store)]
         state, checked = FoldState.empty(), 0

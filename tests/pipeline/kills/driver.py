@@ -1,10 +1,12 @@
 """`counterpoise`, killed with -9 by itself at a point of its choosing.
 
-    python -m tests.pipeline.kills.driver POINT NTH WORDS…
+    python -m tests.pipeline.kills.driver ENGINE POINT NTH WORDS…
 
-POINT is what has just happened for the NTH time when the process dies: a file of a table is there
-(`reports`, `decisions`, `rounds`, `outcomes`, `memory`), or the cluster has granted an unload
-(`asked`). With `-` it lives. A lease in an object store lapses in seconds here.
+ENGINE is `spark`, or `thread`: the same fold of the same states without a JVM (`without_spark.py`),
+which is there in a moment. POINT is what has just happened for the NTH time when the process dies:
+a file of a table is there (`reports`, `decisions`, `rounds`, `outcomes`, `memory`), or the cluster
+has granted an unload (`asked`). With `-` it lives. A lease in an object store lapses in seconds
+here.
 """
 
 import contextlib
@@ -22,6 +24,7 @@ from counterpoise.pipeline.executor import Executor
 from counterpoise.pipeline.history.lease import LeaseOptions
 from counterpoise.pipeline.history.store import Store
 from counterpoise.pipeline.runner import RunSettings
+from tests.pipeline.kills.without_spark import fold_without_spark
 
 POINTS = ("reports", "decisions", "rounds", "asked", "outcomes", "memory")
 QUICK = LeaseOptions(lasts_s=2.0, renew_every_s=0.5, settle_s=0.3, wait_s=60.0)
@@ -70,10 +73,12 @@ def _with_a_short_lease() -> None:
 
 
 if __name__ == "__main__":
-    point, nth = sys.argv[1], int(sys.argv[2])
+    engine, point, nth = sys.argv[1], sys.argv[2], int(sys.argv[3])
     _with_a_short_lease()
+    if engine == "thread":
+        fold_without_spark()
     if point == "asked":
         _after_unloads(_Death(nth))
     elif point != "-":
         _after_files(point, _Death(nth))
-    sys.exit(main(sys.argv[3:]))
+    sys.exit(main(sys.argv[4:]))

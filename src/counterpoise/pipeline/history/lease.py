@@ -10,13 +10,14 @@ import asyncio
 import contextlib
 import fcntl
 import json
+import math
 import os
 import socket
 import uuid
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from counterpoise.pipeline.history.faults import unwritable
 from counterpoise.pipeline.history.store import Store
@@ -114,8 +115,19 @@ class _Object:
                 if found and found["token"] == self._token:
                     return
             if loop.time() >= deadline:
-                raise _in_use(self._store, f" ({found['holder']})" if found else "")
+                raise self._kept(found)
             await asyncio.sleep(min(1.0, self._options.renew_every_s))
+
+    def _kept(self, found: dict[str, Any] | None) -> HistoryInUseError:
+        """The error that says who has it, and what helps where that one was killed."""
+        if not found:
+            return _in_use(self._store, "")
+        left = max(0, math.ceil((int(found["until_ms"]) - self._clock_ms()) / 1000))
+        error = _in_use(self._store, f" ({found['holder']})")
+        return HistoryInUseError(
+            f"{error}; if that one was killed, its lease ends {left} s from now, and "
+            f"--wait-for-history {left + math.ceil(self._options.settle_s) + 1}s waits for it"
+        )
 
     async def renew(self, lost: Callable[[], None]) -> None:
         while True:
@@ -131,9 +143,9 @@ class _Object:
         if found and found["token"] == self._token:
             self._store.delete(NAME)
 
-    def _read(self) -> dict[str, str] | None:
+    def _read(self) -> dict[str, Any] | None:
         try:
-            read: dict[str, str] = self._store.read(NAME, lambda file: json.loads(file.read()))
+            read: dict[str, Any] = self._store.read(NAME, lambda file: json.loads(file.read()))
         except FileNotFoundError:
             return None
         return read

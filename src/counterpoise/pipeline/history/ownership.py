@@ -8,6 +8,7 @@ Rows are written before the poll they come from. What a crash left of a poll tha
 when the next writer begins, which finds those changes anew.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -38,7 +39,8 @@ SCHEMA = pa.schema(
         "destination": pa.string(),
     }
 )
-_READ = ("poll_id", "kind", "bundle", "broker", "report_at_ms")
+_TOLD = ("bundle", "broker", "report_at_ms")
+_READ = ("poll_id", "kind", *_TOLD)
 
 
 class Owners:
@@ -72,34 +74,29 @@ class Owners:
         same time the one that did not have it: the other was asked before the bundle moved.
         """
         kept = poll["kind"] == BUNDLE
-        bundles, brokers = poll["bundle"][kept].tolist(), poll["broker"][kept].tolist()
-        others = {
-            bundle
-            for bundle, owner, broker in zip(
-                bundles, map(self._owners.get, bundles), brokers, strict=True
-            )
-            if owner != broker
-        }
-        if not others:
+        told = self._told(*(poll[name][kept].tolist() for name in _TOLD))
+        bundles, brokers = list(told), list(told.values())
+        before = [self._owners.get(bundle, "") for bundle in bundles]
+        moved = [n for n, broker in enumerate(brokers) if before[n] != broker]
+        if not moved:
             return SCHEMA.empty_table()
-        reports = poll["report_at_ms"][kept].tolist()
+        columns = [pa.array([each[n] for n in moved]) for each in (bundles, before, brokers)]
+        self._owners.update(told)
+        polls = pa.array([int(poll["poll_id"][0])] * len(moved))
+        return pa.table([polls, polls.cast(MOMENT), *columns], schema=SCHEMA)
+
+    def _told(self, bundles: list[str], brokers: list[str], made: list[int]) -> dict[str, str]:
+        """Who has each of these bundles."""
+        told = dict(zip(bundles, brokers, strict=True))
+        if len(told) == len(bundles):
+            return told
+        several = {bundle for bundle, times in Counter(bundles).items() if times > 1}
         newest: dict[str, tuple[int, bool, str]] = {}
-        for bundle, broker, made in zip(bundles, brokers, reports, strict=True):
-            if bundle in others:
-                told = (made, self._owners.get(bundle) != broker, broker)
-                newest[bundle] = max(told, newest.get(bundle, told))
-        poll_id = int(poll["poll_id"][0])
-        found = []
-        for bundle, (_, _, broker) in sorted(newest.items()):
-            before = self._owners.get(bundle, "")
-            if before != broker:
-                found.append((poll_id, poll_id, bundle, before, broker))
-                self._owners[bundle] = broker
-        columns = zip(*found, strict=True) if found else [()] * len(SCHEMA)
-        arrays = [
-            pa.array(list(column), each.type) for column, each in zip(columns, SCHEMA, strict=True)
-        ]
-        return pa.table(arrays, schema=SCHEMA)
+        for bundle, broker, at_ms in zip(bundles, brokers, made, strict=True):
+            if bundle in several:
+                each = (at_ms, self._owners.get(bundle) != broker, broker)
+                newest[bundle] = max(each, newest.get(bundle, each))
+        return told | {bundle: broker for bundle, (_, _, broker) in newest.items()}
 
 
 def rebuild(store: Store) -> int:

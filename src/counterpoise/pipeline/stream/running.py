@@ -1,7 +1,8 @@
 """A query that is started again when what ended it passes: a machine too busy, an executor lost.
 
-Nothing is lost by that, since the stream goes on behind its states; but what ended it three times
-in a row is not passing.
+Nothing is lost by that, since the stream goes on behind its states; but what ended it ten times in
+a row is not passing. Spark gives each Python process that it starts ten seconds to connect back, so
+a machine may be too busy for that for some minutes.
 """
 
 import contextlib
@@ -15,7 +16,7 @@ from counterpoise.pipeline.stream.trouble import sentence_of
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
-TRIES = 3
+TRIES = 10
 _PASSING = re.compile(
     r"Python worker failed to connect back|Python worker exited unexpectedly"
     r"|ExecutorLostFailure|Worker died|Connection reset by peer"

@@ -2,11 +2,9 @@
 
 import atexit
 import contextlib
-import logging
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -15,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from counterpoise.pipeline.stream.jvm import end, hush, launch
 from counterpoise.pipeline.stream.own_code import archive_of
 
 if TYPE_CHECKING:
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 FINISH_WITHIN_S = 5.0
-STOP_WITHIN_S = 15.0
 
 _JAVA = (
     # Threads recurse deeply while planning, and in regular expressions over long plans.
@@ -89,13 +87,19 @@ def start_session(
     settings = {**_SETTINGS, "spark.sql.shuffle.partitions": str(partitions), **given}
     if not local and "spark.driver.bindAddress" not in given:
         del settings["spark.driver.bindAddress"]
-    builder = SparkSession.builder.master(patient(master)).appName("counterpoise balance")
+    settings |= {"spark.master": patient(master), "spark.app.name": "counterpoise balance"}
+    builder = SparkSession.builder
     for name, value in settings.items():
         builder = builder.config(name, value)
+    printed = None
     try:
+        printed = launch(settings)
         spark = builder.getOrCreate()
     except Exception as error:
-        raise SessionError(_why_not(master, str(error))) from error
+        raise SessionError(_why_not(master, str(error), printed)) from error
+    if printed:
+        atexit.register(printed.unlink, missing_ok=True)
+    hush(spark)
     if not local:
         # Before any source is registered: each brings along what was there at that time.
         spark.sparkContext.addPyFile(_package())
@@ -145,12 +149,13 @@ def patient(master: str) -> str:
     return re.sub(r"^local\[([^,\]]+)\]$", r"local[\1,4]", master)
 
 
-def _why_not(master: str, message: str) -> str:
+def _why_not(master: str, message: str, printed: Path | None) -> str:
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     said = next((line for line in lines if "xception" in line or "rror" in line), message[:200])
+    more = f" (what it printed: {printed})" if printed else ""
     return (
         f"Spark did not start on {master}: {said[:200]}; is that master there, and may this "
-        "machine reach it?"
+        f"machine reach it?{more}"
     )
 
 
@@ -184,7 +189,6 @@ def stop_query(query: "StreamingQuery") -> None:
     On the way out nothing that goes wrong matters: a signal to the process group reaches the JVM at
     the same time as us, and a query that is cut off anywhere is taken up again from its checkpoint.
     """
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)
     deadline = time.monotonic() + FINISH_WITHIN_S
     with contextlib.suppress(Exception):
         while query.status["isTriggerActive"] and time.monotonic() < deadline:
@@ -195,21 +199,6 @@ def stop_query(query: "StreamingQuery") -> None:
 
 def stop_session(spark: "SparkSession") -> None:
     """Stop Spark and its JVM, and wait until the JVM is gone."""
-    from pyspark import SparkContext
-
-    gateway = SparkContext._gateway
     with contextlib.suppress(Exception):
         spark.stop()
-    process = getattr(gateway, "proc", None)
-    if gateway is None or process is None:
-        return
-    with contextlib.suppress(Exception):
-        gateway.shutdown()
-    # The JVM ends when its standard input does.
-    process.stdin.close()
-    try:
-        process.wait(STOP_WITHIN_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-    SparkContext._gateway = SparkContext._jvm = None
+    end()

@@ -1,0 +1,83 @@
+"""The JVM of a Spark session: what it prints is in a file, and it ends with nothing left of it.
+
+The JVM and the Python processes that it starts write warnings, and when they are ended whole
+tracebacks, on the terminal of whoever started it. None of that is for a person: what ends a stream
+is said by its own error, in a sentence.
+"""
+
+import contextlib
+import logging
+import os
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+STOP_WITHIN_S = 15.0
+
+
+def launch(settings: Mapping[str, str]) -> Path | None:
+    """Start the JVM of the session to come, and give the file of what it prints.
+
+    Nothing where there is a JVM already. `settings` are Spark's, some of which count only now.
+    """
+    from pyspark import SparkConf, SparkContext, java_gateway
+
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(_not_by_py4j)
+    if SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ:
+        return None
+    conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+    handle, name = tempfile.mkstemp(prefix="counterpoise-spark-", suffix=".log")
+    printed = Path(name)
+    try:
+        into = {"stdout": handle, "stderr": subprocess.STDOUT}
+        start: Any = java_gateway.launch_gateway
+        gateway = start(conf, popen_kwargs=into)
+    except BaseException:
+        if not printed.stat().st_size:
+            printed.unlink()
+        raise
+    finally:
+        os.close(handle)
+    gateway.printed = printed
+    SparkContext._ensure_initialized(gateway=gateway)
+    return printed
+
+
+def _not_by_py4j(record: logging.LogRecord) -> bool:
+    """Py4J logs, with its traceback and by the root logger, what a call's own error tells too."""
+    return f"{os.sep}py4j{os.sep}" not in record.pathname
+
+
+def hush(spark: "SparkSession") -> None:
+    """Let PySpark's own server not print a traceback when its JVM goes away before it."""
+    server = spark.sparkContext._accumulatorServer
+    server.handle_error = lambda request, client_address: None  # type: ignore[method-assign]
+
+
+def end() -> None:
+    """End the JVM, wait until it is gone, and close what PySpark would leave open to it."""
+    from pyspark import SparkContext
+
+    gateway: Any = SparkContext._gateway
+    process = getattr(gateway, "proc", None)
+    if gateway is None or process is None:
+        return
+    for close in (gateway.shutdown, gateway._gateway_client.close):
+        with contextlib.suppress(Exception):
+            close()
+    # The JVM ends when its standard input does.
+    process.stdin.close()
+    try:
+        process.wait(STOP_WITHIN_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    SparkContext._gateway = SparkContext._jvm = None
+    if printed := gateway.__dict__.get("printed"):
+        printed.unlink(missing_ok=True)

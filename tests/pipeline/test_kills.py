@@ -1,0 +1,37 @@
+"""A driver killed with -9 between its steps: nothing is done twice, and nothing is lost.
+
+The balancer of the command line, a process for each life, on a directory and on S3; a thread folds
+in Spark's place, so that a life is seconds. The long form, on Spark, is `make kills`.
+"""
+
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from tests.pipeline.fake_cluster import FakeCluster
+from tests.pipeline.kills.campaign import Campaign
+from tests.pipeline.s3_server import bucket
+
+pytestmark = pytest.mark.timeout(120)
+
+LANDED, DECIDED, ACTED = "reports", "rounds", "asked"
+
+
+async def killed(cluster: FakeCluster, history: str, home: Path, points: tuple[str, ...]) -> None:
+    campaign = Campaign(cluster, history, home, Random(1), engine="thread", every_s=0.3)
+    await campaign.begin()
+    for point in points:
+        await campaign.life(point)
+    await campaign.life("-")
+    campaign.judge_the_end()
+
+
+async def test_whoever_comes_after_a_kill_goes_on(cluster: FakeCluster, tmp_path: Path) -> None:
+    points = (LANDED, DECIDED, ACTED)
+    await killed(cluster, str(tmp_path / "history"), tmp_path / "driver", points)
+
+
+async def test_and_so_it_does_on_an_object_store(cluster: FakeCluster, tmp_path: Path) -> None:
+    with bucket() as endpoint:
+        await killed(cluster, endpoint.uri("killed"), tmp_path / "driver", (ACTED,))

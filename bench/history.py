@@ -21,6 +21,7 @@ from counterpoise.load.rows import BUNDLE, ReportRows
 from counterpoise.pipeline.backtest.synthetic import SyntheticTrace
 from counterpoise.pipeline.history.compaction import GROUP_ROWS, ROWS_MOST
 from counterpoise.pipeline.history.layout import archive_of
+from counterpoise.pipeline.history.ownership import Owners
 from counterpoise.pipeline.history.rows_codec import REPORTS_SCHEMA, rows_to_arrow, write_reports
 from counterpoise.pipeline.history.sql import views
 from counterpoise.pipeline.history.store import Store, open_store
@@ -67,6 +68,7 @@ def _generated(store: Store, hours: int) -> int:
     base = pipeline_fold.poll(0, np.random.default_rng(1))
     each = ROWS_MOST // len(base)
     total, minutes = 0, hours * 60
+    owners, changed = Owners(), list[pa.Table]()
     for first in range(0, minutes, each):
         last = min(first + each, minutes) - 1
         name = archive_of("reports", _at(first), _at(last))
@@ -76,12 +78,17 @@ def _generated(store: Store, hours: int) -> int:
         ):
             held: list[pa.Table] = []
             for minute in range(first, last + 1):
-                held.append(rows_to_arrow(_poll(base, trace, minute)))
+                rows = _poll(base, trace, minute)
+                changed.append(owners.changes(rows.columns))
+                held.append(rows_to_arrow(rows))
                 if minute == last or sum(len(table) for table in held) >= GROUP_ROWS:
                     write_reports(writer, pa.concat_tables(held))
                     held = []
         total += store.size(name)
-    return total
+    name = archive_of("ownership", _at(0), _at(minutes - 1))
+    with store.writing(name) as file:
+        pq.write_table(pa.concat_tables(changed), file, compression="zstd")
+    return total + store.size(name)
 
 
 def _at(minute: int) -> int:

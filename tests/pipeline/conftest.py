@@ -28,7 +28,9 @@ def _left_by_spark() -> Iterator[None]:
 @pytest.fixture(scope="package")
 def spark() -> "Iterator[SparkSession]":
     """Ends with the room: finalisers that run later would connect again, and leave a socket."""
-    session = start_session("local[2]", partitions=2)
+    # A stream that has everything says so at its next look at the source.
+    conf = {"spark.sql.streaming.pollingDelay": "20"}
+    session = start_session("local[2]", partitions=2, conf=conf)
     yield session
     stop_session(session)
 

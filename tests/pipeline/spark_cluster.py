@@ -14,6 +14,7 @@ import psutil
 
 from counterpoise.app.java import find_java
 from counterpoise.app.processes import Child, ChildSpec
+from counterpoise.pipeline.stream.session import home_without_zips
 
 _OPENED = (
     *("java.lang", "java.lang.invoke", "java.nio", "java.util", "java.util.concurrent"),
@@ -87,7 +88,7 @@ def _begun(home: Path, name: str, *words: str, says: str) -> Child:
         f"org.apache.spark.deploy.{name}", "--host", "127.0.0.1", "--webui-port", "0", *words,
     ]  # fmt: skip
     environment = {each: os.environ[each] for each in known if each in os.environ}
-    environment |= {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_HOME": str(spark)}
+    environment |= {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_HOME": home_without_zips()}
     environment |= {"SPARK_SCALA_VERSION": "2.13"}
     variables = [f"{key}={value}" for key, value in environment.items()]
     return Child(

@@ -125,7 +125,7 @@ def test_a_time_of_interest_is_cut_out(store: Store, tmp_path: Path) -> None:
         (["export", "HERE", "gaps", "--from", "soon", "--out", "x.csv"], "is no time"),
         (["check", "/no/such/history"], "is no history"),
         (["check", "nonsense://here"], "nonsense"),
-        (["check", "s3://key:word@bucket/x?scheme=ftp"], "s3://bucket/x"),
+        (["check", "s3://key:word@bucket/x?scheme=ftp&region=us-east-1"], "s3://bucket/x"),
     ],
 )
 def test_a_mistake_is_a_sentence(

@@ -13,7 +13,7 @@ from tests.pipeline.fake_cluster import FakeCluster
 from tests.pipeline.kills.campaign import Campaign
 from tests.pipeline.s3_server import bucket
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(400)
 
 LANDED, DECIDED, ACTED = "reports", "rounds", "asked"
 

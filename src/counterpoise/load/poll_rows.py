@@ -1,6 +1,6 @@
 """A poll's answers as the rows that are landed (`rows.COLUMNS`)."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,42 +33,37 @@ class Fetched:
 def poll_rows(poll_id: int, trouble: str, fetched: Sequence[Fetched]) -> ReportRows:
     """The rows of one poll; `trouble` says why nothing could be read, and is empty otherwise."""
     at_ms = fetched[-1].at_ms if fetched else poll_id
-    parts = [_row({"kind": POLL, "note": trouble, "fetched_at_ms": at_ms})]
+    parts = [(1, {"kind": POLL, "note": trouble, "fetched_at_ms": at_ms})]
     for one in fetched:
         parts += _rows_of(one)
-    columns = {
-        name: np.concatenate([part[name] for part in parts]).astype(dtype, copy=False)
-        for name, dtype in COLUMNS.items()
+    count = sum(rows for rows, _ in parts)
+    # What no part names is empty, zero or false.
+    columns: dict[str, Column] = {
+        name: np.full(count, "" if dtype == TEXT else 0, dtype) for name, dtype in COLUMNS.items()
     }
+    first = 0
+    for rows, values in parts:
+        for name, value in values.items():
+            columns[name][first : first + rows] = value
+        first += rows
     columns["poll_id"][:] = poll_id
-    columns["seq"] = np.arange(len(columns["seq"]))
+    columns["seq"] = np.arange(count)
     return ReportRows(columns)
 
 
-def _rows_of(one: Fetched) -> Iterable[dict[str, Column]]:
+def _rows_of(one: Fetched) -> list[tuple[int, dict[str, Any]]]:
+    """How many rows, and what they say: a value for all of them, or one for each."""
     common: dict[str, Any] = {"broker": one.broker, "fetched_at_ms": one.at_ms}
     if isinstance(one.answer, Gap):
-        return [_row({**common, "kind": GAP, "note": one.answer.reason})]
+        return [(1, {**common, "kind": GAP, "note": one.answer.reason})]
     common |= {
         "report_at_ms": one.reported_ms,
         "age_ms": one.at_ms - one.reported_ms,
         "fresh": one.fresh,
     }
-    broker = _row({**common, **one.answer.broker, "kind": BROKER, "digest": one.answer.figures})
+    broker = {**common, **one.answer.broker, "kind": BROKER, "digest": one.answer.figures}
     if not one.fresh:
-        return [broker]
+        return [(1, broker)]
     bundles = one.answer.bundles
-    rows = _filled({**common, "kind": BUNDLE}, len(bundles["bundle"]))
-    return [broker, {**rows, **{name: bundles[name] for name in OF_BUNDLE}}]
-
-
-def _row(values: Mapping[str, Any]) -> dict[str, Column]:
-    return _filled(values, 1)
-
-
-def _filled(values: Mapping[str, Any], count: int) -> dict[str, Column]:
-    """Columns of so many equal rows; what they do not name is empty, zero or false."""
-    return {
-        name: np.full(count, values.get(name, "" if dtype == TEXT else 0), dtype)
-        for name, dtype in COLUMNS.items()
-    }
+    named = {name: bundles[name] for name in OF_BUNDLE}
+    return [(1, broker), (len(bundles["bundle"]), {**common, "kind": BUNDLE, **named})]

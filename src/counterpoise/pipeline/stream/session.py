@@ -79,8 +79,8 @@ def start_session(
     given = dict(conf or {})
     if local:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        if "SPARK_HOME" not in os.environ:
-            os.environ["SPARK_HOME"] = _home_without_zips()
+    if "SPARK_HOME" not in os.environ and (local or master.startswith("spark://")):
+        os.environ["SPARK_HOME"] = home_without_zips()
     os.environ["PYSPARK_PYTHON"] = python_of(master, given, os.environ)
     from pyspark.sql import SparkSession
 
@@ -125,7 +125,7 @@ def python_of(master: str, conf: Mapping[str, str], environ: Mapping[str, str]) 
     return conf.get("spark.pyspark.python") or environ.get("PYSPARK_PYTHON") or sys.executable
 
 
-def _home_without_zips() -> str:
+def home_without_zips() -> str:
     """Spark's directory without its Python packages, for processes that have them anyway.
 
     Spark puts `python/lib/pyspark.zip` first on the path of each Python process it starts, and what

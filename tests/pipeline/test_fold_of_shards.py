@@ -118,7 +118,15 @@ def test_a_history_is_looked_over_every_so_many_micro_batches(
     keeps._thread.shutdown(wait=True)
     assert [(table, poll_id) for table, poll_id, _, _ in looked] == [
         (table, 3)
-        for table in ("reports", "rounds", "decisions", "rejections", "outcomes", "memory")
+        for table in (
+            "reports",
+            "ownership",
+            "rounds",
+            "decisions",
+            "rejections",
+            "outcomes",
+            "memory",
+        )
     ]
     assert {at_least for _, _, at_least, _ in looked} == {5}
-    assert [keep for _, _, _, keep in looked] == [0, 7, 7, 7, 7, 7]
+    assert [keep for _, _, _, keep in looked] == [0, 7, 7, 7, 7, 7, 7]

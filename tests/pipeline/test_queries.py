@@ -1,10 +1,9 @@
 """What others read of a history without us: DuckDB, pandas and Spark, new and compacted alike."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import duckdb
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -21,6 +20,7 @@ from counterpoise.pipeline.history.store import Store, open_store
 from counterpoise.pipeline.history.tables import SCHEMAS, HistoryTables
 from counterpoise.pipeline.history.views import VIEWS, parts
 from tests.load.story import START, Loads, poll
+from tests.pipeline.duckdb_apart import Ask, Rows, duckdb_apart
 from tests.pipeline.fake_cluster import bundle_name
 
 if TYPE_CHECKING:
@@ -59,12 +59,16 @@ def store(tmp_path: Path) -> Store:
     return made
 
 
+@pytest.fixture(scope="module")
+def duckdb() -> Iterator[Ask]:
+    with duckdb_apart() as ask:
+        yield ask
+
+
 @pytest.fixture
-def database(store: Store) -> Iterator[duckdb.DuckDBPyConnection]:
-    with duckdb.connect() as made:
-        made.execute("set timezone = 'UTC'")
-        made.execute(views(store))
-        yield made
+def asked(store: Store, duckdb: Ask) -> Callable[[str], Rows]:
+    """Asks DuckDB of the store's views."""
+    return lambda question: duckdb(views(store), question)
 
 
 def ours(store: Store, view: str) -> list[tuple[Any, ...]]:
@@ -78,29 +82,26 @@ def rows_of(table: pa.Table) -> list[tuple[Any, ...]]:
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_duckdb_sees_what_our_own_views_say(
-    store: Store, database: duckdb.DuckDBPyConnection, view: str
+    store: Store, asked: Callable[[str], Rows], view: str
 ) -> None:
-    seen = database.sql(f"from {ASKED[view]}").to_arrow_table()
     expected = ours(store, view)
-    assert rows_of(seen) == expected
+    assert sorted(asked(f"from {ASKED[view]}")) == expected
     assert len(expected) > 0
 
 
 def test_the_changes_of_hands_are_those_of_the_reports(
-    database: duckdb.DuckDBPyConnection,
+    asked: Callable[[str], Rows],
 ) -> None:
-    changes = database.execute("select * from ownership_changes order by all").fetchall()
-    assert changes == database.execute(BY_REPORTS).fetchall()
+    changes = asked("select * from ownership_changes order by all")
+    assert changes == asked(BY_REPORTS)
     assert len(changes) == 2
 
 
-def test_times_are_times_and_days_are_partitions(database: duckdb.DuckDBPyConnection) -> None:
-    [(first, days)] = database.execute(
-        "select min(reports.at), count(distinct day) from reports"
-    ).fetchall()
+def test_times_are_times_and_days_are_partitions(asked: Callable[[str], Rows]) -> None:
+    [(first, days)] = asked("select min(reports.at), count(distinct day) from reports")
     assert first.timestamp() * 1000 == START
     assert days == 3
-    assert database.execute("select count(*) from memory").fetchall() == [(1,)]
+    assert asked("select count(*) from memory") == [(1,)]
 
 
 def test_pandas_reads_a_table_by_its_directory(store: Store) -> None:

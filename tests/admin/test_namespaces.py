@@ -46,7 +46,7 @@ def test_bundles_as_asked_for(api: Api, wanted: object, boundaries: list[str]) -
 @pytest.mark.parametrize(
     ("method", "path", "body", "status", "reason"),
     [
-        ("PUT", "no/a", None, 404, "Tenant no does not exist"),
+        ("PUT", "no/a", None, 404, "Tenant does not exist"),
         ("GET", "no", None, 404, "Tenant not found"),
         ("GET", "public/no/bundles", None, 404, "Namespace does not exist"),
         ("PUT", "public/b@d", None, 412, "b@d"),
@@ -72,7 +72,7 @@ def test_bundles_as_asked_for(api: Api, wanted: object, boundaries: list[str]) -
         ),
         ("PUT", "public/default/0x00000000_0x40000000/split", ["x"], 400, "must be integer"),
         ("PUT", "public/default/LARGEST/split", None, 404, "LARGEST not found"),
-        ("POST", "public/default/messageTTL", -5, 412, "must be 0 or more"),
+        ("POST", "public/default/messageTTL", -5, 412, "message TTL must >= 0"),
         ("POST", "public/default/messageTTL", "soon", 400, "the body must be integer"),
         ("POST", "public/no/messageTTL", 5, 404, "Namespace does not exist"),
         ("POST", "public/default/antiAffinity", " ", 412, "can't be empty"),

@@ -58,9 +58,9 @@ def test_names_with_unusual_letters(api: Api, namespace: str) -> None:
 @pytest.mark.parametrize(
     ("method", "path", "body", "status", "reason"),
     [
-        ("PUT", "t/missing/x", None, 404, "Namespace does not exist"),
+        ("PUT", "t/missing/x", None, 404, "Namespace not found"),
         ("GET", "public/default/none/stats", None, 404, "none not found"),
-        ("GET", "public/default/none/partitioned-stats", None, 404, "Partitioned Topic not found"),
+        ("GET", "public/default/none/partitioned-stats", None, 404, "Partitioned Topic"),
         ("DELETE", "public/default/none", None, 404, "none not found"),
         ("PUT", "public/default/none/unload", None, 404, "none not found"),
         ("PUT", "public/default/x-partition-1", None, 412, "partition"),
@@ -68,7 +68,7 @@ def test_names_with_unusual_letters(api: Api, namespace: str) -> None:
         ("PUT", "public/default/x/partitions", "3", 406, "more than 0"),
         ("PUT", "public/default/x-partition-0/partitions", 2, 412, "cannot have partitions"),
         ("POST", "public/default/x/partitions", 2, 409, "not the partitioned topic"),
-        ("DELETE", "public/default/x/partitions", None, 404, "Partitioned Topic not found"),
+        ("DELETE", "public/default/x/partitions", None, 404, "Partitioned Topic"),
         ("GET", "public/default/none/subscriptions", None, 404, "none not found"),
         ("DELETE", "public/default/none/subscription/s", None, 404, "none not found"),
         ("GET", "t/missing", None, 404, "Namespace does not exist"),

@@ -100,7 +100,7 @@ TABLE: Final[tuple[tuple[str, str, Need], ...]] = (
     ("POST", "/admin/v2/tenants/{tenant}", _tenant("UPDATE_TENANT")),
     ("DELETE", "/admin/v2/tenants/{tenant}", _tenant("DELETE_TENANT")),
     ("*", "/admin/v2/resourcegroups*", _SUPER),
-    ("GET", "/admin/v2/namespaces/{cluster}/antiAffinity/{group}", _SUPER),
+    ("GET", "/admin/*namespaces/{cluster}/antiAffinity/{group}", _SUPER),
     ("GET", "/admin/v2/namespaces/{tenant}", _tenant("LIST_NAMESPACES")),
     ("GET", _NS, _NS_POLICY),
     ("PUT", _NS, _tenant("CREATE_NAMESPACE")),

@@ -89,6 +89,7 @@ class Policy:
     name: str
     shape: Schema
     method: str = "POST"
+    """How it is set; empty where a route of its own does."""
     per_cluster: bool = False
     """Kept as a map from cluster to value; the API speaks of this cluster's."""
     unset: Json = None
@@ -157,7 +158,7 @@ POLICIES: tuple[Policy, ...] = (
     Policy("subscriptionTypesEnabled", "subscription_types_enabled", SUBSCRIPTION_TYPES, unset=[]),
     Policy("replication", "replication_clusters", list_of(text()), unset=[]),
     Policy("allowedClusters", "allowed_clusters", list_of(text()), unset=[]),
-    Policy("properties", "properties", map_of(text()), method="PUT", unset={}),
+    Policy("properties", "properties", map_of(text()), method="", unset={}),
     Policy("entryFilters", "entryFilters", ENTRY_FILTERS),
     Policy(
         "dispatcherPauseOnAckStatePersistent",
@@ -186,6 +187,27 @@ READ_POLICIES = frozenset(
     }
 )
 """Names of those that something here acts upon, or that are there to be read by people."""
+
+
+def why_refused(name: str, value: Json) -> str | None:
+    """What Pulsar says against a value that has the right shape; None when there is nothing."""
+    match name, value:
+        case ("retention_policies" | "retentionPolicies", dict()):
+            minutes = value.get("retentionTimeInMinutes", 0)
+            megabytes = value.get("retentionSizeInMB", 0)
+            if (minutes == 0) != (megabytes == 0):
+                return (
+                    "Invalid retention policy: Setting a single time or size limit to 0 is invalid "
+                    "when one of the limits has a non-zero value. Use the value of -1 instead of 0 "
+                    "to ignore a specific limit. To disable retention both limits must be set to 0."
+                )
+        case ("entryFilters", dict()):
+            for each in str(value.get("entryFilterNames") or "").split(","):
+                if each.strip():
+                    return f"Entry filter '{each.strip()}' not found"
+        case ("message_ttl_in_seconds" | "messageTTLInSeconds", int()) if value < 0:
+            return "Invalid value for message TTL, message TTL must >= 0"
+    return None
 
 
 def is_read(policy: Policy) -> bool:

@@ -84,10 +84,21 @@ async def topic_stats_json(topic: Topic, broker_id: str) -> JsonObject:
         "publishers": [_publisher_of(topic, each) for each in topic.producers.all()],
         "waitingPublishers": sum(not each.ready for each in topic.producers.all()),
         "subscriptions": subscriptions,
-        "deduplicationStatus": "Disabled",
         "ownerBroker": broker_id,
-        **(_lost_json(topic) if isinstance(topic, PersistentTopic) else {}),
+        **(_stored_json(topic) if isinstance(topic, PersistentTopic) else _NOTHING_STORED),
     }
+
+
+_NOTHING_STORED = {
+    "backlogQuotaLimitSize": 0,
+    "backlogQuotaLimitTime": 0,
+    "oldestBacklogMessageAgeSeconds": 0,
+}
+"""What Pulsar says of a topic that has no backlog to have a quota."""
+
+
+def _stored_json(topic: PersistentTopic) -> JsonObject:
+    return {"deduplicationStatus": "Disabled", **_lost_json(topic)}
 
 
 def _lost_json(topic: PersistentTopic) -> JsonObject:
@@ -179,7 +190,7 @@ def _state(topic: PersistentTopic) -> str:
     return "Closed" if topic.closing else "LedgerOpened"
 
 
-def managed_ledger_json(topic: PersistentTopic) -> JsonObject:
+def managed_ledger_json(topic: PersistentTopic, properties: Mapping[str, str]) -> JsonObject:
     """``ManagedLedgerInfo``: what the metadata store of a Pulsar has of a topic's storage."""
     log = topic.log
     ended = {"terminatedPosition": _place(topic.last_message_id())} if topic.terminated else {}
@@ -196,6 +207,7 @@ def managed_ledger_json(topic: PersistentTopic) -> JsonObject:
             for each in log.ledgers
         ],
         **ended,
+        **({"properties": dict(properties)} if properties else {}),
         "cursors": {
             name: {
                 "version": 0,
@@ -203,15 +215,21 @@ def managed_ledger_json(topic: PersistentTopic) -> JsonObject:
                 "modificationDate": timestamp(topic.created),
                 "cursorsLedgerId": -1,
                 "markDelete": _place(log.position(each.acks.mark)),
-                "individualDeletedMessages": [
-                    {"from": _place(log.position(first)), "to": _place(log.position(last))}
-                    for first, last in each.acks.ranges()
-                ],
+                **_acknowledged_json(each),
             }
             for name, each in sorted(topic.subscriptions.items())
             if each.durable
         },
     }
+
+
+def _acknowledged_json(subscription: Subscription) -> JsonObject:
+    position = subscription.log.position
+    ranges = [
+        {"from": _place(position(first)), "to": _place(position(last))}
+        for first, last in subscription.acks.ranges()
+    ]
+    return {"individualDeletedMessages": ranges} if ranges else {}
 
 
 def _place(position: tuple[int, int]) -> JsonObject:
@@ -237,6 +255,7 @@ def _cursor_json(subscription: Subscription) -> JsonObject:
         "state": "Open",
         "active": bool(subscription.consumers),
         "numberOfEntriesSinceFirstNotAckedMessage": log.end - acks.mark,
+        "lastLedgerSwitchTimestamp": timestamp(subscription.created),
         "totalNonContiguousDeletedMessagesRange": len(ranges),
         "subscriptionHavePendingRead": False,
         "subscriptionHavePendingReplayRead": False,

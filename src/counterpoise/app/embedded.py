@@ -100,6 +100,7 @@ class Cluster:
         if balance_every_s is not None:
             self._config = shedding_every(self._config, balance_every_s)
         self._brokers: list[EmbeddedBroker] = []
+        self._watches: set[asyncio.Task[None]] = set()
         self._thread: LoopThread | None = None
         self._numbers = itertools.count()
         # What the brokers' metadata sessions share, and a session that keeps it while all brokers
@@ -275,14 +276,23 @@ class Cluster:
         await broker.start()
         added = EmbeddedBroker(broker)
         self._brokers.append(added)
+        self._watches.add(watch := asyncio.create_task(self._until_told(added)))
+        watch.add_done_callback(self._watches.discard)
         return added
 
     async def _stop(self, *, kill: bool) -> None:
         # All at once and without handing bundles from one to the next: nobody will be left. What
         # was acknowledged is in the files already, if there are files.
+        for watch in self._watches:
+            watch.cancel()
         await asyncio.gather(*(self._end(each, kill=kill) for each in list(self._alive())))
         if self._keeper is not None:
             await self._keeper.close()
+
+    async def _until_told(self, broker: EmbeddedBroker) -> None:
+        """Stop a broker when an administrator says so."""
+        await broker._broker.told_to_stop.wait()
+        await self._end(broker, kill=False)
 
     async def _end(self, broker: EmbeddedBroker, *, kill: bool) -> None:
         if not broker.alive:

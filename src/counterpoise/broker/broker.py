@@ -68,6 +68,8 @@ class Broker(BrokerParts):
             process=process or SharedProcess(),
         )
         self._web = web(self) if web is not None else None
+        #: Set by an administrator; whoever runs the broker then stops it.
+        self.told_to_stop = asyncio.Event()
         self._running = False
         self._leave_session: Callable[[], None] = lambda: None
 

@@ -6,6 +6,7 @@ pass between the two, whatever rooms below they come from.
 
 from __future__ import annotations
 
+import asyncio
 from typing import Protocol
 
 from counterpoise.broker.background import BackgroundTasks
@@ -32,7 +33,7 @@ from counterpoise.broker.schemas.compatibility import why_incompatible
 from counterpoise.broker.schemas.registry import SchemaRegistry
 from counterpoise.broker.topic import InitialPosition, SubscriptionType
 from counterpoise.broker.topic.dispatch.recipient import Recipient
-from counterpoise.broker.topic.lookback import first_published_at, survey
+from counterpoise.broker.topic.lookback import earliest_in_backlog, first_published_at, survey
 from counterpoise.broker.topic.persistent import PersistentTopic
 from counterpoise.broker.topic.ports import EARLIEST
 from counterpoise.broker.topic.producer import Producer
@@ -54,6 +55,7 @@ __all__ = [
     "PARTITIONS_MAX",
     "BackgroundTasks",
     "BadVersion",
+    "BrokerConfig",
     "BrokerError",
     "BrokerFace",
     "DispatchLevel",
@@ -79,6 +81,7 @@ __all__ = [
     "TooLarge",
     "Topic",
     "bundles_json",
+    "earliest_in_backlog",
     "first_published_at",
     "stored_message",
     "survey",
@@ -112,6 +115,8 @@ class BrokerFace(Protocol):
     """Its clients' connections."""
     shedding: LeaderShedding
     """What it did, and did not, while it led."""
+    told_to_stop: asyncio.Event
+    """Set, it asks whoever runs the broker to stop it."""
     load_data: LoadDataExchange | None
     """Under the extensible load manager: what brokers publish of their load."""
 

@@ -2,10 +2,20 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-TIMES = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[.,]?\d*(Z|[+-]\d\d:?\d\d)?")
+Answer = Mapping[str, Any]
+"""``row``, whether it ``worked``, and the ``answer``."""
+
+SCRUBBED = (
+    (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[.,]?\d*(Z|[+-]\d\d:?\d\d)?"), "TIME"),
+    (re.compile(r"(Publish time: )\d+"), r"\1TIME"),
+    (re.compile(r"(Message ID: )\d+:"), r"\1LEDGER:"),
+    (re.compile(r"\b\d+:(\d+):-1\b"), r"LEDGER:\1:-1"),
+)
+"""What differs from one cluster to the next within a text, and what stands for it."""
 
 FREE = {
     "when": (
@@ -13,7 +23,9 @@ FREE = {
         "lastAckedTimestamp lastConsumedFlowTimestamp lastMarkDeleteAdvancedTimestamp "
         "lastExpireTimestamp lastConsumedTime lastActive lastUpdate creationTimestamp timestamp "
         "publish-time topicCreationTimeStamp lastLedgerCreatedTimestamp createTime "
-        "ownerChangeTimestamp lastLedgerSwitchTimestamp lastUpdated startTimestamp "
+        "creationDate modificationDate earliestMsgPublishTimeInBacklog "
+        "earliestMsgPublishTimeInBacklogs ownerChangeTimestamp lastLedgerSwitchTimestamp "
+        "lastUpdated startTimestamp "
         "lastPublishTimeStamp ledgerCreatedTimestamp lastStatsTimestamp"
     ),
     "how fast": (
@@ -23,7 +35,15 @@ FREE = {
     ),
     "where it is stored": (
         "ledgerId currentLedgerSize lastConfirmedEntry markDeletePosition readPosition "
-        "cursorLedger waitingReadOp cursorLedgerLastEntry"
+        "cursorLedger waitingReadOp cursorLedgerLastEntry cursorsLedgerId firstMessageId "
+        "lastMessageId numberOfEntriesSinceFirstNotAckedMessage underReplicated"
+    ),
+    "a future that the tool prints by mistake": (
+        "completedExceptionally numberOfDependents done cancelled"
+    ),
+    "how the host is": "usage limit maxResourceUsage",
+    "where the metadata is": (
+        "metadataStoreUrl configurationMetadataStoreUrl zookeeperServers configurationStoreServers"
     ),
     "whose": "address clientVersion ownerBroker brokerId serviceUrl webServiceUrl",
     "how many bytes": (
@@ -35,12 +55,22 @@ FREE = {
 _FREE = {name for names in FREE.values() for name in names.split()}
 
 
+_SET = re.compile(r"\[([\w, ]+)\]")
+
+
 def read(text: str) -> Any:
-    """What a command printed: JSON, or the text."""
+    """What a command printed: JSON, or the text, its lines in alphabetical order."""
     try:
         return json.loads(text)
     except ValueError:
-        return TIMES.sub("TIME", text)
+        for pattern, instead in SCRUBBED:
+            text = pattern.sub(instead, text)
+        return "\n".join(sorted(_SET.sub(_in_order, text).splitlines()))
+
+
+def _in_order(listed: re.Match[str]) -> str:
+    """A set that Java printed: in the order of the day."""
+    return f"[{', '.join(sorted(listed[1].split(', ')))}]"
 
 
 def differences(theirs: Any, ours: Any, path: str = "") -> Iterator[tuple[str, str]]:
@@ -58,22 +88,53 @@ def differences(theirs: Any, ours: Any, path: str = "") -> Iterator[tuple[str, s
             else:
                 yield from differences(theirs[name], ours[name], below)
     elif isinstance(theirs, list) and isinstance(ours, list) and len(theirs) == len(ours):
+        if all(isinstance(each, str) for each in theirs + ours):
+            # Sets in Java, of which each run has its own order.
+            theirs, ours = sorted(theirs), sorted(ours)
         for number, (one, other) in enumerate(zip(theirs, ours, strict=True)):
             yield from differences(one, other, f"{path}.{number}".lstrip("."))
     elif theirs != ours or _kind(theirs) != _kind(ours):
         yield path or "text", f"{_short(theirs)} there, {_short(ours)} here"
 
 
-def unexplained(theirs: Any, ours: Any, differs: Mapping[str, str]) -> list[str]:
+Keyed = dict[tuple[str, int], Answer]
+"""Answers by their line, and which time it was asked."""
+
+
+def keyed(answers: Iterable[Answer]) -> Keyed:
+    """Answers, to be found whatever the order of the session."""
+    times: Counter[str] = Counter()
+    found = {}
+    for each in answers:
+        times[each["row"]] += 1
+        found[each["row"], times[each["row"]]] = each
+    return found
+
+
+def unlike(theirs: Answer, ours: Answer) -> Iterator[tuple[str, str]]:
+    """Each place where two answers to a command differ, and how."""
+    if theirs["worked"] != ours["worked"]:
+        yield "worked", f"{theirs['worked']} there, {ours['worked']} here: {_short(ours['answer'])}"
+    yield from differences(theirs["answer"], ours["answer"])
+
+
+def unexplained(
+    theirs: Keyed, ours: Keyed, known: Mapping[str, Mapping[str, str]]
+) -> tuple[list[str], list[str]]:
     """Sentences about what differs without a reason, and about reasons without a difference."""
-    left = set(differs)
+    left = {(line, path) for line in known for path in known[line]}
     told = []
-    for path, how in differences(theirs, ours):
-        known = [each for each in differs if _matches(each, path)]
-        left -= set(known)
-        if not known:
-            told.append(f"{path}: {how}")
-    return told + [f"{each}: is the same by now" for each in sorted(left)]
+    for key, answer in ours.items():
+        line, time = key
+        if key not in theirs:
+            told.append(f"{line} ({time}): Pulsar was never asked")
+            continue
+        for path, how in unlike(theirs[key], answer):
+            reasons = {(line, each) for each in known.get(line, ()) if _matches(each, path)}
+            left -= reasons
+            if not reasons:
+                told.append(f"{line} ({time}): {path}: {how}")
+    return told, [f"{line}: {path} is the same by now" for line, path in sorted(left)]
 
 
 def _matches(pattern: str, path: str) -> bool:

@@ -11,11 +11,11 @@ from urllib.parse import urlsplit
 import pulsar
 
 from tests.admin.conftest import SILENT
-from tests.admin.table.compare import read
+from tests.admin.table.compare import Answer, read
 from tests.admin.table.row import Row
 from tests.apache_tools import AdminTool
 
-Answer = dict[str, Any]
+WRITES = ("set", "rem", "ena", "dis", "del")
 
 
 class Session:
@@ -55,7 +55,7 @@ class Session:
             getattr(self, f"_{what}")(*rest)
             return None
         worked, text = self.tool.run(group, what, *rest)
-        if self._settle_s and group in ("topics", "topicPolicies") and what[:3] in ("set", "rem"):
+        if self._settle_s and group in ("topics", "topicPolicies") and what[:3] in WRITES:
             time.sleep(self._settle_s)
         for name, value in self._own.items():
             text = text.replace(value, name)
@@ -70,6 +70,13 @@ class Session:
                 f"message {number}".encode(), properties={"n": str(number)}, partition_key="k"
             )
         producer.close()
+
+    def _wait_for_stats(self, namespace: str) -> None:
+        """Until brokers tell of a namespace: Pulsar's measure once a minute."""
+        deadline = time.monotonic() + 120
+        while namespace not in self.tool.run("broker-stats", "topics")[1]:
+            assert time.monotonic() < deadline, f"nobody tells of {namespace}"
+            time.sleep(0.5)
 
     def _connect(self, topic: str, subscription: str) -> None:
         self._open.append(self._client.create_producer(topic, "produces"))

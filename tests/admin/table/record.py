@@ -6,7 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.admin.table.play import Answer, Session
+from tests.admin.table.compare import Answer
+from tests.admin.table.play import Session
 from tests.admin.table.session import SESSION
 from tests.apache_tools import LIB, admin_tool
 

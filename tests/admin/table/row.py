@@ -19,9 +19,6 @@ class Row:
     """
 
     line: str
-    differs: Mapping[str, str] = field(default_factory=dict)
-    """Where our answer is another one, and why: ``a.*.b`` of JSON, ``text`` of anything else,
-    ``worked`` if one of the two refuses. Where they are alike after all, the test says so."""
     keep: Mapping[str, str] = field(default_factory=dict)
     """Names for parts of the answer, found by these patterns, to be used in later lines."""
 
@@ -36,9 +33,9 @@ class Row:
         return group, command
 
 
-def rows(lines: str, **differs: str) -> list[Row]:
-    """A row for each line that is not empty, all with the same known differences."""
-    return [Row(" ".join(each.split()), differs) for each in lines.splitlines() if each.strip()]
+def rows(lines: str) -> list[Row]:
+    """A row for each line that is not empty."""
+    return [Row(" ".join(each.split())) for each in lines.splitlines() if each.strip()]
 
 
 def policy(

@@ -29,10 +29,9 @@ SHUTDOWN = rows("brokers shutdown -m 10 -f")
 BROKER_STATS = rows(
     """
     broker-stats monitoring-metrics
-    broker-stats mbeans
+    client wait_for_stats acme/app
     broker-stats topics
     broker-stats destinations --indent
-    broker-stats allocator-stats default
     broker-stats load-report
     """
 )
@@ -54,10 +53,6 @@ CLUSTERS = rows(
     clusters get-peer-clusters far
     clusters update-peer-clusters far --peer-clusters nowhere
     clusters update-peer-clusters far --peer-clusters far
-    clusters get-cluster-migration far
-    clusters update-cluster-migration far --migrated --broker-url pulsar://near:6650 \
-      --service-url http://near:8080
-    clusters get-cluster-migration far
     clusters list-failure-domains standalone
     clusters create-failure-domain standalone --domain-name rack1 --broker-list {BROKER}
     clusters list-failure-domains standalone

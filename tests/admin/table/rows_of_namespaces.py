@@ -10,7 +10,6 @@ MADE = rows(
     namespaces create {TENANT}/wide --clusters standalone
     namespaces create nobody/app
     namespaces list {TENANT}
-    namespaces list-cluster {TENANT}/standalone
     namespaces list nobody
     namespaces policies {NAMESPACE}
     namespaces bundles {NAMESPACE}

@@ -92,7 +92,8 @@ MESSAGES = [
         topics last-message-id {PARTED}
         topics peek-messages {SUB}
         topics peek-messages -n 2 {SUB}
-        topics peek-messages -s none {TOPIC}
+        topics peek-messages -s ghost {TOPIC}
+        topics unsubscribe -s ghost {TOPIC}
         topics examine-messages -i earliest -m 1 {TOPIC}
         topics examine-messages -i latest -m 2 {TOPIC}
         topics get-message-by-id -l {{LEDGER}} -e 3 {TOPIC}
@@ -125,17 +126,6 @@ MESSAGES = [
         topics unload persistent://{NAMESPACE}/none
         topics unsubscribe -s sub {PARTED}
         topics unsubscribe -s none {TOPIC}
-        topics compact {TOPIC}
-        topics compaction-status {TOPIC}
-        topics offload -s 1M {TOPIC}
-        topics offload-status {TOPIC}
-        topics set-replicated-subscription-status -s sub -e {TOPIC}
-        topics get-replicated-subscription-status -s sub {TOPIC}
-        topics get-shadow-topics {TOPIC}
-        topics set-shadow-topics -t persistent://{NAMESPACE}/shadow {TOPIC}
-        topics remove-shadow-topics {TOPIC}
-        topics create-shadow-topic -s {TOPIC} persistent://{NAMESPACE}/shadow
-        topics get-shadow-source persistent://{NAMESPACE}/shadow
         """
     ),
 ]
@@ -151,7 +141,6 @@ SCHEMAS = rows(
     schemas compatibility -f {{SCHEMA}} {TOPIC}
     schemas compatibility -f {{OTHER_SCHEMA}} {TOPIC}
     schemas upload -f {{OTHER_SCHEMA}} {TOPIC}
-    schemas metadata {TOPIC}
     schemas extract -j {{JAR}} -t avro -c \
       org.apache.pulsar.common.policies.data.RetentionPolicies -n {TOPIC}
     schemas delete {TOPIC}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from http import HTTPStatus
 
@@ -12,8 +13,12 @@ from counterpoise.admin import route
 from counterpoise.admin.errors import RestError, not_found
 from counterpoise.admin.redirect import to_broker_of
 from counterpoise.admin.request import answer, broker_of, no_content, plain
+from counterpoise.admin.shapes import FLAG, whole
+
+log = logging.getLogger(__name__)
 
 BASE = "/admin/v2/brokers"
+SHUTDOWN = {"maxConcurrentUnloadPerSec": whole(), "forcedTerminateTopic": FLAG}
 
 
 def routes() -> Iterable[route.Route]:
@@ -24,6 +29,7 @@ def routes() -> Iterable[route.Route]:
         route.get(f"{BASE}/health", health),
         route.get(f"{BASE}/ready", ready),
         route.get(f"{BASE}/version", version),
+        route.post(f"{BASE}/shutdown", shutdown, query=SHUTDOWN),
         route.get(f"{BASE}/backlog-quota-check", backlog_quota_check),
         route.get(f"{BASE}/internal-configuration", internal_configuration),
         route.get(f"{BASE}/{{cluster}}", active),
@@ -56,6 +62,17 @@ async def health(request: web.Request) -> web.Response:
 async def ready(request: web.Request) -> web.Response:
     """``ok`` once the broker is registered and serves."""
     return await health(request)
+
+
+async def shutdown(request: web.Request) -> web.Response:
+    """Stop this broker: its bundles go to the others first, as many at a time as there are.
+
+    ``maxConcurrentUnloadPerSec`` and ``forcedTerminateTopic`` change nothing here: a bundle moves
+    in milliseconds, and a topic that does not close in time is left to its next owner.
+    """
+    log.warning("%s is told to stop by an administrator", broker_of(request).id)
+    broker_of(request).told_to_stop.set()
+    return no_content()
 
 
 async def version(request: web.Request) -> web.Response:

@@ -49,7 +49,7 @@ async def set_value(request: web.Request) -> web.Response:
     name, value = request.match_info["name"], request.match_info["value"]
     option = _dynamic(request).get(name)
     if option is None:
-        raise precondition_failed(f"Can't update non-dynamic configuration: {name}")
+        raise precondition_failed("Can't update non-dynamic configuration")
     option.parse(value)
     broker = broker_of(request)
     broker.live.check(name, value)

@@ -140,7 +140,7 @@ async def failure_domain(request: web.Request) -> web.Response:
     name, cluster = request.match_info["failureDomain"], request.match_info["cluster"]
     brokers = await broker_of(request).policies.failure_domain(cluster, name)
     if brokers is None:
-        raise _no_such_domain(request)
+        raise not_found(f"Domain {name} for cluster {cluster} does not exist")
     return answer({"brokers": brokers})
 
 
@@ -152,7 +152,7 @@ async def put_failure_domain(request: web.Request) -> web.Response:
     policies = broker_of(request).policies
     for broker, other in (await policies.failure_domains(cluster)).items():
         if other != name and broker in wanted:
-            raise conflict(f"{broker} already exists in domain {other}")
+            raise conflict(f"[{broker}] already exists in {other}")
     await policies.put_failure_domain(cluster, name, wanted)
     return no_content()
 
@@ -175,7 +175,7 @@ async def _policies(request: web.Request) -> dict[str, Json]:
 def _no_such_domain(request: web.Request) -> RestError:
     found = request.match_info
     return not_found(
-        f"Domain-name {found['failureDomain']} or cluster {found['cluster']} not found"
+        f"Domain-name {found['failureDomain']} or cluster {found['cluster']} does not exist"
     )
 
 

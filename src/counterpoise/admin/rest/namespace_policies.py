@@ -14,7 +14,7 @@ from aiohttp import web
 
 from counterpoise.admin import route
 from counterpoise.admin.errors import precondition_failed
-from counterpoise.admin.policies import BACKLOG_QUOTA, POLICIES, Policy, is_read
+from counterpoise.admin.policies import BACKLOG_QUOTA, POLICIES, Policy, is_read, why_refused
 from counterpoise.admin.request import (
     answer,
     broker_of,
@@ -24,7 +24,7 @@ from counterpoise.admin.request import (
 )
 from counterpoise.admin.rest.namespaces import BASE, NAMESPACE, require_namespace
 from counterpoise.admin.route import body_of
-from counterpoise.admin.shapes import Json, Shape, nullable, text
+from counterpoise.admin.shapes import Json, Shape, map_of, nullable, text
 from counterpoise.names.namespace import check_entity
 
 Handler = Callable[[web.Request], Awaitable[web.Response]]
@@ -43,8 +43,10 @@ def routes() -> Iterable[route.Route]:
         path = f"{NAMESPACE}/{policy.path}"
         yield route.get(path, _reader(policy))
         shape = None if policy.told_by_path is not None else Shape(nullable(policy.shape))
-        yield route.Route(policy.method, path, _writer(policy), shape)
+        if policy.method:
+            yield route.Route(policy.method, path, _writer(policy), shape)
         yield route.delete(path, _remover(policy))
+    yield route.put(f"{NAMESPACE}/properties", add_properties, Shape(map_of(text())))
     yield route.get(f"{NAMESPACE}/backlogQuotaMap", backlog_quotas)
     yield route.post(
         f"{NAMESPACE}/backlogQuota", set_backlog_quota, Shape(BACKLOG_QUOTA), BACKLOG_QUOTA_TYPE
@@ -53,10 +55,19 @@ def routes() -> Iterable[route.Route]:
     yield route.get(f"{NAMESPACE}/antiAffinity", anti_affinity)
     yield route.post(f"{NAMESPACE}/antiAffinity", set_anti_affinity, Shape(nullable(text())))
     yield route.delete(f"{NAMESPACE}/antiAffinity", remove_anti_affinity)
-    yield route.get(f"{BASE}/{{cluster}}/antiAffinity/{{group}}", of_anti_affinity_group)
+    # The second is where pulsar-admin asks, to this day.
+    for base in (BASE, "/admin/namespaces"):
+        yield route.get(f"{base}/{{cluster}}/antiAffinity/{{group}}", of_anti_affinity_group)
     yield route.get(f"{NAMESPACE}/resourcegroup", _reader(RESOURCE_GROUP))
     yield route.post(f"{NAMESPACE}/resourcegroup/{{resourcegroup}}", set_resource_group)
     yield route.delete(f"{NAMESPACE}/resourcegroup", _remover(RESOURCE_GROUP))
+
+
+async def add_properties(request: web.Request) -> web.Response:
+    """Note more of a namespace; what has another name stays."""
+    told = body_of(request)
+    await update(request, lambda it: it.update(properties={**(it.get("properties") or {}), **told}))
+    return no_content()
 
 
 async def backlog_quotas(request: web.Request) -> web.Response:
@@ -115,7 +126,7 @@ async def remove_anti_affinity(request: web.Request) -> web.Response:
 async def of_anti_affinity_group(request: web.Request) -> web.Response:
     """The namespaces of a group; ``tenant`` narrows it to one tenant."""
     policies, group = broker_of(request).policies, request.match_info["group"]
-    tenant = request.query.get("tenant")
+    tenant = request.query.get("property") or request.query.get("tenant")
     if tenant:
         check_entity(tenant, "tenant", tenant)
     found = []
@@ -188,10 +199,11 @@ def _writer(policy: Policy) -> Handler:
 
 
 def _check(policy: Policy, value: Json) -> None:
+    refused = why_refused(policy.name, value)
+    if refused is not None:
+        raise precondition_failed(refused)
     if policy.low is not None and value < policy.low:
-        raise precondition_failed(
-            f"Invalid value for {policy.path}: {value} must be {policy.low} or more"
-        )
+        raise precondition_failed(f"{policy.path} must be {policy.low} or more")
 
 
 def _remover(policy: Policy) -> Handler:

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from aiohttp import web
 
 from counterpoise.admin import route
-from counterpoise.admin.errors import not_found
 from counterpoise.admin.request import namespace_of, no_content, plain
 from counterpoise.admin.rest.namespace_policies import update
 from counterpoise.admin.rest.namespaces import NAMESPACE, require_namespace
@@ -25,13 +24,11 @@ def routes() -> Iterable[route.Route]:
 
 
 async def get(request: web.Request) -> web.Response:
-    """Its value; 404 without it."""
+    """Its value; nothing without it."""
     policies = await require_namespace(request, namespace_of(request))
     key = request.match_info["key"]
     found = (policies.get("properties") or {}).get(key)
-    if found is None:
-        raise not_found(f"the namespace has no property {key}")
-    return plain(found)
+    return no_content() if found is None else plain(found)
 
 
 async def put(request: web.Request) -> web.Response:

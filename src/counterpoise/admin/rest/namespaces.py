@@ -71,7 +71,7 @@ async def create(request: web.Request) -> web.Response:
     namespace, broker = namespace_of(request), broker_of(request)
     wanted = object_of_body(request)
     if await broker.policies.tenant(namespace.tenant) is None:
-        raise not_found(f"Tenant {namespace.tenant} does not exist")
+        raise not_found("Tenant does not exist")
     count = broker.config.default_number_of_namespace_bundles
     bundles = wanted_bundles(namespace, wanted.get("bundles"), count)
     policies = {

@@ -66,10 +66,7 @@ async def get(request: web.Request) -> web.Response:
     topic, broker = topic_of(request), broker_of(request)
     found = await broker.policies.partitioned_topic(topic)
     if found is not None:
-        told = {"partitions": found["partitions"], "deleted": False}
-        return answer(
-            {**told, "properties": found["properties"]} if found.get("properties") else told
-        )
+        return answer(await _metadata(request, topic))
     create = flag(request, "checkAllowAutoCreation")
     count = await broker.catalog.partitions(topic, auto_create=create)
     return answer({"partitions": count, "deleted": False})
@@ -133,11 +130,10 @@ async def stats(request: web.Request) -> web.Response:
     topic = topic_of(request)
     found = await _of_partitions(request, topic, "stats")
     total = sum_of_stats(list(found.values()))
-    count = await _partition_count(request, topic, HTTPStatus.NOT_FOUND)
     return answer(
         {
             **total,
-            "metadata": {"partitions": count, "deleted": False},
+            "metadata": await _metadata(request, topic),
             "partitions": found if flag(request, "perPartition", default=True) else {},
         }
     )
@@ -147,13 +143,14 @@ async def internal_stats(request: web.Request) -> web.Response:
     """The ledgers and cursors of every partition."""
     topic = topic_of(request)
     found = await _of_partitions(request, topic, "internalStats")
-    count = await _partition_count(request, topic, HTTPStatus.NOT_FOUND)
-    return answer({"metadata": {"partitions": count, "deleted": False}, "partitions": found})
+    return answer({"metadata": await _metadata(request, topic), "partitions": found})
 
 
 async def create_missed(request: web.Request) -> web.Response:
     """Make those partitions that are missing."""
     topic = topic_of(request)
+    if await broker_of(request).policies.partitioned_topic(topic) is None:
+        raise not_found(f"Topic {topic} does not exist")
     count = await _partition_count(request, topic, HTTPStatus.NOT_FOUND)
     await _create_partitions(request, topic, count)
     return no_content()
@@ -189,11 +186,18 @@ async def _of_partitions(request: web.Request, topic: TopicName, what: str) -> d
     return found
 
 
+async def _metadata(request: web.Request, topic: TopicName) -> Json:
+    """``PartitionedTopicMetadata`` of a topic that is partitioned."""
+    found = await broker_of(request).policies.partitioned_topic(topic) or {"partitions": 0}
+    told = {"partitions": found["partitions"], "deleted": False}
+    return {**told, "properties": found["properties"]} if found.get("properties") else told
+
+
 async def _partition_count(request: web.Request, topic: TopicName, status: HTTPStatus) -> int:
     found = await broker_of(request).policies.partitioned_topic(topic)
     if found is None:
         if status == HTTPStatus.NOT_FOUND:
-            raise not_found(f"Partitioned Topic not found: {topic}")
+            raise not_found(f"Partitioned Topic {topic} not found")
         raise _not_partitioned(topic)
     return int(found["partitions"])
 

@@ -15,9 +15,8 @@ from counterpoise.admin.rest.topics import TOPIC
 from counterpoise.admin.route import body_of
 from counterpoise.admin.shapes import Json, Shape, list_of, nullable, text
 
-ACTIONS = Shape(
-    nullable(list_of(text("produce", "consume", "functions", "sources", "sinks", "packages")))
-)
+_ACTIONS = ("produce", "consume", "functions", "sources", "sinks", "packages")
+ACTIONS = Shape(nullable(list_of(text(*_ACTIONS))))
 ROLES = Shape(nullable(list_of(text())))
 
 
@@ -51,13 +50,14 @@ async def of_topic(request: web.Request) -> web.Response:
     found = {role: [*actions] for role, actions in (auth.get("namespace_auth") or {}).items()}
     of_topics = auth.get("destination_auth") or {}
     for role, actions in (of_topics.get(str(topic)) or {}).items():
-        found[role] = sorted({*found.get(role, ()), *actions})
+        both = {*found.get(role, ()), *actions}
+        found[role] = [each for each in _ACTIONS if each in both]
     return answer(found)
 
 
 async def grant(request: web.Request) -> web.Response:
     """Let a role do something; what it may do altogether is what the body says."""
-    role, actions = request.match_info["role"], body_of(request) or []
+    role, actions = request.match_info["role"], _actions(request)
     await update(request, lambda it: _set_of_namespace(it, role, actions))
     return no_content()
 
@@ -108,15 +108,15 @@ def _set_of_subscription(
 
 async def grant_topic(request: web.Request) -> web.Response:
     """Let a role do something with one topic."""
-    await _set_of_topic(request, body_of(request) or [])
+    await _set_of_topic(request, _actions(request))
     return no_content()
 
 
 async def revoke_topic(request: web.Request) -> web.Response:
-    """Let a role do nothing more with one topic; 412 if it was granted nothing of its own."""
-    topic, role = topic_of(request), request.match_info["role"]
+    """Let a role do nothing more with one topic; 412 if the topic never had grants of its own."""
+    topic = topic_of(request)
     auth = _auth(await require_namespace(request, topic.namespace_name))
-    if role not in ((auth.get("destination_auth") or {}).get(str(topic)) or {}):
+    if str(topic) not in (auth.get("destination_auth") or {}):
         raise precondition_failed("Permissions are not set at the topic level")
     await _set_of_topic(request, None)
     return no_content()
@@ -130,7 +130,7 @@ async def _set_of_topic(request: web.Request, actions: Json) -> None:
         roles = _with(of_topics.pop(topic, None), role, actions)
         policies["auth_policies"] = {
             **_auth(policies),
-            "destination_auth": {**of_topics, **({topic: roles} if roles else {})},
+            "destination_auth": {**of_topics, topic: roles},
         }
 
     await update(request, change)
@@ -140,6 +140,12 @@ def _set_of_namespace(policies: dict[str, Json], role: str, actions: Json) -> No
     auth = _auth(policies)
     roles = _with(auth.get("namespace_auth"), role, actions)
     policies["auth_policies"] = {**auth, "namespace_auth": roles}
+
+
+def _actions(request: web.Request) -> list[str]:
+    """What the body grants, once each and in the order in which Pulsar tells it."""
+    told = body_of(request) or []
+    return [each for each in _ACTIONS if each in told]
 
 
 def _auth(policies: dict[str, Json]) -> dict[str, Json]:

@@ -14,6 +14,7 @@ from aiohttp import web
 
 from counterpoise.admin import policies as shapes_of
 from counterpoise.admin import route
+from counterpoise.admin.applied import applied_by_broker
 from counterpoise.admin.errors import not_found, precondition_failed
 from counterpoise.admin.parameters import whole_number
 from counterpoise.admin.request import answer, broker_of, flag, no_content, nothing, topic_of
@@ -192,6 +193,8 @@ def _reader(policy: TopicPolicy) -> Handler:
             value = found.get(policy.of_namespace)
             if policy.of_namespace in PER_CLUSTER and value is not None:
                 value = value.get(broker.config.cluster_name)
+        if value is None and flag(request, "applied"):
+            value = applied_by_broker(broker.live.config, policy.name)
         return nothing() if value is None else answer(value)
 
     read.__doc__ = f"A topic's own ``{policy.name}``, or with ``applied`` what holds."
@@ -205,15 +208,16 @@ def _writer(policy: TopicPolicy) -> Handler:
     async def write(request: web.Request) -> web.Response:
         topic = await topic_with_policies(request)
         value = _value(request, policy)
+        refused = shapes_of.why_refused(policy.name, value)
+        if refused is not None:
+            raise precondition_failed(refused)
+        if policy.low is not None and value is not None and value < policy.low:
+            raise precondition_failed(f"{policy.path} must be {policy.low} or more")
         if policy.name not in READ_POLICIES:
             log.warning(
                 "%s: the policy %s is stored, and read by nothing here (docs/UNREAD.md)",
                 topic,
                 policy.path,
-            )
-        if policy.low is not None and value is not None and value < policy.low:
-            raise precondition_failed(
-                f"Invalid value for {policy.path}: {value} must be {policy.low} or more"
             )
         await broker_of(request).policies.update_topic_policies(
             topic, lambda now: {**_without(now, policy.name), policy.name: value}

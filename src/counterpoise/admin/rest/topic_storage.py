@@ -24,7 +24,7 @@ from counterpoise.admin.rest.topics import TOPIC, path_of, require_loaded
 from counterpoise.admin.route import AUTHORITATIVE, body_of
 from counterpoise.admin.shapes import Json, Shape, nullable
 from counterpoise.admin.topic_json import managed_ledger_json
-from counterpoise.broker.face import PersistentTopic, survey
+from counterpoise.broker.face import PersistentTopic, Subscription, survey
 from counterpoise.names.topic import TopicName
 
 POSITION = Shape(nullable(MESSAGE_ID.schema))
@@ -44,7 +44,9 @@ def routes() -> Iterable[route.Route]:
 
 async def internal_info(request: web.Request) -> web.Response:
     """``ManagedLedgerInfo``: a topic's ledgers, and how far each subscription has come."""
-    return answer(managed_ledger_json(await _stored(request)))
+    topic = await _stored(request)
+    record = await broker_of(request).policies.topic_record(topic.name)
+    return answer(managed_ledger_json(topic, record.properties if record is not None else {}))
 
 
 async def backlog_size(request: web.Request) -> web.Response:
@@ -80,6 +82,8 @@ async def analyze(request: web.Request) -> web.Response:
             "filterRejectedMessages": 0,
             "filterAcceptedMessages": told.messages,
             "filterRescheduledMessages": 0,
+            "firstMessageId": _id_of(found, told.first),
+            "lastMessageId": _id_of(found, told.last),
             "aborted": not told.complete,
         }
     )
@@ -117,6 +121,11 @@ async def terminate_all(request: web.Request) -> web.Response:
         *(ask(request, "POST", f"{path_of(each)}/terminate") for each in partitions)
     )
     return answer({str(number): each for number, each in enumerate(told)})
+
+
+def _id_of(subscription: Subscription, index: int) -> str | None:
+    log = subscription.log
+    return ":".join(map(str, log.position(index))) if index >= log.begin else None
 
 
 def _id_json(topic: TopicName, position: tuple[int, int]) -> Json:

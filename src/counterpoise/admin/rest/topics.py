@@ -23,7 +23,7 @@ from counterpoise.admin.rest.namespaces import require_namespace
 from counterpoise.admin.route import AUTHORITATIVE, body_of
 from counterpoise.admin.shapes import FLAG, Json, Shape, map_of, nullable, text
 from counterpoise.admin.topic_json import internal_stats_json, topic_stats_json
-from counterpoise.broker.face import BrokerError, Topic
+from counterpoise.broker.face import BrokerError, Topic, earliest_in_backlog
 from counterpoise.names.bundle import BundleRange
 from counterpoise.names.topic import NON_PERSISTENT, PERSISTENT, TopicName
 
@@ -32,6 +32,9 @@ IN_NAMESPACE = f"{DOMAIN}/{{tenant}}/{{namespace}}"
 TOPIC = f"{IN_NAMESPACE}/{{topic}}"
 
 
+STATS = dict.fromkeys(
+    ("getPreciseBacklog", "subscriptionBacklogSize", "getEarliestTimeInBacklog"), FLAG
+)
 PROPERTIES = Shape(nullable(map_of(text())))
 
 
@@ -42,7 +45,7 @@ def routes() -> Iterable[route.Route]:
         route.put(TOPIC, create, PROPERTIES, AUTHORITATIVE),
         route.delete(TOPIC, delete, query=route.FORCE),
         route.put(f"{TOPIC}/unload", unload),
-        route.get(f"{TOPIC}/stats", stats),
+        route.get(f"{TOPIC}/stats", stats, STATS),
         route.get(f"{TOPIC}/internalStats", internal_stats),
         route.get(f"{TOPIC}/lastMessageId", last_message_id),
     ]
@@ -68,11 +71,12 @@ async def names(request: web.Request) -> web.Response:
 async def create(request: web.Request) -> web.Response:
     """Make a topic without partitions."""
     topic, broker = topic_of(request), broker_of(request)
-    await require_namespace(request, topic.namespace_name)
+    if await broker.policies.namespace(topic.namespace_name) is None:
+        raise not_found("Namespace not found")
     if topic.partition_index >= 0 and not await _is_known_partition(request, topic):
         raise precondition_failed(
-            "Can't create topic as a partition of a topic that does not have it: "
-            f"{topic.partitioned_name}"
+            f'Can\'t create topic {topic.local_name} with "-partition-" followed by numeric value '
+            f"if there isn't a partitioned topic {topic.partitioned_name.local_name} created."
         )
     exists = topic.is_persistent and await broker.policies.topic_exists(topic)
     if exists or await broker.policies.partitioned_topic(topic) is not None:
@@ -126,7 +130,20 @@ async def stats(request: web.Request) -> web.Response:
     await require_namespace(request, topic.namespace_name)
     await require_topic_owner(request, topic)
     loaded = await require_loaded(request, topic)
-    return await large_answer(await topic_stats_json(loaded, broker_of(request).id))
+    told = await topic_stats_json(loaded, broker_of(request).id)
+    if flag(request, "getEarliestTimeInBacklog"):
+        await _tell_earliest(loaded, told)
+    return await large_answer(told)
+
+
+async def _tell_earliest(topic: Topic, told: dict[str, Json]) -> None:
+    """Add when the oldest messages that some subscription has not acknowledged were published."""
+    oldest = []
+    for name, subscription in topic.subscriptions.items():
+        at = await earliest_in_backlog(subscription)
+        told["subscriptions"][name]["earliestMsgPublishTimeInBacklog"] = at or 0
+        oldest += [] if at is None else [at]
+    told["earliestMsgPublishTimeInBacklogs"] = min(oldest, default=0)
 
 
 async def internal_stats(request: web.Request) -> web.Response:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from counterpoise.broker.topic.acks import AckState
 from counterpoise.storage.port import Log
@@ -14,11 +14,21 @@ SURVEYED_MAX: Final = 10_000
 _SURVEYED_BYTES: Final = 1024 * 1024
 
 
+class Backlogged(Protocol):
+    """A subscription, as far as it has a backlog."""
+
+    log: Log[Any]
+    acks: AckState
+
+
 class Survey(NamedTuple):
     """What a subscription has before it."""
 
     entries: int
     messages: int
+    first: int
+    last: int
+    """Indexes of the first and the last of them; below the log's begin when there are none."""
     complete: bool
     """False where there was more than is looked at."""
 
@@ -26,15 +36,26 @@ class Survey(NamedTuple):
 async def survey(log: Log[Any], acks: AckState, most: int = SURVEYED_MAX) -> Survey:
     """Count the entries that are stored and not acknowledged, and the messages in them."""
     entries = messages = 0
+    first = last = log.begin - 1
     index = max(acks.mark + 1, log.begin)
     while index < log.end and entries < most:
         chunk = log.cached(index) or await log.read(index, _SURVEYED_BYTES)
         for held in chunk.messages[index - chunk.first :]:
             if entries < most and not acks.is_acked(index):
+                first, last = index if not entries else first, index
                 entries += 1
                 messages += held
             index += 1
-    return Survey(entries, messages, index >= log.end)
+    return Survey(entries, messages, first, last, index >= log.end)
+
+
+async def earliest_in_backlog(of: Backlogged) -> int | None:
+    """When the oldest entry of a backlog was published (milliseconds); None without one."""
+    index = of.acks.unacked(1)
+    if not of.log.begin <= index < of.log.end:
+        return None
+    found = await stored_metadata(of.log, index)
+    return None if found is None else int(found.publish_time)
 
 
 async def stored_metadata(log: Log[Any], index: int) -> MessageMetadata | None:

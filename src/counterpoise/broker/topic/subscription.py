@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
@@ -62,6 +63,8 @@ class Subscription:
         self.acks = acks
         self.durable = durable
         self.properties = dict(properties)
+        #: When it was opened here.
+        self.created = time.time()
         self.type = SubscriptionType.Exclusive
         self.dispatcher: Dispatcher | None = None
         self.clock = commons.clock

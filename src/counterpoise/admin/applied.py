@@ -1,0 +1,61 @@
+"""What holds for a topic where neither its own policies nor its namespace's say anything."""
+
+from __future__ import annotations
+
+from counterpoise.admin.shapes import Json
+from counterpoise.broker.face import BrokerConfig
+
+_NEVER_READ: dict[str, Json] = {
+    "messageTTLInSeconds": 0,
+    "retentionPolicies": {"retentionTimeInMinutes": 0, "retentionSizeInMB": 0},
+    "delayedDeliveryPolicies": {"active": True, "tickTime": 1000, "maxDeliveryDelayInMillis": 0},
+    "compactionThreshold": 0,
+    "inactiveTopicPolicies": {
+        "inactiveTopicDeleteMode": "delete_when_no_subscriptions",
+        "maxInactiveDurationSeconds": 60,
+        "deleteWhileInactive": True,
+    },
+}
+"""Pulsar's defaults of settings that no broker here reads, for tools that show them."""
+
+
+def applied_by_broker(config: BrokerConfig, name: str) -> Json:
+    """What the broker's own settings say, in the shape of the policy of this name; or None."""
+    topics, rates = config.topics, config.rates
+    match name:
+        case "dispatchRate":
+            return _dispatch(
+                rates.topic_dispatch_messages, rates.topic_dispatch_bytes, rates.dispatch_relative
+            )
+        case "subscriptionDispatchRate":
+            return _dispatch(
+                rates.subscription_dispatch_messages,
+                rates.subscription_dispatch_bytes,
+                rates.dispatch_relative,
+            )
+        case "replicatorDispatchRate":
+            return _dispatch(0, 0, relative=False)
+        case "subscribeRate":
+            return {
+                "subscribeThrottlingRatePerConsumer": rates.subscribes,
+                "ratePeriodInSecond": rates.subscribe_period_s,
+            }
+        case "maxProducerPerTopic":
+            return topics.max_producers
+        case "maxConsumerPerTopic":
+            return topics.max_consumers
+        case "maxUnackedMessagesOnConsumer":
+            return topics.max_unacked_per_consumer
+        case "maxUnackedMessagesOnSubscription":
+            return topics.max_unacked_per_subscription
+        case _:
+            return _NEVER_READ.get(name)
+
+
+def _dispatch(messages: int, size: int, relative: bool) -> Json:
+    return {
+        "dispatchThrottlingRateInMsg": messages,
+        "dispatchThrottlingRateInByte": size,
+        "relativeToPublishRate": relative,
+        "ratePeriodInSecond": 1,
+    }

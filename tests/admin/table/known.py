@@ -1,0 +1,89 @@
+"""Where we are not as Pulsar is, and why: commands that do not apply, answers that differ."""
+
+from collections.abc import Mapping
+
+from tests.admin.table.row import NAMESPACE, TOPIC
+
+_TIERED = "there is no tiered storage"
+_BOOKIES = "there are no bookies"
+_GEO = "no cluster is replicated to another"
+_COMPACTION = "topics are not compacted"
+_SHADOWS = "there are no shadow topics"
+_MIGRATION = "no cluster is migrated to another"
+_JVM = "there is no JVM"
+
+NOT_HERE: Mapping[str, str] = {
+    "broker-stats mbeans": f"{_JVM}; answers an empty list",
+    "broker-stats allocator-stats": _JVM,
+    "clusters get-cluster-migration": _MIGRATION,
+    "clusters update-cluster-migration": _MIGRATION,
+    "namespaces clear-offload-deletion-lag": _TIERED,
+    "namespaces delete-bookie-affinity-group": _BOOKIES,
+    "namespaces get-bookie-affinity-group": _BOOKIES,
+    "namespaces get-offload-deletion-lag": _TIERED,
+    "namespaces get-offload-policies": _TIERED,
+    "namespaces list-cluster": "namespaces have had no cluster in their names since Pulsar 2",
+    "namespaces remove-offload-policies": _TIERED,
+    "namespaces set-bookie-affinity-group": _BOOKIES,
+    "namespaces set-offload-deletion-lag": _TIERED,
+    "namespaces set-offload-policies": _TIERED,
+    "namespaces update-migration-state": _MIGRATION,
+    "schemas metadata": "schemas are kept in the metadata store, not in ledgers",
+    "topicPolicies get-offload-policies": _TIERED,
+    "topicPolicies remove-offload-policies": _TIERED,
+    "topicPolicies set-offload-policies": _TIERED,
+    "topics compact": _COMPACTION,
+    "topics compaction-status": _COMPACTION,
+    "topics create-shadow-topic": _SHADOWS,
+    "topics get-offload-policies": _TIERED,
+    "topics get-replicated-subscription-status": _GEO,
+    "topics get-shadow-source": _SHADOWS,
+    "topics get-shadow-topics": _SHADOWS,
+    "topics offload": _TIERED,
+    "topics offload-status": _TIERED,
+    "topics remove-offload-policies": _TIERED,
+    "topics remove-shadow-topics": _SHADOWS,
+    "topics set-offload-policies": _TIERED,
+    "topics set-replicated-subscription-status": _GEO,
+    "topics set-shadow-topics": _SHADOWS,
+}
+"""Commands that do not apply, and why."""
+
+_HEALTH = "Pulsar's health check has topics of its own"
+_SETTINGS = "settings are those that something here reads"
+_CREATES = "Pulsar makes the subscription that it is asked about"
+
+DIFFERS: Mapping[str, Mapping[str, str]] = {
+    "brokers get-runtime-config": {"text": _SETTINGS},
+    "brokers list-dynamic-config": {"text": _SETTINGS},
+    "brokers namespaces standalone --url {BROKER}": {"text": _HEALTH},
+    "brokers version": {"text": "it is our version"},
+    "broker-stats destinations --indent": {"pulsar/*": _HEALTH},
+    "broker-stats load-report": {
+        "bundle*": _HEALTH,
+        "lastStats": _HEALTH,
+        "num*": _HEALTH,
+    },
+    "broker-stats monitoring-metrics": {"text": "figures of Java's threads, caches and bookies"},
+    "broker-stats topics": {"pulsar/*": _HEALTH},
+    "resourcegroups delete shared": {"text": "ours says who uses it; Pulsar's error is a 500"},
+    f"namespaces policies {NAMESPACE}": {
+        "dispatcherPauseOnAckStatePersistentEnabled": "Pulsar notes that it was removed",
+        "offload_policies": _TIERED,
+    },
+    f"schemas compatibility -f {{OTHER_SCHEMA}} {TOPIC}": {
+        "worked": "Pulsar ends with a 500 where the answer is no",
+        "*": "Pulsar ends with a 500 where the answer is no",
+    },
+    f"schemas upload -f {{OTHER_SCHEMA}} {TOPIC}": {"text": "the 409 is told in other words"},
+    f"topics info-internal {TOPIC}": {
+        "cursors.*.version": "cursors have no node of their own",
+        "ledgers.*.timestamp": "when a ledger was closed is not kept",
+        "version": "the storage has no node of its own",
+    },
+    f"topics peek-messages -s ghost {TOPIC}": {"worked": _CREATES, "text": _CREATES},
+    f"topics stats-internal -m {TOPIC}": {"ledgers.*.metadata": _BOOKIES},
+    f"topics unsubscribe -s ghost {TOPIC}": {"worked": _CREATES, "text": _CREATES},
+}
+"""Lines of the session whose answer is another one: where (``text`` of what is no JSON, ``worked``
+if one of the two refuses), and why. Where they are alike after all, the test says so."""

@@ -1,0 +1,35 @@
+"""A broker that an administrator tells to stop."""
+
+import threading
+from collections.abc import Callable
+
+import pulsar
+import pytest
+
+from counterpoise import Cluster
+from tests.admin.conftest import Api
+
+pytestmark = pytest.mark.client
+
+
+def test_a_broker_that_is_shut_down_hands_over_and_leaves(
+    cluster: Cluster, connect: Callable[[], pulsar.Client]
+) -> None:
+    topic = "persistent://public/default/shut-down"
+    producer = connect().create_producer(topic)
+    producer.send(b"before")
+    owner = cluster.owner(topic)
+    assert owner is not None
+    others = [each for each in cluster.brokers if each is not owner]
+    left = Api(others[0].admin_url)
+    path = "/admin/v2/brokers/shutdown?maxConcurrentUnloadPerSec=0&forcedTerminateTopic=false"
+    assert Api(owner.admin_url)("POST", path).status == 204
+    gone = threading.Event()
+    for _ in range(1000):
+        if owner.id not in left.get("/admin/v2/brokers"):
+            break
+        gone.wait(0.01)
+    assert sorted(left.get("/admin/v2/brokers")) == sorted(each.id for each in others)
+    producer.send(b"after")
+    assert cluster.owner(topic) in others
+    assert not owner.alive

@@ -5,10 +5,10 @@ export SPARK_LOCAL_IP := 127.0.0.1
 # Compiled modules are kept whatever the caller says: brokers start in half the time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test sim check format bench conformance attack clients access chaos kills real mutants docs release stranger clean
+.PHONY: help setup demo test sim check format bench admin-table conformance attack clients access chaos kills real mutants docs release stranger clean
 
 help: ## what each verb does
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 20
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 
 setup: ## virtual environment, packages, Java: done once, checked every time
 	@scripts/setup.sh
@@ -31,6 +31,9 @@ format: setup ## let ruff write the format
 
 bench: setup ## every benchmark, beside real Apache Pulsar where its jars can be had
 	@$(PYTHON) -m bench
+
+admin-table: setup ## every command of pulsar-admin on real Pulsar and on ours; records what Pulsar prints
+	@$(PYTHON) -m tests.admin.table $(ARGS)
 
 conformance: setup ## decisions against Apache Pulsar's own classes (needs Maven, or the jars)
 	@$(PYTHON) -m tests.conformance $(ARGS)

@@ -52,6 +52,11 @@ VERBS: tuple[Verb, ...] = (
     Verb("balance", "counterpoise.app.verbs.balance", "watch a cluster and balance it, on Spark"),
     Verb("status", "counterpoise.app.verbs.status", "what a balancer is doing"),
     Verb("control", "counterpoise.app.verbs.control", "pause, resume or stop a balancer"),
+    Verb("brokers", "counterpoise.app.verbs.brokers", "the brokers, and what each carries"),
+    Verb("bundles", "counterpoise.app.verbs.bundles", "where each bundle is, what it carries"),
+    Verb("topics", "counterpoise.app.verbs.topics", "where each topic is, what passes through it"),
+    Verb("unload", "counterpoise.app.verbs.unload", "hand a bundle to another broker"),
+    Verb("split", "counterpoise.app.verbs.split", "cut a bundle in two"),
     Verb("drain", "counterpoise.app.verbs.drain", "empty a broker before it is stopped"),
     Verb("refill", "counterpoise.app.verbs.refill", "give load to a broker that has too little"),
     Verb("backtest", "counterpoise.app.verbs.backtest", "try strategies on recorded load"),
@@ -65,6 +70,7 @@ VERBS: tuple[Verb, ...] = (
     Verb("console", "counterpoise.app.verbs.console", "a web page about a cluster"),
     Verb("top", "counterpoise.app.verbs.top", "watch which limits throttle whom"),
     Verb("doctor", "counterpoise.app.verbs.doctor", "check a broker.conf for traps"),
+    Verb("completion", "counterpoise.app.verbs.completion", "complete verbs in your shell"),
 )
 
 EPILOG = """\
@@ -122,7 +128,32 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_INTERNAL
 
 
+def full_parser() -> argparse.ArgumentParser:
+    """The parser with every verb and all its options, for what completes them in a shell."""
+    parser, subparsers = _frame()
+    for verb in VERBS:
+        _module(verb).add_parser(subparsers)
+    return parser
+
+
 def _parser(words: Sequence[str]) -> tuple[argparse.ArgumentParser, dict[str, VerbModule]]:
+    parser, subparsers = _frame()
+    asked = next((word for word in words if not word.startswith("-")), None)
+    modules: dict[str, VerbModule] = {}
+    for verb in VERBS:
+        if verb.name == asked:
+            modules[verb.name] = _module(verb)
+            modules[verb.name].add_parser(subparsers)
+        else:
+            subparsers.add_parser(verb.name, help=verb.summary)
+    return parser, modules
+
+
+def _module(verb: Verb) -> VerbModule:
+    return cast("VerbModule", importlib.import_module(verb.module))
+
+
+def _frame() -> tuple[argparse.ArgumentParser, Subparsers]:
     parser = argparse.ArgumentParser(
         prog="counterpoise",
         description="Apache Pulsar's broker load balancing: a cluster to test with, a balancer.",
@@ -133,17 +164,7 @@ def _parser(words: Sequence[str]) -> tuple[argparse.ArgumentParser, dict[str, Ve
     parser.add_argument(
         "--traceback", action="store_true", help="show where in the program an error arose"
     )
-    subparsers = parser.add_subparsers(dest="verb", metavar="VERB", title="verbs")
-    asked = next((word for word in words if not word.startswith("-")), None)
-    modules: dict[str, VerbModule] = {}
-    for verb in VERBS:
-        if verb.name == asked:
-            module = cast("VerbModule", importlib.import_module(verb.module))
-            module.add_parser(subparsers)
-            modules[verb.name] = module
-        else:
-            subparsers.add_parser(verb.name, help=verb.summary)
-    return parser, modules
+    return parser, parser.add_subparsers(dest="verb", metavar="VERB", title="verbs")
 
 
 def _complain(sentence: str) -> None:

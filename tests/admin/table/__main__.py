@@ -29,7 +29,7 @@ def main(words: list[str]) -> int:
         with tempfile.TemporaryDirectory() as folder:
             _record(lib, Path(folder))
             different = _compare(Path(folder))
-    PAGE.write_text(page(recorded()["commands"]))
+    PAGE.write_text(page(recorded()))
     sys.stdout.write("".join(f"{each}\n" for each in different))
     return 1 if different else 0
 

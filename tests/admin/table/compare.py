@@ -121,15 +121,16 @@ def unlike(theirs: Answer, ours: Answer) -> Iterator[tuple[str, str]]:
 def unexplained(
     theirs: Keyed, ours: Keyed, known: Mapping[str, Mapping[str, str]]
 ) -> tuple[list[str], list[str]]:
-    """Sentences about what differs without a reason, and about reasons without a difference."""
-    left = {(line, path) for line in known for path in known[line]}
+    """Sentences about what differs without a reason, and about reasons without a difference.
+
+    What Pulsar was never asked is not compared; the page says so of its command.
+    """
+    asked = {line for line, _ in theirs}
+    left = {(line, path) for line in known if line in asked for path in known[line]}
     told = []
     for key, answer in ours.items():
         line, time = key
-        if key not in theirs:
-            told.append(f"{line} ({time}): Pulsar was never asked")
-            continue
-        for path, how in unlike(theirs[key], answer):
+        for path, how in unlike(theirs[key], answer) if key in theirs else ():
             reasons = {(line, each) for each in known.get(line, ()) if _matches(each, path)}
             left -= reasons
             if not reasons:

@@ -2,13 +2,16 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+from tests.admin.table.compare import keyed
 from tests.admin.table.known import DIFFERS, NOT_HERE
 from tests.admin.table.record import GROUPS
 from tests.admin.table.row import Row
 from tests.admin.table.session import SESSION
 
 PAGE = Path(__file__).parents[3] / "docs" / "PULSAR_ADMIN.md"
+UNCOMPARED = "runs; not yet compared with what Pulsar prints"
 HEAD = """\
 # Which commands of `pulsar-admin` work
 
@@ -26,10 +29,12 @@ stored and read by nothing, of which a broker's log tells when it is set. Permis
 """
 
 
-def page(commands: Mapping[str, list[str]]) -> str:
-    """The page's text; ``commands`` are those that the tool has, by group."""
+def page(recorded: Mapping[str, Any]) -> str:
+    """The page's text, by what was recorded of Pulsar."""
     parts = []
-    counts = {"works": 0, "works, but differs": 0, "does not apply": 0}
+    commands = recorded["commands"]
+    asked = {line for line, _ in keyed(recorded["answers"])}
+    counts = dict.fromkeys(("works", "works, but differs", "runs", "does not apply"), 0)
     for group in GROUPS:
         parts.append(f"## {group}\n\n| command | |\n| --- | --- |")
         for command in sorted(commands[group]):
@@ -39,6 +44,10 @@ def page(commands: Mapping[str, list[str]]) -> str:
                 counts["does not apply"] += 1
                 parts.append(f"| `{command}` | does not apply: {why} |")
                 continue
+            if not all(row.line in asked for row in rows_of(name)):
+                counts["runs"] += 1
+                parts.append(f"| `{command}` | {UNCOMPARED} |")
+                continue
             remarks = sorted({each for row in rows_of(name) for each in _remarks(row)})
             counts["works, but differs" if remarks else "works"] += 1
             parts.append(f"| `{command}` | {'; '.join(['works', *remarks])} |")
@@ -46,7 +55,8 @@ def page(commands: Mapping[str, list[str]]) -> str:
     lines = sum(row.command[0] != "client" for row in SESSION)
     told = (
         f"Of {sum(counts.values())} commands {counts['works']} print the same, "
-        f"{counts['works, but differs']} differ somewhere, {counts['does not apply']} do not apply."
+        f"{counts['works, but differs']} differ somewhere, {counts['does not apply']} do not apply"
+        + (f", {counts['runs']} are not compared yet." if counts["runs"] else ".")
     )
     return "\n".join([HEAD.format(lines=lines, counts=told), *parts])
 

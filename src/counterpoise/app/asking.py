@@ -1,0 +1,114 @@
+"""One question to a cluster's admin API, and its refusal as a sentence that says what to do."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from typing import Any, NoReturn
+from urllib.parse import quote
+
+import aiohttp
+from yarl import URL
+
+from counterpoise.app.errors import UserError
+from counterpoise.pipeline.collect.where import web_address
+from counterpoise.security.client import ClientSecurity, http_session
+
+Json = Any
+TIMEOUT_S = 60.0
+WHO = "say who you are by --auth-plugin and --auth-params"
+
+
+class Cluster:
+    """The admin API of a cluster that a person named, by any of its brokers' addresses."""
+
+    def __init__(self, session: aiohttp.ClientSession, urls: Sequence[str]) -> None:
+        self._session = session
+        self.urls = urls
+
+    async def ask(self, method: str, path: str, told: Json = None) -> Json:
+        """What the first broker that can be reached answers; raises `UserError`."""
+        unreached = []
+        for url in self.urls:
+            try:
+                return await self.ask_at(url, method, path, told)
+            except (aiohttp.ClientConnectionError, TimeoutError, OSError) as error:
+                unreached.append(f"{url}: {_said(error)}")
+        raise UserError(
+            f"the cluster cannot be reached: {'; '.join(unreached)} (is --admin-url the web "
+            "service of a broker, and is it running?)"
+        )
+
+    async def reach(self, url: str, method: str, path: str) -> Json:
+        """As `ask_at`, with a sentence where nobody answers, too; raises `UserError`."""
+        try:
+            return await self.ask_at(url, method, path)
+        except (aiohttp.ClientConnectionError, TimeoutError, OSError) as error:
+            raise UserError(f"{url} cannot be reached: {_said(error)}") from None
+
+    async def leader(self) -> str | None:
+        """The id of the broker that leads; None while nobody does."""
+        try:
+            found = await self.ask("GET", "/admin/v2/brokers/leaderBroker")
+        except UserError:
+            return None
+        # Pulsar 2 has no brokerId, and the address of its web service for it.
+        told = found.get("brokerId") or found.get("serviceUrl") or ""
+        return str(told).rpartition("://")[2] or None
+
+    async def owner(self, bundle: str) -> str | None:
+        """The id of the broker that says it has a bundle; None if nobody does."""
+        name = await self._name()
+        for broker in await self.ask("GET", "/admin/v2/brokers"):
+            path = f"/admin/v2/brokers/{quote(name, safe='')}/{broker}/ownedNamespaces"
+            if bundle in await self.reach(web_address(broker, self.urls), "GET", path):
+                return str(broker)
+        return None
+
+    async def _name(self) -> str:
+        """The cluster's own name, which is asked for before its brokers' bundles are told."""
+        path = "/admin/v2/brokers/configuration/runtime"
+        return str((await self.ask("GET", path))["clusterName"])
+
+    async def ask_at(self, url: str, method: str, path: str, told: Json = None) -> Json:
+        """What one broker answers, or whom it sends us to. Raises `UserError` for a refusal,
+        aiohttp's own errors where nobody answers."""
+        body = {} if told is None else {"json": told}
+        # yarl would decode what a topic's name has to have encoded.
+        target = URL(url + path, encoded=True)
+        async with self._session.request(method, target, **body) as response:
+            text = await response.text(errors="replace")
+            if response.status >= 400:
+                _refuse(f"{url}{path}", response.status, text)
+        try:
+            return json.loads(text) if text else None
+        except ValueError:
+            return text
+
+
+def with_cluster(urls: Sequence[str], security: ClientSecurity, work: Any) -> Any:
+    """Run ``await work(cluster)``."""
+
+    async def run() -> Any:
+        timeout = aiohttp.ClientTimeout(total=TIMEOUT_S)
+        async with http_session(security, timeout=timeout) as session:
+            return await work(Cluster(session, urls))
+
+    return asyncio.run(run())
+
+
+def _refuse(url: str, status: int, text: str) -> NoReturn:
+    try:
+        reason = str(json.loads(text)["reason"])
+    except (ValueError, KeyError, TypeError):
+        reason = " ".join(text[:200].split())
+    advice = {
+        401: f"; {WHO}",
+        403: f"; {WHO}" if "anonymous" in reason.lower() else "; this role may not do that",
+    }.get(status, "")
+    raise UserError(f"{url} answers {status}: {reason or 'no reason given'}{advice}")
+
+
+def _said(error: BaseException) -> str:
+    return "no answer in time" if isinstance(error, TimeoutError) else str(error)

@@ -1,0 +1,134 @@
+"""What a cluster's brokers say of their load, as rows of a table: ours and Apache's alike.
+
+``broker-stats/topics`` has every loaded topic by bundle, under either load manager; it is all that
+is needed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Json = Any
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRow:
+    """One loaded topic; rates are per second, of the last minute where Apache's brokers measure."""
+
+    topic: str
+    bundle: str
+    broker: str
+    msg_rate_in: float
+    msg_rate_out: float
+    bytes_rate_in: float
+    bytes_rate_out: float
+    producers: int
+    consumers: int
+    subscriptions: int
+    backlog: int
+
+
+@dataclass(frozen=True, slots=True)
+class BundleRow:
+    """One bundle that has loaded topics."""
+
+    bundle: str
+    broker: str
+    topics: int
+    msg_rate_in: float
+    msg_rate_out: float
+    bytes_rate_in: float
+    bytes_rate_out: float
+    producers: int
+    consumers: int
+    backlog: int
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerRow:
+    """One broker of the cluster; ``error`` says why it could not be asked."""
+
+    broker: str
+    leader: bool
+    bundles: int
+    topics: int
+    msg_rate_in: float
+    msg_rate_out: float
+    bytes_rate_in: float
+    bytes_rate_out: float
+    producers: int
+    consumers: int
+    error: str = ""
+
+
+def topic_rows(broker: str, told: Json) -> list[TopicRow]:
+    """The topics of one broker's ``broker-stats/topics``."""
+    return [
+        _topic_row(broker, f"{namespace}/{bundle}", topic, stats)
+        for namespace, bundles in told.items()
+        for bundle, domains in bundles.items()
+        for topics in domains.values()
+        for topic, stats in topics.items()
+    ]
+
+
+def _topic_row(broker: str, bundle: str, topic: str, stats: Mapping[str, Json]) -> TopicRow:
+    subscriptions = stats.get("subscriptions") or {}
+    return TopicRow(
+        topic=topic,
+        bundle=bundle,
+        broker=broker,
+        msg_rate_in=float(stats.get("msgRateIn") or 0),
+        msg_rate_out=float(stats.get("msgRateOut") or 0),
+        bytes_rate_in=float(stats.get("msgThroughputIn") or 0),
+        bytes_rate_out=float(stats.get("msgThroughputOut") or 0),
+        producers=int(stats.get("producerCount") or 0),
+        consumers=sum(len(each.get("consumers") or ()) for each in subscriptions.values()),
+        subscriptions=len(subscriptions),
+        backlog=sum(int(each.get("msgBacklog") or 0) for each in subscriptions.values()),
+    )
+
+
+def bundle_rows(topics: Iterable[TopicRow]) -> list[BundleRow]:
+    """The same by bundle."""
+    found: dict[tuple[str, str], list[TopicRow]] = {}
+    for each in topics:
+        found.setdefault((each.bundle, each.broker), []).append(each)
+    return [
+        BundleRow(
+            bundle=bundle,
+            broker=broker,
+            topics=len(rows),
+            backlog=sum(each.backlog for each in rows),
+            **_sums(rows),
+        )
+        for (bundle, broker), rows in found.items()
+    ]
+
+
+def broker_row(broker: str, topics: Sequence[TopicRow], *, leader: bool) -> BrokerRow:
+    """The same for one broker."""
+    return BrokerRow(
+        broker=broker,
+        leader=leader,
+        bundles=len({each.bundle for each in topics}),
+        topics=len(topics),
+        **_sums(topics),
+    )
+
+
+def unasked(broker: str, error: str, *, leader: bool) -> BrokerRow:
+    """A broker that did not answer."""
+    return BrokerRow(broker, leader, 0, 0, 0.0, 0.0, 0.0, 0.0, 0, 0, error)
+
+
+def _sums(rows: Sequence[TopicRow]) -> dict[str, Any]:
+    return {
+        name: sum(getattr(each, name) for each in rows)
+        for name in (
+            *("msg_rate_in", "msg_rate_out", "bytes_rate_in", "bytes_rate_out"),
+            *("producers", "consumers"),
+        )
+    }

@@ -1,0 +1,84 @@
+"""Rows on a terminal: aligned columns, or JSON for a script."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+_SCALE = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
+
+
+def add_listing_arguments(parser: argparse.ArgumentParser, columns: Sequence[str]) -> None:
+    """``--json`` and ``--sort``."""
+    parser.add_argument("--json", action="store_true", help="a list of objects, for a script")
+    parser.add_argument(
+        "--sort",
+        choices=columns,
+        default=columns[0],
+        metavar="COLUMN",
+        help=f"by which column ({columns[0]}): {', '.join(columns)}; figures from the largest on",
+    )
+
+
+def list_rows(rows: Sequence[Any], args: argparse.Namespace, empty: str) -> None:
+    """Write dataclasses of one kind, sorted as ``args`` say; ``empty`` where there are none."""
+    rows = sorted(rows, key=lambda row: _key(getattr(row, args.sort)))
+    if args.json:
+        sys.stdout.write(json.dumps([dataclasses.asdict(each) for each in rows], indent=2) + "\n")
+    elif rows:
+        names = [field.name for field in dataclasses.fields(rows[0])]
+        names = [each for each in names if any(getattr(row, each) != "" for row in rows)]
+        sys.stdout.write("\n".join(_table(names, rows)) + "\n")
+    else:
+        sys.stdout.write(empty + "\n")
+
+
+def _key(value: Any) -> Any:
+    return value if isinstance(value, str) else -value
+
+
+def _table(names: Sequence[str], rows: Sequence[Any]) -> list[str]:
+    cells = [[_HEADS.get(name, name.upper()) for name in names]]
+    cells += [[_cell(name, getattr(row, name)) for name in names] for row in rows]
+    widths = [max(len(line[at]) for line in cells) for at in range(len(names))]
+    right = [not isinstance(getattr(rows[0], name), str) for name in names]
+    return [
+        "  ".join(
+            cell.rjust(width) if number else cell.ljust(width)
+            for cell, width, number in zip(line, widths, right, strict=True)
+        ).rstrip()
+        for line in cells
+    ]
+
+
+def _cell(name: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else ""
+    if isinstance(value, float):
+        return _FORMATS[name](value)
+    return str(value)
+
+
+def _scaled(value: float) -> str:
+    for size, unit in _SCALE:
+        if value >= size:
+            return f"{value / size:.1f} {unit}"
+    return f"{value:.1f} " if 0 < value < 100 else f"{value:.0f} "
+
+
+_HEADS: Mapping[str, str] = {
+    "msg_rate_in": "MSG/S IN",
+    "msg_rate_out": "MSG/S OUT",
+    "bytes_rate_in": "B/S IN",
+    "bytes_rate_out": "B/S OUT",
+}
+_FORMATS: Mapping[str, Callable[[float], str]] = {
+    "msg_rate_in": _scaled,
+    "msg_rate_out": _scaled,
+    "bytes_rate_in": _scaled,
+    "bytes_rate_out": _scaled,
+}

@@ -1,0 +1,56 @@
+"""What a person names to be moved or cut: a bundle, a topic in it, or a whole namespace."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+
+from counterpoise.app.asking import Cluster
+from counterpoise.app.errors import UserError
+from counterpoise.names.bundle import BundleName
+from counterpoise.names.namespace import NamespaceName
+from counterpoise.names.topic import TopicName
+
+
+def add_target_argument(parser: argparse.ArgumentParser) -> None:
+    """The target, and the cluster."""
+    parser.add_argument(
+        "target",
+        metavar="BUNDLE|TOPIC|NAMESPACE",
+        help="tenant/namespace/0x…_0x…, persistent://tenant/namespace/topic or tenant/namespace",
+    )
+    parser.add_argument("--admin-url", required=True, help="the admin API of any broker")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One of the three; ``topic`` and ``range`` are empty for a namespace."""
+
+    namespace: str
+    range: str = ""
+    topic: TopicName | None = None
+
+    async def bundle(self, cluster: Cluster) -> str | None:
+        """The bundle's name, of a topic the one that it is in; None for a namespace."""
+        if self.range:
+            return f"{self.namespace}/{self.range}"
+        if self.topic is None:
+            return None
+        found = await cluster.ask("GET", f"/lookup/v2/topic/{self.topic.rest_path}/bundle")
+        return f"{self.namespace}/{found}"
+
+    def no_destination(self, broker: str | None) -> None:
+        """A namespace's bundles go to no single broker; raises `UserError`."""
+        if broker is not None:
+            raise UserError(f"--to {broker}: name one bundle, or a topic in it")
+
+
+def target_of(text: str) -> Target:
+    """What somebody named; raises ``InvalidName``."""
+    if "://" in text:
+        topic = TopicName.parse(text)
+        return Target(str(topic.namespace_name), topic=topic)
+    if "_0x" in text.rpartition("/")[2]:
+        bundle = BundleName.parse(text)
+        return Target(str(bundle.namespace), range=str(bundle.range))
+    return Target(str(NamespaceName.parse(text)))

@@ -1,0 +1,101 @@
+"""``counterpoise unload``: hand a bundle, or all of a namespace, to another broker."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from counterpoise.app.addresses import admin_urls
+from counterpoise.app.asking import Cluster, with_cluster
+from counterpoise.app.client import add_client_arguments, client_security
+from counterpoise.app.target import Target, add_target_argument, target_of
+
+if TYPE_CHECKING:
+    from counterpoise.app.main import Subparsers
+
+EPILOG = """\
+examples:
+  counterpoise unload public/default/0x00000000_0x40000000 --admin-url http://broker-1:8080
+      to whichever broker the cluster's placement chooses
+  counterpoise unload persistent://public/default/orders --to broker-2:8080 --admin-url URL
+      the bundle that this topic is in, to a broker by its id
+  counterpoise unload public/default --admin-url http://broker-1:8080
+      every bundle of the namespace
+
+The cluster is asked afterwards who has the bundle. Works on this product's clusters and on
+Apache's. Exit status: 0, or 1 when the broker of --to does not have it within --wait, 2 for
+something to put right.
+"""
+EXIT_ELSEWHERE = 1
+POLL_S = 0.1
+
+
+def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
+    """Add ``unload``."""
+    parser = subparsers.add_parser(
+        "unload",
+        help="hand a bundle to another broker",
+        description="Unloads a bundle, or every bundle of a namespace.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_target_argument(parser)
+    parser.add_argument("--to", metavar="BROKER", help="host:port, as `counterpoise brokers` lists")
+    parser.add_argument(
+        "--wait", type=float, default=10.0, metavar="S", help="for the broker of --to (10 seconds)"
+    )
+    add_client_arguments(parser)
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Unload it, and say who has it then."""
+    wanted = target_of(args.target)
+
+    async def work(cluster: Cluster) -> int:
+        return await _unload(cluster, wanted, args)
+
+    status: int = with_cluster(admin_urls(args.admin_url), client_security(args), work)
+    return status
+
+
+async def _unload(cluster: Cluster, wanted: Target, args: argparse.Namespace) -> int:
+    bundle = await wanted.bundle(cluster)
+    to = f"?destinationBroker={quote(args.to, safe='')}" if args.to else ""
+    if bundle is None:
+        wanted.no_destination(args.to)
+        await cluster.ask("PUT", f"/admin/v2/namespaces/{wanted.namespace}/unload")
+        _say(f"{wanted.namespace}: every bundle was unloaded")
+        return 0
+    before = await cluster.owner(bundle)
+    await cluster.ask("PUT", f"/admin/v2/namespaces/{bundle}/unload{to}")
+    if args.to is None:
+        after = await cluster.owner(bundle)
+        whose = f"{after} has it now" if after else "nobody has it until somebody asks for it"
+        _say(f"{bundle}: unloaded from {before or 'nobody'}; {whose}")
+        return 0
+    after = await _until_owned(cluster, bundle, args.to, args.wait)
+    _say(f"{bundle}: from {before or 'nobody'} to {after or 'nobody yet'}")
+    if after == args.to:
+        return 0
+    sys.stderr.write(
+        f"counterpoise: {args.to} does not have it after {args.wait:g} s: a lookup may have come "
+        "first, or it takes it at the next lookup\n"
+    )
+    return EXIT_ELSEWHERE
+
+
+async def _until_owned(cluster: Cluster, bundle: str, broker: str, wait_s: float) -> str | None:
+    deadline = asyncio.get_running_loop().time() + wait_s
+    while True:
+        owner = await cluster.owner(bundle)
+        if owner == broker or asyncio.get_running_loop().time() > deadline:
+            return owner
+        await asyncio.sleep(POLL_S)
+
+
+def _say(sentence: str) -> None:
+    sys.stdout.write(sentence + "\n")

@@ -1,0 +1,145 @@
+"""Each verb of a topic or a bundle, asked at a broker that does not own it."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from counterpoise import Cluster
+from counterpoise.admin.app import all_routes
+from counterpoise.admin.route import Route
+from tests.admin.conftest import Api
+
+TOPIC = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}"
+SUBSCRIPTION = TOPIC + "/subscription/{subscription}"
+BUNDLE = "/admin/v2/namespaces/{tenant}/{namespace}/{bundle}"
+NAMES = {
+    "domain": "persistent",
+    "tenant": "t",
+    "namespace": "redirected",
+    "topic": "here",
+    "subscription": "s",
+    "count": "1",
+    "timestamp": "0",
+    "messagePosition": "1",
+    "role": "r",
+    "ledgerId": "0",
+    "entryId": "0",
+    "expireTimeInSeconds": "10",
+    "version": "0",
+    "kind": "topic",
+    "bundle": "0x00000000_0xffffffff",
+}
+POSITION = {"ledgerId": 0, "entryId": 0}
+OWNERS: dict[tuple[str, str], Any] = {
+    ("PUT", f"{BUNDLE}/unload"): None,
+    ("PUT", f"{BUNDLE}/split"): None,
+    ("DELETE", BUNDLE): None,
+    ("PUT", f"{TOPIC}/unload"): None,
+    ("DELETE", TOPIC): None,
+    ("GET", f"{TOPIC}/stats"): None,
+    ("GET", f"{TOPIC}/internalStats"): None,
+    ("GET", f"{TOPIC}/internal-info"): None,
+    ("GET", f"{TOPIC}/properties"): None,
+    ("GET", f"{TOPIC}/lastMessageId"): None,
+    ("GET", f"{TOPIC}/examinemessage"): None,
+    ("GET", f"{TOPIC}/messageid/{{timestamp}}"): None,
+    ("GET", f"{TOPIC}/ledger/{{ledgerId}}/entry/{{entryId}}"): None,
+    ("GET", f"{TOPIC}/subscriptions"): None,
+    ("PUT", f"{TOPIC}/backlogSize"): None,
+    ("POST", f"{TOPIC}/trim"): None,
+    ("POST", f"{TOPIC}/terminate"): None,
+    ("DELETE", f"{TOPIC}/truncate"): None,
+    ("POST", f"{TOPIC}/all_subscription/expireMessages/{{expireTimeInSeconds}}"): None,
+    ("PUT", SUBSCRIPTION): None,
+    ("DELETE", SUBSCRIPTION): None,
+    ("GET", f"{SUBSCRIPTION}/properties"): None,
+    ("PUT", f"{SUBSCRIPTION}/properties"): {},
+    ("GET", f"{SUBSCRIPTION}/position/{{messagePosition}}"): None,
+    ("POST", f"{SUBSCRIPTION}/analyzeBacklog"): None,
+    ("POST", f"{SUBSCRIPTION}/expireMessages/{{expireTimeInSeconds}}"): None,
+    ("POST", f"{SUBSCRIPTION}/resetcursor"): POSITION,
+    ("POST", f"{SUBSCRIPTION}/resetcursor/{{timestamp}}"): None,
+    ("POST", f"{SUBSCRIPTION}/skip/{{count}}"): None,
+    ("POST", f"{SUBSCRIPTION}/skip_all"): None,
+}
+"""What only the owner can do, with a body that lets the request in."""
+ALL = [each for each in all_routes() if "{topic}" in each.template or "{bundle}" in each.template]
+SHARED = [
+    each
+    for each in ALL
+    if (each.method, each.template) not in OWNERS and (each.method, each.template) != ("PUT", TOPIC)
+]
+"""What any broker can do, because the metadata store has it, or because it asks the others."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A cluster of three, where the topic is, and a broker that does not have it."""
+
+    cluster: Cluster
+    owner: str
+    elsewhere: Api
+    leader: str
+
+
+@pytest.fixture(scope="module")
+def place() -> Iterator[Place]:
+    with Cluster(brokers=3) as cluster:
+        api = Api(cluster.admin_url)
+        namespace = "/admin/v2/namespaces/t/redirected"
+        assert api("PUT", "/admin/v2/tenants/t", {"allowedClusters": ["standalone"]}).status == 204
+        assert api("PUT", namespace, {"bundles": {"numBundles": 1}}).status == 204
+        at = path_of(TOPIC)
+        assert api("PUT", at).status == 204
+        owner = cluster.owner("persistent://t/redirected/here")
+        assert owner is not None
+        others = [each for each in cluster.brokers if each is not owner]
+        not_leading = next((each for each in others if not each.is_leader), others[0])
+        leader = next(each for each in cluster.brokers if each.is_leader)
+        yield Place(cluster, owner.admin_url, Api(not_leading.admin_url), leader.admin_url)
+
+
+def path_of(template: str, **more: str) -> str:
+    return template.format(**{**NAMES, **more})
+
+
+@pytest.mark.parametrize(("method", "template"), OWNERS, ids=" ".join)
+def test_the_wrong_broker_names_the_owner(place: Place, method: str, template: str) -> None:
+    path = path_of(template)
+    told = place.elsewhere(method, path, OWNERS[method, template], follow=False)
+    assert told.status == 307, told
+    assert told.location is not None
+    assert told.location.partition("?")[0] == place.owner + path
+
+
+def test_a_new_topic_is_made_by_the_owner_of_its_bundle(place: Place) -> None:
+    path = path_of(TOPIC, topic="new")
+    told = place.elsewhere("PUT", path, follow=False)
+    assert (told.status, told.location) == (307, f"{place.owner}{path}?authoritative=false")
+
+
+def test_a_destination_for_what_nobody_owns_is_told_to_the_leader(place: Place) -> None:
+    namespace = "/admin/v2/namespaces/t/unowned"
+    assert place.elsewhere("PUT", namespace, {"bundles": {"numBundles": 1}}).status == 204
+    target = place.owner.removeprefix("http://")
+    path = f"{namespace}/0x00000000_0xffffffff/unload?destinationBroker={target}"
+    follower = next(each for each in place.cluster.brokers if each.admin_url != place.leader)
+    told = Api(follower.admin_url)("PUT", path, follow=False)
+    assert told.status == 307
+    assert told.location is not None
+    assert told.location.startswith(f"{place.leader}{namespace}/0x00000000_0xffffffff/unload")
+
+
+@pytest.mark.parametrize("route", SHARED, ids=lambda it: f"{it.method} {it.template}")
+def test_what_every_broker_knows_needs_no_owner(place: Place, route: Route) -> None:
+    told = place.elsewhere(route.method, path_of(route.template, topic="none"), follow=False)
+    assert told.status != 307, "say in OWNERS what only the owner can do"
+    assert told.status < 500, told
+
+
+def test_the_table_has_no_route_that_is_not_there() -> None:
+    assert {*OWNERS} <= {(each.method, each.template) for each in ALL}
+    assert all(re.fullmatch(r"[^{}]*", path_of(template)) for _, template in OWNERS)

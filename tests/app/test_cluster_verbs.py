@@ -1,0 +1,142 @@
+"""What an operator types every day: brokers, bundles, topics, unload, split, completion."""
+
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+
+import pulsar
+import pytest
+
+from counterpoise import Cluster
+from counterpoise.app.main import VERBS, main
+from counterpoise.app.verbs import split
+from tests.admin.conftest import SILENT
+
+TOPIC = "persistent://public/default/watched"
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    """Two brokers, and a topic with a producer, a consumer and a backlog of three."""
+    with Cluster(brokers=2) as running:
+        client = pulsar.Client(running.service_url, logger=SILENT)
+        consumer = client.subscribe(TOPIC, "s")
+        producer = client.create_producer(TOPIC, batching_enabled=False)
+        for _ in range(3):
+            producer.send(b"x")
+        yield running
+        consumer.close()
+        client.close()
+
+
+@pytest.fixture
+def run(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> Run:
+    """One verb on the cluster: its status, what it printed, what it complained of."""
+
+    def typed(*words: str, url: str = cluster.admin_url) -> tuple[int, str, str]:
+        status = main([*words, "--admin-url", url])
+        return status, *capsys.readouterr()
+
+    return typed
+
+
+def test_brokers(run: Run, cluster: Cluster) -> None:
+    status, told, _ = run("brokers")
+    head, *lines = told.splitlines()
+    assert status == 0
+    assert head.split()[:4] == ["BROKER", "LEADER", "BUNDLES", "TOPICS"]
+    assert [line.split()[0] for line in lines] == sorted(each.id for each in cluster.brokers)
+    rows = json.loads(run("brokers", "--json")[1])
+    owner, leader = cluster.owner(TOPIC), next(it for it in cluster.brokers if it.is_leader)
+    assert [each["broker"] for each in rows if each["leader"]] == [leader.id]
+    assert [each["broker"] for each in rows if each["topics"]] == [getattr(owner, "id", None)]
+    assert sum(each["producers"] + each["consumers"] for each in rows) == 2
+
+
+def test_bundles_and_topics_are_those_that_are_loaded(run: Run, cluster: Cluster) -> None:
+    owner = cluster.owner(TOPIC)
+    assert owner is not None
+    bundles = json.loads(run("bundles", "--json")[1])
+    assert [
+        (each["bundle"], each["broker"], each["topics"], each["backlog"]) for each in bundles
+    ] == [(cluster.bundle(TOPIC), owner.id, 1, 3)]
+    topics = json.loads(run("topics", "public/default", "--sort", "topic", "--json")[1])
+    assert [(each["topic"], each["subscriptions"]) for each in topics] == [(TOPIC, 1)]
+    assert TOPIC in run("topics")[1]
+
+
+def test_a_topics_bundle_goes_where_it_is_told(run: Run, cluster: Cluster) -> None:
+    heir = next(each for each in cluster.brokers if each is not cluster.owner(TOPIC))
+    status, told, _ = run("unload", TOPIC, "--to", heir.id)
+    assert (status, cluster.owner(TOPIC)) == (0, heir)
+    assert told.endswith(f"to {heir.id}\n")
+    assert run("unload", cluster.bundle(TOPIC))[0] == 0
+    assert run("unload", "public/default")[1] == "public/default: every bundle was unloaded\n"
+
+
+def test_split_lists_the_parts(run: Run, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    low, high = (int(each, 16) for each in cluster.bundle(TOPIC).rpartition("/")[2].split("_"))
+    middle = (low + high) // 2
+    status, told, _ = run("split", TOPIC, "--algorithm", "range_equally_divide")
+    assert status == 0
+    assert told.split() == [
+        f"public/default/0x{low:08x}_0x{middle:08x}",
+        f"public/default/0x{middle:08x}_0x{high:08x}",
+    ]
+    # As on Pulsar, a bundle of one topic is not cut at a position, although that is no error.
+    monkeypatch.setattr(split, "HEARD_WITHIN_S", 0.1)
+    status, told, complained = run("split", TOPIC, "--at", hex(low + 1))
+    assert (status, told) == (1, "")
+    assert "in one piece still" in complained
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("topics", "public/none"), "answers 404: Namespace does not exist"),
+        (("topics", "public"), "public"),
+        (("unload", TOPIC, "--to", "nobody:1"), "answers 409"),
+        (("unload", "public/default", "--to", "nobody:1"), "name one bundle"),
+        (("unload", "public/default/0x00000000_0x12345678"), "no such bundle now"),
+        (("split", "public/default"), "name one of its bundles"),
+        (("split", TOPIC, "--at", "1", "--algorithm", "range_equally_divide"), "--at goes with"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_sentence(
+    run: Run, words: tuple[str, ...], complaint: str
+) -> None:
+    status, told, complained = run(*words)
+    assert (status, told) == (2, "")
+    assert complaint in complained
+
+
+def test_a_cluster_that_is_not_there_is_told_of(run: Run) -> None:
+    status, _, complained = run("brokers", url="http://127.0.0.1:1,http://127.0.0.1:2")
+    assert status == 2
+    assert "http://127.0.0.1:2: " in complained
+    assert "is it running?" in complained
+
+
+def test_who_may_not_is_told_how_to_say_who_they_are(run: Run) -> None:
+    with Cluster(brokers=1, tokens=True) as guarded:
+        assert "--auth-plugin" in run("brokers", url=guarded.admin_url)[2]
+        token = ("--auth-params", f"token:{guarded.security.token('admin')}")
+        plugin = ("--auth-plugin", "org.apache.pulsar.client.impl.auth.AuthenticationToken")
+        assert run("brokers", *plugin, *token, url=guarded.admin_url)[0] == 0
+
+
+def test_bash_completes_verbs_and_options(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["completion", "bash"]) == 0
+    script = capsys.readouterr().out
+    ask = """
+    COMP_WORDS=(counterpoise %s); COMP_CWORD=%d; COMP_LINE="counterpoise %s"
+    _shtab_counterpoise; echo "${COMPREPLY[@]}"
+    """
+    for words, wanted in (("dra", "drain"), ("split --al", "--algorithm")):
+        asked = ask % (words, len(words.split()), words)
+        done = subprocess.run(
+            ["bash", "-c", script + asked], capture_output=True, text=True, check=True, timeout=30
+        )
+        assert done.stdout.split() == [wanted], done.stderr
+    assert all(verb.name in script for verb in VERBS)

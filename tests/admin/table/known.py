@@ -55,7 +55,6 @@ _CREATES = "Pulsar makes the subscription that it is asked about"
 
 DIFFERS: Mapping[str, Mapping[str, str]] = {
     "brokers get-runtime-config": {"text": _SETTINGS},
-    "brokers list-dynamic-config": {"text": _SETTINGS},
     "brokers namespaces standalone --url {BROKER}": {"text": _HEALTH},
     "brokers version": {"text": "it is our version"},
     "broker-stats destinations --indent": {"pulsar/*": _HEALTH},

@@ -27,6 +27,7 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Keyed:
 
 
 @pytest.mark.client
+@pytest.mark.timeout(600)
 @needs_tools
 def test_each_row_prints_what_it_prints_on_pulsar(ours: Keyed) -> None:
     different, alike = unexplained(keyed(recorded()["answers"]), ours, DIFFERS)

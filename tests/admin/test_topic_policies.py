@@ -24,7 +24,8 @@ def test_each_is_set_read_and_removed(api: Api, namespace: str, policy: object) 
     assert api("GET", f"{topic}/{path}").status == 404
     assert api("PUT", topic).status == 204
     at = f"{topic}/{path}"
-    assert api("GET", at).value == ""
+    unset = "" if policy.unset is None else policy.unset  # type: ignore[attr-defined]
+    assert api("GET", at).value == unset
     kind = policy.shape["type"]  # type: ignore[attr-defined]
     value = VALUES.get(path, {"integer": 5, "object": {}, "boolean": True}.get(kind))
     if by_query:
@@ -33,7 +34,7 @@ def test_each_is_set_read_and_removed(api: Api, namespace: str, policy: object) 
         assert api(method, at, value).status == 204
     assert api.get(at) == value
     assert api("DELETE", at).status == 204
-    assert api("GET", at).value == ""
+    assert api("GET", at).value == unset
 
 
 def test_what_holds_is_the_topics_own_or_else_its_namespaces(api: Api, namespace: str) -> None:

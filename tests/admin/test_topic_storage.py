@@ -70,7 +70,7 @@ def test_partitions_end_together(api: Api, topic: str, connect: Connect) -> None
     told = api("POST", f"{many}/terminate/partitions").value
     assert sorted(told) == ["0", "1"]
     assert sorted(each["entryId"] for each in told.values()) == [-1, 0]
-    assert api("POST", f"{topic}/terminate/partitions").status == 404
+    assert api("POST", f"{topic}/terminate/partitions").status == 405
     with pytest.raises(pulsar.TopicTerminated):
         connect().create_producer(name_of(many))
 

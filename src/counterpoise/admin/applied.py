@@ -5,11 +5,16 @@ from __future__ import annotations
 from counterpoise.admin.shapes import Json
 from counterpoise.broker.face import BrokerConfig
 
+_NO_QUOTA = {"limit": -1, "limitSize": -1, "limitTime": -1, "policy": "producer_request_hold"}
 _NEVER_READ: dict[str, Json] = {
     "messageTTLInSeconds": 0,
     "retentionPolicies": {"retentionTimeInMinutes": 0, "retentionSizeInMB": 0},
     "delayedDeliveryPolicies": {"active": True, "tickTime": 1000, "maxDeliveryDelayInMillis": 0},
     "compactionThreshold": 0,
+    "entryFilters": {"entryFilterNames": ""},
+    "autoSubscriptionCreationOverride": {"allowAutoSubscriptionCreation": True},
+    "schemaCompatibilityStrategy": "FULL",
+    "backLogQuotaMap": dict.fromkeys(("destination_storage", "message_age"), _NO_QUOTA),
     "inactiveTopicPolicies": {
         "inactiveTopicDeleteMode": "delete_when_no_subscriptions",
         "maxInactiveDurationSeconds": 60,

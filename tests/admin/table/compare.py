@@ -13,7 +13,7 @@ SCRUBBED = (
     (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[.,]?\d*(Z|[+-]\d\d:?\d\d)?"), "TIME"),
     (re.compile(r"(Publish time: )\d+"), r"\1TIME"),
     (re.compile(r"(Message ID: )\d+:"), r"\1LEDGER:"),
-    (re.compile(r"\b\d+:(\d+):-1\b"), r"LEDGER:\1:-1"),
+    (re.compile(r"\b\d+:(-?\d+):-1\b"), r"LEDGER:\1:-1"),
 )
 """What differs from one cluster to the next within a text, and what stands for it."""
 

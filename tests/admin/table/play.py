@@ -78,6 +78,13 @@ class Session:
             assert time.monotonic() < deadline, f"nobody tells of {namespace}"
             time.sleep(0.5)
 
+    def _wait_until(self, wanted: str, *words: str) -> None:
+        """Until a command prints something (``said``), or nothing (``unsaid``)."""
+        deadline = time.monotonic() + 60
+        while (self.tool.run(*words)[1] in ("", "null")) is (wanted == "said"):
+            assert time.monotonic() < deadline, f"never {wanted}: {' '.join(words)}"
+            time.sleep(0.01)
+
     def _connect(self, topic: str, subscription: str) -> None:
         self._open.append(self._client.create_producer(topic, "produces"))
         self._open.append(self._client.subscribe(topic, subscription, consumer_name="consumes"))

@@ -1,6 +1,5 @@
 """A row of the table: a command of ``pulsar-admin``, and what of its answer may differ."""
 
-import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -23,13 +22,9 @@ class Row:
     """Names for parts of the answer, found by these patterns, to be used in later lines."""
 
     @property
-    def words(self) -> list[str]:
-        return shlex.split(self.line)
-
-    @property
     def command(self) -> tuple[str, str]:
         """The group and the command; ("client", …) for what is none."""
-        group, command, *_ = self.words
+        group, command, *_ = self.line.split(maxsplit=2)
         return group, command
 
 

@@ -24,6 +24,18 @@ def backlog_quota(group: str, get: str) -> list[Row]:
     )
 
 
+def replication_clusters(group: str) -> list[Row]:
+    """The one policy whose command of ``topicPolicies`` does not wait until it is set."""
+    ask = f"topicPolicies get-replication-clusters {TOPIC}"
+    found = of(group, "replication-clusters", "-c standalone")
+    waits = {"set": f"client wait_until said {ask}", "remove": f"client wait_until unsaid {ask}"}
+    return [
+        each
+        for row in found
+        for each in (row, *rows(waits.get(row.command[1].partition("-")[0], "")))
+    ]
+
+
 ALIKE = [
     row
     for group in ("topicPolicies", "topics")
@@ -41,7 +53,7 @@ ALIKE = [
         *of(group, "inactive-topic-policies", "-e -t 1h -m delete_when_no_subscriptions"),
         *of(group, "max-unacked-messages-per-consumer", "-m 15"),
         *of(group, "max-unacked-messages-per-subscription", "-m 14"),
-        *of(group, "replication-clusters", "-c standalone"),
+        *replication_clusters(group),
         *of(group, "persistence", "-e 1 -w 1 -a 1 -r 2.5", applied=False),
         *of(group, "publish-rate", "-m 100 -b 2000", applied=False),
         *of(group, "deduplication", "-e", applied=False),

@@ -46,6 +46,8 @@ class TopicPolicy:
     low: int | None = None
     by_query: str | None = None
     """The value stands in this query parameter instead of the body."""
+    unset: Json = None
+    """What a topic that never set it answers; None is an empty body."""
     told_by_path: Json = None
     """The value that a request without a body sets."""
 
@@ -142,6 +144,7 @@ POLICIES: tuple[TopicPolicy, ...] = (
         "subscriptionTypesEnabled",
         shapes_of.SUBSCRIPTION_TYPES,
         "subscription_types_enabled",
+        unset=[],
     ),
     TopicPolicy("entryFilters", "entryFilters", shapes_of.ENTRY_FILTERS, "entryFilters"),
     TopicPolicy(
@@ -158,7 +161,11 @@ POLICIES: tuple[TopicPolicy, ...] = (
         told_by_path=True,
     ),
     TopicPolicy(
-        "schemaValidationEnforced", "schemaValidationEnforced", FLAG, "schema_validation_enforced"
+        "schemaValidationEnforced",
+        "schemaValidationEnforced",
+        FLAG,
+        "schema_validation_enforced",
+        unset=False,
     ),
     TopicPolicy("replication", "replicationClusters", list_of(text()), "replication_clusters"),
 )
@@ -193,8 +200,9 @@ def _reader(policy: TopicPolicy) -> Handler:
             value = found.get(policy.of_namespace)
             if policy.of_namespace in PER_CLUSTER and value is not None:
                 value = value.get(broker.config.cluster_name)
-        if value is None and flag(request, "applied"):
+        if value in (None, "UNDEFINED") and flag(request, "applied"):
             value = applied_by_broker(broker.live.config, policy.name)
+        value = policy.unset if value is None else value
         return nothing() if value is None else answer(value)
 
     read.__doc__ = f"A topic's own ``{policy.name}``, or with ``applied`` what holds."

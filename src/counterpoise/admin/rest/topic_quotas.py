@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from aiohttp import web
 
 from counterpoise.admin import route
+from counterpoise.admin.applied import applied_by_broker
 from counterpoise.admin.policies import BACKLOG_QUOTA
 from counterpoise.admin.request import answer, broker_of, flag, no_content
 from counterpoise.admin.rest.namespace_policies import BACKLOG_QUOTA_TYPE, quota_type
@@ -42,7 +43,7 @@ async def backlog_quotas(request: web.Request) -> web.Response:
     found = (await broker.policies.topic_policies(topic) or {}).get(MEMBER) or {}
     if not found and flag(request, "applied"):
         policies = await broker.policies.namespace(topic.namespace_name) or {}
-        found = policies.get("backlog_quota_map") or {}
+        found = policies.get("backlog_quota_map") or applied_by_broker(broker.live.config, MEMBER)
     return answer(found)
 
 

@@ -9,7 +9,7 @@ from http import HTTPStatus
 from aiohttp import web
 
 from counterpoise.admin import route
-from counterpoise.admin.errors import RestError, not_found
+from counterpoise.admin.errors import RestError
 from counterpoise.admin.redirect import ask, require_topic_owner
 from counterpoise.admin.request import answer, broker_of, no_content, topic_of
 from counterpoise.admin.rest.namespaces import require_namespace
@@ -116,11 +116,17 @@ async def terminate_all(request: web.Request) -> web.Response:
     topic = await _topic(request)
     partitions = await partitions_of(request, topic)
     if not partitions:
-        raise not_found(f"Partitioned Topic not found: {topic}")
+        raise RestError(
+            HTTPStatus.METHOD_NOT_ALLOWED,
+            "Termination of a non-partitioned topic is not allowed using partitioned-terminate, "
+            "please use terminate commands",
+        )
     told = await asyncio.gather(
         *(ask(request, "POST", f"{path_of(each)}/terminate") for each in partitions)
     )
-    return answer({str(number): each for number, each in enumerate(told)})
+    # As Pulsar has it: which partition an id is of, its key says.
+    ids = ({**each, "partitionIndex": -1} for each in told)
+    return answer({str(number): each for number, each in enumerate(ids)})
 
 
 def _id_of(subscription: Subscription, index: int) -> str | None:

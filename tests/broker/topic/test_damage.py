@@ -126,7 +126,7 @@ async def test_what_is_whole_is_delivered_and_the_rest_is_named(
                 for n in range(each.first, each.last + 1)
             }
             assert named == gone
-            stats = topic_stats_json(topic, "b")
+            stats = await topic_stats_json(topic, "b")
             assert stats.get("lostEntries", 0) == len(gone)
             wanted.append(got[-1])
             if life == 1:

@@ -92,7 +92,7 @@ def test_who_is_not_let_in_is_told_so(
 ) -> None:
     for shown, told in (
         (words(cluster), "401 "),
-        (by_token(cluster, tmp_path, "stranger"), "super-user access"),
+        (by_token(cluster, tmp_path, "stranger"), "clientAppId [stranger]"),
         (words(cluster)[:2], "certificate verify failed"),
     ):
         assert main([*verb.split(), *shown]) == 2

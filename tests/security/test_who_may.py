@@ -378,11 +378,19 @@ def test_proxies_act_for_others_and_nobody_else_does(connect: Connect) -> None:
 @pytest.mark.parametrize(
     ("role", "method", "path", "status", "told"),
     [
-        ("stranger", "GET", "/admin/v2/brokers", 401, "This operation requires super-user access"),
+        (
+            *("stranger", "GET", "/admin/v2/resourcegroups", 401),
+            "This operation requires super-user access",
+        ),
         (
             *("stranger", "GET", "/admin/v2/tenants/public", 401),
+            "Unauthorized to validateBothTenantOperationAndSuperUser for originalPrincipal [null] "
+            "and clientAppId [stranger] about operation [GET_TENANT] ",
+        ),
+        (
+            *("stranger", "GET", "/admin/v2/namespaces/public", 401),
             "Unauthorized to validateTenantOperation for originalPrincipal [null] and clientAppId "
-            "[stranger] about operation [GET_TENANT] on tenant [public]",
+            "[stranger] about operation [LIST_NAMESPACES] on tenant [public]",
         ),
         (
             *("stranger", "GET", "/admin/v2/namespaces/public/default/messageTTL", 403),

@@ -2,7 +2,8 @@
 
 The rows are those of Pulsar 4.0.7, which asks the same question in each of its resources. A path is
 matched with ``*`` for anything; the first row that matches counts, and a route that none matches is
-not served. What a row asks for is looked up in `counterpoise.security.authorization`.
+not served. What a row asks for is looked up in `counterpoise.security.authorization`, by
+`counterpoise.admin.permission`.
 """
 
 from __future__ import annotations
@@ -10,12 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum, auto
 from fnmatch import fnmatchcase
-from http import HTTPStatus
 from typing import Final
-
-from counterpoise.names.namespace import NamespaceName
-from counterpoise.names.topic import TopicName
-from counterpoise.security.authorization import Authorization, Caller, SubscriptionRefused
 
 
 class Kind(Enum):
@@ -28,6 +24,15 @@ class Kind(Enum):
     KNOWN = auto()
     """Whoever proves who they are."""
     SUPER_USER = auto()
+    BROKER = auto()
+    """Super users, told in the words of ``BrokerOperation``."""
+    CLUSTER = auto()
+    """Likewise, of ``ClusterOperation``."""
+    CLUSTER_POLICY = auto()
+    TENANTS = auto()
+    """Likewise, of ``TenantOperation``."""
+    TENANT_ITSELF = auto()
+    """The administrators of the tenant in the path, in the same words."""
     TENANT_ADMIN = auto()
     """The administrators of the tenant in the path."""
     TENANT = auto()
@@ -47,15 +52,8 @@ class Need:
 
     kind: Kind
     operation: str = ""
-
-
-class Denied(Exception):
-    """A caller that may not; the status and the words are Pulsar's."""
-
-    def __init__(self, status: HTTPStatus, reason: str) -> None:
-        super().__init__(reason)
-        self.status = status
-        self.reason = reason
+    after: Need | None = None
+    """What is asked for before this: it decides in which words a caller is refused."""
 
 
 _ANYBODY: Final = Need(Kind.ANYBODY)
@@ -64,6 +62,18 @@ _SUPER: Final = Need(Kind.SUPER_USER)
 _ADMIN: Final = Need(Kind.TENANT_ADMIN)
 _NS_POLICY: Final = Need(Kind.NAMESPACE_POLICY)
 _TOPIC_POLICY: Final = Need(Kind.TOPIC_POLICY)
+
+
+def _broker(operation: str) -> Need:
+    return Need(Kind.BROKER, operation)
+
+
+def _cluster(operation: str) -> Need:
+    return Need(Kind.CLUSTER, operation)
+
+
+def _tenant_itself(operation: str) -> Need:
+    return Need(Kind.TENANT_ITSELF, operation)
 
 
 def _tenant(operation: str) -> Need:
@@ -78,6 +88,10 @@ def _topic(operation: str) -> Need:
     return Need(Kind.TOPIC, operation)
 
 
+_LOOK: Final = _topic("LOOKUP")
+_BROKERS: Final = "/admin/v2/brokers"
+_SETTINGS: Final = f"{_BROKERS}/configuration"
+_CLUSTER: Final = "/admin/v2/clusters/{cluster}"
 _NS: Final = "/admin/v2/namespaces/{tenant}/{namespace}"
 _LIST: Final = "/admin/v2/{domain}/{tenant}/{namespace}"
 _TOPIC: Final = f"{_LIST}/{{topic}}"
@@ -88,17 +102,36 @@ TABLE: Final[tuple[tuple[str, str, Need], ...]] = (
     ("GET", "/status.html", _ANYBODY),
     ("GET", "/metrics*", Need(Kind.METRICS)),
     ("GET", "/admin/v2/openapi.json", _KNOWN),
-    ("GET", "/admin/v2/brokers/ready", _KNOWN),
-    ("GET", "/admin/v2/brokers/version", _KNOWN),
-    ("*", "/admin/v2/brokers*", _SUPER),
+    ("GET", f"{_BROKERS}/ready", _KNOWN),
+    ("GET", f"{_BROKERS}/version", _KNOWN),
+    ("GET", f"{_SETTINGS}/runtime", _broker("LIST_RUNTIME_CONFIGURATIONS")),
+    ("GET", f"{_SETTINGS}*", _broker("LIST_DYNAMIC_CONFIGURATIONS")),
+    ("POST", f"{_SETTINGS}/*", _broker("UPDATE_DYNAMIC_CONFIGURATION")),
+    ("DELETE", f"{_SETTINGS}/*", _broker("DELETE_DYNAMIC_CONFIGURATION")),
+    ("GET", f"{_BROKERS}/leaderBroker", _broker("GET_LEADER_BROKER")),
+    ("GET", f"{_BROKERS}/health", _broker("HEALTH_CHECK")),
+    ("POST", f"{_BROKERS}/shutdown", _broker("SHUTDOWN")),
+    ("GET", f"{_BROKERS}/backlog-quota-check", _broker("CHECK_BACKLOG_QUOTA")),
+    ("GET", f"{_BROKERS}/internal-configuration", _broker("GET_INTERNAL_CONFIGURATION_DATA")),
+    ("GET", f"{_BROKERS}/*/ownedNamespaces", _broker("LIST_OWNED_NAMESPACES")),
+    ("GET", f"{_BROKERS}*", _broker("LIST_BROKERS")),
     ("GET", "/admin/v2/broker-stats/*", _SUPER),
     ("GET", "/admin/v2/clusters", _KNOWN),
-    ("*", "/admin/v2/clusters/*", _SUPER),
-    ("GET", "/admin/v2/tenants", _SUPER),
-    ("GET", "/admin/v2/tenants/{tenant}", _tenant("GET_TENANT")),
-    ("PUT", "/admin/v2/tenants/{tenant}", _SUPER),
-    ("POST", "/admin/v2/tenants/{tenant}", _tenant("UPDATE_TENANT")),
-    ("DELETE", "/admin/v2/tenants/{tenant}", _tenant("DELETE_TENANT")),
+    ("GET", _CLUSTER, _cluster("GET_CLUSTER")),
+    ("PUT", _CLUSTER, _cluster("CREATE_CLUSTER")),
+    ("POST", _CLUSTER, _cluster("UPDATE_CLUSTER")),
+    ("DELETE", _CLUSTER, _cluster("DELETE_CLUSTER")),
+    ("GET", f"{_CLUSTER}/peers", _cluster("GET_PEER_CLUSTER")),
+    ("POST", f"{_CLUSTER}/peers", _cluster("UPDATE_PEER_CLUSTER")),
+    ("*", f"{_CLUSTER}/namespaceIsolationPolicies*", Need(Kind.CLUSTER_POLICY)),
+    ("GET", f"{_CLUSTER}/failureDomains*", _cluster("GET_FAILURE_DOMAIN")),
+    ("POST", f"{_CLUSTER}/failureDomains/*", _cluster("UPDATE_FAILURE_DOMAIN")),
+    ("DELETE", f"{_CLUSTER}/failureDomains/*", _cluster("DELETE_FAILURE_DOMAIN")),
+    ("GET", "/admin/v2/tenants", Need(Kind.TENANTS, "LIST_TENANTS")),
+    ("GET", "/admin/v2/tenants/{tenant}", _tenant_itself("GET_TENANT")),
+    ("PUT", "/admin/v2/tenants/{tenant}", _tenant_itself("CREATE_TENANT")),
+    ("POST", "/admin/v2/tenants/{tenant}", _tenant_itself("UPDATE_TENANT")),
+    ("DELETE", "/admin/v2/tenants/{tenant}", _tenant_itself("DELETE_TENANT")),
     ("*", "/admin/v2/resourcegroups*", _SUPER),
     ("GET", "/admin/*namespaces/{cluster}/antiAffinity/{group}", _SUPER),
     ("GET", "/admin/v2/namespaces/{tenant}", _tenant("LIST_NAMESPACES")),
@@ -133,15 +166,19 @@ TABLE: Final[tuple[tuple[str, str, Need], ...]] = (
     ("POST", f"{_SCHEMAS}/version", _topic("GET_METADATA")),
     ("*", f"{_SCHEMAS}/*", _ADMIN),
     ("GET", "/lookup/v2/*/bundle", _namespace("GET_BUNDLE")),
-    ("GET", "/lookup/v2/*", _topic("LOOKUP")),
+    ("GET", "/lookup/v2/*", _LOOK),
     ("GET", _LIST, _namespace("GET_TOPICS")),
     ("GET", f"{_LIST}/partitioned", _namespace("GET_TOPICS")),
     ("*", f"{_TOPIC}/permissions*", _ADMIN),
-    ("GET", f"{_TOPIC}/partitions", _topic("LOOKUP")),
-    ("PUT", f"{_TOPIC}/partitions", _namespace("CREATE_TOPIC")),
+    ("GET", f"{_TOPIC}/partitions", _LOOK),
+    ("PUT", f"{_TOPIC}/partitions", _TOPIC_POLICY),
     ("POST", f"{_TOPIC}/partitions", _TOPIC_POLICY),
     ("DELETE", f"{_TOPIC}/partitions", _namespace("DELETE_TOPIC")),
-    ("POST", f"{_TOPIC}/createMissedPartitions", _namespace("CREATE_TOPIC")),
+    (
+        "POST",
+        f"{_TOPIC}/createMissedPartitions",
+        Need(Kind.NAMESPACE, "CREATE_TOPIC", after=_LOOK),
+    ),
     ("PUT", _TOPIC, _namespace("CREATE_TOPIC")),
     ("DELETE", _TOPIC, _namespace("DELETE_TOPIC")),
     ("PUT", f"{_TOPIC}/unload", _topic("UNLOAD")),
@@ -153,7 +190,8 @@ TABLE: Final[tuple[tuple[str, str, Need], ...]] = (
     ("PUT", f"{_TOPIC}/backlogSize", _topic("GET_BACKLOG_SIZE")),
     ("POST", f"{_TOPIC}/trim", _topic("TRIM_TOPIC")),
     ("POST", f"{_TOPIC}/terminate*", _topic("TERMINATE")),
-    ("*", f"{_SUB}/properties", _topic("CONSUME")),
+    ("GET", f"{_SUB}/properties", _topic("CONSUME")),
+    ("PUT", f"{_SUB}/properties", _topic("SUBSCRIBE")),
     ("POST", f"{_SUB}/analyzeBacklog", _topic("CONSUME")),
     ("GET", f"{_TOPIC}/lastMessageId", _topic("PEEK_MESSAGES")),
     ("GET", f"{_TOPIC}/examinemessage", _topic("PEEK_MESSAGES")),
@@ -161,7 +199,7 @@ TABLE: Final[tuple[tuple[str, str, Need], ...]] = (
     ("GET", f"{_TOPIC}/messageid/*", _topic("PEEK_MESSAGES")),
     ("GET", f"{_SUB}/position/*", _topic("PEEK_MESSAGES")),
     ("POST", f"{_TOPIC}/*expireMessages/*", _topic("EXPIRE_MESSAGES")),
-    ("DELETE", f"{_TOPIC}/truncate", _ADMIN),
+    ("DELETE", f"{_TOPIC}/truncate", Need(Kind.TENANT_ADMIN, after=_LOOK)),
     ("GET", f"{_TOPIC}/subscriptions", _topic("GET_SUBSCRIPTIONS")),
     ("PUT", _SUB, _topic("SUBSCRIBE")),
     ("DELETE", _SUB, _topic("UNSUBSCRIBE")),
@@ -170,62 +208,6 @@ TABLE: Final[tuple[tuple[str, str, Need], ...]] = (
     ("*", f"{_TOPIC}/maxMessageSize", _ADMIN),
     ("*", f"{_TOPIC}/*", _TOPIC_POLICY),
 )
-
-POLICY_NAMES: Final[dict[str, str]] = {
-    "": "ALL",
-    "messageTTL": "TTL",
-    "subscriptionExpirationTime": "SUBSCRIPTION_EXPIRATION_TIME",
-    "deduplication": "DEDUPLICATION",
-    "deduplicationEnabled": "DEDUPLICATION",
-    "deduplicationSnapshotInterval": "DEDUPLICATION_SNAPSHOT",
-    "autoTopicCreation": "AUTO_TOPIC_CREATION",
-    "autoSubscriptionCreation": "AUTO_SUBSCRIPTION_CREATION",
-    **dict.fromkeys(
-        ("publishRate", "dispatchRate", "subscriptionDispatchRate", "subscribeRate"), "RATE"
-    ),
-    "replicatorDispatchRate": "REPLICATION_RATE",
-    "retention": "RETENTION",
-    "persistence": "PERSISTENCE",
-    "topicHashPositions": "PERSISTENCE",
-    "subscriptionAuthMode": "SUBSCRIPTION_AUTH_MODE",
-    "subscriptionTypesEnabled": "SUBSCRIPTION_AUTH_MODE",
-    "encryptionRequired": "ENCRYPTION",
-    "delayedDelivery": "DELAYED_DELIVERY",
-    "inactiveTopicPolicies": "INACTIVE_TOPIC",
-    **dict.fromkeys(("maxProducersPerTopic", "maxProducers", "policies"), "MAX_PRODUCERS"),
-    **dict.fromkeys(
-        ("maxConsumersPerTopic", "maxConsumers", "maxConsumersPerSubscription"), "MAX_CONSUMERS"
-    ),
-    **dict.fromkeys(
-        (
-            *("maxUnackedMessagesPerConsumer", "maxUnackedMessagesPerSubscription"),
-            *("maxUnackedMessagesOnConsumer", "maxUnackedMessagesOnSubscription"),
-        ),
-        "MAX_UNACKED",
-    ),
-    "maxSubscriptionsPerTopic": "MAX_SUBSCRIPTIONS",
-    "maxTopicsPerNamespace": "MAX_TOPICS",
-    "compactionThreshold": "COMPACTION",
-    "offloadThreshold": "OFFLOAD",
-    "offloadThresholdInSeconds": "OFFLOAD",
-    **dict.fromkeys(
-        (
-            *("schemaCompatibilityStrategy", "schemaAutoUpdateCompatibilityStrategy"),
-            *("isAllowAutoUpdateSchema", "schemaValidationEnforced"),
-        ),
-        "SCHEMA_COMPATIBILITY_STRATEGY",
-    ),
-    "replication": "REPLICATION",
-    "allowedClusters": "ALLOW_CLUSTERS",
-    "entryFilters": "ENTRY_FILTERS",
-    "dispatcherPauseOnAckStatePersistent": "DISPATCHER_PAUSE_ON_ACK_STATE_PERSISTENT",
-    "backlogQuotaMap": "BACKLOG",
-    "backlogQuota": "BACKLOG",
-    "antiAffinity": "ANTI_AFFINITY",
-    "resourcegroup": "RESOURCEGROUP",
-    "partitions": "PARTITION",
-}
-"""``PolicyName``, by the word of the path."""
 
 
 def need_of(method: str, path: str) -> Need:
@@ -236,91 +218,7 @@ def need_of(method: str, path: str) -> Need:
     raise KeyError(f"admin/access.py has no row for {method} {path}")
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A request, as far as it decides who may make it."""
-
-    method: str
-    parameters: dict[str, str]
-    """The names in its path."""
-    word: str
-    """The last word of its route that is no name: ``messageTTL``; empty if there is none."""
-
-    @property
-    def namespace(self) -> NamespaceName:
-        """The namespace that it names."""
-        return NamespaceName(self.parameters["tenant"], self.parameters["namespace"])
-
-    @property
-    def topic(self) -> TopicName:
-        """The topic that it names."""
-        names = self.parameters
-        domain = names.get("domain", "persistent")
-        return TopicName(domain, names["tenant"], names["namespace"], names["topic"])
-
-
-async def permit(rules: Authorization, caller: Caller, need: Need, asked: Asked) -> None:
-    """Return if somebody may make a request; raises `Denied`."""
-    if not rules.enabled or need.kind in (Kind.ANYBODY, Kind.METRICS, Kind.KNOWN):
-        return
-    if rules.is_proxy(caller.role) and not caller.original:
-        raise Denied(
-            HTTPStatus.UNAUTHORIZED,
-            "Invalid combination of Original principal cannot be empty if the request is via "
-            "proxy.",
-        )
-    match need.kind:
-        case Kind.SUPER_USER:
-            allowed = await rules.super_user(caller)
-        case Kind.NAMESPACE:
-            allowed = await rules.namespace(caller, asked.namespace, need.operation)
-        case Kind.TOPIC:
-            subscription = asked.parameters.get("subscription")
-            try:
-                allowed = await rules.topic(caller, asked.topic, need.operation, subscription)
-            except SubscriptionRefused as error:
-                raise Denied(HTTPStatus.UNAUTHORIZED, str(error)) from None
-        case _:
-            allowed = await rules.tenant_admin(caller, asked.parameters["tenant"])
-    if not allowed:
-        raise _denied(caller, need, asked)
-
-
-def _denied(caller: Caller, need: Need, asked: Asked) -> Denied:
-    policy = (
-        f"for operation [{'READ' if asked.method == 'GET' else 'WRITE'}] on "
-        "{} on policy [" + POLICY_NAMES.get(asked.word, asked.word) + "]"
-    )
-    match need.kind:
-        case Kind.SUPER_USER:
-            told = "This operation requires super-user access"
-        case Kind.TENANT:
-            told = (
-                f"Unauthorized to validateTenantOperation for originalPrincipal "
-                f"[{caller.original or 'null'}] and clientAppId [{caller.role}] about operation "
-                f"[{need.operation}] on tenant [{asked.parameters['tenant']}]"
-            )
-        case Kind.NAMESPACE:
-            told = (
-                f"Unauthorized to validateNamespaceOperation for operation [{need.operation}] on "
-                f"namespace [{asked.namespace}]"
-            )
-            return Denied(HTTPStatus.FORBIDDEN, told)
-        case Kind.NAMESPACE_POLICY:
-            told = "Unauthorized to validateNamespacePolicyOperation " + policy.format(
-                f"namespace [{asked.namespace}]"
-            )
-            return Denied(HTTPStatus.FORBIDDEN, told)
-        case Kind.TOPIC_POLICY:
-            told = "Unauthorized to validateTopicPolicyOperation " + policy.format(
-                f"topic [{asked.topic}]"
-            )
-            return Denied(HTTPStatus.FORBIDDEN, told)
-        case Kind.TOPIC:
-            told = (
-                f"Unauthorized to validateTopicOperation for operation [{need.operation}] on topic "
-                f"[{asked.topic}]"
-            )
-        case _:
-            told = "Don't have permission to administrate resources on this tenant"
-    return Denied(HTTPStatus.UNAUTHORIZED, told)
+def word_of(path: str) -> str:
+    """The last word of a route that is no name: ``messageTTL``; empty if there is none."""
+    words = [each for each in path.split("/")[5:] if not each.startswith("{")]
+    return words[-1] if words else ""

@@ -9,8 +9,9 @@ from typing import Final
 from aiohttp import web
 from aiohttp.typedefs import Middleware
 
-from counterpoise.admin.access import Asked, Denied, Need, permit
+from counterpoise.admin.access import Need
 from counterpoise.admin.errors import Handler, RestError
+from counterpoise.admin.permission import Asked, Denied, permit
 from counterpoise.broker.face import BrokerFace
 from counterpoise.security.authorization import Authorization, Caller
 from counterpoise.security.identity import AuthenticationError
@@ -18,6 +19,7 @@ from counterpoise.security.identity import AuthenticationError
 log = logging.getLogger(__name__)
 
 CALLER = web.RequestKey("caller", Caller)
+_BROKER = web.RequestKey("broker", str)
 _RULES = web.RequestKey("rules", Authorization)
 ORIGINAL: Final = "X-Original-Principal"
 OPEN: Final = frozenset({"/status.html"})
@@ -45,6 +47,7 @@ def authenticate(broker: BrokerFace) -> Middleware:
                 log.info("%s is not let in: %s", request.remote, error)
                 raise RestError(HTTPStatus.UNAUTHORIZED, "Authentication required") from None
         request[CALLER] = Caller(role, request.headers.get(ORIGINAL) or None)
+        request[_BROKER] = broker.id
         request[_RULES] = broker.security.authorization
         return await handler(request)
 
@@ -56,7 +59,7 @@ async def require(request: web.Request, need: Need, word: str) -> None:
     rules = request[_RULES]
     if not rules.enabled:
         return
-    asked = Asked(request.method, dict(request.match_info), word)
+    asked = Asked(request.method, dict(request.match_info), word, request[_BROKER])
     try:
         await permit(rules, request[CALLER], need, asked)
     except Denied as denied:

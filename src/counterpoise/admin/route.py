@@ -13,7 +13,7 @@ from urllib.parse import unquote_plus
 
 from aiohttp import web
 
-from counterpoise.admin.access import need_of
+from counterpoise.admin.access import need_of, word_of
 from counterpoise.admin.entrance import require
 from counterpoise.admin.guests import GUESTS
 from counterpoise.admin.parameters import PARAMETERS
@@ -62,8 +62,7 @@ class Route:
         ]
         shape = self.body or _NO_BODY
         need = need_of(self.method, self.template)
-        words = [each for each in segments[5:] if not each.startswith("{")]
-        word = words[-1] if words else ""
+        word = word_of(self.template)
 
         async def enter(request: web.Request) -> web.StreamResponse:
             for name, position in encoded:

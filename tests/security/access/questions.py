@@ -1,15 +1,19 @@
 """Who may call what: every route of ours, asked by every kind of role, of any cluster.
 
 The town that is asked about has a tenant with an administrator, a namespace with a grant of each
-kind, and a topic with a grant of its own. A question may change something where the role may; the
-town is put right after that.
+kind, and two topics, one of them partitioned, with a grant of their own. A question that takes
+something away is asked after all others, and the town is put right after each; routes about
+clusters are asked about one that nothing lives in.
 """
 
 from __future__ import annotations
 
 import http.client
 import json
-from collections.abc import Iterator
+import re
+import sys
+import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from urllib.parse import urlsplit
@@ -17,16 +21,25 @@ from urllib.parse import urlsplit
 from counterpoise.admin.app import all_routes
 from tests.security.tokens import token
 
-CLUSTER = "standalone"
+CLUSTER, ELSEWHERE = "standalone", "elsewhere"
+BROKER = "127.0.0.1:8080"
+"""The id of whoever answers, as it is written down."""
+_PORT = re.compile(r"127\.0\.0\.1:\d+")
 ANSWERS_S = 10
-TENANT, NAMESPACE, TOPIC = "acme", "acme/ns", "persistent/acme/ns/t"
+"""Whoever may not is told so at once: a route that is silent for longer does not refuse."""
+READY_S = 60
+"""For how long the town is tried to be built: a Pulsar that has just begun may not see itself."""
+WHOLE_S = 420
+"""After which a cluster is given up."""
+TENANT, NAMESPACE = "acme", "acme/ns"
+TOPIC, PARTITIONED = "persistent/acme/ns/t", "persistent/acme/ns/p"
 GRANTS = {
     "writer": ["produce"],
     "reader": ["consume"],
     "runner": ["functions"],
     "packer": ["packages"],
 }
-"""What is granted on the namespace; ``guest`` may produce and consume on the one topic."""
+"""What is granted on the namespace; ``guest`` may produce and consume on the topics."""
 ROLES = ("nobody", "stranger", "guest", *GRANTS, "boss", "admin")
 """Weakest first: ``nobody`` shows no token, ``boss`` administers the tenant, ``admin`` all."""
 
@@ -47,12 +60,27 @@ NAMES = {
     "count": "1",
     "version": "1",
 }
+BODIES: dict[str, object] = {
+    "properties": {"k": "v"},
+    "resetcursor": {"ledgerId": 1, "entryId": 1, "partitionIndex": -1},
+    **dict.fromkeys(("offloadThreshold", "offloadThresholdInSeconds"), -1),
+    **dict.fromkeys(("messageTTL", "subscriptionExpirationTime", "compactionThreshold"), 86400),
+    **dict.fromkeys(("maxProducersPerTopic", "maxProducers", "maxMessageSize"), 1000),
+    **dict.fromkeys(("maxConsumersPerTopic", "maxConsumers", "maxConsumersPerSubscription"), 1000),
+    **dict.fromkeys(("maxUnackedMessagesPerConsumer", "maxUnackedMessagesPerSubscription"), 1000),
+    **dict.fromkeys(("maxSubscriptionsPerTopic", "maxTopicsPerNamespace"), 1000),
+    **dict.fromkeys(("deduplication", "encryptionRequired", "schemaValidationEnforced"), False),
+    "isAllowAutoUpdateSchema": True,
+    "partitions": 3,
+}
+"""By a path's last word, what Pulsar reads before it looks at who asks."""
+REFUSED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 SHUTDOWN = "/admin/v2/brokers/shutdown"
 SETTING_UP: tuple[tuple[str, str, object], ...] = (
     # A Pulsar that has just begun may not see its own cluster until there is another.
     *(
         ("PUT", f"clusters/{name}", {"serviceUrl": "http://127.0.0.1:1"})
-        for name in (CLUSTER, "elsewhere")
+        for name in (CLUSTER, ELSEWHERE)
     ),
     ("PUT", f"tenants/{TENANT}", {"adminRoles": ["boss"], "allowedClusters": [CLUSTER]}),
     ("POST", f"tenants/{TENANT}", {"adminRoles": ["boss"], "allowedClusters": [CLUSTER]}),
@@ -63,11 +91,14 @@ SETTING_UP: tuple[tuple[str, str, object], ...] = (
     ),
     ("PUT", TOPIC, None),
     ("POST", f"{TOPIC}/permissions/guest", ["produce", "consume"]),
+    ("PUT", f"{PARTITIONED}/partitions", 2),
+    ("POST", f"{PARTITIONED}/permissions/guest", ["produce", "consume"]),
     ("PUT", f"{TOPIC}/subscription/s", None),
 )
 
+TOLD = "what the stranger is told"
 Verdicts = dict[str, str]
-"""By role: ``401`` or ``403``, or ``-`` for one who was not refused."""
+"""By role: ``401`` or ``403``, or ``-`` for one who was not refused; and by `TOLD` the words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +112,40 @@ class Question:
     def __str__(self) -> str:
         return f"{self.method} {self.template}"
 
+    @property
+    def asked(self) -> str:
+        """The path, with what Pulsar needs in order to answer at all."""
+        key = self.method == "DELETE" and self.template.endswith("{topic}/properties")
+        return f"{self.path}?key=k" if key else self.path
+
+    @property
+    def body(self) -> object:
+        """What is sent along."""
+        last = self.template.rsplit("/", 1)[-1]
+        return BODIES.get(last) if self.method in ("PUT", "POST") else None
+
+    @property
+    def takes_away(self) -> bool:
+        """Whether a piece of the town may be gone afterwards."""
+        last = self.template.rsplit("/", 1)[-1]
+        deletes = self.method == "DELETE" and (last.startswith("{") or last == "partitions")
+        return deletes or "/unsubscribe/" in self.template
+
+
+def name_of(hole: str, template: str) -> str:
+    """What a route is asked about."""
+    if hole == "cluster" and "/clusters/" in template:
+        return ELSEWHERE
+    if hole == "topic" and "artition" in template:
+        return "p"
+    return NAMES.get(hole, "x")
+
 
 def questions() -> Iterator[Question]:
     """One for each route, in our order."""
     for route in all_routes():
         words = route.template.split("/")
-        filled = [NAMES.get(w[1:-1], "x") if w.startswith("{") else w for w in words]
+        filled = [name_of(w[1:-1], route.template) if w.startswith("{") else w for w in words]
         yield Question(route.method, route.template, "/".join(filled))
 
 
@@ -107,8 +166,7 @@ class Api:
             self._connection.request(method, path, data, headers)
             answer = self._connection.getresponse()
             return answer.status, answer.read().decode()
-        except (TimeoutError, http.client.HTTPException) as error:
-            # Whoever may not is told so at once.
+        except (OSError, http.client.HTTPException) as error:
             self._connection.close()
             return HTTPStatus.GATEWAY_TIMEOUT, str(error)
 
@@ -118,27 +176,50 @@ class Api:
 
     def set_up(self) -> None:
         """Build the town, or put it right."""
+        deadline = time.monotonic() + READY_S
+        while told := self._build():
+            if time.monotonic() > deadline:
+                raise SystemExit(f"the town cannot be built: {told}")
+            time.sleep(0.5)
+
+    def _build(self) -> str:
+        """What was not built, and why; empty if everything stands."""
         for method, path, body in SETTING_UP:
             status, told = self("admin", method, f"/admin/v2/{path}", body)
             if status >= HTTPStatus.BAD_REQUEST and status != HTTPStatus.CONFLICT:
-                _, seen = self("admin", "GET", "/admin/v2/clusters")
-                raise RuntimeError(f"{method} {path}: {status} {told}, clusters: {seen}")
+                return f"{method} {path}: {status} {told}"
+        return ""
 
 
 def ask_everything(url: str) -> dict[str, Verdicts]:
-    """What a cluster says to each role at each route."""
-    api, found = Api(url), {}
+    """What a cluster says to each role at each route; a line on stderr for each."""
+    api, found, asked = Api(url), {}, list(questions())
     api.set_up()
-    for question in questions():
-        verdicts = {}
-        for role in ROLES:
-            if role == "admin" and question.template == SHUTDOWN:
-                verdicts[role] = "-"
-                continue
-            status, _ = api(role, question.method, question.path)
-            verdicts[role] = str(status) if status in (401, 403) else "-"
-            if question.method != "GET" and status < HTTPStatus.BAD_REQUEST:
-                api.set_up()
-        found[str(question)] = verdicts
+    began = time.monotonic()
+    for number, question in enumerate(sorted(asked, key=lambda each: each.takes_away), 1):
+        said = {role: _ask(api, question, role) for role in ROLES}
+        found[str(question)] = verdicts_of(said)
+        seconds, codes = time.monotonic() - began, " ".join(str(code) for code, _ in said.values())
+        sys.stderr.write(f"{number}/{len(asked)} {seconds:5.1f} s {question} {codes}\n")
+        if seconds > WHOLE_S:
+            raise SystemExit(f"not done after {WHOLE_S} s")
     api.close()
-    return found
+    return {str(question): found[str(question)] for question in asked}
+
+
+def verdicts_of(said: Mapping[str, tuple[int, str]]) -> Verdicts:
+    """What is kept of statuses and words."""
+    code, told = said["stranger"]
+    found = {role: str(code) if code in REFUSED else "-" for role, (code, _) in said.items()}
+    return {**found, TOLD: _PORT.sub(BROKER, told).strip() if code in REFUSED else "-"}
+
+
+def _ask(api: Api, question: Question, role: str) -> tuple[int, str]:
+    if role == "admin" and question.template == SHUTDOWN:
+        return 0, ""
+    status, text = api(role, question.method, question.asked, question.body)
+    if status in REFUSED:
+        return status, str(json.loads(text)["reason"]) if text.startswith("{") else text
+    if question.takes_away:
+        api.set_up()
+    return status, text

@@ -5,20 +5,47 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
-from tests.security.access.questions import ROLES, Verdicts
+from tests.security.access.questions import ROLES, TOLD, Verdicts
 
 FILE = Path(__file__).with_name("pulsar-4.0.7.tsv")
 
-EXPLAINED: dict[str, str] = {}
-"""Routes that ours refuses to others than Pulsar does, and why."""
+_NS = "DELETE /admin/v2/namespaces/{tenant}/{namespace}"
+_ANTI_AFFINITY = "namespaces/{cluster}/antiAffinity/{group}"
+EXPLAINED: dict[str, str] = {
+    **{
+        f"{_NS}/{policy}": "Pulsar cannot take this policy back, and takes its name for a bundle's"
+        for policy in (
+            *("deduplicationSnapshotInterval", "subscriptionAuthMode", "encryptionRequired"),
+            *("offloadThreshold", "offloadThresholdInSeconds", "schemaCompatibilityStrategy"),
+            *("schemaAutoUpdateCompatibilityStrategy", "isAllowAutoUpdateSchema"),
+            *("schemaValidationEnforced", "replication", "allowedClusters"),
+        )
+    },
+    "DELETE /admin/v2/{domain}/{tenant}/{namespace}/{topic}/schemaValidationEnforced": (
+        "not served by Pulsar, 405"
+    ),
+    **{
+        f"GET /admin/v2/broker-stats/{word}": "not served by Pulsar, 404"
+        for word in ("destinations", "throttling", "shedding")
+    },
+    **{
+        f"GET {base}/{_ANTI_AFFINITY}": (
+            "with authorization Pulsar answers 500 to everybody, super users too: it looks for the "
+            "policies of a namespace that the request does not name"
+        )
+        for base in ("/admin/v2", "/admin")
+    },
+}
+"""Routes that ours refuses to others than Pulsar does, or in other words, and why."""
 
 
 def write(answers: dict[str, Verdicts]) -> None:
     """Keep what a Pulsar answered."""
     with FILE.open("w", newline="", encoding="utf-8") as file:
         lines = csv.writer(file, dialect="excel-tab", lineterminator="\n")
-        lines.writerow(("route", *ROLES))
-        lines.writerows((route, *(each[role] for role in ROLES)) for route, each in answers.items())
+        lines.writerow(("route", *ROLES, TOLD))
+        for route, each in answers.items():
+            lines.writerow((route, *(each[column] for column in (*ROLES, TOLD))))
 
 
 def read() -> dict[str, Verdicts]:

@@ -1,0 +1,204 @@
+"""Let somebody make a request of the admin API, or say in Pulsar's words why not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Final
+
+from counterpoise.admin.access import Kind, Need
+from counterpoise.names.namespace import NamespaceName
+from counterpoise.names.topic import TopicName
+from counterpoise.security.authorization import Authorization, Caller, SubscriptionRefused
+
+
+class Denied(Exception):
+    """A caller that may not; the status and the words are Pulsar's."""
+
+    def __init__(self, status: HTTPStatus, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+        self.reason = reason
+
+
+POLICY_NAMES: Final[dict[str, str]] = {
+    "": "ALL",
+    "messageTTL": "TTL",
+    "subscriptionExpirationTime": "SUBSCRIPTION_EXPIRATION_TIME",
+    "deduplication": "DEDUPLICATION",
+    "deduplicationEnabled": "DEDUPLICATION",
+    "deduplicationSnapshotInterval": "DEDUPLICATION_SNAPSHOT",
+    "autoTopicCreation": "AUTO_TOPIC_CREATION",
+    "autoSubscriptionCreation": "AUTO_SUBSCRIPTION_CREATION",
+    **dict.fromkeys(
+        ("publishRate", "dispatchRate", "subscriptionDispatchRate", "subscribeRate"), "RATE"
+    ),
+    "replicatorDispatchRate": "REPLICATION_RATE",
+    "retention": "RETENTION",
+    "persistence": "PERSISTENCE",
+    "topicHashPositions": "PERSISTENCE",
+    "subscriptionAuthMode": "SUBSCRIPTION_AUTH_MODE",
+    "subscriptionTypesEnabled": "SUBSCRIPTION_AUTH_MODE",
+    "encryptionRequired": "ENCRYPTION",
+    "delayedDelivery": "DELAYED_DELIVERY",
+    "inactiveTopicPolicies": "INACTIVE_TOPIC",
+    **dict.fromkeys(("maxProducersPerTopic", "maxProducers", "policies"), "MAX_PRODUCERS"),
+    **dict.fromkeys(
+        ("maxConsumersPerTopic", "maxConsumers", "maxConsumersPerSubscription"), "MAX_CONSUMERS"
+    ),
+    **dict.fromkeys(
+        (
+            *("maxUnackedMessagesPerConsumer", "maxUnackedMessagesPerSubscription"),
+            *("maxUnackedMessagesOnConsumer", "maxUnackedMessagesOnSubscription"),
+        ),
+        "MAX_UNACKED",
+    ),
+    "maxSubscriptionsPerTopic": "MAX_SUBSCRIPTIONS",
+    "maxTopicsPerNamespace": "MAX_TOPICS",
+    "compactionThreshold": "COMPACTION",
+    "offloadThreshold": "OFFLOAD",
+    "offloadThresholdInSeconds": "OFFLOAD",
+    **dict.fromkeys(
+        (
+            *("schemaCompatibilityStrategy", "schemaAutoUpdateCompatibilityStrategy"),
+            *("isAllowAutoUpdateSchema", "schemaValidationEnforced"),
+        ),
+        "SCHEMA_COMPATIBILITY_STRATEGY",
+    ),
+    "replication": "REPLICATION",
+    "allowedClusters": "ALLOW_CLUSTERS",
+    "entryFilters": "ENTRY_FILTERS",
+    "dispatcherPauseOnAckStatePersistent": "DISPATCHER_PAUSE_ON_ACK_STATE_PERSISTENT",
+    "backlogQuotaMap": "BACKLOG",
+    "backlogQuota": "BACKLOG",
+    "antiAffinity": "ANTI_AFFINITY",
+    "resourcegroup": "RESOURCEGROUP",
+    "partitions": "PARTITION",
+}
+"""``PolicyName``, by the word of the path."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request, as far as it decides who may make it."""
+
+    method: str
+    parameters: dict[str, str]
+    """The names in its path."""
+    word: str
+    """`word_of` its route."""
+    broker: str
+    """The id of the broker that is asked."""
+
+    @property
+    def verb(self) -> str:
+        """``PolicyOperation``."""
+        return "READ" if self.method == "GET" else "WRITE"
+
+    @property
+    def policy(self) -> str:
+        """``PolicyName``."""
+        return POLICY_NAMES.get(self.word, self.word)
+
+    @property
+    def namespace(self) -> NamespaceName:
+        """The namespace that it names."""
+        return NamespaceName(self.parameters["tenant"], self.parameters["namespace"])
+
+    @property
+    def topic(self) -> TopicName:
+        """The topic that it names."""
+        names = self.parameters
+        domain = names.get("domain", "persistent")
+        return TopicName(domain, names["tenant"], names["namespace"], names["topic"])
+
+
+async def permit(rules: Authorization, caller: Caller, need: Need, asked: Asked) -> None:
+    """Return if somebody may make a request; raises `Denied`."""
+    if not rules.enabled or need.kind in (Kind.ANYBODY, Kind.METRICS, Kind.KNOWN):
+        return
+    if rules.is_proxy(caller.role) and not caller.original:
+        raise Denied(
+            HTTPStatus.UNAUTHORIZED,
+            "Invalid combination of Original principal cannot be empty if the request is via "
+            "proxy.",
+        )
+    if need.after is not None:
+        await permit(rules, caller, need.after, asked)
+    match need.kind:
+        case Kind.SUPER_USER | Kind.BROKER | Kind.CLUSTER | Kind.CLUSTER_POLICY | Kind.TENANTS:
+            allowed = await rules.super_user(caller)
+        case Kind.NAMESPACE:
+            allowed = await rules.namespace(caller, asked.namespace, need.operation)
+        case Kind.TOPIC:
+            subscription = asked.parameters.get("subscription")
+            try:
+                allowed = await rules.topic(caller, asked.topic, need.operation, subscription)
+            except SubscriptionRefused as error:
+                raise Denied(HTTPStatus.UNAUTHORIZED, str(error)) from None
+        case _:
+            allowed = await rules.tenant_admin(caller, asked.parameters["tenant"])
+    if not allowed:
+        status, words = _REFUSALS[need.kind]
+        told = words.format(
+            need=need, asked=asked, role=caller.role, original=caller.original or "null"
+        )
+        raise Denied(status, told)
+
+
+_WHO: Final = "for originalPrincipal [{original}] and clientAppId [{role}] about operation "
+_SUPERUSER_AND: Final = f"Unauthorized to validateBothSuperuserAnd%s {_WHO}"
+_TENANT_AND_SUPERUSER: Final = (
+    HTTPStatus.UNAUTHORIZED,
+    # The space at its end is Pulsar's.
+    f"Unauthorized to validateBothTenantOperationAndSuperUser {_WHO}[{{need.operation}}] ",
+)
+_OPERATION: Final = "for operation [{need.operation}] on "
+_POLICY: Final = "for operation [{asked.verb}] on "
+_REFUSALS: Final[dict[Kind, tuple[HTTPStatus, str]]] = {
+    Kind.SUPER_USER: (HTTPStatus.UNAUTHORIZED, "This operation requires super-user access"),
+    Kind.BROKER: (
+        HTTPStatus.UNAUTHORIZED,
+        _SUPERUSER_AND % "BrokerOperation" + "[{need.operation}] on broker [{asked.broker}]",
+    ),
+    Kind.CLUSTER: (
+        HTTPStatus.UNAUTHORIZED,
+        _SUPERUSER_AND % "ClusterOperation"
+        + "[{need.operation}] on cluster [{asked.parameters[cluster]}]",
+    ),
+    Kind.CLUSTER_POLICY: (
+        HTTPStatus.UNAUTHORIZED,
+        _SUPERUSER_AND % "ClusterPolicyOperation"
+        + "[{asked.verb}] on cluster [{asked.parameters[cluster]}]",
+    ),
+    Kind.TENANTS: _TENANT_AND_SUPERUSER,
+    Kind.TENANT_ITSELF: _TENANT_AND_SUPERUSER,
+    Kind.TENANT_ADMIN: (
+        HTTPStatus.UNAUTHORIZED,
+        "Don't have permission to administrate resources on this tenant",
+    ),
+    Kind.TENANT: (
+        HTTPStatus.UNAUTHORIZED,
+        f"Unauthorized to validateTenantOperation {_WHO}"
+        "[{need.operation}] on tenant [{asked.parameters[tenant]}]",
+    ),
+    Kind.NAMESPACE: (
+        HTTPStatus.FORBIDDEN,
+        f"Unauthorized to validateNamespaceOperation {_OPERATION}namespace [{{asked.namespace}}]",
+    ),
+    Kind.NAMESPACE_POLICY: (
+        HTTPStatus.FORBIDDEN,
+        f"Unauthorized to validateNamespacePolicyOperation {_POLICY}"
+        "namespace [{asked.namespace}] on policy [{asked.policy}]",
+    ),
+    Kind.TOPIC: (
+        HTTPStatus.UNAUTHORIZED,
+        f"Unauthorized to validateTopicOperation {_OPERATION}topic [{{asked.topic}}]",
+    ),
+    Kind.TOPIC_POLICY: (
+        HTTPStatus.FORBIDDEN,
+        f"Unauthorized to validateTopicPolicyOperation {_POLICY}"
+        "topic [{asked.topic}] on policy [{asked.policy}]",
+    ),
+}
+"""What Pulsar answers to whom it refuses."""

@@ -16,8 +16,8 @@ setup: ## virtual environment, packages, Java: done once, checked every time
 demo: setup ## three brokers, skewed load, and Spark evening it out (about two minutes)
 	@.venv/bin/counterpoise demo
 
-test: setup ## the whole test suite (at most 15 minutes)
-	@$(PYTHON) -m pytest
+test: setup ## the whole test suite (at most 15 minutes), three files at a time: most tests wait
+	@$(PYTHON) -m pytest -n 3 --dist loadfile $(ARGS)
 
 check: setup ## lint, format, strict types, import direction and tidiness
 	@.venv/bin/ruff check .

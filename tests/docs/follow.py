@@ -161,8 +161,8 @@ def _read_away(stream: IO[str]) -> None:
 
 
 def _free_ports() -> int:
-    """The first of some ports in a row that nobody listens on."""
-    for first in range(20_000 + os.getpid() % 1000 * 30, 60_000, 30):
+    """The first of some free ports in a row, below those that systems give out."""
+    for first in range(20_000 + os.getpid() % 300 * 30, 32_000, 30):
         with ExitStack() as held, suppress(OSError):
             for port in range(first, first + 30):
                 held.enter_context(socket.socket()).bind(("127.0.0.1", port))

@@ -16,8 +16,11 @@ PAGES = {
 LEFT_OUT = {
     "pip install",
     "counterpoise balance --admin-url http://localhost:8080 --history ./history --execute",
+    "counterpoise brokers --admin-url https://broker-1:8443",
+    "counterpoise split public/default/",
+    "counterpoise unload p",
 }
-"""What only a person can do, or what never ends, by how it begins."""
+"""What only a person can do or name, or what never ends, by how it begins."""
 WITH_COMMANDS = [name for name, page in PAGES.items() if page.steps]
 
 

@@ -25,7 +25,7 @@ from tests.load.story import START, Loads, poll
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name, topic_of
 from tests.pipeline.short_history import ShortHistory
 
-DO_IT = ExecutorOptions(execute=True, verify_within_s=0.3)
+DO_IT = ExecutorOptions(execute=True, verify_within_s=1.0)
 KINDS_OF_HISTORY: list[Callable[[Path], History]] = [
     lambda path: HistoryTables(open_store(path)),
     lambda path: ShortHistory(),

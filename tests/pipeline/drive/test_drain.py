@@ -21,7 +21,7 @@ from counterpoise.pipeline.drive.drain import Drain, Drained, DrainOptions, Drai
 from counterpoise.pipeline.drive.scene import CannotSeeError, SceneReader
 from tests.pipeline.fake_cluster import CLUSTER, FakeBroker, FakeCluster, bundle_name
 
-QUICK = DrainOptions(verify_within_s=0.2)
+QUICK = DrainOptions(verify_within_s=1.0)
 POLICIES = f"/admin/v2/clusters/{CLUSTER}/namespaceIsolationPolicies"
 
 

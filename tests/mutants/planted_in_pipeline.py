@@ -148,6 +148,21 @@ IN_PIPELINE: tuple[Fault, ...] = (
         "test_few_and_large_bundles_move_and_the_same_ones_each_time",
     ),
     Fault(
+        "a round heeds no policies",
+        "pipeline/balancer.py",
+        "decide(state, memory, self._strategy, scene)",
+        "decide(state, memory, self._strategy)",
+        "tests/pipeline/drive/test_policies.py::test_a_round_heeds_the_policies_of_its_moment",
+    ),
+    Fault(
+        "a bundle goes wherever the strategy chose, whatever policies say",
+        "decide/balancing/destination.py",
+        "    if scene is not None:\n        barred",
+        "    if scene is not None and wanted is None:\n        barred",
+        "tests/decide/balancing/test_scene.py::"
+        "test_a_destination_that_the_strategy_chose_is_held_against_the_policies",
+    ),
+    Fault(
         "Pulsar's leader does not let a bundle's own broker compete",
         "decide/balancing/as_leader.py",
         "if broker in answering],",

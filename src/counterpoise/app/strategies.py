@@ -46,7 +46,10 @@ def strategy_from(
     grace_s: float | None = None,
     thrash_span_s: float = 0.0,
 ) -> Strategy:
-    """The strategy that these settings describe; raises `UserError` or `ConfigError`."""
+    """The strategy that these settings describe; raises `UserError` or `ConfigError`.
+
+    ``loadBalancerSheddingEnabled`` is the brokers', who leave to a balancer what it turns off.
+    """
     chosen, placer = find_shedder(shedder, conf), find_placement(placement)
     return Strategy(
         shedder=chosen,
@@ -55,6 +58,7 @@ def strategy_from(
         placement_options=settings_from(placer.options, conf),
         balance=replace(
             settings_from(BalanceOptions, conf),
+            shedding_enabled=True,
             interval_ms=_milliseconds(decide_every_s),
             grace_ms=_milliseconds(grace_s),
             thrash_span_ms=round(thrash_span_s * 1000),
@@ -72,7 +76,9 @@ def as_pulsar(
     """The strategy that Pulsar's own leader goes by under these settings, and places as it does."""
     chosen = placement or conf.values.get(PLACEMENT_SETTING) or DEFAULT_PLACEMENT
     made = strategy_from(conf, shedder=shedder, placement=chosen, thrash_span_s=thrash_span_s)
-    return replace(made, as_leader=settings_from(FilterOptions, conf))
+    wanted = settings_from(BalanceOptions, conf).shedding_enabled
+    balance = replace(made.balance, shedding_enabled=wanted)
+    return replace(made, balance=balance, as_leader=settings_from(FilterOptions, conf))
 
 
 def _find(registry: Registry[S], name: str) -> S:

@@ -16,7 +16,7 @@ from counterpoise.decide.balancing.moves import Move, Outcome, Status
 from counterpoise.names.bundle import BundleName
 from counterpoise.picture.plans import Plan
 from counterpoise.pipeline.drive.drain import Drain, DrainRefusedError
-from counterpoise.pipeline.drive.scene import CannotSeeError
+from counterpoise.pipeline.drive.policies import CannotSeeError
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
 
 KEPT = 200

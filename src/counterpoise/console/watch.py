@@ -29,6 +29,7 @@ from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.collect.shedder import settings_of, sheds_by_itself
 from counterpoise.pipeline.collect.told import trouble
 from counterpoise.pipeline.collect.where import web_address
+from counterpoise.pipeline.drive.policies import CannotSeeError, SceneOfRounds
 
 log = logging.getLogger(__name__)
 
@@ -58,6 +59,7 @@ class Watch:
         self._admin = Admin(session, asking)
         self._collector = Collector(session, options.watch.addresses, clock_ms, options=asking)
         self._throttling = Throttling(self._admin)
+        self._placing = SceneOfRounds(session, options.watch.addresses)
         self._state = FoldState.empty()
         self._moved: Mapping[str, Moved] = {}
         self._memory = RoundMemory()
@@ -148,7 +150,12 @@ class Watch:
         state, strategy = self._state, self._strategy
         if strategy is None or newest_poll(state) <= self._memory.decided_at_ms:
             return
-        made = await asyncio.to_thread(decide, state, self._memory, strategy)
+        try:
+            around = await self._placing.read(state)
+        except CannotSeeError as error:
+            log.warning("nothing is advised while policies cannot be read: %s", error)
+            return
+        made = await asyncio.to_thread(decide, state, self._memory, strategy, around)
         self._memory = made.memory
         told = await asyncio.to_thread(decided, made, {}, self.scene.view)
         self.advice = with_round(self.advice, told)

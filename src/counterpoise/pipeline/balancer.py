@@ -21,10 +21,12 @@ from counterpoise.decide.balancing.round import (
 )
 from counterpoise.decide.balancing.thrash import trailed
 from counterpoise.load.fold import FoldState
+from counterpoise.pipeline.drive.policies import CannotSeeError
 from counterpoise.pipeline.executor import Executor
 from counterpoise.pipeline.history.port import History
 
 if TYPE_CHECKING:
+    from counterpoise.pipeline.drive.policies import SceneOfRounds
     from counterpoise.pipeline.watch.metrics import Metrics
 
 
@@ -44,9 +46,16 @@ class Balancer:
         rules: ApprovalRules | None = None,
         moved_before: Iterable[Moved] = (),
         metrics: "Metrics | None" = None,
+        scenes: "SceneOfRounds | None" = None,
     ) -> None:
-        """`rules` say what may be carried out; `moved_before` is what was moved lately."""
+        """`rules` say what may be carried out; `moved_before` is what was moved lately.
+
+        `scenes` reads the policies that rounds heed; without it they heed none.
+        """
         self._metrics = metrics
+        self._scenes = scenes
+        self._unseen = False
+        """Whether policies could not be read the last time."""
         self._rules = rules or ApprovalRules()
         self._moved = list(moved_before)
         self._strategy = strategy
@@ -79,7 +88,13 @@ class Balancer:
         memory = self._history.memory_before(poll_id)
         made = self._history.round(poll_id)
         if made is None:
-            made = decide(state, memory, self._strategy)
+            try:
+                scene = await self._scenes.read(state) if self._scenes else None
+            except CannotSeeError as error:
+                self._held(str(error))
+                return None
+            self._held("")
+            made = decide(state, memory, self._strategy, scene)
             self._history.record_round(made)
             if self._metrics:
                 self._metrics.decided(made)
@@ -110,6 +125,20 @@ class Balancer:
             ),
         )
         return made
+
+    def _held(self, reason: str) -> None:
+        """Say once that policies cannot be read, and once that they can again.
+
+        No round is made meanwhile: by policies of a while ago a bundle may go where it must not be.
+        """
+        if bool(reason) != self._unseen:
+            self._tell(
+                "no round is made until policies can be read, since bundles may otherwise go to "
+                f"brokers that must not have them: {reason}"
+                if reason
+                else "policies can be read again"
+            )
+        self._unseen = bool(reason)
 
     async def _see_through(self, made: Round, brokers: tuple[str, ...]) -> list[Outcome]:
         known = [self._history.outcome(move.id) for move in made.moves]

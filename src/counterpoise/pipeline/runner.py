@@ -21,6 +21,7 @@ from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.collect.shedder import sheds_by_itself
 from counterpoise.pipeline.collect.told import trouble
 from counterpoise.pipeline.collect.where import web_address
+from counterpoise.pipeline.drive.policies import SceneOfRounds
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
 from counterpoise.pipeline.history.control import read_control
 from counterpoise.pipeline.history.faults import HistoryFaultError
@@ -143,6 +144,7 @@ class SparkBalancer:
                 rules=settings.rules,
                 moved_before=await asyncio.to_thread(moved_since, store, self._began_ms - HOUR_MS),
                 metrics=self._metrics,
+                scenes=SceneOfRounds(session, settings.addresses),
             )
             self._admin = Admin(session, AdminOptions())
             if settings.executor.execute:

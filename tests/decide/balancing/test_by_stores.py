@@ -8,6 +8,10 @@ import pytest
 from counterpoise.app.strategies import strategy_from
 from counterpoise.decide.balancing.moves import Round, RoundMemory
 from counterpoise.decide.balancing.round import Strategy, decide
+from counterpoise.decide.balancing.scene import Scene
+from counterpoise.decide.filters.facts import BrokerFacts
+from counterpoise.decide.filters.isolation import IsolationPolicy
+from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.decide.weights import DEFAULT_WEIGHTS
 from counterpoise.load.fold import Batch, FoldState, fold
 from counterpoise.load.fold_view import cluster_view
@@ -25,12 +29,14 @@ def transfer(**settings: str) -> Strategy:
     return strategy_from(Properties(given), shedder="TransferShedder", grace_s=0)
 
 
-def rounds(by: Strategy, count: int, reported: dict[str, Loads | None]) -> list[Round]:
+def rounds(
+    by: Strategy, count: int, reported: dict[str, Loads | None], around: Scene | None = None
+) -> list[Round]:
     """Rounds a minute apart of a load that stays as it is; nothing is carried out."""
     state, memory, made = FoldState.empty(), RoundMemory(), list[Round]()
     for number in range(count):
         state = fold(state, Batch.of(poll(number, reported, every_ms=60_000)))
-        made.append(decide(state, memory, by))
+        made.append(decide(state, memory, by, around))
         memory = RoundMemory.from_json(json.loads(json.dumps(made[-1].memory.to_json())))
     return made
 
@@ -94,3 +100,20 @@ def test_a_backtest_plays_it() -> None:
     )
     assert moved.moves > 0
     assert moved.imbalance < still.imbalance
+
+
+def test_its_shedder_passes_over_what_policies_keep_and_sheds_the_rest() -> None:
+    mixed = {bundle_name(n, "t/kept" if n < 5 else "t/free"): 9000.0 + n for n in range(10)}
+    reported: dict[str, Loads | None] = {**UNEVEN, "b1:80": mixed}
+    kept = IsolationPolicy(("t/kept",), primary=("b1", "b2"))
+    facts = dict.fromkeys(UNEVEN, BrokerFacts(FilterOptions().load_manager_class))
+    allowed = "loadBalancerSheddingBundlesWithPoliciesEnabled"
+
+    def shed(value: str, **policies: IsolationPolicy) -> set[tuple[str, str]]:
+        around = Scene(facts, policies=policies, filters=FilterOptions(distribute_evenly=False))
+        made = rounds(transfer(**{allowed: value}), 4, reported, around)[-1]
+        return {(move.bundle.rpartition("/")[0], move.destination) for move in made.moves}
+
+    assert ("t/kept", "b3:80") in shed("true")
+    assert shed("true", kept=kept) == {("t/free", "b3:80")}
+    assert shed("false", kept=kept) == {("t/free", "b3:80")}

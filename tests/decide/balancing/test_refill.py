@@ -137,3 +137,11 @@ def test_what_cannot_be_filled_is_refused(targets: list[str], said: str) -> None
     made = scene({"b1": bundles("x", 1.0), "b2": []}, silent={"b3": "gone"})
     assert said in refill_refusal(made, targets)
     assert not refill_refusal(made, ["b2"])
+
+
+def test_a_primary_that_gives_a_bundle_away_makes_no_secondary_necessary() -> None:
+    loads = {"a:1": bundles("x", 5.0, 5.0, 5.0), "b:1": []}
+    policy = IsolationPolicy(("t/n",), primary=("a",), secondary=("b",), min_limit=1)
+    plan = plan_refill(scene(loads, policies={"p": policy}), ["b:1"], FilterOptions())
+    assert not plan.moves
+    assert "b:1 is a secondary of policy 'p'" in plan.rejections[0].sentence

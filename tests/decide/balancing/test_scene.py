@@ -4,11 +4,12 @@ from collections import Counter
 from dataclasses import replace
 
 from counterpoise.decide.balancing.moves import Round, RoundMemory
-from counterpoise.decide.balancing.round import placed, shed
+from counterpoise.decide.balancing.round import decide, placed, shed
 from counterpoise.decide.balancing.scene import Scene
 from counterpoise.decide.filters.facts import BrokerFacts
 from counterpoise.decide.filters.isolation import IsolationPolicy
 from counterpoise.decide.filters.options import FilterOptions
+from counterpoise.decide.plan import Decision, Kind
 from counterpoise.load.fold_view import cluster_view
 from counterpoise.load.view import bundle_namespace
 from tests.decide.balancing.test_round import UNEVEN, seen, sentences, strategy
@@ -70,3 +71,58 @@ def test_who_does_not_answer_gets_nothing() -> None:
     view, how, memory = cluster_view(seen(UNEVEN), START), strategy(), RoundMemory()
     made = placed(shed(view, memory, how), ["b1:80", "b2:80"], {}, memory, how, scene())
     assert {move.destination for move in made.moves} == {"b2:80"}
+
+
+PLANNED = "b2:80, which the strategy chose, may not have it (b2:80 is no broker of isolation policy"
+
+
+def decided(name: str = "ThresholdShedder", **more: object) -> Round:
+    """The round of a balancer beside a cluster, to which nobody says who holds what."""
+    around = replace(scene(**more), held={})
+    return decide(seen(UNEVEN), RoundMemory(), strategy(name), around)
+
+
+def test_a_balancer_heeds_policies_as_a_leader_does_and_names_the_one_that_forbids() -> None:
+    assert decided().moves
+    theirs = IsolationPolicy((NAMESPACE,), primary=("b1", "b2"))
+    made = decided(policies={"theirs": theirs})
+    assert {move.destination for move in made.moves} == {"b2:80"}
+    made = decided(policies={"theirs": IsolationPolicy((NAMESPACE,), primary=("b1",))})
+    assert not made.moves
+    assert "b2:80 is no broker of isolation policy 'theirs'" in sentences(made)
+    others = IsolationPolicy(("t/.*",), primary=("b[23]",))
+    made = decided(policies={"others": others})
+    assert not made.moves
+    assert "b3:80 is reserved by isolation policy 'others'" in sentences(made)
+    assert "emptied" not in sentences(made), "nobody is"
+
+
+def test_who_shall_be_rid_of_a_bundle_is_a_primary_still() -> None:
+    short = IsolationPolicy((NAMESPACE,), primary=("b1",), secondary=("b2", "b3"), min_limit=1)
+    made = decided(policies={"short": short})
+    assert not made.moves, "one primary is there, so no secondary is needed"
+    assert "b2:80 is a secondary of policy 'short'" in sentences(made)
+
+
+def test_a_balancer_counts_a_group_by_what_brokers_report() -> None:
+    alone = {"b1:80": UNEVEN["b1:80"], "b2:80": {bundle_name(1, "t/other"): 9000.0}, "b3:80": {}}
+    around = replace(scene(groups={NAMESPACE: "g", "t/other": "g"}), held={})
+    made = decide(seen(alone), RoundMemory(), strategy(), around)
+    assert [move.destination for move in made.moves] == ["b3:80"], "then all serve it as much"
+    assert "anti-affinity group" in sentences(made)
+
+
+def test_a_destination_that_the_strategy_chose_is_held_against_the_policies() -> None:
+    view = cluster_view(seen(UNEVEN), START)
+    chosen = Decision(Kind.TRANSFER, bundle_name(0), "b1:80", "b2:80", "test", "because")
+    made = replace(shed(view, RoundMemory(), strategy()), decisions=(chosen,), rejections=())
+
+    def moved(**more: object) -> Round:
+        brokers = view.brokers
+        return placed(made, brokers, {}, RoundMemory(), strategy(), scene(**more))
+
+    assert [move.destination for move in moved().moves] == ["b2:80"]
+    theirs = IsolationPolicy((NAMESPACE,), primary=("b1", "b3"))
+    refused = moved(policies={"theirs": theirs})
+    assert not refused.moves
+    assert f"{bundle_name(0)} stays: {PLANNED} 'theirs')" in sentences(refused)

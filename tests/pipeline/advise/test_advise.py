@@ -146,6 +146,7 @@ async def test_a_history_alone_is_enough(
     assert await run(["--history", str(tmp_path), "--json", *SET]) == 0
     made = json.loads(capsys.readouterr().out)
     assert made["source"] == str(tmp_path)
+    assert any("anti-affinity groups are not modelled" in note for note in made["notes"])
     assert {step["source"] for step in made["steps"]} == {"b1:80"}
 
 

@@ -50,6 +50,7 @@ def test_spark_is_started_for_much_or_when_it_is_asked_for(
     words = ["backtest", SMALL, "--strategies", "UniformLoadShedder", "--json", *more]
     assert main(words) == status
     said = capsys.readouterr()
+    assert "isolation policies and anti-affinity groups are not modelled" in said.err
     if status:
         assert "no Spark in this test" in said.err
     else:

@@ -18,7 +18,8 @@ from counterpoise.decide.placement import PLACEMENTS
 from counterpoise.load.report import NamespaceBundleStats
 from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.drive.drain import Drain, Drained, DrainOptions, DrainRefusedError
-from counterpoise.pipeline.drive.scene import CannotSeeError, SceneReader
+from counterpoise.pipeline.drive.policies import CannotSeeError
+from counterpoise.pipeline.drive.scene import SceneReader
 from tests.pipeline.fake_cluster import CLUSTER, FakeBroker, FakeCluster, bundle_name
 
 QUICK = DrainOptions(verify_within_s=1.0)

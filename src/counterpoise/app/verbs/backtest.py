@@ -45,6 +45,10 @@ if TYPE_CHECKING:
 
 EVERY = "ThresholdShedder,OverloadShedder,UniformLoadShedder,AvgShedder"
 NOBODY = "nobody moves"
+NO_POLICIES = (
+    "isolation policies and anti-affinity groups are not modelled: recorded load has none, and "
+    "`balance` may find fewer brokers for a bundle than a play does\n"
+)
 
 EPILOG = """\
 examples:
@@ -183,6 +187,7 @@ def _played(args: argparse.Namespace, plays: Sequence[tuple[Candidate, Source]])
         f"{len(trace.brokers)} brokers, {len(trace.bundles):,} bundles, {trace.steps:,} steps of "
         f"{trace.step_ms / 1000:g} s, {len(tasks)} plays on {args.master or 'this process'}\n"
     )
+    sys.stderr.write(NO_POLICIES)
     if args.master is None:
         return play_here(tasks, progress)
     conf = dict(spark_setting(text) for text in args.spark_conf)

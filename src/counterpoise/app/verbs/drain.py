@@ -89,7 +89,8 @@ async def _run(args: argparse.Namespace, addresses: tuple[str, ...]) -> int:
     with needed_by("draining"):
         from counterpoise.pipeline.clock import wall_clock_ms
         from counterpoise.pipeline.drive.drain import Drain, DrainOptions, DrainRefusedError
-        from counterpoise.pipeline.drive.scene import CannotSeeError, SceneReader
+        from counterpoise.pipeline.drive.policies import CannotSeeError
+        from counterpoise.pipeline.drive.scene import SceneReader
     options = DrainOptions(attempts=args.attempts, at_once=args.at_once, partial=args.partial)
     timeout = aiohttp.ClientTimeout(total=HTTP_TIMEOUT_S)
     async with http_session(client_security(args), timeout=timeout) as session:

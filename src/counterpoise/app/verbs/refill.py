@@ -94,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
         )
     with needed_by("refilling"):
         from counterpoise.pipeline.drive.approved import PlanRefusedError
-        from counterpoise.pipeline.drive.scene import CannotSeeError
+        from counterpoise.pipeline.drive.policies import CannotSeeError
         from counterpoise.pipeline.history.faults import HistoryFaultError
         from counterpoise.pipeline.history.lease import HistoryInUseError
     try:

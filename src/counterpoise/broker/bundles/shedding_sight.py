@@ -12,11 +12,9 @@ from counterpoise.broker.bundles.shedding_options import SheddingConfig
 from counterpoise.broker.clock import wall_clock_ms
 from counterpoise.broker.load.cluster_load import ClusterLoad
 from counterpoise.decide.balancing.round import Shed, Strategy
-from counterpoise.decide.balancing.scene import Scene
-from counterpoise.decide.filters.isolation import governing_policy
+from counterpoise.decide.balancing.scene import Scene, bundle_rules
 from counterpoise.decide.placement import PLACEMENTS
 from counterpoise.decide.placement.options import PlacementOptions
-from counterpoise.decide.placement.selection import pass_extensible
 from counterpoise.decide.shedding import SHEDDERS, Shedder
 from counterpoise.load.extensible import BrokerLoadData, TopBundlesLoadData
 from counterpoise.load.store_view import BundleRules, LoadStoreView
@@ -77,8 +75,8 @@ class ReportSight:
 
     async def scene(self, made: Shed) -> Scene | None:
         """See `Sight.scene`."""
-        homeless = [each.bundle for each in made.decisions if each.destination is None]
-        return await self._placer.scene(map(bundle_namespace, homeless)) if homeless else None
+        bundles = [each.bundle for each in made.decisions]
+        return await self._placer.scene(map(bundle_namespace, bundles)) if bundles else None
 
 
 class LoadStores(Protocol):
@@ -144,22 +142,8 @@ class StoreSight:
     async def _rules(self, bundles: Collection[str]) -> BundleRules:
         """Who owns these bundles by the state channel, and where policies let each go."""
         scene = await self._placer.scene({bundle_namespace(bundle) for bundle in bundles})
-        every = frozenset(scene.facts)
-        passing: dict[str, frozenset[str]] = {}
-        owners, held, allowed = {}, set(), {}
-        for bundle in bundles:
-            owner = await self._owner(bundle)
-            if owner is not None:
-                owners[bundle] = owner
-            namespace = bundle_namespace(bundle)
-            if namespace in scene.groups or governing_policy(namespace, scene.policies) is not None:
-                held.add(bundle)
-            if namespace not in passing:
-                left, _ = pass_extensible(namespace, scene.around(namespace), scene.filters)
-                passing[namespace] = frozenset(left)
-            if passing[namespace] != every:
-                allowed[bundle] = passing[namespace]
-        return BundleRules(owners, frozenset(held), allowed)
+        owners = {bundle: await self._owner(bundle) for bundle in bundles}
+        return bundle_rules(scene, bundles, owners)
 
     async def _owner(self, bundle: str) -> str | None:
         try:

@@ -23,7 +23,8 @@ from counterpoise.picture.tables import broker_rows, bundle_row
 from counterpoise.picture.treemap import What
 from counterpoise.picture.units import times
 from counterpoise.pipeline.drive.drain import Drain, DrainOptions, DrainRefusedError
-from counterpoise.pipeline.drive.scene import CannotSeeError, SceneReader
+from counterpoise.pipeline.drive.policies import CannotSeeError
+from counterpoise.pipeline.drive.scene import SceneReader
 
 
 class Doing:

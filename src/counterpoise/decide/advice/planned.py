@@ -19,6 +19,7 @@ from counterpoise.decide.advice.plan import (
 from counterpoise.decide.balancing.moves import Round, RoundMemory
 from counterpoise.decide.balancing.projection import Projection, with_owners
 from counterpoise.decide.balancing.round import Strategy, decide_on, imbalance
+from counterpoise.decide.balancing.scene import Scene as PoliciesScene
 from counterpoise.decide.plan import Rejection
 from counterpoise.decide.weights import DEFAULT_WEIGHTS
 from counterpoise.load.view import ClusterView, unloaded_mask
@@ -37,6 +38,8 @@ class Scene:
     memory: RoundMemory = field(default_factory=RoundMemory)
     connections: Mapping[str, int] = field(default_factory=dict)
     """Producers and consumers by bundle."""
+    policies: PoliciesScene | None = None
+    """Which brokers may have what; None: nobody could be asked."""
     source: str = ""
     """Whence it was read, for a person."""
 
@@ -132,7 +135,14 @@ class _Play:
         view = self.view
         marked = unloaded_mask(view.bundles, self._recent)
         view = replace(view, bundle=replace(view.bundle, recently_unloaded=marked))
-        return decide_on(view, self._scene.answering, self._recent, self._memory, self._strategy)
+        return decide_on(
+            view,
+            self._scene.answering,
+            self._recent,
+            self._memory,
+            self._strategy,
+            self._scene.policies,
+        )
 
     def _next(self, made: Round) -> None:
         self._memory = replace(made.memory, recently_unloaded=dict(self._recent))

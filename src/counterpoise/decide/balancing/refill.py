@@ -8,18 +8,17 @@ the most by then.
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
-from random import Random
 
 from counterpoise.decide.balancing.drain import DrainScene
 from counterpoise.decide.balancing.moves import Move, move_id
 from counterpoise.decide.balancing.round import part_of
+from counterpoise.decide.balancing.scene import HAS_IT
 from counterpoise.decide.filters.options import FilterOptions
-from counterpoise.decide.memory import NO_MEMORY, Memoryless, NoMemory
+from counterpoise.decide.placement.only import Only
 from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.decide.placement.selection import Chooser, Surroundings, select_modular
-from counterpoise.decide.placement.strategy import Placement, nobody
 from counterpoise.decide.plan import Decision, Kind, Rejection
 from counterpoise.load.view import ClusterView
 from counterpoise.names.namespace import SYSTEM_NAMESPACE_TEXT, bound_to_broker
@@ -119,15 +118,16 @@ class _Refill:
         namespace, scene = _namespace(bundle), self._scene
         group = scene.groups.get(namespace)
         around = Surroundings(
-            brokers=[broker for broker in self._load if broker != donor],
+            brokers=list(self._load),
             facts=scene.facts,
             policies=scene.policies,
             anti_affinity=None if group is None else {
                 broker: sum(1 for each in group if of[each]) for broker, of in self._owned.items()
             },
             domains=scene.domains,
+            barred={donor: HAS_IT},
         )  # fmt: skip
-        chooser = Chooser(Only(target), scene.view, PlacementOptions(), None)
+        chooser = Chooser(Only(target, "it is to be filled"), scene.view, PlacementOptions(), None)
         chosen = select_modular(bundle, around, chooser, chooser.strategy.initial_memory(),
                                 self._filters)  # fmt: skip
         if chosen.broker == target:
@@ -181,31 +181,6 @@ class _Refill:
                 self._rejections[left, ""] = Rejection(left, "left-alone", None, None, "", why)
             else:
                 yield carried, bundle
-
-
-class Only(Memoryless):
-    """The placement of what is meant for one broker: that one, if it may have the bundle."""
-
-    name = "Only"
-    options = PlacementOptions
-
-    def __init__(self, broker: str) -> None:
-        self._broker = broker
-
-    def place(
-        self,
-        bundle: str,
-        candidates: Sequence[str],
-        view: ClusterView,
-        memory: NoMemory,
-        options: PlacementOptions,
-        rng: Random | None = None,
-    ) -> Placement[NoMemory]:
-        """The broker, or nobody."""
-        if self._broker not in candidates:
-            return nobody(memory)
-        one = (self._broker,)
-        return Placement(self._broker, one, "only", "it is to be filled", NO_MEMORY)
 
 
 def _namespace(bundle: str) -> str:

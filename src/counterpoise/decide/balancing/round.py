@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 
 from counterpoise.decide.balancing.as_leader import select_as_leader, stays
+from counterpoise.decide.balancing.destination import destination_of, scene_after
 from counterpoise.decide.balancing.moves import Move, Round, RoundMemory, move_id
 from counterpoise.decide.balancing.options import BalanceOptions
 from counterpoise.decide.balancing.projection import Projection
-from counterpoise.decide.balancing.scene import Scene
+from counterpoise.decide.balancing.scene import Scene, bundle_rules
 from counterpoise.decide.balancing.thrash import going_back, left_lately, thrashing
-from counterpoise.decide.filters.anti_affinity import may_unload
 from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.decide.placement.least_usage import LeastUsage
 from counterpoise.decide.placement.options import PlacementOptions
-from counterpoise.decide.placement.selection import Chooser, select_modular
-from counterpoise.decide.placement.strategy import Placement, PlacementStrategy
+from counterpoise.decide.placement.selection import Chooser
+from counterpoise.decide.placement.strategy import PlacementStrategy
 from counterpoise.decide.plan import Decision, Rejection
 from counterpoise.decide.shedding import Shedder
 from counterpoise.load.fold import FoldState
@@ -27,7 +27,7 @@ from counterpoise.load.rows import RATES
 from counterpoise.load.store_of_reports import Known, averaged, store_view
 from counterpoise.load.store_view import LoadStoreView
 from counterpoise.load.topk import MAX_BUNDLES
-from counterpoise.load.view import ClusterView, bundle_namespace
+from counterpoise.load.view import ClusterView
 
 View = ClusterView | LoadStoreView
 """What a shedder looks at: reports and averages, or the load stores of PIP-192."""
@@ -128,13 +128,15 @@ def _repeated(state: FoldState, memory: RoundMemory) -> list[str]:
     return sorted(name for name, before in memory.traffic_before.items() if now.get(name) == before)
 
 
-def decide(state: FoldState, memory: RoundMemory, strategy: Strategy) -> Round:
+def decide(
+    state: FoldState, memory: RoundMemory, strategy: Strategy, scene: Scene | None = None
+) -> Round:
     """Ask the strategy; the time is that of the newest poll, so that a replay decides the same."""
     now_ms = newest_poll(state)
     recent = left_alone(now_ms, memory, strategy.balance)
     guarded = thrashing(now_ms, memory.trails, strategy.balance.thrash_span_ms)
     view = cluster_view(state, now_ms, recent | guarded)
-    made = decide_on(view, answering_brokers(state), recent, memory, strategy)
+    made = decide_on(view, answering_brokers(state), recent, memory, strategy, scene)
     return replace(made, rejections=(*made.rejections, *guarded.values()))
 
 
@@ -162,11 +164,17 @@ def decide_on(
     recent: Mapping[str, int],
     memory: RoundMemory,
     strategy: Strategy,
+    scene: Scene | None = None,
 ) -> Round:
-    """The round of a view, in which the bundles of `recent` are marked as unloaded a moment ago."""
+    """The round of a view, in which the bundles of `recent` are marked as unloaded a moment ago.
+
+    With the policies and groups of a ``scene``, which are held against who has what by the view.
+    """
+    if scene is not None and isinstance(view, ClusterView):
+        scene = scene.seen_in(view)
     if strategy.shedder.view is LoadStoreView and isinstance(view, ClusterView):
-        return _by_stores(view, answering, recent, memory, strategy)
-    return placed(shed(view, memory, strategy), answering, recent, memory, strategy)
+        return _by_stores(view, answering, recent, memory, strategy, scene)
+    return placed(shed(view, memory, strategy), answering, recent, memory, strategy, scene)
 
 
 def _by_stores(
@@ -175,6 +183,7 @@ def _by_stores(
     recent: Mapping[str, int],
     memory: RoundMemory,
     strategy: Strategy,
+    scene: Scene | None,
 ) -> Round:
     """The round of a strategy that reads load stores, where only reports are to be had."""
     own = strategy.placement_options
@@ -183,8 +192,11 @@ def _by_stores(
     # Who took part in the last moves measures anew before it is looked at again.
     cooling = dict.fromkeys(memory.traffic_before, memory.settled_at_ms)
     stores = store_view(view, averages, Known(cooling, answering), MAX_BUNDLES)
+    if scene is not None:
+        owners = stores.rules.owners or {}
+        stores = replace(stores, rules=bundle_rules(scene, owners, owners))
     made = replace(shed(stores, memory, strategy), view=view)
-    found = placed(made, answering, recent, memory, strategy)
+    found = placed(made, answering, recent, memory, strategy, scene)
     return replace(found, memory=replace(found.memory, loads=averages))
 
 
@@ -278,18 +290,15 @@ def _place(
     moves: list[Move] = []
     decisions, refused = _not_back(made, memory, strategy)
     for asked, barred in decisions:
-        others = [broker for broker in answering if broker not in barred]
         chooser = Chooser(placement, projection.view, strategy.placement_options, made.rng)
         if strategy.as_leader is not None:
+            others = [broker for broker in answering if broker not in barred]
             chosen = select_as_leader(asked, others, chooser, remembered, strategy.as_leader)
             found, same = chosen.placement, stays(asked, chosen)
             if same is not None:
                 found = found._replace(broker=None, rejections=(same,))
-        elif asked.destination is None:
-            found = _destination(asked, chooser, remembered, others, scene)
         else:
-            one = (asked.destination,)
-            found = Placement(one[0], one, "asked", "the strategy chose it", remembered)
+            found = destination_of(asked, chooser, remembered, answering, barred, scene)
         remembered = found.memory
         refused += found.rejections
         if found.broker is None:
@@ -302,7 +311,7 @@ def _place(
         if strategy.as_leader is None:
             projection = projection.after(decision)
         if scene is not None:
-            scene = _scene_after(scene, view, decision)
+            scene = scene_after(scene, view, decision)
     return tuple(moves), _kept(placement, remembered.to_json()), refused
 
 
@@ -321,51 +330,6 @@ def _not_back(
         else:
             may.append((each, barred))
     return may, refused
-
-
-def _destination(
-    decision: Decision,
-    chooser: Chooser[Any],
-    memory: Any,
-    answering: Collection[str],
-    scene: Scene | None,
-) -> Placement[Any]:
-    """Where one bundle goes: any broker but its own that answers and, in a scene, may have it.
-
-    Pulsar's leader lets the bundle's own broker compete and then skips the bundle if it wins; as
-    the fullest broker is soon the one with the fewest bundles, nothing would move any more.
-    """
-    bundle, source, view = decision.bundle, decision.source, chooser.view
-    if scene is None:
-        others = [b for b in view.brokers if b in answering and b != source]
-        return chooser.strategy.place(bundle, others, view, memory, chooser.options, chooser.rng)
-    namespace = bundle_namespace(bundle)
-    served = scene.served(namespace)
-    why = may_unload(bundle, source, list(scene.facts), served)
-    if why is not None:
-        return Placement(None, (), why.rule, why.sentence, memory, (why,))
-    silent = [broker for broker in scene.facts if broker not in answering]
-    around = scene.around(namespace, draining=(source, *silent))
-    chosen = select_modular(bundle, around, chooser, memory, scene.filters)
-    if served and served.get(chosen.broker or "", 0) >= served.get(source, 0) > 0:
-        closer = f"{chosen.broker} serves its anti-affinity group as much"
-        return chosen.placement._replace(broker=None, rejections=(_nowhere(bundle, closer),))
-    if chosen.broker is not None or chosen.placement.rejections:
-        return chosen.placement
-    dropped = [each.sentence for outcome in chosen.outcomes for each in outcome.dropped]
-    reasons = "; ".join(dict.fromkeys(dropped)) or chosen.placement.reason
-    return chosen.placement._replace(rejections=(_nowhere(bundle, reasons),))
-
-
-def _nowhere(bundle: str, why: str) -> Rejection:
-    template = "{subject} stays: no other broker may have it ({why})"
-    return Rejection(bundle, "nowhere-to-go", None, None, "", template, {"why": why})
-
-
-def _scene_after(scene: Scene, view: ClusterView, decision: Decision) -> Scene:
-    row = view.bundle_index(decision.bundle)
-    topics = 0 if row is None else int(view.bundle.topics[row])
-    return scene.after(decision.bundle, decision.source, decision.destination or "", topics)
 
 
 def part_of(view: ClusterView, bundle: str) -> float:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final
 
 from counterpoise.decide.filters.anti_affinity import namespaces_in_group
 from counterpoise.decide.filters.facts import UNKNOWN, BrokerFacts
-from counterpoise.decide.filters.isolation import IsolationPolicy
+from counterpoise.decide.filters.isolation import IsolationPolicy, governing_policy
 from counterpoise.decide.filters.options import FilterOptions
-from counterpoise.decide.placement.selection import Surroundings
-from counterpoise.load.view import bundle_namespace
+from counterpoise.decide.placement.selection import Surroundings, pass_extensible
+from counterpoise.load.store_view import BundleRules
+from counterpoise.load.view import ClusterView, bundle_namespace
 
 _NONE: Final[Mapping[str, Any]] = MappingProxyType({})
+
+HAS_IT: Final = "has it now"
+"""Why a bundle's own broker is not where it goes."""
 
 CountGroup = Callable[[str, Mapping[str, Mapping[str, int]], Mapping[str, str]], Mapping[str, int]]
 """How often each broker serves a group, by what it has and the group of each namespace."""
@@ -48,7 +52,27 @@ class Scene:
     filters: FilterOptions = field(default_factory=FilterOptions)
     count: CountGroup = count_namespaces
 
-    def around(self, namespace: str, draining: Collection[str] = ()) -> Surroundings:
+    def seen_in(self, view: ClusterView) -> Scene:
+        """The scene where brokers have the bundles, and the topics, that they report in a view."""
+        held = {
+            broker: Counter(
+                bundle_namespace(view.bundles[each]) for each in view.reported_by(row).tolist()
+            )
+            for row, broker in enumerate(view.brokers)
+        }
+        topics = dict(zip(view.brokers, view.broker.topics.tolist(), strict=True))
+        facts = {
+            broker: replace(known, topics=topics.get(broker, known.topics))
+            for broker, known in self.facts.items()
+        }
+        return replace(self, held=held, facts=facts)
+
+    def around(
+        self,
+        namespace: str,
+        draining: Collection[str] = (),
+        barred: Mapping[str, str] = _NONE,
+    ) -> Surroundings:
         """What one bundle of a namespace is placed in."""
         return Surroundings(
             brokers=list(self.facts),
@@ -60,6 +84,7 @@ class Scene:
             anti_affinity=self.served(namespace),
             domains=self.domains,
             draining=draining,
+            barred=barred,
         )
 
     def served(self, namespace: str) -> Mapping[str, int] | None:
@@ -70,9 +95,31 @@ class Scene:
     def after(self, bundle: str, source: str, destination: str, topics: int) -> Scene:
         """The scene once a bundle has moved."""
         namespace = bundle_namespace(bundle)
-        held = {broker: Counter(namespaces) for broker, namespaces in self.held.items()}
-        held.setdefault(source, Counter())[namespace] -= 1
-        held.setdefault(destination, Counter())[namespace] += 1
+        held = dict(self.held)
+        for broker, more in ((source, -1), (destination, 1)):
+            here = Counter(held.get(broker, {}))
+            here[namespace] += more
+            held[broker] = here
         known = self.facts.get(destination, UNKNOWN)
         given = replace(known, preallocated_topics=known.preallocated_topics + topics)
         return replace(self, held=held, facts={**self.facts, destination: given})
+
+
+def bundle_rules(
+    scene: Scene, bundles: Iterable[str], owners: Mapping[str, str | None]
+) -> BundleRules:
+    """What the extensible manager's shedder has to know of these bundles, who owns them given."""
+    every = frozenset(scene.facts)
+    passing: dict[str, frozenset[str]] = {}
+    held, allowed = set(), {}
+    for bundle in bundles:
+        namespace = bundle_namespace(bundle)
+        if namespace in scene.groups or governing_policy(namespace, scene.policies) is not None:
+            held.add(bundle)
+        if namespace not in passing:
+            left, _ = pass_extensible(namespace, scene.around(namespace), scene.filters)
+            passing[namespace] = frozenset(left)
+        if passing[namespace] != every:
+            allowed[bundle] = passing[namespace]
+    known = {bundle: owner for bundle, owner in owners.items() if owner is not None}
+    return BundleRules(known, frozenset(held), allowed)

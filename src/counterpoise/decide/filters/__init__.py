@@ -8,6 +8,7 @@ from counterpoise.decide.filters.outcome import FilterOutcome, Status
 from counterpoise.decide.filters.simple import (
     below_max_topics,
     fewest_of_namespace,
+    not_barred,
     not_draining,
     same_load_manager,
     under_max_topics,
@@ -24,6 +25,7 @@ __all__ = [
     "fewest_of_namespace",
     "isolate",
     "latest_version",
+    "not_barred",
     "not_draining",
     "same_load_manager",
     "spread",

@@ -103,3 +103,17 @@ def not_draining(brokers: Sequence[str], draining: Collection[str]) -> FilterOut
         return Rejection(broker, "draining", None, None, "", "{subject} is being emptied")
 
     return applied("draining", brokers, judge, f"{len(draining)} brokers are being emptied")
+
+
+def not_barred(brokers: Sequence[str], barred: Mapping[str, str]) -> FilterOutcome:
+    """Keep the brokers that may have this bundle; the others come with the reason why not."""
+    if not barred:
+        return unchanged("barred", Status.OFF, brokers, "nobody is barred")
+
+    def judge(broker: str) -> Rejection | None:
+        if broker not in barred:
+            return None
+        figures = {"why": barred[broker]}
+        return Rejection(broker, "barred", None, None, "", "{subject} {why}", figures)
+
+    return applied("barred", brokers, judge, f"{len(barred)} brokers are not to have it")

@@ -16,6 +16,7 @@ from counterpoise.decide.filters.outcome import FilterOutcome, Status
 from counterpoise.decide.filters.simple import (
     below_max_topics,
     fewest_of_namespace,
+    not_barred,
     not_draining,
     same_load_manager,
     under_max_topics,
@@ -48,6 +49,8 @@ class Surroundings:
     domains: Mapping[str, str] = field(default_factory=lambda: _EMPTY)
     """Failure domain by broker."""
     draining: Collection[str] = ()
+    barred: Mapping[str, str] = field(default_factory=lambda: _EMPTY)
+    """Brokers that are there, as policies count them, and are not to have this bundle; and why."""
     persistent: bool = True
 
 
@@ -97,20 +100,22 @@ def select_modular(
     the strategy's choice is overloaded, it chooses once more, among all the policies allow.
 
     Parity: ``ModularLoadManagerImpl.selectBroker`` of 4.0.7. Brokers that are being emptied are
-    passed over first, which Pulsar does not know.
+    passed over first, those that are barred once the policies have judged; Pulsar knows neither.
     """
     namespace = bundle.rpartition("/")[0]
     staying = not_draining(around.brokers, around.draining)
     allowed = isolate(
         namespace, staying.kept, around.policies, around.facts, persistent=around.persistent
     )
-    outcomes = [staying, allowed]
+    # Only now: a primary that does not get this bundle makes no secondary necessary.
+    free = not_barred(allowed.kept, around.barred)
+    outcomes = [staying, allowed, free]
 
     def apply(outcome: FilterOutcome) -> tuple[str, ...]:
         outcomes.append(outcome)
         return outcome.kept
 
-    left = apply(below_max_topics(allowed.kept, around.facts, options.max_topics))
+    left = apply(below_max_topics(free.kept, around.facts, options.max_topics))
     domains = around.domains if options.failure_domains else None
     left = apply(spread(left, around.anti_affinity, domains))
     even = options.distribute_evenly or namespace == SYSTEM_NAMESPACE_TEXT
@@ -121,14 +126,14 @@ def select_modular(
     if not left or outcomes[-1].status is Status.FAILED:
         why = outcomes[-1].reason if left else "no broker passes every filter"
         notes.append(f"{why}; all that the policies allow are candidates again")
-        left = allowed.kept
+        left = free.kept
     placed = chooser.strategy.place(
         bundle, left, chooser.view, memory, chooser.options, chooser.rng
     )
     if chooser.overloaded(placed.broker):
         notes.append(f"{placed.broker} is overloaded; chosen again among all the policies allow")
         again = chooser.strategy.place(
-            bundle, allowed.kept, chooser.view, placed.memory, chooser.options, chooser.rng
+            bundle, free.kept, chooser.view, placed.memory, chooser.options, chooser.rng
         )
         placed = again if again.broker is not None else placed
     return Selection(placed, tuple(outcomes), tuple(notes))

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
 
@@ -26,6 +26,7 @@ from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.collect.shedder import sheds_by_itself
 from counterpoise.pipeline.collect.told import names, trouble
 from counterpoise.pipeline.collect.where import web_address
+from counterpoise.pipeline.drive.policies import CannotSeeError, SceneOfRounds
 from counterpoise.pipeline.history.compaction import read_table_parts
 from counterpoise.pipeline.history.layout import newest_poll as newest_landed
 from counterpoise.pipeline.history.rows_codec import columns_of
@@ -35,6 +36,10 @@ from counterpoise.pipeline.stream.states import complete, read_state, state_name
 
 HOUR_MS = 3_600_000
 DEFAULT_MOVE_S = 1.0
+NO_POLICIES = (
+    "isolation policies and anti-affinity groups are not modelled: a history has none, and a move "
+    "may be to a broker that must not have the bundle (--admin-url asks the cluster)"
+)
 
 
 class NothingToAdviseOnError(RuntimeError):
@@ -89,6 +94,10 @@ async def look_at_cluster(
     if store is not None:
         memory = HistoryTables(store).memory_before(newest_poll(state))
     admin = Admin(session, AdminOptions())
+    try:
+        policies = await SceneOfRounds(session, addresses).read(state)
+    except CannotSeeError as error:
+        raise NothingToAdviseOnError(f"nothing is planned without policies: {error}") from None
     looked = _looked(state, memory, ", ".join(addresses), options)
     hot = hot_bundles(looked.splits, options.splitting)
     brokers = state.brokers["broker"].tolist()
@@ -100,7 +109,8 @@ async def look_at_cluster(
     )
     sheds = await sheds_by_itself(admin, addresses)
     notes = (*looked.notes, *unknown, *([sheds] if sheds else []))
-    return Looked(looked.scene, _with_topics(looked.splits, topics), notes)
+    scene = replace(looked.scene, policies=policies)
+    return Looked(scene, _with_topics(looked.splits, topics), notes)
 
 
 def look_at_history(store: Store, options: LookOptions) -> Looked:
@@ -111,7 +121,8 @@ def look_at_history(store: Store, options: LookOptions) -> Looked:
         raise NothingToAdviseOnError(
             f"{store.address} has no load of any broker: counterpoise watch records one"
         )
-    return _looked(state, memory, store.address, options)
+    looked = _looked(state, memory, store.address, options)
+    return replace(looked, notes=(*looked.notes, NO_POLICIES))
 
 
 def state_of(store: Store) -> FoldState:
@@ -163,7 +174,7 @@ def _looked(state: FoldState, memory: RoundMemory, source: str, options: LookOpt
     guarded = thrashing(now_ms, memory.trails, options.balance.thrash_span_ms)
     notes += [each.sentence for each in guarded.values()]
     recent |= dict.fromkeys(guarded, now_ms)
-    scene = Scene(view, there, recent, memory, connections, source)
+    scene = Scene(view, there, recent, memory, connections, source=source)
     return Looked(scene, SplitScene(view, connections), tuple(notes))
 
 

@@ -4,8 +4,9 @@ What is modelled, because it hurts: reports come once a step, and a decision see
 last one; averages lag behind the load; a bundle that moved is left alone for the grace period and
 unavailable for a moment; the bundles of a broker that leaves are placed one by one, as lookups
 would, by the strategy's own placement; where a strategy plays Pulsar's own leader, destinations are
-chosen as that does (`decide/balancing/as_leader.py`). What is not: that a client reconnects later
-than others, or that load changes because it was moved.
+chosen as that does (`decide/balancing/as_leader.py`). What is not: isolation policies and
+anti-affinity groups, which no history has; that a client reconnects later than others; or that load
+changes because it was moved.
 """
 
 from collections import Counter

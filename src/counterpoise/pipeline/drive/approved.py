@@ -18,7 +18,8 @@ from counterpoise.decide.balancing.moves import Move, Outcome, Round, Status
 from counterpoise.decide.balancing.thrash import trailed
 from counterpoise.pipeline.balancer import refused_by_rule, told
 from counterpoise.pipeline.collect.shedder import sheds_by_itself
-from counterpoise.pipeline.drive.scene import CannotSeeError, SceneReader, Sight
+from counterpoise.pipeline.drive.policies import CannotSeeError
+from counterpoise.pipeline.drive.scene import SceneReader, Sight
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
 from counterpoise.pipeline.history.control import read_control
 from counterpoise.pipeline.history.layout import newest_poll

@@ -7,7 +7,8 @@ import aiohttp
 
 from counterpoise.decide.balancing.drain import DrainPlan, DrainRules, plan_drain, refusal
 from counterpoise.decide.balancing.moves import Move, Outcome, Status
-from counterpoise.pipeline.drive.scene import CannotSeeError, SceneReader
+from counterpoise.pipeline.drive.policies import CannotSeeError
+from counterpoise.pipeline.drive.scene import SceneReader
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
 
 

@@ -1,0 +1,35 @@
+"""The placement of what is meant for one broker: that one, if it may have the bundle."""
+
+from collections.abc import Sequence
+from random import Random
+from typing import Any
+
+from counterpoise.decide.memory import Memoryless
+from counterpoise.decide.placement.options import PlacementOptions
+from counterpoise.decide.placement.strategy import Placement, nobody
+from counterpoise.load.view import ClusterView
+
+
+class Only(Memoryless):
+    """One broker, or nobody; `why` it is meant for that one is the placement's reason."""
+
+    name = "Only"
+    options = PlacementOptions
+
+    def __init__(self, broker: str, why: str) -> None:
+        self._broker = broker
+        self._why = why
+
+    def place(
+        self,
+        bundle: str,
+        candidates: Sequence[str],
+        view: ClusterView,
+        memory: Any,
+        options: PlacementOptions,
+        rng: Random | None = None,
+    ) -> Placement[Any]:
+        """The broker, or nobody; whatever another strategy remembers is left as it is."""
+        if self._broker not in candidates:
+            return nobody(memory)
+        return Placement(self._broker, (self._broker,), "only", self._why, memory)

@@ -1,0 +1,208 @@
+"""Read of a cluster which brokers may have a bundle: its policies, groups, domains and settings.
+
+What is not there (no policy, no group) is answered with 204 or 404. Anything else that cannot be
+read raises: a bundle that is placed without its policy may end where it must not be.
+"""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+from urllib.parse import quote
+
+import aiohttp
+import orjson
+
+from counterpoise.decide.balancing.scene import Scene
+from counterpoise.decide.filters.facts import BrokerFacts
+from counterpoise.decide.filters.isolation import IsolationPolicy
+from counterpoise.decide.filters.options import FilterOptions
+from counterpoise.load.fields import LoadDataError
+from counterpoise.load.fold import FoldState
+from counterpoise.load.rows import Column
+from counterpoise.load.view import bundle_namespace
+from counterpoise.names.load_managers import MODULAR
+from counterpoise.names.options import from_conf
+from counterpoise.pipeline.collect.admin import (
+    UNREADABLE,
+    Admin,
+    AdminOptions,
+    RefusedError,
+    said,
+)
+from counterpoise.pipeline.collect.shedder import settings_of
+from counterpoise.pipeline.collect.where import web_address
+
+NOT_THERE: Final = (204, 404)
+GROUPS_FOR: Final = 10
+"""Rounds for which a namespace's anti-affinity group is believed to be what it was."""
+ASKED_MOST: Final = 3
+"""Brokers that are asked one after the other, before a cluster counts as unreadable."""
+FACTS: Final = (
+    *("broker", "load_manager", "broker_version"),
+    *("persistent_topics", "non_persistent_topics", "topics"),
+)
+
+
+class CannotSeeError(RuntimeError):
+    """What a plan depends on could not be read; the message is a sentence for a person."""
+
+
+class PolicyReader:
+    """Asks for what filters go by; `base` is a broker's admin API. Raises `CannotSeeError`."""
+
+    def __init__(self, admin: Admin) -> None:
+        self._admin = admin
+
+    async def cluster(self, base: str, broker: str) -> str:
+        """The cluster that a broker is of."""
+        names = [each for each in await self._needed(f"{base}/clusters") if each != "global"]
+        refused = ""
+        for name in names:
+            if len(names) == 1:
+                return str(name)
+            try:
+                there = await self.answer(f"{base}/brokers/{quote(name)}")
+            except (*UNREADABLE, orjson.JSONDecodeError) as error:
+                # Another cluster, perhaps, which need not be within reach.
+                refused = f" ({name}: {said(error)})"
+                continue
+            if broker in (there or ()):
+                return str(name)
+        raise CannotSeeError(f"{broker} does not say of which cluster it is{refused}")
+
+    async def isolation(self, base: str, cluster: str) -> dict[str, IsolationPolicy]:
+        """The cluster's namespace isolation policies by name."""
+        url = f"{base}/clusters/{quote(cluster)}/namespaceIsolationPolicies"
+        found = await self._needed(url) or {}
+        try:
+            return {name: IsolationPolicy.from_json(each, name) for name, each in found.items()}
+        except LoadDataError as error:
+            raise CannotSeeError(
+                f"an isolation policy of {cluster} is unreadable: {error}"
+            ) from None
+
+    async def domains(self, base: str, cluster: str) -> dict[str, str]:
+        """Failure domain by broker."""
+        found = await self._needed(f"{base}/clusters/{quote(cluster)}/failureDomains") or {}
+        return {
+            broker: name for name, each in found.items() for broker in each.get("brokers") or ()
+        }
+
+    async def groups(self, base: str, namespaces: Iterable[str]) -> dict[str, str]:
+        """The anti-affinity group of each of these namespaces that is in one."""
+        # The brokers' own namespaces have no policies.
+        asked = [each for each in namespaces if ":" not in each]
+        urls = [f"{base}/namespaces/{namespace}/antiAffinity" for namespace in asked]
+        found = await asyncio.gather(*map(self._needed, urls))
+        return {name: str(group) for name, group in zip(asked, found, strict=True) if group}
+
+    async def members(self, base: str, cluster: str, group: str, one: str) -> frozenset[str]:
+        """The namespaces of a group, `one` of which is known."""
+        tenant = quote(one.partition("/")[0])
+        url = f"{base}/namespaces/{quote(cluster)}/antiAffinity/{quote(group)}?tenant={tenant}"
+        return frozenset(await self._needed(url) or (one,))
+
+    async def answer(self, url: str) -> Any:
+        """The answer as JSON, None when there is none; raises `UNREADABLE`, or what JSON does."""
+        try:
+            body = await self._admin.get(url)
+        except RefusedError as error:
+            if error.status in NOT_THERE:
+                return None
+            raise
+        if not body.strip():
+            return None
+        try:
+            return orjson.loads(body)
+        except orjson.JSONDecodeError:
+            # Pulsar answers a group's name as text without quotes.
+            if url.endswith("/antiAffinity"):
+                return body.decode(errors="replace").strip()
+            raise
+
+    async def _needed(self, url: str) -> Any:
+        try:
+            return await self.answer(url)
+        except (*UNREADABLE, orjson.JSONDecodeError) as error:
+            raise CannotSeeError(f"{url}: {said(error)}") from None
+
+
+class SceneOfRounds:
+    """What the rounds of a balancer heed besides load, read anew for each.
+
+    But for anti-affinity groups, which are asked for namespace by namespace: they are believed for
+    `GROUPS_FOR` rounds. A namespace that was not there before is asked for at once.
+    """
+
+    def __init__(self, session: aiohttp.ClientSession, addresses: Sequence[str]) -> None:
+        self._admin = Admin(session, AdminOptions())
+        self._policies = PolicyReader(self._admin)
+        self._addresses = addresses
+        self._round = 0
+        self._groups: dict[str, tuple[int, str]] = {}
+        """By namespace: the round in which its group was read, and the group, if any."""
+
+    async def read(self, state: FoldState) -> Scene:
+        """The scene of a round on this state; raises `CannotSeeError`."""
+        self._round += 1
+        brokers = state.brokers
+        newest = brokers["poll_id"] == max(brokers["poll_id"].tolist(), default=0)
+        refused = "no broker answers"
+        for broker in brokers["broker"][newest].tolist()[:ASKED_MOST]:
+            try:
+                return await self._read(state, broker)
+            except CannotSeeError as error:
+                refused = str(error)
+        raise CannotSeeError(refused)
+
+    async def _read(self, state: FoldState, broker: str) -> Scene:
+        address = web_address(broker, self._addresses)
+        base = f"{address}/admin/v2"
+        cluster = await self._policies.cluster(base, broker)
+        filters, policies, domains, groups = await asyncio.gather(
+            self._filters(address),
+            self._policies.isolation(base, cluster),
+            self._policies.domains(base, cluster),
+            self._groups_of(base, {bundle_namespace(b) for b in state.served["bundle"].tolist()}),
+        )
+        facts = facts_of({name: state.brokers[name] for name in FACTS})
+        return Scene(facts, policies=policies, groups=groups, domains=domains, filters=filters)
+
+    async def _filters(self, address: str) -> FilterOptions:
+        """The brokers' own settings; which broker has how many bundles is no matter: load is."""
+        try:
+            told = await settings_of(self._admin, address)
+            values = {name: str(value) for name, value in told.items() if value is not None}
+            return replace(from_conf(FilterOptions, values), distribute_evenly=False)
+        except RefusedError as error:
+            if error.status in NOT_THERE:
+                return FilterOptions(distribute_evenly=False)
+            raise CannotSeeError(f"{address} does not tell its settings: {error}") from None
+        except (*UNREADABLE, ValueError, AttributeError, TypeError) as error:
+            raise CannotSeeError(f"{address} does not tell its settings: {said(error)}") from None
+
+    async def _groups_of(self, base: str, namespaces: set[str]) -> dict[str, str]:
+        fresh = {
+            name: (at, group)
+            for name, (at, group) in self._groups.items()
+            if name in namespaces and self._round - at < GROUPS_FOR
+        }
+        missing = sorted(namespaces - fresh.keys())
+        found = await self._policies.groups(base, missing)
+        fresh |= {name: (self._round, found.get(name, "")) for name in missing}
+        self._groups = fresh
+        return {name: group for name, (_, group) in fresh.items() if group}
+
+
+def facts_of(columns: Mapping[str, Column]) -> dict[str, BrokerFacts]:
+    """What brokers' reports say that filters go by; `columns` are those of `FACTS`."""
+    # The extensible manager is always named: who gave a report without a name runs the modular one.
+    return {
+        broker: BrokerFacts(
+            manager or MODULAR, version or None, bool(lasting), bool(passing), topics
+        )
+        for broker, manager, version, lasting, passing, topics in zip(
+            *(columns[name].tolist() for name in FACTS), strict=True
+        )
+    }

@@ -1,0 +1,217 @@
+"""Rounds and plans heed the cluster's policies, as they are now, or do not happen at all."""
+
+import asyncio
+import json
+import urllib.request
+
+import aiohttp
+import pulsar
+import pytest
+
+from counterpoise import Cluster
+from counterpoise.app.main import main
+from counterpoise.app.strategies import strategy_from
+from counterpoise.decide.balancing.moves import Round
+from counterpoise.decide.balancing.round import Strategy
+from counterpoise.load.fold import Batch, FoldState, fold
+from counterpoise.names.properties import Properties
+from counterpoise.pipeline.balancer import Balancer
+from counterpoise.pipeline.clock import wall_clock_ms
+from counterpoise.pipeline.collect.collector import Collector
+from counterpoise.pipeline.drive.policies import GROUPS_FOR, CannotSeeError, SceneOfRounds
+from counterpoise.pipeline.executor import Executor, ExecutorOptions
+from tests.decide.balancing.test_round import strategy
+from tests.pipeline.drive.test_drain import POLICIES, policy
+from tests.pipeline.fake_cluster import CLUSTER, FakeCluster, bundle_name
+from tests.pipeline.short_history import ShortHistory
+from tests.pipeline.test_balancer import Told, seen
+
+DRY = ExecutorOptions(execute=False)
+GROUP = "/admin/v2/namespaces/{}/antiAffinity"
+RUNTIME = "/admin/v2/brokers/configuration/runtime"
+NOBODYS = ["no-such-host"]
+SET = ["--set", "loadBalancerBundleUnloadMinThroughputThreshold=0.001"]
+
+
+@pytest.fixture
+async def uneven(cluster: FakeCluster) -> FakeCluster:
+    """Three brokers, and all that there is on the first."""
+    first, _, _ = [await cluster.add_broker() for _ in range(3)]
+    for index in range(10):
+        cluster.carry(first, bundle_name(index), 9000.0 + index)
+    return cluster
+
+
+def answer(cluster: FakeCluster, path: str, status: int, body: bytes) -> None:
+    for each in cluster.brokers:
+        each.answers[path] = (status, body)
+
+
+def balancer(
+    http: aiohttp.ClientSession, urls: list[str], told: Told, by: Strategy | None = None
+) -> Balancer:
+    executor = Executor(http, wall_clock_ms, DRY)
+    scenes = SceneOfRounds(http, urls)
+    by = by or strategy(interval_ms=1)
+    return Balancer(by, ShortHistory(), executor, told.append, scenes=scenes)
+
+
+async def test_a_round_heeds_the_policies_of_its_moment(
+    uneven: FakeCluster, http: aiohttp.ClientSession
+) -> None:
+    told = Told()
+    one = balancer(http, [uneven.admin_url], told)
+    answer(uneven, POLICIES, 200, policy(["public/.*"], NOBODYS))
+    made = await one.step(seen(uneven, 0))
+    assert made is not None
+    assert not made.moves
+    assert "is no broker of isolation policy 'theirs'" in told
+    answer(uneven, POLICIES, 200, b"{}")
+    made = await one.step(seen(uneven, 1))
+    assert made is not None
+    assert made.moves
+
+
+@pytest.mark.parametrize("path", [POLICIES, GROUP.format("public/default"), RUNTIME])
+async def test_no_round_is_made_while_policies_cannot_be_read(
+    uneven: FakeCluster, http: aiohttp.ClientSession, path: str
+) -> None:
+    told = Told()
+    one = balancer(http, [uneven.admin_url], told)
+    answer(uneven, path, 500, b"no metadata")
+    for number in range(3):
+        assert await one.step(seen(uneven, number)) is None
+    [said] = told
+    assert said.startswith("no round is made until policies can be read")
+    assert "no metadata" in said
+    uneven.brokers[1].answers[path] = (404, b"")
+    assert await one.step(seen(uneven, 3)) is not None, "another broker can tell"
+    assert told[1] == "policies can be read again"
+
+
+async def test_groups_are_believed_for_some_rounds_and_new_namespaces_asked_for_at_once(
+    uneven: FakeCluster, http: aiohttp.ClientSession
+) -> None:
+    scenes = SceneOfRounds(http, [uneven.admin_url])
+    at, new = GROUP.format("public/default"), GROUP.format("t/new")
+    answer(uneven, at, 200, b"group")
+    own = f"pulsar/{uneven.names[0]}/0x00000000_0xffffffff"
+    uneven.carry(uneven.brokers[0], own, 1.0)
+
+    def asked(path: str) -> int:
+        return sum(each.asked.count(path) for each in uneven.brokers)
+
+    assert (await scenes.read(seen(uneven))).groups == {"public/default": "group"}
+    answer(uneven, at, 200, b"other")
+    answer(uneven, new, 200, b"group")
+    uneven.carry(uneven.brokers[1], bundle_name(1, "t/new"), 5.0)
+    for number in range(1, GROUPS_FOR):
+        groups = (await scenes.read(seen(uneven, number))).groups
+        assert groups == {"public/default": "group", "t/new": "group"}
+    assert (asked(at), asked(new)) == (1, 1)
+    assert (await scenes.read(seen(uneven, 20))).groups["public/default"] == "other"
+    assert (asked(at), asked(new)) == (2, 1)
+    assert not any("127.0.0.1" in path for each in uneven.brokers for path in each.asked)
+
+
+async def test_a_plan_heeds_them_too(
+    uneven: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["advise", "--admin-url", uneven.admin_url, *SET]
+    answer(uneven, POLICIES, 200, policy(["public/.*"], NOBODYS))
+    assert await asyncio.to_thread(main, words) == 0
+    said = capsys.readouterr().out
+    assert "0 moves" in said
+    assert "is no broker of isolation policy 'theirs'" in said
+    answer(uneven, POLICIES, 500, b"no metadata")
+    assert await asyncio.to_thread(main, words) == 2
+    assert "nothing is planned without policies" in capsys.readouterr().err
+
+
+async def test_what_a_namespace_of_the_group_is_on_is_no_place_for_another(
+    cluster: FakeCluster, http: aiohttp.ClientSession
+) -> None:
+    first, second, _ = [await cluster.add_broker() for _ in range(3)]
+    for index in range(4):
+        cluster.carry(first, bundle_name(index, f"t/n{index}"), 9000.0)
+        answer(cluster, GROUP.format(f"t/n{index}"), 200, b"group")
+    cluster.carry(second, bundle_name(9, "t/there"), 1.0)
+    answer(cluster, GROUP.format("t/there"), 200, b'"Group"')
+    made = await balancer(http, [cluster.admin_url], Told()).step(seen(cluster))
+    assert made is not None
+    assert made.moves[0].destination == cluster.names[2], "the second has one of them"
+    assert f"/admin/v2/namespaces/{CLUSTER}/antiAffinity/group" not in first.asked
+
+
+async def test_of_several_clusters_it_is_the_one_that_lists_the_broker(
+    uneven: FakeCluster, http: aiohttp.ClientSession
+) -> None:
+    listed = json.dumps(uneven.names).encode()
+    answer(uneven, "/admin/v2/clusters", 200, b'["far", "global", "fake"]')
+    answer(uneven, "/admin/v2/brokers/far", 500, b"out of reach")
+    answer(uneven, f"/admin/v2/brokers/{CLUSTER}", 200, listed)
+    answer(uneven, POLICIES, 200, policy(["public/.*"], NOBODYS))
+    scenes = SceneOfRounds(http, [uneven.admin_url])
+    assert "theirs" in (await scenes.read(seen(uneven))).policies
+    answer(uneven, f"/admin/v2/brokers/{CLUSTER}", 200, b"[]")
+    with pytest.raises(CannotSeeError, match=r"of which cluster it is \(far: HTTP 500"):
+        await scenes.read(seen(uneven))
+
+
+def put(url: str, value: object) -> None:
+    body = json.dumps(value).encode()
+    asked = urllib.request.Request(url, body, {"Content-Type": "application/json"}, method="POST")
+    urllib.request.urlopen(asked).close()
+
+
+async def looked(
+    http: aiohttp.ClientSession, url: str, producers: list[pulsar.Producer]
+) -> FoldState:
+    """A state in which bundles carry something, of looks while something is sent."""
+    collector, state = Collector(http, [url], wall_clock_ms), FoldState.empty()
+    while not state.averages["short_msg_rate_in"].sum():
+        for each in producers:
+            await asyncio.to_thread(each.send, b"x" * 100)
+        state = fold(state, Batch.of(await collector.poll()))
+    return state
+
+
+async def test_on_real_brokers_no_round_goes_against_a_policy(
+    http: aiohttp.ClientSession,
+) -> None:
+    config = {
+        "loadBalancerReportUpdateMinIntervalMillis": 100,
+        "minUnloadMessage": 1,
+        "minUnloadMessageThroughput": 1,
+    }
+    # As operators have it who leave balancing to us.
+    conf = {name: str(value) for name, value in config.items()}
+    conf["loadBalancerSheddingEnabled"] = "false"
+    by = strategy_from(Properties(conf), shedder="UniformLoadShedder", decide_every_s=0.001)
+    topics = [f"persistent://public/default/t{number}" for number in range(4)]
+    with Cluster(2, config={**config, "defaultNumberOfNamespaceBundles": 8}) as cluster:
+        first = cluster.brokers[0]
+        client = pulsar.Client(cluster.service_url)
+        try:
+            producers = [await asyncio.to_thread(client.create_producer, each) for each in topics]
+            for topic in topics:
+                if cluster.owner(topic) is not first:
+                    await asyncio.to_thread(cluster.unload, topic, first)
+            state = await looked(http, cluster.admin_url, producers)
+
+            async def round_() -> tuple[Round, Told]:
+                told = Told()
+                made = await balancer(http, [cluster.admin_url], told, by).step(state)
+                assert made is not None
+                return made, told
+
+            made, told = await round_()
+            assert made.moves, told
+            base = f"{cluster.admin_url}/admin/v2/clusters/standalone"
+            rules = json.loads(policy(["public/default"], NOBODYS))["theirs"]
+            await asyncio.to_thread(put, f"{base}/namespaceIsolationPolicies/apart", rules)
+            made, told = await round_()
+            assert not made.moves
+            assert "is no broker of isolation policy 'apart'" in told
+        finally:
+            await asyncio.to_thread(client.close)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from counterpoise.ownership.channel.data import State, StateData
@@ -386,6 +386,7 @@ HAPPENINGS = st.one_of(
 
 
 @given(st.lists(HAPPENINGS, max_size=40))
+@example([Split(("0x00000000_0x80000000",)), ("foreign", record(State.OWNED, A, version=51))])
 def test_whatever_happens_it_comes_to_rest_and_believes_the_record(
     happenings: list[object],
 ) -> None:
@@ -403,6 +404,10 @@ def test_whatever_happens_it_comes_to_rest_and_believes_the_record(
     world.settle()
     world.feed(CHANGED)
     world.settle()
+    if world.value is not None and world.value.state is State.SPLITTING:
+        # Who splits a bundle serves it until its parts have taken its place.
+        world.feed(Replaced())
+        world.settle()
     mine = world.value is not None and (
         world.value.state is State.OWNED and world.value.destination == A
     )

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator
+from itertools import pairwise
 
 import pulsar
 import pulsar.schema
@@ -358,7 +359,7 @@ async def test_a_topic_that_grows_is_begun_anew_while_it_is_in_use(
             version += 1
             if (topic := first.topics.loaded.get(TOPIC)) is not None:
                 sizes.append(topic.log.size)  # type: ignore[attr-defined]
-    assert max(sizes) < 150 * len(said_again(100)) / 2
+    assert any(later < earlier for earlier, later in pairwise(sizes)), sizes
     await agree([first, second], path_of(1), said_again(150))
 
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
-from collections.abc import Sequence
-from typing import Any, NoReturn
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, NoReturn, TypeVar
 from urllib.parse import quote
 
 import aiohttp
 from yarl import URL
 
+from counterpoise.app.addresses import admin_urls
+from counterpoise.app.client import client_security
 from counterpoise.app.errors import UserError
 from counterpoise.pipeline.collect.where import web_address
-from counterpoise.security.client import ClientSecurity, http_session
+from counterpoise.security.client import http_session
 
+T = TypeVar("T")
 Json = Any
 TIMEOUT_S = 60.0
 WHO = "say who you are by --auth-plugin and --auth-params"
@@ -90,10 +94,12 @@ class Cluster:
             return text
 
 
-def with_cluster(urls: Sequence[str], security: ClientSecurity, work: Any) -> Any:
-    """Run ``await work(cluster)``."""
+def with_cluster(args: argparse.Namespace, work: Callable[[Cluster], Awaitable[T]]) -> T:
+    """What ``await work(cluster)`` gives, for the cluster that the options name; `UserError`."""
 
-    async def run() -> Any:
+    urls, security = admin_urls(args.admin_url), client_security(args)
+
+    async def run() -> T:
         timeout = aiohttp.ClientTimeout(total=TIMEOUT_S)
         async with http_session(security, timeout=timeout) as session:
             return await work(Cluster(session, urls))

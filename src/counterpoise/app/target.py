@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from counterpoise.app.asking import Cluster
+from counterpoise.app.asking import Cluster, with_cluster
 from counterpoise.app.errors import UserError
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.namespace import NamespaceName
@@ -54,3 +55,11 @@ def target_of(text: str) -> Target:
         bundle = BundleName.parse(text)
         return Target(str(bundle.namespace), range=str(bundle.range))
     return Target(str(NamespaceName.parse(text)))
+
+
+def with_target(
+    args: argparse.Namespace, work: Callable[[Cluster, Target, argparse.Namespace], Awaitable[int]]
+) -> int:
+    """The exit status of ``await work(cluster, target, args)``; raises as `target_of` does."""
+    wanted = target_of(args.target)
+    return with_cluster(args, lambda cluster: work(cluster, wanted, args))

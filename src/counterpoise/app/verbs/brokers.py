@@ -6,9 +6,8 @@ import argparse
 import asyncio
 from typing import TYPE_CHECKING
 
-from counterpoise.app.addresses import admin_urls
 from counterpoise.app.asking import Cluster, with_cluster
-from counterpoise.app.client import add_client_arguments, client_security
+from counterpoise.app.client import add_client_arguments
 from counterpoise.app.cluster_tables import BrokerRow, broker_row, topic_rows, unasked
 from counterpoise.app.errors import UserError
 from counterpoise.app.listing import add_listing_arguments, list_rows
@@ -46,7 +45,7 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
     """List them."""
-    rows = with_cluster(admin_urls(args.admin_url), client_security(args), brokers_of)
+    rows = with_cluster(args, brokers_of)
     list_rows(rows, args, "the cluster has no brokers")
     return EXIT_SILENT if any(each.error for each in rows) else 0
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from counterpoise.app.addresses import admin_urls
 from counterpoise.app.asking import Cluster, with_cluster
-from counterpoise.app.client import add_client_arguments, client_security
+from counterpoise.app.client import add_client_arguments
 from counterpoise.app.cluster_tables import BundleRow, bundle_rows
 from counterpoise.app.listing import add_listing_arguments, list_rows
 from counterpoise.app.verbs.topics import add_namespace_argument, topics_of
@@ -49,6 +48,6 @@ def run(args: argparse.Namespace) -> int:
     async def work(cluster: Cluster) -> list[BundleRow]:
         return bundle_rows(await topics_of(cluster, args.namespace))
 
-    rows = with_cluster(admin_urls(args.admin_url), client_security(args), work)
+    rows = with_cluster(args, work)
     list_rows(rows, args, "no bundle has a loaded topic")
     return 0

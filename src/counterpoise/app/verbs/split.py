@@ -9,11 +9,10 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
-from counterpoise.app.addresses import admin_urls
-from counterpoise.app.asking import Cluster, with_cluster
-from counterpoise.app.client import add_client_arguments, client_security
+from counterpoise.app.asking import Cluster
+from counterpoise.app.client import add_client_arguments
 from counterpoise.app.errors import UserError
-from counterpoise.app.target import Target, add_target_argument, target_of
+from counterpoise.app.target import Target, add_target_argument, with_target
 
 if TYPE_CHECKING:
     from counterpoise.app.main import Subparsers
@@ -65,13 +64,7 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
     """Split it, and list the parts."""
-    wanted = target_of(args.target)
-
-    async def work(cluster: Cluster) -> int:
-        return await _split(cluster, wanted, args)
-
-    status: int = with_cluster(admin_urls(args.admin_url), client_security(args), work)
-    return status
+    return with_target(args, _split)
 
 
 async def _split(cluster: Cluster, wanted: Target, args: argparse.Namespace) -> int:

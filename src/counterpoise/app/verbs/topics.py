@@ -6,9 +6,8 @@ import argparse
 import asyncio
 from typing import TYPE_CHECKING
 
-from counterpoise.app.addresses import admin_urls
 from counterpoise.app.asking import Cluster, with_cluster
-from counterpoise.app.client import add_client_arguments, client_security
+from counterpoise.app.client import add_client_arguments
 from counterpoise.app.cluster_tables import TopicRow, topic_rows
 from counterpoise.app.listing import add_listing_arguments, list_rows
 from counterpoise.names.namespace import NamespaceName
@@ -58,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
     async def work(cluster: Cluster) -> list[TopicRow]:
         return await topics_of(cluster, args.namespace)
 
-    rows = with_cluster(admin_urls(args.admin_url), client_security(args), work)
+    rows = with_cluster(args, work)
     list_rows(rows, args, "no topic is loaded")
     return 0
 

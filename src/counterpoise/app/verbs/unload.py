@@ -8,10 +8,9 @@ import sys
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from counterpoise.app.addresses import admin_urls
-from counterpoise.app.asking import Cluster, with_cluster
-from counterpoise.app.client import add_client_arguments, client_security
-from counterpoise.app.target import Target, add_target_argument, target_of
+from counterpoise.app.asking import Cluster
+from counterpoise.app.client import add_client_arguments
+from counterpoise.app.target import Target, add_target_argument, with_target
 
 if TYPE_CHECKING:
     from counterpoise.app.main import Subparsers
@@ -53,13 +52,7 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
     """Unload it, and say who has it then."""
-    wanted = target_of(args.target)
-
-    async def work(cluster: Cluster) -> int:
-        return await _unload(cluster, wanted, args)
-
-    status: int = with_cluster(admin_urls(args.admin_url), client_security(args), work)
-    return status
+    return with_target(args, _unload)
 
 
 async def _unload(cluster: Cluster, wanted: Target, args: argparse.Namespace) -> int:

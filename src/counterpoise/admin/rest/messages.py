@@ -14,17 +14,17 @@ from aiohttp import web
 from counterpoise.admin import route
 from counterpoise.admin.errors import RestError, not_found, precondition_failed
 from counterpoise.admin.parameters import whole_number
-from counterpoise.admin.redirect import ask, require_topic_owner
-from counterpoise.admin.request import answer, no_content, number_of, topic_of
-from counterpoise.admin.rest.namespaces import require_namespace
+from counterpoise.admin.redirect import ask
+from counterpoise.admin.request import answer, no_content, number_of
 from counterpoise.admin.rest.subscriptions import (
     SUBSCRIPTION,
     on_partitions,
     partitions_of,
-    require_stored,
     require_subscription,
+    stored,
+    storing_topic,
 )
-from counterpoise.admin.rest.topics import TOPIC, path_of, require_loaded
+from counterpoise.admin.rest.topics import TOPIC, path_of
 from counterpoise.admin.shapes import text
 from counterpoise.admin.subscription_json import timestamp
 from counterpoise.broker.face import (
@@ -59,7 +59,7 @@ def routes() -> Iterable[route.Route]:
 async def peek(request: web.Request) -> web.Response:
     """One entry of a subscription's backlog, counted from 1; nothing is acknowledged."""
     number = number_of(request, "messagePosition")
-    topic = await _topic(request)
+    topic = await storing_topic(request)
     if await partitions_of(request, topic):
         raise _only_partitions("Peek messages on a partitioned topic is not allowed")
     found = await require_subscription(request, topic)
@@ -103,7 +103,7 @@ async def id_at(request: web.Request) -> web.Response:
 
 async def expire(request: web.Request) -> web.Response:
     """Acknowledge for a subscription what is older than so many seconds."""
-    topic, age_s = await _topic(request), number_of(request, "expireTimeInSeconds")
+    topic, age_s = await storing_topic(request), number_of(request, "expireTimeInSeconds")
     if not await on_partitions(request, topic, None):
         found = await require_subscription(request, topic)
         await found.expire(_before(age_s))
@@ -112,10 +112,10 @@ async def expire(request: web.Request) -> web.Response:
 
 async def expire_for_all(request: web.Request) -> web.Response:
     """Acknowledge for every subscription what is older than so many seconds."""
-    topic, age_s = await _topic(request), number_of(request, "expireTimeInSeconds")
+    topic, age_s = await storing_topic(request), number_of(request, "expireTimeInSeconds")
     tail = f"all_subscription/expireMessages/{age_s}"
     if not await _repeat(request, topic, "POST", tail):
-        loaded = await _loaded(request, topic)
+        loaded = await stored(request, topic)
         for each in [*loaded.subscriptions.values()]:
             await each.expire(_before(age_s))
     return no_content()
@@ -123,9 +123,9 @@ async def expire_for_all(request: web.Request) -> web.Response:
 
 async def truncate(request: web.Request) -> web.Response:
     """Acknowledge everything for every subscription, so that it can be deleted."""
-    topic = await _topic(request)
+    topic = await storing_topic(request)
     if not await _repeat(request, topic, "DELETE", "truncate"):
-        loaded = await _loaded(request, topic)
+        loaded = await stored(request, topic)
         for each in [*loaded.subscriptions.values()]:
             each.skip(None)
     return no_content()
@@ -138,24 +138,11 @@ async def _repeat(request: web.Request, topic: TopicName, method: str, tail: str
     return bool(partitions)
 
 
-async def _topic(request: web.Request) -> TopicName:
-    topic = topic_of(request)
-    await require_namespace(request, topic.namespace_name)
-    if not topic.is_persistent:
-        raise RestError(HTTPStatus.METHOD_NOT_ALLOWED, "a non-persistent topic stores nothing")
-    return topic
-
-
-async def _loaded(request: web.Request, topic: TopicName) -> PersistentTopic:
-    await require_topic_owner(request, topic)
-    return require_stored(await require_loaded(request, topic))
-
-
 async def _stored_topic(request: web.Request) -> PersistentTopic:
-    topic = await _topic(request)
+    topic = await storing_topic(request)
     if await partitions_of(request, topic):
         raise _only_partitions("Examine messages on a partitioned topic is not allowed")
-    return await _loaded(request, topic)
+    return await stored(request, topic)
 
 
 def _only_partitions(why: str) -> RestError:

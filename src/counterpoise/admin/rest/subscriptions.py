@@ -17,10 +17,8 @@ from counterpoise.admin.request import (
     flag,
     no_content,
     number_of,
-    topic_of,
 )
-from counterpoise.admin.rest.namespaces import require_namespace
-from counterpoise.admin.rest.topics import TOPIC, path_of, require_loaded
+from counterpoise.admin.rest.topics import TOPIC, path_of, require_loaded, topic_in_namespace
 from counterpoise.admin.route import body_of
 from counterpoise.admin.shapes import (
     FLAG,
@@ -65,7 +63,7 @@ def routes() -> Iterable[route.Route]:
 
 async def names(request: web.Request) -> web.Response:
     """The names of the durable subscriptions; of all partitions for a partitioned topic."""
-    topic = await _topic(request)
+    topic = await topic_in_namespace(request)
     partitions = await partitions_of(request, topic)
     if partitions:
         told = await asyncio.gather(
@@ -79,7 +77,7 @@ async def names(request: web.Request) -> web.Response:
 
 async def create(request: web.Request) -> web.Response:
     """Make a subscription; the body may hold the message id where it starts (default: the end)."""
-    topic, name = await _topic(request), request.match_info["subscription"]
+    topic, name = await topic_in_namespace(request), request.match_info["subscription"]
     start = body_of(request)
     if await on_partitions(request, topic, start):
         return no_content()
@@ -102,7 +100,7 @@ async def create(request: web.Request) -> web.Response:
 
 async def delete(request: web.Request) -> web.Response:
     """Remove a subscription; 412 while consumers are attached, unless ``force=true``."""
-    topic = await _topic(request)
+    topic = await topic_in_namespace(request)
     if await on_partitions(request, topic, None):
         return no_content()
     found = await require_subscription(request, topic)
@@ -116,7 +114,7 @@ async def delete(request: web.Request) -> web.Response:
 
 async def skip(request: web.Request) -> web.Response:
     """Acknowledge the next ``count`` entries of the backlog."""
-    topic = await _topic(request)
+    topic = await topic_in_namespace(request)
     count = number_of(request, "count")
     if await partitions_of(request, topic):
         raise RestError(
@@ -129,7 +127,7 @@ async def skip(request: web.Request) -> web.Response:
 
 async def skip_all(request: web.Request) -> web.Response:
     """Acknowledge the whole backlog."""
-    topic = await _topic(request)
+    topic = await topic_in_namespace(request)
     if await on_partitions(request, topic, None):
         return no_content()
     (await require_subscription(request, topic)).skip(None)
@@ -138,7 +136,7 @@ async def skip_all(request: web.Request) -> web.Response:
 
 async def reset_to_time(request: web.Request) -> web.Response:
     """Go on with the first message published at or after a time (milliseconds)."""
-    topic = await _topic(request)
+    topic = await topic_in_namespace(request)
     at = number_of(request, "timestamp")
     if await on_partitions(request, topic, None):
         return no_content()
@@ -148,7 +146,7 @@ async def reset_to_time(request: web.Request) -> web.Response:
 
 async def reset_to_position(request: web.Request) -> web.Response:
     """Go on with a message id; ``isExcluded`` starts after it."""
-    topic, wanted = await _topic(request), body_of(request)
+    topic, wanted = await topic_in_namespace(request), body_of(request)
     if await partitions_of(request, topic):
         raise RestError(
             HTTPStatus.METHOD_NOT_ALLOWED,
@@ -160,12 +158,6 @@ async def reset_to_position(request: web.Request) -> web.Response:
     return no_content()
 
 
-async def _topic(request: web.Request) -> TopicName:
-    topic = topic_of(request)
-    await require_namespace(request, topic.namespace_name)
-    return topic
-
-
 async def require_subscription(request: web.Request, topic: TopicName) -> Subscription:
     """The subscription in the path; 404 without it. Only on the topic's owner."""
     await require_topic_owner(request, topic)
@@ -174,6 +166,20 @@ async def require_subscription(request: web.Request, topic: TopicName) -> Subscr
     if found is None:
         raise not_found(f"Subscription {name} not found for topic {topic}")
     return found
+
+
+async def storing_topic(request: web.Request) -> TopicName:
+    """The topic in the path, as `topic_in_namespace`; 405 for one that stores no messages."""
+    topic = await topic_in_namespace(request)
+    if not topic.is_persistent:
+        raise RestError(HTTPStatus.METHOD_NOT_ALLOWED, "a non-persistent topic stores nothing")
+    return topic
+
+
+async def stored(request: web.Request, topic: TopicName) -> PersistentTopic:
+    """The topic, opened, with what it stores; 404 without it. Only on its owner."""
+    await require_topic_owner(request, topic)
+    return require_stored(await require_loaded(request, topic))
 
 
 def require_stored(topic: object) -> PersistentTopic:

@@ -9,13 +9,11 @@ from aiohttp import web
 from counterpoise.admin import route
 from counterpoise.admin.errors import not_found, precondition_failed
 from counterpoise.admin.redirect import require_topic_owner
-from counterpoise.admin.request import answer, broker_of, no_content, topic_of
-from counterpoise.admin.rest.namespaces import require_namespace
+from counterpoise.admin.request import answer, broker_of, no_content
 from counterpoise.admin.rest.subscriptions import SUBSCRIPTION, on_partitions, require_subscription
-from counterpoise.admin.rest.topics import PROPERTIES, TOPIC, require_loaded
+from counterpoise.admin.rest.topics import PROPERTIES, TOPIC, require_loaded, topic_in_namespace
 from counterpoise.admin.route import AUTHORITATIVE, body_of
 from counterpoise.admin.shapes import text
-from counterpoise.names.topic import TopicName
 
 Notes = Mapping[str, str]
 
@@ -34,7 +32,7 @@ def routes() -> Iterable[route.Route]:
 
 async def get(request: web.Request) -> web.Response:
     """What was noted of a topic."""
-    topic = await _topic(request)
+    topic = await topic_in_namespace(request)
     policies = broker_of(request).policies
     partitioned = await policies.partitioned_topic(topic)
     if partitioned is not None:
@@ -64,26 +62,20 @@ async def remove(request: web.Request) -> web.Response:
 
 async def of_subscription(request: web.Request) -> web.Response:
     """What was noted of a subscription."""
-    found = await require_subscription(request, await _topic(request))
+    found = await require_subscription(request, await topic_in_namespace(request))
     return answer(dict(found.properties))
 
 
 async def set_of_subscription(request: web.Request) -> web.Response:
     """Note this of a subscription, and nothing that was noted before."""
-    topic, told = await _topic(request), body_of(request) or {}
+    topic, told = await topic_in_namespace(request), body_of(request) or {}
     if not await on_partitions(request, topic, told):
         (await require_subscription(request, topic)).note(told)
     return no_content()
 
 
-async def _topic(request: web.Request) -> TopicName:
-    topic = topic_of(request)
-    await require_namespace(request, topic.namespace_name)
-    return topic
-
-
 async def _change(request: web.Request, change: Callable[[Notes], Notes]) -> None:
-    topic = await _topic(request)
+    topic = await topic_in_namespace(request)
     policies = broker_of(request).policies
     if await policies.partitioned_topic(topic) is not None:
         await policies.update_partitioned_topic_properties(topic, change)

@@ -11,20 +11,20 @@ from aiohttp import web
 from counterpoise.admin import route
 from counterpoise.admin.errors import RestError
 from counterpoise.admin.redirect import ask, require_topic_owner
-from counterpoise.admin.request import answer, broker_of, no_content, topic_of
-from counterpoise.admin.rest.namespaces import require_namespace
+from counterpoise.admin.request import answer, broker_of, no_content
 from counterpoise.admin.rest.subscriptions import (
     MESSAGE_ID,
     SUBSCRIPTION,
     partitions_of,
-    require_stored,
     require_subscription,
+    stored,
+    storing_topic,
 )
 from counterpoise.admin.rest.topics import TOPIC, path_of, require_loaded
 from counterpoise.admin.route import AUTHORITATIVE, body_of
 from counterpoise.admin.shapes import Json, Shape, nullable
 from counterpoise.admin.topic_json import managed_ledger_json
-from counterpoise.broker.face import PersistentTopic, Subscription, survey
+from counterpoise.broker.face import Subscription, survey
 from counterpoise.names.topic import TopicName
 
 POSITION = Shape(nullable(MESSAGE_ID.schema))
@@ -44,15 +44,14 @@ def routes() -> Iterable[route.Route]:
 
 async def internal_info(request: web.Request) -> web.Response:
     """``ManagedLedgerInfo``: a topic's ledgers, and how far each subscription has come."""
-    topic = await _stored(request)
+    topic = await stored(request, await storing_topic(request))
     record = await broker_of(request).policies.topic_record(topic.name)
     return answer(managed_ledger_json(topic, record.properties if record is not None else {}))
 
 
 async def backlog_size(request: web.Request) -> web.Response:
     """Bytes that are stored behind a message id; without one, all that is stored."""
-    topic, position = await _stored(request), body_of(request)
-    log = topic.log
+    log, position = (await stored(request, await storing_topic(request))).log, body_of(request)
     begin = log.begin
     if position is not None and int(position["ledgerId"]) >= 0:
         begin = log.index((int(position["ledgerId"]), int(position["entryId"]) + 1))
@@ -63,7 +62,7 @@ async def backlog_size(request: web.Request) -> web.Response:
 
 async def analyze(request: web.Request) -> web.Response:
     """How many entries and messages a subscription has before it."""
-    topic = await _topic(request)
+    topic = await storing_topic(request)
     if await partitions_of(request, topic):
         raise RestError(
             HTTPStatus.METHOD_NOT_ALLOWED,
@@ -91,17 +90,17 @@ async def analyze(request: web.Request) -> web.Response:
 
 async def trim(request: web.Request) -> web.Response:
     """Delete what every subscription is done with, now instead of before long."""
-    topic = await _topic(request)
+    topic = await storing_topic(request)
     partitions = await partitions_of(request, topic)
     await asyncio.gather(*(ask(request, "POST", f"{path_of(each)}/trim") for each in partitions))
     if not partitions:
-        (await _stored(request)).trim()
+        (await stored(request, topic)).trim()
     return no_content()
 
 
 async def terminate(request: web.Request) -> web.Response:
     """Let nothing more be published, ever; the id of the last message."""
-    topic = await _topic(request)
+    topic = await storing_topic(request)
     if await partitions_of(request, topic):
         raise RestError(
             HTTPStatus.METHOD_NOT_ALLOWED, "Termination of a partitioned topic is not allowed"
@@ -113,7 +112,7 @@ async def terminate(request: web.Request) -> web.Response:
 
 async def terminate_all(request: web.Request) -> web.Response:
     """Likewise for each partition; the ids of their last messages, by the partition's number."""
-    topic = await _topic(request)
+    topic = await storing_topic(request)
     partitions = await partitions_of(request, topic)
     if not partitions:
         raise RestError(
@@ -140,17 +139,3 @@ def _id_json(topic: TopicName, position: tuple[int, int]) -> Json:
         "entryId": position[1],
         "partitionIndex": topic.partition_index,
     }
-
-
-async def _topic(request: web.Request) -> TopicName:
-    topic = topic_of(request)
-    await require_namespace(request, topic.namespace_name)
-    if not topic.is_persistent:
-        raise RestError(HTTPStatus.METHOD_NOT_ALLOWED, "a non-persistent topic stores nothing")
-    return topic
-
-
-async def _stored(request: web.Request) -> PersistentTopic:
-    topic = await _topic(request)
-    await require_topic_owner(request, topic)
-    return require_stored(await require_loaded(request, topic))

@@ -90,8 +90,7 @@ async def create(request: web.Request) -> web.Response:
 
 async def delete(request: web.Request) -> web.Response:
     """Remove a topic; clients and subscriptions refuse it unless ``force=true``."""
-    topic, broker = topic_of(request), broker_of(request)
-    await require_namespace(request, topic.namespace_name)
+    topic, broker = await topic_in_namespace(request), broker_of(request)
     if await broker.policies.partitioned_topic(topic) is not None:
         raise conflict(
             f"{topic} is a partitioned topic, instead of calling delete topic, please call "
@@ -111,8 +110,7 @@ async def delete(request: web.Request) -> web.Response:
 
 async def unload(request: web.Request) -> web.Response:
     """Close a topic here; its clients reconnect and open it again."""
-    topic, broker = topic_of(request), broker_of(request)
-    await require_namespace(request, topic.namespace_name)
+    topic, broker = await topic_in_namespace(request), broker_of(request)
     partitioned = await broker.policies.partitioned_topic(topic)
     if partitioned is not None:
         for index in range(int(partitioned["partitions"])):
@@ -126,8 +124,7 @@ async def unload(request: web.Request) -> web.Response:
 
 async def stats(request: web.Request) -> web.Response:
     """What passes through a topic, its producers, subscriptions and consumers."""
-    topic = topic_of(request)
-    await require_namespace(request, topic.namespace_name)
+    topic = await topic_in_namespace(request)
     await require_topic_owner(request, topic)
     loaded = await require_loaded(request, topic)
     told = await topic_stats_json(loaded, broker_of(request).id)
@@ -148,16 +145,14 @@ async def _tell_earliest(topic: Topic, told: dict[str, Json]) -> None:
 
 async def internal_stats(request: web.Request) -> web.Response:
     """The ledgers and cursors of a topic."""
-    topic = topic_of(request)
-    await require_namespace(request, topic.namespace_name)
+    topic = await topic_in_namespace(request)
     await require_topic_owner(request, topic)
     return await large_answer(await internal_stats_json(await require_loaded(request, topic)))
 
 
 async def last_message_id(request: web.Request) -> web.Response:
     """The id of the last stored message; entry -1 when there is none."""
-    topic = topic_of(request)
-    await require_namespace(request, topic.namespace_name)
+    topic = await topic_in_namespace(request)
     if not topic.is_persistent:
         raise RestError(
             HTTPStatus.METHOD_NOT_ALLOWED,
@@ -174,6 +169,13 @@ async def last_message_id(request: web.Request) -> web.Response:
             "batchSize": 0,
         }
     )
+
+
+async def topic_in_namespace(request: web.Request) -> TopicName:
+    """The topic in the path; 404 unless its namespace is there."""
+    topic = topic_of(request)
+    await require_namespace(request, topic.namespace_name)
+    return topic
 
 
 async def require_loaded(request: web.Request, topic: TopicName) -> Topic:

@@ -16,7 +16,7 @@ from counterpoise.decide.advice.plan import (
     Step,
     WhyNot,
 )
-from counterpoise.decide.balancing.moves import Round, RoundMemory
+from counterpoise.decide.balancing.moves import Move, Round, RoundMemory
 from counterpoise.decide.balancing.projection import Projection, with_owners
 from counterpoise.decide.balancing.round import Strategy, decide_on, imbalance
 from counterpoise.decide.balancing.scene import Scene as PoliciesScene
@@ -153,36 +153,40 @@ class _Play:
         steps, projection = [], Projection(self.view)
         for move in made.moves:
             projection = projection.after(move.decision)
-            steps.append(
-                Step(
-                    number,
-                    move.bundle,
-                    move.source,
-                    move.destination,
-                    move.decision.reason,
-                    move.decision.sentence,
-                    move.placement,
-                    self._cost(move.bundle),
-                    imbalance_of(projection.view),
-                )
-            )
+            cost = cost_of(self.view, move.bundle, self._scene.connections, self._took)
+            steps.append(step_of(number, move, cost, projection.view))
         owners = {move.bundle: move.destination for move in made.moves}
         return steps, with_owners(projection.view, owners)
-
-    def _cost(self, bundle: str) -> Cost:
-        row = self.view.bundle_index(bundle)
-        connections = self._scene.connections.get(bundle, 0)
-        if row is None:
-            return Cost(0, connections, 0.0, self._took.seconds)
-        averages = self.view.bundle
-        carried = float(averages.short.throughput()[row])
-        return Cost(int(averages.topics[row]), connections, carried, self._took.seconds)
 
     def _refused(self, rejections: Collection[Rejection]) -> None:
         for each in rejections:
             self.why_not[each.subject, each.rule] = WhyNot(
                 each.subject, each.rule, each.sentence, each.setting
             )
+
+
+def cost_of(view: ClusterView, bundle: str, connections: Mapping[str, int], took: MoveTime) -> Cost:
+    """What the move of a bundle costs its clients, by what it carries now."""
+    row, count = view.bundle_index(bundle), connections.get(bundle, 0)
+    if row is None:
+        return Cost(0, count, 0.0, took.seconds)
+    carried = float(view.bundle.short.throughput()[row])
+    return Cost(int(view.bundle.topics[row]), count, carried, took.seconds)
+
+
+def step_of(number: int, move: Move, cost: Cost, after: ClusterView) -> Step:
+    """A move as a step of a plan's round; ``after`` is the cluster once it is made."""
+    return Step(
+        number,
+        move.bundle,
+        move.source,
+        move.destination,
+        move.decision.reason,
+        move.decision.sentence,
+        move.placement,
+        cost,
+        imbalance_of(after),
+    )
 
 
 def picture(view: ClusterView) -> Picture:

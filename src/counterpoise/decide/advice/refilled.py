@@ -2,13 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 
-from counterpoise.decide.advice.plan import FORMAT, AdvisedPlan, Cost, MoveTime, Step, WhyNot
-from counterpoise.decide.advice.planned import imbalance_of, picture, with_hosts_usage
+from counterpoise.decide.advice.plan import FORMAT, AdvisedPlan, MoveTime, Step, WhyNot
+from counterpoise.decide.advice.planned import cost_of, picture, step_of, with_hosts_usage
 from counterpoise.decide.balancing.approval import ApprovalRules, Moved, approve
 from counterpoise.decide.balancing.drain import DrainScene
 from counterpoise.decide.balancing.projection import Projection
 from counterpoise.decide.balancing.refill import RefillPlan
-from counterpoise.load.view import ClusterView
 
 STRATEGY = "refill"
 
@@ -29,19 +28,8 @@ def refilled(
     projection, steps = Projection(scene.view), list[Step]()
     for move in approved:
         projection = projection.after(move.decision)
-        steps.append(
-            Step(
-                1,
-                move.bundle,
-                move.source,
-                move.destination,
-                move.decision.reason,
-                move.decision.sentence,
-                move.placement,
-                _cost(scene.view, move.bundle, connections, took),
-                imbalance_of(projection.view),
-            )
-        )
+        cost = cost_of(scene.view, move.bundle, connections, took)
+        steps.append(step_of(1, move, cost, projection.view))
     return AdvisedPlan(
         FORMAT,
         made_at_ms,
@@ -64,11 +52,3 @@ def refilled(
         at_once,
         tuple(f"{broker} does not answer ({why})" for broker, why in scene.silent.items()),
     ).sealed()
-
-
-def _cost(view: ClusterView, bundle: str, connections: Mapping[str, int], took: MoveTime) -> Cost:
-    row, count = view.bundle_index(bundle), connections.get(bundle, 0)
-    if row is None:
-        return Cost(0, count, 0.0, took.seconds)
-    carried = float(view.bundle.short.throughput()[row])
-    return Cost(int(view.bundle.topics[row]), count, carried, took.seconds)

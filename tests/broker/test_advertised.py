@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import random
-import socket
-from contextlib import suppress
 from http import HTTPStatus
 from itertools import product
 
@@ -27,6 +24,7 @@ from tests.admin.conftest import Api
 from tests.broker.bundles.test_lookup import follow
 from tests.broker.conftest import BrokersOfTest
 from tests.broker.connection.raw_client import RawClient
+from tests.ports import free_ports
 from tests.wire.frames import Type
 
 TOPIC = TopicName.parse("persistent://public/default/x")
@@ -96,7 +94,7 @@ def test_what_cannot_be_is_told_at_the_start(settings: dict[str, object], told: 
 async def test_a_client_is_told_the_addresses_of_the_listener_it_names(
     brokers: BrokersOfTest, manager: str
 ) -> None:
-    port = free_port()
+    port = free_ports(2) - 1
     for number in (1, 2):
         # Brokers, too, go where the internal listener says: a port that is there, for each.
         inside = f"127.0.0.1:{port + number}"
@@ -150,7 +148,8 @@ def test_where_a_client_of_a_topic_that_leaves_is_sent_on(
 @pytest.mark.client
 def test_the_official_client_by_a_listener() -> None:
     """The internal address leads nowhere, so whoever is told it fails."""
-    port, outside = free_port(), free_port()
+    port = free_ports(2)
+    outside = port + 1
     config = {
         "brokerServicePort": port,
         "advertisedListeners": "in:pulsar://127.0.0.1:1,"
@@ -203,12 +202,3 @@ def test_the_official_client_by_a_listener() -> None:
 def test_a_further_socket_that_others_reach_is_told(address: str, told: list[str]) -> None:
     said = list(exposures(config_of({"bindAddresses": address})))
     assert [part in each for part, each in zip(told, said, strict=True)] == [True] * len(told)
-
-
-def free_port() -> int:
-    """A port that nobody has, below those that a system gives out to whoever asks for any."""
-    while True:
-        port = random.randrange(20_000, 32_000)
-        with socket.socket() as bound, suppress(OSError):
-            bound.bind(("127.0.0.1", port))
-            return port

@@ -6,9 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
-import random
 import signal
-import socket
 import urllib.error
 import urllib.request
 from collections.abc import Iterable
@@ -31,6 +29,7 @@ from counterpoise.ownership.port import Terms
 from counterpoise.ownership.protocols import PROTOCOLS
 from counterpoise.ownership.records import NamespaceEphemeralData
 from tests.chaos.history import Bundle
+from tests.ports import free_ports
 
 NAMESPACE = "public/chaos"
 BUNDLES = 4
@@ -52,7 +51,7 @@ class ChaosCluster:
         with contextlib.ExitStack() as undo:
             self.zookeeper = undo.enter_context(ZooKeeper.start(self._folder / "zookeeper"))
             self.pids.add(self.zookeeper.pid)
-            base = _free_ports(2 * BROKERS)
+            base = free_ports(2 * BROKERS)
             self.local = undo.enter_context(
                 LocalCluster(
                     LocalClusterOptions(
@@ -256,14 +255,3 @@ def _exists(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return True
-
-
-def _free_ports(count: int) -> int:
-    """The first of some ports in a row that nobody uses, below those that the system gives out."""
-    for _ in range(100):
-        base = random.SystemRandom().randrange(20_000, 32_000)
-        with contextlib.ExitStack() as held, contextlib.suppress(OSError):
-            for port in range(base, base + count):
-                held.enter_context(socket.create_server(("127.0.0.1", port)))
-            return base
-    raise OSError(f"no {count} free ports in a row")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -18,6 +17,7 @@ import pulsar
 
 from counterpoise.app.zookeeper import ZooKeeper
 from tests.docs.page import Command, File, Page, matches
+from tests.ports import free_ports
 
 SRC = Path(__file__).resolve().parents[2] / "src"
 LIMIT_S = 180
@@ -35,7 +35,7 @@ class Follower:
         self.directory = directory
         self.admin_url = ""
         self._stack = stack
-        self._first_port = _free_ports()
+        self._first_port = free_ports(30)
         self.environment = os.environ | {
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
             "PYTHONPATH": str(SRC),
@@ -158,16 +158,6 @@ def _read_away(stream: IO[str]) -> None:
     with stream:
         for _ in stream:
             pass
-
-
-def _free_ports() -> int:
-    """The first of some free ports in a row, below those that systems give out."""
-    for first in range(20_000 + os.getpid() % 300 * 30, 32_000, 30):
-        with ExitStack() as held, suppress(OSError):
-            for port in range(first, first + 30):
-                held.enter_context(socket.socket()).bind(("127.0.0.1", port))
-            return first
-    raise AssertionError("no thirty free ports in a row")
 
 
 def _end(process: subprocess.Popen[str]) -> None:

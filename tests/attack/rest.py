@@ -12,7 +12,6 @@ import itertools
 import json
 import logging
 import random
-import re
 import sys
 import time
 from collections import Counter
@@ -22,11 +21,9 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from counterpoise import Cluster
-from counterpoise.admin.app import RESOURCES
+from counterpoise.admin.app import all_routes
 from tests.attack.rest_values import BODIES, GOOD, HEADERS, MEMBERS, METHODS, NAMES, QUERIES, VALUES
-
-SHUTDOWN = "/admin/v2/brokers/shutdown"
-"""The one route that is not attacked: it ends the broker, as it should."""
+from tests.routes import SHUTDOWN, filled, holes
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +75,7 @@ class LogJudge(logging.Handler):
 
 def routes() -> list[tuple[str, str]]:
     """Method and path of every route, placeholders without their patterns."""
-    found = {
-        (each.method, re.sub(r"\{(\w+):(?:[^{}]|\{\d+\})*\}", r"{\1}", each.path))
-        for resource in RESOURCES
-        for each in resource.routes()
-    }
-    return sorted(found)
+    return sorted({(each.method, each.template) for each in all_routes()})
 
 
 def requests(rng: random.Random, count: int) -> Iterator[Request]:
@@ -92,7 +84,7 @@ def requests(rng: random.Random, count: int) -> Iterator[Request]:
     one_wrong = (
         Request(method, _filled(path, rng, {hole: name}), b"{}")
         for method, path in known
-        for hole in _holes(path)
+        for hole in holes(path)
         for name in NAMES
     )
     bodies = (
@@ -117,7 +109,7 @@ def _wild(rng: random.Random, known: Sequence[tuple[str, str]]) -> Iterator[Requ
         method, path = rng.choice(known)
         if rng.random() < 0.05:
             method = rng.choice(METHODS)
-        wrong = {hole: rng.choice(NAMES) for hole in _holes(path) if rng.random() < 0.25}
+        wrong = {hole: rng.choice(NAMES) for hole in holes(path) if rng.random() < 0.25}
         query = rng.choice(QUERIES) if rng.random() < 0.4 else ""
         full = _filled(path, rng, wrong) + (f"?{query}" if query else "")
         yield Request(method, full, _body(rng), dict(rng.choice(HEADERS)))
@@ -139,16 +131,8 @@ def _object(rng: random.Random, depth: int) -> dict[str, object]:
     return {rng.choice(MEMBERS): value() for _ in range(rng.randint(1, 5))}
 
 
-def _holes(path: str) -> list[str]:
-    return re.findall(r"\{(\w+)\}", path)
-
-
 def _filled(path: str, rng: random.Random, wrong: dict[str, str]) -> str:
-    def fill(found: re.Match[str]) -> str:
-        hole = found[1]
-        return wrong.get(hole) or rng.choice(GOOD.get(hole, ("x", "1")))
-
-    return re.sub(r"\{(\w+)\}", fill, path)
+    return filled(path, lambda hole: wrong.get(hole) or rng.choice(GOOD.get(hole, ("x", "1"))))
 
 
 def send(connection: http.client.HTTPConnection, request: Request) -> tuple[int, bytes]:

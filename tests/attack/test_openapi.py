@@ -15,7 +15,8 @@ from counterpoise import Cluster
 from counterpoise.admin.access import Kind, need_of
 from counterpoise.admin.app import all_routes
 from counterpoise.admin.openapi import describe
-from tests.attack.rest import SHUTDOWN, LogJudge, routes
+from tests.attack.rest import LogJudge, routes
+from tests.routes import SHUTDOWN
 
 schema = schemathesis.openapi.from_dict(describe(all_routes())).exclude(path=SHUTDOWN)
 

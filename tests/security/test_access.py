@@ -18,7 +18,7 @@ from counterpoise.security.options import AuthorizationOptions
 from tests.security.access.questions import (
     BROKER,
     GRANTS,
-    NAMES,
+    OURS,
     ROLES,
     Question,
     Verdicts,
@@ -33,7 +33,7 @@ class Town:
     """What the questions' town allows whom."""
 
     async def tenant(self, name: str) -> Mapping[str, Any] | None:
-        return {"adminRoles": ["boss"]} if name == NAMES["tenant"] else None
+        return {"adminRoles": ["boss"]} if name == OURS["tenant"] else None
 
     async def namespace(self, namespace: NamespaceName) -> Mapping[str, Any] | None:
         guest = {"guest": ["produce", "consume"]}

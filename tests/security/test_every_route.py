@@ -9,24 +9,9 @@ from counterpoise import Cluster
 from counterpoise.admin.access import Kind, Need, need_of
 from counterpoise.admin.app import BODY_SIZE_MAX, all_routes
 from counterpoise.security.authorization import NAMESPACE_NEEDS, TOPIC_NEEDS
+from tests.routes import NAMES, filled
 
-VALUES = {
-    "tenant": "public",
-    "namespace": "default",
-    "topic": "t",
-    "domain": "persistent",
-    "kind": "topic",
-    "bundle": "0x00000000_0xffffffff",
-    "cluster": "standalone",
-    "failureDomain": "d",
-    "messagePosition": "1",
-    "ledgerId": "1",
-    "entryId": "1",
-    "timestamp": "1",
-    "expireTimeInSeconds": "1",
-    "count": "1",
-    "version": "1",
-}
+OURS = NAMES | {"tenant": "public", "namespace": "default"}
 STATUS = {
     **dict.fromkeys(Kind, 401),
     **dict.fromkeys((Kind.NAMESPACE, Kind.NAMESPACE_POLICY, Kind.TOPIC_POLICY), 403),
@@ -67,9 +52,8 @@ def asked(
 
 def routes() -> Iterator[tuple[str, str, Need]]:
     for route in all_routes():
-        words = route.template.split("/")
-        filled = [VALUES.get(w[1:-1], "x") if w.startswith("{") else w for w in words]
-        yield route.method, "/".join(filled), need_of(route.method, route.template)
+        path = filled(route.template, lambda hole: OURS.get(hole, "x"))
+        yield route.method, path, need_of(route.method, route.template)
 
 
 def test_a_stranger_is_refused_by_every_route_in_pulsars_way(cluster: Cluster) -> None:

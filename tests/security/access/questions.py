@@ -15,10 +15,12 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from urllib.parse import urlsplit
 
 from counterpoise.admin.app import all_routes
+from tests.routes import NAMES, SHUTDOWN, filled
 from tests.security.tokens import token
 
 CLUSTER, ELSEWHERE = "standalone", "elsewhere"
@@ -43,23 +45,7 @@ GRANTS = {
 ROLES = ("nobody", "stranger", "guest", *GRANTS, "boss", "admin")
 """Weakest first: ``nobody`` shows no token, ``boss`` administers the tenant, ``admin`` all."""
 
-NAMES = {
-    "tenant": TENANT,
-    "namespace": "ns",
-    "topic": "t",
-    "domain": "persistent",
-    "kind": "topic",
-    "bundle": "0x00000000_0xffffffff",
-    "cluster": CLUSTER,
-    "subscription": "s",
-    "messagePosition": "1",
-    "ledgerId": "1",
-    "entryId": "1",
-    "timestamp": "1",
-    "expireTimeInSeconds": "1",
-    "count": "1",
-    "version": "1",
-}
+OURS = NAMES | {"tenant": TENANT, "namespace": "ns", "cluster": CLUSTER, "subscription": "s"}
 BODIES: dict[str, object] = {
     "properties": {"k": "v"},
     "resetcursor": {"ledgerId": 1, "entryId": 1, "partitionIndex": -1},
@@ -75,7 +61,6 @@ BODIES: dict[str, object] = {
 }
 """By a path's last word, what Pulsar reads before it looks at who asks."""
 REFUSED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
-SHUTDOWN = "/admin/v2/brokers/shutdown"
 SETTING_UP: tuple[tuple[str, str, object], ...] = (
     # A Pulsar that has just begun may not see its own cluster until there is another.
     *(
@@ -138,15 +123,14 @@ def name_of(hole: str, template: str) -> str:
         return ELSEWHERE
     if hole == "topic" and "artition" in template:
         return "p"
-    return NAMES.get(hole, "x")
+    return OURS.get(hole, "x")
 
 
 def questions() -> Iterator[Question]:
     """One for each route, in our order."""
     for route in all_routes():
-        words = route.template.split("/")
-        filled = [name_of(w[1:-1], route.template) if w.startswith("{") else w for w in words]
-        yield Question(route.method, route.template, "/".join(filled))
+        path = filled(route.template, partial(name_of, template=route.template))
+        yield Question(route.method, route.template, path)
 
 
 class Api:

@@ -7,6 +7,7 @@ from tests.mutants.fault import Fault
 _DURABLE = "tests/pipeline/test_durable.py"
 _SURVIVES = f"{_DURABLE}::test_a_file_and_every_directory_above_it_survive"
 _SHARDS = "tests/pipeline/test_fold_of_shards.py"
+_EXECUTOR = "tests/pipeline/test_executor.py"
 _BALANCER = "tests/pipeline/test_balancer.py"
 
 IN_PIPELINE: tuple[Fault, ...] = (
@@ -101,28 +102,28 @@ IN_PIPELINE: tuple[Fault, ...] = (
         "pipeline/executor.py",
         "        topic = await self._owners.topic_of(move.bundle, move.source)\n",
         '        topic = ""\n',
-        f"{_BALANCER}::test_no_broker_that_takes_bundles_over_is_asked_what_it_owns",
+        f"{_EXECUTOR}::test_no_broker_that_takes_bundles_over_is_asked_what_it_owns",
     ),
     Fault(
         "the executor has the broker look up that is to let go",
         "pipeline/executor.py",
         "            asked = heir or move.source\n",
         "            asked = move.source\n",
-        f"{_BALANCER}::test_an_unloaded_bundle_is_looked_up_where_it_is_to_go",
+        f"{_EXECUTOR}::test_an_unloaded_bundle_is_looked_up_where_it_is_to_go",
     ),
     Fault(
         "a lookup that brings a bundle to its heir leaves the choice to the leader",
         "pipeline/owners.py",
         '        asks = "?authoritative=true" if takes else ""\n',
         '        asks = ""\n',
-        f"{_BALANCER}::test_a_destination_that_another_lookup_would_lose_takes_the_bundle",
+        f"{_EXECUTOR}::test_a_destination_that_another_lookup_would_lose_takes_the_bundle",
     ),
     Fault(
         "the executor believes a 204",
         "pipeline/executor.py",
         "        return await self._verify(move, topic, brokers)\n",
         "        return Status.MOVED, move.destination or move.source\n",
-        f"{_BALANCER}::test_an_unload_that_changes_nothing_is_a_failure",
+        f"{_EXECUTOR}::test_an_unload_that_changes_nothing_is_a_failure",
     ),
     Fault(
         "what a rule withholds is said in every round",

@@ -3,14 +3,19 @@
 import asyncio
 import gc
 import warnings
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import aiohttp
 import pytest
 
+from counterpoise.pipeline.history.port import History
+from counterpoise.pipeline.history.store import open_store
+from counterpoise.pipeline.history.tables import HistoryTables
 from counterpoise.pipeline.stream.session import start_session, stop_session
-from tests.pipeline.fake_cluster import FakeCluster
+from tests.pipeline.fake_cluster import FakeCluster, bundle_name
+from tests.pipeline.short_history import ShortHistory
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,6 +44,27 @@ def spark() -> "Iterator[SparkSession]":
 async def cluster() -> AsyncIterator[FakeCluster]:
     async with FakeCluster() as made:
         yield made
+
+
+@pytest.fixture
+async def uneven(cluster: FakeCluster) -> FakeCluster:
+    """Three brokers, and all that there is on the first."""
+    first, _, _ = [await cluster.add_broker() for _ in range(3)]
+    for index in range(10):
+        cluster.carry(first, bundle_name(index), 9000.0 + index)
+    return cluster
+
+
+KINDS_OF_HISTORY: list[Callable[[Path], History]] = [
+    lambda path: HistoryTables(open_store(path)),
+    lambda path: ShortHistory(),
+]
+
+
+@pytest.fixture(params=KINDS_OF_HISTORY, ids=["tables", "short"])
+def history(request: pytest.FixtureRequest, tmp_path: Path) -> History:
+    made: History = request.param(tmp_path)
+    return made
 
 
 @pytest.fixture

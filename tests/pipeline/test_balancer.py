@@ -1,7 +1,5 @@
-"""Rounds seen through: verified, explained, and never done twice."""
+"""Rounds: decided on what was measured since the last, kept, and never done twice."""
 
-import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,78 +9,17 @@ import pytest
 from counterpoise.decide.balancing.approval import ApprovalRules
 from counterpoise.decide.balancing.moves import Outcome, Round, Status
 from counterpoise.decide.balancing.options import BalanceOptions
-from counterpoise.decide.balancing.round import Strategy, traffic
-from counterpoise.load.fold import Batch, FoldState, fold
+from counterpoise.decide.balancing.round import traffic
 from counterpoise.pipeline.balancer import Balancer, before_moves
-from counterpoise.pipeline.collect.admin import Admin, AdminOptions
-from counterpoise.pipeline.collect.shedder import sheds_by_itself
-from counterpoise.pipeline.executor import Executor, ExecutorOptions
+from counterpoise.pipeline.executor import Executor
 from counterpoise.pipeline.history.port import History
 from counterpoise.pipeline.history.store import open_store
 from counterpoise.pipeline.history.tables import HistoryTables, read_table
 from tests.decide.balancing.test_round import strategy
-from tests.load.story import START, Loads, poll
-from tests.pipeline.fake_cluster import FakeCluster, bundle_name, topic_of
+from tests.load.story import START
+from tests.pipeline.fake_cluster import FakeCluster, bundle_name
+from tests.pipeline.rounds import DO_IT, Told, balancer, loads, outcomes, seen, seen_as
 from tests.pipeline.short_history import ShortHistory
-
-DO_IT = ExecutorOptions(execute=True, verify_within_s=1.0)
-KINDS_OF_HISTORY: list[Callable[[Path], History]] = [
-    lambda path: HistoryTables(open_store(path)),
-    lambda path: ShortHistory(),
-]
-
-
-@pytest.fixture(params=KINDS_OF_HISTORY, ids=["tables", "short"])
-def history(request: pytest.FixtureRequest, tmp_path: Path) -> History:
-    made: History = request.param(tmp_path)
-    return made
-
-
-@pytest.fixture
-async def uneven(cluster: FakeCluster) -> FakeCluster:
-    """Three brokers, and all that there is on the first."""
-    first, _, _ = [await cluster.add_broker() for _ in range(3)]
-    for index in range(10):
-        cluster.carry(first, bundle_name(index), 9000.0 + index)
-    return cluster
-
-
-def loads(cluster: FakeCluster) -> dict[str, Loads | None]:
-    return {
-        broker.name: {b: s.msg_throughput_in for b, s in broker.report().last_stats.items()}
-        for broker in cluster.brokers
-    }
-
-
-def seen_as(reported: dict[str, Loads | None], number: float) -> FoldState:
-    return fold(FoldState.empty(), Batch.of(poll(number, reported)))
-
-
-def seen(cluster: FakeCluster, number: int = 0) -> FoldState:
-    return seen_as(loads(cluster), number)
-
-
-class Told(list[str]):
-    def __contains__(self, part: object) -> bool:
-        return any(str(part) in sentence for sentence in self)
-
-
-def balancer(
-    http: aiohttp.ClientSession,
-    history: History,
-    told: Told | None = None,
-    options: ExecutorOptions = DO_IT,
-    clock: Callable[[], int] = lambda: START + 1000,
-    by: Strategy | None = None,
-) -> Balancer:
-    executor = Executor(http, clock, options)
-    return Balancer(by or strategy(), history, executor, (Told() if told is None else told).append)
-
-
-def outcomes(history: History, made: Round) -> list[Outcome]:
-    found = [history.outcome(move.id) for move in made.moves]
-    assert None not in found
-    return [outcome for outcome in found if outcome]
 
 
 async def test_a_round_is_carried_out_verified_and_kept(
@@ -183,166 +120,6 @@ async def test_a_dry_run_touches_nothing_and_does_not_repeat_itself(
     again = await balancer(http, history, options=dry, by=every_poll).step(seen(uneven, 1))
     assert again is not None
     assert not {m.bundle for m in made.moves} & {m.bundle for m in again.moves}
-
-
-async def test_a_bundle_that_is_gone_or_there_already_is_not_unloaded(
-    uneven: FakeCluster, http: aiohttp.ClientSession, history: History
-) -> None:
-    state = seen(uneven)
-    second, third = uneven.names[1:]
-    hot = {bundle_name(9): second, bundle_name(8): third}
-    uneven.owners |= hot
-    made = await balancer(http, history).step(state)
-    assert made is not None
-    by_bundle = {o.bundle: o for o in outcomes(history, made)}
-    for bundle, owner in hot.items():
-        there = by_bundle[bundle].destination == owner
-        assert by_bundle[bundle].status is (Status.ALREADY_THERE if there else Status.GONE)
-        assert by_bundle[bundle].owner == owner
-        assert bundle not in dict(uneven.unloads)
-
-
-async def test_a_destination_that_was_lost_is_seen(
-    uneven: FakeCluster, http: aiohttp.ClientSession, history: History
-) -> None:
-    uneven.lose_destination = True
-    made = await balancer(http, history).step(seen(uneven))
-    assert made is not None
-    for outcome in outcomes(history, made):
-        assert outcome.status is Status.ELSEWHERE
-        assert outcome.owner == uneven.owners[outcome.bundle] != outcome.destination
-
-
-async def test_a_refusal_is_a_failure_with_the_clusters_words_and_may_be_tried_again(
-    uneven: FakeCluster, http: aiohttp.ClientSession, history: History
-) -> None:
-    uneven.refuse_unload = 412
-    told = Told()
-    made = await balancer(http, history, told).step(seen(uneven))
-    assert made is not None
-    assert {o.status for o in outcomes(history, made)} == {Status.FAILED}
-    assert "412" in told
-    assert "no" in outcomes(history, made)[0].error
-    assert history.memory_before(made.poll_id + 1).recently_unloaded == {}
-
-
-async def test_an_unload_that_changes_nothing_is_a_failure(
-    uneven: FakeCluster, http: aiohttp.ClientSession, history: History
-) -> None:
-    uneven.forget_unload = True
-    made = await balancer(http, history).step(seen(uneven))
-    assert made is not None
-    assert {o.status for o in outcomes(history, made)} == {Status.FAILED}
-    assert "still owns it" in outcomes(history, made)[0].error
-
-
-async def test_an_unloaded_bundle_is_looked_up_where_it_is_to_go(
-    uneven: FakeCluster, http: aiohttp.ClientSession, history: History
-) -> None:
-    made = await balancer(http, history).step(seen(uneven))
-    assert made is not None
-    asked = [(move.destination, topic_of(move.bundle)) for move in made.moves]
-    # Once to see that the source has it, once to bring it to its heir.
-    assert sorted(uneven.lookups) == sorted(2 * asked)
-
-
-async def test_a_bundle_that_comes_back_to_its_source_is_unloaded_once_more(
-    uneven: FakeCluster, http: aiohttp.ClientSession, history: History
-) -> None:
-    """Another lookup came first, and the leader chose its old owner."""
-    uneven.forget_unload = True
-    came_back = uneven.unloads
-
-    class Second(list[tuple[str, str]]):
-        def append(self, each: tuple[str, str]) -> None:
-            uneven.forget_unload = each[0] not in {bundle for bundle, _ in self}
-            super().append(each)
-
-    uneven.unloads = Second(came_back)
-    options = replace(DO_IT, back_after_s=0.05, at_once=1)
-    made = await balancer(http, history, options=options).step(seen(uneven))
-    assert made is not None
-    assert {one.status for one in outcomes(history, made)} == {Status.MOVED}
-    assert len(uneven.unloads) == 2 * len(made.moves)
-
-
-async def test_a_bundle_that_always_comes_back_is_given_up(
-    uneven: FakeCluster, http: aiohttp.ClientSession, history: History
-) -> None:
-    uneven.forget_unload = True
-    options = replace(DO_IT, back_after_s=0.05)
-    made = await balancer(http, history, options=options).step(seen(uneven))
-    assert made is not None
-    assert {one.status for one in outcomes(history, made)} == {Status.FAILED}
-    assert "still owns it, or owns it again" in outcomes(history, made)[0].error
-    assert len(uneven.unloads) == 2 * len(made.moves)
-
-
-async def test_a_destination_that_another_lookup_would_lose_takes_the_bundle(
-    uneven: FakeCluster, http: aiohttp.ClientSession, history: History
-) -> None:
-    """Pulsar's leader keeps a destination for one lookup only: the next one finds it gone."""
-    uneven.lose_heirs = True
-    made = await balancer(http, history).step(seen(uneven))
-    assert made is not None
-    assert {one.status for one in outcomes(history, made)} == {Status.MOVED}
-
-
-async def test_no_broker_that_takes_bundles_over_is_asked_what_it_owns(
-    uneven: FakeCluster, http: aiohttp.ClientSession, history: History
-) -> None:
-    """One of Apache Pulsar's would be stuck for ever."""
-    uneven.takes_s = 0.05
-    made = await balancer(http, history).step(seen(uneven))
-    assert made is not None
-    assert len(made.moves) > 1
-    assert {one.status for one in outcomes(history, made)} == {Status.MOVED}
-    assert not any(each.stuck for each in uneven.brokers)
-    assert not [path for each in uneven.brokers for path in each.asked if "ownedN" in path]
-
-
-async def test_what_is_changing_hands_until_the_time_is_up_is_said_with_the_brokers_words(
-    uneven: FakeCluster, http: aiohttp.ClientSession, history: History
-) -> None:
-    lookups = "/lookup/v2/topic/persistent/public/default/"
-    state = seen(uneven)
-    made = await balancer(http, history, options=replace(DO_IT, execute=False)).step(state)
-    assert made is not None
-    move = made.moves[0]
-    heir = next(each for each in uneven.brokers if each.name == move.destination)
-    executor, ended = Executor(http, lambda: START, DO_IT), list[Outcome]()
-    path = lookups + topic_of(move.bundle).rpartition("/")[2]
-
-    class Unloads(list[tuple[str, str]]):
-        def append(self, each: tuple[str, str]) -> None:
-            heir.answers[path] = (500, b"the bundle is being unloaded")
-            super().append(each)
-
-    uneven.unloads = Unloads()
-    await executor.carry_out([move], uneven.names, ended.append)
-    [one] = ended
-    assert one.status is Status.FAILED
-    assert "no owner shows within" in one.error
-    assert "the bundle is being unloaded" in one.error
-
-
-async def test_an_unloaded_bundle_without_topics_has_no_owner(
-    uneven: FakeCluster, http: aiohttp.ClientSession, history: History
-) -> None:
-    uneven.no_topics = True
-    made = await balancer(http, history).step(seen(uneven))
-    assert made is not None
-    assert {(o.status, o.owner) for o in outcomes(history, made)} == {(Status.UNOWNED, "")}
-
-
-async def test_a_decision_on_old_news_is_not_carried_out(
-    uneven: FakeCluster, http: aiohttp.ClientSession, history: History
-) -> None:
-    late = balancer(http, history, clock=lambda: START + 121_000)
-    made = await late.step(seen(uneven))
-    assert made is not None
-    assert {o.status for o in outcomes(history, made)} == {Status.STALE}
-    assert uneven.unloads == []
 
 
 async def test_no_round_is_made_on_polls_from_before_the_last_moves_ended(
@@ -491,31 +268,3 @@ async def test_what_is_withheld_round_after_round_is_said_once(
     assert [each for each in told if each.startswith("withheld ")] == said
     assert len([each for each in told if each.startswith("decided ")]) == len(first.moves)
     assert len(outcomes(history, again)) == len(again.moves), "and kept each time"
-
-
-@pytest.mark.parametrize(
-    ("settings", "changed", "sheds"),
-    [
-        ({}, {}, True),
-        ({"loadBalancerSheddingEnabled": "false"}, {}, False),
-        ({"loadBalancerEnabled": "false"}, {}, False),
-        ({}, {"loadBalancerSheddingEnabled": "false"}, False),
-        ({"loadBalancerSheddingEnabled": "false"}, {"loadBalancerSheddingEnabled": "true"}, True),
-    ],
-)
-async def test_a_cluster_that_sheds_by_itself_is_seen(
-    cluster: FakeCluster,
-    http: aiohttp.ClientSession,
-    settings: dict[str, str],
-    changed: dict[str, str],
-    sheds: bool,
-) -> None:
-    broker = await cluster.add_broker()
-    base = "/admin/v2/brokers"
-    broker.answers[f"{base}/configuration/runtime"] = (200, json.dumps(settings).encode())
-    broker.answers[f"{base}/configuration/values"] = (200, json.dumps(changed).encode())
-    said = await sheds_by_itself(
-        Admin(http, AdminOptions()), ["http://127.0.0.1:1", cluster.admin_url]
-    )
-    assert bool(said) is sheds
-    assert not sheds or "update-dynamic-config --config loadBalancerSheddingEnabled" in said

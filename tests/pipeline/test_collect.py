@@ -1,9 +1,14 @@
 """The collector: what it sees, what it cannot see, and what it has seen already."""
 
+import json
+
 import aiohttp
+import pytest
 
 from counterpoise.load.rows import ReportRows
+from counterpoise.pipeline.collect.admin import Admin, AdminOptions
 from counterpoise.pipeline.collect.collector import Collector
+from counterpoise.pipeline.collect.shedder import sheds_by_itself
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name
 
 NOW = 1_700_000_000_000
@@ -118,3 +123,31 @@ async def test_polls_are_numbered_upwards_even_when_the_clock_is_not(
     collect = collector(http, cluster, after=NOW + 50)
     ids = [int((await collect.poll())["poll_id"][0]) for _ in range(3)]
     assert ids == [NOW + 51, NOW + 52, NOW + 53]
+
+
+@pytest.mark.parametrize(
+    ("settings", "changed", "sheds"),
+    [
+        ({}, {}, True),
+        ({"loadBalancerSheddingEnabled": "false"}, {}, False),
+        ({"loadBalancerEnabled": "false"}, {}, False),
+        ({}, {"loadBalancerSheddingEnabled": "false"}, False),
+        ({"loadBalancerSheddingEnabled": "false"}, {"loadBalancerSheddingEnabled": "true"}, True),
+    ],
+)
+async def test_a_cluster_that_sheds_by_itself_is_seen(
+    cluster: FakeCluster,
+    http: aiohttp.ClientSession,
+    settings: dict[str, str],
+    changed: dict[str, str],
+    sheds: bool,
+) -> None:
+    broker = await cluster.add_broker()
+    base = "/admin/v2/brokers"
+    broker.answers[f"{base}/configuration/runtime"] = (200, json.dumps(settings).encode())
+    broker.answers[f"{base}/configuration/values"] = (200, json.dumps(changed).encode())
+    said = await sheds_by_itself(
+        Admin(http, AdminOptions()), ["http://127.0.0.1:1", cluster.admin_url]
+    )
+    assert bool(said) is sheds
+    assert not sheds or "update-dynamic-config --config loadBalancerSheddingEnabled" in said

@@ -27,14 +27,6 @@ from tests.pipeline.fake_cluster import FakeCluster, bundle_name
 SET = ["--set", "loadBalancerBundleUnloadMinThroughputThreshold=0.001"]
 
 
-@pytest.fixture
-async def uneven(cluster: FakeCluster) -> FakeCluster:
-    first, _, _ = [await cluster.add_broker() for _ in range(3)]
-    for index in range(10):
-        cluster.carry(first, bundle_name(index), 9000.0 + index)
-    return cluster
-
-
 async def run(words: Sequence[str]) -> int:
     """The command line in a thread, as the cluster is on this loop."""
     return await asyncio.to_thread(main, ["advise", *words])

@@ -34,14 +34,6 @@ from tests.pipeline.fake_cluster import FakeCluster, bundle_name
 DO_IT = ApprovedOptions(execute=True, verify_within_s=10.0)
 
 
-@pytest.fixture
-async def uneven(cluster: FakeCluster) -> FakeCluster:
-    first, _, _ = [await cluster.add_broker() for _ in range(3)]
-    for index in range(10):
-        cluster.carry(first, bundle_name(index), 9000.0 + index)
-    return cluster
-
-
 async def planned(cluster: FakeCluster, http: aiohttp.ClientSession) -> AdvisedPlan:
     rows = await Collector(http, [cluster.admin_url], wall_clock_ms).poll()
     state = fold(FoldState.empty(), Batch.of(rows))

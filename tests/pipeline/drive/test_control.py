@@ -24,8 +24,8 @@ from counterpoise.pipeline.history.store import Store, open_store
 from counterpoise.pipeline.history.tables import HistoryTables
 from tests.decide.balancing.test_round import strategy
 from tests.load.story import START, poll
-from tests.pipeline.fake_cluster import FakeCluster, bundle_name
-from tests.pipeline.test_balancer import loads, seen
+from tests.pipeline.fake_cluster import FakeCluster
+from tests.pipeline.rounds import loads, seen
 
 ONE_BY_ONE = ExecutorOptions(execute=True, verify_within_s=10.0, at_once=1)
 
@@ -33,14 +33,6 @@ ONE_BY_ONE = ExecutorOptions(execute=True, verify_within_s=10.0, at_once=1)
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
     return open_store(tmp_path)
-
-
-@pytest.fixture
-async def uneven(cluster: FakeCluster) -> FakeCluster:
-    first, _, _ = [await cluster.add_broker() for _ in range(3)]
-    for index in range(10):
-        cluster.carry(first, bundle_name(index), 9000.0 + index)
-    return cluster
 
 
 def balancer(

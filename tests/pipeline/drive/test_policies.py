@@ -23,23 +23,14 @@ from counterpoise.pipeline.executor import Executor, ExecutorOptions
 from tests.decide.balancing.test_round import strategy
 from tests.pipeline.drive.test_drain import POLICIES, policy
 from tests.pipeline.fake_cluster import CLUSTER, FakeCluster, bundle_name
+from tests.pipeline.rounds import Told, seen
 from tests.pipeline.short_history import ShortHistory
-from tests.pipeline.test_balancer import Told, seen
 
 DRY = ExecutorOptions(execute=False)
 GROUP = "/admin/v2/namespaces/{}/antiAffinity"
 RUNTIME = "/admin/v2/brokers/configuration/runtime"
 NOBODYS = ["no-such-host"]
 SET = ["--set", "loadBalancerBundleUnloadMinThroughputThreshold=0.001"]
-
-
-@pytest.fixture
-async def uneven(cluster: FakeCluster) -> FakeCluster:
-    """Three brokers, and all that there is on the first."""
-    first, _, _ = [await cluster.add_broker() for _ in range(3)]
-    for index in range(10):
-        cluster.carry(first, bundle_name(index), 9000.0 + index)
-    return cluster
 
 
 def answer(cluster: FakeCluster, path: str, status: int, body: bytes) -> None:

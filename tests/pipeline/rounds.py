@@ -1,0 +1,55 @@
+"""What tests of rounds share: a balancer over a cluster that is its API, and what it saw."""
+
+from collections.abc import Callable
+
+import aiohttp
+
+from counterpoise.decide.balancing.moves import Outcome, Round
+from counterpoise.decide.balancing.round import Strategy
+from counterpoise.load.fold import Batch, FoldState, fold
+from counterpoise.pipeline.balancer import Balancer
+from counterpoise.pipeline.executor import Executor, ExecutorOptions
+from counterpoise.pipeline.history.port import History
+from tests.decide.balancing.test_round import strategy
+from tests.load.story import START, Loads, poll
+from tests.pipeline.fake_cluster import FakeCluster
+
+DO_IT = ExecutorOptions(execute=True, verify_within_s=1.0)
+
+
+def loads(cluster: FakeCluster) -> dict[str, Loads | None]:
+    return {
+        broker.name: {b: s.msg_throughput_in for b, s in broker.report().last_stats.items()}
+        for broker in cluster.brokers
+    }
+
+
+def seen_as(reported: dict[str, Loads | None], number: float) -> FoldState:
+    return fold(FoldState.empty(), Batch.of(poll(number, reported)))
+
+
+def seen(cluster: FakeCluster, number: int = 0) -> FoldState:
+    return seen_as(loads(cluster), number)
+
+
+class Told(list[str]):
+    def __contains__(self, part: object) -> bool:
+        return any(str(part) in sentence for sentence in self)
+
+
+def balancer(
+    http: aiohttp.ClientSession,
+    history: History,
+    told: Told | None = None,
+    options: ExecutorOptions = DO_IT,
+    clock: Callable[[], int] = lambda: START + 1000,
+    by: Strategy | None = None,
+) -> Balancer:
+    executor = Executor(http, clock, options)
+    return Balancer(by or strategy(), history, executor, (Told() if told is None else told).append)
+
+
+def outcomes(history: History, made: Round) -> list[Outcome]:
+    found = [history.outcome(move.id) for move in made.moves]
+    assert None not in found
+    return [outcome for outcome in found if outcome]

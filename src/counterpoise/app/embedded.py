@@ -20,7 +20,7 @@ from counterpoise.broker.load import SharedProcess
 from counterpoise.metadata.memory import MemoryTree
 from counterpoise.metadata.open import open_tree
 from counterpoise.metadata.port import MetadataStore
-from counterpoise.names.bundle import BundleName
+from counterpoise.names.bundle import BundleName, names_a_bundle
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.open import file_url, in_memory, open_ledgers
 
@@ -304,7 +304,7 @@ class Cluster:
             await broker._broker.stop()
 
     async def _bundle(self, name: str) -> BundleName:
-        if "_0x" in name.rpartition("/")[2]:
+        if names_a_bundle(name):
             return BundleName.parse(name)
         topic = TopicName.parse(name)
         bundles = await next(self._alive())._broker.namespaces.bundles(topic.namespace_name)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from counterpoise.app.asking import Cluster, with_cluster
 from counterpoise.app.errors import UserError
-from counterpoise.names.bundle import BundleName
+from counterpoise.names.bundle import BundleName, names_a_bundle
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName
 
@@ -51,7 +51,7 @@ def target_of(text: str) -> Target:
     if "://" in text:
         topic = TopicName.parse(text)
         return Target(str(topic.namespace_name), topic=topic)
-    if "_0x" in text.rpartition("/")[2]:
+    if names_a_bundle(text):
         bundle = BundleName.parse(text)
         return Target(str(bundle.namespace), range=str(bundle.range))
     return Target(str(NamespaceName.parse(text)))

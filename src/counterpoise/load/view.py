@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from counterpoise.load.rates import Floats, Indices, Rates
 from counterpoise.load.usage import Float32s, weighted_max
+from counterpoise.names.bundle import namespace_of
 from counterpoise.names.namespace import bound_to_broker
 
 Masks = npt.NDArray[np.bool_]
@@ -254,7 +255,7 @@ BOUND_TENANTS: Final = ("pulsar/", "sla-monitor/")
 
 def bundle_namespace(bundle: str) -> str:
     """The namespace in a bundle's name; a name without one stands for itself."""
-    namespace = bundle.rpartition("/")[0]
+    namespace = namespace_of(bundle)
     return namespace if "/" in namespace else bundle
 
 

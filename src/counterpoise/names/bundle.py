@@ -37,6 +37,21 @@ def format_boundary(value: int) -> str:
     return f"0x{value:08x}"
 
 
+def namespace_of(bundle: str) -> str:
+    """The namespace in a bundle's name that nobody has checked, as it stands in a report."""
+    return bundle.rpartition("/")[0]
+
+
+def range_of(bundle: str) -> str:
+    """The range in such a name, ``0x…_0x…``."""
+    return bundle.rpartition("/")[2]
+
+
+def names_a_bundle(text: str) -> bool:
+    """Whether a person means a bundle by it, and no topic or namespace."""
+    return "_0x" in range_of(text)
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class BundleRange:
     """``[lower, upper)`` of the ring; the upper bound 0xffffffff itself belongs to its range."""

@@ -11,7 +11,7 @@ from counterpoise.decide.balancing.moves import Move, move_id
 from counterpoise.decide.balancing.projection import Projection
 from counterpoise.decide.plan import Decision, Kind
 from counterpoise.load.view import ClusterView
-from counterpoise.names.bundle import BundleName
+from counterpoise.names.bundle import BundleName, namespace_of
 from counterpoise.names.errors import InvalidName
 from counterpoise.names.namespace import bound_to_broker
 from counterpoise.picture.scene import NOBODY, Scene
@@ -182,7 +182,7 @@ def _owner(scene: Scene, bundle: str) -> tuple[str, str]:
     row = scene.view.bundle_index(bundle)
     if row is None or scene.owners[row] == NOBODY:
         return "", "no broker reports it just now: it is on its way, was split, or is not loaded"
-    if bound_to_broker(bundle.rpartition("/")[0]):
+    if bound_to_broker(namespace_of(bundle)):
         return "", "it belongs to its broker alone and cannot go anywhere"
     owner = scene.view.brokers[int(scene.owners[row])]
     if owner in scene.silent:

@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from counterpoise.load.rates import Floats, Indices
+from counterpoise.names.bundle import namespace_of, range_of
 from counterpoise.picture.colour import Paint, of_load
 from counterpoise.picture.scene import Scene
 from counterpoise.picture.units import bytes_per_s, counted, messages_per_s, times
@@ -143,8 +144,8 @@ def _headline(name: str, load: str, state: str, brokers: int) -> str:
 
 def short_name(bundle: str) -> str:
     """A bundle's name as it fits onto a tile: its namespace, and where its range begins."""
-    namespace, _, span = bundle.rpartition("/")
-    return f"{namespace.rpartition('/')[2]} {span.partition('_')[0]}"
+    namespace = namespace_of(bundle).rpartition("/")[2]
+    return f"{namespace} {range_of(bundle).partition('_')[0]}"
 
 
 Measure = tuple[Callable[[Scene], Floats], Callable[[float], str]]

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from counterpoise.app.demo.load import Tally
 from counterpoise.app.demo.watch import Moment, Record
+from counterpoise.names.bundle import range_of
 
 LINES_KEPT = 14
 PLAIN_EVERY = 5
@@ -44,7 +45,7 @@ def open_screen() -> Screen:
 def decided(row: Mapping[str, Any], names: Mapping[str, str]) -> str:
     """A decision as one sentence, with brokers under their short names."""
     sentence = (
-        f"decide: {short_bundle(row['bundle'])} from {row['source']} to {row['destination']}, "
+        f"decide: {range_of(row['bundle'])} from {row['source']} to {row['destination']}, "
         f"because {row['sentence']}; {row['placement']}"
     )
     return renamed(sentence, names)
@@ -53,7 +54,7 @@ def decided(row: Mapping[str, Any], names: Mapping[str, str]) -> str:
 def done(row: Mapping[str, Any], names: Mapping[str, str]) -> str:
     """An outcome as one sentence."""
     took = (row["ended_at_ms"] - row["started_at_ms"]) / 1000
-    sentence = f"{row['status']}: {short_bundle(row['bundle'])}, owner {row['owner'] or 'nobody'}, "
+    sentence = f"{row['status']}: {range_of(row['bundle'])}, owner {row['owner'] or 'nobody'}, "
     return renamed(f"{sentence}verified after {took:.2f} s {row['error']}".rstrip(), names)
 
 
@@ -62,11 +63,6 @@ def renamed(sentence: str, names: Mapping[str, str]) -> str:
     for broker, name in names.items():
         sentence = sentence.replace(broker, name)
     return sentence
-
-
-def short_bundle(bundle: str) -> str:
-    """The range alone."""
-    return bundle.rpartition("/")[2]
 
 
 def bar(fraction: float, width: int = 30) -> str:

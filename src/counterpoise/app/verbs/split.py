@@ -13,6 +13,7 @@ from counterpoise.app.asking import Cluster
 from counterpoise.app.client import add_client_arguments
 from counterpoise.app.errors import UserError
 from counterpoise.app.target import Target, add_target_argument, with_target
+from counterpoise.names.bundle import BundleName, BundleRange
 
 if TYPE_CHECKING:
     from counterpoise.app.main import Subparsers
@@ -80,8 +81,7 @@ async def _split(cluster: Cluster, wanted: Target, args: argparse.Namespace) -> 
     }
     path = f"/admin/v2/namespaces/{bundle}/split?{urlencode(query)}"
     await cluster.ask("PUT", path, args.at)
-    lower, upper = (int(each, 16) for each in bundle.rpartition("/")[2].split("_"))
-    edges = await _edges(cluster, wanted.namespace, lower, upper)
+    edges = await _edges(cluster, wanted.namespace, BundleName.parse(bundle).range)
     if len(edges) <= WHOLE:
         sys.stderr.write(
             f"counterpoise: {bundle} is in one piece still: the cluster cuts no bundle of fewer "
@@ -93,12 +93,12 @@ async def _split(cluster: Cluster, wanted: Target, args: argparse.Namespace) -> 
     return 0
 
 
-async def _edges(cluster: Cluster, namespace: str, lower: int, upper: int) -> list[str]:
+async def _edges(cluster: Cluster, namespace: str, whole: BundleRange) -> list[str]:
     """Where the bundle is cut now; the broker that is asked may hear of it a moment later."""
     deadline = asyncio.get_running_loop().time() + HEARD_WITHIN_S
     while True:
         told = await cluster.ask("GET", f"/admin/v2/namespaces/{namespace}/bundles")
-        edges = [each for each in told["boundaries"] if lower <= int(each, 16) <= upper]
+        edges = [each for each in told["boundaries"] if whole.lower <= int(each, 16) <= whole.upper]
         if len(edges) > WHOLE or asyncio.get_running_loop().time() > deadline:
             return edges
         await asyncio.sleep(POLL_S)

@@ -21,7 +21,7 @@ from counterpoise.decide.splitting.extensible import (
     find_own_bundles_to_split,
 )
 from counterpoise.load.report import LocalBrokerData
-from counterpoise.names.bundle import BundleName
+from counterpoise.names.bundle import BundleName, namespace_of
 from counterpoise.names.errors import InvalidName
 from counterpoise.names.namespace import NamespaceName
 
@@ -114,7 +114,7 @@ class OwnFinder:
 async def bundle_counts(known: NamespaceBundleCache, bundles: Collection[str]) -> Mapping[str, int]:
     """How many bundles each namespace of these has; one that is gone is passed over."""
     counts: dict[str, int] = {}
-    for name in sorted({bundle.rpartition("/")[0] for bundle in bundles}):
+    for name in sorted({namespace_of(bundle) for bundle in bundles}):
         try:
             counts[name] = len((await known.get(NamespaceName.parse(name))).bundles)
         except (BrokerError, InvalidName):

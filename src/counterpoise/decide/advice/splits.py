@@ -17,7 +17,13 @@ from counterpoise.decide.splitting.loads import BundleLoads
 from counterpoise.decide.splitting.options import SplitOptions
 from counterpoise.decide.splitting.request import SplitRequest, TopicLoad, points_of
 from counterpoise.load.view import ClusterView
-from counterpoise.names.bundle import BundleName, BundleRange, format_boundary
+from counterpoise.names.bundle import (
+    BundleName,
+    BundleRange,
+    format_boundary,
+    namespace_of,
+    range_of,
+)
 from counterpoise.names.units import bytes_text
 
 WORTH_IT = 0.8
@@ -74,7 +80,7 @@ def _advice(bundle: str, hot: str, scene: SplitScene, options: SplitOptions) -> 
     row = view.bundle_index(bundle)
     if row is None:
         raise ValueError(f"{bundle} is not in the view")
-    namespace = bundle.rpartition("/")[0]
+    namespace = namespace_of(bundle)
     broker = next((view.brokers[each] for each in view.reporters(row)), "")
     carried = float(view.bundle.short.throughput()[row])
     shares = _shares(scene.topics.get(bundle, {}))
@@ -194,11 +200,10 @@ def _larger(points: list[tuple[int, float]], boundary: int) -> float:
 
 
 def _command(bundle: str, algorithm: str, boundary: int) -> str:
-    namespace, _, span = bundle.rpartition("/")
     at = f" --split-boundaries {boundary}" if algorithm.startswith("specified") else ""
     return (
-        f"pulsar-admin namespaces split-bundle {namespace} --bundle {span} --unload "
-        f"--split-algorithm-name {algorithm}{at}"
+        f"pulsar-admin namespaces split-bundle {namespace_of(bundle)} --bundle {range_of(bundle)} "
+        f"--unload --split-algorithm-name {algorithm}{at}"
     )
 
 
@@ -219,4 +224,4 @@ def _loads(scene: SplitScene) -> BundleLoads:
 
 
 def _counted(view: ClusterView, namespace: str) -> int:
-    return sum(name.rpartition("/")[0] == namespace for name in view.bundles)
+    return sum(namespace_of(name) == namespace for name in view.bundles)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from counterpoise.decide.balancing.moves import Move
+from counterpoise.names.bundle import namespace_of
 
 HOUR_MS = 3_600_000
 DAY_MINUTES = 24 * 60
@@ -61,7 +62,7 @@ def approve(
 
 
 def _reason(move: Move, now_ms: int, rules: ApprovalRules) -> str:
-    namespace = move.bundle.rpartition("/")[0]
+    namespace = namespace_of(move.bundle)
     if move.bundle in rules.leave_alone or namespace in rules.leave_alone:
         return f"{namespace} is left alone (--leave-alone)"
     if rules.window and not in_window(now_ms, rules.window):

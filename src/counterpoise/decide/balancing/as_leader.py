@@ -28,6 +28,7 @@ from counterpoise.decide.placement.selection import (
 from counterpoise.decide.placement.strategy import Placement, PlacementStrategy
 from counterpoise.decide.plan import Decision, Rejection
 from counterpoise.load.view import ClusterView, Integers
+from counterpoise.names.bundle import namespace_of
 
 _NOTHING: Mapping[str, int] = MappingProxyType({})
 
@@ -46,7 +47,7 @@ def select_as_leader(
     many bundles of the namespace brokers were given that they have not reported yet.
     """
     view = chooser.view
-    reported = _bundles_of(view, decision.bundle.rpartition("/")[0])
+    reported = _bundles_of(view, namespace_of(decision.bundle))
     around = Surroundings(
         brokers=[broker for broker in view.brokers if broker in answering],
         namespace_bundles=reported + Counter(given) if given else reported,
@@ -109,5 +110,5 @@ def _bundles_of(view: ClusterView, namespace: str) -> Counter[str]:
 def _namespaces(bundles: tuple[str, ...]) -> tuple[Mapping[str, int], Integers]:
     """A number for each namespace, and the one of each bundle."""
     names: dict[str, int] = {}
-    codes = [names.setdefault(name.rpartition("/")[0], len(names)) for name in bundles]
+    codes = [names.setdefault(namespace_of(name), len(names)) for name in bundles]
     return names, np.array(codes, np.int64)

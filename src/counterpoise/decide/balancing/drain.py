@@ -28,6 +28,7 @@ from counterpoise.decide.placement.selection import (
 from counterpoise.decide.placement.strategy import PlacementStrategy
 from counterpoise.decide.plan import Decision, Kind, Rejection
 from counterpoise.load.view import ClusterView
+from counterpoise.names.bundle import namespace_of
 from counterpoise.names.namespace import bound_to_broker
 
 NAMED = 3
@@ -82,16 +83,16 @@ def plan_drain(scene: DrainScene, rules: DrainRules) -> DrainPlan:
     """
     view = _without_reports(scene.view, scene.broker)
     mine = list(scene.owned[scene.broker])
-    bound = tuple(sorted(each for each in mine if bound_to_broker(_namespace(each))))
+    bound = tuple(sorted(each for each in mine if bound_to_broker(namespace_of(each))))
     leaving = sorted(set(mine) - set(bound), key=lambda each: (-_load(view, each), each))
     targets = [each for each in sorted(scene.owned) if each != scene.broker]
-    owned = {broker: Counter(map(_namespace, scene.owned[broker])) for broker in targets}
+    owned = {broker: Counter(map(namespace_of, scene.owned[broker])) for broker in targets}
     facts = dict(scene.facts)
     projection, memory = Projection(view), rules.placement.initial_memory()
     moves: list[Move] = []
     stuck: list[Rejection] = []
     for bundle in leaving:
-        namespace = _namespace(bundle)
+        namespace = namespace_of(bundle)
         around = Surroundings(
             brokers=targets,
             facts=facts,
@@ -171,10 +172,6 @@ def _stuck(bundle: str, chosen: Selection[Any], silent: Mapping[str, str]) -> Re
     reasons += [f"{broker} does not answer" for broker in sorted(silent)]
     why = "; ".join(dict.fromkeys(reasons)) or chosen.placement.reason
     return Rejection(bundle, "nowhere-to-go", None, None, "", "{why}", {"why": why})
-
-
-def _namespace(bundle: str) -> str:
-    return bundle.rpartition("/")[0]
 
 
 def _load(view: ClusterView, bundle: str) -> float:

@@ -21,6 +21,7 @@ from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.decide.placement.selection import Chooser, Surroundings, select_modular
 from counterpoise.decide.plan import Decision, Kind, Rejection
 from counterpoise.load.view import ClusterView
+from counterpoise.names.bundle import namespace_of
 from counterpoise.names.namespace import SYSTEM_NAMESPACE_TEXT, bound_to_broker
 
 ENOUGH = 0.98
@@ -82,7 +83,7 @@ class _Refill:
         }
         self._bundles = {broker: sorted(self._movable(broker)) for broker in self._load}
         self._mean = sum(self._load.values()) / len(self._load)
-        self._owned = {each: Counter(map(_namespace, scene.owned[each])) for each in self._load}
+        self._owned = {each: Counter(map(namespace_of, scene.owned[each])) for each in self._load}
 
     def plan(self) -> RefillPlan:
         donors = set(self._load) - set(self._targets)
@@ -115,7 +116,7 @@ class _Refill:
         return False
 
     def _may_have(self, bundle: str, donor: str, target: str) -> bool:
-        namespace, scene = _namespace(bundle), self._scene
+        namespace, scene = namespace_of(bundle), self._scene
         group = scene.groups.get(namespace)
         around = Surroundings(
             brokers=list(self._load),
@@ -157,7 +158,7 @@ class _Refill:
         self._load[donor] -= carried
         self._load[target] += carried
         for broker, more in ((donor, -1), (target, 1)):
-            self._owned[broker][_namespace(bundle)] += more
+            self._owned[broker][namespace_of(bundle)] += more
 
     def _short_of_the_mean(self) -> None:
         for target in self._targets:
@@ -172,7 +173,7 @@ class _Refill:
     def _movable(self, broker: str) -> Iterator[tuple[float, str]]:
         """A broker's bundles that carry anything and that nobody wants left alone."""
         for bundle in self._scene.owned[broker]:
-            namespace, carried = _namespace(bundle), _carried(self._scene.view, bundle)
+            namespace, carried = namespace_of(bundle), _carried(self._scene.view, bundle)
             if bound_to_broker(namespace) or namespace == SYSTEM_NAMESPACE_TEXT or carried <= 0:
                 continue
             left = next((each for each in (bundle, namespace) if each in self._leave_alone), "")
@@ -181,10 +182,6 @@ class _Refill:
                 self._rejections[left, ""] = Rejection(left, "left-alone", None, None, "", why)
             else:
                 yield carried, bundle
-
-
-def _namespace(bundle: str) -> str:
-    return bundle.rpartition("/")[0]
 
 
 def _carried(view: ClusterView, bundle: str) -> float:

@@ -27,6 +27,7 @@ from counterpoise.decide.placement.least_resource_usage import place_by_store_us
 from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.decide.placement.strategy import Placement, PlacementStrategy
 from counterpoise.load.view import ClusterView
+from counterpoise.names.bundle import namespace_of
 from counterpoise.names.namespace import SYSTEM_NAMESPACE_TEXT
 
 M = TypeVar("M", bound=Memory)
@@ -102,7 +103,7 @@ def select_modular(
     Parity: ``ModularLoadManagerImpl.selectBroker`` of 4.0.7. Brokers that are being emptied are
     passed over first, those that are barred once the policies have judged; Pulsar knows neither.
     """
-    namespace = bundle.rpartition("/")[0]
+    namespace = namespace_of(bundle)
     staying = not_draining(around.brokers, around.draining)
     allowed = isolate(
         namespace, staying.kept, around.policies, around.facts, persistent=around.persistent
@@ -153,7 +154,7 @@ def select_extensible(
 
     Parity: ``ExtensibleLoadManagerImpl`` of 4.0.7 with its own LeastResourceUsageWithWeight.
     """
-    left, outcomes = pass_extensible(bundle.rpartition("/")[0], around, options)
+    left, outcomes = pass_extensible(namespace_of(bundle), around, options)
     placed = place_by_store_usage(left, usage_ema, placement, rng)
     return Selection(placed, outcomes)
 

@@ -21,7 +21,7 @@ from counterpoise.decide.splitting.loads import BundleLoads
 from counterpoise.decide.splitting.modular import at_maximum, split_decision
 from counterpoise.decide.splitting.options import SplitOptions
 from counterpoise.decide.splitting.request import SplitPoints
-from counterpoise.names.bundle import BundleName
+from counterpoise.names.bundle import BundleName, range_of
 from counterpoise.names.errors import InvalidName
 
 HIT_COUNT = "loadBalancerNamespaceBundleSplitConditionHitCountThreshold"
@@ -147,7 +147,7 @@ def _stopped(
         return at_maximum(str(bundle), count + taken.get(namespace, 0), options)
     lower, _, upper = str(bundle.range).partition("_")
     for other in ownership.splitting:
-        bounds = other.rpartition("/")[2]
+        bounds = range_of(other)
         if other.startswith(namespace) and (bounds.startswith(lower) or bounds.endswith(upper)):
             return Rejection(
                 str(bundle),

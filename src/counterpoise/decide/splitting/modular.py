@@ -16,6 +16,7 @@ from counterpoise.decide.splitting.limits import (
 )
 from counterpoise.decide.splitting.loads import BundleLoads
 from counterpoise.decide.splitting.options import SplitOptions
+from counterpoise.names.bundle import namespace_of
 
 MAXIMUM_BUNDLES = "loadBalancerNamespaceMaximumBundles"
 
@@ -42,7 +43,7 @@ def find_bundles_to_split(
     full: list[tuple[str, int]] = []
     for row, limit in reasons.items():
         bundle = loads.bundles[row]
-        namespace = bundle.rpartition("/")[0]
+        namespace = namespace_of(bundle)
         count = bundle_counts.get(namespace)
         if count is None:
             continue

@@ -9,6 +9,7 @@ from counterpoise.decide.watchdog.sight import (
     Sight,
     WatchdogOptions,
 )
+from counterpoise.names.bundle import namespace_of, range_of
 from counterpoise.names.namespace import SYSTEM_NAMESPACE_TEXT, bound_to_broker
 from counterpoise.names.units import bytes_text
 
@@ -149,7 +150,7 @@ def _unowned(sight: Sight, now: Remembered, holders: dict[str, list[str]]) -> It
     """Bundles that carried something a while ago and that no broker has."""
     lost: dict[str, list[str]] = {}
     for bundle in sorted(now.carried_at_ms.keys() - holders.keys()):
-        namespace = bundle.rpartition("/")[0]
+        namespace = namespace_of(bundle)
         # Under the extensible manager no broker names the system namespace's among its own.
         if namespace == SYSTEM_NAMESPACE_TEXT or bound_to_broker(namespace):
             continue
@@ -181,11 +182,10 @@ def _unowned(sight: Sight, now: Remembered, holders: dict[str, list[str]]) -> It
 
 def _was_split(bundle: str, holders: Iterable[str]) -> bool:
     """Whether somebody owns a part of it."""
-    namespace, _, span = bundle.rpartition("/")
-    lower, _, upper = span.partition("_")
+    lower, _, upper = range_of(bundle).partition("_")
     for other in holders:
-        if other.rpartition("/")[0] == namespace:
-            begins, _, ends = other.rpartition("/")[2].partition("_")
+        if namespace_of(other) == namespace_of(bundle):
+            begins, _, ends = range_of(other).partition("_")
             # Boundaries are written with eight digits each, so text sorts as numbers do.
             if begins < upper and lower < ends:
                 return True

@@ -13,7 +13,7 @@ import numpy as np
 
 from counterpoise.load.rates import Floats, Indices, Rates
 from counterpoise.load.view import Integers, Masks
-from counterpoise.names.bundle import BundleRange, format_boundary
+from counterpoise.names.bundle import BundleRange, format_boundary, namespace_of, range_of
 from counterpoise.names.errors import InvalidName
 from counterpoise.pipeline.backtest.recorded import Recording
 from counterpoise.pipeline.backtest.synthetic import SyntheticTrace
@@ -109,14 +109,13 @@ def _opened(source: CutSource) -> CutTrace:
 
 
 def _parts_of(bundle: str, cut: int) -> list[str]:
-    namespace, _, span = bundle.rpartition("/")
     try:
-        whole = BundleRange.parse(span)
+        whole = BundleRange.parse(range_of(bundle))
     except InvalidName:
         return [f"{bundle}.{number:03}" for number in range(cut)]
     wide = whole.upper - whole.lower
     bounds = [format_boundary(whole.lower + wide * i // cut) for i in range(cut + 1)]
-    return [f"{namespace}/{bounds[i]}_{bounds[i + 1]}" for i in range(cut)]
+    return [f"{namespace_of(bundle)}/{bounds[i]}_{bounds[i + 1]}" for i in range(cut)]
 
 
 def _spread(bundle: str, topics: int, cut: int) -> list[int]:

@@ -32,6 +32,7 @@ from counterpoise.load.view import (
     Masks,
     movable_mask,
 )
+from counterpoise.names.bundle import namespace_of
 from counterpoise.pipeline.backtest.measure import Measure, Result
 from counterpoise.pipeline.backtest.trace import Trace
 
@@ -216,7 +217,7 @@ class _Play:
         if filters is None:
             placed = placement.place(bundle, view.brokers, seen, memory, options, self._rng)
         else:
-            given = self._given.setdefault(bundle.rpartition("/")[0], Counter())
+            given = self._given.setdefault(namespace_of(bundle), Counter())
             chooser = Chooser(placement, seen, options, self._rng)
             lookup = Decision(Kind.UNLOAD, bundle, "", None, "lookup", "")
             placed = select_as_leader(

@@ -14,6 +14,7 @@ from counterpoise.load.fold import Batch, FoldState, fold
 from counterpoise.load.fold_view import cluster_view
 from counterpoise.load.rows import BROKER, GAP, ReportRows
 from counterpoise.load.view import ClusterView
+from counterpoise.names.bundle import namespace_of
 from counterpoise.names.properties import Properties
 from counterpoise.pipeline.collect.admin import (
     UNREADABLE,
@@ -92,7 +93,7 @@ class SceneReader:
         answering = list(owned)
         base = f"{self.where(answering[0])}/admin/v2"
         leaving = [each for one in owned if all_groups or one == broker for each in owned[one]]
-        mine = sorted({each.rpartition("/")[0] for each in leaving})
+        mine = sorted({namespace_of(each) for each in leaving})
         return DrainScene(
             broker,
             self._view(),

@@ -1,11 +1,17 @@
 """Questions to a cluster's admin API, as Apache's brokers want them."""
 
+import asyncio
+
 import aiohttp
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from counterpoise.app.asking import Cluster
+from counterpoise.names.bundle import BundleName
+from counterpoise.names.hashing import topic_hash
+from counterpoise.pipeline.owners import LOOK_MOST_S, Owners, name_in
+from tests.pipeline.fake_cluster import FakeCluster, bundle_name, wide_bundle
 
 
 @pytest.mark.parametrize("told", [None, [1, 2]])
@@ -23,3 +29,56 @@ async def test_a_change_is_called_json_though_it_has_no_body(told: list[int] | N
         cluster = Cluster(session, [str(server.make_url("")).rstrip("/")])
         await cluster.ask("PUT", "/admin/v2/namespaces/public/default/unload", told)
     assert heard == [("application/json", "" if told is None else "[1, 2]")]
+
+
+@pytest.mark.parametrize("no_topics", [False, True])
+async def test_who_waits_for_a_move_asks_no_broker_what_it_owns(no_topics: bool) -> None:
+    """One of Apache's that takes bundles over would be stuck for ever."""
+    async with FakeCluster() as fake, aiohttp.ClientSession() as session:
+        first, second = [await fake.add_broker() for _ in range(2)]
+        fake.no_topics, fake.takes_s = no_topics, 0.05
+        bundles = [wide_bundle(n) for n in range(3)]
+        for bundle in bundles:
+            fake.carry(first, bundle, 1000.0)
+        cluster = Cluster(session, [fake.admin_url])
+
+        async def moved(bundle: str) -> str | None:
+            assert await cluster.owner(bundle) == first.name
+            path = f"/admin/v2/namespaces/{bundle}/unload?destinationBroker={second.name}"
+            await cluster.ask("PUT", path)
+            return await cluster.until_owned(bundle, second.name, 10.0)
+
+        assert await asyncio.gather(*map(moved, bundles)) == [second.name] * 3
+        assert not [path for each in fake.brokers for path in each.asked if "ownedN" in path]
+
+
+async def test_a_bundle_that_no_name_may_be_looked_up_in_is_asked_for_all_the_same() -> None:
+    """Its cluster lets no client create topics, and it has none."""
+    async with FakeCluster() as fake, aiohttp.ClientSession() as session:
+        first, second = [await fake.add_broker() for _ in range(2)]
+        fake.no_topics, fake.creates = True, False
+        fake.carry(second, wide_bundle(1), 1000.0)
+        cluster = Cluster(session, [fake.admin_url])
+        assert await cluster.owner(wide_bundle(1)) == second.name
+        lookups = len(fake.lookups)
+        assert await cluster.owner(wide_bundle(1)) == second.name
+        assert len(fake.lookups) == lookups == 1, "refused once is refused"
+        fake.owners[wide_bundle(1)] = ""
+        assert await cluster.owner(wide_bundle(1)) is None
+        assert first.asked
+
+
+async def test_who_asks_without_a_lookup_waits_longer_each_time() -> None:
+    async with aiohttp.ClientSession() as session:
+        owners, pauses = Owners(session, "http://{}".format), [0.0]
+        for _ in range(7):
+            pauses.append(owners.pause(bundle_name(1), pauses[-1]))
+    assert pauses == [0.0, 0.1, 0.2, 0.4, 0.8, 1.6, LOOK_MOST_S, LOOK_MOST_S]
+
+
+def test_a_name_is_found_in_a_bundle_unless_it_is_very_narrow() -> None:
+    for bundle in (wide_bundle(7), "t/n/0xffff0000_0xffffffff", "t/n/0x00000000_0xffffffff"):
+        name = name_in(bundle)
+        assert topic_hash(name) in BundleName.parse(bundle).range
+        assert name.startswith(f"persistent://{bundle.rpartition('/')[0]}/counterpoise-asks-")
+    assert name_in(bundle_name(3)) == ""

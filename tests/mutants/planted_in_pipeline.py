@@ -99,16 +99,16 @@ IN_PIPELINE: tuple[Fault, ...] = (
     ),
     Fault(
         "the executor asks brokers what they own while they take bundles over",
-        "pipeline/executor.py",
-        "        topic = await self._owners.topic_of(move.bundle, move.source)\n",
-        '        topic = ""\n',
+        "pipeline/owners.py",
+        "        if topic := await self._to_look_up(bundle, asked):\n",
+        '        if topic := "":\n',
         f"{_EXECUTOR}::test_no_broker_that_takes_bundles_over_is_asked_what_it_owns",
     ),
     Fault(
         "the executor has the broker look up that is to let go",
         "pipeline/executor.py",
-        "            asked = heir or move.source\n",
-        "            asked = move.source\n",
+        "            heir or move.source,\n",
+        "            move.source,\n",
         f"{_EXECUTOR}::test_an_unloaded_bundle_is_looked_up_where_it_is_to_go",
     ),
     Fault(
@@ -121,8 +121,8 @@ IN_PIPELINE: tuple[Fault, ...] = (
     Fault(
         "the executor believes a 204",
         "pipeline/executor.py",
-        "        return await self._verify(move, topic, brokers)\n",
-        "        return Status.MOVED, move.destination or move.source\n",
+        "                return await self._verify(move, brokers)\n",
+        "                return Status.MOVED, move.destination or move.source\n",
         f"{_EXECUTOR}::test_an_unload_that_changes_nothing_is_a_failure",
     ),
     Fault(

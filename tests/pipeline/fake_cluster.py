@@ -14,6 +14,8 @@ from aiohttp import web
 
 from counterpoise.load.report import LocalBrokerData, NamespaceBundleStats, SystemResourceUsage
 from counterpoise.load.usage import ResourceUsage
+from counterpoise.names.bundle import BundleName
+from counterpoise.names.hashing import topic_hash
 
 CLUSTER = "fake"
 
@@ -74,6 +76,8 @@ class FakeCluster:
     """Accept the unload and do nothing."""
     no_topics: bool = False
     """No bundle has a topic that could be looked up."""
+    creates: bool = True
+    """Clients may create topics, so a name that no topic has yet may be looked up as well."""
     lose_heirs: bool = False
     """Whom the leader would choose for a bundle is another one than was asked for."""
     version: str = "0.1.0"
@@ -170,7 +174,7 @@ class FakeCluster:
         parts = request.match_info
         topic = f"persistent://{parts['tenant']}/{parts['namespace']}/{parts['topic']}"
         self.lookups.append((broker.name, topic))
-        bundle = next((each for each in self.loads if topic_of(each) == topic), "")
+        bundle = self._bundle_of(topic)
         if not bundle:
             return web.json_response({"reason": "Topic not found"}, status=404)
         if not self.owners[bundle]:
@@ -181,6 +185,14 @@ class FakeCluster:
             await self._take(next(each for each in self.brokers if each.name == heir), bundle)
         owner = self.owners[bundle]
         return web.json_response({"brokerUrl": f"pulsar://{owner}", "httpUrl": f"http://{owner}"})
+
+    def _bundle_of(self, topic: str) -> str:
+        for each in self.loads:
+            if topic == topic_of(each):
+                return each
+            if self.creates and topic_hash(topic) in BundleName.parse(each).range:
+                return each
+        return ""
 
     async def _take(self, broker: FakeBroker, bundle: str) -> None:
         broker.taking += 1
@@ -250,6 +262,11 @@ def _bound(handler: Any, broker: FakeBroker) -> Any:
 
 def bundle_name(index: int, namespace: str = "public/default") -> str:
     return f"{namespace}/0x{index:08x}_0x{index + 1:08x}"
+
+
+def wide_bundle(index: int, namespace: str = "public/default") -> str:
+    """One of fifteen that are wide enough for a name to fall into."""
+    return f"{namespace}/0x{index:x}0000000_0x{index + 1:x}0000000"
 
 
 def topic_of(bundle: str) -> str:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
@@ -12,6 +13,7 @@ from counterpoise.pipeline.history.layout import files
 from counterpoise.pipeline.history.ownership import Owners
 from counterpoise.pipeline.history.reports import land
 from counterpoise.pipeline.history.store import Store, open_store
+from counterpoise.pipeline.history.views import NAMES
 from counterpoise.pipeline.stream.states import complete, state_name, write_state
 from tests.load.story import START, Loads, poll
 from tests.pipeline.fake_cluster import bundle_name
@@ -115,6 +117,20 @@ def test_a_time_of_interest_is_cut_out(store: Store, tmp_path: Path) -> None:
     moment = "2023-11-14T22:13:25"  # the second poll
     assert len(exported(store, tmp_path, "gaps", "--to", moment)) == 0
     assert len(exported(store, tmp_path, "bundle-loads", "--from", moment)) == 3
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("end", ["parquet", "csv"])
+def test_a_time_without_rows_is_a_file_with_columns(
+    store: Store, tmp_path: Path, name: str, end: str
+) -> None:
+    """`store` has no rounds, and nothing of tomorrow."""
+    out = tmp_path / f"none.{end}"
+    words = ("export", store.root, name, "--from", "2023-11-16", "--out", str(out))
+    assert history(*words) == 0
+    read = pq.read_table(out) if end == "parquet" else pyarrow.csv.read_csv(out)
+    assert len(read) == 0
+    assert "at" in read.column_names
 
 
 @pytest.mark.parametrize(

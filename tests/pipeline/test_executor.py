@@ -8,7 +8,7 @@ from counterpoise.decide.balancing.moves import Outcome, Status
 from counterpoise.pipeline.executor import Executor
 from counterpoise.pipeline.history.port import History
 from tests.load.story import START
-from tests.pipeline.fake_cluster import FakeCluster, bundle_name, topic_of
+from tests.pipeline.fake_cluster import FakeCluster, bundle_name, topic_of, wide_bundle
 from tests.pipeline.rounds import DO_IT, Told, balancer, outcomes, seen
 
 
@@ -151,6 +151,19 @@ async def test_what_is_changing_hands_until_the_time_is_up_is_said_with_the_brok
     assert one.status is Status.FAILED
     assert "no owner shows within" in one.error
     assert "the bundle is being unloaded" in one.error
+
+
+async def test_a_bundle_without_topics_is_looked_up_by_a_name_that_one_could_have(
+    cluster: FakeCluster, http: aiohttp.ClientSession, history: History
+) -> None:
+    first, _, _ = [await cluster.add_broker() for _ in range(3)]
+    for index in range(10):
+        cluster.carry(first, wide_bundle(index), 9000.0 + index)
+    cluster.no_topics, cluster.takes_s = True, 0.05
+    made = await balancer(http, history).step(seen(cluster))
+    assert made is not None
+    assert {one.status for one in outcomes(history, made)} == {Status.MOVED}
+    assert not [path for each in cluster.brokers for path in each.asked if "ownedN" in path]
 
 
 async def test_an_unloaded_bundle_without_topics_has_no_owner(

@@ -6,8 +6,8 @@ import argparse
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any, NoReturn, TypeVar
-from urllib.parse import quote
 
 import aiohttp
 from yarl import URL
@@ -16,6 +16,7 @@ from counterpoise.app.addresses import admin_urls
 from counterpoise.app.client import client_security
 from counterpoise.app.errors import UserError
 from counterpoise.pipeline.collect.where import web_address
+from counterpoise.pipeline.owners import NO_ANSWER, Owners
 from counterpoise.security.client import http_session
 
 T = TypeVar("T")
@@ -30,6 +31,7 @@ class Cluster:
     def __init__(self, session: aiohttp.ClientSession, urls: Sequence[str]) -> None:
         self._session = session
         self.urls = urls
+        self._owners = Owners(session, partial(web_address, addresses=urls))
 
     async def ask(self, method: str, path: str, told: Json = None) -> Json:
         """What the first broker that can be reached answers; raises `UserError`."""
@@ -61,19 +63,29 @@ class Cluster:
         told = found.get("brokerId") or found.get("serviceUrl") or ""
         return str(told).rpartition("://")[2] or None
 
-    async def owner(self, bundle: str) -> str | None:
-        """The id of the broker that says it has a bundle; None if nobody does."""
-        name = await self._name()
-        for broker in await self.ask("GET", "/admin/v2/brokers"):
-            path = f"/admin/v2/brokers/{quote(name, safe='')}/{broker}/ownedNamespaces"
-            if bundle in await self.reach(web_address(broker, self.urls), "GET", path):
-                return str(broker)
-        return None
+    async def owner(self, bundle: str, heir: str = "") -> str | None:
+        """The id of the broker that says it has a bundle; None if nobody does or none can tell.
 
-    async def _name(self) -> str:
-        """The cluster's own name, which is asked for before its brokers' bundles are told."""
-        path = "/admin/v2/brokers/configuration/runtime"
-        return str((await self.ask("GET", path))["clusterName"])
+        Asked by lookups (`pipeline/owners.py`), so what nobody has gets an owner: the ``heir``,
+        or whomever the leader chooses.
+        """
+        brokers = [str(each) for each in await self.ask("GET", "/admin/v2/brokers")]
+        asked = heir or next(iter(brokers), "")
+        try:
+            return await self._owners.owner(bundle, asked, brokers, takes=bool(heir)) or None
+        except NO_ANSWER:
+            return None
+
+    async def until_owned(self, bundle: str, heir: str, wait_s: float) -> str | None:
+        """Who has a bundle once the heir has it, or when so many seconds are over."""
+        clock, pause = asyncio.get_running_loop().time, 0.0
+        deadline = clock() + wait_s
+        while True:
+            owner = await self.owner(bundle, heir)
+            if owner == heir or clock() > deadline:
+                return owner
+            pause = self._owners.pause(bundle, pause)
+            await asyncio.sleep(pause)
 
     async def ask_at(self, url: str, method: str, path: str, told: Json = None) -> Json:
         """What one broker answers, or whom it sends us to. Raises `UserError` for a refusal,

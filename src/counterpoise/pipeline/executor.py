@@ -15,10 +15,6 @@ from counterpoise.decide.balancing.moves import Move, Outcome, Status
 from counterpoise.names.bundle import BundleName
 from counterpoise.pipeline.owners import NO_ANSWER, Owners, RefusedError
 
-LOOK_EVERY_S = 0.1
-LOOK_MOST_S = 2.0
-"""Between two questions, once the answer takes long."""
-
 
 @dataclass(frozen=True, slots=True)
 class ExecutorOptions:
@@ -115,8 +111,7 @@ class Executor:
             return Status.STALE, ""
         if not self._options.execute:
             return Status.DRY_RUN, move.source
-        topic = await self._owners.topic_of(move.bundle, move.source)
-        owner = await self._owner(move, topic, (move.source, move.destination, *brokers))
+        owner = await self._owner(move, brokers)
         if owner and owner != move.source:
             return (Status.ALREADY_THERE if owner == move.destination else Status.GONE), owner
         # Nobody's: unloaded, perhaps by a balancer that was cut off then; it goes to its heir.
@@ -125,30 +120,23 @@ class Executor:
             if owner:
                 await self._unload(move)
             try:
-                return await self._verify(move, topic, brokers)
+                return await self._verify(move, brokers)
             except _CameBackError:
                 if not left:
                     raise
         raise AssertionError("the last try returns or raises")
 
-    async def _owner(self, move: Move, topic: str, brokers: Sequence[str]) -> str:
-        """Who owns the bundle now; empty when nobody does. A silent broker owns nothing."""
-        if topic:
-            # Who is to have it is asked as if the leader had sent us: nobody's bundle it takes.
-            heir = move.destination
-            asked = heir or move.source
-            owner = await self._owners.looked_up(move.bundle, topic, asked, takes=bool(heir))
-            if owner in (asked, move.source):
-                return owner
-            # Another one than expected: it has to say so itself.
-            return await self._owners.looked_up(move.bundle, topic, owner)
-        for broker in dict.fromkeys(brokers):
-            try:
-                if broker and await self._owners.claims(broker, move.bundle):
-                    return broker
-            except NO_ANSWER:
-                continue
-        return ""
+    async def _owner(self, move: Move, brokers: Sequence[str]) -> str:
+        """Who owns the bundle now; empty when nobody does."""
+        # Who is to have it is asked as if the leader had sent us: nobody's bundle it takes.
+        heir = move.destination
+        return await self._owners.owner(
+            move.bundle,
+            heir or move.source,
+            (move.source, *brokers),
+            takes=bool(heir),
+            believed=(move.source,),
+        )
 
     async def _unload(self, move: Move) -> None:
         bundle = BundleName.parse(move.bundle)
@@ -162,16 +150,16 @@ class Executor:
                 text = (await response.text()).strip()[:300]
                 raise RefusedError(f"unload: HTTP {response.status} {text}".strip())
 
-    async def _verify(self, move: Move, topic: str, brokers: Sequence[str]) -> tuple[Status, str]:
+    async def _verify(self, move: Move, brokers: Sequence[str]) -> tuple[Status, str]:
         """Ask until the destination says that it has the bundle, or the time is up."""
-        owner, trouble, pause = "", "", LOOK_EVERY_S
+        owner, trouble, pause = "", "", 0.0
         clock = asyncio.get_running_loop().time
         began = clock()
         try:
             async with asyncio.timeout(self._options.verify_within_s):
                 while True:
                     try:
-                        owner = await self._owner(move, topic, (move.destination, *brokers))
+                        owner = await self._owner(move, brokers)
                         trouble = ""
                     except NO_ANSWER as error:
                         trouble = said(error)  # as while it changes hands
@@ -179,10 +167,10 @@ class Executor:
                         return Status.MOVED, owner
                     if owner and owner != move.source:
                         return Status.ELSEWHERE, owner
-                    if owner and topic and clock() - began >= self._options.back_after_s:
-                        await self._came_back(move, topic)
+                    if owner and clock() - began >= self._options.back_after_s:
+                        await self._came_back(move)
+                    pause = self._owners.pause(move.bundle, pause)
                     await asyncio.sleep(pause)
-                    pause = min(LOOK_MOST_S, pause * (1.2 if topic else 2))
         except TimeoutError:
             if owner:
                 raise RefusedError(
@@ -195,11 +183,11 @@ class Executor:
                 ) from None
             return Status.UNOWNED, ""
 
-    async def _came_back(self, move: Move, topic: str) -> None:
+    async def _came_back(self, move: Move) -> None:
         """Raise when the source says itself that it has the bundle: others may know it late."""
         owner = ""
         with contextlib.suppress(*NO_ANSWER):
-            owner = await self._owners.looked_up(move.bundle, topic, move.source)
+            owner = await self._owners.says_itself(move.bundle, move.source)
         if owner == move.source:
             raise _CameBackError(
                 f"{owner} still owns it, or owns it again, though the unload was accepted"

@@ -4,21 +4,36 @@ A lookup of one of its topics is what clients do all the time. `ownedNamespaces`
 Apache Pulsar 4.0.7 under the modular load manager that is asked for it while it takes over two
 bundles waits, in the one thread that answers for its metadata store, for what only that thread can
 bring about; it serves no lookup any more until it is restarted
-(`NamespaceService.getOwnedNameSpacesStatusAsync`). So it is asked for that only of bundles without
-topics, which nobody can look up, and seldom.
+(`NamespaceService.getOwnedNameSpacesStatusAsync`). So a bundle without topics is looked up by a
+name that a topic of it could have, which creates none; only where a cluster refuses that, since it
+lets no client create topics, is that question asked, and seldom.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import quote, urlsplit
 
 import aiohttp
 
 from counterpoise.names.bundle import BundleName
+from counterpoise.names.hashing import topic_hash
+
+ASKS = "counterpoise-asks-"
+NAMES_MOST = 50_000
+"""How many names are tried for one that falls into a bundle: enough for a ten-thousandth of the
+ring."""
+LOOK_EVERY_S = 0.1
+LOOK_MOST_S = 2.0
+"""Between two questions, once the answer takes long."""
+NOT_FOUND = 404
 
 
 class RefusedError(Exception):
-    """The cluster answered, and the answer was no."""
+    """The cluster answered, and the answer was no; `status` is HTTP's, 0 without one."""
+
+    def __init__(self, text: str, status: int = 0) -> None:
+        super().__init__(text)
+        self.status = status
 
 
 NO_ANSWER = (TimeoutError, aiohttp.ClientError, RefusedError, ValueError)
@@ -33,10 +48,55 @@ class Owners:
         self._session = session
         self._where = where
         self._topics: dict[str, str] = {}
+        """By bundle, what is looked up; empty where a name that no topic has is refused."""
         self._cluster = ""
 
-    async def topic_of(self, bundle: str, broker: str) -> str:
-        """A topic of the bundle, as a broker lists it; empty when there is none."""
+    async def owner(
+        self,
+        bundle: str,
+        asked: str,
+        others: Sequence[str] = (),
+        *,
+        takes: bool = False,
+        believed: Sequence[str] = (),
+    ) -> str:
+        """The broker that has a bundle, by its own word; empty when nobody does.
+
+        `asked` is the broker to ask first, which `takes` what nobody has (`looked_up`); `others`
+        may be asked besides, and whom it names of the `believed` is not. Raises one of `NO_ANSWER`.
+        """
+        if topic := await self._to_look_up(bundle, asked):
+            try:
+                owner = await self.looked_up(bundle, topic, asked, takes=takes)
+            except RefusedError as error:
+                if error.status != NOT_FOUND or f"/{ASKS}" not in topic:
+                    raise
+                self._topics[bundle] = ""
+            else:
+                if owner == asked or owner in believed:
+                    return owner
+                # Another one than expected: it has to say so itself.
+                return await self.looked_up(bundle, topic, owner)
+        for broker in dict.fromkeys((asked, *others)):
+            try:
+                if broker and await self._claims(broker, bundle):
+                    return broker
+            except NO_ANSWER:
+                continue  # a silent broker owns nothing
+        return ""
+
+    async def says_itself(self, bundle: str, broker: str) -> str:
+        """Whom a broker names as the owner; empty when the bundle cannot be looked up."""
+        topic = await self._to_look_up(bundle, broker)
+        return await self.looked_up(bundle, topic, broker) if topic else ""
+
+    def pause(self, bundle: str, before: float = 0.0) -> float:
+        """Seconds until the owner may be asked for again, by those before: longer each time."""
+        slower = 1.2 if self._topics.get(bundle) else 2
+        return min(LOOK_MOST_S, before * slower) or LOOK_EVERY_S
+
+    async def _to_look_up(self, bundle: str, broker: str) -> str:
+        """A topic of the bundle, as a broker lists it, or the name of one that could be."""
         if bundle not in self._topics:
             name = BundleName.parse(bundle)
             base = f"{self._where(broker)}/admin/v2"
@@ -46,7 +106,7 @@ class Owners:
                     self._topics[bundle] = str(topics[0])
                     break
             else:
-                return ""
+                self._topics[bundle] = name_in(bundle)
         return self._topics[bundle]
 
     async def _listed(self, url: str) -> Any:
@@ -70,8 +130,8 @@ class Owners:
                 return urlsplit(str(url)).netloc
         raise RefusedError(f"{broker} does not say where the web service of {bundle}'s owner is")
 
-    async def claims(self, broker: str, bundle: str) -> bool:
-        """Whether a broker lists a bundle among those it owns; see above before you call this."""
+    async def _claims(self, broker: str, bundle: str) -> bool:
+        """Whether a broker lists a bundle among those it owns: the question that can harm it."""
         cluster = await self._cluster_of(broker)
         where = f"{self._where(broker)}/admin/v2/brokers/{quote(cluster)}/{broker}/ownedNamespaces"
         return bundle in await self._json(where)
@@ -94,5 +154,15 @@ class Owners:
         async with self._session.get(url) as response:
             if response.status != 200:
                 said = (await response.text()).strip()[:300]
-                raise RefusedError(f"{url}: HTTP {response.status} {said}".strip())
+                raise RefusedError(f"{url}: HTTP {response.status} {said}".strip(), response.status)
             return await response.json(content_type=None)
+
+
+def name_in(bundle: str) -> str:
+    """The name of a topic that would be in a bundle; empty for one too narrow to find any."""
+    wanted = BundleName.parse(bundle)
+    for number in range(NAMES_MOST):
+        name = f"persistent://{wanted.namespace}/{ASKS}{number}"
+        if topic_hash(name) in wanted.range:
+            return name
+    return ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import sys
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -29,7 +28,6 @@ Apache's. Exit status: 0, or 1 when the broker of --to does not have it within -
 something to put right.
 """
 EXIT_ELSEWHERE = 1
-POLL_S = 0.1
 
 
 def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
@@ -70,7 +68,7 @@ async def _unload(cluster: Cluster, wanted: Target, args: argparse.Namespace) ->
         whose = f"{after} has it now" if after else "nobody has it until somebody asks for it"
         _say(f"{bundle}: unloaded from {before or 'nobody'}; {whose}")
         return 0
-    after = await _until_owned(cluster, bundle, args.to, args.wait)
+    after = await cluster.until_owned(bundle, args.to, args.wait)
     _say(f"{bundle}: from {before or 'nobody'} to {after or 'nobody yet'}")
     if after == args.to:
         return 0
@@ -79,15 +77,6 @@ async def _unload(cluster: Cluster, wanted: Target, args: argparse.Namespace) ->
         "first, or it takes it at the next lookup\n"
     )
     return EXIT_ELSEWHERE
-
-
-async def _until_owned(cluster: Cluster, bundle: str, broker: str, wait_s: float) -> str | None:
-    deadline = asyncio.get_running_loop().time() + wait_s
-    while True:
-        owner = await cluster.owner(bundle)
-        if owner == broker or asyncio.get_running_loop().time() > deadline:
-            return owner
-        await asyncio.sleep(POLL_S)
 
 
 def _say(sentence: str) -> None:

@@ -1,7 +1,7 @@
 """An S3 that many processes share: moto's, in a thread of its own, with faults of our choosing.
 
-`refuse` makes writes of names that contain it fail, as a bucket's policy would; `heard` is told of
-each write that was done, before its writer is.
+`refuse` makes writes of names that contain it fail, as a bucket's policy would; `before` is told of
+each write that arrives and may hold it up; `heard` of each that was done, before its writer is.
 """
 
 import logging
@@ -30,6 +30,8 @@ class Bucket:
     """The names of all that was written, in order."""
     heard: Callable[[str], None] | None = None
     """Told each name that was written, before its writer is."""
+    before: Callable[[str], None] | None = None
+    """Told each name that is to be written; it is, once this returns."""
     port: int = 0
 
     def uri(self, path: str) -> str:
@@ -59,6 +61,8 @@ class Bucket:
         if writes and self.refuse and self.refuse in name:
             start("403 Forbidden", [("Content-Type", "application/xml")])
             return [_DENIED]
+        if writes and self.before is not None:
+            self.before(name)
         query = environ.get("QUERY_STRING", "")
         answer: Iterable[bytes] = inner(environ, start)
         whole = "uploadId=" in query if environ["REQUEST_METHOD"] == "POST" else not query

@@ -1,8 +1,6 @@
 """A history in an object store: the same tables, states and faults; the lease is an object."""
 
-import asyncio
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 
@@ -12,7 +10,6 @@ from counterpoise.pipeline.history.care import check, repair
 from counterpoise.pipeline.history.compaction import compact, read_table_parts
 from counterpoise.pipeline.history.faults import HistoryFaultError
 from counterpoise.pipeline.history.layout import files, newest_poll
-from counterpoise.pipeline.history.lease import HistoryInUseError, LeaseOptions, lease
 from counterpoise.pipeline.history.reports import land
 from counterpoise.pipeline.history.store import Store, open_store
 from counterpoise.pipeline.history.tables import HistoryTables
@@ -25,7 +22,6 @@ from tests.pipeline.landed import read_landed
 from tests.pipeline.s3_server import Bucket, bucket
 
 pytestmark = pytest.mark.timeout(60)
-QUICK = LeaseOptions(lasts_s=1.0, renew_every_s=0.05, settle_s=0.05)
 
 
 @pytest.fixture(scope="module")
@@ -103,20 +99,3 @@ def test_a_write_that_is_refused_is_a_sentence_and_leaves_nothing(
     with pytest.raises(HistoryFaultError, match="cannot be written"):
         landed(store, 1)
     assert files(store, "reports") == []
-
-
-async def test_one_writer_holds_the_lease_and_another_may_have_it_afterwards(store: Store) -> None:
-    lost = asyncio.Event()
-    patient = replace(QUICK, wait_s=30.0)
-    async with lease(store, lambda: 0, lost.set, QUICK):
-        with pytest.raises(
-            HistoryInUseError, match=r"ends 1 s from now, and --wait-for-history 3s"
-        ):
-            async with lease(store, lambda: 0, lost.set, QUICK):
-                pass
-        assert not lost.is_set()
-        # It was not renewed for too long, as far as the other one's clock knows.
-        async with lease(store, lambda: 5000, lambda: None, patient):
-            await asyncio.wait_for(lost.wait(), 30)
-    async with lease(store, lambda: 5000, lambda: None, QUICK):
-        pass

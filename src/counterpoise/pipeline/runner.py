@@ -110,7 +110,6 @@ class SparkBalancer:
         self._tell = tell
         self._store = open_store(settings.history)
         self._metrics = Metrics(wall_clock_ms, settings.poll_every_s)
-        self._keeping = Keeping(self._store, settings.keeping)
         self._lost = asyncio.Event()
         self._held = ""
         self._told_alone = False
@@ -125,8 +124,9 @@ class SparkBalancer:
         self._loop = asyncio.get_running_loop()
         settings, store = self._settings, self._store
         async with contextlib.AsyncExitStack() as stack:
-            held = lease(store, wall_clock_ms, self._lost.set, settings.lease)
-            await stack.enter_async_context(held)
+            held = lease(store, self._lost.set, settings.lease)
+            store = self._store = await stack.enter_async_context(held)
+            self._keeping = Keeping(store, settings.keeping)
             await asyncio.to_thread(expect_version, store)
             port = await stack.enter_async_context(serving(self._metrics, settings.metrics))
             if port:
@@ -239,7 +239,11 @@ class SparkBalancer:
         self._metrics.held.set(bool(reason))
 
     async def _withheld(self) -> str:
-        """Why nothing may be moved by the operator's last word; empty when it may."""
+        """Why nothing may be moved by the operator's last word; empty when it may.
+
+        Raises `HistoryFaultError` when the history is not ours any more.
+        """
+        await asyncio.to_thread(self._store.guard)
         held = (await asyncio.to_thread(read_control, self._store)).withholds(self._began_ms)
         self._metrics.held.set(bool(held))
         return held

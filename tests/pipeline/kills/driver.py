@@ -27,7 +27,7 @@ from counterpoise.pipeline.runner import RunSettings
 from tests.pipeline.kills.without_spark import fold_without_spark
 
 POINTS = ("reports", "decisions", "rounds", "asked", "outcomes", "memory")
-QUICK = LeaseOptions(lasts_s=2.0, renew_every_s=0.5, settle_s=0.3, wait_s=60.0)
+QUICK = LeaseOptions(lasts_s=2.0, holds_s=1.5, renew_every_s=0.5, wait_s=60.0)
 
 
 class _Death:

@@ -91,11 +91,11 @@ async def _carry_out(
     options = ApprovedOptions(
         execute=args.execute, valid_for_s=args.valid_for, partial=args.partial, rules=rules
     )
-    held = lease(store, wall_clock_ms, lambda: None, LeaseOptions(wait_s=args.wait_for_history))
+    held = lease(store, lambda: None, LeaseOptions(wait_s=args.wait_for_history))
     security = client_security(args)
-    async with held, http_session(security) as session:
+    async with held as mine, http_session(security) as session:
         approved = ApprovedPlan(
-            session, admin_urls(args.admin_url), store, plan, wall_clock_ms, tell, options
+            session, admin_urls(args.admin_url), mine, plan, wall_clock_ms, tell, options
         )
         return await approved.carry_out()
 

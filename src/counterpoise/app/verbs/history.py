@@ -92,14 +92,13 @@ def _check(args: argparse.Namespace, store: Store) -> int:
 
 
 def _repair(args: argparse.Namespace, store: Store) -> int:
-    from counterpoise.pipeline.clock import wall_clock_ms
     from counterpoise.pipeline.history.care import repair
     from counterpoise.pipeline.history.layout import ASIDE
     from counterpoise.pipeline.history.lease import LeaseOptions, lease
 
     async def alone() -> Checked:
-        async with lease(store, wall_clock_ms, lambda: None, LeaseOptions()):
-            return await asyncio.to_thread(repair, store)
+        async with lease(store, lambda: None, LeaseOptions()) as mine:
+            return await asyncio.to_thread(repair, mine)
 
     found = asyncio.run(alone())
     _say(found)

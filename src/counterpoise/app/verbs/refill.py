@@ -185,7 +185,7 @@ async def _carry_out(
         execute=True, valid_for_s=VALID_FOR_S, partial=args.partial, rules=rules_of(args)
     )
     waits = LeaseOptions(wait_s=args.wait_for_history)
-    async with lease(store, wall_clock_ms, lambda: None, waits):
-        await asyncio.to_thread(expect_version, store)
-        approved = ApprovedPlan(session, addresses, store, plan, wall_clock_ms, say, options)
+    async with lease(store, lambda: None, waits) as mine:
+        await asyncio.to_thread(expect_version, mine)
+        approved = ApprovedPlan(session, addresses, mine, plan, wall_clock_ms, say, options)
         return await approved.carry_out()

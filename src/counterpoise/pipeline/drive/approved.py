@@ -217,4 +217,5 @@ class ApprovedPlan:
         return list(last.values())
 
     async def _withheld(self) -> str:
+        await asyncio.to_thread(self._store.guard)
         return (await asyncio.to_thread(read_control, self._store)).withholds(self._began_ms)

@@ -1,9 +1,16 @@
 """One writer to a history: whoever holds its lease.
 
 On a file system of this machine the lease is a lock that the kernel lets go of with the process,
-however it ends. Elsewhere it is an object that its holder renews; another may take it when it has
-not been renewed for a while. Object stores have no lock, so who takes the lease waits and looks
-whether it is still theirs: of two that took it at once, the later one has it.
+however it ends.
+
+Elsewhere there is no lock, and no clock that two machines share. Each who wants the history puts a
+claim of its own beside the others', and renews it; nobody ever writes another's. It holds the
+history when it looked *after* its claim was there and saw no other: of two at once, the one whose
+claim came later sees the other's (object stores show a listing as it is now). Of those that see
+each other all step back but one, which looks again. Whose
+claim says the same for as long as a lease lasts, by the clock of whoever watches it, is dead. Its
+holder knows that before: without a renewal that came back in time it writes nothing until it has
+looked again, and nothing ever when somebody else was there.
 """
 
 import asyncio
@@ -12,17 +19,22 @@ import fcntl
 import json
 import math
 import os
+import random
 import socket
+import threading
+import time
 import uuid
-from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
-from counterpoise.pipeline.history.faults import unwritable
+from counterpoise.pipeline.history.faults import HistoryFaultError, unwritable
 from counterpoise.pipeline.history.store import Store
 
 NAME = "lease"
+CLAIMS = "claims"
+Clock = Callable[[], float]
 
 
 class HistoryInUseError(RuntimeError):
@@ -34,35 +46,41 @@ class LeaseOptions:
     """How a lease in an object store is held."""
 
     lasts_s: float = 30.0
-    """Without being renewed."""
+    """Without being renewed, for whoever watches it."""
+    holds_s: float = 20.0
+    """Without being renewed, for whoever holds it: what it begins to write by then arrives in
+    time."""
     renew_every_s: float = 10.0
-    settle_s: float = 2.0
-    """How long a lease that was taken is watched before it counts."""
     wait_s: float = 0.0
-    """How long to wait for another holder to let go."""
+    """How long to wait for another holder, that is alive, to let go."""
 
 
 @contextlib.asynccontextmanager
 async def lease(
-    store: Store, clock_ms: Callable[[], int], lost: Callable[[], None], options: LeaseOptions
-) -> AsyncIterator[None]:
-    """Hold the history for ourselves; `lost` is called when another has taken it meanwhile.
+    store: Store,
+    lost: Callable[[], None],
+    options: LeaseOptions,
+    clock: Clock = time.monotonic,
+) -> AsyncIterator[Store]:
+    """Hold the history for ourselves; gives the store by which to write it meanwhile.
 
-    Raises `HistoryInUseError` when another has it, and keeps it.
+    That store refuses with `HistoryFaultError` once another has taken the history, which `lost` is
+    called for, too. Raises `HistoryInUseError` when another has it, and keeps it.
     """
     if store.local is not None:
         async with _lock(store, store.local, options):
-            yield
+            yield store
         return
-    held = _Object(store, clock_ms, options)
-    await held.take()
-    renewing = asyncio.create_task(held.renew(lost))
+    claim = _Claim(store, options, clock)
+    await claim.take()
+    renewing = asyncio.create_task(claim.keep(lost))
     try:
-        yield
+        yield store.guarded(claim.expect)
     finally:
         renewing.cancel()
         await asyncio.gather(renewing, return_exceptions=True)
-        await asyncio.to_thread(held.let_go)
+        with contextlib.suppress(OSError, HistoryFaultError):  # then it lapses by itself
+            await asyncio.to_thread(claim.withdraw)
 
 
 def _in_use(store: Store, holder: str) -> HistoryInUseError:
@@ -95,62 +113,154 @@ def _opened(store: Store, directory: Path) -> TextIO:
         raise unwritable(store.where(NAME), error) from error
 
 
-class _Object:
-    def __init__(self, store: Store, clock_ms: Callable[[], int], options: LeaseOptions) -> None:
+@dataclass(slots=True)
+class _Other:
+    """Somebody else's claim, watched."""
+
+    said: bytes
+    since: float
+    """When it was seen first, or to be renewed last."""
+    lasts_s: float
+    holder: str
+    renewed: bool = False
+    """Whether it was seen to be renewed: its holder is alive."""
+
+
+class _Claim:
+    def __init__(self, store: Store, options: LeaseOptions, clock: Clock) -> None:
         self._store = store
-        self._clock_ms = clock_ms
         self._options = options
+        self._clock = clock
         self._token = uuid.uuid4().hex
         self._holder = f"{socket.gethostname()}, process {os.getpid()}"
+        self._name = f"{CLAIMS}/{self._token}.json"
+        self._number = 0
+        self._until = -math.inf
+        """Until when we hold, by our clock."""
+        self._lost = False
+        self._others: dict[str, _Other] = {}
+        self._one_at_a_time = threading.Lock()
 
     async def take(self) -> None:
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + self._options.wait_s
+        """Hold it; raises `HistoryInUseError` when somebody who is alive keeps it."""
+        deadline = self._clock() + self._options.wait_s
         while True:
-            found = await asyncio.to_thread(self._read)
-            if found is None or int(found["until_ms"]) <= self._clock_ms():
-                await asyncio.to_thread(self._write)
-                await asyncio.sleep(self._options.settle_s)
-                found = await asyncio.to_thread(self._read)
-                if found and found["token"] == self._token:
-                    return
-            if loop.time() >= deadline:
-                raise self._kept(found)
-            await asyncio.sleep(min(1.0, self._options.renew_every_s))
-
-    def _kept(self, found: dict[str, Any] | None) -> HistoryInUseError:
-        """The error that says who has it, and what helps where that one was killed."""
-        if not found:
-            return _in_use(self._store, "")
-        left = max(0, math.ceil((int(found["until_ms"]) - self._clock_ms()) / 1000))
-        error = _in_use(self._store, f" ({found['holder']})")
-        return HistoryInUseError(
-            f"{error}; if that one was killed, its lease ends {left} s from now, and "
-            f"--wait-for-history {left + math.ceil(self._options.settle_s) + 1}s waits for it"
-        )
-
-    async def renew(self, lost: Callable[[], None]) -> None:
-        while True:
-            await asyncio.sleep(self._options.renew_every_s)
-            found = await asyncio.to_thread(self._read)
-            if found is None or found["token"] != self._token:
-                lost()
+            alive = await asyncio.to_thread(self._take)
+            if alive is None:
                 return
-            await asyncio.to_thread(self._write)
+            renewed = [other for other in alive.values() if other.renewed]
+            if renewed and self._clock() >= deadline:
+                raise _in_use(self._store, f" ({renewed[0].holder})")
+            await asyncio.sleep(self._pause())
 
-    def let_go(self) -> None:
-        found = self._read()
-        if found and found["token"] == self._token:
-            self._store.delete(NAME)
+    def _pause(self) -> float:
+        # Those who step back come again at different times.
+        return min(1.0, self._options.renew_every_s / 2) * random.uniform(0.5, 1.5)
 
-    def _read(self) -> dict[str, Any] | None:
+    def _take(self) -> Mapping[str, _Other] | None:
+        """Try once; the claims of those who may be alive, None when it is ours."""
+        if alive := self._alive():
+            return alive
+        began = self._clock()
+        self._write()
+        while (alive := self._alive()) or self._clock() >= began + self._options.holds_s:
+            first = self._name < min(alive, default="")
+            if not first or any(other.renewed for other in alive.values()):
+                self.withdraw()
+                return alive
+            time.sleep(self._pause())
+        self._until = began + self._options.holds_s
+        for name in self._others:
+            self._store.delete(name)
+        return None
+
+    async def keep(self, lost: Callable[[], None]) -> None:
+        """Renew it again and again; `lost` is called when that is over."""
+        pause = self._options.renew_every_s
+        while not self._lost:
+            await asyncio.sleep(pause)
+            try:
+                await asyncio.to_thread(self.renew)
+                pause = self._options.renew_every_s
+            except (OSError, HistoryFaultError):
+                # The store cannot be reached: whoever writes is told so there.
+                pause = self._options.renew_every_s / 10
+        lost()
+
+    def expect(self) -> None:
+        """Raise `HistoryFaultError` unless it is ours now."""
+        if not self._lost and self._clock() >= self._until:
+            self.renew()
+        if self._lost:
+            raise HistoryFaultError(
+                f"another balancer has taken {self._store.address} over while this one stood "
+                "still: this one writes nothing there any more"
+            )
+
+    def renew(self) -> None:
+        """Renew it; too late, only if nobody else has claimed it meanwhile."""
+        with self._one_at_a_time:
+            until, began = self._until, self._clock()
+            if self._lost or not self._is_there() or (began >= until and self._names()):
+                self._lost = True
+                return
+            self._write()
+            if self._clock() >= until and self._names():
+                self._lost = True
+                return
+            self._until = began + self._options.holds_s
+
+    def withdraw(self) -> None:
+        """Take our claim away."""
+        self._store.delete(self._name)
+
+    def _alive(self) -> dict[str, _Other]:
+        """The others whose claims have not stayed the same for as long as they last."""
+        found: dict[str, _Other] = {}
+        for name in self._names():
+            other = self._others.get(name)
+            try:
+                said: bytes = self._store.read(name, lambda file: file.read())
+            except FileNotFoundError:
+                continue
+            except HistoryFaultError:
+                # It was written while we read it, or cannot be read just now: perhaps alive.
+                known = other or _Other(b"", 0.0, *_told(b"", self._options.lasts_s))
+                found[name] = replace(known, since=self._clock())
+                continue
+            now = self._clock()
+            if other is None or other.said != said:
+                lasts_s, holder = _told(said, self._options.lasts_s)
+                renewed = bool(other and other.said)
+                other = _Other(said, now, lasts_s, holder, renewed=renewed)
+            found[name] = other
+        self._others, now = found, self._clock()
+        return {name: other for name, other in found.items() if now - other.since < other.lasts_s}
+
+    def _names(self) -> list[str]:
+        """The others' claims."""
         try:
-            read: dict[str, Any] = self._store.read(NAME, lambda file: json.loads(file.read()))
-        except FileNotFoundError:
-            return None
-        return read
+            names = self._store.names(CLAIMS)
+        except OSError as error:
+            said = str(error).partition("\n")[0][:200]
+            raise HistoryFaultError(f"{self._store.address} cannot be listed: {said}") from None
+        mine = f"{self._token}.json"
+        return [f"{CLAIMS}/{name}" for name in names if name.endswith(".json") and name != mine]
+
+    def _is_there(self) -> bool:
+        return self._store.exists(self._name)
 
     def _write(self) -> None:
-        until = self._clock_ms() + round(self._options.lasts_s * 1000)
-        said = {"token": self._token, "holder": self._holder, "until_ms": until}
-        self._store.write(NAME, json.dumps(said).encode())
+        self._number += 1
+        lasts_s = self._options.lasts_s
+        said = {"holder": self._holder, "renewals": self._number, "lasts_s": lasts_s}
+        self._store.write(self._name, json.dumps(said).encode())
+
+
+def _told(said: bytes, otherwise: float) -> tuple[float, str]:
+    """How long a claim lasts, and whose it is."""
+    try:
+        read = json.loads(said)
+        return float(read["lasts_s"]), str(read["holder"])
+    except (ValueError, KeyError, TypeError):
+        return otherwise, "unknown"

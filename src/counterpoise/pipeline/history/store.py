@@ -25,11 +25,24 @@ from counterpoise.pipeline.history.faults import damaged, unwritable
 class Store:
     """Files below one root, by their names relative to it (`reports/day=…/….parquet`)."""
 
-    def __init__(self, filesystem: Any, root: str, uri: str, disk: Disk | None = None) -> None:
+    def __init__(
+        self,
+        filesystem: Any,
+        root: str,
+        uri: str,
+        disk: Disk | None = None,
+        guard: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`guard` is called before anything is changed, and raises where nothing may be."""
         self.filesystem = filesystem
         self.root = root
         self.uri = uri
         self._disk = disk or Disk()
+        self.guard = guard
+
+    def guarded(self, guard: Callable[[], None]) -> "Store":
+        """The same store, in which nothing is changed without asking first."""
+        return Store(self.filesystem, self.root, self.uri, self._disk, guard)
 
     @property
     def local(self) -> Path | None:
@@ -101,16 +114,19 @@ class Store:
 
     def delete(self, name: str) -> None:
         """Remove a file; it may be gone already."""
+        self.guard()
         with contextlib.suppress(FileNotFoundError):
             self.filesystem.delete_file(self.path(name))
 
     def delete_directory(self, name: str) -> None:
         """Remove a directory and all in it; it may be gone already."""
+        self.guard()
         with contextlib.suppress(FileNotFoundError):
             self.filesystem.delete_dir(self.path(name))
 
     def move(self, name: str, to: str) -> None:
         """Give a file another name."""
+        self.guard()
         self.filesystem.create_dir(self.path(to).rpartition("/")[0], recursive=True)
         self.filesystem.move(self.path(name), self.path(to))
 
@@ -124,6 +140,7 @@ class Store:
         if self.local is None:
             sink = pa.BufferOutputStream()
             yield sink
+            self.guard()
             with self.filesystem.open_output_stream(self.path(name)) as whole:
                 whole.write(sink.getvalue())
             return

@@ -60,7 +60,6 @@ class Watcher:
         self._tell = tell
         self._after_poll = after_poll
         self._store = open_store(settings.history)
-        self._keeping = Keeping(self._store, settings.keeping)
         self._lost = asyncio.Event()
         self._began_ms = wall_clock_ms()
         self.metrics = Metrics(wall_clock_ms, settings.poll_every_s)
@@ -73,8 +72,9 @@ class Watcher:
         """
         settings, store = self._settings, self._store
         async with contextlib.AsyncExitStack() as stack:
-            held = lease(store, wall_clock_ms, self._lost.set, settings.lease)
-            await stack.enter_async_context(held)
+            held = lease(store, self._lost.set, settings.lease)
+            store = self._store = await stack.enter_async_context(held)
+            self._keeping = Keeping(store, settings.keeping)
             await asyncio.to_thread(expect_version, store)
             port = await stack.enter_async_context(serving(self.metrics, settings.metrics))
             if port:

@@ -138,6 +138,16 @@ def test_after_the_wait_it_names_the_tokens_are_there_and_not_before(
     assert bucket.settle(early + wait_ns, consistent=True) >= required
 
 
+@given(rates, st.integers(1, 100), gaps)
+def test_a_full_bucket_earns_no_part_of_a_token_besides(rate: int, most: int, gap: int) -> None:
+    bucket = Bucket(rate, 0, capacity=most, initial=0)
+    full = bucket.fill_ns(0) + gap
+    assert bucket.settle(full, consistent=True) == most
+    bucket.take(most, full)
+    # Whole tokens from here on, as if it had been filled at this moment.
+    assert bucket.wait_ns(full, 1) == -(-SECOND_NS // rate)
+
+
 def test_setting_a_rate_again_and_again_gives_nothing_away() -> None:
     bucket = Bucket(100, 0)
     bucket.take(100, 0)

@@ -10,7 +10,7 @@ Source: PIP-322, and ``org.apache.pulsar.broker.qos.AsyncTokenBucket`` of Pulsar
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import ClassVar, Final
 
 SECOND_NS: Final = 1_000_000_000
 RESOLUTION_NS: Final = 16_000_000
@@ -54,6 +54,10 @@ class Bucket:
         "balance",
         "due",
     )
+
+    FULL_KEEPS_PART: ClassVar = False
+    """Whether a full bucket keeps the part of a token that it has earned besides: a second may then
+    see one token more."""
 
     def __init__(
         self,
@@ -118,7 +122,11 @@ class Bucket:
         self._last = now
         self.due = now + self._step_ns()
         if earned:
-            self.balance = min(self.balance + earned, self._capacity)
+            self.balance += earned
+            if self.balance >= self._capacity:
+                self.balance = self._capacity
+                if not self.FULL_KEEPS_PART:
+                    self._carried = 0
 
     def take(self, tokens: int, now: int) -> bool:
         """Take tokens, whether they are there or not; say whether any are left."""

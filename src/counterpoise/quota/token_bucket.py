@@ -22,6 +22,8 @@ class TokenBucket(Bucket):
 
     __slots__ = ("_clock",)
 
+    FULL_KEEPS_PART = True  # as Java's
+
     def __init__(
         self,
         rate: int,

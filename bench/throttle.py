@@ -107,7 +107,7 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
         servers: Servers = {"ours": stack.enter_context(up(folder / "ours", brokers=1))}
         if lib is not None:
             servers["real"] = stack.enter_context(standalone(lib, folder / "standalone"))
-        figures = cost(servers["ours"], rounds=1 if quick else 9)
+        figures = cost(servers["ours"], rounds=1 if quick else 25)
         alone: dict[str, list[float]] = {}
         for case in QUICK if quick else CASES:
             if case.client not in alone:

@@ -27,14 +27,11 @@ def test_together_they_are_the_limit(limit: int, said: dict[str, Need]) -> None:
 
 
 @given(st.integers(1000, 10**9), needs)
-def test_who_waits_has_no_less_than_an_equal_part_unless_it_asks_for_less(
-    limit: int, said: dict[str, Need]
-) -> None:
+def test_who_waits_has_no_less_than_an_equal_part(limit: int, said: dict[str, Need]) -> None:
     parts = shares(limit, said)
     for name, need in said.items():
-        equal = limit / len(said)
         if need.waiting:
-            assert parts[name] >= min(equal, 2 * need.usage + equal / 10) - 1
+            assert parts[name] >= limit / len(said) - 1
 
 
 def test_the_order_in_which_reports_are_read_changes_nothing() -> None:
@@ -92,7 +89,7 @@ def test_a_limit_is_passed_a_few_steps_after_the_shares_change(wanted: list[floa
         cluster.step(rng)
     for turned in (wanted, wanted[::-1], [wanted[1], wanted[0], wanted[2]]):
         cluster.wanted = list(turned)
-        for _ in range(6):
+        for _ in range(4):
             cluster.step(rng)
         passed = [cluster.step(rng) for _ in range(20)]
         assert sum(passed) / len(passed) == pytest.approx(min(limit, sum(wanted)), rel=0.05)

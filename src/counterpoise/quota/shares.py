@@ -18,8 +18,8 @@ it must be able to exceed its part."""
 FOOTHOLD: Final = 0.01
 """Every broker has this part of an equal share at least, so that the first message passes."""
 GROWTH: Final = 2.0
-"""A broker whose producers wait asks for this many times what it passed, and for a tenth of an
-equal share besides: not for everything, of which it might need little."""
+"""A broker whose producers wait asks for an equal share, or where it passed more than half of that
+for this many times what it passed: not for everything, of which it might need little."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ def shares(limit: int, needs: Mapping[str, Need]) -> dict[str, int]:
         return {}
     equal = limit / len(needs)
     claims = {
-        name: (GROWTH * need.usage + equal / 10)
+        name: max(GROWTH * need.usage, equal)
         if need.waiting
         else ((1 + HEADROOM) * need.usage + FOOTHOLD * equal)
         for name, need in needs.items()

@@ -12,7 +12,7 @@ from counterpoise.broker.limits.groups import ResourceGroups
 from counterpoise.broker.limits.publish import PublishLimits
 from counterpoise.broker.limits.rates import TopicRates
 from counterpoise.broker.topic.producer import Producer
-from counterpoise.metadata import MemoryTree, MetadataStore, open_store
+from counterpoise.metadata import MemoryTree, MetadataStore, StoreUnavailable, open_store
 from counterpoise.names.topic import TopicName
 from counterpoise.quota import SECOND_NS
 from counterpoise.storage.memory import MemoryLedgerStore
@@ -123,6 +123,8 @@ class Group:
                 # Each has its own rhythm.
                 if (step * STEP_NS) % (INTERVAL_S * SECOND_NS) == number * 3 * STEP_NS:
                     await each.groups.round()
+                    # What changed is told to the others in the loop's next turn.
+                    await asyncio.sleep(0)
         return sum(each.passed for each in self.brokers) - before
 
 
@@ -231,3 +233,62 @@ async def test_the_rounds_begin_with_the_first_group_and_survive_a_store_that_is
     assert not rounds.done()
     rounds.cancel()
     assert first.limits.group("g") is not None
+
+
+async def test_a_newcomer_is_known_before_its_first_entry(group: Group) -> None:
+    first, second, third = group.brokers
+    assert await first.store.children(paths.group_usages("g")) == ["b0", "b1", "b2"]
+    for each in group.brokers:
+        await each.groups.round()
+    for each in (first, second, third):
+        limit = each.limits.group("g")
+        assert limit is not None
+        assert limit.messages is not None
+        assert limit.messages.rate <= 300
+
+
+async def test_after_a_lost_session_it_is_said_again_and_ends_with_the_new_one(
+    group: Group,
+) -> None:
+    first, second, _ = group.brokers
+    for each in group.brokers:
+        each.wanted = 2000
+    await group.run(4 * INTERVAL_S)
+    path = paths.group_usage("g", "b0")
+    # Its session is lost and another begins, as after a long silence of the store.
+    await second.store.delete(path)
+    await group.run(1.5 * INTERVAL_S)
+    assert await first.store.exists(path), "what it passes has not changed, but nobody knows of it"
+    group.brokers.remove(first)
+    await first.store.close()
+    assert not await second.store.exists(path)
+
+
+async def test_what_a_former_life_said_does_not_vanish_under_the_new_one(group: Group) -> None:
+    first, second, _ = group.brokers
+    path = paths.group_usage("g", "b0")
+    await first.store.delete(path)
+    # A broker of the same name was killed, and its session has not timed out yet.
+    await second.store.put(path, b"{}", ephemeral=True)
+    first.wanted = 50
+    await group.run(1.5 * INTERVAL_S)
+    await second.store.close()
+    assert await first.store.exists(path)
+
+
+async def test_a_group_that_could_not_be_read_is_read_again_for_the_next_topic(
+    group: Group,
+) -> None:
+    first = group.brokers[0]
+    definitions, limits = group.definitions, PublishLimits("b9", first._rates_of)
+
+    class Away:
+        async def resource_group(self, name: str) -> Mapping[str, Any] | None:
+            raise StoreUnavailable(name, "away")
+
+    groups = ResourceGroups("b9", first.store, Away(), limits, lambda: 1, lambda: 0)
+    with pytest.raises(StoreUnavailable):
+        await groups.know("g")
+    groups._source = definitions
+    await groups.know("g")
+    assert "b9" in await first.store.children(paths.group_usages("g"))

@@ -24,6 +24,8 @@ from counterpoise.broker.limits.publish import PublishLimits
 from counterpoise.broker.limits.rates import Rate, Use, group_rate
 from counterpoise.broker.limits.seen import waited_ns
 from counterpoise.metadata import BadVersion, MetadataStore, NotFound, StoreUnavailable
+from counterpoise.metadata.cache import MetadataCache
+from counterpoise.metadata.own_node import put_own
 from counterpoise.names.options import INT64_MAX
 from counterpoise.quota import SECOND_NS, Need, shares
 
@@ -48,6 +50,8 @@ _NO_RATE: Final = Rate()
 _Needs = tuple[int, int, bool]
 """Messages and bytes a second that passed, and whether somebody had to wait."""
 _NOTHING: Final[_Needs] = (0, 0, False)
+_NEWCOMER: Final[_Needs] = (0, 0, True)
+_Uses = Mapping[Use, _Needs]
 
 
 @dataclass(slots=True)
@@ -63,11 +67,12 @@ class _Side:
 class _Group:
     """One group, as this broker knows it."""
 
-    __slots__ = ("said", "sides")
+    __slots__ = ("sides", "told")
 
     def __init__(self) -> None:
         self.sides = {use: _Side() for use in Use}
-        self.said: dict[Use, _Needs] | None = None
+        #: Whether this broker has ever said anything of it.
+        self.told = False
 
     @property
     def limited(self) -> bool:
@@ -94,6 +99,7 @@ class ResourceGroups:
         self._interval_s = interval_s
         self._now = clock_ns
         self._groups: dict[str, _Group] = {}
+        self._usages = MetadataCache(store, f"{paths.RESOURCE_USAGE}/", _read)
         self._measured = clock_ns()
         self._busy = asyncio.Event()
 
@@ -102,7 +108,12 @@ class ResourceGroups:
         if name not in self._groups:
             self._groups[name] = _Group()
             self._busy.set()
-            await self.refresh(name)
+            try:
+                await self.refresh(name)
+            except BaseException:
+                # Nothing of it holds yet: whoever asks next reads it again.
+                self._groups.pop(name, None)
+                raise
 
     async def refresh(self, name: str) -> None:
         """Read a group's definition again; nothing for one that no topic here is in."""
@@ -112,12 +123,20 @@ class ResourceGroups:
         found = await self._source.resource_group(name)
         for use, side in group.sides.items():
             side.rate = group_rate(found, use)
-        await self._divide(name, group)
+        said = await self._said(name) if group.limited else {}
+        if group.limited and self._broker not in said:
+            # Before the first entry passes, the others shall know that there is one more.
+            said = await self._say(name, group, said, dict.fromkeys(Use, _NEWCOMER))
+        self._divide(name, group, said)
 
     @property
     def names(self) -> list[str]:
         """The groups that topics here are in."""
         return sorted(self._groups)
+
+    def close(self) -> None:
+        """Listen no longer to what others say."""
+        self._usages.close()
 
     async def run(self) -> None:
         """Report and divide, every interval, while there is any group."""
@@ -142,9 +161,11 @@ class ResourceGroups:
                 continue
             if group.limited:
                 needs = {use: self._measure(name, use, group, seconds, now) for use in Use}
-                await self._report(name, needs, group)
-                await self._divide(name, group)
-            elif group.said is not None:
+                said = await self._said(name)
+                if _differs(said.get(self._broker), needs):
+                    said = await self._say(name, group, said, needs)
+                self._divide(name, group, said)
+            elif group.told:
                 await self._withdraw(name, group)
 
     def _limit(self, name: str, use: Use) -> Reached | None:
@@ -163,37 +184,32 @@ class ResourceGroups:
         side.waited_ns = waited
         return messages, size, waiting
 
-    async def _report(self, name: str, needs: dict[Use, _Needs], group: _Group) -> None:
-        said = group.said
-        if said is not None and not any(_differs(said[use], needs[use]) for use in Use):
-            return
-        path = paths.group_usage(name, self._broker)
-        await self._store.put(path, _written(needs), ephemeral=said is None)
-        group.said = needs
+    async def _said(self, name: str) -> dict[str, _Uses]:
+        """What every broker that serves the group last said; without this one, if it is new."""
+        parent = paths.group_usages(name)
+        brokers = await self._store.children(parent)
+        read = {who: await self._usages.get(f"{parent}/{who}") for who in brokers}
+        return {who: uses for who, uses in read.items() if uses is not None}
 
-    async def _divide(self, name: str, group: _Group) -> None:
-        needs = await self._needs(name) if group.limited else {}
-        # Until it is known what the others need, an equal part; alone, the whole.
-        needs.setdefault(self._broker, dict.fromkeys(Use, (0, 0, len(needs) > 0)))
+    async def _say(
+        self, name: str, group: _Group, said: Mapping[str, _Uses], needs: _Uses
+    ) -> dict[str, _Uses]:
+        """Tell the others; what all have said then."""
+        group.told = True
+        await put_own(self._store, paths.group_usage(name, self._broker), _written(needs))
+        return {**said, self._broker: needs}
+
+    def _divide(self, name: str, group: _Group, said: Mapping[str, _Uses]) -> None:
         if self._groups.get(name) is group:
             for use, side in group.sides.items():
-                said = {who: uses[use] for who, uses in needs.items()}
-                self._set_rate(name, use, _part(self._broker, side.rate, said))
+                needs = {who: uses[use] for who, uses in said.items()}
+                self._set_rate(name, use, _part(self._broker, side.rate, needs))
 
     def _set_rate(self, name: str, use: Use, rate: Rate) -> None:
         if use is Use.PUBLISH:
             self._publish.set_group_rate(name, rate)
         else:
             self._publish.dispatch.set_group_rate(name, rate)
-
-    async def _needs(self, name: str) -> dict[str, dict[Use, _Needs]]:
-        needs: dict[str, dict[Use, _Needs]] = {}
-        parent = paths.group_usages(name)
-        for who in await self._store.children(parent):
-            found = await self._store.get(f"{parent}/{who}")
-            if found is not None:
-                needs[who] = _read(found.value)
-        return needs
 
     async def _leave(self, name: str) -> None:
         group = self._groups.pop(name)
@@ -204,8 +220,8 @@ class ResourceGroups:
         await self._withdraw(name, group)
 
     async def _withdraw(self, name: str, group: _Group) -> None:
-        if group.said is not None:
-            group.said = None
+        if group.told:
+            group.told = False
             with contextlib.suppress(NotFound, BadVersion):
                 await self._store.delete(paths.group_usage(name, self._broker))
 
@@ -219,13 +235,17 @@ def _part(broker: str, rate: Rate, said: Mapping[str, _Needs]) -> Rate:
     return Rate(parts[0], parts[1])
 
 
-def _differs(said: _Needs, now: _Needs) -> bool:
+def _differs(said: _Uses | None, now: _Uses) -> bool:
+    return said is None or any(_differ(said[use], now[use]) for use in Use)
+
+
+def _differ(said: _Needs, now: _Needs) -> bool:
     if said[2] != now[2]:
         return True
     return any(abs(a - b) > CHANGE * max(a, b) for a, b in zip(said[:2], now[:2], strict=True))
 
 
-def _written(needs: Mapping[Use, _Needs]) -> bytes:
+def _written(needs: _Uses) -> bytes:
     told = {
         use.value: {"messages": messages, "bytes": size, "waiting": waiting}
         for use, (messages, size, waiting) in needs.items()
@@ -233,7 +253,7 @@ def _written(needs: Mapping[Use, _Needs]) -> bytes:
     return json.dumps(told).encode()
 
 
-def _read(value: bytes) -> dict[Use, _Needs]:
+def _read(value: bytes) -> _Uses:
     """What a broker said; nothing, where it cannot be read."""
     try:
         told = json.loads(value)

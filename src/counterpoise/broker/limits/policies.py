@@ -96,6 +96,7 @@ class LimitPolicies:
         """Follow no longer, and set no more alarms."""
         for unsubscribe in self._unsubscribe:
             unsubscribe()
+        self.groups.close()
         self.publish.stop()
 
     def settings_changed(self) -> None:

@@ -8,9 +8,9 @@ from typing import Final
 
 from counterpoise.broker import paths
 from counterpoise.load.report import LocalBrokerData
-from counterpoise.metadata import BadVersion, MetadataStore, NodeError, Notification, SessionEvent
+from counterpoise.metadata import MetadataStore, NodeError, Notification, SessionEvent
 from counterpoise.metadata.cache import MetadataCache
-from counterpoise.metadata.port import MUST_NOT_EXIST
+from counterpoise.metadata.own_node import put_own
 
 
 class BrokerRegistry:
@@ -30,22 +30,9 @@ class BrokerRegistry:
     async def register(self, report: LocalBrokerData) -> None:
         """Appear in the cluster, or publish a newer report; raises `StoreUnavailable`.
 
-        A node left by a former life of this broker, whose session has not yet timed out, is
-        replaced: it would vanish under us.
+        A node left by a former life of this broker is replaced.
         """
-        path, value = paths.broker(self.my_id), write_report(report)
-        stored = await self._store.get(path)
-        if stored is not None and not stored.mine:
-            with contextlib.suppress(NodeError):
-                await self._store.delete(path, expected_version=stored.version)
-            stored = None
-        if stored is None:
-            try:
-                await self._store.put(path, value, expected_version=MUST_NOT_EXIST, ephemeral=True)
-            except BadVersion:
-                await self._store.put(path, value)
-        else:
-            await self._store.put(path, value)
+        await put_own(self._store, paths.broker(self.my_id), write_report(report))
 
     async def unregister(self) -> None:
         """Disappear: no bundle is placed here any more."""

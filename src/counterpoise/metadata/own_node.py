@@ -1,0 +1,26 @@
+"""A node that says something for as long as this process lives."""
+
+from __future__ import annotations
+
+import contextlib
+
+from counterpoise.metadata.errors import BadVersion, NodeError
+from counterpoise.metadata.port import MUST_NOT_EXIST, MetadataStore
+
+
+async def put_own(store: MetadataStore, path: str, value: bytes) -> None:
+    """Write an ephemeral node of this very session; raises `StoreUnavailable`.
+
+    One that a former life of this process left, whose session has not yet timed out, is replaced:
+    it would vanish under us.
+    """
+    stored = await store.get(path)
+    if stored is not None and not stored.mine:
+        with contextlib.suppress(NodeError):
+            await store.delete(path, expected_version=stored.version)
+        stored = None
+    if stored is None:
+        with contextlib.suppress(BadVersion):
+            await store.put(path, value, expected_version=MUST_NOT_EXIST, ephemeral=True)
+            return
+    await store.put(path, value, ephemeral=True)

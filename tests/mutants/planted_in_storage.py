@@ -71,8 +71,8 @@ IN_STORAGE: tuple[Fault, ...] = (
     Fault(
         "the first acknowledgement does not wait for the state",
         "storage/files/log.py",
-        "        if self._settled.done():\n",
-        "        if True:\n",
+        "        if not self._settled.done():\n",
+        "        if False:\n",
         f"{_FAULTS_OF_DISKS}::test_nothing_is_acknowledged_before_the_disk_has_all_of_it",
     ),
     Fault(

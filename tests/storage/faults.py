@@ -42,6 +42,11 @@ class FaultyDisk(Disk):
         self.before("read", self.paths[descriptor])
         return super().read(descriptor, size, offset)
 
+    def first(self, path: str | Path, size: int) -> bytes:
+        self.before("open", Path(path))
+        self.before("read", Path(path))
+        return super().first(path, size)
+
     def write(
         self,
         descriptor: int,

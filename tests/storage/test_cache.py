@@ -1,5 +1,8 @@
 """The entry cache: bounded over all logs, oldest first, never wrong."""
 
+import gc
+import weakref
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -57,3 +60,35 @@ def test_a_closed_log_gives_its_memory_back() -> None:
         second.add(group(5 * n, 5, n))
     assert cache.size == second.size <= 5_000
     assert second.at(199) is not None
+
+
+class Watched(list[bytes]):
+    """A list that tells when nobody has it any more."""
+
+
+def test_what_was_evicted_or_closed_is_kept_by_nobody() -> None:
+    """Of each of very many topics the last entries would stay, beyond what the cache may take."""
+    cache = EntryCache(5_000)
+    first, second = LogCache(cache), LogCache(cache)
+    for let_go in (lambda: second.add(group(100, 60)), first.close):
+        held = group(0, 20)
+        held.entries = entries = Watched(held.entries)
+        gone = weakref.ref(entries)
+        first.add(held)
+        del held, entries
+        assert first.at(19) is not None
+        let_go()
+        gc.collect()
+        assert gone() is None
+        assert first.at(19) is None
+
+
+def test_a_chunk_that_was_read_may_grow_at_its_end_only() -> None:
+    log = LogCache(EntryCache(5_000))
+    log.add(group(0, 2))
+    read = log.at(1)
+    assert read is not None
+    log.add(group(2, 3))
+    assert [read.entries[at] for at in (0, 1)] == [b"%08d" % at for at in (0, 1)]
+    assert len(read.entries) == len(read.messages) == 5
+    assert log.at(4) == read

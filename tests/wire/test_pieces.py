@@ -33,7 +33,7 @@ def redeliver(count: int) -> bytes:
 def all_of(protocol: ServerProtocol, data: bytes) -> list[list[Event]]:
     """What each step returns, until nothing waits."""
     steps = [protocol.receive(data, STEP)]
-    while protocol.has_waiting:
+    while protocol.waiting:
         steps.append(protocol.receive(b"", STEP))
     return steps
 
@@ -75,7 +75,7 @@ def test_one_step_reads_one_piece(frame: bytes) -> None:
 def test_asked_without_a_limit_it_gives_all_pieces() -> None:
     protocol = frames.opened()
     assert len(protocol.receive(ack(5 * PIECE) + PING)) == 6
-    assert not protocol.has_waiting
+    assert not protocol.waiting
 
 
 def test_the_rest_is_dropped_with_its_consumer() -> None:
@@ -83,7 +83,7 @@ def test_the_rest_is_dropped_with_its_consumer() -> None:
     assert len(protocol.receive(redeliver(5 * PIECE) + PING, STEP)) == 1
     protocol.consumer_turn(0, Turn.DETACHED)
     left: list[Event] = []
-    while protocol.has_waiting:
+    while protocol.waiting:
         left += protocol.receive(b"", STEP)
     assert [type(event).__name__ for event in left] == ["Ping"]
 
@@ -94,7 +94,7 @@ def test_it_may_come_byte_by_byte_and_with_others_in_between() -> None:
     protocol, got = frames.opened(), []
     for at in range(0, len(whole), 1000):
         got += protocol.receive(whole[at : at + 1000], 1)
-    while protocol.has_waiting:
+    while protocol.waiting:
         got += protocol.receive(b"", 1)
     assert got == expected
     assert len(expected) == 7

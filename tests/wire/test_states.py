@@ -241,9 +241,9 @@ def test_who_is_not_known_yet_is_read_no_further() -> None:
     assert protocol.state is ConnectionState.CONNECTING
     assert protocol.receive(lookup[3:]) == []
     protocol.admit()
-    assert protocol.has_waiting
+    assert protocol.waiting
     assert [type(each).__name__ for each in protocol.receive(b"")] == ["Lookup", "Lookup"]
-    assert not protocol.has_waiting
+    assert not protocol.waiting
 
 
 def test_what_was_shown_is_in_no_text_of_an_event() -> None:

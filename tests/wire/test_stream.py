@@ -56,7 +56,7 @@ def test_taking_turns_changes_nothing(data: st.DataObject, stream: list[bytes], 
         got += turn
         for _ in range(data.draw(st.integers(0, 3))):
             got += protocol.receive(b"", most)
-    while protocol.has_waiting:
+    while protocol.waiting:
         got += protocol.receive(b"", most)
     assert same(got, frames.opened().receive(whole))
 
@@ -68,9 +68,9 @@ def test_frames_that_say_nothing_take_turns_too() -> None:
     )
     protocol = frames.opened()
     assert protocol.receive(gone * 10, 4) == []
-    assert protocol.has_waiting
+    assert protocol.waiting
     turns = 1
-    while protocol.has_waiting:
+    while protocol.waiting:
         assert protocol.receive(b"", 4) == []
         turns += 1
     assert turns == 3
@@ -83,7 +83,7 @@ def test_a_frame_that_came_in_two_counts_among_those_of_its_turn() -> None:
     protocol, turns = frames.opened(), 1
     protocol.receive(gone[:9])
     assert protocol.receive(gone[9:] + gone * 8, 4) == []
-    while protocol.has_waiting:
+    while protocol.waiting:
         assert protocol.receive(b"", 4) == []
         turns += 1
     assert turns == 3

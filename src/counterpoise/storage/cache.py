@@ -33,51 +33,59 @@ class EntryCache:
                 self.size -= freed
                 oldest.evict()
 
-    def extended(self, size: int) -> None:
-        """The newest chunk grew."""
-        cache, before = self._order[-1]
+    def extended(self, cache: LogCache, size: int) -> bool:
+        """Account for what a log's last chunk grows by, if that is the newest of all."""
+        newest, before = self._order[-1] if self._order else (None, 0)
+        if newest is not cache:
+            return False
         self._order[-1] = (cache, before + size)
         self.size += size
-
-    def is_newest(self, cache: LogCache) -> bool:
-        """Whether the newest chunk of all is this log's."""
-        return bool(self._order) and self._order[-1][0] is cache
+        return True
 
 
 class LogCache:
     """One log's cached chunks, in order and without gaps."""
 
-    __slots__ = ("_budget", "_chunks", "_firsts", "_ledger", "_start", "closed", "size")
+    __slots__ = (
+        *("_budget", "_chunks", "_entries", "_firsts", "_ledger", "_messages", "_sizes", "_start"),
+        *("closed", "size"),
+    )
 
     def __init__(self, budget: EntryCache) -> None:
         self._budget = budget
-        self._chunks: list[tuple[Chunk, int]] = []
+        self._chunks: list[Chunk] = []
         self._firsts: list[int] = []
+        self._sizes: list[int] = []
+        #: The last chunk's.
+        self._entries: list[bytes] = []
+        self._messages: list[int] = []
         self._start = 0
         self._ledger = -1
         self.size = 0
         self.closed = False
 
     def add(self, group: Group[Any]) -> None:
-        """Keep a committed group; its lists are shared, so nobody may change them after."""
+        """Keep a committed group; its lists are the chunk's, to which those that follow are added.
+
+        So a chunk that was read before may have grown since, at its end.
+        """
         size = group.size + _OVERHEAD * len(group.entries)
         self.size += size
         if (
             self._start < len(self._chunks)
             and self._ledger == group.ledger_id
-            and self._budget.is_newest(self)
-            and len(self._chunks[-1][0].entries) < _SMALL
+            and len(self._entries) < _SMALL
+            and self._budget.extended(self, size)
         ):
-            chunk, before = self._chunks[-1]
-            entries, messages = list(chunk.entries), list(chunk.messages)
-            entries += group.entries
-            messages += group.messages
-            self._chunks[-1] = Chunk(chunk.first, entries, messages), before + size
-            self._budget.extended(size)
+            self._entries += group.entries
+            self._messages += group.messages
+            self._sizes[-1] += size
             return
         self._ledger = group.ledger_id
-        self._chunks.append((Chunk(group.first, group.entries, group.messages), size))
+        self._entries, self._messages = group.entries, group.messages
+        self._chunks.append(Chunk(group.first, group.entries, group.messages))
         self._firsts.append(group.first)
+        self._sizes.append(size)
         self._budget.added(self, size)
 
     def at(self, index: int) -> Chunk | None:
@@ -88,16 +96,19 @@ class LogCache:
         place = len(firsts) - 1 if index >= firsts[-1] else bisect_right(firsts, index) - 1
         if place < self._start:
             return None
-        chunk = self._chunks[place][0]
+        chunk = self._chunks[place]
         return chunk if index < chunk.first + len(chunk.entries) else None
 
     def evict(self) -> None:
         """Forget the oldest chunk."""
-        self.size -= self._chunks[self._start][1]
-        self._chunks[self._start] = (Chunk(0, (), ()), 0)
+        self.size -= self._sizes[self._start]
+        self._chunks[self._start] = Chunk(0, (), ())
         self._start += 1
+        if self._start == len(self._chunks):
+            self._entries, self._messages = [], []
         if self._start * 2 > len(self._chunks):
             del self._chunks[: self._start], self._firsts[: self._start]
+            del self._sizes[: self._start]
             self._start = 0
 
     def close(self) -> None:
@@ -105,4 +116,5 @@ class LogCache:
         if not self.closed:
             self.closed = True
             self._budget.size -= self.size
-            self._chunks, self._firsts, self._start = [], [], 0
+            self._chunks, self._firsts, self._sizes, self._start = [], [], [], 0
+            self._entries, self._messages = [], []

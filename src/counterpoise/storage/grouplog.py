@@ -105,28 +105,19 @@ class GroupLog(ABC, Generic[C]):
 
     def append(self, entry: bytes, messages: int, context: C) -> None:
         """Queue one entry for the next group."""
-        group = self._gathering
-        group.entries.append(entry)
-        group.messages.append(messages)
-        group.contexts.append(context)
-        self._schedule()
+        self.extend((entry,), (messages,), (context,))
 
     def extend(
         self, entries: Sequence[bytes], messages: Sequence[int], contexts: Sequence[C]
     ) -> None:
-        """Queue entries in a row for the next group."""
+        """Queue entries in a row for the next group; refuse them if this log takes no more."""
+        if self._error is not None:
+            raise self._error
         group = self._gathering
         group.entries += entries
         group.messages += messages
         group.contexts += contexts
-        self._schedule()
-
-    def _schedule(self) -> None:
-        """See that what was gathered is written, or refused if this log takes no more."""
         if not self._scheduled:
-            if self._error is not None:
-                self._gathering = Group()
-                raise self._error
             self._scheduled = True
             self._loop.call_soon(self._submit)
 
@@ -134,7 +125,8 @@ class GroupLog(ABC, Generic[C]):
         group = self._gathering
         if not group.entries:
             self._scheduled = False
-            self._wake_idle()
+            if self._idle:
+                self._wake_idle()
             return
         self._gathering = Group()
         self._submitted = group

@@ -88,8 +88,8 @@ class LedgerInfo:
 class Chunk(NamedTuple):
     """Consecutive entries; ``messages[i]`` is how many messages the batch ``entries[i]`` holds.
 
-    An entry that is lost is empty, and has no messages. The lists may be shared with a cache: read
-    them, never change them.
+    An entry that is lost is empty, and has no messages. The lists may be shared with a cache, which
+    may add to them what is committed later: read them, never change them.
     """
 
     first: int

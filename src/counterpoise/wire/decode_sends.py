@@ -7,7 +7,8 @@ included, to the general reader in `protocol`.
 """
 
 import struct
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
 
 from crc32c import crc32c
 
@@ -39,6 +40,8 @@ getting the interpreter back from a thread that writes takes longer."""
 _SEQUENCE_ID_AT = 15
 #: An entry's size beside its metadata; no frame worth the fast path is shorter than this.
 _SHORTEST_FRAME = 8 + 8 + ENTRY_HEADER_SIZE
+_HEADS = 1024
+"""How many heads of frames are remembered, of all connections: a producer has few."""
 _ONE_BYTE = 127
 """The largest number whose varint has one byte."""
 _VARINT_BITS = 70
@@ -46,6 +49,7 @@ _VARINT_BITS = 70
 _INT32_MAX = (1 << 31) - 1
 _UINT64_MAX = (1 << 64) - 1
 
+_READY: Final = PeerState.READY
 _new_send = tuple.__new__
 
 
@@ -71,7 +75,7 @@ def decode_sends(
         total, head, a, b, c, d = unpack(data, begin)
         if head != known:
             read = _head(head)
-            if read is None or producers.get(read[0]) is not PeerState.READY:
+            if read is None or producers.get(read[0]) is not _READY:
                 break
             known, (producer_id, size) = head, read
             least = size + 4 + ENTRY_HEADER_SIZE
@@ -116,6 +120,7 @@ def decode_sends(
     return begin
 
 
+@lru_cache(_HEADS)
 def _head(head: bytes) -> tuple[int, int] | None:
     """A SEND's producer id and the size of its command; None if it is not of the few shapes."""
     size, kind, length, tag, producer_id, tag2 = _HEAD.unpack(head)

@@ -40,6 +40,10 @@ _ALL = 1 << 62
 PIECE_WEIGHT: Final = 64
 """As how many frames a piece of a long list counts among those that are read at a time."""
 _Type = BaseCommand.Type
+# Asked for with every read; looking a member of an enum up costs as much as a call.
+_CONNECTING: Final = ConnectionState.CONNECTING
+_OPEN: Final = ConnectionState.OPEN
+_FAILED: Final = ConnectionState.FAILED
 _PRODUCER_COMMANDS = frozenset(key for _, key in PRODUCER if not isinstance(key, Turn))
 _CONSUMER_COMMANDS = frozenset(key for _, key in CONSUMER if not isinstance(key, Turn))
 
@@ -57,7 +61,7 @@ class ServerProtocol:
         "_position",
         "_producers",
         "_state",
-        "_waiting",
+        "waiting",
     )
 
     def __init__(
@@ -70,8 +74,9 @@ class ServerProtocol:
         self._state = ConnectionState.AWAITING_CONNECT
         self._producers: dict[int, PeerState] = {}
         self._consumers: dict[int, PeerState] = {}
-        #: Bytes whose turn has not come, and where among them the next frame begins.
-        self._waiting = b""
+        #: Bytes whose turn has not come: while there are any, call `receive` again, with none.
+        self.waiting = b""
+        #: Where among them the next frame begins.
         self._begin = 0
         #: What is left of a command that is read in pieces, and its place in the stream.
         self._pieces: _Pieces | None = None
@@ -106,11 +111,6 @@ class ServerProtocol:
         step = CONSUMER[self.consumer_state(consumer_id), turn]
         _enter(self._consumers, consumer_id, step.next)
 
-    @property
-    def has_waiting(self) -> bool:
-        """Whether bytes wait for their turn: call `receive` again, with none."""
-        return bool(self._waiting) or self._pieces is not None
-
     def receive(self, data: bytes, most: int = _ALL) -> list[Event]:
         """Take the next bytes of the stream; return what they complete.
 
@@ -118,24 +118,29 @@ class ServerProtocol:
         what is left waits.
         """
         events: list[Event] = []
-        if self._state is ConnectionState.FAILED:
+        if self._state is _FAILED:
             return events
-        if self._state is ConnectionState.CONNECTING:
-            self._waiting += data
+        if self._state is _CONNECTING:
+            self.waiting += data
             return events
-        if self._waiting:
-            data, begin = self._waiting + data, self._begin
-            self._waiting, self._begin = b"", 0
+        if self.waiting:
+            data, begin = self.waiting + data, self._begin
+            self.waiting, self._begin = b"", 0
             self._serve(data, begin, events, most)
             return events
-        begun, at = self._buffer.take(data)
-        if begun:
-            self._serve(begun, 0, events, most)
-            # That was one frame of as many as are asked for.
-            most -= 1
-        if self._waiting:
-            self._waiting += data[at:]
-        elif at < len(data) and self.state is not ConnectionState.FAILED:
+        at = 0
+        if self._buffer.held:
+            begun, at = self._buffer.take(data)
+            if begun:
+                self._serve(begun, 0, events, most)
+                # That was one frame of as many as are asked for.
+                most -= 1
+            if self.waiting:
+                self.waiting += data[at:]
+                return events
+            if self.state is _FAILED:
+                return events
+        if at < len(data):
             self._position -= at
             self._serve(data, at, events, most)
         return events
@@ -150,15 +155,15 @@ class ServerProtocol:
         odd = 0
         try:
             while begin < end or self._pieces is not None:
-                connecting = self.state is ConnectionState.CONNECTING
+                connecting = self._state is _CONNECTING
                 if len(events) >= most or odd >= most or connecting:
-                    self._waiting, self._begin = data, begin
+                    self.waiting, self._begin = data, begin
                     return
                 if self._pieces is not None:
                     odd += PIECE_WEIGHT
                     self._next_piece(self._pieces, events)
                     continue
-                if self._state is ConnectionState.OPEN:
+                if self._state is _OPEN:
                     begin = decode_sends(
                         data, begin, end, self._frame_size_max, self._producers, events, most
                     )
@@ -171,7 +176,7 @@ class ServerProtocol:
                 self._frame(data[begin + LENGTH_SIZE : begin + wanted], begin, events)
                 begin += wanted
         except ProtocolError as error:
-            self._state = ConnectionState.FAILED
+            self._state = _FAILED
             events.append(Violation(error))
             return
         self._position += begin

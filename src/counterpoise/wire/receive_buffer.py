@@ -11,17 +11,13 @@ class ReceiveBuffer:
     hundred pieces is joined once, not a hundred times.
     """
 
-    __slots__ = ("_chunks", "_held", "_wanted")
+    __slots__ = ("_chunks", "_wanted", "held")
 
     def __init__(self) -> None:
         self._chunks: list[bytes | memoryview] = []
-        self._held = 0
+        #: How many bytes wait here.
+        self.held = 0
         self._wanted = 0
-
-    @property
-    def held(self) -> int:
-        """How many bytes wait here."""
-        return self._held
 
     def take(self, data: bytes) -> tuple[bytes, int]:
         """Add ``data``: the frame that was begun, if this completes it, and where the next begins.
@@ -30,20 +26,20 @@ class ReceiveBuffer:
         """
         if not self._chunks:
             return b"", 0
-        missing, size = self._wanted - self._held, len(data)
+        missing, size = self._wanted - self.held, len(data)
         if missing > size:
             self._chunks.append(data)
-            self._held += size
+            self.held += size
             return b"", size
         taken = missing if self._wanted > LENGTH_SIZE else size
         self._chunks.append(memoryview(data)[:taken])
         joined = b"".join(self._chunks)
         self._chunks.clear()
-        self._held = self._wanted = 0
+        self.held = self._wanted = 0
         return joined, taken
 
     def keep(self, rest: bytes, wanted: int) -> None:
         """Hold the beginning of a frame until ``wanted`` bytes of it are there."""
         self._chunks.append(rest)
-        self._held = len(rest)
+        self.held = len(rest)
         self._wanted = wanted

@@ -38,24 +38,24 @@ def party() -> Party:
 
 def test_nobody_waits_while_half_is_free(party: Party) -> None:
     share = party.connection()
-    share.add(49)
+    party.buffer.add(share, 49)
     assert not share.pause
 
 
 def test_from_half_on_whoever_has_more_than_a_share_waits(party: Party) -> None:
     hog, modest = party.connection(), party.connection()
-    hog.add(40)
-    modest.add(2)
-    hog.add(10)
+    party.buffer.add(hog, 40)
+    party.buffer.add(modest, 2)
+    party.buffer.add(hog, 10)
     assert hog.pause
-    modest.add(5)
+    party.buffer.add(modest, 5)
     assert not modest.pause
 
 
 def test_at_the_limit_everybody_who_has_a_producer_waits(party: Party) -> None:
     """Else each newcomer would bring something along."""
     hog, modest = party.connection(), party.connection()
-    hog.add(100)
+    party.buffer.add(hog, 100)
     assert modest.pause
     assert party.connection().pause
 
@@ -63,7 +63,7 @@ def test_at_the_limit_everybody_who_has_a_producer_waits(party: Party) -> None:
 def test_whoever_leaves_does_not_free_what_it_left_waiting(party: Party) -> None:
     for _ in range(3):
         hog = party.connection()
-        hog.add(50)
+        party.buffer.add(hog, 50)
         hog.leave()
     assert party.connection().pause
     assert party.buffer.waiting == 150
@@ -71,28 +71,29 @@ def test_whoever_leaves_does_not_free_what_it_left_waiting(party: Party) -> None
 
 def test_they_go_on_when_three_quarters_are_free_or_nothing_of_theirs_waits(party: Party) -> None:
     hog, other, modest = (party.connection() for _ in range(3))
-    hog.add(40)
-    other.add(40)
+    party.buffer.add(hog, 40)
+    party.buffer.add(other, 40)
     assert other.pause
-    other.add(-40)
+    party.buffer.add(other, -40)
     assert not other.pause
-    hog.add(60)
-    other.add(1)
-    other.add(-1)
+    party.buffer.add(hog, 60)
+    party.buffer.add(other, 1)
+    party.buffer.add(other, -1)
     assert other.pause
     assert modest.pause
-    hog.add(-74)
+    party.buffer.add(hog, -74)
     assert hog.pause
-    hog.add(-1)
+    party.buffer.add(hog, -1)
     for each in (hog, other, modest):
         assert not each.pause
-    hog.add(-25)
+    party.buffer.add(hog, -25)
     assert party.buffer.waiting == 0
 
 
 def test_without_a_limit_nobody_waits() -> None:
-    share = Party(0).connection()
-    share.add(1 << 40)
+    party = Party(0)
+    share = party.connection()
+    party.buffer.add(share, 1 << 40)
     assert not share.pause
 
 
@@ -100,23 +101,23 @@ def test_a_limit_that_is_raised_or_removed_lets_everybody_go(party: Party) -> No
     for limit in (402, 0):
         party.buffer.set_limit(100)
         hog, modest = party.connection(), party.connection()
-        hog.add(200)
+        party.buffer.add(hog, 200)
         assert hog.pause
         assert modest.pause
         party.buffer.set_limit(limit)
         assert not hog.pause
         assert not modest.pause
         assert not party.connection().pause
-        hog.add(-200)
+        party.buffer.add(hog, -200)
 
 
 def test_a_limit_that_is_lowered_is_felt_at_once(party: Party) -> None:
     hog, modest = party.connection(), party.connection()
-    hog.add(40)
+    party.buffer.add(hog, 40)
     party.buffer.set_limit(30)
     assert hog.pause
     assert modest.pause
-    hog.add(-33)
+    party.buffer.add(hog, -33)
     assert not hog.pause
     assert not modest.pause
 

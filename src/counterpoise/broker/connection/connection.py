@@ -33,6 +33,7 @@ SERVER_VERSION = "Pulsar Server4.0.7"
 STEP: Final = 64
 """How many events are served before the clock is looked at."""
 _SENDS_ONLY: Final = {events.Send}
+_TURNS: Final = PauseReason.TURNS
 _BEFORE: Final = (ConnectionState.AWAITING_CONNECT, ConnectionState.CONNECTING)
 
 
@@ -86,12 +87,9 @@ class Connection(asyncio.Protocol):
             self._listener,
         )
         self._handshake = self._make_handshake()
+        self._share = self._shared.publish_buffer.share(self.pause)
         self._producing = Producing(
-            self._link,
-            self._services,
-            self._config,
-            self._shared.publish_buffer.share(self.pause),
-            self._shared.held_memory,
+            self._link, self._services, self._config, self._share, self._shared.held_memory
         )
         self._consuming = Consuming(self._link, self._services)
         self._finding = Finding(self._link, self._services, self._config, self._shared.lookups)
@@ -195,38 +193,34 @@ class Connection(asyncio.Protocol):
         receive, handlers, pause = self._protocol.receive, self._handlers, self.pause
         while True:
             step = receive(data, STEP)
-            if set(map(type, step)) == _SENDS_ONLY:
+            if len(step) > 1 and set(map(type, step)) == _SENDS_ONLY:
                 self._producing.sends(cast("list[events.Send]", step))
             else:
                 for event in step:
                     handlers[type(event)](event)
-            self._producing.after_step()
-            if not self._protocol.has_waiting:
+            self._share.book()
+            if not self._protocol.waiting:
                 self._producing.after_reading()
-                pause.release(PauseReason.TURNS)
+                pause.release(_TURNS)
                 return
             # The clock is a system call: what ends with its first step never looks at it.
             now = time.thread_time()
             ends = ends or now + TURN_S
-            if self._link.begun != begun or pause.other_than(PauseReason.TURNS) or now > ends:
+            if self._link.begun != begun or pause.other_than(_TURNS) or now > ends:
                 break
             data = b""
-        pause.hold(PauseReason.TURNS)
+        pause.hold(_TURNS)
         self._next_turn()
 
     def _next_turn(self) -> None:
         """Go on with what waits, unless there is a reason not to."""
-        if (
-            self._protocol.has_waiting
-            and not self._turn_is_due
-            and not self.pause.other_than(PauseReason.TURNS)
-        ):
+        if self._protocol.waiting and not self._turn_is_due and not self.pause.other_than(_TURNS):
             self._turn_is_due = True
             self._loop.call_soon(self._turn_has_come)
 
     def _turn_has_come(self) -> None:
         self._turn_is_due = False
-        if not self._link.closed and not self.pause.other_than(PauseReason.TURNS):
+        if not self._link.closed and not self.pause.other_than(_TURNS):
             self.data_received(b"")
 
     def _connect(self, event: events.Connect) -> None:

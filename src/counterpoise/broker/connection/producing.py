@@ -24,6 +24,7 @@ from counterpoise.wire.errors import ServerError
 from counterpoise.wire.events import CloseProducer, OpenProducer, Send, SendRefused
 from counterpoise.wire.states import Turn
 
+_PENDING: Final = PauseReason.PENDING_PUBLISHES
 _PRODUCER_ID: Final = itemgetter(Send._fields.index("producer_id"))
 _ENTRY: Final = itemgetter(Send._fields.index("entry"))
 
@@ -73,7 +74,6 @@ class Producing:
         #: Producers that left before all they published was stored.
         self._left: dict[object, _Attached] = {}
         self._share = share
-        self._new_bytes = 0
         #: What waits for a publish rate limit, and not for the disk: that is not pending.
         self._held = Held(link.pause, held_memory, config.held_entries_max, config.held_bytes_max)
 
@@ -157,7 +157,7 @@ class Producing:
         self._pending += 1
         size = len(event.entry)
         attached.pending_bytes += size
-        self._new_bytes += size
+        self._share.new += size
         attached.producer.publish((event,), size)
 
     def sends(self, run: Sequence[Send]) -> None:
@@ -175,14 +175,8 @@ class Producing:
         attached.pending += len(run)
         self._pending += len(run)
         attached.pending_bytes += size
-        self._new_bytes += size
+        self._share.new += size
         attached.producer.publish(run, size)
-
-    def after_step(self) -> None:
-        """Some events have been served: their bytes wait for storage now."""
-        if self._new_bytes:
-            size, self._new_bytes = self._new_bytes, 0
-            self._share.add(size)
 
     def after_reading(self) -> None:
         """What was read has been served: read no more if too much is pending.
@@ -190,7 +184,7 @@ class Producing:
         Not sooner: what is here already takes its memory, and shares the next commit.
         """
         if self._pending >= self._pending_max:
-            self._link.pause.hold(PauseReason.PENDING_PUBLISHES)
+            self._link.pause.hold(_PENDING)
 
     def refused(self, event: SendRefused) -> None:
         """A SEND whose entry is damaged, or cannot be what it says it is."""
@@ -252,38 +246,28 @@ class Producing:
         attached = self._attached.get(producer_id)
         if attached is None:
             return
-        self._release(count, attached.settle(count))
+        self._pending -= count
+        self._share.settle(attached.settle(count))
+        if self._pending <= self._pending_max // 2:
+            self._link.pause.release(_PENDING)
         if attached.close_request is not None and not attached.pending:
             self._end(producer_id, attached)
 
     def held(self, entries: int, size: int) -> None:
         """So many entries more, of so many bytes, wait for a limit (fewer, if negative)."""
         self._pending -= entries
-        self._unbook(size)
+        self._share.settle(size)
         self._held.add(entries, size)
         if entries < 0 and self._pending >= self._pending_max:
-            self._link.pause.hold(PauseReason.PENDING_PUBLISHES)
-
-    def _release(self, count: int, size: int) -> None:
-        self._pending -= count
-        self._unbook(size)
-        if self._pending <= self._pending_max // 2:
-            self._link.pause.release(PauseReason.PENDING_PUBLISHES)
+            self._link.pause.hold(_PENDING)
 
     def settled(self, producer: object, count: int) -> None:
         """What a producer that left had published is stored, or lost."""
         left = self._left.get(producer)
         if left is not None:
-            self._unbook(left.settle(count))
+            self._share.settle(left.settle(count))
             if not left.pending:
                 del self._left[producer]
-
-    def _unbook(self, size: int) -> None:
-        # What came and went while events are served was never booked.
-        if self._new_bytes:
-            self._new_bytes -= size
-        else:
-            self._share.add(-size)
 
     def producer_ready(self, producer_id: int, topic_epoch: int | None) -> None:
         """A producer that waited for exclusive access has it now."""
@@ -305,9 +289,9 @@ class Producing:
         attached = self._attached.get(producer_id)
         if attached is None:
             return
-        self._release(attached.pending, attached.pending_bytes)
+        if attached.pending:
+            self._answered(producer_id, attached.pending)
         if attached.close_request is not None:
-            self._end(producer_id, attached)
             return
         del self._attached[producer_id]
         self._link.protocol.producer_turn(producer_id, Turn.DETACHED)
@@ -317,7 +301,7 @@ class Producing:
     def detach_all(self) -> None:
         """The connection is gone."""
         self._opening.clear()
-        self.after_step()
+        self._share.book()
         self._share.leave()
         one_by_one(deque(self._attached), self._leave)
 
@@ -328,6 +312,6 @@ class Producing:
             return
         dropped = attached.producer.close()
         if dropped:
-            self._unbook(attached.settle(dropped))
+            self._share.settle(attached.settle(dropped))
         if attached.pending:
             self._left[attached.producer] = attached

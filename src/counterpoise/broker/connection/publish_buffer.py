@@ -54,8 +54,9 @@ class PublishBuffer:
         self._publishers.discard(share)
         self._held.discard(share)
 
-    def changed(self, share: Share, by: int) -> None:
-        """A share has grown or shrunk (`Share` calls this)."""
+    def add(self, share: Share, by: int) -> None:
+        """Of a share so many bytes more wait, or less if negative (`Share` calls this)."""
+        share.waiting += by
         self.waiting += by
         if share.waiting:
             self._waiting.add(share)
@@ -97,12 +98,14 @@ class PublishBuffer:
 class Share:
     """What one connection has waiting, in bytes."""
 
-    __slots__ = ("_buffer", "pause", "waiting")
+    __slots__ = ("_buffer", "new", "pause", "waiting")
 
     def __init__(self, buffer: PublishBuffer, pause: ReadingPause) -> None:
         self._buffer = buffer
         self.pause = pause
         self.waiting = 0
+        #: Bytes of what is being served: what comes and goes meanwhile never waits.
+        self.new = 0
 
     def join(self) -> None:
         """The connection has a producer now."""
@@ -112,8 +115,15 @@ class Share:
         """The connection is gone."""
         self._buffer.leave(self)
 
-    def add(self, size: int) -> None:
-        """So many bytes more wait (less, if negative)."""
-        if size:
-            self.waiting += size
-            self._buffer.changed(self, size)
+    def book(self) -> None:
+        """It has been served: what is new waits from now on."""
+        if self.new:
+            self._buffer.add(self, self.new)
+            self.new = 0
+
+    def settle(self, size: int) -> None:
+        """So many bytes wait no more."""
+        if self.new:
+            self.new -= size
+        elif size:
+            self._buffer.add(self, -size)

@@ -121,9 +121,15 @@ class PersistentTopic(Topic):
                         consumer.sink.reached_end(consumer.consumer_id)
 
     def _accept(self, producer: Producer, sends: Sequence[Send]) -> None:
-        contexts = [(producer, send[1], send[2]) for send in sends]
+        entries: list[bytes] = []
+        messages: list[int] = []
+        contexts: list[Published] = []
+        for _, sequence_id, highest_sequence_id, count, _, entry in sends:
+            entries.append(entry)
+            messages.append(count)
+            contexts.append((producer, sequence_id, highest_sequence_id))
         try:
-            self.log.extend([send[5] for send in sends], [send[3] for send in sends], contexts)
+            self.log.extend(entries, messages, contexts)
         except StorageError as failure:
             self.failed(failure, ())
 

@@ -50,19 +50,7 @@ class WriteGroup:
             self._error = StorageError(f"{self._file.path} cannot be written: {error}")
 
     def finish(self) -> None:
-        """Look at the fence and tell the log, once the disk has all that comes before."""
-        self._log.when_settled(self._acknowledge)
-
-    def _acknowledge(self) -> None:
-        # After the write is on disk, as the fence demands. Here and not in `run`: a look at the
-        # fence takes a few microseconds, but every system call in a thread gives the interpreter
-        # away and waits for a busy loop to hand it back.
-        if self._error is None:
-            try:
-                if not self._log.fence.holds():
-                    self._error = self._log.fenced()
-            except OSError as error:
-                self._error = StorageError(f"{self._log.directory}: whose it is: {error}")
+        """Tell the log."""
         self._log.written(self._group, self._offset, self._error)
 
 

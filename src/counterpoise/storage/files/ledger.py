@@ -79,7 +79,7 @@ class LedgerFile:
     """A ledger's path, and where in the file some of its entries begin (``_marks``)."""
 
     __slots__ = (
-        *("_descriptor", "_disk", "_format", "_lock", "_marker", "_marks", "_open"),
+        *("_descriptor", "_disk", "_format", "_lock", "_marks", "_open", "_records"),
         *("ledger_id", "path", "written"),
     )
 
@@ -98,10 +98,11 @@ class LedgerFile:
         self.path = path
         self.ledger_id = ledger_id
         self.written = 0
-        self._marker = marker
         self._disk = disk
         self._open = descriptors or Descriptors(0)
         self._descriptor = -1
+        #: How it is written, if it is; and how it is read, once its head was looked at.
+        self._records = MarkedFormat(ledger_id, marker)
         self._format: Format | None = None
         self._marks: list[Place] = []
         self._lock = threading.Lock()
@@ -112,7 +113,7 @@ class LedgerFile:
         self, entries: Sequence[bytes], messages: Sequence[int], first_entry: int
     ) -> list[bytes]:
         """The records of one group, for `write`."""
-        return MarkedFormat(self.ledger_id, self._marker).encode(entries, messages, first_entry)
+        return self._records.encode(entries, messages, first_entry)
 
     def write(self, pieces: Sequence[bytes]) -> int:
         """Append records, wait until they are on disk; returns the offset of the first.
@@ -152,8 +153,8 @@ class LedgerFile:
         """Make the file, with nothing in it yet; its name is on disk when its directory is."""
         self._descriptor = self._disk.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         self._open.add(1)
-        self._format = made = MarkedFormat(self.ledger_id, self._marker)
-        self.written = write_all(self._disk, self._descriptor, [made.file_header()], 0)
+        self._format = self._records
+        self.written = write_all(self._disk, self._descriptor, [self._records.file_header()], 0)
 
     def close(self) -> None:
         """Let go of the file descriptor; writing opens it again."""
@@ -164,8 +165,12 @@ class LedgerFile:
 
     def mark(self, entry_id: int, offset: int) -> None:
         """Remember where an entry begins, if no mark is near it."""
+        marks = self._marks
+        if marks and 0 <= entry_id - marks[-1].entry_id < _MARK_EVERY:
+            # As mostly while it is being written.
+            return
         with self._lock:
-            marks, at = self._marks, bisect_right(self._marks, entry_id, key=itemgetter(0))
+            at = bisect_right(marks, entry_id, key=itemgetter(0))
             if at and entry_id - marks[at - 1].entry_id < _MARK_EVERY:
                 return
             if at == len(marks) or marks[at].entry_id - entry_id >= _MARK_EVERY:
@@ -274,7 +279,7 @@ class LedgerFile:
     def _guess(self, read: ReadAt, head: bytes) -> Format:
         """The format of a file whose head is damaged."""
         # Without the log's marker: the one of the first record, if that is sound.
-        marker = self._marker or head[FILE_HEADER_SIZE:]
+        marker = self._records.marker or head[FILE_HEADER_SIZE:]
         if len(marker) < MARKER_SIZE or marker not in read(WINDOW, 0):
             return OldFormat()
         return MarkedFormat(self.ledger_id, marker)

@@ -170,17 +170,22 @@ class FileLog(GroupLog[C]):
         """Make a state durable, in a thread."""
         self._states.save(state, number=number)
 
-    def when_settled(self, go_on: Callable[[], None]) -> None:
-        """Go on once the disk knows whose the log is; a wait for the first write only."""
-        if self._settled.done():
-            go_on()
-        else:
-            self._settled.add_done_callback(lambda _: go_on())
-
     def written(self, group: Group[C], offset: int, error: StorageError | None) -> None:
         """A group's job is done (`WriteGroup` calls this on the loop)."""
+        if not self._settled.done():
+            # The disk may not know yet whose the log is: a wait for the first write only.
+            self._settled.add_done_callback(lambda _: self.written(group, offset, error))
+            return
         if self._error is not None:
             return
+        if error is None:
+            # After the write, as the fence demands, and not in the thread that wrote: there every
+            # system call gives the interpreter away and waits until a busy loop hands it back.
+            try:
+                if not self.fence.holds():
+                    error = self.fenced()
+            except OSError as failure:
+                error = StorageError(f"{self.directory}: whose it is: {failure}")
         unsettled, self._unsettled = self._unsettled, None
         if unsettled is not None and error is None:
             error = StorageError(f"{self.directory}: its state is not saved: {unsettled}")

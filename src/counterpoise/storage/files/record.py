@@ -77,6 +77,8 @@ class Format(Protocol):
 class MarkedFormat:
     """Records that begin with a marker: see the head of this file."""
 
+    __slots__ = ("_seed", "ledger_id", "marker")
+
     header_size = HEADER_SIZE
     file_header_size = FILE_HEADER_SIZE
     overlap = HEADER_SIZE

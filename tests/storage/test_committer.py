@@ -1,0 +1,71 @@
+"""The threads that write: every job runs once, and one that hangs holds up no other."""
+
+import asyncio
+import threading
+
+from counterpoise.storage.files.committer import Committer
+
+
+class Noted:
+    """A job that may begin when it is let, and notes when it is finished."""
+
+    def __init__(self, name: str, finished: asyncio.Queue[str], *, let: bool = True) -> None:
+        self.name = name
+        self.begun = threading.Event()
+        self.may = threading.Event()
+        if let:
+            self.may.set()
+        self._finished = finished
+
+    def run(self) -> None:
+        self.begun.set()
+        self.may.wait(10)
+
+    def finish(self) -> None:
+        self._finished.put_nowait(self.name)
+
+
+async def test_a_thread_that_hangs_holds_up_no_job_of_others() -> None:
+    finished: asyncio.Queue[str] = asyncio.Queue()
+    committer = Committer(asyncio.get_running_loop(), threads=2)
+    hanging, slow = (Noted(name, finished, let=False) for name in ("hanging", "slow"))
+    for job in (hanging, slow):
+        committer.submit(job)
+        assert await asyncio.to_thread(job.begun.wait, 10)
+    for name in "abc":
+        committer.submit(Noted(name, finished))
+    slow.may.set()
+    async with asyncio.timeout(10):
+        assert [await finished.get() for _ in range(4)] == ["slow", "a", "b", "c"]
+        # By now it may rest, or not yet.
+        for name in "de":
+            committer.submit(Noted(name, finished))
+            assert await finished.get() == name
+    hanging.may.set()
+    assert await asyncio.to_thread(committer.close, 10)
+
+
+async def test_what_is_queued_is_run_before_the_threads_end() -> None:
+    finished: asyncio.Queue[str] = asyncio.Queue()
+    committer = Committer(asyncio.get_running_loop(), threads=2)
+    jobs = [Noted(str(number), finished, let=False) for number in range(20)]
+    for job in jobs:
+        committer.submit(job)
+    closing = asyncio.create_task(asyncio.to_thread(committer.close, 10))
+    for job in jobs:
+        job.may.set()
+    async with asyncio.timeout(10):
+        assert {await finished.get() for _ in jobs} == {job.name for job in jobs}
+    assert await closing
+
+
+async def test_threads_that_rest_are_woken_again_and_again() -> None:
+    finished: asyncio.Queue[str] = asyncio.Queue()
+    committer = Committer(asyncio.get_running_loop(), threads=2)
+    async with asyncio.timeout(20):
+        for turn in range(300):
+            names = [f"{turn}.{number}" for number in range(turn % 4 + 1)]
+            for name in names:
+                committer.submit(Noted(name, finished))
+            assert sorted([await finished.get() for _ in names]) == names
+    assert await asyncio.to_thread(committer.close, 10)

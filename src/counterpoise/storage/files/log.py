@@ -181,11 +181,7 @@ class FileLog(GroupLog[C]):
         if error is None:
             # After the write, as the fence demands, and not in the thread that wrote: there every
             # system call gives the interpreter away and waits until a busy loop hands it back.
-            try:
-                if not self.fence.holds():
-                    error = self.fenced()
-            except OSError as failure:
-                error = StorageError(f"{self.directory}: whose it is: {failure}")
+            error = self._not_mine()
         unsettled, self._unsettled = self._unsettled, None
         if unsettled is not None and error is None:
             error = StorageError(f"{self.directory}: its state is not saved: {unsettled}")
@@ -218,11 +214,8 @@ class FileLog(GroupLog[C]):
     def _note(self) -> None:
         self._note_timer = None
         if self._error is None and not self._store.closed:
-            self._store.committer.submit(self._noting())
-
-    def _noting(self) -> NoteCommitted:
-        last = self._index.last
-        return NoteCommitted(self, Committed(last.ledger_id, last.entries), self._store.disk)
+            last = Committed(self._index.last.ledger_id, self._index.last.entries)
+            self._store.committer.submit(NoteCommitted(self, last, self._store.disk))
 
     # --- reading -------------------------------------------------------------------------
 
@@ -260,12 +253,9 @@ class FileLog(GroupLog[C]):
 
     async def _check_mine(self) -> None:
         """Raise unless this log is still ours: a successor may delete what we would miss."""
-        try:
-            holds = await self._store.in_thread(self.fence.holds)
-        except OSError as error:
-            raise StorageError(f"{self.directory}: {error}") from error
-        if not holds:
-            raise self.fenced()
+        why_not = await self._store.in_thread(self._not_mine)
+        if why_not is not None:
+            raise why_not
 
     def _found_lost(self, lost: Lost) -> None:
         before = list(self._lost)
@@ -391,6 +381,13 @@ class FileLog(GroupLog[C]):
                 timer.cancel()
         self._cache.close()
         self._store.committer.submit(CloseFile(self._file))
+
+    def _not_mine(self) -> StorageError | None:
+        """What the fence says against this owner; None while it holds."""
+        try:
+            return None if self.fence.holds() else self.fenced()
+        except OSError as error:
+            return StorageError(f"{self.directory}: whose it is: {error}")
 
     def fenced(self) -> LogFencedError:
         """What to say once the fence is gone."""

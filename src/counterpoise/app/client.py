@@ -1,4 +1,4 @@
-"""Who we are to a cluster: the options that every verb takes, under pulsar-admin's names."""
+"""Which cluster, and who we are to it: the options that verbs share, as pulsar-admin names them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,16 @@ from counterpoise.security.client import ClientSecurity, Names
 from counterpoise.security.options import ClientOptions
 
 _NAMES = Names(plugin="--auth-plugin", parameters="--auth-params", trust="--tls-trust-cert-path")
+
+
+def add_admin_url_argument(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
+    """Let a verb be told which cluster it is about."""
+    parser.add_argument(
+        "--admin-url",
+        required=required,
+        metavar="URL",
+        help="admin address of any broker; several, separated by commas, are tried in turn",
+    )
 
 
 def add_client_arguments(parser: argparse.ArgumentParser) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from counterpoise.app.asking import Cluster, with_cluster
+from counterpoise.app.client import add_admin_url_argument
 from counterpoise.app.errors import UserError
 from counterpoise.names.bundle import BundleName, names_a_bundle
 from counterpoise.names.namespace import NamespaceName
@@ -20,7 +21,7 @@ def add_target_argument(parser: argparse.ArgumentParser) -> None:
         metavar="BUNDLE|TOPIC|NAMESPACE",
         help="tenant/namespace/0x…_0x…, persistent://tenant/namespace/topic or tenant/namespace",
     )
-    parser.add_argument("--admin-url", required=True, help="the admin API of any broker")
+    add_admin_url_argument(parser)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 
 from counterpoise.app.addresses import admin_urls
-from counterpoise.app.client import add_client_arguments, client_security
+from counterpoise.app.client import add_admin_url_argument, add_client_arguments, client_security
 from counterpoise.app.conf import add_conf_arguments, read_conf, settings_from
 from counterpoise.app.errors import UserError
 from counterpoise.app.packages import needed_by
@@ -53,11 +53,7 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
-        "--admin-url",
-        metavar="URL",
-        help="admin address of any broker; several, separated by commas, are tried in turn",
-    )
+    add_admin_url_argument(parser, required=False)
     parser.add_argument("--history", metavar="URI", help="what was recorded of that cluster")
     parser.add_argument("--strategy", metavar="NAME", help="a shedder (default: the cluster's)")
     parser.add_argument(

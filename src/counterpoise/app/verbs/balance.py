@@ -13,7 +13,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from counterpoise.app.addresses import admin_urls, listen_address
-from counterpoise.app.client import add_client_arguments, client_argv, client_security
+from counterpoise.app.client import (
+    add_admin_url_argument,
+    add_client_arguments,
+    client_argv,
+    client_security,
+)
 from counterpoise.app.conf import add_conf_arguments, conf_argv, read_conf
 from counterpoise.app.errors import UserError
 from counterpoise.app.packages import needed_by
@@ -58,12 +63,7 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
-        "--admin-url",
-        required=True,
-        metavar="URL",
-        help="admin address of any broker; several, separated by commas, are tried in turn",
-    )
+    add_admin_url_argument(parser)
     parser.add_argument(
         "--history",
         required=True,

@@ -7,7 +7,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from counterpoise.app.asking import Cluster, with_cluster
-from counterpoise.app.client import add_client_arguments
+from counterpoise.app.client import add_admin_url_argument, add_client_arguments
 from counterpoise.app.cluster_tables import BrokerRow, broker_row, topic_rows, unasked
 from counterpoise.app.errors import UserError
 from counterpoise.app.listing import add_listing_arguments, list_rows
@@ -37,7 +37,7 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--admin-url", required=True, help="the admin API of any broker")
+    add_admin_url_argument(parser)
     add_listing_arguments(parser, COLUMNS)
     add_client_arguments(parser)
     return parser

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from counterpoise.app.addresses import admin_urls
-from counterpoise.app.client import add_client_arguments, client_security
+from counterpoise.app.client import add_admin_url_argument, add_client_arguments, client_security
 from counterpoise.app.conf import add_conf_arguments, given_conf, settings_from
 from counterpoise.app.errors import UserError
 from counterpoise.app.strategies import (
@@ -62,12 +62,7 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
-        "--admin-url",
-        required=True,
-        metavar="URL",
-        help="admin address of any broker; several, separated by commas, are tried in turn",
-    )
+    add_admin_url_argument(parser)
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (127.0.0.1)")
     parser.add_argument("--port", type=int, default=0, help="port to listen on (default: free)")
     parser.add_argument(

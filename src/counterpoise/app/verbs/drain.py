@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import aiohttp
 
 from counterpoise.app.addresses import admin_urls
-from counterpoise.app.client import add_client_arguments, client_security
+from counterpoise.app.client import add_admin_url_argument, add_client_arguments, client_security
 from counterpoise.app.conf import settings_from
 from counterpoise.app.errors import UserError
 from counterpoise.app.packages import needed_by
@@ -53,12 +53,7 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("broker", metavar="BROKER", help="host:port, as the cluster lists it")
-    parser.add_argument(
-        "--admin-url",
-        required=True,
-        metavar="URL",
-        help="admin address of any broker; several, separated by commas, are tried in turn",
-    )
+    add_admin_url_argument(parser)
     parser.add_argument("--execute", action="store_true", help="move them (default: only say so)")
     parser.add_argument(
         "--placement",

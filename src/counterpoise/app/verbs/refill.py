@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 
 from counterpoise.app.addresses import admin_urls
-from counterpoise.app.client import add_client_arguments, client_security
+from counterpoise.app.client import add_admin_url_argument, add_client_arguments, client_security
 from counterpoise.app.conf import settings_from
 from counterpoise.app.errors import UserError
 from counterpoise.app.packages import needed_by
@@ -63,12 +63,7 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
     parser.add_argument(
         "broker", nargs="+", metavar="BROKER", help="host:port, as the cluster lists it"
     )
-    parser.add_argument(
-        "--admin-url",
-        required=True,
-        metavar="URL",
-        help="admin address of any broker; several, separated by commas, are tried in turn",
-    )
+    add_admin_url_argument(parser)
     parser.add_argument(
         "--history", metavar="URI", help="the cluster's history; needed with --execute"
     )

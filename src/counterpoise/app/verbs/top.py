@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from counterpoise.app.addresses import admin_urls
-from counterpoise.app.client import add_client_arguments, client_security
+from counterpoise.app.client import add_admin_url_argument, add_client_arguments, client_security
 from counterpoise.app.errors import UserError
 from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, AdminOptions, said
 from counterpoise.pipeline.collect.where import web_address
@@ -43,7 +43,7 @@ def add_parser(
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--admin-url", required=True, help="the admin API of any broker")
+    add_admin_url_argument(parser)
     parser.add_argument("--interval", type=float, default=1.0, metavar="S", help="seconds (1)")
     parser.add_argument("--once", action="store_true", help="show it once and stop")
     parser.add_argument("--all", action="store_true", help="limits that nobody waits at, too")

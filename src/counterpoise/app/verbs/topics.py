@@ -7,7 +7,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from counterpoise.app.asking import Cluster, with_cluster
-from counterpoise.app.client import add_client_arguments
+from counterpoise.app.client import add_admin_url_argument, add_client_arguments
 from counterpoise.app.cluster_tables import TopicRow, topic_rows
 from counterpoise.app.listing import add_listing_arguments, list_rows
 from counterpoise.names.namespace import NamespaceName
@@ -48,7 +48,7 @@ def add_namespace_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "namespace", nargs="?", metavar="NAMESPACE", help="tenant/namespace (default: all)"
     )
-    parser.add_argument("--admin-url", required=True, help="the admin API of any broker")
+    add_admin_url_argument(parser)
 
 
 def run(args: argparse.Namespace) -> int:

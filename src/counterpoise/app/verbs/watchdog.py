@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import aiohttp
 
 from counterpoise.app.addresses import admin_urls, listen_address
-from counterpoise.app.client import add_client_arguments, client_security
+from counterpoise.app.client import add_admin_url_argument, add_client_arguments, client_security
 from counterpoise.app.errors import UserError
 from counterpoise.app.packages import needed_by
 from counterpoise.app.running import tell, until_told
@@ -57,7 +57,7 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--admin-url", required=True, metavar="URL", help="as `balance` takes it")
+    add_admin_url_argument(parser)
     parser.add_argument(
         "--service-url", metavar="URL", help="pulsar://…, to read the bundle state channel"
     )

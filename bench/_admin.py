@@ -7,6 +7,10 @@ import urllib.request
 from typing import Any
 
 
+class RefusedError(OSError):
+    """What a cluster says when it does not do as it is told."""
+
+
 def call(method: str, url: str, body: object = None, redirects: int = 5) -> Any:
     """One admin call; a redirect is followed with its method and body, as pulsar-admin does."""
     data = None if body is None else json.dumps(body).encode()
@@ -19,7 +23,8 @@ def call(method: str, url: str, body: object = None, redirects: int = 5) -> Any:
     except urllib.error.HTTPError as error:
         if error.code == 307 and redirects:
             return call(method, error.headers["Location"], body, redirects - 1)
-        raise
+        said = error.read().decode(errors="replace")[:300]
+        raise RefusedError(f"{method} {url} answers {error.code}: {said}") from None
     with contextlib.suppress(ValueError):
         return json.loads(text)
     return text or None

@@ -6,14 +6,13 @@ import json
 import statistics
 import threading
 import time
-import urllib.error
 import uuid
 from functools import partial
 from itertools import pairwise
 
 import pulsar
 
-from bench._admin import call
+from bench._admin import RefusedError, call
 from bench._client import connect
 
 RATE = 1_000  # publishes a second while bundles move
@@ -97,10 +96,10 @@ class Traffic:
 def measure(service_url: str, admin_url: str, rounds: int) -> dict[str, float]:
     """Unload the topic's bundle ``rounds`` times under load; gaps in milliseconds."""
     tenant = f"{admin_url}/admin/v2/tenants/gap"
-    with contextlib.suppress(urllib.error.HTTPError):
+    with contextlib.suppress(RefusedError):
         clusters = call("GET", f"{admin_url}/admin/v2/clusters")
         call("PUT", tenant, {"allowedClusters": clusters, "adminRoles": []})
-    with contextlib.suppress(urllib.error.HTTPError):
+    with contextlib.suppress(RefusedError):
         call("PUT", f"{admin_url}/admin/v2/namespaces/gap/ns", {"bundles": {"numBundles": 4}})
     name = f"gap-{uuid.uuid4().hex[:8]}"
     traffic = Traffic(service_url, f"persistent://gap/ns/{name}")

@@ -12,7 +12,8 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from counterpoise import Cluster
 from counterpoise.admin.errors import answer_errors
-from counterpoise.admin.own_site import host_of, own_site
+from counterpoise.admin.own_site import own_site
+from counterpoise.security.own_site import host_of
 
 PATH = "/admin/v2/tenants"
 

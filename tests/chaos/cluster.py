@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
 import signal
-import urllib.error
-import urllib.request
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pulsar
+from bench._admin import call
 
 from counterpoise.app.local_cluster import BrokerProcess, LocalCluster, LocalClusterOptions
 from counterpoise.app.zookeeper import ZooKeeper
@@ -228,25 +226,6 @@ class ChaosCluster:
 def service_url(brokers: list[BrokerProcess]) -> str:
     """What a client connects to that is told of these brokers."""
     return "pulsar://" + ",".join(it.service_url.removeprefix("pulsar://") for it in brokers)
-
-
-def call(method: str, url: str, body: object = None, redirects: int = 5) -> Any:
-    """One admin call; a redirect is followed with its method and body, as pulsar-admin does."""
-    data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(
-        url, method=method, data=data, headers={"Content-Type": "application/json"}
-    )
-    try:
-        with urllib.request.urlopen(request, timeout=30) as response:
-            text = response.read().decode()
-    except urllib.error.HTTPError as error:
-        if error.code == 307 and redirects:
-            return call(method, error.headers["Location"], body, redirects - 1)
-        said = error.read().decode(errors="replace")[:300]
-        raise OSError(f"{method} {url} answers {error.code}: {said}") from None
-    with contextlib.suppress(ValueError):
-        return json.loads(text)
-    return text or None
 
 
 def _exists(pid: int) -> bool:

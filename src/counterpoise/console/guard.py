@@ -1,22 +1,19 @@
 """Refuse what a web page of another site makes somebody's browser ask of the console.
 
-A page cannot choose its ``Origin``, and when a name was bent to point at this machine (DNS
-rebinding) ``Host`` still holds that name. The same holds for the connection on which everything is
-clicked: browsers open it to any site, and only these two headers tell whose page did.
+By the headers of `counterpoise.security.own_site`, on the connection on which everything is clicked
+as well: browsers open it to any site, and only they tell whose page did.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from ipaddress import ip_address
-from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-FOREIGN_SITES = frozenset({"cross-site", "same-site"})
-"""What ``Sec-Fetch-Site`` says of a request that another origin's page caused."""
+from counterpoise.security.own_site import FOREIGN_SITES, host_of, is_local_name, same_origin
+
 HEADERS = {
     "Content-Security-Policy": "frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
     "X-Content-Type-Options": "nosniff",
@@ -52,22 +49,14 @@ class OwnSite:
         """Why not; empty when it may pass. ``navigation``: somebody followed a link to the page."""
         host = headers.get("host", "")
         name = host_of(host)
-        if not (name in self._names or name.endswith(".localhost") or _is_address(name)):
+        if not (name in self._names or is_local_name(name)):
             return f"the console does not serve the name {name[:200]!r}; --name adds one"
         origin = headers.get("origin")
-        if origin is not None and not _same_origin(origin, host):
+        if origin is not None and not same_origin(origin, host):
             return f"a page of {origin[:200]!r} may not use the console"
         if headers.get("sec-fetch-site", "none") in FOREIGN_SITES and not navigation:
             return "a page of another site may not use the console"
         return ""
-
-
-def host_of(header: str) -> str:
-    """The host of a ``Host`` header, without its port, in small letters."""
-    host = header.strip().lower().rstrip(".")
-    if host.startswith("["):
-        return host.partition("]")[0].removeprefix("[")
-    return host.rpartition(":")[0] if host.count(":") == 1 else host
 
 
 def _navigates(scope: Scope, headers: Headers) -> bool:
@@ -76,22 +65,6 @@ def _navigates(scope: Scope, headers: Headers) -> bool:
         and scope["method"] in {"GET", "HEAD"}
         and headers.get("sec-fetch-mode") == "navigate"
     )
-
-
-def _is_address(host: str) -> bool:
-    """Whether it is an address: no other site's name server can have chosen that."""
-    try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return True
-
-
-def _same_origin(origin: str, host: str) -> bool:
-    try:
-        return urlsplit(origin).netloc.lower() == host.strip().lower() != ""
-    except ValueError:
-        return False
 
 
 def _with_headers(send: Send) -> Send:

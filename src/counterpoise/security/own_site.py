@@ -1,0 +1,40 @@
+"""Tells what a page of one's own makes a browser ask from what a page of another site does.
+
+A page cannot choose its ``Origin`` (or ``Sec-Fetch-Site``), and when a name was bent to point at
+this machine (DNS rebinding) ``Host`` still holds that name.
+"""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+FOREIGN_SITES = frozenset({"cross-site", "same-site"})
+"""What ``Sec-Fetch-Site`` says of a request that another origin's page caused."""
+
+
+def host_of(header: str) -> str:
+    """The host of a ``Host`` header, without its port, in small letters."""
+    host = header.strip().lower().rstrip(".")
+    if host.startswith("["):
+        return host.partition("]")[0].removeprefix("[")
+    return host.rpartition(":")[0] if host.count(":") == 1 else host
+
+
+def is_local_name(host: str) -> bool:
+    """An address, which no other site's name server can have chosen, or a name below localhost."""
+    if host.endswith(".localhost"):
+        return True
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def same_origin(origin: str, host: str) -> bool:
+    """Whether an ``Origin`` is the site that ``Host`` names."""
+    try:
+        return urlsplit(origin).netloc.lower() == host.strip().lower() != ""
+    except ValueError:
+        return False

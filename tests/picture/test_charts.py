@@ -27,7 +27,7 @@ def test_an_axis_has_a_unit_and_small_figures(
     assert series["name"] == "(b/x)"
 
 
-def test_labels_of_trades_are_on_the_side_where_there_is_room() -> None:
+def test_labels_of_trades_begin_or_end_at_their_point_where_there_is_room() -> None:
     trades = [Trade(name, moved, 1.5, 3, 0, best=False) for name, moved in (("a", 0.1), ("b", 9.0))]
     _, points = trade_options(trades)["series"]
-    assert [each["label"]["position"] for each in points["data"]] == ["right", "left"]
+    assert [each["label"]["align"] for each in points["data"]] == ["left", "right"]

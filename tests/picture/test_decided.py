@@ -47,7 +47,7 @@ def test_a_move_has_its_sentence_its_effect_and_what_came_of_it() -> None:
         ("b:1", 0.0, 300.0),
     ]
     assert (told.imbalance, told.after) == (1.0, 0.0)
-    assert told.sentence == "1 move; the largest broker was 2.00 times the mean, 1.00 with them"
+    assert told.sentence == "1 move; the largest broker was 2.00 times the mean, 1.00 with it"
     assert [each.whole for each in told.stays] == ["b:1 uses 40% (someSetting)"]
 
 

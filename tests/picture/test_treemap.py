@@ -90,7 +90,7 @@ def test_one_broker_alone_is_drawn_in_detail() -> None:
 
 @pytest.mark.parametrize(
     ("brokers", "headline"),
-    [(3, "b0:1   5.0 B/s   1.0x"), (30, "1.0x  b0:1  5.0 B/s"), (80, "1.0x")],
+    [(3, "1.0x b0:1  5.0 B/s"), (80, "1.0x")],
 )
 def test_the_more_brokers_share_the_width_the_less_is_said_above_each(
     brokers: int, headline: str
@@ -99,6 +99,14 @@ def test_the_more_brokers_share_the_width_the_less_is_said_above_each(
     first = next(each for each in treemap(scene) if each.key == "b0:1")
     assert first.label.replace("\N{MULTIPLICATION SIGN}", "x") == headline
     assert first.told.startswith("broker b0:1: ")
+
+
+def test_a_figure_that_would_be_cut_off_is_not_on_its_tile() -> None:
+    parts = {"t/n/0x10_0x20": 97.0, "t/n/0x20_0x30": 2.0, "t/n/0x30_0x40": 0.5}
+    [broker] = treemap_options(treemap(scene_of({"a:1": parts})))["series"][0]["data"]
+    told = [(each["name"], each["label"].get("show", True)) for each in broker["children"]]
+    assert told == [("n 0x10\n97 B/s", True), ("n 0x20", True), ("n 0x30", False)]
+    assert "0.5 B/s" in broker["children"][2]["tooltip"]["formatter"]
 
 
 def test_the_area_is_what_was_chosen() -> None:

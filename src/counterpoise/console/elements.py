@@ -41,6 +41,10 @@ def button(text: str, act: Callable[..., object], kind: str = "plain") -> ui.but
     )
 
 
+KINDS = {">": "number", ".": "sentence"}
+"""What a grid's column holds, by the end of its heading; any other holds names."""
+
+
 class Row(NamedTuple):
     """A line of a grid: what it stands for, its cells, and whether to mark it."""
 
@@ -52,8 +56,8 @@ class Row(NamedTuple):
 class Grid:
     """A table whose cells change in place, so that nobody loses their place in it.
 
-    `columns` are headings; those that end with ``>`` are of numbers. With `choose`, the first cell
-    of each row is a button that hands it the row's key.
+    `columns` are headings; those that end with ``>`` are of numbers, with ``.`` of sentences. With
+    `choose`, the first cell of each row is a button that hands it the row's key.
     """
 
     def __init__(
@@ -73,7 +77,7 @@ class Grid:
                 Text("caption", caption, "unseen")
                 with ui.element("thead"), ui.element("tr"):
                     for name in columns:
-                        head = Text("th", name.rstrip(">"), "number" if name[-1] == ">" else "")
+                        head = Text("th", name.rstrip(">."), KINDS.get(name[-1], ""))
                         attributes(head, scope="col")
                 self._body = ui.element("tbody")
         self._empty = Text("p", empty, "quiet")
@@ -104,7 +108,7 @@ class _Line:
                             chosen.on("click", lambda: choose(self._key))
                             self._cells.append(chosen)
                 else:
-                    self._cells.append(Text("td", "", "number" if name[-1] == ">" else ""))
+                    self._cells.append(Text("td", "", KINDS.get(name[-1], "")))
 
     def show(self, row: Row | None) -> None:
         self._line.set_visibility(row is not None)

@@ -9,3 +9,8 @@ def bytes_text(per_second: float) -> str:
         if per_second >= size:
             return f"{per_second / size:.3g} {unit}"
     return f"{per_second:.0f} B/s"
+
+
+def byte_scale(largest: float) -> tuple[float, str]:
+    """What bytes/s up to that are divided by on an axis, and the unit they then have."""
+    return next(((size, unit) for unit, size in _SIZES if largest >= size), (1.0, "B/s"))

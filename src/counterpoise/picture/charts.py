@@ -6,20 +6,24 @@ A name from the cluster is only ever a value, never a key: the library takes som
 from collections.abc import Sequence
 from typing import Any
 
+from counterpoise.names.units import byte_scale
 from counterpoise.picture.past import Trace
 from counterpoise.picture.trades import Trade
 from counterpoise.picture.treemap import Tile, What
-from counterpoise.picture.units import byte_scale
 
-LABELLED = 0.003
-"""The part of the whole map from which on a tile has room for its name."""
+NAMED, FIGURED = 0.012, 0.03
+"""The part of the whole map from which on a tile has room for its name, and for its figure too.
+A figure that is cut off would be taken for another: 21.6 kB/s for 21."""
 FONT = "system-ui, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
 Options = dict[str, Any]
+_TO_THE_RIGHT: Options = {"position": [14, -8], "align": "left"}
+_TO_THE_LEFT: Options = {"position": [-2, -8], "align": "right"}
+"""Where a point's label is, in pixels from the corner of its mark."""
 
 
 def treemap_options(tiles: Sequence[Tile]) -> Options:
     """The treemap's options."""
-    least = LABELLED * sum(tile.value for tile in tiles)
+    whole = sum(tile.value for tile in tiles)
     return {
         "aria": {"enabled": False},  # the page describes it, and has the same as a table
         "animationDurationUpdate": 400,
@@ -69,7 +73,7 @@ def treemap_options(tiles: Sequence[Tile]) -> Options:
                     {"itemStyle": {"gapWidth": 2, "borderWidth": 2}},
                     {"itemStyle": {"gapWidth": 0, "borderWidth": 0}},
                 ],
-                "data": [_node(tile, least) for tile in tiles],
+                "data": [_node(tile, whole) for tile in tiles],
             }
         ],
     }
@@ -132,7 +136,7 @@ def trade_options(trades: Sequence[Trade]) -> Options:
                 "type": "scatter",
                 "name": "strategies",
                 "symbolSize": 12,
-                "labelLayout": {"moveOverlap": "shiftY"},
+                "labelLayout": {"hideOverlap": True},
                 "data": [
                     {
                         "name": _plain(each.label),
@@ -142,9 +146,8 @@ def trade_options(trades: Sequence[Trade]) -> Options:
                         "label": {
                             "show": True,
                             "color": "#8a929b",
-                            "offset": [0, -9],  # above the line
-                            # Towards the middle, where there is room for it.
-                            "position": "left" if each.moved > most / 2 else "right",
+                            # Above the line, and towards the middle, where there is room for it.
+                            **(_TO_THE_LEFT if each.moved > most / 2 else _TO_THE_RIGHT),
                             "formatter": _plain(each.label),
                             "fontSize": 11,
                         },
@@ -167,21 +170,22 @@ def _axis(name: str, gap: int) -> Options:
     }
 
 
-def _node(tile: Tile, least: float) -> Options:
-    """A tile; what is smaller than `least` has no room for a label, and measuring text is dear."""
+def _node(tile: Tile, whole: float) -> Options:
+    """A tile; a small one has no room for all of its label, and measuring text is dear."""
+    named = tile.value >= NAMED * whole
     node: Options = {
         "id": tile.key,
-        "name": tile.label,
+        "name": tile.label if tile.value >= FIGURED * whole else tile.label.partition("\n")[0],
         "value": round(tile.value, 3),
         "what": tile.what.value,
         "itemStyle": {"color": tile.paint.fill},
-        "label": {"color": tile.paint.text} if tile.value >= least else {"show": False},
+        "label": {"color": tile.paint.text} if named else {"show": False},
         "tooltip": {"formatter": _plain(tile.told)},
     }
     if tile.what is What.BROKER:
         node["itemStyle"] = {"color": tile.paint.fill, "borderColor": tile.paint.fill}
         node["upperLabel"] = {"color": tile.paint.text}
-        node["children"] = [_node(each, least) for each in tile.tiles]
+        node["children"] = [_node(each, whole) for each in tile.tiles]
     return node
 
 

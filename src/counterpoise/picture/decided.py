@@ -57,9 +57,9 @@ class Decided:
         largest = f"the largest broker was {1 + self.imbalance:.2f} times the mean"
         if not self.moves:
             return f"nothing to move: {largest}"
-        then = "" if self.after is None else f", {1 + self.after:.2f} with them"
         count = len(self.moves)
-        what = "1 move" if count == 1 else f"{count} moves"
+        what, those = ("1 move", "it") if count == 1 else (f"{count} moves", "them")
+        then = "" if self.after is None else f", {1 + self.after:.2f} with {those}"
         return f"{what}; {largest}{then}"
 
 

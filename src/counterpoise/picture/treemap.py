@@ -22,8 +22,6 @@ FLOOR: Final = 0.004
 """The area of an idle bundle, as a part of the mean broker's: it is there, if idle."""
 
 
-MANY: Final = 24
-"""Brokers from which on a headline has room for little."""
 CROWD: Final = 60
 """Brokers from which on it has room for what tells them apart alone."""
 
@@ -136,10 +134,8 @@ class _Brush:
 
 
 def _headline(name: str, load: str, state: str, brokers: int) -> str:
-    """What stands above a broker: where many share the width, what tells them apart comes first."""
-    if brokers > CROWD:
-        return state
-    return f"{name}   {load}   {state}" if brokers <= MANY else f"{state}  {name}  {load}"
+    """What stands above a broker: first what tells it from others, as what is last is cut off."""
+    return state if brokers > CROWD else f"{state} {name}  {load}"
 
 
 def short_name(bundle: str) -> str:

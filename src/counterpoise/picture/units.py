@@ -33,15 +33,6 @@ def lasted(seconds: float) -> str:
     return f"{max(0.0, seconds):.0f} s"
 
 
-def byte_scale(largest: float) -> tuple[float, str]:
-    """What throughputs up to that are divided by on an axis, and the unit they then have."""
-    place = 0
-    while largest >= 1000 and place < len(_SIZES) - 1:
-        largest /= 1000
-        place += 1
-    return 1000.0**place, f"{_SIZES[place]}/s"
-
-
 def _scaled(value: float, units: tuple[str, ...], space: str) -> str:
     if not value > 0:
         return f"0{space}{units[0]}"

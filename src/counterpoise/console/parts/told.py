@@ -68,12 +68,12 @@ class RoundList:
             self._cards[each.at_ms] = (each, card)
 
     def _draw(self, each: Decided) -> None:
-        span = clock(each.at_ms)
+        span = f"{clock(each.at_ms)} UTC"
         if each.rounds > 1:
-            span += f" to {clock(each.until_ms)}, {each.rounds} rounds"
+            span = f"{clock(each.at_ms)} to {clock(each.until_ms)} UTC, {each.rounds} rounds"
         with ui.element("p").classes("headline"):
             Text("strong", each.sentence)
-            Text("span", f"{span} UTC, {each.strategy}", "quiet")
+            Text("span", f"{span}, {each.strategy}", "quiet")
         with ui.element("ul").classes("lines"):
             for move in each.moves:
                 with ui.element("li").classes("moved"):
@@ -161,7 +161,7 @@ class Activities:
                 Text("h3", "Seen to happen")
                 self._changes = Grid(
                     "Changes of owners, the latest first",
-                    ("Bundle", "What happened", "When, UTC>"),
+                    ("Bundle", "What happened.", "When, UTC>"),
                     choose=lambda key: desk.choose(What.BUNDLE, key),
                     empty="No bundle has changed hands since the console was started.",
                 )
@@ -221,7 +221,7 @@ class HeldBack:
         with section("Throttling"):
             self._grid = Grid(
                 "Limits that somebody waits at",
-                ("Limited", "Broker", "Why", "Who waits"),
+                ("Limited", "Broker", "Why.", "Who waits."),
                 empty="Nobody waits at any publish limit.",
             )
 

@@ -114,7 +114,7 @@ class _Play:
         if self.steps and imbalance_of(after) >= imbalance_of(self.view):
             self.notes.append(
                 f"a further round of {self._strategy.shedder.name} would move {len(made.moves)} "
-                f"bundles more and leave an imbalance of {imbalance_of(after):.2f} instead of "
+                f"more and leave an imbalance of {imbalance_of(after):.2f} instead of "
                 f"{imbalance_of(self.view):.2f}: it is not part of the plan"
             )
             return False

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from counterpoise.decide.advice.plan import AdvisedPlan, BrokerLoad
+from counterpoise.names.units import byte_scale
 
 BEFORE, AFTER = "#d55e00", "#0072b2"
 NAMED_MOST = 40
@@ -16,8 +17,9 @@ def brokers_plot(plan: AdvisedPlan) -> str:
     after = {each.broker: each for each in plan.after.brokers}
     shown = sorted(plan.before.brokers, key=lambda each: (-each.bytes_per_s, each.broker))
     if len(shown) > NAMED_MOST:
-        return _curves(shown, list(plan.after.brokers))
-    figure, axes = _figure(1.2 + 0.42 * len(shown))
+        return _curves(plan, shown)
+    scale, unit = _scale(plan)
+    figure, axes = _figure(1.5 + 0.42 * len(shown))
     places = list(range(len(shown)))
     for brokers, shift, colour, label in (
         (shown, -0.2, BEFORE, "before"),
@@ -25,16 +27,16 @@ def brokers_plot(plan: AdvisedPlan) -> str:
     ):
         axes.barh(
             [place + shift for place in places],
-            [each.bytes_per_s / 1e6 for each in brokers],
+            [each.bytes_per_s / scale for each in brokers],
             height=0.38,
             color=colour,
             label=label,
         )
     axes.set_yticks(places, [_plain(each.broker) for each in shown])
     axes.invert_yaxis()
-    _mean(axes, shown, vertical=True)
-    axes.set_xlabel("MB/s in and out")
-    axes.legend(frameon=False)
+    _mean(axes, shown, scale, vertical=True)
+    axes.set_xlabel(f"{unit} in and out")
+    _legend(axes)
     return _svg(figure)
 
 
@@ -50,23 +52,37 @@ def steps_plot(plan: AdvisedPlan) -> str:
     return _svg(figure)
 
 
-def _curves(before: Sequence[BrokerLoad], after: Sequence[BrokerLoad]) -> str:
+def _curves(plan: AdvisedPlan, before: Sequence[BrokerLoad]) -> str:
+    scale, unit = _scale(plan)
     figure, axes = _figure(3.6)
-    for brokers, colour, label in ((before, BEFORE, "before"), (after, AFTER, "after")):
-        loads = sorted((each.bytes_per_s / 1e6 for each in brokers), reverse=True)
+    for brokers, colour, label in (
+        (before, BEFORE, "before"),
+        (plan.after.brokers, AFTER, "after"),
+    ):
+        loads = sorted((each.bytes_per_s / scale for each in brokers), reverse=True)
         axes.plot(range(1, len(loads) + 1), loads, color=colour, label=label)
-    _mean(axes, before, vertical=False)
+    _mean(axes, before, scale, vertical=False)
     axes.set_xlabel("brokers, the most loaded first")
-    axes.set_ylabel("MB/s in and out")
+    axes.set_ylabel(f"{unit} in and out")
     axes.set_ylim(bottom=0)
-    axes.legend(frameon=False)
+    _legend(axes)
     return _svg(figure)
 
 
-def _mean(axes: Any, brokers: Sequence[BrokerLoad], *, vertical: bool) -> None:
+def _scale(plan: AdvisedPlan) -> tuple[float, str]:
+    both = (*plan.before.brokers, *plan.after.brokers)
+    return byte_scale(max((each.bytes_per_s for each in both), default=0.0))
+
+
+def _legend(axes: Any) -> None:
+    """Above the plot, where it hides nothing."""
+    axes.legend(frameon=False, loc="lower right", bbox_to_anchor=(1, 1), ncols=3)
+
+
+def _mean(axes: Any, brokers: Sequence[BrokerLoad], scale: float, *, vertical: bool) -> None:
     if not brokers:
         return
-    mean = sum(each.bytes_per_s for each in brokers) / len(brokers) / 1e6
+    mean = sum(each.bytes_per_s for each in brokers) / len(brokers) / scale
     draw = axes.axvline if vertical else axes.axhline
     draw(mean, color="#666666", linewidth=1, linestyle=":", label="mean")
 

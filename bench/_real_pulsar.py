@@ -45,6 +45,8 @@ class RealPulsar:
     pid: int
     web_urls: tuple[str, ...] = ()
     """The admin address of each broker of a cluster; the log of the first is `broker0.log`."""
+    pids: tuple[int, ...] = ()
+    """Their processes."""
 
 
 def free_ports(count: int) -> list[int]:
@@ -189,6 +191,7 @@ def cluster(
             time.perf_counter() - started,
             children.pid("broker0"),
             tuple(f"http://127.0.0.1:{port}" for port in webs),
+            tuple(children.pid(f"broker{index}") for index in range(brokers)),
         )
 
 

@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 
 from tests.conformance.jars import pulsar_lib
+from tests.real.alarms import raise_alarms
 from tests.real.record import record
 from tests.real.story import tell_story
 
@@ -28,6 +29,9 @@ def main() -> int:
         metavar="MINUTES",
         help="instead, let its own shedder work, and count how we agree with it",
     )
+    parser.add_argument(
+        "--alarms", action="store_true", help="instead, stop and kill brokers under the watchdog"
+    )
     parser.add_argument("--keep", type=Path, help="the folder (a new one)")
     args = parser.parse_args()
     lib = pulsar_lib()
@@ -37,7 +41,9 @@ def main() -> int:
     print(f"everything is kept in {home}")
     failed = 0
     for manager in args.manager or MANAGERS:
-        if args.record:
+        if args.alarms:
+            failed += raise_alarms(lib, home / manager, manager)
+        elif args.record:
             record(lib, home / manager, manager, args.record)
         else:
             failed += tell_story(lib, home / manager, manager)

@@ -32,6 +32,9 @@ class ExecutorOptions:
     """How often a bundle is unloaded that comes back to its source each time."""
     back_after_s: float = 3.0
     """How long after the unload the source may still be taken for the owner."""
+    send_within_s: float = 5.0
+    """How soon an unload is sent after it was asked whether it may be: a process that stood still
+    in between may have been followed by another, which has done it."""
 
 
 async def _nothing_holds() -> str:
@@ -41,7 +44,8 @@ async def _nothing_holds() -> str:
 class Executor:
     """Unloads bundles to their destinations and verifies the new owner.
 
-    `held` is asked before each move: why nothing may be moved just now, or an empty text.
+    `held` is asked before each move and each unload: why nothing may be moved just now, or an
+    empty text.
     """
 
     def __init__(
@@ -87,10 +91,9 @@ class Executor:
         started = self._clock_ms()
         owner, error = "", ""
         try:
-            error = await self._held() if self._options.execute else ""
-            status = Status.WITHHELD
-            if not error:
-                status, owner = await self._attempt(move, brokers, started)
+            status, owner = await self._attempt(move, brokers, started)
+        except _WithheldError as reason:
+            status, error = Status.WITHHELD, str(reason)
         except NO_ANSWER as trouble:
             status, error = Status.FAILED, said(trouble)
         return Outcome(
@@ -106,7 +109,17 @@ class Executor:
             error=error,
         )
 
+    async def _may(self) -> None:
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        if reason := await self._held():
+            raise _WithheldError(reason)
+        if (took := clock() - began) > self._options.send_within_s:
+            raise RefusedError(f"it took {took:.1f} s to ask whether it may be moved")
+
     async def _attempt(self, move: Move, brokers: Sequence[str], now_ms: int) -> tuple[Status, str]:
+        if self._options.execute:
+            await self._may()
         if now_ms - move.poll_id > self._options.stale_after_s * 1000:
             return Status.STALE, ""
         if not self._options.execute:
@@ -118,6 +131,8 @@ class Executor:
         tries = self._options.unloads if owner else 1
         for left in reversed(range(tries)):
             if owner:
+                # Asked again: a process that stood still since may have been followed by another.
+                await self._may()
                 await self._unload(move)
             try:
                 return await self._verify(move, brokers)
@@ -145,7 +160,11 @@ class Executor:
         params = {"destinationBroker": move.destination} if move.destination else {}
         # Without a body Pulsar still insists on a content type it knows: 415 otherwise.
         headers = {"Content-Type": "application/json"}
-        async with self._session.put(url, params=params, headers=headers) as response:
+        within = aiohttp.ClientTimeout(
+            total=self._session.timeout.total, connect=self._options.send_within_s
+        )
+        asked = self._session.put(url, params=params, headers=headers, timeout=within)
+        async with asked as response:
             if response.status >= 300:
                 text = (await response.text()).strip()[:300]
                 raise RefusedError(f"unload: HTTP {response.status} {text}".strip())
@@ -192,6 +211,10 @@ class Executor:
             raise _CameBackError(
                 f"{owner} still owns it, or owns it again, though the unload was accepted"
             )
+
+
+class _WithheldError(Exception):
+    """Nothing may be moved just now; the message says why."""
 
 
 class _CameBackError(RefusedError):

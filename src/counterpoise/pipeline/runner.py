@@ -243,9 +243,9 @@ class SparkBalancer:
 
         Raises `HistoryFaultError` when the history is not ours any more.
         """
-        await asyncio.to_thread(self._store.guard)
         held = (await asyncio.to_thread(read_control, self._store)).withholds(self._began_ms)
         self._metrics.held.set(bool(held))
+        await asyncio.to_thread(self._store.guard)
         return held
 
     async def _told_to_stop(self) -> bool:

@@ -12,6 +12,9 @@ from tests.pipeline.kills.campaign import EXECUTOR, Campaign
 from tests.pipeline.kills.driver import POINTS
 from tests.pipeline.s3_server import bucket
 
+STOPPED = 0.3
+"""The part of the lives on S3 that stand still instead, while another takes over."""
+
 
 async def run(history: str, home: Path, kills: int, seed: int) -> None:
     rng = Random(seed)
@@ -20,9 +23,12 @@ async def run(history: str, home: Path, kills: int, seed: int) -> None:
         await campaign.begin()
         for number in range(kills):
             point, nth = rng.choice((*POINTS, EXECUTOR)), rng.randint(1, 4)
-            print(f"{number + 1}/{kills}: {point}, time {nth}", flush=True)
+            # A lock of this machine's ends with its process, and not before.
+            stops = "://" in history and point != EXECUTOR and rng.random() < STOPPED
+            words = "stopped, and another comes" if stops else "killed"
+            print(f"{number + 1}/{kills}: {point}, time {nth}: {words}", flush=True)
             try:
-                await campaign.life(point, nth)
+                await (campaign.taken_over if stops else campaign.life)(point, nth)
             except BaseException:
                 print("\n".join(campaign.said))
                 raise

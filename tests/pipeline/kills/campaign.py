@@ -7,6 +7,7 @@ there is always something to move. Judges look after each death and at the end.
 import asyncio
 import hashlib
 import signal
+import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -29,11 +30,13 @@ from counterpoise.pipeline.stream.states import complete, read_state, state_name
 from tests.load.test_fold import assert_same
 from tests.pipeline.command import Command
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name
+from tests.pipeline.kills.driver import STOPS
 from tests.pipeline.landed import read_landed
 
 SETTINGS = {"loadBalancerBundleUnloadMinThroughputThreshold": "0.001"}
 SHEDDER = "ThresholdShedder"
 KEPT = ("reports", "decisions", "rejections", "rounds", "outcomes", "memory")
+EXIT_PUT_RIGHT = 2
 EXECUTOR = "executor"
 """A point of its own: the Python processes that fold are killed, and the driver is not."""
 
@@ -63,13 +66,7 @@ class Campaign:
         """Until it dies at a point, or, where it does not, has said something and is stopped."""
         shifting = asyncio.create_task(self._shift())
         dies = point not in ("-", EXECUTOR)
-        words = [self.engine, point if dies else "-", str(nth)]
-        words += ["balance", "--admin-url", self.cluster.admin_url, "--history", self.history]
-        words += ["--execute", "--interval", f"{self.every_s / 3:.1f}s"]
-        words += ["--decide-every", f"{self.every_s}s", "--grace-period", f"{self.every_s}s"]
-        words += ["--strategy", SHEDDER]
-        words += [word for each in SETTINGS.items() for word in ("--set", "=".join(each))]
-        run = await Command.start(words, cwd=self.home, module="tests.pipeline.kills.driver")
+        run = await self._start(point if dies else "-", nth)
         try:
             if dies:
                 assert await run.end() == -signal.SIGKILL, run.text
@@ -88,6 +85,39 @@ class Campaign:
             self.said += [f"-- {point} {nth}", *run.said]
         assert "Traceback" not in run.text, run.text
         await asyncio.to_thread(self.judge)
+
+    async def taken_over(self, point: str, nth: int = 1) -> None:
+        """One stands still at a point for longer than its lease, another goes on, then both."""
+        shifting = asyncio.create_task(self._shift())
+        first = await self._start(STOPS + point, nth)
+        second: Command | None = None
+        try:
+            await asyncio.to_thread(_stands_still, first.process.pid)
+            second = await self._start("-", 1)
+            await second.until(lambda line: " moved " in line)
+            first.process.send_signal(signal.SIGCONT)
+            assert await first.end() == EXIT_PUT_RIGHT, first.text
+            assert "over" in first.said[-1], first.text
+            await second.until(lambda line: " moved " in line)
+            second.process.send_signal(signal.SIGTERM)
+            assert await second.end() == 0, second.text
+        finally:
+            shifting.cancel()
+            for each in (first, second):
+                if each is not None:
+                    await each.kill()
+                    self.said += [f"-- stopped at {point} {nth}", *each.said]
+                    assert "Traceback" not in each.text, each.text
+        await asyncio.to_thread(self.judge)
+
+    async def _start(self, point: str, nth: int) -> Command:
+        words = [self.engine, point, str(nth)]
+        words += ["balance", "--admin-url", self.cluster.admin_url, "--history", self.history]
+        words += ["--execute", "--interval", f"{self.every_s / 3:.1f}s"]
+        words += ["--decide-every", f"{self.every_s}s", "--grace-period", f"{self.every_s}s"]
+        words += ["--strategy", SHEDDER]
+        words += [word for each in SETTINGS.items() for word in ("--set", "=".join(each))]
+        return await Command.start(words, cwd=self.home, module="tests.pipeline.kills.driver")
 
     async def _shift(self) -> None:
         """Another broker's bundles become the busy ones, so that a round follows a round."""
@@ -119,7 +149,7 @@ class Campaign:
         for row in read_table(store, "decisions"):
             decided[row["bundle"], row["destination"]] += 1
         twice = {move: n for move, n in asked.items() if n > decided[move]}
-        assert not twice, f"asked for more often than decided: {twice}"
+        assert not twice, f"asked for more often than decided: {twice}\n" + "\n".join(self.said)
 
     def judge_the_end(self) -> None:
         """What holds when the last life ended in peace: all was seen through, and rightly so."""
@@ -179,6 +209,12 @@ class Campaign:
 
 
 _FINE = {each.value for each in (Status.MOVED, Status.ALREADY_THERE, Status.STALE, Status.GONE)}
+
+
+def _stands_still(pid: int) -> None:
+    """Wait until a process does."""
+    while psutil.Process(pid).status() != psutil.STATUS_STOPPED:
+        time.sleep(0.02)
 
 
 def _digest(store: Store, name: str) -> str:

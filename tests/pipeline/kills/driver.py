@@ -27,17 +27,20 @@ from counterpoise.pipeline.runner import RunSettings
 from tests.pipeline.kills.without_spark import fold_without_spark
 
 POINTS = ("reports", "decisions", "rounds", "asked", "outcomes", "memory")
+STOPS = "stopped:"
+"""Before a point's name: the process stands still there, until it is told to go on."""
 QUICK = LeaseOptions(lasts_s=2.0, holds_s=1.5, renew_every_s=0.5, wait_s=60.0)
 
 
 class _Death:
-    def __init__(self, nth: int) -> None:
+    def __init__(self, nth: int, by: signal.Signals) -> None:
         self._left = nth
+        self._signal = by
 
     def comes(self) -> None:
         self._left -= 1
         if not self._left:
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), self._signal)
 
 
 def _after_files(table: str, death: _Death) -> None:
@@ -67,7 +70,9 @@ def _with_a_short_lease() -> None:
     settings = balance._settings
 
     def short(args: Any) -> RunSettings:
-        return replace(settings(args), lease=QUICK)
+        made = settings(args)
+        executor = replace(made.executor, send_within_s=QUICK.holds_s)
+        return replace(made, lease=QUICK, executor=executor)
 
     balance._settings = short
 
@@ -77,8 +82,10 @@ if __name__ == "__main__":
     _with_a_short_lease()
     if engine == "thread":
         fold_without_spark()
+    death = _Death(nth, signal.SIGSTOP if point.startswith(STOPS) else signal.SIGKILL)
+    point = point.removeprefix(STOPS)
     if point == "asked":
-        _after_unloads(_Death(nth))
+        _after_unloads(death)
     elif point != "-":
-        _after_files(point, _Death(nth))
+        _after_files(point, death)
     sys.exit(main(sys.argv[4:]))

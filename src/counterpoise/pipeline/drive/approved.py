@@ -217,5 +217,6 @@ class ApprovedPlan:
         return list(last.values())
 
     async def _withheld(self) -> str:
+        held = (await asyncio.to_thread(read_control, self._store)).withholds(self._began_ms)
         await asyncio.to_thread(self._store.guard)
-        return (await asyncio.to_thread(read_control, self._store)).withholds(self._began_ms)
+        return held

@@ -16,13 +16,14 @@ STOPPED = 0.3
 """The part of the lives on S3 that stand still instead, while another takes over."""
 
 
-async def run(history: str, home: Path, kills: int, seed: int) -> None:
+async def run(history: str, home: Path, kills: int, seed: int, engine: str) -> None:
     rng = Random(seed)
     async with FakeCluster() as cluster:
-        campaign = Campaign(cluster, history, home, rng)
+        campaign = Campaign(cluster, history, home, rng, engine)
         await campaign.begin()
         for number in range(kills):
-            point, nth = rng.choice((*POINTS, EXECUTOR)), rng.randint(1, 4)
+            executors = (EXECUTOR,) if engine == "spark" else ()
+            point, nth = rng.choice((*POINTS, *executors)), rng.randint(1, 4)
             # A lock of this machine's ends with its process, and not before.
             stops = "://" in history and point != EXECUTOR and rng.random() < STOPPED
             words = "stopped, and another comes" if stops else "killed"
@@ -41,11 +42,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make kills", description=__doc__)
     parser.add_argument("--kills", type=int, default=20, help="on each of the two stores")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--engine", choices=("spark", "thread"), default="spark",
+        help="what folds; a thread makes a life a few seconds",
+    )  # fmt: skip
     args = parser.parse_args()
     with TemporaryDirectory(prefix="counterpoise-kills-") as home, bucket() as endpoint:
         for at in (f"{home}/history", endpoint.uri("killed")):
             print(f"a history in {at.partition('?')[0].rpartition('@')[2]}, seed {args.seed}")
-            asyncio.run(run(at, Path(home) / "driver", args.kills, args.seed))
+            asyncio.run(run(at, Path(home) / "driver", args.kills, args.seed, args.engine))
     return 0
 
 

@@ -115,7 +115,8 @@ class Campaign:
         words += ["balance", "--admin-url", self.cluster.admin_url, "--history", self.history]
         words += ["--execute", "--interval", f"{self.every_s / 3:.1f}s"]
         words += ["--decide-every", f"{self.every_s}s", "--grace-period", f"{self.every_s}s"]
-        words += ["--strategy", SHEDDER]
+        # Eight bundles of two brokers go back and forth all the time here.
+        words += ["--strategy", SHEDDER, "--thrash-span", "0s"]
         words += [word for each in SETTINGS.items() for word in ("--set", "=".join(each))]
         return await Command.start(words, cwd=self.home, module="tests.pipeline.kills.driver")
 

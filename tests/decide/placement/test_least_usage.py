@@ -45,7 +45,7 @@ def test_on_one_host_too_the_problem_is_not_only_moved() -> None:
     seen = view(["h:1", "h:2"], [99.0, 99.0], [900.0, 300.0])
     refused = placed(HOT, seen)
     assert refused.broker is None
-    assert "would carry 975 B/s, no less than the 900 B/s" in refused.rejections[0].sentence
+    assert "would then carry 975 B/s, no less than the 900 B/s" in refused.rejections[0].sentence
     assert placed(COOL, seen).broker == "h:2"
 
 

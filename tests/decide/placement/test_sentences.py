@@ -77,7 +77,47 @@ def test_a_bundle_that_stays_says_why() -> None:
     strategy: Any = PLACEMENTS["LeastUsage"]
     placed = strategy.place(names[0], ["b:1"], view, None, PlacementOptions())
     assert (placed.broker, placed.rule) == (None, "no-gain")
-    assert "that broker would be used 70.0%, no less than the 50.0%" in placed.reason
+    assert "even b:1, the best place for it, would then be used 70.0%, no less" in placed.reason
+
+
+def every_usage(value: float | str) -> dict[str, Any]:
+    kinds = ("cpu", "memory", "directMemory", "bandwidthIn", "bandwidthOut")
+    return {kind: {"usage": value, "limit": 100} for kind in kinds}
+
+
+def view_of(**usages: float | str) -> ClusterView:
+    brokers = {f"{each}:1": {"localData": every_usage(use)} for each, use in usages.items()}
+    return ClusterView.from_load_data({"now": 0, "brokerData": brokers, "bundleData": {}})
+
+
+def test_nobody_is_least_used_where_nobody_tells() -> None:
+    strategy: Any = PLACEMENTS["LeastUsage"]
+    view = view_of(a="NaN", b="NaN")
+    placed = strategy.place("t/n/x", ["a:1", "b:1"], view, None, PlacementOptions())
+    assert placed.reason == "no candidate reports usage that is a number; any will do"
+
+
+def test_who_reports_no_number_is_not_said_to_use_too_much() -> None:
+    usages = {"a": 0.1, "b": 0.9, "c": float("nan")}
+    placed = place_by_store_usage(list(usages), {**usages, "c": 0.8}, PlacementOptions())
+    assert {each.subject: each.rule for each in placed.rejections}["b"] == "not_below_average"
+    view = view_of(a=10.0, b=90.0, c="NaN")
+    strategy: Any = PLACEMENTS["LeastResourceUsageWithWeight"]
+    placed = strategy.place(
+        "t/n/x", ["a:1", "b:1", "c:1"], view, strategy.initial_memory(), PlacementOptions()
+    )
+    for each in placed.rejections:
+        assert "[" not in each.sentence, each.sentence
+
+
+def test_the_least_rate_names_the_limit_that_left_others_out() -> None:
+    view = view_of(a=90.0, b=10.0)
+    strategy: Any = PLACEMENTS["LeastLongTermMessageRate"]
+    for percent, chosen in ((85, "b:1"), (95, "a:1")):
+        options = PlacementOptions(overloaded_threshold_percentage=percent)
+        placed = strategy.place("t/n/x", ["a:1", "b:1"], view, None, options)
+        assert placed.broker == chosen
+        assert "(loadBalancerBrokerOverloadedThresholdPercentage)" in placed.reason
 
 
 def test_who_reports_no_figure_is_not_taken_for_idle() -> None:

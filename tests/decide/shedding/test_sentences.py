@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from counterpoise.decide.plan import Plan, Rejection
+from counterpoise.decide.plan import Decision, Plan, Rejection
 from counterpoise.decide.shedding import SHEDDERS
 from counterpoise.load.store_view import LoadStoreView
 from counterpoise.names.options import Option, all_options, from_conf
@@ -207,12 +207,119 @@ def test_the_setting_that_a_rejection_names_would_have_changed_it(
             assert rejection.setting == "loadBalancerMaxNumberOfBundlesInBundleLoadReport"
             continue
         stopped = (rejection.subject, rejection.rule, rejection.setting)
-        values = dict.fromkeys([*ends(options[rejection.setting]), 10**9, 1e-9, 1e-300])
         assert any(
-            stopped not in ruled(answer({**conf, rejection.setting: str(value).lower()}))
-            for value in values
-            if fits(options[rejection.setting], value)
+            stopped not in ruled(answer({**conf, rejection.setting: value}))
+            for value in everywhere(options[rejection.setting])
         ), (rejection, conf)
+
+
+@st.composite
+def uneven(draw: st.DrawFn) -> Line:
+    """A line in which something is likely to move."""
+    names = [f"t/n/0x{i:08x}_0x{i + 1:08x}" for i in range(8)]
+    bundles = {name: bundle(draw(rates), draw(rates), topics=i) for i, name in enumerate(names)}
+    shares = st.sampled_from([5.0, 50.0, 60.0, 95.0])
+    made = {
+        f"b{number}:8080": broker(
+            names[number * 4 : number * 4 + 4],
+            cpu=draw(shares),
+            rate=draw(rates),
+            throughput=draw(rates),
+        )
+        for number in range(draw(st.integers(2, 4)))
+    }
+    return line(made, bundles)
+
+
+@pytest.mark.parametrize("strategy", [*MODULAR, "TransferShedder"])
+@settings(FEW, max_examples=60)
+@given(st.data())
+def test_a_setting_that_a_decision_names_would_have_changed_it(
+    strategy: str, data: st.DataObject
+) -> None:
+    if strategy == "TransferShedder":
+        view, hits = data.draw(stores()), data.draw(st.integers(3, 9))
+        answer = lambda conf: transferred(view, conf, hits)  # noqa: E731
+    else:
+        seen = [data.draw(uneven())] * 3
+        answer = lambda conf: run(strategy, seen, **conf)[-1]  # noqa: E731
+    conf = data.draw(conf_of(strategy))
+    options = {option.conf: option for option in all_options(SHEDDERS[strategy].options)}
+    checked = set()
+    for made in answer(conf).decisions:
+        if made.template in checked:
+            continue
+        checked.add(made.template)
+        assert any(
+            moved(made) not in map(moved, answer({**conf, name: value}).decisions)
+            for name, option in options.items()
+            if name in made.sentence
+            for value in everywhere(option)
+        ), (made.sentence, conf)
+
+
+def moved(made: Decision) -> tuple[str, str]:
+    return made.source, made.bundle
+
+
+def test_transfer_shedder_says_which_of_its_rules_it_was() -> None:
+    def entry(letter: str, load: float, traffic: float = 3e6) -> dict[str, Any]:
+        top = [
+            {"bundleName": f"t/{letter}/{i}", "stats": {"msgThroughputOut": 1e5}} for i in range(3)
+        ]
+        load_data = {
+            "weightedMaxEMA": load,
+            "msgThroughputOut": traffic,
+            "msgThroughputEMA": traffic,
+            "updatedAt": NOW,
+        }
+        return {
+            "brokerLoadData": load_data,
+            "topBundlesLoadData": {"topBundlesLoadData": top},
+        }
+
+    def told(loads: dict[str, float]) -> str:
+        brokers = {f"b{each}:80": entry(each, load) for each, load in loads.items()}
+        view = LoadStoreView.from_load_data({"now": NOW, "brokers": brokers})
+        return transferred(view, {}, 9).decisions[0].sentence
+
+    assert "the loads deviate by 0.400, more than 0.25 (" in told({"a": 0.9, "b": 0.1})
+    idle = {"a": 0.01, **dict.fromkeys("bcdefghi", 0.5)}
+    assert "ba:80 has less than 12.5% (half of loadBalancerBrokerLoadTargetStd)" in told(idle)
+    full = {"a": 0.95, **dict.fromkeys("bcdefghi", 0.5)}
+    assert "ba:80 is above 85% (loadBalancerBrokerOverloadedThresholdPercentage)" in told(full)
+
+
+def test_transfer_shedder_does_not_call_equal_what_it_did_not_look_at() -> None:
+    loads = {"a": (0.5, 0), "b": (0.5, 0), "c": (0.3, 10**7)}
+    brokers = {
+        f"{each}:80": {
+            "brokerLoadData": {"weightedMaxEMA": load, "updatedAt": NOW - age},
+            "topBundlesLoadData": {"topBundlesLoadData": []},
+        }
+        for each, (load, age) in loads.items()
+    }
+    view = LoadStoreView.from_load_data({"now": NOW, "brokers": brokers})
+    [rejection] = transferred(view, {}, 0).rejections
+    assert rejection.setting == "loadBalancerBrokerLoadDataTTLInSeconds"
+    assert "the brokers with fresh load data are equal; 1 published theirs" in rejection.sentence
+
+
+def test_avg_shedder_that_may_move_no_part_says_so() -> None:
+    data = line(
+        {"a:1": broker(["t/n/0", "t/n/1"], cpu=95, rate=9e4), "b:1": broker(cpu=5)},
+        {f"t/n/{i}": bundle(rate=4e4) for i in range(2)},
+    )
+    rejection = run("AvgShedder", [data] * 2, maxUnloadPercentage=0)[1].rejections[0]
+    assert rejection.setting == "maxUnloadPercentage"
+    assert "gives up no part of what it has more than b:1" in rejection.sentence
+
+
+def everywhere(option: Option) -> list[str]:
+    """Values of every size that an option may have: some act within one power of ten only."""
+    sizes = [] if option.kind is bool else [1e-300, *(10.0**each for each in range(-12, 13))]
+    found = [option.kind(each) for each in (*ends(option), *sizes) if each and fits(option, each)]
+    return [str(each).lower() for each in dict.fromkeys((*ends(option), *found))]
 
 
 def fits(option: Option, value: Any) -> bool:

@@ -141,7 +141,14 @@ def test_filters_that_leave_no_broker_or_fail_keep_bundles() -> None:
 
 def test_each_decision_has_the_figures_of_its_own_bundle() -> None:
     halves = Setup({1: 48, 2: 100}, {1: top("A", 2.4 * M, 2.4 * M), 2: top("B", 5 * M, 5 * M)})
-    shared = {"std": 0.26, "limit": 0.25, "target": near(0.26 * (10 * M + 1))}
+    shared = {
+        "std": 0.26,
+        "limit": 0.25,
+        "margin": 0.125,
+        "full": 85,
+        "hits": 0,
+        "target": near(0.26 * (10 * M + 1)),
+    }
     assert [each.figures for each in halves.plan().decisions] == [
         {**shared, "load": 0.48, "other": name(2), "otherLoad": 1.0, "throughput": 2.4 * M},
         {**shared, "load": 1.0, "other": name(1), "otherLoad": 0.48, "throughput": 5 * M},

@@ -212,3 +212,15 @@ def test_a_split_comes_after_more_hot_checks_in_a_row_than_the_threshold(checks,
         assert bool(made.decisions) is (streak > threshold)
         if made.decisions:
             streak = 0
+
+
+def test_a_bundle_above_a_limit_that_is_not_split_is_never_passed_over_in_silence():
+    made = run({FIRST: HOT}, owned=set())
+    [rejection] = made.rejections
+    assert "does not own it any more" in rejection.sentence
+    made = rounds(4, {FIRST: HOT, SECOND: HOT})
+    assert [each.bundle for each in made.decisions] == [FIRST]
+    [rejection] = made.rejections
+    assert rejection.subject == SECOND
+    assert rejection.setting == "loadBalancerMaxNumberOfBundlesToSplitPerCycle"
+    assert "1 are split already" in rejection.sentence

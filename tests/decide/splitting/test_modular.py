@@ -95,6 +95,36 @@ def test_a_namespace_stops_at_its_maximum():
     assert stopped[0].setting == "loadBalancerNamespaceMaximumBundles"
     assert (stopped[0].value, stopped[0].limit) == (128, 128)
 
+    assert "with those that are split now, 128 bundles of 128" in stopped[0].sentence
+
+
+def test_a_split_names_every_limit_without_which_it_would_not_be():
+    made = plan({"b": report(**{ONE: stats(topics=5000)})}, {ONE: long_term(rate=9e9)})
+    [decision] = made.decisions
+    assert decision.sentence == (
+        f"{ONE} has 5000 topics, limit 1000 (loadBalancerNamespaceBundleMaxTopics), and "
+        "9e+09 msg/s, limit 30000 (loadBalancerNamespaceBundleMaxMsgRate)"
+    )
+    raised = SplitOptions(max_topics=10**6, max_msg_rate=2**40)
+    assert not plan({"b": report(**{ONE: stats(topics=5000)})}, {ONE: long_term(rate=9e9)},
+                    options=raised).decisions  # fmt: skip
+
+
+def test_a_rate_that_is_no_number_is_not_the_closest():
+    nan = float("nan")
+    reports = {"b": report(**{ONE: stats(), TWO: stats()})}
+    data = {ONE: long_term(rate=nan), TWO: long_term(rate=7.0)}
+    told = [each.sentence for each in plan(reports, data).rejections]
+    assert any(f"{TWO} comes closest with 7 msg/s" in each for each in told)
+    told = [each.sentence for each in plan(reports, {**data, TWO: long_term(rate=nan)}).rejections]
+    assert any("none reports a figure that is a number" in each for each in told)
+    assert not any("[" in each for each in told)
+
+
+def test_no_topic_is_not_called_one_topic():
+    made = plan({"b": report(**{ONE: stats(topics=0, sessions=10**6)})})
+    assert "but holds no topic; " in made.rejections[0].sentence
+
 
 def test_each_namespace_has_its_own_maximum():
     made = plan(
@@ -105,7 +135,9 @@ def test_each_namespace_has_its_own_maximum():
 
 
 def test_a_namespace_nobody_knows_is_passed_over():
-    assert plan({"b": report(**{ONE: stats(topics=5000)})}, counts={}).decisions == ()
+    made = plan({"b": report(**{ONE: stats(topics=5000)})}, counts={})
+    assert made.decisions == ()
+    assert "its namespace's bundles are not known" in made.rejections[0].sentence
 
 
 def test_a_bundle_that_two_brokers_report_is_split_once_and_counts_twice():

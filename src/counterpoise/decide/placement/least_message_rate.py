@@ -55,7 +55,9 @@ class LeastLongTermMessageRate(Memoryless):
         best = tuple(names[i] for i in np.flatnonzero(score == least).tolist())
         if least < np.inf:
             rule = "least_rate"
-            reason = sentence("{least:g} msg/s in the long run is the least", {"least": least})
+            below = f"of those not above {limit} % ({_LIMIT})"
+            template = "{least:g} msg/s in the long run is the least " + below
+            reason = sentence(template, {"least": least})
         elif overloaded.all():
             rule = "all_overloaded"
             reason = f"all {len(names)} candidates are above {limit} % ({_LIMIT}); any will do"

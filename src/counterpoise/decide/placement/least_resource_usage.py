@@ -146,16 +146,22 @@ def _below_average(
         return Placement(chosen, admissible, "none_below_average", reason, memory, unknown)
     limit = average * 100 - margin
     rejections = [
-        Rejection(
-            name,
-            "not_below_average",
-            shares[name] * 100,
-            limit,
-            _MARGIN,
-            "{subject} uses {value:.4g} %, more than {limit:.4g} % ({setting} below average)",
-        )
+        _not_below(name, shares[name], limit)
         for name, is_below in zip(known, below.tolist(), strict=True)
         if not is_below
     ]
     reason = f"at least {margin} points ({_MARGIN}) below {average_text}"
     return Placement(chosen, admissible, "below_average", reason, memory, (*unknown, *rejections))
+
+
+def _not_below(name: str, share: float, limit: float) -> Rejection:
+    template = "{subject} uses {value:.4g} %, more than {limit:.4g} % ({setting} below average)"
+    if np.isnan(share):
+        template = "{subject} reports no usage that is a number"
+    elif limit == -np.inf:
+        template = (
+            "{subject} uses {value:.4g} %, and another reports no usage that is a number, which "
+            "counts as less"
+        )
+    setting = _MARGIN if "{setting}" in template else ""
+    return Rejection(name, "not_below_average", share * 100, limit, setting, template)

@@ -59,7 +59,10 @@ def _why(view: ClusterView, name: str, usage: float, carried: float) -> str:
     """What spoke for a broker; among brokers of one host it is not their usage."""
     if sum(_host(each) == _host(name) for each in view.brokers) > 1:
         figures: dict[str, object] = {"name": name, "carried": bytes_text(carried)}
-        return sentence("{name} carries the least of its host's brokers, {carried}", figures)
+        template = "{name} carries the least of its host's brokers that may have it, {carried}"
+        return sentence(template, figures)
+    if usage == np.inf:
+        return sentence("no candidate reports usage that is a number; any will do", {})
     return sentence("{name} is the least used, at {usage:.1%}", {"name": name, "usage": usage})
 
 
@@ -72,10 +75,13 @@ def _refused(
         carried = view.broker.traffic.throughput()
         moved = 0.0 if row is None else float(view.bundle.short.throughput()[row])
         after, before = float(carried[target]) + moved, float(carried[source])
-        return None if after < before else _no_gain_in_bytes(bundle, after, before)
-    after = float(usage[target] + _share(view, source, bundle, float(usage[source])))
-    before = float(usage[source])
-    return None if after < before else _no_gain(bundle, after, before)
+        template = _NO_GAIN_IN_BYTES
+    else:
+        after = float(usage[target] + _share(view, source, bundle, float(usage[source])))
+        before, template = float(usage[source]), _NO_GAIN
+    if after < before:
+        return None
+    return _no_gain(bundle, view.brokers[target], after, before, template)
 
 
 def _host(broker: str) -> str:
@@ -93,28 +99,20 @@ def _of_hosts(view: ClusterView, usage: Floats) -> Floats:
     return shared
 
 
-def _no_gain_in_bytes(bundle: str, after: float, before: float) -> Rejection:
-    return Rejection(
-        bundle,
-        "no-gain",
-        after,
-        before,
-        "",
-        "{subject} stays: wherever it went, that broker would carry {value:,.0f} B/s, no less than "
-        "the {limit:,.0f} B/s of the one it is on",
-    )
+_NO_GAIN_IN_BYTES = (
+    "{subject} stays: even {target}, the best place for it, would then carry {value:,.0f} B/s, no "
+    "less than the {limit:,.0f} B/s of the one it is on"
+)
+_NO_GAIN = (
+    "{subject} stays: even {target}, the best place for it, would then be used {value:.1%}, no "
+    "less than the {limit:.1%} of the one it is on"
+)
+_NO_FIGURE = "{subject} stays: the broker it is on reports no figure that is a number"
 
 
-def _no_gain(bundle: str, after: float, before: float) -> Rejection:
-    return Rejection(
-        bundle,
-        "no-gain",
-        after,
-        before,
-        "",
-        "{subject} stays: wherever it went, that broker would be used {value:.1%}, no less than "
-        "the {limit:.1%} of the one it is on",
-    )
+def _no_gain(bundle: str, target: str, after: float, before: float, template: str) -> Rejection:
+    told = template if np.isfinite(before) else _NO_FIGURE
+    return Rejection(bundle, "no-gain", after, before, "", told, {"target": target})
 
 
 def _reporter(view: ClusterView, bundle: str) -> int | None:

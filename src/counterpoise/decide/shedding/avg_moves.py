@@ -224,6 +224,10 @@ def _nothing_fits(moves: Moves, pair: Pair) -> Rejection:
 def _too_little(moves: Moves, pair: Pair) -> Rejection:
     """What the pair would move, in the unit in which it is nearer to being worth it."""
     limits, broker = moves.options.limits, moves.view.brokers[pair.high]
+    if not limits.max_unload_percentage:
+        template = "{subject} gives up no part of what it has more than {partner} ({setting} is 0)"
+        figures = {"partner": moves.view.brokers[pair.low]}
+        return Rejection(broker, "nothing-to-give", 0.0, 0.0, _MAX, template, figures)
     rate, throughput = moves.amounts(pair)
     by_rate = rate / (limits.min_unload_message or 1) > throughput / (
         limits.min_unload_throughput or 1

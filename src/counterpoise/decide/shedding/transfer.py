@@ -86,9 +86,9 @@ class TransferShedder:
             return Plan((), (why_stopped(stop),), after)
         spread = Spread.of(view, options, measured.loads)
         figures = {"average": spread.average, "std": spread.std}
-        hits = memory.hits + 1 if spread.reason() else 0
+        hits = memory.hits + 1 if spread.cause() else 0
         if hits <= options.hit_count_threshold:
-            uneven = Uneven(spread.average, spread.std, hits)
+            uneven = Uneven(spread.average, spread.std, hits, len(view.brokers) - spread.count)
             return Plan(
                 (),
                 (why_uneven(uneven, options),),
@@ -114,8 +114,8 @@ def _even_out(spread: Spread) -> tuple[list[Exchange], list[Exchange]]:
     moving: list[Exchange] = []
     idle: list[Exchange] = []
     sheds = 0
-    while sheds < limit and spread.least < spread.most and (reason := spread.reason()):
-        pair = Exchange.of(spread, reason)
+    while sheds < limit and spread.least < spread.most and (cause := spread.cause()):
+        pair = Exchange.of(spread, cause)
         spread.most -= 1
         if len(pair.bundles) > 1:
             pair.even_out()

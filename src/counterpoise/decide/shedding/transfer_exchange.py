@@ -9,11 +9,11 @@ from counterpoise.decide.plan import Decision, Kind
 from counterpoise.decide.shedding.options import TransferOptions
 from counterpoise.decide.shedding.transfer_explain import (
     BECAUSE_BACK,
-    BECAUSE_MOVED,
     HELD_BY_GRACE,
     HELD_BY_POLICY,
+    because_moved,
 )
-from counterpoise.decide.shedding.transfer_spread import Spread
+from counterpoise.decide.shedding.transfer_spread import Cause, Spread
 from counterpoise.load.store_view import NO_RULES, LoadStoreView, TopBundles
 
 SWAP_CEILING: Final = 0.75
@@ -29,10 +29,12 @@ class Exchange:
 
     view: LoadStoreView
     options: TransferOptions
-    reason: str
+    cause: Cause
     """Why the two should be evened out."""
     std: float
     """The deviation before they are."""
+    margin: float
+    """Who has less than this part of the average is far below it."""
     least: int
     most: int
     low: float
@@ -59,7 +61,7 @@ class Exchange:
     """How many bundles stay, by the reason they stay for."""
 
     @staticmethod
-    def of(spread: Spread, reason: str) -> "Exchange":
+    def of(spread: Spread, cause: Cause) -> "Exchange":
         """The two brokers whose turn it is."""
         view = spread.view
         least, most = spread.pair()
@@ -68,7 +70,7 @@ class Exchange:
         target = divide(throughput * ((high - low) / 2), high)
         bundles = view.top[most] or ()
         return Exchange(
-            view, spread.options, reason, spread.std,
+            view, spread.options, cause, spread.std, spread.margin,
             least, most, low, high, throughput, target, bundles,
         )  # fmt: skip
 
@@ -113,10 +115,14 @@ class Exchange:
     def decisions(self) -> list[Decision]:
         """What moves, and why."""
         busy, idle, to = self._ends()
-        kind, reason = Kind.UNLOAD if to is None else Kind.TRANSFER, self.reason
+        kind, reason = Kind.UNLOAD if to is None else Kind.TRANSFER, self.cause.label
+        moved = because_moved(self.cause)
         leaving = {
             "std": self.std,
             "limit": self.options.target_std,
+            "margin": self.margin,
+            "full": self.options.overloaded_threshold_percentage,
+            "hits": self.options.hit_count_threshold,
             "target": self.target,
             "load": self.high,
             "other": idle,
@@ -126,7 +132,7 @@ class Exchange:
         made = []
         for (source, bundle, destination), throughput in self.moves.items():
             leaves = source == busy
-            template = BECAUSE_MOVED if leaves else BECAUSE_BACK
+            template = moved if leaves else BECAUSE_BACK
             figures = {**(leaving if leaves else coming), "throughput": throughput}
             made.append(Decision(kind, bundle, source, destination, reason, template, figures))
         return made

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from counterpoise.decide.plan import Rejection
 from counterpoise.decide.shedding.explain import GRACE_PERIOD
 from counterpoise.decide.shedding.options import TransferOptions
-from counterpoise.decide.shedding.transfer_spread import Stop
+from counterpoise.decide.shedding.transfer_spread import DEVIATING, FULL, IDLE, Cause, Stop
 
 _TTL = "loadBalancerBrokerLoadDataTTLInSeconds"
 _DELAY = "loadBalanceSheddingDelayInSeconds"
@@ -17,12 +17,16 @@ _LISTED = "loadBalancerMaxNumberOfBundlesInBundleLoadReport"
 _SWAPS = "loadBalancerTransferEnabled"
 _POLICIES = "loadBalancerSheddingBundlesWithPoliciesEnabled"
 _CAP = "loadBalancerMaxNumberOfBrokerSheddingPerCycle"
+_FULL = "loadBalancerBrokerOverloadedThresholdPercentage"
 
-BECAUSE_MOVED: Final = (
-    "{source} is at {load:.1%} and {other} at {otherLoad:.1%}: for less deviation "
-    f"({_STD}) "
-    "about {target:,.0f} B/s should go from the one to the other; {bundle} carries "
-    "{throughput:,.0f} B/s"
+_CAUSES: Final[Mapping[Cause, str]] = MappingProxyType(
+    {
+        DEVIATING: f"the loads deviate by {{std:.3f}}, more than {{limit:g}} ({_STD})",
+        IDLE: f"{{other}} has less than {{margin:.1%}} (half of {_STD}) of the average load, or of "
+        "the traffic of {source}",
+        FULL: f"{{source}} is above {{full:.0f}}% ({_FULL}), and more than {{limit:g}} above the "
+        f"average ({_STD})",
+    }
 )
 BECAUSE_BACK: Final = (
     "{bundle} ({throughput:,.0f} B/s) goes from {source} to {other} in exchange for a bigger one "
@@ -57,6 +61,19 @@ class Uneven(NamedTuple):
     average: float
     std: float
     hits: int
+    stale: int
+    """Brokers that are left out because their load data is too old."""
+
+
+def because_moved(cause: Cause) -> str:
+    """Why a bundle leaves the busier broker of a pair, as a template."""
+    return (
+        "{source} is at {load:.1%} and {other} at {otherLoad:.1%}; "
+        + _CAUSES[cause]
+        + f"; and the cluster is uneven for more than {{hits}} calls in a row ({_HITS}): "
+        "about {target:,.0f} B/s should go from the one to the other; {bundle} carries "
+        "{throughput:,.0f} B/s"
+    )
 
 
 def why_stopped(stop: Stop, held: Mapping[str, int] = NOTHING) -> Rejection:
@@ -104,12 +121,18 @@ def why_nothing(options: TransferOptions, brokers: int) -> Rejection:
 def why_uneven(uneven: Uneven, options: TransferOptions) -> Rejection:
     """Why an evenness that is fine, or not bad for long enough, moves nothing."""
     if not uneven.hits and not uneven.std > 0:
+        setting, whose = "", "of all brokers"
+        if uneven.stale:
+            setting, whose = _TTL, "of the brokers with fresh load data"
         template = (
-            "the loads of all brokers are equal"
+            f"the loads {whose} are equal"
             if uneven.std == 0
-            else "the deviation of the brokers' loads is not a number"
+            else f"the deviation of the loads {whose} is not a number"
         )
-        return Rejection("cluster", "HitCount", 0.0, options.target_std, "", template)
+        if uneven.stale:
+            template += "; {stale} published theirs more than {ttl:,.0f} s ago ({setting})"
+        figures = {"stale": uneven.stale, "ttl": options.load_data_ttl_s}
+        return Rejection("cluster", "HitCount", 0.0, options.target_std, setting, template, figures)
     if not uneven.hits:
         return Rejection(
             "cluster",

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -12,8 +12,20 @@ from counterpoise.load.rates import Floats, Indices, sum_in_order
 from counterpoise.load.store_view import LoadStoreView
 from counterpoise.load.view import Masks
 
-OVERLOADED: Final = "Overloaded"
-UNDERLOADED: Final = "Underloaded"
+
+class Cause(NamedTuple):
+    """Why two brokers should be evened out: Pulsar's label for it, and which rule it was."""
+
+    label: str
+    rule: str
+
+
+DEVIATING: Final = Cause("Overloaded", "deviation")
+"""The loads of all deviate too much."""
+IDLE: Final = Cause("Underloaded", "idle")
+"""The least loaded broker is far below the average."""
+FULL: Final = Cause("Overloaded", "full")
+"""The most loaded broker is above the limit and far above the average."""
 
 _HALF: Final = 0.5
 _ORDINARY: Final = 1e100
@@ -130,10 +142,15 @@ class Spread:
         """The least and the most loaded broker of those left."""
         return self.order.item(self.least), self.order.item(self.most)
 
+    @property
+    def margin(self) -> float:
+        """Who has less than this part of the average is far below it."""
+        return min(_HALF, max(0.0, self.options.target_std / 2.0))
+
     def underloaded(self) -> bool:
         """Whether the least loaded broker is far below the average, in load or in traffic."""
         least, most = self.pair()
-        margin = min(_HALF, max(0.0, self.options.target_std / 2.0))
+        margin = self.margin
         if self.view.load.item(least) < self.average * margin:
             return True
         averages = self.view.throughput_average
@@ -145,13 +162,13 @@ class Spread:
         limit = self.options.overloaded_threshold_percentage / 100.0
         return load > limit and load > self.average + self.options.target_std
 
-    def reason(self) -> str | None:
+    def cause(self) -> Cause | None:
         """Why the next pair should be evened out, or None."""
         if self.std > self.options.target_std:
-            return OVERLOADED
+            return DEVIATING
         if self.underloaded():
-            return UNDERLOADED
-        return OVERLOADED if self.overloaded() else None
+            return IDLE
+        return FULL if self.overloaded() else None
 
     def moved(self, low: float, high: float, load: float) -> None:
         """Take ``load`` from the broker at ``high`` and give it to the one at ``low``.

@@ -18,13 +18,18 @@ from counterpoise.decide.splitting.limits import (
     single_topic,
 )
 from counterpoise.decide.splitting.loads import BundleLoads
-from counterpoise.decide.splitting.modular import at_maximum, split_decision
+from counterpoise.decide.splitting.modular import (
+    at_maximum,
+    of_unknown_namespace,
+    split_decision,
+)
 from counterpoise.decide.splitting.options import SplitOptions
 from counterpoise.decide.splitting.request import SplitPoints
 from counterpoise.names.bundle import BundleName, range_of
 from counterpoise.names.errors import InvalidName
 
 HIT_COUNT = "loadBalancerNamespaceBundleSplitConditionHitCountThreshold"
+PER_CYCLE = "loadBalancerMaxNumberOfBundlesToSplitPerCycle"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +86,10 @@ def find_own_bundles_to_split(
     taken: Counter[str] = Counter()
     refused: list[Rejection] = []
     for row, bundle in enumerate(loads.bundles):
-        if loads.topics[row] < MIN_TOPICS or bundle not in ownership.owned:
+        if loads.topics[row] < MIN_TOPICS:
+            continue
+        if bundle not in ownership.owned:
+            refused += [_not_ours(bundle)] if row in reasons else []
             continue
         name = _splittable(bundle)
         if name is None:
@@ -102,10 +110,13 @@ def find_own_bundles_to_split(
         if stopped or points is None:
             refused += [stopped] if stopped else []
             continue
-        chosen.append(split_decision(bundle, loads.brokers[row], limit, row, points.boundaries))
+        chosen.append(
+            split_decision(bundle, loads.brokers[row], limit, limits, row, points.boundaries)
+        )
         taken[str(name.namespace)] += 1
         del hits[bundle]
         if len(chosen) == options.max_splits_per_cycle:
+            refused += [_next_time(loads.bundles[each], options) for each in reasons if each > row]
             break
     explain = _explanation(loads, limits, refused, nothing_above=not reasons)
     return Plan(tuple(chosen), tuple(explain()), SplitMemory(MappingProxyType(hits)))
@@ -142,9 +153,9 @@ def _stopped(
     namespace = str(bundle.namespace)
     count = ownership.bundle_counts.get(namespace)
     if count is None:
-        return _failure(str(bundle), "its namespace's bundles are not known")
+        return of_unknown_namespace(str(bundle))
     if count + taken.get(namespace, 0) >= options.maximum_bundles:
-        return at_maximum(str(bundle), count + taken.get(namespace, 0), options)
+        return at_maximum(str(bundle), count, taken.get(namespace, 0), options)
     lower, _, upper = str(bundle.range).partition("_")
     for other in ownership.splitting:
         bounds = range_of(other)
@@ -178,6 +189,23 @@ def _failure(bundle: str, why: str) -> Rejection:
     return Rejection(bundle, "failure", None, None, "", sentence)
 
 
+def _not_ours(bundle: str) -> Rejection:
+    template = "{subject} is above a limit, but this broker does not own it any more"
+    return Rejection(bundle, "not_owned", None, None, "", template)
+
+
+def _next_time(bundle: str, options: SplitOptions) -> Rejection:
+    return Rejection(
+        bundle,
+        "splits_per_cycle",
+        None,
+        options.max_splits_per_cycle,
+        PER_CYCLE,
+        "{subject} is above a limit, and was not looked at: {limit} are split already, as many as "
+        "may be at once ({setting})",
+    )
+
+
 def _too_few_hits(bundle: str, hits: int, options: SplitOptions) -> Rejection:
     return Rejection(
         bundle,
@@ -185,5 +213,6 @@ def _too_few_hits(bundle: str, hits: int, options: SplitOptions) -> Rejection:
         hits,
         options.hit_count_threshold,
         HIT_COUNT,
-        "{subject} has been above a limit {value} times in a row, split after {limit} ({setting})",
+        "{subject} has been above a limit {value} times in a row; it is split when that is more "
+        "than {limit} ({setting})",
     )

@@ -40,7 +40,12 @@ class Limit:
     @property
     def sentence(self) -> str:
         """Why a bundle is split, as a template of a decision."""
-        return "{bundle} has " + self.shown + " ({setting})"
+        return "{bundle} has " + self.shown + " ({setting}){also}"
+
+    def also(self, row: int) -> str:
+        """The same of a bundle that is above another limit, too."""
+        shown = self.shown.format(value=float(self.values[row]), limit=float(self.limit))
+        return f", and {shown} ({self.setting})"
 
 
 def limits_of(loads: BundleLoads, options: SplitOptions) -> tuple[Limit, ...]:
@@ -99,7 +104,10 @@ def nearest_to_limits(loads: BundleLoads, limits: tuple[Limit, ...]) -> Iterator
     for each in limits:
         if not len(each.values) or not each.active or bool(each.exceeded.any()):
             continue
-        row = int(np.argmax(each.values))
+        if np.isnan(each.values).all():
+            yield _no_figure(each)
+            continue
+        row = int(np.nanargmax(each.values))
         yield Rejection(
             loads.bundles[row],
             "below_limit",
@@ -110,17 +118,23 @@ def nearest_to_limits(loads: BundleLoads, limits: tuple[Limit, ...]) -> Iterator
         )
 
 
+def _no_figure(limit: Limit) -> Rejection:
+    template = "no bundle is above {limit:.0f} ({setting}): none reports a figure that is a number"
+    return Rejection("cluster", "below_limit", None, float(limit.limit), limit.setting, template)
+
+
 def single_topic(loads: BundleLoads, limits: tuple[Limit, ...]) -> Iterator[Rejection]:
     """Bundles above a limit that hold one topic or none."""
     few = loads.topics < MIN_TOPICS
     above = np.logical_or.reduce([each.exceeded for each in limits]) & few
     for row in np.flatnonzero(above).tolist():
+        held = "one topic" if loads.topics[row] == 1 else "no topic"
         yield Rejection(
             loads.bundles[row],
             "too_few_topics",
             int(loads.topics[row]),
             MIN_TOPICS,
             "",
-            "{subject} is above a limit but holds {value} topic; a cut could not divide its load,"
+            "{subject} is above a limit but holds " + held + "; a cut could not divide its load,"
             " only more partitions can",
         )

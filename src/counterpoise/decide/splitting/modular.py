@@ -40,21 +40,22 @@ def find_bundles_to_split(
     reasons = first_reasons(limits, loads.topics >= MIN_TOPICS)
     chosen: dict[str, Decision] = {}
     taken: Counter[str] = Counter()
-    full: list[tuple[str, int]] = []
+    refused: list[Rejection] = []
     for row, limit in reasons.items():
         bundle = loads.bundles[row]
         namespace = namespace_of(bundle)
         count = bundle_counts.get(namespace)
         if count is None:
+            refused.append(of_unknown_namespace(bundle))
             continue
         if count + taken[namespace] >= options.maximum_bundles:
-            full.append((bundle, count + taken[namespace]))
+            refused.append(at_maximum(bundle, count, taken[namespace], options))
             continue
         taken[namespace] += 1
-        chosen[bundle] = split_decision(bundle, loads.brokers[row], limit, row)
+        chosen[bundle] = split_decision(bundle, loads.brokers[row], limit, limits, row)
 
     def explain() -> Iterator[Rejection]:
-        yield from (at_maximum(bundle, count, options) for bundle, count in full)
+        yield from refused
         yield from single_topic(loads, limits)
         if not chosen:
             yield from nearest_to_limits(loads, limits)
@@ -63,26 +64,41 @@ def find_bundles_to_split(
 
 
 def split_decision(
-    bundle: str, broker: str, limit: Limit, row: int, boundaries: tuple[int, ...] = ()
+    bundle: str,
+    broker: str,
+    limit: Limit,
+    limits: tuple[Limit, ...],
+    row: int,
+    boundaries: tuple[int, ...] = (),
 ) -> Decision:
-    """A decision to split, with the limit it exceeds."""
+    """A decision to split, with the limit that is the reason, and the others that it exceeds."""
+    others = (each for each in limits if each is not limit and each.exceeded[row])
     figures = {
         "value": float(limit.values[row]),
         "limit": float(limit.limit),
         "setting": limit.setting,
+        "also": "".join(each.also(row) for each in others),
     }
     return Decision(
         Kind.SPLIT, bundle, broker, None, limit.reason, limit.sentence, figures, boundaries
     )
 
 
-def at_maximum(bundle: str, count: int, options: SplitOptions) -> Rejection:
-    """Why a bundle of a namespace with enough bundles is not split."""
+def at_maximum(bundle: str, count: int, taken: int, options: SplitOptions) -> Rejection:
+    """Why a bundle of a namespace with enough bundles, those ``taken`` just now counted, stays."""
+    now = ", with those that are split now," if taken else ""
     return Rejection(
         bundle,
         "maximum_bundles",
-        count,
+        count + taken,
         options.maximum_bundles,
         MAXIMUM_BUNDLES,
-        "{subject} is above a limit, but its namespace has {value} bundles of {limit} ({setting})",
+        "{subject} is above a limit, but its namespace has" + now + " {value} bundles of {limit} "
+        "({setting})",
     )
+
+
+def of_unknown_namespace(bundle: str) -> Rejection:
+    """Why a bundle is not split whose namespace nobody counted."""
+    template = "{subject} is above a limit, but its namespace's bundles are not known"
+    return Rejection(bundle, "failure", None, None, "", template)

@@ -3,12 +3,14 @@
 import asyncio
 import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import pytest
 
+from counterpoise.broker.connection import finding, watching
 from counterpoise.broker.connection.link import REQUESTS_MAX
 from counterpoise.broker.connection.outbox import GIVE_UP_AT, HIGH_WATER, MIB, UNREAD_MAX
+from counterpoise.broker.connection.topics_hash import topics_hash
 from counterpoise.broker.connection.watching import WATCHES_MAX
 from counterpoise.names.topic import TopicName
 from counterpoise.wire.errors import ServerError
@@ -196,6 +198,84 @@ def test_listings_wait_until_their_client_reads() -> None:
         for _ in range(200):
             client.receive(Type.GET_TOPICS_OF_NAMESPACE_RESPONSE)
         assert listed == 200
+
+
+def at_once(
+    broker: OneBroker, clients: list[RawClient], said: bytes, order: list[str], until: int
+) -> None:
+    """Let the broker hear from all clients in one turn, and count turns until it has answered."""
+    heard = threading.Event()
+
+    async def hold_the_loop() -> None:
+        heard.wait(15)
+        async with asyncio.timeout(30):
+            while order.count("told") < until:
+                order.append("turn")
+                await asyncio.sleep(0)
+
+    holding = threading.Thread(target=lambda: broker.run(hold_the_loop()))
+    holding.start()
+    for client in clients:
+        client.send(said)
+    heard.set()
+    holding.join()
+
+
+MANY = 40
+
+
+@pytest.mark.parametrize("watched", [False, True])
+def test_one_client_is_told_of_topics_in_a_turn(
+    monkeypatch: pytest.MonkeyPatch, watched: bool
+) -> None:
+    """However many ask at once: what each is told takes long where there are many topics."""
+    order: list[str] = []
+
+    def told(names: Iterable[str]) -> str:
+        order.append("told")
+        return topics_hash(names)
+
+    monkeypatch.setattr(finding, "topics_hash", told)
+    monkeypatch.setattr(watching, "topics_hash", told)
+    world = Everything()
+    world.topics = {TopicName.parse(f"public/default/t{n}") for n in range(10)}
+    ask = command(
+        Type.GET_TOPICS_OF_NAMESPACE,
+        "get_topics_of_namespace",
+        namespace="public/default",
+        topics_pattern="public/default/t.*",
+        request_id=1,
+    )
+    if watched:
+        ask = command(
+            Type.WATCH_TOPIC_LIST,
+            "watch_topic_list",
+            namespace="public/default",
+            topics_pattern="public/default/t.*",
+            watcher_id=1,
+            request_id=1,
+        )
+    with OneBroker(world=world) as broker, contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(RawClient(broker.service_url)) for _ in range(MANY)]
+        for client in clients:
+            client.connect()
+        at_once(broker, clients, ask, order, MANY)
+        for client in clients:
+            client.receive()
+        assert "told told" not in " ".join(order), "two in one turn"
+        if not watched:
+            return
+        order.clear()
+
+        async def change(name: str) -> None:
+            await world.create(TopicName.parse(name))
+
+        broker.run(change("public/default/another"))
+        broker.run(change("public/default/t-new"))
+        for client in clients:
+            update = client.receive(Type.WATCH_TOPIC_UPDATE).watch_topic_update
+            assert list(update.new_topics) == ["persistent://public/default/t-new"]
+        assert order.count("told") == MANY, "what a pattern does not select is no news"
 
 
 def test_whom_too_much_waits_for_is_disconnected(

@@ -125,7 +125,7 @@ async def test_topics_of_a_namespace(policies: Policies) -> None:
         "p-partition-1",
     ]
     only = await topics.topics_of(NAMESPACE, "NON_PERSISTENT")
-    assert only == [topic("q-partition-0", "non-persistent")]
+    assert only == (topic("q-partition-0", "non-persistent"),)
     assert len(await topics.topics_of(NAMESPACE, "ALL")) == 5
 
 

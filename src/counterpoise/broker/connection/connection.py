@@ -92,8 +92,8 @@ class Connection(asyncio.Protocol):
             self._link, self._services, self._config, self._share, self._shared.held_memory
         )
         self._consuming = Consuming(self._link, self._services)
-        self._finding = Finding(self._link, self._services, self._config, self._shared.lookups)
-        self._watching = Watching(self._link, self._services, self._config)
+        self._finding = Finding(self._link, self._services, self._config, self._shared)
+        self._watching = Watching(self._link, self._services, self._config, self._shared.listings)
         self._handlers = self._handler_table()
         self._keep_alive = KeepAlive(
             loop,

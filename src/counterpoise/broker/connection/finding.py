@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import Sequence
 from functools import partial
 
 from counterpoise.broker.bundles.lookup_answer import Connect, told_to
 from counterpoise.broker.connection.link import Link, topic_name
 from counterpoise.broker.connection.ports import ConnectionConfig, Services
-from counterpoise.broker.connection.shared import Lookups
+from counterpoise.broker.connection.shared import Shared
 from counterpoise.broker.connection.topics_hash import topics_hash
 from counterpoise.broker.errors import BrokerError
-from counterpoise.broker.namespaces.catalog import matching
 from counterpoise.names.namespace import NamespaceName
+from counterpoise.names.topic import TopicName
 from counterpoise.wire import encode, encode_peers, events
 from counterpoise.wire.errors import ServerError
 
@@ -21,12 +21,13 @@ class Finding:
     """Serves PARTITIONED_METADATA, LOOKUP, GET_TOPICS_OF_NAMESPACE and the schema requests."""
 
     def __init__(
-        self, link: Link, services: Services, config: ConnectionConfig, lookups: Lookups
+        self, link: Link, services: Services, config: ConnectionConfig, shared: Shared
     ) -> None:
         self._link = link
         self._services = services
         self._config = config
-        self._lookups = lookups
+        self._lookups = shared.lookups
+        self._listings = shared.listings
 
     def partitions(self, event: events.PartitionedMetadata) -> None:
         """PARTITIONED_METADATA: how many partitions?"""
@@ -76,19 +77,25 @@ class Finding:
         outbox = self._link.outbox
         async with self._link.listing:
             await outbox.room()
-            if not self._link.closed:
-                outbox.write(await self._list_topics(namespace, event))
-                # On its way before the next one looks whether there is room.
-                await asyncio.sleep(0)
+            if self._link.closed:
+                return
+            await self._listings.tell(
+                namespace, event.mode.name, lambda found: self._tell(found, event)
+            )
 
-    async def _list_topics(self, namespace: NamespaceName, event: events.GetTopics) -> bytes:
-        found = await self._services.catalog.topics_of(namespace, event.mode.name)
+    async def _tell(self, found: Sequence[TopicName], event: events.GetTopics) -> None:
+        if not self._link.closed:
+            self._link.outbox.write(await self._told(found, event))
+
+    async def _told(self, found: Sequence[TopicName], event: events.GetTopics) -> bytes:
         filtered = (
             event.pattern is not None
             and self._config.pattern_evaluation
             and len(event.pattern) <= self._config.pattern_length_max
         )
-        names = [str(topic) for topic in (matching(found, event.pattern) if filtered else found)]
+        if filtered:
+            found = await self._listings.matching(found, event.pattern)
+        names = [str(topic) for topic in found]
         digest = topics_hash(names)
         changed = event.known_hash != digest
         return encode.topics(

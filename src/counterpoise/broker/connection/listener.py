@@ -33,7 +33,7 @@ class Listener:
         """``background``: where requests are worked on; whoever gives it ends it."""
         self._services = services
         self._config = config
-        self._shared = Shared(config, background or BackgroundTasks())
+        self._shared = Shared(config, background or BackgroundTasks(), services.catalog)
         self._servers: list[asyncio.Server] = []
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -38,8 +38,11 @@ class Catalog(Protocol):
 
     async def topics_of(
         self, namespace: NamespaceName, mode: str = "PERSISTENT"
-    ) -> list[TopicName]:
-        """Return a namespace's topics; ``mode`` is PERSISTENT, NON_PERSISTENT or ALL."""
+    ) -> Sequence[TopicName]:
+        """Return a namespace's topics; ``mode`` is PERSISTENT, NON_PERSISTENT or ALL.
+
+        The same object for all who ask at once, and never changed.
+        """
 
 
 class Schemas(Protocol):

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from counterpoise.broker.background import BackgroundTasks
 from counterpoise.broker.connection.held import HeldMemory
+from counterpoise.broker.connection.listings import Listings
 from counterpoise.broker.connection.outbox import MIB
 from counterpoise.broker.connection.pause import PauseReason
-from counterpoise.broker.connection.ports import ConnectionConfig
+from counterpoise.broker.connection.ports import Catalog, ConnectionConfig
 from counterpoise.broker.connection.publish_buffer import PublishBuffer
 from counterpoise.broker.errors import BrokerError
 from counterpoise.broker.traffic import Traffic
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
 class Shared:
     """One for each broker, made by its listener."""
 
-    def __init__(self, config: ConnectionConfig, background: BackgroundTasks) -> None:
+    def __init__(
+        self, config: ConnectionConfig, background: BackgroundTasks, catalog: Catalog
+    ) -> None:
         self.background = background
         self.traffic = Traffic()
         #: Published bytes that wait for storage.
@@ -33,6 +36,7 @@ class Shared:
         self.held_memory = HeldMemory(0)
         self.set_publish_buffer(config.publish_buffer_mb)
         self.lookups = Lookups(config.lookups_max)
+        self.listings = Listings(catalog)
         self.connections = Connections(config.connections_max, config.connections_max_per_ip)
 
     def set_publish_buffer(self, mib: int) -> None:

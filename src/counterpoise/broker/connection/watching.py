@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Final
+from typing import Final, TypeVar
 
 from counterpoise.broker.connection.link import Link, log
+from counterpoise.broker.connection.listings import Listings
 from counterpoise.broker.connection.ports import ConnectionConfig, Services
 from counterpoise.broker.connection.topics_hash import topics_hash
 from counterpoise.broker.errors import BrokerError
 from counterpoise.broker.namespaces.catalog import matching
 from counterpoise.names.namespace import NamespaceName
+from counterpoise.names.topic import TopicName
 from counterpoise.wire import encode
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.events import CloseWatch, WatchTopics
+
+T = TypeVar("T")
 
 WATCHES_MAX: Final = 100
 """Watches on one connection: each remembers a namespace's topics, and lists them at each change."""
@@ -24,13 +28,15 @@ WATCHES_MAX: Final = 100
 class Watch:
     """One watch: lists anew after each change, and tells the client the difference."""
 
-    def __init__(self, link: Link, services: Services, event: WatchTopics) -> None:
+    def __init__(
+        self, link: Link, services: Services, listings: Listings, event: WatchTopics
+    ) -> None:
         self._link = link
-        self._services = services
+        self._listings = listings
         self._watcher_id = event.watcher_id
         self._namespace = NamespaceName.parse(event.namespace)
         self._pattern = event.pattern
-        self._known: set[str] = set()
+        self._known: Sequence[TopicName] = ()
         self._changed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._stopped = False
@@ -38,37 +44,50 @@ class Watch:
             self._namespace, self._changed.set
         )
 
-    async def start(self) -> set[str]:
-        """Return the topics of this moment; from now on differences are sent."""
-        self._known = await self._list()
+    async def begin(self, known_hash: str | None, request_id: int) -> bytes:
+        """The answer to who asks for this watch: the topics of this moment."""
+
+        async def tell(now: Sequence[TopicName]) -> bytes:
+            self._known = now
+            names = await self._names()
+            digest = topics_hash(names)
+            told = names if digest != known_hash else ()
+            return encode.watch_started(request_id, self._watcher_id, told, digest)
+
+        return await self._listed(tell)
+
+    def go_on(self) -> None:
+        """From now on send differences."""
         if not self._stopped:
             self._task = self._link.keep("a watch of topics", self._follow)
-        return self._known
 
-    async def _list(self) -> set[str]:
+    async def _listed(self, tell: Callable[[Sequence[TopicName]], Awaitable[T]]) -> T:
         async with self._link.listing:
             await self._link.outbox.room()
-            found = await self._services.catalog.topics_of(self._namespace)
-            return {str(topic) for topic in matching(found, self._pattern)}
+            return await self._listings.tell(self._namespace, "PERSISTENT", tell)
+
+    async def _names(self) -> list[str]:
+        return [str(each) for each in await self._listings.matching(self._known, self._pattern)]
 
     async def _follow(self) -> None:
         while True:
             await self._changed.wait()
             self._changed.clear()
             try:
-                now = await self._list()
+                await self._listed(self._tell_difference)
             except BrokerError as error:
                 # The store cannot be reached; the change that ends this wakes the watch again.
                 log.info("%s: a watch of topics waits: %s", self._link.address, error)
-                continue
-            new, gone = now - self._known, self._known - now
-            self._known = now
-            if new or gone:
-                self._link.outbox.write(
-                    encode.watch_update(
-                        self._watcher_id, sorted(new), sorted(gone), topics_hash(now)
-                    )
-                )
+
+    async def _tell_difference(self, now: Sequence[TopicName]) -> None:
+        new, gone = (
+            [str(each) for each in matching(some, self._pattern)]
+            for some in self._listings.difference(self._known, now)
+        )
+        self._known = now
+        if new or gone:
+            digest = topics_hash(await self._names())
+            self._link.outbox.write(encode.watch_update(self._watcher_id, new, gone, digest))
 
     def stop(self) -> None:
         """Hear and say nothing more."""
@@ -81,8 +100,11 @@ class Watch:
 class Watching:
     """Serves WATCH_TOPIC_LIST and WATCH_TOPIC_LIST_CLOSE."""
 
-    def __init__(self, link: Link, services: Services, config: ConnectionConfig) -> None:
+    def __init__(
+        self, link: Link, services: Services, config: ConnectionConfig, listings: Listings
+    ) -> None:
         self._link = link
+        self._listings = listings
         self._services = services
         self._config = config
         self._watches: dict[int, Watch] = {}
@@ -110,19 +132,17 @@ class Watching:
                 ServerError.NotAllowedError,
                 f"More than {WATCHES_MAX} watches of topics on one connection; list them instead",
             )
-        watch = self._watches[event.watcher_id] = Watch(self._link, self._services, event)
-        try:
-            names = sorted(await watch.start())
-        except BaseException:
-            self._stop(event.watcher_id)
-            raise
-        digest = topics_hash(names)
-        return encode.watch_started(
-            event.request_id,
-            event.watcher_id,
-            names if digest != event.known_hash else (),
-            digest,
+        watch = self._watches[event.watcher_id] = Watch(
+            self._link, self._services, self._listings, event
         )
+        try:
+            told = await watch.begin(event.known_hash, event.request_id)
+        except BaseException:
+            if self._watches.get(event.watcher_id) is watch:
+                self._stop(event.watcher_id)
+            raise
+        watch.go_on()
+        return told
 
     def close(self, event: CloseWatch) -> None:
         """WATCH_TOPIC_LIST_CLOSE: tell nothing more."""

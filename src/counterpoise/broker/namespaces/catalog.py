@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from counterpoise.broker.errors import BrokerError, store_errors_as_not_ready
 from counterpoise.broker.namespaces.auto_creation import AutoTopicCreation
 from counterpoise.broker.namespaces.policies import Policies
 from counterpoise.broker.namespaces.policies.records import JsonObject
+from counterpoise.broker.namespaces.together import Together, in_pieces
 from counterpoise.metadata import BadVersion
 from counterpoise.names.errors import InvalidName
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.patterns import compile_pattern
-from counterpoise.names.topic import NON_PERSISTENT, PERSISTENT, TopicName
+from counterpoise.names.topic import NON_PERSISTENT, PARTITION_SUFFIX, PERSISTENT, TopicName
 from counterpoise.wire.errors import ServerError
 
 DOMAINS_OF_MODE: Final = {
@@ -30,6 +31,7 @@ class TopicCatalog:
     def __init__(self, policies: Policies, default: Callable[[], AutoTopicCreation]) -> None:
         self._policies = policies
         self._default = default
+        self._list = Together(self._listed)
 
     async def exists(self, topic: TopicName) -> bool:
         """Whether a persistent topic has been created."""
@@ -93,22 +95,25 @@ class TopicCatalog:
 
     async def topics_of(
         self, namespace: NamespaceName, mode: str = "PERSISTENT"
-    ) -> list[TopicName]:
+    ) -> Sequence[TopicName]:
         """A namespace's persistent topics and the partitions of all its partitioned ones, sorted.
 
-        ``mode`` is PERSISTENT, NON_PERSISTENT or ALL.
+        ``mode`` is PERSISTENT, NON_PERSISTENT or ALL. All who ask at once get the same tuple.
         """
+        return await self._list((namespace, mode))
+
+    async def _listed(self, key: tuple[NamespaceName, str]) -> tuple[TopicName, ...]:
+        namespace, mode = key
         with store_errors_as_not_ready():
             found: set[TopicName] = set()
             for domain in DOMAINS_OF_MODE[mode]:
                 found.update(await self._policies.topics(namespace, domain))
                 for topic in await self._policies.partitioned_topics(namespace, domain):
-                    found.update(await self._partitions_of(topic))
-            return sorted(found)
-
-    async def _partitions_of(self, topic: TopicName) -> Iterable[TopicName]:
-        value = await self._policies.partitioned_topic(topic) or {}
-        return (topic.partition(index) for index in range(int(value.get("partitions") or 0)))
+                    value = await self._policies.partitioned_topic(topic) or {}
+                    partitions = range(int(value.get("partitions") or 0))
+                    async for some in in_pieces(partitions):
+                        found.update(map(topic.partition, some))
+            return tuple(sorted(found, key=str))
 
     async def _partitions_of_new(self, topic: TopicName, *, auto_create: bool) -> int:
         rule = await self._rule(topic.namespace_name)
@@ -156,6 +161,10 @@ def matching(topics: Iterable[TopicName], pattern: str | None) -> list[TopicName
         wanted = compile_pattern(pattern.rpartition("://")[2])
     except InvalidName:
         return list(topics)
-    return [
-        each for each in topics if wanted.fullmatch(str(each.partitioned_name).partition("://")[2])
-    ]
+    return [each for each in topics if wanted.fullmatch(_whole(each))]
+
+
+def _whole(topic: TopicName) -> str:
+    """A topic's name without the domain, and without the number of its partition."""
+    name = str(topic).partition("://")[2]
+    return name if topic.partition_index < 0 else name.rpartition(PARTITION_SUFFIX)[0]

@@ -10,6 +10,7 @@ from urllib.parse import unquote_plus
 
 from counterpoise.broker import paths
 from counterpoise.broker.namespaces.policies.records import JsonObject, Records
+from counterpoise.broker.namespaces.together import Together, in_pieces
 from counterpoise.metadata import BadVersion, MetadataStore, NotFound
 from counterpoise.metadata.cache import MetadataCache
 from counterpoise.metadata.port import MUST_NOT_EXIST
@@ -50,16 +51,18 @@ class Topics(Records):
     def __init__(self, store: MetadataStore, cache: MetadataCache[JsonObject]) -> None:
         super().__init__(store, cache)
         self._existing = MetadataCache(store, f"{paths.TOPICS}/", TopicRecord.read)
+        self._list = Together(self._listed)
 
     async def topics(self, namespace: NamespaceName, domain: str = PERSISTENT) -> list[TopicName]:
         """A namespace's topics, sorted; non-persistent ones are known to their owners only."""
-        if domain != PERSISTENT:
-            return []
-        names = await self._store.children(paths.topics(namespace))
-        return sorted(
-            TopicName(domain, namespace.tenant, namespace.local, unquote_plus(name))
-            for name in names
-        )
+        return [] if domain != PERSISTENT else [*await self._list(namespace)]
+
+    async def _listed(self, namespace: NamespaceName) -> list[TopicName]:
+        tenant, local = namespace.tenant, namespace.local
+        found: list[TopicName] = []
+        async for names in in_pieces(await self._store.children(paths.topics(namespace))):
+            found += [TopicName(PERSISTENT, tenant, local, unquote_plus(name)) for name in names]
+        return sorted(found, key=str)
 
     async def topic_exists(self, topic: TopicName) -> bool:
         """Whether a persistent topic has been created."""

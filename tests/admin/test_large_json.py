@@ -7,9 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from counterpoise.admin.large_json import IN_A_TURN, encoded, in_turns
-from counterpoise.admin.topic_json import internal_stats_json, topic_stats_json
+from counterpoise.admin.topic_json import (
+    RANGES_IN_A_TURN,
+    internal_stats_json,
+    managed_ledger_json,
+    topic_stats_json,
+)
 from counterpoise.broker.topic.acks import AckState
 from counterpoise.storage.memory import MemoryLedgerStore
+from counterpoise.wire.values import SubscriptionType
 from tests.broker.topic.conftest import World
 
 scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
@@ -56,8 +62,11 @@ async def test_others_are_served_while_it_is_written() -> None:
 
 
 async def test_others_are_served_while_figures_are_looked_at() -> None:
+    async def tell(number: int) -> dict[str, int]:
+        return {"n": number}
+
     async with Turns() as turns:
-        told = await in_turns(((str(n), n) for n in range(2000)), lambda n: {"n": n})
+        told = await in_turns(((str(n), n) for n in range(2000)), tell)
     assert told["1999"] == {"n": 1999}
     assert turns.count >= 2000 // IN_A_TURN
 
@@ -72,3 +81,40 @@ async def test_the_figures_of_a_topic_with_many_subscriptions() -> None:
             told = await tell()
         assert len(told.get("subscriptions") or told["cursors"]) == 100
         assert turns.count >= 100 // IN_A_TURN
+
+
+async def test_the_figures_of_a_subscription_with_many_consumers_and_a_topic_with_producers() -> (
+    None
+):
+    world = World(MemoryLedgerStore())
+    topic = await world.topic()
+    for _ in range(100):
+        await world.consumer(SubscriptionType.Shared)
+        await world.producer()
+    async with Turns() as turns:
+        told = await topic_stats_json(topic, "b:1")
+    assert len(told["subscriptions"]["s"]["consumers"]) == len(told["publishers"]) == 100
+    assert turns.count >= 200 // IN_A_TURN
+
+
+async def test_others_are_served_while_many_holes_are_written() -> None:
+    world = World(MemoryLedgerStore())
+    topic = await world.topic()
+    holes = [(2 * n, 2 * n) for n in range(1, 10 * RANGES_IN_A_TURN + 1)]
+    topic._add_subscription("s", AckState(-1, holes))  # type: ignore[attr-defined]
+    for tell in (internal_stats_json(topic), managed_ledger_json(topic, {})):
+        async with Turns() as turns:
+            cursor = (await tell)["cursors"]["s"]
+        assert turns.count >= 10
+        assert len(
+            cursor.get("individualDeletedMessages")
+            or cursor["individuallyDeletedMessages"].split(",")
+        ) == len(holes)
+
+
+@given(st.sets(st.integers(0, 2000)))
+def test_holes_are_counted_without_going_through_them(acked: set[int]) -> None:
+    state = AckState(-1)
+    for index in acked:
+        state.ack(index)
+    assert state.range_count() == len(list(state.ranges()))

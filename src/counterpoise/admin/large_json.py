@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Any, Final, TypeVar
 
 from aiohttp import web
@@ -16,18 +16,33 @@ from aiohttp import web
 from counterpoise.admin.shapes import Json
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 IN_A_TURN: Final = 20
 """How many things are looked at, or written, before others have their turn: a millisecond or so."""
 _FEW: Final = 16
 
 
-async def in_turns(things: Iterable[tuple[str, T]], tell: Callable[[T], Json]) -> dict[str, Any]:
+async def in_turns(
+    things: Iterable[tuple[str, T]], tell: Callable[[T], Awaitable[Json]]
+) -> dict[str, Any]:
     """What ``tell`` says of each, by its name; ``things`` must not change meanwhile."""
     found = {}
     for number, (name, each) in enumerate(things, 1):
-        found[name] = tell(each)
+        found[name] = await tell(each)
         if not number % IN_A_TURN:
+            await asyncio.sleep(0)
+    return found
+
+
+async def each_in_turns(
+    things: Iterable[T], tell: Callable[[T], R], in_a_turn: int = IN_A_TURN
+) -> list[R]:
+    """What ``tell`` says of each; ``things`` must not change meanwhile."""
+    found = []
+    for number, each in enumerate(things, 1):
+        found.append(tell(each))
+        if not number % in_a_turn:
             await asyncio.sleep(0)
     return found
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from counterpoise.admin.large_json import each_in_turns
 from counterpoise.broker.face import DispatchLevel, Recipient, Subscription, SubscriptionType
 
 JsonObject = dict[str, Any]
@@ -53,9 +54,9 @@ _LAST_TIMES = ("lastAckedTimestamp", "lastConsumedTimestamp", "lastConsumedFlowT
 """Of a subscription, the latest of its consumers'."""
 
 
-def subscription_json(subscription: Subscription) -> JsonObject:
-    """``SubscriptionStats`` of one subscription."""
-    consumers = [consumer_json(each) for each in subscription.consumers]
+async def subscription_json(subscription: Subscription) -> JsonObject:
+    """``SubscriptionStats`` of one subscription, however many consumers it has."""
+    consumers = await each_in_turns(list(subscription.consumers), consumer_json)
     active = subscription.active
     kind = subscription.type if subscription.dispatcher is not None else None
     return {
@@ -78,7 +79,7 @@ def subscription_json(subscription: Subscription) -> JsonObject:
         "consumers": consumers,
         **({"keySharedMode": "AUTO_SPLIT"} if kind is SubscriptionType.Key_Shared else {}),
         **_throttled_json(subscription),
-        "nonContiguousDeletedMessagesRanges": sum(1 for _ in subscription.acks.ranges()),
+        "nonContiguousDeletedMessagesRanges": subscription.acks.range_count(),
         "subscriptionProperties": dict(subscription.properties),
         "isDurable": subscription.durable,
         "durable": subscription.durable,

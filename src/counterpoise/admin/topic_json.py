@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
-from counterpoise.admin.large_json import in_turns
+from counterpoise.admin.large_json import each_in_turns, in_turns
 from counterpoise.admin.subscription_json import JsonObject, subscription_json, timestamp
 from counterpoise.broker.face import PersistentTopic, Producer, Subscription, Topic
+
+RANGES_IN_A_TURN: Final = 500
+"""How many acknowledged ranges are written before others have their turn."""
 
 NOT_MEASURED: Mapping[str, Any] = {
     "systemTopicBytesInCounter": 0,
@@ -67,6 +71,8 @@ SUMMED_SUBSCRIPTION_FIGURES = (
 async def topic_stats_json(topic: Topic, broker_id: str) -> JsonObject:
     """``TopicStats``: rates are messages or bytes a second, counters since the topic was loaded."""
     subscriptions = await in_turns(sorted(topic.subscriptions.items()), subscription_json)
+    producers = list(topic.producers.all())
+    publishers = await each_in_turns(producers, partial(_publisher_of, topic))
     return {
         **NOT_MEASURED,
         "msgRateIn": topic.meter_in.rate,
@@ -81,8 +87,8 @@ async def topic_stats_json(topic: Topic, broker_id: str) -> JsonObject:
         "publishRateLimitedTimes": topic.commons.limits.throttled_times(topic),
         "storageSize": topic.log.size if isinstance(topic, PersistentTopic) else 0,
         "backlogSize": max((each["backlogSize"] for each in subscriptions.values()), default=0),
-        "publishers": [_publisher_of(topic, each) for each in topic.producers.all()],
-        "waitingPublishers": sum(not each.ready for each in topic.producers.all()),
+        "publishers": publishers,
+        "waitingPublishers": sum(not each.ready for each in producers),
         "subscriptions": subscriptions,
         "ownerBroker": broker_id,
         **(_stored_json(topic) if isinstance(topic, PersistentTopic) else _NOTHING_STORED),
@@ -190,9 +196,10 @@ def _state(topic: PersistentTopic) -> str:
     return "Closed" if topic.closing else "LedgerOpened"
 
 
-def managed_ledger_json(topic: PersistentTopic, properties: Mapping[str, str]) -> JsonObject:
+async def managed_ledger_json(topic: PersistentTopic, properties: Mapping[str, str]) -> JsonObject:
     """``ManagedLedgerInfo``: what the metadata store of a Pulsar has of a topic's storage."""
     log = topic.log
+    durable = [each for each in sorted(topic.subscriptions.items()) if each[1].durable]
     ended = {"terminatedPosition": _place(topic.last_message_id())} if topic.terminated else {}
     return {
         "version": 0,
@@ -208,38 +215,41 @@ def managed_ledger_json(topic: PersistentTopic, properties: Mapping[str, str]) -
         ],
         **ended,
         **({"properties": dict(properties)} if properties else {}),
-        "cursors": {
-            name: {
-                "version": 0,
-                "creationDate": timestamp(topic.created),
-                "modificationDate": timestamp(topic.created),
-                "cursorsLedgerId": -1,
-                "markDelete": _place(log.position(each.acks.mark)),
-                **_acknowledged_json(each),
-            }
-            for name, each in sorted(topic.subscriptions.items())
-            if each.durable
-        },
+        "cursors": await in_turns(durable, partial(_saved_cursor_json, topic)),
     }
 
 
-def _acknowledged_json(subscription: Subscription) -> JsonObject:
+async def _saved_cursor_json(topic: PersistentTopic, subscription: Subscription) -> JsonObject:
     position = subscription.log.position
-    ranges = [
-        {"from": _place(position(first)), "to": _place(position(last))}
-        for first, last in subscription.acks.ranges()
-    ]
-    return {"individualDeletedMessages": ranges} if ranges else {}
+
+    def shown(ends: tuple[int, int]) -> JsonObject:
+        first, last = map(position, ends)
+        return {"from": _place(first), "to": _place(last)}
+
+    ranges = await each_in_turns(subscription.acks.ranges(), shown, RANGES_IN_A_TURN)
+    return {
+        "version": 0,
+        "creationDate": timestamp(topic.created),
+        "modificationDate": timestamp(topic.created),
+        "cursorsLedgerId": -1,
+        "markDelete": _place(position(subscription.acks.mark)),
+        **({"individualDeletedMessages": ranges} if ranges else {}),
+    }
 
 
 def _place(position: tuple[int, int]) -> JsonObject:
     return {"ledgerId": position[0], "entryId": position[1]}
 
 
-def _cursor_json(subscription: Subscription) -> JsonObject:
+async def _cursor_json(subscription: Subscription) -> JsonObject:
     """``CursorStats`` of one subscription."""
     log, acks = subscription.log, subscription.acks
-    ranges = [(log.position(first), log.position(last)) for first, last in acks.ranges()]
+
+    def shown(ends: tuple[int, int]) -> str:
+        first, last = map(log.position, ends)
+        return f"({_position(first)}..{_position(last)}]"
+
+    ranges = await each_in_turns(acks.ranges(), shown, RANGES_IN_A_TURN)
     marked = acks.mark >= log.begin
     return {
         "markDeletePosition": _position(log.position(acks.mark)) if marked else "-1:-1",
@@ -249,9 +259,7 @@ def _cursor_json(subscription: Subscription) -> JsonObject:
         "messagesConsumedCounter": subscription.meters.out.messages,
         "cursorLedger": -1,
         "cursorLedgerLastEntry": -1,
-        "individuallyDeletedMessages": "["
-        + ",".join(f"({_position(first)}..{_position(last)}]" for first, last in ranges)
-        + "]",
+        "individuallyDeletedMessages": f"[{','.join(ranges)}]",
         "state": "Open",
         "active": bool(subscription.consumers),
         "numberOfEntriesSinceFirstNotAckedMessage": log.end - acks.mark,

@@ -215,7 +215,7 @@ async def test_what_is_seen_of_a_limit_that_holds_up_subscriptions(
         assert each.behind == 30 - subscription.meters.out.messages
         assert each.seconds == pytest.approx(4.5, abs=0.1)
         # Whatever it was let deliver meanwhile, it had to wait again.
-        told = subscription_json(subscription)
+        told = await subscription_json(subscription)
         assert told["dispatchThrottledBytesEventsByTopicLimit"] == each.times > 1
         assert told["dispatchThrottledMsgEventsByTopicLimit"] == 0
         assert told["dispatchThrottledBytesEventsByBrokerLimit"] == 0
@@ -226,7 +226,7 @@ async def test_what_is_seen_of_a_limit_that_holds_up_subscriptions(
     waited = limit.seconds
     delivering.ring(12)
     assert delivering.limits.seen()[0].seconds == waited, "nobody waits any more"
-    assert "dispatchThrottledBy" not in subscription_json(topic.subscriptions["s1"])
+    assert "dispatchThrottledBy" not in await subscription_json(topic.subscriptions["s1"])
     for open_limit in list(delivering.limits.episodes._open):
         delivering.limits.episodes._look(open_limit)
     reached, over = [record.getMessage() for record in caplog.records]
@@ -244,7 +244,7 @@ async def test_events_are_counted_by_what_was_lacking_and_where(delivering: Deli
     await delivering.consumer("s", SubscriptionType.Exclusive)
     delivering.ring(2)
     topic = await delivering.world.topic()
-    told = subscription_json(topic.subscriptions["s"])
+    told = await subscription_json(topic.subscriptions["s"])
     assert told["dispatchThrottledMsgEventsBySubscriptionLimit"] > 0
     assert told["dispatchThrottledMsgEventsByBrokerLimit"] > 0
     assert told["dispatchThrottledMsgEventsByTopicLimit"] == 0

@@ -10,6 +10,7 @@ from aiohttp import web
 
 from counterpoise.admin import route
 from counterpoise.admin.errors import RestError
+from counterpoise.admin.large_json import large_answer
 from counterpoise.admin.redirect import ask, require_topic_owner
 from counterpoise.admin.request import answer, broker_of, no_content
 from counterpoise.admin.rest.subscriptions import (
@@ -46,7 +47,8 @@ async def internal_info(request: web.Request) -> web.Response:
     """``ManagedLedgerInfo``: a topic's ledgers, and how far each subscription has come."""
     topic = await stored(request, await storing_topic(request))
     record = await broker_of(request).policies.topic_record(topic.name)
-    return answer(managed_ledger_json(topic, record.properties if record is not None else {}))
+    properties = record.properties if record is not None else {}
+    return await large_answer(await managed_ledger_json(topic, properties))
 
 
 async def backlog_size(request: web.Request) -> web.Response:

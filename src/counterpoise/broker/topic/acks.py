@@ -100,8 +100,9 @@ class AckState:
     def ranges(self) -> Iterator[tuple[int, int]]:
         """The acknowledged stretches above ``mark``, inclusive, ascending, never adjacent."""
         first = last = -1
-        for block in sorted(self._bits):
-            bits, base = self._bits[block], block * _WIDTH
+        # As they are now: whoever goes through them slowly may be overtaken.
+        for block, held in sorted(self._bits.items()):
+            bits, base = held, block * _WIDTH
             while bits:
                 low = (bits & -bits).bit_length() - 1
                 run = _trailing_ones(bits >> low)
@@ -114,6 +115,16 @@ class AckState:
                 bits &= _FULL << (low + run)
         if first >= 0:
             yield first, last
+
+    def range_count(self) -> int:
+        """How many stretches `ranges` has, without going through them."""
+        count, ended = 0, -1
+        for block, bits in sorted(self._bits.items()):
+            count += (bits & ~(bits << 1)).bit_count()
+            if bits & 1 and ended == block:
+                count -= 1
+            ended = block + 1 if bits >> (_WIDTH - 1) else -1
+        return count
 
     def _count_through(self, index: int) -> int:
         """How many single acknowledgements lie at or below ``index``."""

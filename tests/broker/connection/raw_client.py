@@ -39,11 +39,18 @@ class RawClient:
         return self.receive_with_entry(kind)[0]
 
     def receive_with_entry(self, kind: int | None = None) -> tuple[BaseCommand, bytes]:
-        (total,) = struct.unpack(">I", self._read(4))
-        command, entry = frames.parse(struct.pack(">I", total) + self._read(total))
+        command, entry = self._next()
+        # Whoever waits for something may have been silent for so long that it is asked for a sign.
+        while kind not in (None, Type.PING) and command.type == Type.PING:
+            self.command(Type.PONG, "pong")
+            command, entry = self._next()
         if kind is not None:
             assert command.type == kind, f"{command} instead of {Type.Name(kind)}"
         return command, entry
+
+    def _next(self) -> tuple[BaseCommand, bytes]:
+        (total,) = struct.unpack(">I", self._read(4))
+        return frames.parse(struct.pack(">I", total) + self._read(total))
 
     def closed(self, otherwise: int | None = None) -> bool:
         """Wait for the end of the connection; False if a frame (of this kind) comes instead."""

@@ -202,9 +202,11 @@ async def test_ledgers_go_once_every_subscription_is_done_with_them() -> None:
     assert isinstance(topic, PersistentTopic)
     fast.ack_individual(world.wire.ids(fast))
     fast.subscription.save()
+    await asyncio.sleep(0)
     assert topic.log.begin == 0
     slow.ack_individual(world.wire.ids(slow)[:7])
     slow.subscription.save()
+    await asyncio.sleep(0)
     assert topic.log.begin == 6
     late = await world.consumer(subscription="late")
     assert world.wire.payloads(late) == ["6", "7", "8", "9"]
@@ -223,6 +225,7 @@ async def test_a_reader_that_lags_goes_on_behind_what_was_deleted(kind: Subscrip
     reader.redeliver()
     durable.ack_individual(world.wire.ids(durable)[:8])
     durable.subscription.save()
+    await asyncio.sleep(0)
     reader.flow(100)
     assert world.wire.payloads(reader) == ["0", "6", "7", "8", "9"]
     assert reader.subscription.backlog == 4

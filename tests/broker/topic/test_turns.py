@@ -2,13 +2,18 @@
 
 import asyncio
 from collections.abc import Callable
+from typing import cast
 
 import pytest
 
+from counterpoise.broker.topic.acks import AckState
 from counterpoise.broker.topic.dispatch.recipient import Recipient
 from counterpoise.broker.topic.dispatch.rota import Rota
 from counterpoise.broker.topic.dispatch.turns import TURN, Turns
+from counterpoise.broker.topic.persistent import PersistentTopic
+from counterpoise.broker.topic.subscription import SAVE_WORK, SEEK_WORK
 from counterpoise.storage.memory import MemoryLedgerStore
+from counterpoise.storage.port import Position
 from counterpoise.wire.values import SubscriptionType
 from tests.broker.topic.conftest import Wire, World, entry, publish
 
@@ -114,6 +119,46 @@ async def test_subscribing_costs_the_same_however_many_there_are(
     for recipient in list(dispatcher.consumers):
         recipient.close()  # type: ignore[attr-defined]
     assert looks - before <= 300 * 40
+
+
+async def test_cursors_are_saved_a_few_in_a_turn_and_looked_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What has to look at all subscriptions does not do so for each of them."""
+    world = World(MemoryLedgerStore())
+    topic = cast("PersistentTopic", await world.topic())
+    count = 3 * TURN // SAVE_WORK
+    found = [topic._add_subscription(f"s{n}", AckState(-1)) for n in range(count)]
+    looks, trim = 0, topic.trim
+
+    def looked() -> None:
+        nonlocal looks
+        looks += 1
+        trim()
+
+    monkeypatch.setattr(topic, "trim", looked)
+    for subscription in found:
+        subscription._dirty = True
+    for subscription in found:
+        subscription._save_in_turn()
+    most = await most_in_a_turn(lambda: sum(not each._dirty for each in found), count)
+    assert most <= TURN // SAVE_WORK + 1
+    await asyncio.sleep(0)
+    assert 0 < looks <= 2 * count * SAVE_WORK // TURN
+    assert len(topic.log.cursors) == count
+
+
+async def test_seeks_of_many_subscriptions_take_turns() -> None:
+    world = World(MemoryLedgerStore())
+    await fill(world, 10)
+    count = 5 * TURN // SEEK_WORK
+    consumers = [await world.consumer(subscription=f"s{n}", permits=0) for n in range(count)]
+    await asyncio.sleep(0)
+    sought = [asyncio.ensure_future(each.seek_to(Position(0, 5))) for each in consumers]
+    told = len(world.wire.closed_consumers)
+    most = await most_in_a_turn(lambda: len(world.wire.closed_consumers) - told, count)
+    assert most <= TURN // SEEK_WORK + 1
+    await asyncio.gather(*sought)
 
 
 async def test_everybody_gets_a_turn_although_one_fails(caplog: pytest.LogCaptureFixture) -> None:

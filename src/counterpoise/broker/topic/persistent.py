@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -57,6 +58,7 @@ class PersistentTopic(Topic):
         #: Nothing more may ever be published; consumers go on to the end.
         self.terminated = False
         self._ending = False
+        self._looks = False
 
     def start(self, log: Log[Published], *, terminated: bool = False) -> None:
         """Begin with an open log: its durable subscriptions come back."""
@@ -279,6 +281,13 @@ class PersistentTopic(Topic):
         self._subscriptions.pop(name, None)
 
     def _advanced(self) -> None:
+        """Look at all subscriptions, once for as many as have moved in this turn of the loop."""
+        if not self._looks:
+            self._looks = True
+            asyncio.get_running_loop().call_soon(self._look)
+
+    def _look(self) -> None:
+        self._looks = False
         self.trim()
         self._tell_the_end()
 

@@ -27,6 +27,10 @@ from counterpoise.wire.values import SubscriptionType
 CUMULATIVE = frozenset({SubscriptionType.Exclusive, SubscriptionType.Failover})
 """The types that may acknowledge everything up to an entry at once."""
 
+SAVE_WORK = 20
+SEEK_WORK = 100
+"""What it costs of a turn (`Turns`) to save a cursor, and to move one and tell its consumers."""
+
 SAVE_SECONDS = 1.0
 """How long an acknowledgement may stay unsaved: what a crash makes consumers see again."""
 
@@ -240,6 +244,7 @@ class Subscription:
     async def seek_to(self, position: Position) -> None:
         """Make ``position`` the next entry to be sent."""
         self._check_stored()
+        await self._turn_to_seek()
         if position.ledger_id < 0:
             index = self.log.begin
         else:
@@ -249,7 +254,13 @@ class Subscription:
     async def seek_to_time(self, publish_time_ms: int) -> None:
         """Make the first entry published at or after this time the next to be sent."""
         self._check_stored()
+        await self._turn_to_seek()
         self._reset(await first_published_at(self.log, publish_time_ms))
+
+    async def _turn_to_seek(self) -> None:
+        # However many subscriptions are sought at once, others are served in between.
+        await self._commons.turns.my()
+        self._commons.turns.spend(SEEK_WORK)
 
     def skip(self, count: int | None) -> None:
         """Acknowledge the next ``count`` entries of the backlog, or all of it."""
@@ -333,7 +344,16 @@ class Subscription:
     def _touch(self) -> None:
         """The cursor has moved: save it before long."""
         self._dirty = True
-        asyncio.get_running_loop().call_later(SAVE_SECONDS, self.save)
+        asyncio.get_running_loop().call_later(SAVE_SECONDS, self._save_in_turn)
+
+    def _save_in_turn(self) -> None:
+        """Save, unless so many others were saved in this turn of the loop that the next will do."""
+        turns = self._commons.turns
+        if turns.left <= 0:
+            turns.wait(self._save_in_turn)
+        else:
+            turns.spend(SAVE_WORK)
+            self.save()
 
     def save(self, *, whole: bool = False) -> None:
         """Hand the cursor to the log if it changed; ``whole``: with every acknowledged range."""

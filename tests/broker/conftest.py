@@ -139,8 +139,11 @@ def owned(broker: Broker) -> list[BundleName]:
 
 async def served(broker: Broker, topic: TopicName) -> None:
     """Wait until a broker serves a topic; raises `BrokerError` where it won't."""
-    await broker.namespaces.approach(topic)
-    await broker.namespaces.settle(topic)
+
+    async def let_go() -> bool:
+        return False
+
+    await broker.namespaces.approach(topic, let_go)
 
 
 def topic_in(bundle: BundleName, stem: str = "t") -> TopicName:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from counterpoise.ownership.machine import Effects
-from counterpoise.ownership.port import Failed, Prepare, Question, WakeMe, Woken
+from counterpoise.ownership.port import Failed, Prepare, Question, TellHeir, WakeMe, Woken
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def _step(place: Place, record: object, advance: Callable[..., tuple[Any, Effect
         if isinstance(effect, WakeMe):
             assert effect.after_s > 0
             alarm = True
-        elif not isinstance(effect, Prepare):
+        elif not isinstance(effect, Prepare | TellHeir):
             assert isinstance(effect, Question), effect
             assert question is None, f"{question} is open while {effect} is put: {place} {record}"
             question = effect

@@ -23,6 +23,7 @@ from counterpoise.ownership.port import (
     Failed,
     Found,
     HeirReady,
+    LetGo,
     NodeChanged,
     Prepare,
     Question,
@@ -61,6 +62,9 @@ MINE = Found(MY_LOCK, 0, mine=True)
 FORMER = Found(MY_LOCK, 4)
 
 
+P = Phase
+
+
 def drain(destination: str | None) -> Drain:
     return Drain(destination, within_s=70)
 
@@ -84,21 +88,40 @@ def owned() -> BundleLock:
 
 def leaving(destination: str | None) -> BundleLock:
     state = quietly(owned(), Release(destination), Written())
-    return quietly(state, HeirReady()) if destination is not None else state
+    return quietly(state, Woken()) if destination is not None else state
 
 
-def test_an_heir_takes_what_its_owner_let_go_until_something_is_in_the_way() -> None:
-    """Meanwhile it may open what the owner has closed."""
+def yielding() -> BundleLock:
+    return quietly(owned(), Release(OTHER), Written(), HeirReady())
+
+
+def inheriting() -> BundleLock:
+    return quietly(FREE, ANNOUNCED, Found(TO_ME), OTHERS, VANISHED, Created(0))
+
+
+def test_an_heir_inherits_while_the_lock_is_surely_its_own() -> None:
+    """Meanwhile it may open what the former owner has closed."""
     expecting = quietly(FREE, ANNOUNCED, Found(TO_ME), OTHERS)
-    taking = quietly(expecting, VANISHED)
-    assert [expecting.taking, taking.taking] == [False, True]
-    # Its patience is over: the owner may have it still.
-    assert not quietly(expecting, Woken()).taking
-    for record in (Exists(), SessionChanged(), VANISHED, Failed("away"), Created(0)):
-        assert not quietly(taking, record).taking, record
+    assert not expecting.inheriting
+    assert not quietly(expecting, VANISHED).inheriting
+    heir = inheriting()
+    assert heir.inheriting
+    assert heir.holds
+    assert heir.settling
+    for record in (SessionChanged(), VANISHED, WITHDRAWN, Woken()):
+        assert not quietly(heir, record).inheriting, record
 
 
-P = Phase
+def test_an_owner_goes_on_with_open_topics_until_its_heir_has_the_lock() -> None:
+    state = yielding()
+    for record in (Removed(), APPEARED):
+        assert state.holds
+        assert not state.serves
+        state = quietly(state, record)
+    assert state.phase is P.DRAINING
+    assert not state.holds
+
+
 WHAT_HAPPENS = {
     "a bundle that nobody owns": (
         FREE,
@@ -131,7 +154,52 @@ WHAT_HAPPENS = {
         owned(),
         (Release(OTHER), P.ANNOUNCING, (WriteNode(HAND_OVER, FROM_ME),)),
         (Written(), P.AWAITING, (WakeMe(1),)),
-        (HeirReady(), P.DRAINING, (drain(OTHER),)),
+        (HeirReady(), P.YIELDING, (RemoveNode(LOCK, 0),)),
+        (VANISHED, P.YIELDING, ()),
+        (Removed(), P.YIELDED, (WakeMe(5),)),
+        (APPEARED, P.DRAINING, (drain(OTHER),)),
+        (Drained(), P.WITHDRAWING, (ReadNode(HAND_OVER),)),
+        (Found(FROM_ME, 0, mine=True), P.WITHDRAWING, (RemoveNode(HAND_OVER, 0),)),
+        (Removed(), P.FREE, ()),
+    ),
+    "an heir that is heard of before our own lock is known to be gone": (
+        yielding(),
+        (APPEARED, P.YIELDING, ()),
+        (Removed(), P.DRAINING, (drain(OTHER),)),
+        (Drained(), P.WITHDRAWING, (ReadNode(HAND_OVER),)),
+    ),
+    "an heir that was ready, and never comes": (
+        quietly(yielding(), Removed()),
+        (Woken(), P.DRAINING, (drain(None),)),
+        (Drained(), P.WITHDRAWING, (ReadNode(HAND_OVER),)),
+        (Found(FROM_ME, 0, mine=True), P.WITHDRAWING, (RemoveNode(HAND_OVER, 0),)),
+        (Removed(), P.FREE, ()),
+    ),
+    "a session that is lost while the lock is given away": (
+        yielding(),
+        (SessionChanged(), P.YIELDING, ()),
+        (Removed(), P.DRAINING, (drain(OTHER),)),
+        (Drained(), P.DELETING, (ReadNode(LOCK),)),
+    ),
+    "a lock that was written over before it could be given away": (
+        yielding(),
+        (Differs(), P.DRAINING, (drain(OTHER),)),
+        (Drained(), P.DELETING, (ReadNode(LOCK),)),
+    ),
+    "a lock of which nobody knows whether it was given away": (
+        yielding(),
+        (Failed("away"), P.DRAINING, (drain(OTHER),)),
+        (Drained(), P.DELETING, (ReadNode(LOCK),)),
+        (OTHERS, P.WITHDRAWING, (ReadNode(HAND_OVER),)),
+    ),
+    "a session that is lost when the lock is given away": (
+        quietly(yielding(), Removed()),
+        (SessionChanged(), P.DRAINING, (drain(OTHER),)),
+        (Drained(), P.WITHDRAWING, (ReadNode(HAND_OVER),)),
+    ),
+    "an owner whose heir was late": (
+        quietly(owned(), Release(OTHER), Written()),
+        (Woken(), P.DRAINING, (drain(OTHER),)),
         (Drained(), P.DELETING, (RemoveNode(LOCK, 0),)),
         (Removed(), P.HANDING_ON, (WakeMe(5),)),
         (APPEARED, P.WITHDRAWING, (ReadNode(HAND_OVER),)),
@@ -193,7 +261,52 @@ WHAT_HAPPENS = {
         (Found(TO_ME), P.CHECKING, (ReadNode(LOCK),)),
         (OTHERS, P.EXPECTED, (WakeMe(5), Prepare())),
         (VANISHED, P.ACQUIRING, (CREATE,)),
+        (Created(0), P.INHERITING, (WakeMe(5),)),
+        (WITHDRAWN, P.OWNED, ()),
+    ),
+    "a former owner that takes too long": (
+        inheriting(),
+        (Woken(), P.OWNED, ()),
+    ),
+    "a former owner that was done before the heir had the lock": (
+        quietly(FREE, ANNOUNCED, Found(TO_ME), OTHERS, VANISHED),
+        (WITHDRAWN, P.ACQUIRING, ()),
         (Created(0), P.OWNED, ()),
+    ),
+    "a former owner that is gone": (
+        quietly(FREE, ANNOUNCED, Found(TO_ME), OTHERS),
+        (WITHDRAWN, P.ACQUIRING, (CREATE,)),
+        (Created(0), P.OWNED, ()),
+    ),
+    "a former owner that is gone while the heir looks at the lock": (
+        quietly(FREE, ANNOUNCED, Found(TO_ME)),
+        (WITHDRAWN, P.CHECKING, ()),
+        (NOBODY, P.ACQUIRING, (CREATE,)),
+        (Created(0), P.OWNED, ()),
+    ),
+    "an heir whose lock was created, though nobody said so": (
+        quietly(FREE, ANNOUNCED, Found(TO_ME), OTHERS, VANISHED),
+        (Exists(), P.ACQUIRING, (ReadNode(LOCK),)),
+        (MINE, P.INHERITING, (WakeMe(5),)),
+    ),
+    "an heir whose session is only interrupted": (
+        inheriting(),
+        (SessionChanged(), P.DOUBTED, (ReadNode(LOCK),)),
+        (MINE, P.INHERITING, (WakeMe(5),)),
+    ),
+    "an heir in doubt whose former owner is done": (
+        quietly(inheriting(), SessionChanged()),
+        (WITHDRAWN, P.DOUBTED, ()),
+        (MINE, P.OWNED, ()),
+    ),
+    "an heir whose lock another has": (
+        inheriting(),
+        (VANISHED, P.DOUBTED, (ReadNode(LOCK),)),
+        (OTHERS, P.DROPPING, (drain(None),)),
+    ),
+    "an heir that is to hand it on when it has it": (
+        quietly(inheriting(), Release(OTHER)),
+        (WITHDRAWN, P.ANNOUNCING, (WriteNode(HAND_OVER, FROM_ME),)),
     ),
     "a hand-over of which the heir hears late": (
         FREE,
@@ -290,7 +403,7 @@ WHAT_HAPPENS = {
         quietly(owned(), Release(ME)),
         (SessionChanged(), P.DRAINING, ()),
         (Drained(), P.DOUBTED, (ReadNode(LOCK),)),
-        (OTHERS, P.DROPPING, (drain(None),)),
+        (MINE, P.OWNED, ()),
     ),
     "a session that is lost while the bundle drains to another": (
         leaving(OTHER),
@@ -390,7 +503,7 @@ def answers(question: Question) -> Iterable[object]:
 
 OUTSIDE = [
     Acquire(), Release(OTHER), Release(ME), Release(None), Replaced(), CatchUp(),
-    VANISHED, APPEARED, ANNOUNCED, WITHDRAWN, SessionChanged(), HeirReady(),
+    VANISHED, APPEARED, ANNOUNCED, WITHDRAWN, SessionChanged(), HeirReady(), LetGo(),
 ]  # fmt: skip
 
 

@@ -66,6 +66,8 @@ class Side:
     question: Question | None = None
     answer: object | None = None
     alarm: bool = False
+    rung: bool = False
+    """Whether it ever did: it may have waited too long for another."""
     inbox: tuple[NodeChanged, ...] = ()
 
 
@@ -193,7 +195,7 @@ def steps(world: World) -> Iterator[tuple[str, World]]:
             else:
                 yield f"{IDS[who]} does not heed {told}", heard
         if side.alarm:
-            rung = with_side(world, who, replace(side, alarm=False))
+            rung = with_side(world, who, replace(side, alarm=False, rung=True))
             yield f"{IDS[who]} is woken", fed(rung, who, Woken())
         if side.lost:
             anew = replace(side, lost=False, session=world.sessions)
@@ -218,8 +220,8 @@ def check(world: World, settled: bool) -> str:
     if world.sessions == 2 and not any(side.lost for side in world.sides):
         for side, other in (world.sides, world.sides[::-1]):
             closed = not other.state.holds and other.state.phase is not Phase.DRAINING
-            if side.state.taking and not closed:
-                return f"{side.state.me} opens what {other.state.me} has not closed"
+            if side.state.serves and not side.rung and not closed:
+                return f"{side.state.me} serves what {other.state.me} has not closed"
     lock = world.node(LOCK)
     for side in serving:
         told = any(each.path == LOCK for each in side.inbox)

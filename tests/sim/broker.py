@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import enum
 from collections.abc import Callable, Collection, Coroutine
+from functools import partial
 from typing import Any
 
 from counterpoise.broker import paths
@@ -19,6 +20,7 @@ from counterpoise.metadata import SessionEvent, StoreUnavailable
 from counterpoise.names.bundle import BundleName
 from counterpoise.ownership.channel.data import State, StateData
 from counterpoise.ownership.channel.state import RECORDS
+from counterpoise.ownership.lock.nodes import hand_over_of
 from counterpoise.ownership.port import BundleProtocol, Terms
 from counterpoise.ownership.records import LeaderBroker, NamespaceEphemeralData
 from tests.sim.loop import Machine
@@ -138,11 +140,14 @@ class SimulatedBroker:
         return mine and owner is not None and owner.broker_id == self.id
 
     def is_to_close(self, bundle: BundleName) -> bool:
-        """Whether a record says that this broker is to close the bundle, and has not yet."""
+        """Whether the store says that this broker hands the bundle on, and may have it open."""
+        announced = self.server.nodes.get(hand_over_of(str(bundle)))
+        if announced is not None and announced.owner == self.session.number:
+            return True
         node = self.server.nodes.get(f"{RECORDS}/{bundle}")
         record = None if node is None else StateData.from_json(node.value)
-        releasing = record is not None and record.state is State.RELEASING
-        return releasing and record is not None and record.source == self.id
+        handed_on = (State.RELEASING, State.ASSIGNING, State.OWNED)
+        return record is not None and record.state in handed_on and record.source == self.id
 
     def tell(self, line: str, *details: Any) -> None:
         """Add to the story."""
@@ -174,22 +179,24 @@ class SimulatedBroker:
 
     async def attach(self, bundle: BundleName) -> bool:
         """A client connects: its topic is opened if it is not yet."""
-        if bundle in self.open and self.ownership.serves(bundle):
+        ours = self.ownership.serves(bundle) or self.ownership.inheriting(bundle)
+        if bundle in self.open and ours:
             return True
-        if not await self.ownership.catch_up(bundle):
+        if not await self.ownership.catch_up(bundle, partial(self._let_go, bundle)):
             return False
         if not self.ownership.serves(bundle):
             self._judge_early(bundle)
         log = self._open(bundle, self.prepared.pop(bundle, None))
         self._storage.judge_open(bundle, log)
         self.tell("opens the log of %s: %s", bundle, log)
-        if not await self.ownership.taken(bundle):
-            return False
         self.open[bundle] = log
         return True
 
+    async def _let_go(self, bundle: BundleName) -> bool:
+        return self._storage.let_go(bundle)
+
     def _judge_early(self, bundle: BundleName) -> None:
-        """Before a bundle is ours, only what its owner has closed may be opened."""
+        """Before a bundle is served, only what its former owner has closed may be opened."""
         for other in self.all:
             has = other.claims(bundle) or other.is_to_close(bundle)
             if other is not self and other.up and bundle in other.open and has:

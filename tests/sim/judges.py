@@ -81,7 +81,8 @@ class Claims:
     @staticmethod
     def _served(broker: SimulatedBroker) -> list[BundleName]:
         ownership = broker.ownership
-        return [each for each in ownership._runner.known() if ownership.serves(each)]
+        known = ownership._runner.known()
+        return [each for each in known if ownership.serves(each) or ownership.inheriting(each)]
 
 
 class Records:

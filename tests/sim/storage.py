@@ -17,6 +17,8 @@ class Log:
     cursor: int = 0
     """Of these, how many the consumer is known to be done with."""
     closing: bool = False
+    let_go: bool = False
+    """Whether whoever opened it last has closed it in order."""
 
     def __str__(self) -> str:
         return f"epoch {self.epoch}, {self.stored} stored, {self.cursor} acknowledged"
@@ -45,7 +47,12 @@ class Storage:
         """Fence whoever had it, then read it."""
         log = self._log(bundle)
         log.epoch += 1
+        log.let_go = False
         return replace(log)
+
+    def let_go(self, bundle: BundleName) -> bool:
+        """Whether whoever opened it last has closed it in order."""
+        return self._log(bundle).let_go
 
     def judge_open(self, bundle: BundleName, log: Log) -> None:
         """Somebody goes on from what it believes to have read."""
@@ -71,4 +78,5 @@ class Storage:
     def close(self, bundle: BundleName, log: Log) -> None:
         """Let go in order: the cursor is saved."""
         if self.holds(bundle, log):
-            self._log(bundle).cursor = log.cursor
+            there = self._log(bundle)
+            there.cursor, there.let_go = log.cursor, True

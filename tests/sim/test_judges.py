@@ -19,8 +19,6 @@ from counterpoise.names.bundle import BundleName
 from counterpoise.names.load_managers import EXTENSIBLE, MODULAR
 from counterpoise.ownership import election, port
 from counterpoise.ownership.channel import table as channel
-from counterpoise.ownership.channel.duties import comes_to
-from counterpoise.ownership.channel.state import ChannelBundle
 from counterpoise.ownership.election import Role
 from counterpoise.ownership.lock import steps, table
 from counterpoise.ownership.lock.state import BundleLock, Phase
@@ -28,7 +26,7 @@ from counterpoise.ownership.protocols import PROTOCOLS
 from tests.sim.broker import SimulatedBroker
 from tests.sim.history import History, Plan
 from tests.sim.judges import Barked
-from tests.sim.storage import Log
+from tests.sim.storage import Log, Storage
 
 HISTORIES = 50
 UNTIL_IT_BARKS = 250
@@ -168,13 +166,7 @@ def an_heir_serves_when_it_is_ready(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def an_heir_opens_without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(BundleLock, "taking", property(lambda state: state.phase is Phase.EXPECTED))
-
-
-def an_heir_on_the_channel_opens_without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        ChannelBundle, "taking", property(lambda state: comes_to(state.record, state.me))
-    )
+    monkeypatch.setattr(Storage, "let_go", lambda *_: True)
 
 
 def the_channel_ignores_a_lost_session(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -246,7 +238,7 @@ PLANTED_IN_CHANNEL: dict[str, tuple[Plant, set[str]]] = {
         {"nothing acknowledged is lost"},
     ),
     "an heir opens without waiting": (
-        an_heir_on_the_channel_opens_without_waiting,
+        an_heir_opens_without_waiting,
         {"nothing is opened under its owner"},
     ),
     "the leader mends nothing": (the_leader_mends_nothing, {"owned again"}),

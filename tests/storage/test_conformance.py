@@ -92,6 +92,24 @@ async def test_whenever_somebody_prepares_the_next_owner_finds_what_was_stored_l
         await log.close()
 
 
+async def test_whether_a_log_was_let_go_is_about_whoever_opened_it_last(brokers: Brokers) -> None:
+    first, second = brokers(), brokers()
+    assert not await second.let_go(NAME), "there is none"
+    log = await first.open(NAME, "a", Heard())
+    assert not await second.let_go(NAME)
+    await log.close()
+    assert await second.let_go(NAME)
+    taken = await second.open(NAME, "b", Heard())
+    assert not await first.let_go(NAME), "what the owner before that left is no word of this one's"
+    again = await first.open(NAME, "a", Heard())
+    await taken.close()
+    assert not await second.let_go(NAME), "who was fenced speaks for nobody"
+    await again.close()
+    assert await second.let_go(NAME)
+    await first.delete(NAME)
+    assert not await second.let_go(NAME)
+
+
 async def test_a_log_that_was_deleted_after_it_was_prepared_begins_anew(brokers: Brokers) -> None:
     first, second, heard = brokers(), brokers(), Heard()
     log = await first.open(NAME, "a", heard)

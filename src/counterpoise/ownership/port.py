@@ -89,6 +89,11 @@ class HeirReady:
 
 
 @dataclass(frozen=True, slots=True)
+class LetGo:
+    """Some broker has closed all it had open of a bundle that another has by now."""
+
+
+@dataclass(frozen=True, slots=True)
 class Woken:
     """The alarm that the machine set."""
 
@@ -109,6 +114,14 @@ class Prepare:
 
     Nothing depends on it: it may fail, take for ever, or prepare for what never comes. So it has no
     answer, and whatever it found out is looked at again when the bundle is there.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class TellHeir:
+    """Tell whoever has the bundle by now that all is closed that was open here (`LetGo`).
+
+    As little depends on it as on `Prepare`: an heir that does not hear it waits for its alarm.
     """
 
 
@@ -288,10 +301,10 @@ class BundleState(Protocol):
         ...
 
     @property
-    def taking(self) -> bool:
-        """Whether its former owner has let go, and this broker is just making it its own.
+    def inheriting(self) -> bool:
+        """Whether this broker owns the bundle, whose former owner may have topics of it open.
 
-        What the owner opens may be opened; nobody may be told before the bundle is served.
+        Those that it has closed may be opened and served here.
         """
         ...
 

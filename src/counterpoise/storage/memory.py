@@ -28,6 +28,7 @@ class _Stored:
     def __init__(self) -> None:
         self.epoch = 0
         self.owner = ""
+        self.let_go = False
         self.next_ledger = 0
         self.ledgers: dict[int, tuple[list[bytes], list[int]]] = {}
         self.cursors: dict[str, CursorState] = {}
@@ -49,12 +50,18 @@ class MemoryLedgerStore:
         with stored.lock:
             stored.epoch += 1
             stored.owner = owner
+            stored.let_go = False
             for ledger_id in [i for i, (entries, _) in stored.ledgers.items() if not entries]:
                 del stored.ledgers[ledger_id]
             return _MemoryLog(name, stored, listener, self._ledger_entries)
 
     async def prepare(self, name: str) -> None:
         """Everything is at hand."""
+
+    async def let_go(self, name: str) -> bool:
+        """Whether its last owner has closed it."""
+        stored = self._logs.get(name)
+        return stored is not None and stored.let_go
 
     async def exists(self, name: str) -> bool:
         """Whether the log was created and not deleted."""
@@ -144,7 +151,8 @@ class _MemoryLog(GroupLog[C]):
         pass  # cursors are stored as they change
 
     async def _let_go(self) -> None:
-        pass
+        with self._stored.lock:
+            self._stored.let_go |= self._stored.epoch == self._epoch
 
     async def _release(self) -> None:
         pass

@@ -239,6 +239,13 @@ class LedgerStore(Protocol):
         changed. Raises `StorageError`, after which `open` takes its time as without it.
         """
 
+    async def let_go(self, name: str) -> bool:
+        """Whether whoever opened log ``name`` last has closed it, in order and for good.
+
+        What it acknowledged is all there, and it acknowledges nothing any more. False as well
+        where nobody can know: it died, or there is no such log. Raises `StorageError`.
+        """
+
     async def exists(self, name: str) -> bool:
         """Whether a log of this name has been created and not deleted."""
 

@@ -1,4 +1,4 @@
-"""A bundle's heir opens its topics while it is still being written that they are its own."""
+"""A bundle's heir serves what its former owner has closed, while that closes the rest."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 
-from counterpoise.broker.broker import Broker
 from counterpoise.broker.bundles import ownership
 from counterpoise.broker.bundles.options import IN_STORE
-from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.topic.topics import log_name
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.load_managers import EXTENSIBLE, MODULAR
+from counterpoise.ownership.lock.nodes import lock_of
 from tests.broker.bundles.test_unload import own_first_bundle
 from tests.broker.conftest import BrokersOfTest, eventually, topic_in
 from tests.broker.misbehaving_store import MisbehavingStore
 
 
 class SlowToWrite(MisbehavingStore):
-    """Writes whatever is about a bundle, except that one gets ready for it, when it may."""
+    """Writes nothing about a bundle before it may."""
 
     slow_about: str | None = None
     may: asyncio.Event
@@ -28,21 +28,31 @@ class SlowToWrite(MisbehavingStore):
     async def _reach(self, operation: str, path: str) -> None:
         await super()._reach(operation, path)
         about = self.slow_about
-        if operation == "put" and about is not None and about in path and "ready" not in path:
+        if operation == "put" and about is not None and about in path:
             await self.may.wait()
 
 
 class Brokers(BrokersOfTest):
-    """Over one store of logs that tells who opened one."""
+    """Over one store of logs that tells who opened which, and where one takes its time to close."""
 
     def __init__(self, manager: str) -> None:
         super().__init__("memory:", manager, IN_STORE)
-        self.opened: list[str] = []
+        self.opened: list[tuple[str, str]] = []
+        self.slow_to_close = ""
+        self.may_close = asyncio.Event()
         really = self.ledgers.open
 
         async def opening(name: str, owner: str, listener: Any) -> Any:
             log = await really(name, owner, listener)
-            self.opened.append(owner)
+            self.opened.append((name, owner))
+            if name == self.slow_to_close:
+                close = log.close
+
+                async def closing() -> None:
+                    await self.may_close.wait()
+                    await close()
+
+                log.close = closing  # type: ignore[method-assign]
             return log
 
         self.ledgers.open = opening  # type: ignore[method-assign]
@@ -59,67 +69,79 @@ async def brokers(
     monkeypatch.setattr(ownership, "PATIENCE_S", 60)
     made = Brokers(request.param)
     yield made
+    made.may_close.set()
     for broker in list(made.all):
         await made.stop(broker)
 
 
-def slow(broker: Broker, bundle: BundleName) -> asyncio.Event:
-    """What the broker writes about the bundle waits for this."""
-    store = broker.metadata
-    assert isinstance(store, SlowToWrite)
-    store.slow_about, store.may = str(bundle), asyncio.Event()
-    return store.may
-
-
-async def let_go(
-    brokers: Brokers,
-) -> tuple[BundleName, asyncio.Event, asyncio.Task[Any], list[asyncio.Task[Any]]]:
-    """A bundle whose owner has let go, and whose heir has not got as far as to have it.
-
-    With what the heir's write waits for, a client that came to the heir, and the unload.
-    """
+async def half_closed(brokers: Brokers) -> tuple[BundleName, asyncio.Task[Any]]:
+    """A bundle of whose two topics the former owner cannot close one yet; and its unload."""
     await brokers.start_many(3)
     bundle, owner = await own_first_bundle(brokers)
     heir = brokers.all[1]
-    await owner.topics.get(topic_in(bundle))
-    may = slow(heir, bundle)
+    await owner.topics.get(topic_in(bundle, "quick"))
+    brokers.slow_to_close = log_name(topic_in(bundle, "slow"))
+    await owner.topics.get(topic_in(bundle, "slow"))
+    brokers.slow_to_close = ""
     unloading = asyncio.create_task(owner.namespaces.unload(bundle, heir.id))
-    await eventually(lambda: heir.ownership.settling(bundle), "the heir knows")
-    client = asyncio.create_task(heir.topics.get(topic_in(bundle)))
-    await eventually(lambda: heir.id in brokers.opened, "the heir opens the log")
-    return bundle, may, client, [unloading]
+    await eventually(lambda: heir.ownership.inheriting(bundle), "the heir owns it")
+    closed = brokers.ledgers._logs[log_name(topic_in(bundle, "quick"))]
+    await eventually(lambda: closed.let_go, "the former owner has closed one of them")
+    return bundle, unloading
 
 
-async def test_an_heir_opens_logs_while_it_takes_the_bundle_and_tells_nobody_before(
-    brokers: Brokers,
-) -> None:
-    bundle, may, client, others = await let_go(brokers)
-    owner, heir, _ = brokers.all
-    assert topic_in(bundle) not in owner.topics.loaded
+async def test_an_heir_serves_what_is_closed_and_opens_nothing_else(brokers: Brokers) -> None:
+    bundle, unloading = await half_closed(brokers)
+    _, heir, _ = brokers.all
+    slow, quick = topic_in(bundle, "slow"), topic_in(bundle, "quick")
+    early = asyncio.create_task(heir.topics.get(slow))
+    topic = await heir.topics.get(quick)
+    assert heir.topics.loaded[quick] is topic
     assert not heir.ownership.serves(bundle)
+    assert heir.namespaces.owns(quick)
+    assert not early.done()
+    assert (log_name(slow), heir.id) not in brokers.opened
+    brokers.may_close.set()
+    assert await early is heir.topics.loaded[slow]
+    await unloading
+    await eventually(lambda: heir.ownership.serves(bundle), "all is closed")
+    assert brokers.owner(bundle) is heir
+    assert heir.topics.loaded[quick] is topic, "it stays open"
+
+
+async def test_who_comes_too_early_is_served_with_the_first_that_is_not(brokers: Brokers) -> None:
+    """Consumers are sent on before the log is closed, and producers after it."""
+    bundle, unloading = await half_closed(brokers)
+    _, heir, _ = brokers.all
+    slow = topic_in(bundle, "slow")
+    consumer = asyncio.create_task(heir.topics.get(slow))
     for _ in range(20):
         await asyncio.sleep(0)
-    assert not client.done()
-    assert topic_in(bundle) not in heir.topics.loaded
-    may.set()
-    topic = await client
-    assert heir.topics.loaded[topic_in(bundle)] is topic
-    assert brokers.owner(bundle) is heir
-    assert brokers.opened.count(heir.id) == 1
-    await asyncio.gather(*others)
+    stored = brokers.ledgers._logs[log_name(slow)]
+    stored.let_go = True
+    producer = asyncio.create_task(heir.topics.get(slow))
+    assert await producer is await consumer
+    assert not heir.ownership.serves(bundle)
+    brokers.may_close.set()
+    await unloading
 
 
 @pytest.mark.parametrize("brokers", [MODULAR], indirect=True)
 async def test_what_an_heir_opened_in_vain_is_closed_again(brokers: Brokers) -> None:
-    """Somebody else is faster: the client is sent away, and the log is that one's."""
-    bundle, may, client, others = await let_go(brokers)
+    """Its lock goes, and somebody else is faster."""
+    bundle, unloading = await half_closed(brokers)
     _, heir, third = brokers.all
+    quick = topic_in(bundle, "quick")
+    await heir.topics.get(quick)
+    store = heir.metadata
+    assert isinstance(store, SlowToWrite)
+    store.slow_about, store.may = str(bundle), asyncio.Event()
+    await third.metadata.delete(lock_of(str(bundle)))
     assert await third.ownership.acquire(bundle)
-    may.set()
-    with pytest.raises(BrokerError, match="not served"):
-        await client
-    assert not heir.topics.loaded
-    await third.topics.get(topic_in(bundle))
-    assert brokers.opened[-1] == third.id
+    store.may.set()
+    await eventually(lambda: quick not in heir.topics.loaded, "the heir lets go")
+    await third.topics.get(quick)
+    assert brokers.opened[-1] == (log_name(quick), third.id)
     assert brokers.owner(bundle) is third
-    await asyncio.gather(*others)
+    brokers.may_close.set()
+    await unloading

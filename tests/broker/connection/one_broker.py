@@ -3,7 +3,7 @@
 import asyncio
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from types import TracebackType
 from typing import Self
@@ -39,13 +39,10 @@ class Everything:
     def bundle_of(self, topic: TopicName) -> BundleName:
         return NamespaceBundles.of_count(topic.namespace_name, 1).bundle_of(topic)
 
-    def may_open(self, topic: TopicName) -> bool:
-        return True
-
-    async def approach(self, topic: TopicName) -> None:
+    def opened(self, topic: TopicName) -> None:
         return
 
-    async def settle(self, topic: TopicName) -> None:
+    async def approach(self, topic: TopicName, let_go: Callable[[], Awaitable[bool]]) -> None:
         return
 
     async def exists(self, topic: TopicName) -> bool:

@@ -1,7 +1,7 @@
 """A registry over memory ledgers, and a connection that only writes down what it is told."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
 
@@ -155,13 +155,10 @@ class Everything:
     def bundle_of(self, topic: TopicName) -> BundleName:
         return NamespaceBundles.of_count(topic.namespace_name, 4).bundle_of(topic)
 
-    def may_open(self, topic: TopicName) -> bool:
-        return self.owns(topic)
+    def opened(self, topic: TopicName) -> None:
+        pass
 
-    async def approach(self, topic: TopicName) -> None:
-        await Everything.settle(self, topic)
-
-    async def settle(self, topic: TopicName) -> None:
+    async def approach(self, topic: TopicName, let_go: Callable[[], Awaitable[bool]]) -> None:
         if not self.owns(topic):
             raise BrokerError(ServerError.ServiceNotReady, f"{topic} is owned by another broker")
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -28,10 +28,10 @@ class Settling(Everything):
         super().__init__()
         self.after = after
 
-    async def approach(self, topic: TopicName) -> None:
+    async def approach(self, topic: TopicName, let_go: Callable[[], Awaitable[bool]]) -> None:
         if self.after is not None:
             await self.after
-        await super().approach(topic)
+        await super().approach(topic, let_go)
 
 
 class Cluster:

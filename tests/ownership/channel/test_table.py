@@ -23,6 +23,7 @@ from counterpoise.ownership.port import (
     Failed,
     Found,
     HeirReady,
+    LetGo,
     NodeChanged,
     Prepare,
     Question,
@@ -33,6 +34,7 @@ from counterpoise.ownership.port import (
     Replaced,
     SessionChanged,
     Split,
+    TellHeir,
     Terms,
     WakeMe,
     Woken,
@@ -59,6 +61,7 @@ class World:
     asked: list[Question] = field(default_factory=list)
     alarm: bool = False
     prepares: int = 0
+    told: int = 0
 
     def __post_init__(self) -> None:
         me = NamespaceEphemeralData("pulsar://a:6650", f"http://{A}")
@@ -76,6 +79,8 @@ class World:
                 self.alarm = True
             elif isinstance(effect, Prepare):
                 self.prepares += 1
+            elif isinstance(effect, TellHeir):
+                self.told += 1
             else:
                 assert isinstance(effect, Question)
                 self.asked.append(effect)
@@ -165,15 +170,45 @@ def test_a_transfer_at_its_source() -> None:
     assert world.drains == []
     world.feed(HeirReady())
     world.answer()
+    assert world.value == StateData(State.ASSIGNING, B, A, timestamp_ms=7, version=4)
+    assert world.state.passing, "the heir is waited for"
+    assert world.state.holds, "nobody waits for the store while topics are open nowhere"
+    assert world.drains == []
+    world.write(record(State.OWNED, B, A, version=5))
+    world.feed(CHANGED)
+    world.answer()
+    assert not world.state.holds
+    assert world.told == 0
+    world.answer()
+    assert world.drains == [B]
+    assert world.told == 1, "the heir hears that all is closed"
+    assert world.state.forgettable
+
+
+def test_a_source_closes_first_if_its_heir_is_late() -> None:
+    world = World()
+    world.owned()
+    world.feed(Release(B))
+    world.answer()
+    world.answer()
+    world.answer()
     assert world.drains == [B]
     assert not world.state.holds
     world.answer()
     assert world.value == StateData(State.ASSIGNING, B, A, timestamp_ms=7, version=4)
-    assert world.state.passing, "the heir is waited for"
-    world.write(record(State.OWNED, B, A, version=5))
-    world.feed(CHANGED)
+    assert world.state.passing
+
+
+def test_a_ready_heir_that_does_not_come_is_not_waited_for_with_open_topics() -> None:
+    world = World()
+    world.owned()
+    world.feed(Release(B))
     world.answer()
-    assert world.state.forgettable
+    world.feed(HeirReady())
+    world.answer()
+    assert (world.asked, world.state.holds) == ([], True)
+    world.settle()
+    assert (world.drains, world.state.holds, world.state.forgettable) == ([B], False, True)
 
 
 def test_an_heir_that_is_never_ready_is_not_waited_for_twice() -> None:
@@ -198,7 +233,10 @@ def test_an_heir_may_be_ready_before_our_own_write_is_answered() -> None:
     world.feed(Release(B))
     world.feed(HeirReady())
     world.answer()
-    assert [type(each) for each in world.asked] == [Drain]
+    world.answer()
+    assert world.value is not None
+    assert world.value.state is State.ASSIGNING
+    assert (world.drains, world.state.holds) == ([], True)
 
 
 def test_a_readiness_of_a_former_move_is_no_readiness_for_the_next() -> None:
@@ -243,9 +281,67 @@ def test_a_transfer_at_its_heir() -> None:
     assert world.prepares == 1, "once for each record, however many clients come"
     world.write(record(State.ASSIGNING, A, B, version=4))
     world.feed(CHANGED)
-    world.settle()
+    world.answer()
+    assert not world.state.inheriting
+    world.answer()
     assert world.value == StateData(State.OWNED, A, B, timestamp_ms=7, version=5)
+    assert not world.state.serves, "its former owner may have topics of it open"
+    assert (world.state.inheriting, world.state.holds, world.state.settling) == (True, True, True)
+    world.feed(LetGo())
+    assert not world.state.inheriting
     assert world.state.serves
+
+
+def inheriting() -> World:
+    world = World(record(State.ASSIGNING, A, B, version=4), 4)
+    world.feed(CHANGED)
+    world.answer()
+    world.answer()
+    assert world.state.inheriting
+    return world
+
+
+def test_a_former_owner_that_takes_too_long_is_not_waited_for() -> None:
+    world = inheriting()
+    world.answer()
+    assert world.state.serves
+    assert not world.state.passing
+
+
+def test_a_former_owner_may_be_done_before_our_own_write_is_answered() -> None:
+    world = World(record(State.ASSIGNING, A, B, version=4), 4)
+    world.feed(CHANGED)
+    world.answer()
+    world.feed(LetGo())
+    world.answer()
+    assert world.state.serves
+
+
+def test_that_a_former_move_is_over_says_nothing_of_the_next() -> None:
+    world = World(record(State.ASSIGNING, A, B, version=4), 4)
+    world.feed(CHANGED)
+    world.feed(LetGo())
+    world.answer()
+    world.answer()
+    assert world.state.inheriting
+
+
+def test_an_heir_in_doubt_goes_on_inheriting_when_the_record_was_seen() -> None:
+    world = inheriting()
+    world.feed(SessionChanged())
+    assert (world.state.inheriting, world.state.holds, world.state.settling) == (False, True, True)
+    world.answer()
+    assert world.state.inheriting
+    world.settle()
+    assert world.state.serves
+
+
+def test_an_heir_that_loses_the_bundle_closes_what_it_opened_early() -> None:
+    world = inheriting()
+    world.write(record(State.OWNED, C, A, version=9, force=True))
+    world.feed(CHANGED)
+    world.settle()
+    assert (world.drains, world.state.inheriting, world.state.forgettable) == ([C], False, True)
 
 
 def test_an_unload_without_a_destination_leaves_it_free() -> None:
@@ -378,6 +474,7 @@ HAPPENINGS = st.one_of(
     st.just(SessionChanged()),
     st.just(CHANGED),
     st.just(HeirReady()),
+    st.just(LetGo()),
     st.just("answer"),
     st.just("answer"),
     st.just("fail"),

@@ -33,6 +33,7 @@ from counterpoise.ownership.port import (
     Drain,
     Drained,
     HeirReady,
+    LetGo,
     NodeChanged,
     Question,
     ReadNode,
@@ -44,12 +45,14 @@ from counterpoise.ownership.port import (
     Whereabouts,
     WriteRecord,
 )
-from counterpoise.ownership.readiness import ready_bundle, ready_path
+from counterpoise.ownership.readiness import CLOSED, READY, news_bundle, news_path
 
 log = logging.getLogger(__name__)
 
 PATIENCE_S: Final = 5.0
 """How long a client waits at most for a bundle that is just changing hands."""
+
+_NEWS: Final[dict[str, object]] = {READY: HeirReady(), CLOSED: LetGo()}
 
 RETRY_S: Final = 1.0
 """Pause after the store did not answer."""
@@ -68,6 +71,10 @@ class Drainer(Protocol):
 
 async def _nothing(bundle: BundleName) -> None:
     del bundle
+
+
+async def _surely() -> bool:
+    return True
 
 
 async def _no_split(_: BundleName, __: Sequence[BundleName]) -> None:
@@ -111,6 +118,7 @@ class BundleOwnership:
             ask=self._ask,
             changed=self._on_state,
             prepare=self._get_ready,
+            tell_heir=lambda bundle: self._tell(CLOSED, bundle),
         )
         self._unsubscribe = (
             store.subscribe(self._on_change),
@@ -127,9 +135,9 @@ class BundleOwnership:
         """Whether it will be known in a moment that the bundle is served here."""
         return self._runner.state(bundle).settling
 
-    def taking(self, bundle: BundleName) -> bool:
-        """Whether what the bundle's owner opens may be opened here already."""
-        return self._runner.state(bundle).taking
+    def inheriting(self, bundle: BundleName) -> bool:
+        """Whether it is owned here, and its former owner may have topics of it open."""
+        return self._runner.state(bundle).inheriting
 
     def owned(self) -> list[BundleName]:
         """The bundles served here, or served until a doubt is resolved; sorted."""
@@ -188,28 +196,30 @@ class BundleOwnership:
         await self._settled(bundle, PATIENCE_S)
         return self.serves(bundle)
 
-    async def catch_up(self, bundle: BundleName) -> bool:
-        """Whether this broker serves a bundle for which a client came, or is `taking` it.
+    async def catch_up(
+        self, bundle: BundleName, let_go: Callable[[], Awaitable[bool]] = _surely
+    ) -> bool:
+        """Whether this broker serves a bundle for which a client came.
 
-        If not yet, it looks whether it should: the bundle may be on its way here.
+        If not yet, it looks whether it should: the bundle may be on its way here. ``let_go`` is
+        asked while this broker is `inheriting` it: whether its former owner has closed what the
+        client came for. It is asked again when that may have changed, see `look_again`.
         """
-        if not self.serves(bundle):
-            self._runner.feed(bundle, CatchUp())
-
-            async def known() -> bool:
-                return self.taking(bundle) or not self.settling(bundle)
-
-            await self.until(bundle, known, PATIENCE_S)
-        return self.serves(bundle) or self.taking(bundle)
-
-    async def taken(self, bundle: BundleName) -> bool:
-        """Whether this broker serves a bundle, once it no longer is `taking` it."""
+        if self.serves(bundle):
+            return True
+        self._runner.feed(bundle, CatchUp())
 
         async def known() -> bool:
-            return not self.taking(bundle)
+            if self.inheriting(bundle):
+                return await let_go()
+            return not self.settling(bundle)
 
-        await self.until(bundle, known, PATIENCE_S)
-        return self.serves(bundle)
+        found = await self.until(bundle, known, PATIENCE_S)
+        return self.serves(bundle) or (found and self.inheriting(bundle))
+
+    def look_again(self, bundle: BundleName) -> None:
+        """Let whoever waits for a bundle look whether it still has to."""
+        self._wake(bundle)
 
     async def release(self, bundle: BundleName, destination: str | None) -> bool:
         """Drain a bundle and let go of it, towards a broker if one is named.
@@ -330,11 +340,14 @@ class BundleOwnership:
         try:
             async with asyncio.timeout(self._terms.heir_s):
                 await self._prepare(bundle)
-            path = ready_path(str(bundle))
-            await self._store.put(path, self._terms.me.broker_id.encode(), ephemeral=True)
-            await self._store.delete(path)
+            await self._tell(READY, bundle)
         finally:
             self._preparing.discard(bundle)
+
+    async def _tell(self, news: str, bundle: BundleName) -> None:
+        path = news_path(news, str(bundle))
+        await self._store.put(path, self._terms.me.broker_id.encode(), ephemeral=True)
+        await self._store.delete(path)
 
     async def _value(self, path: str) -> bytes | None:
         root = next(each for each in self._values if path.startswith(each))
@@ -353,8 +366,12 @@ class BundleOwnership:
     # What the store tells.
 
     def _on_change(self, notification: Notification) -> None:
-        ready = ready_bundle(notification.path)
-        name = ready or self._protocol.bundle_of(notification.path)
+        news = next((each for each in _NEWS if notification.path.startswith(each)), None)
+        name = (
+            news_bundle(news, notification.path)
+            if news is not None
+            else self._protocol.bundle_of(notification.path)
+        )
         if name is None:
             return
         try:
@@ -362,8 +379,8 @@ class BundleOwnership:
         except InvalidName:
             log.warning("ignoring what is no bundle: %s", notification.path)
             return
-        if ready is not None:
-            self._on_ready(bundle, notification.kind)
+        if news is not None:
+            self._on_news(bundle, _NEWS[news], notification.kind)
             return
         gone = notification.kind is NotificationKind.DELETED
         change = Change.VANISHED if gone else Change.APPEARED
@@ -372,10 +389,10 @@ class BundleOwnership:
             self._runner.feed(bundle, NodeChanged(notification.path, change))
         self._wake(bundle)
 
-    def _on_ready(self, bundle: BundleName, kind: NotificationKind) -> None:
+    def _on_news(self, bundle: BundleName, news: object, kind: NotificationKind) -> None:
         known = not self._runner.state(bundle).forgettable
         if known and kind is not NotificationKind.DELETED:
-            self._runner.feed(bundle, HeirReady())
+            self._runner.feed(bundle, news)
 
     def _on_session(self, event: SessionEvent) -> None:
         if event is not SessionEvent.CONNECTION_LOST:

@@ -17,7 +17,7 @@ from typing import Final, Generic, TypeVar
 from counterpoise.broker.background import BackgroundTasks
 from counterpoise.metadata import MetadataError
 from counterpoise.ownership.machine import Effects, ProtocolError
-from counterpoise.ownership.port import Failed, Prepare, Question, WakeMe, Woken
+from counterpoise.ownership.port import Failed, Prepare, Question, TellHeir, WakeMe, Woken
 
 log = logging.getLogger(__name__)
 
@@ -37,10 +37,12 @@ class Runner(Generic[K, S]):
         ask: Callable[[K, Question], Awaitable[object]],
         changed: Callable[[K, S, S], None],
         prepare: Callable[[K], Awaitable[None]] | None = None,
+        tell_heir: Callable[[K], Awaitable[None]] | None = None,
     ) -> None:
         """``changed`` hears of every new state, before its effects begin; it must not block.
 
-        ``prepare`` carries out `Prepare`; however it ends, no machine hears of it.
+        ``prepare`` carries out `Prepare`, and ``tell_heir`` `TellHeir`; however they end, no
+        machine hears of it.
 
         A machine that is ``forgettable`` is not kept: the next record finds a ``new`` one.
         """
@@ -50,6 +52,7 @@ class Runner(Generic[K, S]):
         self._ask = ask
         self._changed = changed
         self._prepare = prepare
+        self._tell_heir = tell_heir
         self._states: Final[dict[K, S]] = {}
         self._records: Final[deque[tuple[K, object]]] = deque()
         self._applying = False
@@ -116,7 +119,11 @@ class Runner(Generic[K, S]):
                 what = f"{key}: {type(effect).__name__}"
                 self._questions.start(what, self._put(key, effect))
             case Prepare() if self._prepare is not None:
-                self._questions.start(f"{key}: Prepare", self._try(key, self._prepare))
+                why = "it is not prepared"
+                self._questions.start(f"{key}: Prepare", self._try(key, self._prepare, why))
+            case TellHeir() if self._tell_heir is not None:
+                why = "its heir is not told"
+                self._questions.start(f"{key}: TellHeir", self._try(key, self._tell_heir, why))
             case _:
                 raise AssertionError(f"no runner carries out {effect}")
 
@@ -131,12 +138,12 @@ class Runner(Generic[K, S]):
         self._alarms.pop(key, None)
         self.feed(key, Woken())
 
-    async def _try(self, key: K, prepare: Callable[[K], Awaitable[None]]) -> None:
+    async def _try(self, key: K, work: Callable[[K], Awaitable[None]], why: str) -> None:
         # Called here and not before: what is cancelled before it began has left nothing unawaited.
         try:
-            await prepare(key)
+            await work(key)
         except Exception as error:
-            log.info("%s: it is not prepared: %s", key, str(error) or type(error).__name__)
+            log.info("%s: %s: %s", key, why, str(error) or type(error).__name__)
 
     async def _put(self, key: K, question: Question) -> None:
         answer: object

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from counterpoise.broker.bundles.lookup import LookupService
 from counterpoise.broker.bundles.lookup_answer import LookupAnswer
@@ -57,40 +57,32 @@ class NamespaceService:
         if self._leads is not None and self.goes_with_leader(topic):
             return self._leads()
         bundles = self._bundles.peek(topic.namespace_name)
-        if bundles is not None and self._ownership.serves(bundles.bundle_of(topic)):
-            return True
+        if bundles is not None:
+            bundle = bundles.bundle_of(topic)
+            if self._ownership.serves(bundle) or self._ownership.inheriting(bundle):
+                return True
         # During a split the parent's lock still counts for what its parts do not cover yet.
         serving = filter(self._ownership.serves, self._ownership.owned())
         return any(topic in bundle for bundle in serving)
 
-    def may_open(self, topic: TopicName) -> bool:
-        """Whether the topic's log may be opened here now, though perhaps nobody told yet."""
-        bundles = self._bundles.peek(topic.namespace_name)
-        taking = bundles is not None and self._ownership.taking(bundles.bundle_of(topic))
-        return taking or self.owns(topic)
+    async def approach(self, topic: TopicName, let_go: Callable[[], Awaitable[bool]]) -> None:
+        """Return when this broker may open the topic, waiting for a hand-over under way.
 
-    async def approach(self, topic: TopicName) -> None:
-        """Return when the topic's log may be opened here, waiting for a hand-over under way.
-
-        That is when this broker owns it, or a little earlier: when its former owner has let go.
-        Raises `BrokerError` (ServiceNotReady) when neither is so: the client looks up again.
+        ``let_go`` tells whether the topic's former owner has closed it; it is asked while others
+        of the bundle may be open there. Raises `BrokerError` (ServiceNotReady) when the bundle is
+        not this broker's: the client looks up again.
         """
         bundle = (await self.bundles(topic.namespace_name)).bundle_of(topic)
-        if not self.goes_with_leader(topic) and await self._ownership.catch_up(bundle):
+        if not self.goes_with_leader(topic) and await self._ownership.catch_up(bundle, let_go):
             return
-        if not self.owns(topic):
+        if not self.owns(topic) or self._ownership.inheriting(bundle):
             raise _not_served(topic)
 
-    async def settle(self, topic: TopicName) -> None:
-        """Return when this broker owns the topic that it has approached.
-
-        Raises `BrokerError` (ServiceNotReady) when it does not: the client looks up again.
-        """
-        if not self.owns(topic):
-            bundle = (await self.bundles(topic.namespace_name)).bundle_of(topic)
-            await self._ownership.taken(bundle)
-        if not self.owns(topic):
-            raise _not_served(topic)
+    def opened(self, topic: TopicName) -> None:
+        """A topic is open here: others may have waited for it, too."""
+        bundles = self._bundles.peek(topic.namespace_name)
+        if bundles is not None:
+            self._ownership.look_again(bundles.bundle_of(topic))
 
     # What a client asks.
 

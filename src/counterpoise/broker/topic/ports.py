@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -168,21 +168,15 @@ class Ownership(Protocol):
     def owns(self, topic: TopicName) -> bool:
         """Whether this broker may serve the topic now."""
 
-    def may_open(self, topic: TopicName) -> bool:
-        """Whether the topic's log may be opened now: we own it, or nobody does any more."""
+    async def approach(self, topic: TopicName, let_go: Callable[[], Awaitable[bool]]) -> None:
+        """Wait for a hand-over to us; return once the topic may be opened here.
 
-    async def approach(self, topic: TopicName) -> None:
-        """Wait for a hand-over to us; return once the topic's log may be opened here.
-
-        Its former owner has let go then; whether we own it, `settle` tells.
-        Raises `BrokerError` (ServiceNotReady) when somebody else has it.
+        ``let_go`` tells whether its former owner has closed it, which may be before it has closed
+        all that it had. Raises `BrokerError` (ServiceNotReady) when somebody else has it.
         """
 
-    async def settle(self, topic: TopicName) -> None:
-        """Return once we own a topic that was approached.
-
-        Raises `BrokerError` (ServiceNotReady) when we don't, after all.
-        """
+    def opened(self, topic: TopicName) -> None:
+        """A topic was opened: let whoever approaches it look again."""
 
 
 class TopicCatalog(Protocol):

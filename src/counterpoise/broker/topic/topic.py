@@ -182,8 +182,8 @@ class Topic(ABC):
         """Close this topic so that its next owner finds all that was acknowledged.
 
         Takes and delivers nothing more, lets receipts out, saves every cursor, closes the log.
-        Clients are told to reconnect: right away when it is known whereto, so that they connect
-        while the cursors are being saved and wait there, or else at the end.
+        Then producers are told to reconnect: whoever comes to the next owner finds that the log is
+        closed, and is served at once.
 
         Consumers are told first, and producers go on until they have heard it: from then on a
         client keeps its acknowledgements for the next owner instead of sending them to one that can
@@ -197,8 +197,6 @@ class Topic(ABC):
             subscription.stop()
         self.closing = True
         await self._drain()
-        if assigned_broker_url is not None:
-            self._close_producers(assigned_broker_url)
         await self._close_storage()
         self.disconnect(assigned_broker_url)
 

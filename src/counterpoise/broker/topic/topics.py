@@ -112,7 +112,7 @@ class TopicRegistry:
         topic = self._topics.get(name)
         if topic is not None and not topic.closing:
             return topic
-        await self._ownership.approach(name)
+        await self._ownership.approach(name, partial(self._was_let_go, name))
         if name in self._deleting:
             raise _being_deleted(name)
         loading = self._loading.get(name)
@@ -134,11 +134,9 @@ class TopicRegistry:
         if topic is not None:
             topic.check_open()
             return topic
-        if not self._ownership.may_open(name):
-            raise self._not_served(name)
+        self._check_owned(name)
         if name.is_persistent and await self._catalog.exists(name):
             return await self._open(name)
-        await self._ownership.settle(name)
         if not create:
             raise _not_found(name)
         if not name.is_persistent:
@@ -146,11 +144,24 @@ class TopicRegistry:
         await self._catalog.create(name)
         return await self._open(name)
 
+    async def _was_let_go(self, name: TopicName) -> bool:
+        if name in self._topics:
+            return True
+        try:
+            return name.is_persistent and await self._store.let_go(log_name(name))
+        except StorageError as error:
+            _log.info("%s: whether its former owner has closed it: %s", name, error)
+            return False
+
+    def _check_owned(self, name: TopicName) -> None:
+        if not self._ownership.owns(name):
+            raise self._not_served(name)
+
     async def _begin(self, name: TopicName) -> Topic:
         topic = NonPersistentTopic(name, self._commons)
         await self.limits.begin(topic)
         try:
-            await self._ownership.settle(name)
+            self._check_owned(name)
         except BrokerError:
             self.limits.end(topic)
             raise
@@ -165,7 +176,7 @@ class TopicRegistry:
             log = await self._store.open(log_name(name), self._owner, topic)
             topic.start(log, terminated=await self._catalog.terminated(name))
             try:
-                await self._ownership.settle(name)
+                self._check_owned(name)
             except BrokerError:
                 # The bundle went elsewhere while the log was opened. Its owner has fenced this
                 # log, or comes again to do so.
@@ -181,6 +192,7 @@ class TopicRegistry:
                 raise BrokerError(ServerError.PersistenceError, str(error)) from error
             raise
         self._topics[name] = topic
+        self._ownership.opened(name)
         return topic
 
     async def prepare(self, names: Iterable[TopicName], *, within_s: float | None = None) -> int:

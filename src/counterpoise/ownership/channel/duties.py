@@ -75,6 +75,16 @@ def goes_from(record: StateData | None, me: str) -> bool:
     )
 
 
+def gave(record: StateData | None, me: str) -> bool:
+    """Whether another broker owns the bundle, and has it from broker ``me``."""
+    return (
+        record is not None
+        and record.state is State.OWNED
+        and record.source == me
+        and record.destination != me
+    )
+
+
 def duty(record: StateData | None, me: str, now_ms: int, *, is_open: bool) -> Duty | None:
     """What broker ``me`` has to do next. ``is_open``: topics of the bundle may be open here."""
     if is_open and not serves(record, me):

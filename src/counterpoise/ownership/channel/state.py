@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from counterpoise.ownership.channel.data import State, StateData, blank, state_of
+from counterpoise.ownership.channel.data import State, StateData
 from counterpoise.ownership.channel.duties import comes_to, serves
 from counterpoise.ownership.port import Acquire, CatchUp, Release, Replaced, Split, Terms
 
@@ -61,6 +61,12 @@ class ChannelBundle:
     """Whether topics of the bundle may be open here."""
     heir_ready: bool = False
     """Whoever gets the bundle from us is prepared, or has had the time to be."""
+    yields: bool = False
+    """It is prepared: topics stay open here until the record says that it owns the bundle."""
+    inherits: bool = False
+    """Whoever we have the bundle from may have topics of it open."""
+    let_go: bool = False
+    """Or has not: it said so while our record was being written."""
     prepared_for: int = 0
     """The version of the last record upon which this broker prepared itself."""
     doubted: bool = False
@@ -85,6 +91,7 @@ class ChannelBundle:
         return (
             self.phase in (Phase.RESTING, Phase.READING)
             and not self.doubted
+            and not self.inherits
             and self.is_open
             and serves(self.record, self.me)
         )
@@ -92,7 +99,7 @@ class ChannelBundle:
     @property
     def holds(self) -> bool:
         """See `BundleState.holds`."""
-        awaits = self.phase is Phase.AWAITING
+        awaits = self.phase is Phase.AWAITING or (self.yields and self.phase is not Phase.CLOSING)
         return self.is_open and (awaits or serves(self.record, self.me))
 
     @property
@@ -100,24 +107,17 @@ class ChannelBundle:
         """See `BundleState.settling`."""
         if self.serves:
             return False
-        if comes_to(self.record, self.me):
+        if self.inherits or comes_to(self.record, self.me):
             return True
         return self.passing and (
             self.order is not None or self.doubted or serves(self.record, self.me)
         )
 
     @property
-    def taking(self) -> bool:
-        """See `BundleState.taking`."""
-        record = self.record
-        return (
-            self.phase is Phase.WRITING
-            and not (self.overtaken or self.doubted)
-            and state_of(record) is State.ASSIGNING
-            and comes_to(record, self.me)
-            and record is not None
-            and not blank(record.source)
-        )
+    def inheriting(self) -> bool:
+        """See `BundleState.inheriting`."""
+        knows = self.phase in (Phase.WAITING, Phase.READING) and not self.doubted
+        return self.inherits and knows and serves(self.record, self.me)
 
     @property
     def passing(self) -> bool:

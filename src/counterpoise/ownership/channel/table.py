@@ -15,13 +15,14 @@ from typing import Any, Final, TypeAlias
 
 from counterpoise.ownership.backoff import pause_s
 from counterpoise.ownership.channel import orders
-from counterpoise.ownership.channel.data import State, StateData, state_of
+from counterpoise.ownership.channel.data import State, StateData, blank, state_of
 from counterpoise.ownership.channel.duties import (
     Bury,
     Close,
     Write,
     comes_to,
     duty,
+    gave,
     goes_from,
     has_heir,
 )
@@ -39,6 +40,7 @@ from counterpoise.ownership.port import (
     Failed,
     Found,
     HeirReady,
+    LetGo,
     NodeChanged,
     Prepare,
     ReadNode,
@@ -48,6 +50,7 @@ from counterpoise.ownership.port import (
     Replaced,
     SessionChanged,
     Split,
+    TellHeir,
     WakeMe,
     Woken,
     WriteRecord,
@@ -81,14 +84,17 @@ def go_on(state: ChannelBundle) -> Next:
     """Do what the record, and then what somebody asked for, leaves to be done."""
     if serves_by(state.record, state.me):
         is_open = state.is_open or state_of(state.record) is State.OWNED
-        state = replace(state, is_open=is_open, heir_ready=False)
+        state = replace(state, is_open=is_open, heir_ready=False, yields=False)
+    else:
+        state = replace(state, inherits=False)
     owed = duty(state.record, state.me, state.terms.now_ms(), is_open=state.is_open)
     match owed:
         case Write(record):
             return _write(state, record)
         case Close(destination):
-            waits = has_heir(state.record, state.me) and not state.heir_ready
-            return _await_heir(state) if waits else _close(state, destination)
+            if has_heir(state.record, state.me) and not state.heir_ready:
+                return _await_heir(state)
+            return _yield(state) or _close(state, destination)
         case Bury():
             after = replace(state, phase=Phase.BURYING, overtaken=False)
             return after, (RemoveNode(state.path, state.version or 0),)
@@ -121,13 +127,23 @@ def _write(state: ChannelBundle, record: StateData) -> Next:
     if refusal(state.record, record, Storage.METADATA_STORE) is not None:
         # What stands there is not of our making, and no reader would accept what we make of it.
         return _rest(state)
-    after = replace(state, phase=Phase.WRITING, writing=record, overtaken=False)
+    after = replace(state, phase=Phase.WRITING, writing=record, overtaken=False, let_go=False)
     return after, (WriteRecord(state.path, record.to_json(), state.version),)
 
 
 def _await_heir(state: ChannelBundle) -> Next:
     after = replace(state, phase=Phase.AWAITING, overtaken=False)
     return after, (WakeMe(state.terms.terms.prepare_s),)
+
+
+def _yield(state: ChannelBundle) -> Next | None:
+    """Let an heir that is ready own the bundle first; None if it does, or is not."""
+    if state.yields and goes_from(state.record, state.me):
+        return _rest(state)
+    owed = duty(state.record, state.me, state.terms.now_ms(), is_open=False)
+    if state.yields and has_heir(state.record, state.me) and isinstance(owed, Write):
+        return _write(state, owed.record)
+    return None
 
 
 def _close(state: ChannelBundle, destination: str | None) -> Next:
@@ -137,7 +153,7 @@ def _close(state: ChannelBundle, destination: str | None) -> Next:
 
 def _rest(state: ChannelBundle) -> Next:
     comes = comes_to(state.record, state.me)
-    waits = comes or goes_from(state.record, state.me)
+    waits = comes or state.inherits or goes_from(state.record, state.me)
     number = state.record.version if state.record is not None and comes else 0
     after = replace(
         state,
@@ -153,19 +169,36 @@ def _rest(state: ChannelBundle) -> Next:
 
 
 def _stop_waiting(state: ChannelBundle, _: Woken) -> Next:
+    if state.inherits or (state.yields and state.is_open):
+        # Whoever takes longer to close has its logs fenced, and no heir is waited for for ever.
+        return go_on(replace(state, inherits=False, yields=False))
     # The leader looks after what takes too long.
     return replace(state, phase=Phase.RESTING), ()
 
 
-def _heir_ready(state: ChannelBundle, _: HeirReady | Woken) -> Next:
-    """The heir is ready, or has had its time."""
+def _heir_ready(state: ChannelBundle, _: HeirReady) -> Next:
+    return go_on(replace(state, heir_ready=True, yields=True))
+
+
+def _heir_is_late(state: ChannelBundle, _: Woken) -> Next:
+    """It has had its time."""
     return go_on(replace(state, heir_ready=True))
 
 
 def _ready_early(state: ChannelBundle, _: HeirReady) -> Next:
     """The heir is faster than what is being asked."""
-    releasing = state.writing or state.record
-    return replace(state, heir_ready=has_heir(releasing, state.me)), ()
+    ready = has_heir(state.writing or state.record, state.me)
+    return replace(state, heir_ready=ready, yields=ready or state.yields), ()
+
+
+def _inherited(state: ChannelBundle, _: LetGo) -> Next:
+    """Whoever had the bundle before us has closed all of it."""
+    return go_on(replace(state, inherits=False)) if state.inherits else (state, ())
+
+
+def _let_go_early(state: ChannelBundle, _: LetGo) -> Next:
+    """It is faster than the answer to our question."""
+    return replace(state, inherits=False, let_go=True), ()
 
 
 # Orders.
@@ -205,11 +238,14 @@ def _found(state: ChannelBundle, answer: Found) -> Next:
 
 def _written(state: ChannelBundle, answer: Created) -> Next:
     done = isinstance(state.order, Release | Replaced | Split)
+    had = state.record.source if state.record is not None else None
+    taken = serves_by(state.writing, state.me) and comes_to(state.record, state.me)
     after = replace(
         state,
         record=state.writing,
         version=answer.version,
         order=None if done else state.order,
+        inherits=taken and not blank(had) and had != state.me and not state.let_go,
     )
     return look(after) if state.overtaken else go_on(after)
 
@@ -219,8 +255,11 @@ def _closed(state: ChannelBundle, _: object) -> Next:
         # It was let go towards this very broker.
         after = replace(state, order=None)
     else:
-        after = replace(state, is_open=False)
-    return look(after) if state.overtaken or state.doubted else go_on(after)
+        after = replace(state, is_open=False, yields=False)
+    again = look(after) if state.overtaken or state.doubted else go_on(after)
+    if not gave(state.record, state.me):
+        return again
+    return again[0], (*again[1], TellHeir())
 
 
 def _buried(state: ChannelBundle, _: Removed) -> Next:
@@ -263,6 +302,7 @@ def _row(phase: Phase, **records: Transition) -> dict[tuple[Phase, type], Transi
         Split: order,
         CatchUp: order,
         HeirReady: records.pop("heir_ready", _ready_early),
+        LetGo: records.pop("let_go", _let_go_early),
         NodeChanged: records.pop("node", _overtaken),
         SessionChanged: records.pop("session", _doubt_later),
         Woken: records.pop("woken", _stay),
@@ -284,9 +324,16 @@ TABLE: Final[dict[tuple[Phase, type], Transition]] = {
     **_row(Phase.RESTING, order=_ordered, node=look, session=_doubt),
     **_row(Phase.READING, found=_found, failed=_failed),
     **_row(Phase.WRITING, created=_written, differs=look, failed=_failed),
-    **_row(Phase.AWAITING, heir_ready=_heir_ready, node=look, session=_doubt, woken=_heir_ready),
+    **_row(Phase.AWAITING, heir_ready=_heir_ready, node=look, session=_doubt, woken=_heir_is_late),
     **_row(Phase.CLOSING, drained=_closed, failed=_failed),
     **_row(Phase.BURYING, removed=_buried, differs=look, failed=_failed),
     **_row(Phase.PAUSING, node=_stay, woken=look),
-    **_row(Phase.WAITING, order=_ordered, node=look, session=_doubt, woken=_stop_waiting),
+    **_row(
+        Phase.WAITING,
+        order=_ordered,
+        let_go=_inherited,
+        node=look,
+        session=_doubt,
+        woken=_stop_waiting,
+    ),
 }

@@ -17,10 +17,13 @@ class Phase(enum.Enum):
     CHECKING = "not served here, unless the lock says so"
     EXPECTED = "about to be handed over to this broker"
     ACQUIRING = "being acquired"
+    INHERITING = "owned, while its former owner closes it"
     OWNED = "owned"
     DOUBTED = "owned, unless the lock is gone"
     ANNOUNCING = "about to be handed over"
     AWAITING = "served until its heir is ready"
+    YIELDING = "served until its lock is gone"
+    YIELDED = "served until its heir has the lock"
     DRAINING = "draining"
     DELETING = "being released"
     HANDING_ON = "released, and not yet taken by its heir"
@@ -31,11 +34,17 @@ class Phase(enum.Enum):
 REST = frozenset({Phase.FREE, Phase.OWNED})
 """Every other phase waits for an answer or for the alarm."""
 _SETTLING = frozenset(
-    {Phase.HEARING, Phase.CHECKING, Phase.EXPECTED, Phase.ACQUIRING, Phase.DOUBTED}
+    {
+        *(Phase.HEARING, Phase.CHECKING, Phase.EXPECTED, Phase.ACQUIRING, Phase.INHERITING),
+        Phase.DOUBTED,
+    }
 )
-
-
-_HOLDING = frozenset({Phase.OWNED, Phase.DOUBTED, Phase.ANNOUNCING, Phase.AWAITING})
+_HOLDING = frozenset(
+    {
+        *(Phase.INHERITING, Phase.OWNED, Phase.DOUBTED, Phase.ANNOUNCING, Phase.AWAITING),
+        *(Phase.YIELDING, Phase.YIELDED),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +60,8 @@ class BundleLock:
     """Of our lock; None when something happened that makes it worth another look."""
     let_go: bool = False
     """Whether its former owner has closed all it had open, as far as is known."""
+    yielded: bool = False
+    """Whether our lock was given to the heir before the topics were closed."""
     announced: bool = False
     """Whether a hand-over of ours may stand."""
     thorough: bool = False
@@ -114,10 +125,9 @@ class BundleLock:
         )
 
     @property
-    def taking(self) -> bool:
-        """See `BundleState.taking`."""
-        surely = not self.overtaken and not self.pausing
-        return self.phase is Phase.ACQUIRING and self.let_go and surely
+    def inheriting(self) -> bool:
+        """See `BundleState.inheriting`."""
+        return self.phase is Phase.INHERITING
 
     @property
     def passing(self) -> bool:

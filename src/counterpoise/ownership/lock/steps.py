@@ -63,7 +63,7 @@ def ask_again(state: BundleLock) -> Next:
         case P.ANNOUNCING:
             value = HandOver(state.me, state.destination).to_json()
             return ask(state, WriteNode(state.hand_over, value))
-        case P.DELETING if state.version is not None:
+        case P.DELETING | P.YIELDING if state.version is not None:
             return ask(state, RemoveNode(state.lock, state.version))
         case P.DELETING:
             return ask(state, ReadNode(state.lock))
@@ -100,13 +100,23 @@ def acquire(state: BundleLock, _: object) -> Next:
 
 
 def take(state: BundleLock, _: object) -> Next:
-    """The owner that hands the bundle to us has let go."""
+    """The owner that hands the bundle to us has given its lock up."""
+    return enter(state, P.ACQUIRING)
+
+
+def take_over(state: BundleLock, _: object) -> Next:
+    """The owner that hands the bundle to us has let go, or is gone."""
     return enter(state, P.ACQUIRING, let_go=True)
+
+
+def hear_withdrawal(state: BundleLock, _: object) -> Next:
+    """The owner that hands the bundle to us has closed all it had open, or is gone."""
+    return replace(state, let_go=True), ()
 
 
 def hear(state: BundleLock, _: object) -> Next:
     """Somebody announced a hand-over: look to whom."""
-    return enter(state, P.HEARING, destination=None)
+    return enter(state, P.HEARING, destination=None, let_go=False)
 
 
 def catch_up(state: BundleLock, _: CatchUp) -> Next:
@@ -140,12 +150,25 @@ def checked(state: BundleLock, answer: Found) -> Next:
 
 def created(state: BundleLock, answer: Created) -> Next:
     """The lock is ours."""
-    return rest(state, P.OWNED, answer.version)
+    return own(state, answer.version)
+
+
+def own(state: BundleLock, version: int) -> Next:
+    """The lock is ours; whoever handed it to us may still be closing what it had open."""
+    if state.destination != state.me or state.let_go:
+        return rest(state, P.OWNED, version)
+    after = replace(state, phase=P.INHERITING, version=version, failures=0)
+    return after, (WakeMe(state.terms.heir_s),)
+
+
+def inherit(state: BundleLock, _: object) -> Next:
+    """The former owner has closed all it had open, or has had its time."""
+    return rest(state, P.OWNED, state.version)
 
 
 def look(state: BundleLock, _: object) -> Next:
     """Read the lock."""
-    return ask(replace(state, let_go=False), ReadNode(state.lock))
+    return ask(state, ReadNode(state.lock))
 
 
 def found_lock(state: BundleLock, answer: Found) -> Next:
@@ -155,7 +178,7 @@ def found_lock(state: BundleLock, answer: Found) -> Next:
         # Nobody has it. If it went with a session of ours, the topics just stay open.
         return ask(state, CreateNode(state.lock, state.terms.me.to_json()))
     if answer.mine:
-        return rest(state, P.OWNED, answer.version)
+        return own(state, answer.version)
     if holder.broker_id == state.me:
         # Left behind by a former life of this broker, or by its former session: it would vanish
         # under us.
@@ -193,8 +216,33 @@ def announced(state: BundleLock, _: object) -> Next:
     return replace(state, phase=P.AWAITING), (WakeMe(state.terms.prepare_s),)
 
 
+def give(state: BundleLock, _: object) -> Next:
+    """The heir is ready: it gets the lock, and topics stay open until it has it."""
+    return enter(state, P.YIELDING)
+
+
+def given(state: BundleLock, answer: object) -> Next:
+    """Our lock is gone: close the topics as soon as the heir has its own."""
+    if state.version is None:
+        return drain(state, answer)
+    if state.overtaken:
+        return drain_yielded(state, answer)
+    after = replace(state, phase=P.YIELDED, version=None, yielded=True)
+    return after, (WakeMe(state.terms.heir_s),)
+
+
+def drain_yielded(state: BundleLock, _: object) -> Next:
+    """The heir has the lock: close the topics, and withdraw."""
+    return enter(state, P.DRAINING, version=None, yielded=True)
+
+
+def drain_yielded_for_nobody(state: BundleLock, _: object) -> Next:
+    """The heir does not come: close the topics, and let the next lookup find another."""
+    return enter(state, P.DRAINING, destination=None)
+
+
 def drain(state: BundleLock, _: object) -> Next:
-    """The heir is ready, or has had its time: close the topics."""
+    """The heir has had its time: close the topics, and let it have the lock then."""
     return enter(state, P.DRAINING)
 
 
@@ -210,10 +258,12 @@ def drain_for_nobody(state: BundleLock, _: object) -> Next:
 
 def drained(state: BundleLock, _: object) -> Next:
     """The topics are closed: let go, or serve again if the bundle comes back here."""
+    if state.yielded:
+        return enter(state, P.WITHDRAWING)
     if state.destination != state.me:
         return enter(state, P.DELETING)
     if state.version is None:
-        return enter(state, P.DOUBTED)
+        return enter(state, P.DOUBTED, destination=None)
     return rest(state, P.OWNED, state.version)
 
 

@@ -1,10 +1,14 @@
 """Ownership of one bundle by lock and redirect (Pulsar's ``OwnershipCache``), as a table.
 
 The owner holds an ephemeral node at ``/namespace/<bundle>``. To let go it first announces that,
-naming its heir if it has one (`HandOver`), goes on until that is ready or has had its time, then
-drains its topics, then deletes the node, and withdraws the announcement when the heir has the lock.
+naming its heir if it has one (`HandOver`), and goes on until that is ready. Then it deletes the
+node, and still goes on until the heir has the lock: nobody waits for the store while the bundle is
+served nowhere. Only then it drains its topics, and withdraws the announcement, which tells the heir
+that it may serve. A topic whose log its former owner has closed the heir may serve before that, by
+the log's word.
 The heir sees the announcement, prepares itself, waits for the node to vanish and takes the lock at
-once, so that clients sent on to it need no new lookup.
+once, so that clients sent on to it need no new lookup. If it is not ready in time, or there is
+none, topics are drained before the node is deleted.
 Pulsar's own protocol has no announcement and leaves the bundle to the next lookup; the lock itself
 is the same.
 
@@ -33,6 +37,7 @@ from counterpoise.ownership.port import (
     Failed,
     Found,
     HeirReady,
+    LetGo,
     NodeChanged,
     Release,
     Removed,
@@ -70,6 +75,7 @@ def _row(phase: Phase, *, answers: dict[type, Transition], **records: Transition
         Replaced: records.get("replaced", do.stay),
         CatchUp: records.get("catch_up", do.stay),
         HeirReady: records.get("heir_ready", do.stay),
+        LetGo: do.stay,
         NodeChanged: records.get("node", do.stay),
         SessionChanged: records.get("session", do.stay),
         Woken: records.get("woken", do.stay),
@@ -100,7 +106,12 @@ _row(
     acquire=do.later,
     release=do.later,
     replaced=do.later,
-    node=do.on_node(lock_vanished=do.unsettle, lock_appeared=do.unsettle, announced=do.later),
+    node=do.on_node(
+        lock_vanished=do.unsettle,
+        lock_appeared=do.unsettle,
+        announced=do.later,
+        withdrawn=do.hear_withdrawal,
+    ),
     session=do.unsettle,
     woken=do.woken,
     answers={Found: do.believing(do.checked), Failed: do.trying(TRIES, do.free)},
@@ -108,7 +119,7 @@ _row(
 _row(
     P.EXPECTED,
     # A notification may have been missed: before it gives up, it tries.
-    node=do.on_node(lock_vanished=do.take, announced=do.hear, withdrawn=do.acquire),
+    node=do.on_node(lock_vanished=do.take, announced=do.hear, withdrawn=do.take_over),
     session=lambda state, _: do.enter(state, P.CHECKING),
     woken=do.acquire,
     answers={},
@@ -125,10 +136,20 @@ _row(
     release=do.later,
     replaced=do.later,
     # News may overtake answers: a lock that was created may be gone before we hear that it was.
-    node=do.on_node(lock_vanished=do.unsettle),
+    node=do.on_node(lock_vanished=do.unsettle, withdrawn=do.hear_withdrawal),
     session=do.unsettle,
     woken=do.woken,
     answers={**_ABOUT_THE_LOCK, Failed: do.trying(TRIES, do.free)},
+)
+_row(
+    P.INHERITING,
+    release=do.later,
+    replaced=do.later,
+    node=do.on_node(lock_vanished=do.doubt, withdrawn=do.inherit),
+    session=do.doubt,
+    # Whoever takes longer has its logs fenced.
+    woken=do.inherit,
+    answers={},
 )
 _row(
     P.OWNED,
@@ -142,7 +163,7 @@ _row(
     P.DOUBTED,
     release=do.later,
     replaced=do.later,
-    node=do.on_node(lock_vanished=do.unsettle),
+    node=do.on_node(lock_vanished=do.unsettle, withdrawn=do.hear_withdrawal),
     session=do.unsettle,
     woken=do.woken,
     answers={**_ABOUT_THE_LOCK, Failed: do.trying(None, do.stay)},
@@ -157,10 +178,27 @@ _row(
 )
 _row(
     P.AWAITING,
-    heir_ready=do.drain,
+    heir_ready=do.give,
     node=do.on_node(lock_vanished=do.drain_in_doubt),
     session=do.drain_in_doubt,
     woken=do.drain,
+    answers={},
+)
+_row(
+    P.YIELDING,
+    node=do.on_node(lock_appeared=do.taken),
+    session=do.unsure,
+    answers={
+        Removed: do.given,
+        Differs: do.drain_in_doubt,
+        Failed: do.drain_in_doubt,
+    },
+)
+_row(
+    P.YIELDED,
+    node=do.on_node(lock_appeared=do.drain_yielded),
+    session=do.drain_yielded,
+    woken=do.drain_yielded_for_nobody,
     answers={},
 )
 _row(

@@ -78,6 +78,18 @@ def claim(
     return Fence(str(path), epoch, mine, disk)
 
 
+def epoch(directory: Path, disk: Disk) -> int:
+    """Of whoever claimed the log last; 0 where nobody did."""
+    try:
+        descriptor = disk.open(directory / NAME, os.O_RDONLY)
+    except FileNotFoundError:
+        return 0
+    try:
+        return _epoch(disk.read(descriptor, _WIDTH, 0))
+    finally:
+        disk.close(descriptor)
+
+
 def exists(directory: Path) -> bool:
     """Whether a log lives in this directory."""
     return (directory / NAME).exists()

@@ -113,6 +113,14 @@ class FileLedgerStore:
         if len(self._prepared) < PREPARED_MAX:
             self._prepared.add(name)
 
+    async def let_go(self, name: str) -> bool:
+        """Whether the state that whoever raised the fence last left says that it is all."""
+        directory = self._directory(name)
+        try:
+            return await self.in_thread(_was_let_go, directory, self.disk)
+        except OSError as error:
+            raise StorageError(f"log {name} in {directory} cannot be read: {error}") from error
+
     async def exists(self, name: str) -> bool:
         """Whether the log's directory has a fence."""
         return await self.in_thread(fence.exists, self._directory(name))
@@ -166,6 +174,10 @@ def _look_at(directory: Path, disk: Disk) -> None:
         for epoch in state.epochs(directory):
             state.load(directory, epoch, disk)
         fence.exists(directory)
+
+
+def _was_let_go(directory: Path, disk: Disk) -> bool:
+    return state.closed(directory, fence.epoch(directory, disk), disk)
 
 
 def _take_over(directory: Path, owner: str, disk: Disk) -> Recovered:

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from counterpoise.ownership.port import HeirReady, LetGo
+
 READY: Final = "/counterpoise/ready"
 CLOSED: Final = "/counterpoise/let-go"
+_RECORDS: Final[dict[str, HeirReady | LetGo]] = {READY: HeirReady(), CLOSED: LetGo()}
 
 
 def news_path(kind: str, bundle: str) -> str:
@@ -17,7 +20,10 @@ def news_path(kind: str, bundle: str) -> str:
     return f"{kind}/{bundle}"
 
 
-def news_bundle(kind: str, path: str) -> str | None:
-    """The bundle of such a node; None for any other."""
-    name = path.removeprefix(f"{kind}/")
-    return name if name != path and name.count("/") == 2 else None
+def news_of(path: str) -> tuple[str, HeirReady | LetGo] | None:
+    """The bundle of such a node, and what it tells the bundle's machine; None for any other."""
+    for kind, record in _RECORDS.items():
+        name = path.removeprefix(f"{kind}/")
+        if name != path and name.count("/") == 2:
+            return name, record
+    return None

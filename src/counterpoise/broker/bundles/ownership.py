@@ -32,8 +32,6 @@ from counterpoise.ownership.port import (
     Change,
     Drain,
     Drained,
-    HeirReady,
-    LetGo,
     NodeChanged,
     Question,
     ReadNode,
@@ -45,14 +43,12 @@ from counterpoise.ownership.port import (
     Whereabouts,
     WriteRecord,
 )
-from counterpoise.ownership.readiness import CLOSED, READY, news_bundle, news_path
+from counterpoise.ownership.readiness import CLOSED, READY, news_of, news_path
 
 log = logging.getLogger(__name__)
 
 PATIENCE_S: Final = 5.0
 """How long a client waits at most for a bundle that is just changing hands."""
-
-_NEWS: Final[dict[str, object]] = {READY: HeirReady(), CLOSED: LetGo()}
 
 RETRY_S: Final = 1.0
 """Pause after the store did not answer."""
@@ -366,12 +362,8 @@ class BundleOwnership:
     # What the store tells.
 
     def _on_change(self, notification: Notification) -> None:
-        news = next((each for each in _NEWS if notification.path.startswith(each)), None)
-        name = (
-            news_bundle(news, notification.path)
-            if news is not None
-            else self._protocol.bundle_of(notification.path)
-        )
+        news = news_of(notification.path)
+        name = news[0] if news is not None else self._protocol.bundle_of(notification.path)
         if name is None:
             return
         try:
@@ -379,20 +371,16 @@ class BundleOwnership:
         except InvalidName:
             log.warning("ignoring what is no bundle: %s", notification.path)
             return
-        if news is not None:
-            self._on_news(bundle, _NEWS[news], notification.kind)
-            return
-        gone = notification.kind is NotificationKind.DELETED
-        change = Change.VANISHED if gone else Change.APPEARED
         known = not self._runner.state(bundle).forgettable
+        gone = notification.kind is NotificationKind.DELETED
+        if news is not None:
+            if known and not gone:
+                self._runner.feed(bundle, news[1])
+            return
+        change = Change.VANISHED if gone else Change.APPEARED
         if known or self._protocol.hears(notification.path, change):
             self._runner.feed(bundle, NodeChanged(notification.path, change))
         self._wake(bundle)
-
-    def _on_news(self, bundle: BundleName, news: object, kind: NotificationKind) -> None:
-        known = not self._runner.state(bundle).forgettable
-        if known and kind is not NotificationKind.DELETED:
-            self._runner.feed(bundle, news)
 
     def _on_session(self, event: SessionEvent) -> None:
         if event is not SessionEvent.CONNECTION_LOST:

@@ -20,7 +20,7 @@ from counterpoise.metadata import SessionEvent, StoreUnavailable
 from counterpoise.names.bundle import BundleName
 from counterpoise.ownership.channel.data import State, StateData
 from counterpoise.ownership.channel.state import RECORDS
-from counterpoise.ownership.lock.nodes import hand_over_of
+from counterpoise.ownership.lock.nodes import hand_over_of, read_hand_over
 from counterpoise.ownership.port import BundleProtocol, Terms
 from counterpoise.ownership.records import LeaderBroker, NamespaceEphemeralData
 from tests.sim.loop import Machine
@@ -83,6 +83,9 @@ class SimulatedBroker:
         """What this broker knows of the logs that it has open."""
         self.all: list[SimulatedBroker] = []
         """Every broker of the history."""
+        self._nodes: dict[BundleName, tuple[str, ...]] = {}
+        self._owners: dict[tuple[bytes | None, ...], str] = {}
+        """By the values of a bundle's nodes: they are looked at much more often than they change."""
         self.prepared: dict[BundleName, Log] = {}
         """What it read of logs that it was about to have."""
         self.drain_faults: Callable[[], tuple[float, bool]] = lambda: (0.0, False)
@@ -131,18 +134,24 @@ class SimulatedBroker:
 
     def claims(self, bundle: BundleName) -> bool:
         """Whether it is right for this broker to serve a bundle, by the store's word now."""
-        nodes = {path: self.server.nodes.get(path) for path in self._told.nodes(str(bundle))}
-        values = {path: node.value if node else None for path, node in nodes.items()}
-        owner = self._told.whereabouts(values).owner
+        paths = self._nodes.get(bundle)
+        if paths is None:
+            paths = self._nodes[bundle] = self._told.nodes(str(bundle))
+        nodes = [self.server.nodes.get(path) for path in paths]
+        values = tuple([None if node is None else node.value for node in nodes])
+        read = self._owners.get(values)
+        if read is None:
+            owner = self._told.whereabouts(dict(zip(paths, values, strict=True))).owner
+            read = self._owners[values] = "" if owner is None else owner.broker_id
         # Where ownership is an ephemeral node, it has to be this very life's.
-        *_, last = nodes.values()
-        mine = last is not None and last.owner in (0, self.session.number)
-        return mine and owner is not None and owner.broker_id == self.id
+        last = nodes[-1]
+        return read == self.id and last is not None and last.owner in (0, self.session.number)
 
     def is_to_close(self, bundle: BundleName) -> bool:
         """Whether the store says that this broker hands the bundle on, and may have it open."""
         announced = self.server.nodes.get(hand_over_of(str(bundle)))
-        if announced is not None and announced.owner == self.session.number:
+        hand_over = read_hand_over(announced.value) if announced is not None else None
+        if hand_over is not None and hand_over.source == self.id:
             return True
         node = self.server.nodes.get(f"{RECORDS}/{bundle}")
         record = None if node is None else StateData.from_json(node.value)

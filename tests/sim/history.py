@@ -132,7 +132,7 @@ class History:
 
     def _watch_until(self, when: float) -> None:
         while self.loop.time() < when:
-            self.loop.run_until(min(when, self.loop.time() + WATCH_S), lambda: None)
+            self.loop.run_until(min(when, self.loop.time() + WATCH_S))
             self.claims.watch(self.loop.time(), self.server, self.brokers)
             self.records.judge()
             for judge, why in self.storage.wrong:
@@ -183,17 +183,22 @@ class History:
     def _client(self, bundle: BundleName, after_s: float) -> None:
         """Somebody who publishes to a bundle all the time, and looks it up when that fails."""
 
-        async def use() -> None:
-            await asyncio.sleep(after_s)
-            at: SimulatedBroker | None = None
-            while True:
-                await asyncio.sleep(self.rng.uniform(0.02, 0.3))
-                if at is not None and at.up and at.use(bundle):
-                    self.last_used[bundle] = self.loop.time()
-                    continue
-                at = await self._find(bundle)
+        nobody = contextvars.Context()
 
-        self.loop.create_task(use(), context=contextvars.Context())
+        def use(at: SimulatedBroker | None) -> None:
+            if at is not None and at.up and at.use(bundle):
+                self.last_used[bundle] = self.loop.time()
+                again(at)
+            else:
+                self.loop.create_task(find(), context=contextvars.Context())
+
+        async def find() -> None:
+            again(await self._find(bundle))
+
+        def again(at: SimulatedBroker | None) -> None:
+            self.loop.call_later(self.rng.uniform(0.02, 0.3), use, at, context=nobody)
+
+        self.loop.call_later(after_s, again, None, context=nobody)
 
     async def _find(self, bundle: BundleName) -> SimulatedBroker | None:
         """Follow lookups as a client does."""

@@ -35,7 +35,7 @@ class Machine:
         """How long its seconds are: 1.1 is a clock that is too slow by a tenth."""
         self.frozen = False
         self.dead = False
-        self.waiting: list[asyncio.Handle] = []
+        self.waiting: list[Handle] = []
         self.context = contextvars.copy_context()
         self.context.run(_MACHINE.set, self)
 
@@ -43,13 +43,33 @@ class Machine:
 _MACHINE: contextvars.ContextVar[Machine | None] = contextvars.ContextVar("machine", default=None)
 
 
+class Handle:
+    """A callback that is to run; as much of `asyncio.Handle` as anybody here asks for."""
+
+    __slots__ = ("args", "callback", "cancelled", "context", "machine")
+
+    def __init__(
+        self,
+        callback: Callable[..., Any],
+        args: tuple[Any, ...],
+        context: contextvars.Context | None,
+    ) -> None:
+        self.callback, self.args = callback, args
+        self.context = contextvars.copy_context() if context is None else context
+        self.machine = self.context.get(_MACHINE)
+        self.cancelled = False
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
 class SimulatedLoop(asyncio.AbstractEventLoop):
     """As much of an event loop as tasks, futures and timers need."""
 
     def __init__(self) -> None:
         self._now = 0.0
-        self._ready: deque[asyncio.Handle] = deque()
-        self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
+        self._ready: deque[Handle] = deque()
+        self._timers: list[tuple[float, int, Handle]] = []
         self._numbers = itertools.count()
         self._tasks: list[asyncio.Task[Any]] = []
         self.steps = 0
@@ -60,23 +80,22 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
 
     def call_soon(  # type: ignore[override] - as the loops of the standard library
         self, callback: Callable[..., Any], *args: Any, context: Any = None
-    ) -> asyncio.Handle:
-        handle = asyncio.Handle(callback, args, self, context)
+    ) -> Handle:
+        handle = Handle(callback, args, context)
         self._ready.append(handle)
         return handle
 
     def call_later(  # type: ignore[override]
         self, delay: float, callback: Callable[..., Any], *args: Any, context: Any = None
-    ) -> asyncio.TimerHandle:
+    ) -> Handle:
         return self.call_at(self._now + delay, callback, *args, context=context)
 
     def call_at(  # type: ignore[override]
         self, when: float, callback: Callable[..., Any], *args: Any, context: Any = None
-    ) -> asyncio.TimerHandle:
-        machine = _MACHINE.get() if context is None else context.get(_MACHINE)
-        if machine is not None:
-            when = self._now + (when - self._now) * machine.rate
-        handle = asyncio.TimerHandle(when, callback, args, self, context)
+    ) -> Handle:
+        handle = Handle(callback, args, context)
+        if handle.machine is not None:
+            when = self._now + (when - self._now) * handle.machine.rate
         heapq.heappush(self._timers, (when, next(self._numbers), handle))
         return handle
 
@@ -103,25 +122,22 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         if "was destroyed" not in context["message"]:
             self.errors.append(f"{context['message']}: {context.get('exception')!r}")
 
-    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        pass
-
-    def run_until(self, when: float, after_step: Callable[[], None]) -> None:
-        """Run everything that happens up to a time; ``after_step`` follows each callback."""
+    def run_until(self, when: float) -> None:
+        """Run everything that happens up to a time."""
+        ready, timers = self._ready, self._timers
         while True:
-            while self._ready:
-                handle = self._ready.popleft()
-                if not handle.cancelled():
+            while ready:
+                handle = ready.popleft()
+                if not handle.cancelled:
                     self._run(handle)
-                    after_step()
-            while self._timers and self._timers[0][2].cancelled():
-                heapq.heappop(self._timers)
-            if not self._timers or self._timers[0][0] > when:
+            while timers and timers[0][2].cancelled:
+                heapq.heappop(timers)
+            if not timers or timers[0][0] > when:
                 self._now = when
                 return
-            at, _, timer = heapq.heappop(self._timers)
+            at, _, timer = heapq.heappop(timers)
             self._now = max(self._now, at)
-            self._ready.append(timer)
+            ready.append(timer)
 
     def failures(self) -> list[str]:
         """What failed without anybody being told."""
@@ -147,8 +163,8 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self._ready.clear()
         self._timers.clear()
 
-    def _run(self, handle: asyncio.Handle) -> None:
-        machine: Machine | None = handle._context.get(_MACHINE)  # type: ignore[attr-defined]
+    def _run(self, handle: Handle) -> None:
+        machine = handle.machine
         if machine is not None:
             if machine.dead:
                 return
@@ -156,7 +172,10 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
                 machine.waiting.append(handle)
                 return
         self.steps += 1
-        handle._run()
+        try:
+            handle.context.run(handle.callback, *handle.args)
+        except Exception as error:
+            self.errors.append(f"{handle.callback}: {error!r}")
 
     def thaw(self, machine: Machine) -> None:
         """Let a frozen machine go on with all that waited."""

@@ -37,7 +37,10 @@ class Storage:
         """What a judge has to bark at: the judge, and why."""
 
     def _log(self, bundle: BundleName) -> Log:
-        return self._logs.setdefault(bundle, Log())
+        found = self._logs.get(bundle)
+        if found is None:
+            found = self._logs[bundle] = Log()
+        return found
 
     def look(self, bundle: BundleName) -> Log:
         """Read it and fence nobody."""

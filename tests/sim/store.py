@@ -214,12 +214,11 @@ class Session:
         else:
             self._under_way[count] = answer
             self._send(self.number, count, operation, path, *rest)
+        patience = loop.call_later(server.network.operation_s, self._fail, count, "no answer")
         try:
-            async with asyncio.timeout(server.network.operation_s):
-                return await answer
-        except TimeoutError:
-            raise StoreUnavailable(f"{operation} {path}", "no answer") from None
+            return await answer
         finally:
+            patience.cancel()
             self._under_way.pop(count, None)
 
     def _send(self, number: int, count: int, *what: Any) -> None:

@@ -85,7 +85,7 @@ class SimulatedBroker:
         """Every broker of the history."""
         self._nodes: dict[BundleName, tuple[str, ...]] = {}
         self._owners: dict[tuple[bytes | None, ...], str] = {}
-        """By the values of a bundle's nodes: they are looked at much more often than they change."""
+        """By the values of a bundle's nodes, which are looked at more often than they change."""
         self.prepared: dict[BundleName, Log] = {}
         """What it read of logs that it was about to have."""
         self.drain_faults: Callable[[], tuple[float, bool]] = lambda: (0.0, False)

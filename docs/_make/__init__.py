@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from _make import access, configuration, pictures, plots, verbs
+from _make import access, configuration, metrics, pictures, plots, verbs
 
 
 def make_all(to: Path) -> None:
@@ -12,6 +12,7 @@ def make_all(to: Path) -> None:
     to.mkdir(exist_ok=True)
     (to / "access.md").write_text(access.page(), "utf-8")
     (to / "configuration.md").write_text(configuration.page(), "utf-8")
+    (to / "metrics.md").write_text(metrics.page(), "utf-8")
     (to / "verbs.md").write_text(verbs.page(), "utf-8")
     pictures.draw(to)
     plots.draw(to)

@@ -3,7 +3,7 @@
 import json
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
 from counterpoise import Cluster
+from counterpoise.admin.metrics.reference import GROUPS
 from counterpoise.names.load_managers import EXTENSIBLE
 from tests.admin.conftest import SILENT, Api
 
@@ -60,14 +61,32 @@ def matching(samples: list[Sample], selector: str) -> list[Sample]:
     ]
 
 
+def limited(api: Api) -> None:
+    """Let clients of the namespace reach limits of every kind, at once and again and again."""
+    group = {"publishRateInMsgs": 500, "dispatchRateInMsgs": 500}
+    assert api("PUT", "/admin/v2/resourcegroups/few", group).status == 204
+    where = f"{NAMESPACES}/public/measured"
+    assert api("POST", f"{where}/resourcegroup/few").status == 204
+    rate = {"publishThrottlingRateInMsg": 20, "publishThrottlingRateInByte": -1}
+    assert api("POST", f"{where}/publishRate", rate).status == 204
+    rate = {"dispatchThrottlingRateInMsg": 20, "ratePeriodInSecond": 1}
+    assert api("POST", f"{where}/dispatchRate", rate).status == 204
+
+
 @contextmanager
-def loaded(brokers: int, **settings: Any) -> Iterator[tuple[Cluster, str]]:
+def loaded(
+    brokers: int,
+    prepare: Callable[[Api], None] = lambda api: None,
+    wanted: frozenset[str] = frozenset(),
+    **settings: Any,
+) -> Iterator[tuple[Cluster, str]]:
     """A cluster in which messages were published and consumed, bundles unloaded and split."""
     settings["loadBalancerReportUpdateMinIntervalMillis"] = 100
     with Cluster(brokers=brokers, config=settings) as cluster:
         api = Api(cluster.admin_url)
         body = {"bundles": {"numBundles": 2}}
         assert api("PUT", f"{NAMESPACES}/public/measured", body).status == 204
+        prepare(api)
         client = pulsar.Client(cluster.service_url, logger=SILENT)
         topics = [f"persistent://public/measured/t{number}" for number in range(4)]
         consumers = [client.subscribe(topic, "s", consumer_name="reads") for topic in topics]
@@ -78,7 +97,7 @@ def loaded(brokers: int, **settings: Any) -> Iterator[tuple[Cluster, str]]:
         producers[0].send(PAYLOAD)
         assert api("PUT", f"{where}/split").status == 204
         deadline = time.monotonic() + 30
-        while not measured(served(cluster)):
+        while not (measured(told := served(cluster)) and names(told) >= wanted):
             assert time.monotonic() < deadline, "the load was never measured"
             for producer, consumer in zip(producers, consumers, strict=True):
                 producer.send(PAYLOAD)
@@ -97,7 +116,10 @@ def measured(samples: list[Sample]) -> bool:
 
 @pytest.fixture(scope="module")
 def extensible() -> Iterator[list[Sample]]:
-    with loaded(2, loadManagerClassName=EXTENSIBLE) as (cluster, _):
+    settings = {"exposeConsumerLevelMetricsInPrometheus": True}
+    both = frozenset(f"counterpoise_{kind}_limit_waits_total" for kind in ("publish", "dispatch"))
+    with loaded(2, limited, both, loadManagerClassName=EXTENSIBLE, **settings) as (cluster, _):
+        cluster.brokers[0]._broker.background.failures["a task"] += 1
         yield served(cluster)
 
 
@@ -119,10 +141,19 @@ def names(samples: list[Sample]) -> set[str]:
     return {each.name for each in samples}
 
 
-def test_each_series_of_ours_says_what_it_means(api: Api) -> None:
+def test_each_series_says_what_it_means(api: Api) -> None:
     found = list(text_string_to_metric_families(api.get("/metrics")))
     assert sum(each.name.startswith("counterpoise_") for each in found) > 3
     assert [each.name for each in found if not each.documentation] == []
+
+
+def test_the_reference_has_every_series_with_its_labels_and_no_other(
+    extensible: list[Sample],
+) -> None:
+    told = {name: {*group.labels} for group in GROUPS for name in group.meanings}
+    labelled = {each.name: {*each.labels} for each in extensible}
+    assert labelled == told
+    assert len(told) == sum(len(group.meanings) for group in GROUPS), "one meaning each"
 
 
 def test_the_ephemeral_locks_have_no_state_channel_and_the_rest() -> None:

@@ -14,7 +14,6 @@ JsonObject = dict[str, Any]
 NOT_MEASURED: Mapping[str, Any] = {
     "chunkedMessageRate": 0.0,
     "earliestMsgPublishTimeInBacklog": 0,
-    "msgDelayed": 0,
     "msgInReplay": 0,
     "msgRateExpired": 0.0,
     "totalMsgExpired": 0,
@@ -67,11 +66,12 @@ async def subscription_json(subscription: Subscription) -> JsonObject:
         "msgOutCounter": subscription.meters.out.messages,
         "msgBacklog": subscription.backlog,
         "backlogSize": backlog_size(subscription),
-        "msgBacklogNoDelayed": subscription.backlog,
+        "msgBacklogNoDelayed": subscription.backlog - subscription.delayed,
+        "msgDelayed": subscription.delayed,
         "msgRateRedeliver": subscription.meters.redelivered.rate,
         "messageAckRate": subscription.meters.acked.rate,
         **{name: max((each[name] for each in consumers), default=0) for name in _LAST_TIMES},
-        "blockedSubscriptionOnUnackedMsgs": False,
+        "blockedSubscriptionOnUnackedMsgs": subscription.blocked,
         "unackedMessages": sum(each["unackedMessages"] for each in consumers),
         # Nobody has subscribed since the topic was opened, so no type is known.
         "type": "None" if kind is None else kind.name,

@@ -108,6 +108,16 @@ class Subscription:
         """Entries that are stored and not acknowledged."""
         return self.acks.backlog(self.log.end)
 
+    @property
+    def delayed(self) -> int:
+        """Entries of the backlog that are known to wait for their time."""
+        return self.dispatcher.delayed if self.dispatcher is not None else 0
+
+    @property
+    def blocked(self) -> bool:
+        """Whether nothing goes out until its consumers acknowledge something."""
+        return self.dispatcher is not None and self.dispatcher.blocked
+
     def attach(self, consumer: Recipient, headcount: Headcount) -> None:
         """Add a consumer; raise `BrokerError` where the type forbids it."""
         if self._closed:

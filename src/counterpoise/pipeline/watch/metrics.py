@@ -21,11 +21,15 @@ class Metrics:
         self._began_ms = clock_ms()
         self._last_ms = 0
         registry = self.registry = CollectorRegistry()
+        self.labels: dict[str, tuple[str, ...]] = {}
+        """What each family is told apart by, by its name."""
 
         def gauge(name: str, help_: str, labels: tuple[str, ...] = ()) -> Gauge:
+            self.labels[f"{PREFIX}_{name}"] = labels
             return Gauge(f"{PREFIX}_{name}", help_, labels, registry=registry)
 
         def counter(name: str, help_: str, labels: tuple[str, ...] = ()) -> Counter:
+            self.labels[f"{PREFIX}_{name}"] = labels
             return Counter(f"{PREFIX}_{name}", help_, labels, registry=registry)
 
         self.polls = counter("polls", "Looks at the cluster that were kept in the history.")

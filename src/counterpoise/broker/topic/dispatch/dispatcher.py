@@ -114,6 +114,16 @@ class Dispatcher(ABC):
         """The only one who gets messages, where it is only one."""
         return None
 
+    @property
+    def delayed(self) -> int:
+        """Entries that were looked at and wait for their time; only Shared and Key_Shared wait."""
+        return 0
+
+    @property
+    def blocked(self) -> bool:
+        """Whether nothing goes out until something is acknowledged."""
+        return False
+
     def close(self) -> None:
         """Send nothing more."""
         self.closed = True

@@ -57,6 +57,16 @@ class SharedDispatcher(Dispatcher):
         self._rota = Rota()
         self._burst_bytes = BURST_BYTES
 
+    @property
+    def delayed(self) -> int:
+        """Entries that were looked at and wait for their time."""
+        return len(self._delayed)
+
+    @property
+    def blocked(self) -> bool:
+        """Whether as much is unacknowledged as its consumers may have together."""
+        return self.unacked >= self._max_unacked
+
     def _taker(self, entry: bytes) -> Recipient | None:
         return self._rota.next()
 

@@ -1,11 +1,13 @@
 """What is drawn of a scene: all of the load, as many tiles as a person can see, where it is."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counterpoise.picture.charts import treemap_options
+from counterpoise.picture.charts import FLUID, treemap_options, treemap_series
 from counterpoise.picture.colour import READABLE, contrast, of_load
 from counterpoise.picture.scene import Scene
 from counterpoise.picture.treemap import TILES_LEAST, TILES_MOST, Area, What, treemap
@@ -153,3 +155,12 @@ def test_a_name_from_the_cluster_is_never_a_key_of_the_options() -> None:
     )
     assert keys_of(odd) == keys_of(plain)
     assert "{" not in odd["series"][0]["data"][2]["tooltip"]["formatter"]
+
+
+@pytest.mark.parametrize(("bundles", "glides"), [(FLUID - 1, True), (FLUID, False)])
+def test_what_has_many_tiles_does_not_glide(bundles: int, *, glides: bool) -> None:
+    """All that is drawn counts, brokers too; and it is the series that is told."""
+    (tile,) = treemap(scene_of({"a:1": {ROUND: 1.0}}))
+    many = (replace(tile, tiles=tile.tiles * bundles),)
+    assert treemap_series(many)["animation"] is glides
+    assert treemap_options(many)["series"][0]["animation"] is glides

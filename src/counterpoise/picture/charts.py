@@ -14,6 +14,8 @@ from counterpoise.picture.treemap import Tile, What
 NAMED, FIGURED = 0.012, 0.03
 """The part of the whole map from which on a tile has room for its name, and for its figure too.
 A figure that is cut off would be taken for another: 21.6 kB/s for 21."""
+FLUID = 400
+"""Tiles up to which changes glide; a browser that draws more of them has better things to do."""
 FONT = "system-ui, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
 Options = dict[str, Any]
 _TO_THE_RIGHT: Options = {"position": [14, -8], "align": "left"}
@@ -23,7 +25,6 @@ _TO_THE_LEFT: Options = {"position": [-2, -8], "align": "right"}
 
 def treemap_options(tiles: Sequence[Tile]) -> Options:
     """The treemap's options."""
-    whole = sum(tile.value for tile in tiles)
     return {
         "aria": {"enabled": False},  # the page describes it, and has the same as a table
         "animationDurationUpdate": 400,
@@ -34,7 +35,7 @@ def treemap_options(tiles: Sequence[Tile]) -> Options:
         },
         "series": [
             {
-                "type": "treemap",
+                **treemap_series(tiles),
                 "left": 0,
                 "right": 0,
                 "top": 0,
@@ -73,9 +74,19 @@ def treemap_options(tiles: Sequence[Tile]) -> Options:
                     {"itemStyle": {"gapWidth": 2, "borderWidth": 2}},
                     {"itemStyle": {"gapWidth": 0, "borderWidth": 0}},
                 ],
-                "data": [_node(tile, whole) for tile in tiles],
             }
         ],
+    }
+
+
+def treemap_series(tiles: Sequence[Tile]) -> Options:
+    """What changes of them with every look."""
+    whole = sum(tile.value for tile in tiles)
+    return {
+        "type": "treemap",
+        # The series has its own, from its first options on, and asks no other.
+        "animation": len(tiles) + sum(len(tile.tiles) for tile in tiles) <= FLUID,
+        "data": [_node(tile, whole) for tile in tiles],
     }
 
 

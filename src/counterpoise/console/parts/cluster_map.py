@@ -10,13 +10,11 @@ from nicegui import events, ui
 
 from counterpoise.console.desk import Desk, drawn
 from counterpoise.console.elements import Text, attributes, button, section
-from counterpoise.picture.charts import Options, treemap_options
+from counterpoise.picture.charts import Options, treemap_options, treemap_series
 from counterpoise.picture.figures import in_words
 from counterpoise.picture.scene import Scene
 from counterpoise.picture.treemap import Area, What
 
-FLUID = 400
-"""Tiles up to which changes glide; a browser that draws more of them has better things to do."""
 PATIENCE_S = 15.0
 """A browser that has not drawn what it was sent by then is sent all of it again."""
 
@@ -28,7 +26,7 @@ class ClusterMap:
         self._desk = desk
         self._area = Area.BYTES
         self._only = ""
-        self._data: list[Options] = []
+        self._shown: Options = {}
         self._busy, self._sent_at = True, -math.inf
         """Whether the browser has not yet drawn what it was sent, and when that was."""
         self._waits = False
@@ -61,22 +59,18 @@ class ClusterMap:
         if self._only and self._only not in scene.view.brokers:
             self._only = ""
         self._back.set_visibility(bool(self._only))
-        tiles = drawn(scene, self._area, self._only)
-        data = treemap_options(tiles)["series"][0]["data"]
-        if data == self._data:
+        series = treemap_series(drawn(scene, self._area, self._only))
+        if series == self._shown:
             return
-        self._data = data
-        count = sum(len(each.tiles) for each in tiles)
-        options = self._chart.options
-        options["animation"] = glides = count <= FLUID
-        options["series"][0]["data"] = data
+        self._shown = series
         if self._busy:
-            self._chart.update()
+            # To change an option of the page is to send all of them.
+            self._chart.options["series"][0] |= series
         else:
-            # What changed, straight to the chart: as a property of the page it would be watched,
-            # figure by figure, and cost the browser several times as much.
-            changed = {"type": "treemap", "data": data}
-            self._chart.run_chart_method("setOption", {"animation": glides, "series": [changed]})
+            # What changed, straight to the chart: as an option of the page it would be watched,
+            # figure by figure, and cost the browser several times as much. The browser reads it in
+            # one task and draws it in another, so that neither is long.
+            self._chart.run_chart_method("setOption", {"series": [series]}, {"lazyUpdate": True})
         self._busy, self._sent_at = True, now
         attributes(self._picture, aria_label=in_words(scene))
 

@@ -343,6 +343,20 @@ async def test_a_full_disk_takes_the_last_cursors_over_an_older_copy(tmp_path: P
     await store.close()
 
 
+async def test_who_lets_go_leaves_the_disk_to_the_next_owner_first(tmp_path: Path) -> None:
+    """Two that make a disk wait at the same time wait for each other."""
+    disk = FaultyDisk()
+    store, log, heard = await opened(tmp_path, disk)
+    await write(log, heard, b"1")
+    await log.close()
+    again, log, _ = await opened(tmp_path, FaultyDisk(), "next")
+    assert any(path.suffix == ".final" for path in disk.unsynced)
+    await store.close()
+    assert not any(path.suffix == ".final" for path in disk.unsynced)
+    await log.close()
+    await again.close()
+
+
 async def test_a_hand_over_waits_for_a_slow_disk_once(tmp_path: Path) -> None:
     """The former owner for none of its syncs, the next one for all of them at the same time."""
     disk, theirs = FaultyDisk(), FaultyDisk()

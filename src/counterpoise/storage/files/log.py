@@ -341,7 +341,7 @@ class FileLog(GroupLog[C]):
         self._states_made += 1
         wait = await store.in_thread(self._end, self._state(final=True), self._states_made)
         if wait is not None:
-            store.committer.submit(FinishState(wait))
+            store.finish_later(FinishState(wait))
 
     def _end(self, state: SavedState, number: int) -> Callable[[], None] | None:
         try:

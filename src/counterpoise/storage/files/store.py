@@ -13,7 +13,7 @@ from typing import ParamSpec, TypeVar
 
 from counterpoise.storage.cache import EntryCache
 from counterpoise.storage.files import fence, state
-from counterpoise.storage.files.committer import Committer
+from counterpoise.storage.files.committer import Committer, Job
 from counterpoise.storage.files.disk import Disk
 from counterpoise.storage.files.ledger import Descriptors, LedgerFile
 from counterpoise.storage.files.log import FileLog
@@ -37,6 +37,8 @@ PREPARED_MAX = 10_000
 TIDY_SECONDS = 1.0
 """How long an owner leaves what former ones left: removing it makes a disk wait, and so do the
 clients that have just come."""
+UNFINISHED_MAX = 100
+"""How many closed logs may have a file open until the disk has it."""
 OPEN_ATTEMPTS = 3
 """How often a log is opened anew whose directory a deletion takes away meanwhile."""
 
@@ -68,6 +70,7 @@ class FileLedgerStore:
         # Of their own, so that a disk that is waited for keeps nobody from reading.
         self._settlers = Threads(8, "ledger-settler")
         self._prepared: set[str] = set()
+        self._unfinished: list[Job] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self.closed = False
 
@@ -117,6 +120,9 @@ class FileLedgerStore:
         """Whether the state that whoever raised the fence last left says that it is all."""
         directory = self._directory(name)
         try:
+            if name in self._prepared:
+                # Looked at a moment ago: it is in memory, and quicker than any thread.
+                return _was_let_go(directory, self.disk)
             return await self.in_thread(_was_let_go, directory, self.disk)
         except OSError as error:
             raise StorageError(f"log {name} in {directory} cannot be read: {error}") from error
@@ -132,6 +138,7 @@ class FileLedgerStore:
     async def close(self) -> None:
         """End the threads. Logs that are still open are abandoned, as in a crash."""
         self.closed = True
+        self._finish()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_SECONDS):
                 while self._tasks:
@@ -156,6 +163,19 @@ class FileLedgerStore:
     async def beside(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Wait for the disk, beside whoever reads and writes."""
         return await self._settlers.run(lambda: work(*args, **kwargs))
+
+    def finish_later(self, job: Job) -> None:
+        """Wait for the disk once the next owner no longer does, or when this store closes."""
+        if not self._unfinished:
+            asyncio.get_running_loop().call_later(self.tidy_seconds, self._finish)
+        self._unfinished.append(job)
+        if len(self._unfinished) > UNFINISHED_MAX:
+            self._finish()
+
+    def _finish(self) -> None:
+        unfinished, self._unfinished = self._unfinished, []
+        for job in unfinished:
+            self.committer.submit(job)
 
     def keep(self, task: asyncio.Task[None]) -> None:
         """Keep a background task alive until it ends."""

@@ -108,7 +108,7 @@ def test_who_closes_what_is_being_opened_and_opens_it_anew_is_answered(
     steps: dict[str, asyncio.Event] = {}
     came = {"first": threading.Event(), "second": threading.Event()}
 
-    async def settle(name: TopicName) -> None:
+    async def approach(name: TopicName, _: object) -> None:
         which = name.local_name.rpartition("-")[2]
         came[which].set()
         await steps.setdefault(which, asyncio.Event()).wait()
@@ -118,7 +118,7 @@ def test_who_closes_what_is_being_opened_and_opens_it_anew_is_answered(
     async def let(which: str) -> None:
         steps[which].set()
 
-    monkeypatch.setattr(world, "settle", settle)
+    monkeypatch.setattr(world, "approach", approach)
     opens, closes = {
         "producer": (Type.PRODUCER, Type.CLOSE_PRODUCER),
         "consumer": (Type.SUBSCRIBE, Type.CLOSE_CONSUMER),

@@ -1,4 +1,4 @@
-"""A log that is opened before it is known whether the topic is ours, and lost meanwhile."""
+"""A log that is lost while its topic is still being opened."""
 
 import asyncio
 from typing import Any
@@ -26,22 +26,22 @@ class Telling(MemoryLedgerStore):
         return await super().open(name, owner, listener)
 
 
-async def test_a_log_that_is_fenced_before_its_topic_is_ours_is_opened_anew() -> None:
+async def test_a_log_that_is_fenced_before_its_topic_is_open_is_opened_anew() -> None:
     store, world = Telling(), Everything()
     registry = TopicRegistry(store, world, world, owner="a broker")
     await (await registry.get(NAME)).leave(None)
     registry = TopicRegistry(store, world, world, owner="another")
-    really = world.settle
+    really = world.terminated
 
-    async def fenced(topic: TopicName) -> None:
-        await really(topic)
+    async def fenced(topic: TopicName) -> bool:
         store.listener.failed(LogFencedError("by somebody else"), ())
+        return await really(topic)
 
-    world.settle = fenced  # type: ignore[method-assign]
+    world.terminated = fenced  # type: ignore[method-assign]
     with pytest.raises(BrokerError) as refused:
         await registry.get(NAME)
     assert refused.value.code is ServerError.ServiceNotReady
-    world.settle = really  # type: ignore[method-assign]
+    world.terminated = really  # type: ignore[method-assign]
     await asyncio.gather(*registry._closing)
     topic = await registry.get(NAME)
     assert registry.loaded == {NAME: topic}

@@ -24,7 +24,7 @@ version = release = counterpoise.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton"]
 myst_enable_extensions = ["deflist", "colon_fence"]
 myst_heading_anchors = 3
-exclude_patterns = ["_make", "grafana"]
+exclude_patterns = ["_make", "_static", "grafana"]
 copybutton_prompt_text = "$ "
 copybutton_only_copy_prompt_lines = True
 nitpicky = True
@@ -33,6 +33,8 @@ autodoc_typehints = "signature"
 suppress_warnings = ["myst.xref_missing_external"]
 
 html_theme = "furo"
+html_static_path = ["_static"]
+html_css_files = ["pictures.css"]
 html_title = f"Counterpoise {release}"
 html_copy_source = False
 html_show_sphinx = False

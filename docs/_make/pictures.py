@@ -23,10 +23,14 @@ FULL = 1 << 32
 
 def draw(to: Path) -> None:
     """All of them."""
-    for name, make in (("ring", _ring), ("move", _move), ("bucket", _bucket)):
-        figure, axes = plt.subplots(figsize=(7.5, 3.0), layout="constrained")
+    for name, height, make in (
+        ("ring", 2.6, _ring),
+        ("move", 1.7, _move),
+        ("bucket", 3.0, _bucket),
+    ):
+        figure, axes = plt.subplots(figsize=(7.5, height), layout="constrained")
         make(axes)
-        figure.savefig(to / f"{name}.svg", metadata={"Date": None})
+        figure.savefig(to / f"{name}.svg", metadata={"Date": None}, transparent=True)
         plt.close(figure)
 
 
@@ -88,14 +92,14 @@ def _move(axes: Axes) -> None:
             )
     axes.annotate(
         "",
-        (0, -0.22),
-        (4, -0.22),
-        arrowprops={"arrowstyle": "-|>", "color": "#4c78a8", "connectionstyle": "arc3,rad=-0.12"},
+        (0, -0.35),
+        (4, -0.35),
+        arrowprops={"arrowstyle": "-|>", "color": "#4c78a8", "connectionstyle": "arc3,rad=-0.08"},
     )
     axes.text(
-        2, -0.62, "and again, every shedding interval", ha="center", fontsize=8.5, color="#4c78a8"
+        2, -0.9, "and again, every shedding interval", ha="center", fontsize=8.5, color="#4c78a8"
     )
-    axes.set(xlim=(-0.5, 4.5), ylim=(-0.9, 0.5))
+    axes.set(xlim=(-0.5, 4.5), ylim=(-1.05, 0.4))
     axes.axis("off")
 
 

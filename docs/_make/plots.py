@@ -81,5 +81,5 @@ def _picture(path: Path, name: str, watched: Watched, result: Any) -> None:
         loc="left",
         fontsize=10,
     )
-    figure.savefig(path, metadata={"Date": None})
+    figure.savefig(path, metadata={"Date": None}, transparent=True)
     plt.close(figure)

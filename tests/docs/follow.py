@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from typing import IO
 
 import pulsar
 
+from counterpoise import Cluster
 from counterpoise.app.zookeeper import ZooKeeper
 from tests.docs.page import Command, File, Page, matches
 from tests.ports import free_ports
@@ -24,8 +26,11 @@ LIMIT_S = 180
 NAMES = (
     ("zk-1:2181,zk-2:2181,zk-3:2181", "127.0.0.1:2181"),
     (re.compile(r"\bbroker-\d\.example\.com\b"), "localhost"),
+    (re.compile(r"\bbroker-2:8080\b"), "127.0.0.1:8081"),
 )
 """Hosts of an operator's network."""
+PORTS = {"6650": 0, "8080": 10, "8081": 11, "2181": 20}
+"""Where each is here, counted from the first that is free."""
 
 
 class Follower:
@@ -35,7 +40,10 @@ class Follower:
         self.directory = directory
         self.admin_url = ""
         self._stack = stack
+        self._left_running = stack.enter_context(ExitStack())
+        """What the page's own commands left running."""
         self._first_port = free_ports(30)
+        self._secure_url = ""
         self.environment = os.environ | {
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
             "PYTHONPATH": str(SRC),
@@ -48,9 +56,11 @@ class Follower:
         for name, ours in NAMES:
             text = re.sub(name, ours, text)
         text = text.replace("/srv/counterpoise", str(self.directory))
-        for number, port in enumerate((6650, 8080, 2181)):
-            text = re.sub(rf"\b{port}\b", str(self._first_port + 10 * number), text)
-        return text
+        text = text.replace("/etc/counterpoise", str(self.directory))
+        text = text.replace("https://broker-1:8443", self._secure_url)
+        return re.sub(
+            rf"\b(?:{'|'.join(PORTS)})\b", lambda port: str(self._first_port + PORTS[port[0]]), text
+        )
 
     def write(self, file: File) -> None:
         """Keep a file that the page shows."""
@@ -59,8 +69,10 @@ class Follower:
     def run(self, command: Command) -> None:
         """Type a command; fails unless it ends as the page says, with what the page says."""
         text = self.here(command.text)
+        if command.alone:
+            self._left_running.close()
         if command.until is not None:
-            self._leave_running(text, command.until)
+            self._leave_running(text, command.until, self._left_running)
             return
         with subprocess.Popen(
             ["bash", "-o", "pipefail", "-c", text],
@@ -81,7 +93,7 @@ class Follower:
         assert "Traceback" not in errors, said
         assert matches(self.here(command.answer), out), f"{said}\nthe page says:\n{command.answer}"
 
-    def _leave_running(self, text: str, until: str) -> None:
+    def _leave_running(self, text: str, until: str, stack: ExitStack) -> None:
         log = self.directory / f"background-{len(list(self.directory.glob('background-*')))}.log"
         with log.open("wb") as out:
             process = subprocess.Popen(
@@ -110,8 +122,8 @@ class Follower:
         # Whatever else it prints is read, so that it never waits for a reader.
         reader = threading.Thread(target=_read_away, args=[process.stdout])
         reader.start()
-        self._stack.callback(reader.join)
-        self._stack.callback(_end, process)
+        stack.callback(reader.join)
+        stack.callback(_end, process)
 
     def provide(self, need: str) -> None:
         """What a page takes for granted."""
@@ -120,12 +132,22 @@ class Follower:
                 ZooKeeper.start(self.directory / "zookeeper", int(self.here("2181")))
             )
             return
+        if need == "a cluster with tokens":
+            self._secure()
+            return
         assert need in ("a cluster", "a loaded cluster"), need
         up = "counterpoise up --brokers 3 --no-balance --port 6650 --web-port 8080"
         up += " --set loadBalancerSheddingEnabled=false"
-        self._leave_running(self.here(up), "Ctrl-C stops")
+        self._leave_running(self.here(up), "Ctrl-C stops", self._stack)
         if need == "a loaded cluster":
             self._stack.enter_context(_load(self.here("pulsar://localhost:6650")))
+
+    def _secure(self) -> None:
+        """A cluster that asks who somebody is, its authority, and a token of its administrator."""
+        cluster = self._stack.enter_context(Cluster(brokers=1, tls=True, tokens=True))
+        self._secure_url = cluster.admin_url_tls
+        shutil.copy(cluster.security.trust_certs, self.directory / "ca.pem")
+        (self.directory / "token").write_text(cluster.security.token("admin"), "utf-8")
 
 
 @contextmanager

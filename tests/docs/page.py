@@ -2,8 +2,8 @@
 
 A line that begins with ``%`` is a comment of the page; before a block it says what a test needs to
 know: ``% file: NAME`` (the block is that file), ``% in the background, until: TEXT`` (the command
-goes on; it is there once it prints TEXT), ``% status: 0 or 1``, ``% not run here: why``, and for a
-whole page ``% with: a cluster``.
+goes on; it is there once it prints TEXT), ``% first stopped: what runs in the background``,
+``% status: 0 or 1``, ``% not run here: why``, and for a whole page ``% with: a cluster``.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ class Command:
     statuses: tuple[int, ...] = (0,)
     until: str | None = None
     """It goes on in the background; it is there once it has printed this."""
+    alone: bool = False
+    """What the page left running is stopped before."""
 
 
 @dataclass(frozen=True)
@@ -82,10 +84,11 @@ def _notes(before: str) -> dict[str, str]:
 def _commands(body: str, notes: dict[str, str]) -> list[Command]:
     statuses = tuple(int(n) for n in notes.get("status", "0").split(" or "))
     until = notes.get("in the background, until")
+    alone = "first stopped" in notes
     made = []
     for part in re.split(r"^\$ ", body, flags=re.MULTILINE)[1:]:
         typed, _, answer = part.replace("\\\n", "\0").partition("\n")
-        made.append(Command(re.sub(r"\s*\0\s*", " ", typed), answer, statuses, until))
+        made.append(Command(re.sub(r"\s*\0\s*", " ", typed), answer, statuses, until, alone))
     return made
 
 

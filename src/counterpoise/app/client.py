@@ -28,7 +28,8 @@ def add_client_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--auth-plugin",
         metavar="CLASS",
-        help="org.apache.pulsar.client.impl.auth.AuthenticationToken, …Tls or …Basic",
+        help="token, tls or basic, or the class of Pulsar's client for it, such as "
+        "org.apache.pulsar.client.impl.auth.AuthenticationToken",
     )
     group.add_argument(
         "--auth-params",

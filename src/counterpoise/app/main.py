@@ -77,7 +77,7 @@ EPILOG = """\
 examples:
   counterpoise up --brokers 3                   a local cluster; Ctrl-C stops all of it
   counterpoise demo                             load, imbalance, decisions, live
-  counterpoise balance --admin-url URL          what would be moved on that cluster, and why
+  counterpoise advise --admin-url URL           what would be moved on that cluster, and why
   counterpoise doctor --conf broker.conf        what that configuration will really do
 
 Each verb has its own --help with examples.

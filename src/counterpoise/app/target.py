@@ -14,13 +14,14 @@ from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName
 
 
-def add_target_argument(parser: argparse.ArgumentParser) -> None:
-    """The target, and the cluster."""
-    parser.add_argument(
-        "target",
-        metavar="BUNDLE|TOPIC|NAMESPACE",
-        help="tenant/namespace/0x…_0x…, persistent://tenant/namespace/topic or tenant/namespace",
-    )
+def add_target_argument(parser: argparse.ArgumentParser, *, namespaces: bool = True) -> None:
+    """The target, which may be a whole namespace or not, and the cluster."""
+    kinds = {
+        "BUNDLE": "tenant/namespace/0x…_0x…",
+        "TOPIC": "persistent://tenant/namespace/topic",
+        **({"NAMESPACE": "tenant/namespace"} if namespaces else {}),
+    }
+    parser.add_argument("target", metavar="|".join(kinds), help=" or ".join(kinds.values()))
     add_admin_url_argument(parser)
 
 

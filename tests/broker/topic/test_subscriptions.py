@@ -189,7 +189,7 @@ async def test_a_message_waits_for_its_time(world: World) -> None:
     await world.publish(producer, "now")
     assert world.wire.payloads(consumer) == ["now"]
     assert (consumer.subscription.delayed, consumer.subscription.backlog) == (1, 2)
-    told = subscription_json(consumer.subscription)
+    told = await subscription_json(consumer.subscription)
     assert (told["msgDelayed"], told["msgBacklogNoDelayed"]) == (1, 1)
     await world.wire.until(lambda: world.wire.payloads(consumer) == ["now", "later"])
     assert time.time() * 1000 >= due - 1
@@ -202,9 +202,9 @@ async def test_a_subscription_that_waits_for_acknowledgements_says_so(
     world = World(store, options=TopicOptions(max_unacked_per_subscription=2))
     producer, consumer = await world.producer(), await world.consumer(SHARED)
     await world.publish(producer, *"ab")
-    assert subscription_json(consumer.subscription)["blockedSubscriptionOnUnackedMsgs"]
+    assert (await subscription_json(consumer.subscription))["blockedSubscriptionOnUnackedMsgs"]
     consumer.ack_individual(world.wire.ids(consumer)[:1])
-    assert not subscription_json(consumer.subscription)["blockedSubscriptionOnUnackedMsgs"]
+    assert not (await subscription_json(consumer.subscription))["blockedSubscriptionOnUnackedMsgs"]
 
 
 async def test_ledgers_go_once_every_subscription_is_done_with_them() -> None:

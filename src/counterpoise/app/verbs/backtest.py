@@ -104,10 +104,18 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
         "namespace, the bundle's own included",
     )
     add_conf_arguments(parser)
-    parser.add_argument("--spans", type=int, default=1, help="cut the time into so many plays")
-    parser.add_argument("--step", type=float, default=60.0, metavar="SECONDS", help="(default 60)")
     parser.add_argument(
-        "--move-seconds", type=float, help="how long a move takes (default: as seen)"
+        "--spans", type=int, default=1, metavar="N", help="cut the time into so many plays"
+    )
+    parser.add_argument(
+        "--step",
+        type=float,
+        default=60.0,
+        metavar="SECONDS",
+        help="how far the play goes at a time (60)",
+    )
+    parser.add_argument(
+        "--move-seconds", type=float, metavar="S", help="how long a move takes (default: as seen)"
     )
     parser.add_argument(
         "--thrash-span",

@@ -38,7 +38,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--strategy",
         metavar="NAME",
-        help=f"{', '.join(PLACEMENTS)}, {EXTENSIBLE}, Pulsar's class name, or module:Class of "
+        help=f"{', '.join(PLACEMENTS)}, Pulsar's class name, or module:Class of "
         "your own; "
         "without it, loadBalancerLoadPlacementStrategy",
     )

@@ -37,7 +37,7 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--brokers", type=int, default=3, metavar="N", help="default 3")
+    parser.add_argument("--brokers", type=int, default=3, metavar="N", help="how many (3)")
     parser.add_argument(
         "--limit",
         type=float,

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from counterpoise.pipeline.history.store import Store
 
 EXIT_DAMAGED = 1
+SINCE = "only from then on, such as 2026-11-22 or 2026-11-22T10:30, UTC"
 
 EPILOG = """\
 examples:
@@ -58,10 +59,14 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
             verb.add_argument("--for", dest="engine", default="duckdb", metavar="ENGINE",
                               help="duckdb (the default) or spark")  # fmt: skip
         if name == "export":
-            verb.add_argument("table", metavar="TABLE", help="a table or a view")
+            verb.add_argument(
+                "table", metavar="TABLE", help="a table or a view, as `history --help` lists them"
+            )
             verb.add_argument("--out", required=True, metavar="FILE", help=".parquet or .csv")
-            verb.add_argument("--from", dest="first", default="", metavar="TIME", help="ISO, UTC")
-            verb.add_argument("--to", dest="last", default="", metavar="TIME", help="ISO, UTC")
+            verb.add_argument("--from", dest="first", default="", metavar="TIME", help=SINCE)
+            verb.add_argument(
+                "--to", dest="last", default="", metavar="TIME", help="up to then, likewise"
+            )
     return parser
 
 

@@ -53,12 +53,21 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add_target_argument(parser)
-    parser.add_argument("--algorithm", choices=ALGORITHMS, help="how (as the cluster is set)")
+    add_target_argument(parser, namespaces=False)
+    parser.add_argument(
+        "--algorithm",
+        choices=ALGORITHMS,
+        metavar="NAME",
+        help=f"{', '.join(ALGORITHMS)} (default: as the cluster is set)",
+    )
     parser.add_argument(
         "--at", action="append", type=_position, metavar="HASH", help="where, once or more"
     )
-    parser.add_argument("--unload", action="store_true", help="let go of the parts at once")
+    parser.add_argument(
+        "--unload",
+        action="store_true",
+        help="unload the parts at once, so that brokers are chosen anew",
+    )
     add_client_arguments(parser)
     return parser
 

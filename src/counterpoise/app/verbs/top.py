@@ -44,7 +44,9 @@ def add_parser(
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_admin_url_argument(parser)
-    parser.add_argument("--interval", type=float, default=1.0, metavar="S", help="seconds (1)")
+    parser.add_argument(
+        "--interval", type=float, default=1.0, metavar="S", help="seconds between two looks (1)"
+    )
     parser.add_argument("--once", action="store_true", help="show it once and stop")
     parser.add_argument("--all", action="store_true", help="limits that nobody waits at, too")
     add_client_arguments(parser)

@@ -42,7 +42,11 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
     add_target_argument(parser)
     parser.add_argument("--to", metavar="BROKER", help="host:port, as `counterpoise brokers` lists")
     parser.add_argument(
-        "--wait", type=float, default=10.0, metavar="S", help="for the broker of --to (10 seconds)"
+        "--wait",
+        type=float,
+        default=10.0,
+        metavar="S",
+        help="seconds until the broker of --to is to have it (10)",
     )
     add_client_arguments(parser)
     return parser

@@ -55,7 +55,7 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--brokers", type=int, default=3, metavar="N", help="default 3")
+    parser.add_argument("--brokers", type=int, default=3, metavar="N", help="how many (3)")
     parser.add_argument(
         "--data",
         type=Path,
@@ -334,7 +334,7 @@ def _tell(
             f"  python -c \"import pulsar; c = pulsar.Client('{cluster.service_url}'); "
             f"p = c.create_producer('greetings'); print(p.send(b'hello')); c.close()\"\n\n"
             "what next:\n"
-            "  counterpoise balance --admin-url URL   advice about any Pulsar cluster, on Spark\n"
+            "  counterpoise advise --admin-url URL    advice about any Pulsar cluster\n"
             "  counterpoise demo                      watch an uneven cluster become even\n\n"
             "Ctrl-C stops all of it.\n"
         )

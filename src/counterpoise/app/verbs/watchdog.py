@@ -72,7 +72,9 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
         help="how long something has to look wrong (30s)",
     )
     parser.add_argument("--follow", action="store_true", help="go on until stopped")
-    parser.add_argument("--remedy", action="store_true", help="do what is safe")
+    parser.add_argument(
+        "--remedy", action="store_true", help="look up and unload where that is safe"
+    )
     parser.add_argument("--json", action="store_true", help="what is wrong at the end, as JSON")
     parser.add_argument(
         "--metrics", metavar="[HOST:]PORT", help="serve /metrics and /health (HOST: 127.0.0.1)"

@@ -7,6 +7,9 @@ out of order above it is kept as bits, so that a million holes cost kilobytes, n
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Any
+
+from counterpoise.storage.port import CursorState, Log, Position
 
 _WIDTH = 512
 _FULL = (1 << _WIDTH) - 1
@@ -165,3 +168,13 @@ class AckState:
 
 def _trailing_ones(bits: int) -> int:
     return (bits ^ (bits + 1)).bit_length() - 1
+
+
+def restored_acks(log: Log[Any], state: CursorState) -> AckState:
+    """The acknowledgements that ``state`` remembers, as indexes of this open log."""
+
+    def after(position: Position) -> int:
+        return log.index(Position(position.ledger_id, position.entry_id + 1))
+
+    ranges = [(log.index(first), after(last) - 1) for first, last in state.acked]
+    return AckState(after(state.mark_delete) - 1, ranges)

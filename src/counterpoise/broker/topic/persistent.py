@@ -8,7 +8,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from counterpoise.broker.errors import BrokerError
-from counterpoise.broker.topic.acks import AckState
+from counterpoise.broker.topic.acks import AckState, restored_acks
 from counterpoise.broker.topic.commons import Commons
 from counterpoise.broker.topic.consumer import Consumer
 from counterpoise.broker.topic.lookback import first_published_at
@@ -21,7 +21,6 @@ from counterpoise.broker.topic.ports import (
 from counterpoise.broker.topic.producer import Producer
 from counterpoise.broker.topic.subscription import (
     Subscription,
-    restored_acks,
 )
 from counterpoise.broker.topic.topic import Topic
 from counterpoise.names.topic import TopicName

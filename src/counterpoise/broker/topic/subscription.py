@@ -391,13 +391,3 @@ class Subscription:
         """Send and take nothing more; the consumers stay attached for whoever tells them."""
         self._closed = True
         self.stop()
-
-
-def restored_acks(log: Log[Any], state: CursorState) -> AckState:
-    """The acknowledgements that ``state`` remembers, as indexes of this open log."""
-
-    def after(position: Position) -> int:
-        return log.index(Position(position.ledger_id, position.entry_id + 1))
-
-    ranges = [(log.index(first), after(last) - 1) for first, last in state.acked]
-    return AckState(after(state.mark_delete) - 1, ranges)

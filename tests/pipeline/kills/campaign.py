@@ -201,7 +201,8 @@ class Campaign:
             state, poll_id = fold(state, Batch.of(rows)), int(rows["poll_id"][0])
             if poll_id in rounds:
                 whole = merged([state])
-                assert history.round(poll_id) == decide(whole, history.memory_before(poll_id), by)
+                again = decide(whole, history.memory_before(poll_id), by)
+                assert history.round(poll_id) == again, f"not what {poll_id} says: {again}"
                 checked += 1
             if poll_id in folded:
                 shards = [read_state(store, state_name(poll_id, s, 2)) for s in range(2)]

@@ -157,3 +157,17 @@ def test_the_system_namespace_is_named_by_nobody_under_the_extensible_manager() 
     system = "pulsar/system/0x50000000_0x60000000"
     before = replace(WELL, carried={system: 548.0}, records={system: Record("Owned", "b1:80", 1)})
     assert not lasting(before)
+
+
+@pytest.mark.parametrize("wrong", [ASSIGNING, GHOST, FORGOTTEN])
+def test_what_the_channel_said_holds_until_it_can_be_read_again(wrong: Sight) -> None:
+    """Nobody sees that it is over, and nothing begins that has not lasted."""
+    unread = replace(WELL, records=None)
+    before = seen(WELL, *[wrong] * 4)
+    after = seen(WELL, *[wrong] * 4, *[unread] * 9)
+    assert [each.key for each in after] == [each.key for each in before] != []
+    assert seen(WELL, *[wrong] * 4, unread, WELL) == ()
+
+
+def test_what_the_channel_said_for_a_moment_does_not_begin_while_it_cannot_be_read() -> None:
+    assert seen(WELL, GHOST, *[replace(WELL, records=None)] * 9) == ()

@@ -37,7 +37,20 @@ def judge(
         for key, each in sorted(suspects.items())
         if sight.now_ms - since[key] >= _patience(each.kind, options)
     )
-    return lasting, Remembered(since, now.carried_at_ms, now.carried, now.owners, now.moved_at_ms)
+    recorded = tuple(each for each in lasting if _is_of_channel(each))
+    if sight.records is None:
+        # Nobody can see whether it is over.
+        recorded = before.recorded
+        lasting += tuple(each for each in recorded if each.key not in since)
+    return lasting, Remembered(
+        since, now.carried_at_ms, now.carried, now.owners, now.moved_at_ms, recorded
+    )
+
+
+def _is_of_channel(finding: Finding) -> bool:
+    """Whether the bundle state channel says so, and not the brokers."""
+    stuck = finding.kind == "in-flight" and finding.remedy == "lookup"
+    return stuck or (finding.kind == "not-serving" and "/" in finding.subject)
 
 
 def remember(sight: Sight, before: Remembered, options: WatchdogOptions) -> Remembered:
@@ -194,7 +207,7 @@ def _was_split(bundle: str, holders: Iterable[str]) -> bool:
 
 def _recorded(sight: Sight, holders: dict[str, list[str]]) -> Iterator[Finding]:
     """What the bundle state channel says and the brokers do not bear out."""
-    for bundle, record in sorted(sight.records.items()):
+    for bundle, record in sorted((sight.records or {}).items()):
         if bundle.startswith(f"{SYSTEM_NAMESPACE_TEXT}/"):
             continue
         if record.state in IN_FLIGHT:

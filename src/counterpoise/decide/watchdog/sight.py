@@ -38,8 +38,8 @@ class Sight:
     """Bytes/s of each bundle that some broker's report has."""
     leaders: Mapping[str, str] = field(default_factory=dict)
     """By broker that answered: whom it takes for the leader; empty where it knows none."""
-    records: Mapping[str, Record] = field(default_factory=dict)
-    """The bundle state channel, where somebody could read it."""
+    records: Mapping[str, Record] | None = field(default_factory=dict)
+    """The bundle state channel, where somebody reads it; None when it cannot be read just now."""
     sheds: bool = False
     """Whether the cluster is set to shed load by itself."""
     imbalance: float = 0.0
@@ -59,6 +59,8 @@ class Remembered:
     """Who owned each bundle when somebody last did."""
     moved_at_ms: int = 0
     """When a bundle was last seen to have changed brokers."""
+    recorded: tuple["Finding", ...] = ()
+    """What was wrong by the bundle state channel when it was last read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ Its topic is compacted, so that reading it from its beginning gives the last rec
 """
 
 import json
+import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -34,18 +35,19 @@ class Channel:
         self._tell = tell
         self._told = ""
 
-        level = pulsar.LoggerLevel.Error
+        # What its library says at each try we say once, in a sentence.
+        quiet = pulsar.FileLogger(pulsar.LoggerLevel.Error, os.devnull)
         self._client = pulsar.Client(
             service_url,
             operation_timeout_seconds=answers_within_s,
-            logger=pulsar.ConsoleLogger(level),
+            logger=quiet,
         )
         self._start = pulsar.MessageId.earliest
         self._reader: Any = None
         self._records: dict[str, Record] = {}
 
-    def read(self) -> Mapping[str, Record]:
-        """The last record of each bundle; none when it cannot be read just now."""
+    def read(self) -> Mapping[str, Record] | None:
+        """The last record of each bundle; None when it cannot be read just now."""
         try:
             found = self._read()
         except self._trouble as error:
@@ -53,7 +55,7 @@ class Channel:
             if said != self._told:
                 self._tell(said)
             self._told, self._reader, self._records = said, None, {}
-            return {}
+            return None
         self._told = ""
         return found
 

@@ -15,8 +15,9 @@ from counterpoise.pipeline.collect.shedder import settings_of
 from counterpoise.pipeline.collect.where import web_address
 from counterpoise.pipeline.watchdog.careful import Careful, could_be_harmed
 
-ReadChannel = Callable[[], Mapping[str, Record]]
-"""Reads the bundle state channel of PIP-192; may take seconds, and is called in a thread."""
+ReadChannel = Callable[[], Mapping[str, Record] | None]
+"""Reads the bundle state channel of PIP-192, None when it cannot be; may take seconds, and is
+called in a thread."""
 TRUE = "true"
 
 
@@ -57,9 +58,9 @@ class Looker:
                 owned[broker], leaders[broker] = answer
         through = rows["msg_throughput_in"] + rows["msg_throughput_out"]
         bundles = rows["kind"] == BUNDLE
-        records: Mapping[str, Record] = {}
-        if self._read_channel is not None and owned:
-            records = await asyncio.to_thread(self._read_channel)
+        records: Mapping[str, Record] | None = {}
+        if self._read_channel is not None:
+            records = await asyncio.to_thread(self._read_channel) if owned else None
         return Sight(
             now_ms=now_ms,
             brokers=tuple(sorted({*answering, *silent})),

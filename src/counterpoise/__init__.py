@@ -11,7 +11,6 @@ Two faces over one library:
 
 from __future__ import annotations
 
-import gc
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -25,13 +24,9 @@ def __getattr__(name: str) -> Any:
     # Imported when first used: importing the package, and its pytest plugin with every test run,
     # must cost nothing.
     if name in ("Cluster", "EmbeddedBroker"):
-        # Modules are no garbage: looking for some while they are loaded takes a seventh longer.
-        collects = gc.isenabled()
-        gc.disable()
-        try:
+        from counterpoise.app.loading import loading
+
+        with loading():
             from counterpoise.app import embedded
-        finally:
-            if collects:
-                gc.enable()
         return getattr(embedded, name)
     raise AttributeError(f"module 'counterpoise' has no attribute {name!r}")

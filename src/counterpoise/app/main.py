@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from counterpoise import __version__
 from counterpoise.app.errors import UserError
+from counterpoise.app.loading import loading
 from counterpoise.names.errors import InvalidName
 from counterpoise.names.options import ConfigError
 
@@ -150,7 +151,8 @@ def _parser(words: Sequence[str]) -> tuple[argparse.ArgumentParser, dict[str, Ve
 
 
 def _module(verb: Verb) -> VerbModule:
-    return cast("VerbModule", importlib.import_module(verb.module))
+    with loading():
+        return cast("VerbModule", importlib.import_module(verb.module))
 
 
 def _frame() -> tuple[argparse.ArgumentParser, Subparsers]:

@@ -201,7 +201,6 @@ def _run_here(args: argparse.Namespace, settings: dict[str, str], *, on_spark: b
     )
     cluster = OneProcessCluster(options)
     with _until_stopped(cluster):
-        collect_seldom()
         balancer = f"the leader, every {args.balance_every:g} s" if inline else "off"
         if on_spark:
             balancer = f"Spark, history in {cluster.history}"
@@ -210,6 +209,8 @@ def _run_here(args: argparse.Namespace, settings: dict[str, str], *, on_spark: b
             _console(cluster, args, history=on_spark) as console_url,
         ):
             _tell(cluster, args, balancer, console_url)
+            # A search through all there is: whoever waits for the addresses need not wait for it.
+            collect_seldom()
             threading.Event().wait()
         return 0
 

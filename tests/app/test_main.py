@@ -72,6 +72,17 @@ def test_without_a_verb_it_shows_them_all(capsys: pytest.CaptureFixture[str]) ->
         assert verb.summary in shown
 
 
+@pytest.mark.parametrize("words", [["--help"], ["--help", "doctor"], ["doctr"]])
+def test_who_asks_which_verbs_there_are_is_shown_them_all(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        frame.main(words)
+    captured = capsys.readouterr()
+    for verb in frame.VERBS:
+        assert verb.name in captured.out + captured.err
+
+
 def test_help_imports_no_verb_and_nothing_heavy() -> None:
     script = (
         "import sys\n"

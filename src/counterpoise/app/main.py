@@ -140,12 +140,14 @@ def full_parser() -> argparse.ArgumentParser:
 def _parser(words: Sequence[str]) -> tuple[argparse.ArgumentParser, dict[str, VerbModule]]:
     parser, subparsers = _frame()
     asked = next((word for word in words if not word.startswith("-")), None)
+    begins_with_one = any(verb.name == word for verb in VERBS for word in words[:1])
     modules: dict[str, VerbModule] = {}
     for verb in VERBS:
         if verb.name == asked:
             modules[verb.name] = _module(verb)
             modules[verb.name].add_parser(subparsers)
-        else:
+        elif not begins_with_one:
+            # Each takes a millisecond, and who begins with a verb is shown no list of them.
             subparsers.add_parser(verb.name, help=verb.summary)
     return parser, modules
 

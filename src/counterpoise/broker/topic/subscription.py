@@ -80,7 +80,8 @@ class Subscription:
         self._dirty = False
         #: What was saved last may lack some ranges.
         self._curtailed = False
-        self._closed = False
+        #: Acknowledgements come too late: the cursor is saved for its next owner.
+        self.closed = False
         self._awaited: asyncio.Future[None] | None = None
 
     @property
@@ -99,11 +100,6 @@ class Subscription:
         return self.dispatcher.active if self.dispatcher is not None else None
 
     @property
-    def closed(self) -> bool:
-        """Whether acknowledgements come too late: the cursor is saved for its next owner."""
-        return self._closed
-
-    @property
     def backlog(self) -> int:
         """Entries that are stored and not acknowledged."""
         return self.acks.backlog(self.log.end)
@@ -120,7 +116,7 @@ class Subscription:
 
     def attach(self, consumer: Recipient, headcount: Headcount) -> None:
         """Add a consumer; raise `BrokerError` where the type forbids it."""
-        if self._closed:
+        if self.closed:
             # Deleted while the consumer waited, for the disk say: nothing would wake it any more.
             raise BrokerError(
                 ServerError.ServiceNotReady,
@@ -195,7 +191,7 @@ class Subscription:
     def ack_individual(self, consumer: Recipient, acks: Iterable[Acked]) -> None:
         """Acknowledge entries; a batch counts once no index of it is left."""
         state, log, dispatcher = self.acks, self.log, self.dispatcher
-        if dispatcher is None or self._closed:
+        if dispatcher is None or self.closed:
             return
         end, was_held = log.end, 0
         for ledger_id, entry_id, ack_set in acks:
@@ -215,7 +211,7 @@ class Subscription:
         self, consumer: Recipient, position: Position, ack_set: Sequence[int] = ()
     ) -> None:
         """Acknowledge everything up to ``position``, without it while its batch is in use."""
-        if self.type not in CUMULATIVE or self.dispatcher is None or self._closed:
+        if self.type not in CUMULATIVE or self.dispatcher is None or self.closed:
             return
         index = min(self.log.index(position), self.log.end - 1)
         if ack_set and any(ack_set):
@@ -367,7 +363,7 @@ class Subscription:
 
     def save(self, *, whole: bool = False) -> None:
         """Hand the cursor to the log if it changed; ``whole``: with every acknowledged range."""
-        if self._closed or not (self._dirty or (whole and self._curtailed)):
+        if self.closed or not (self._dirty or (whole and self._curtailed)):
             return
         self._dirty = False
         if self.durable:
@@ -389,5 +385,5 @@ class Subscription:
 
     def close(self) -> None:
         """Send and take nothing more; the consumers stay attached for whoever tells them."""
-        self._closed = True
+        self.closed = True
         self.stop()

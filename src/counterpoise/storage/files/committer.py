@@ -7,8 +7,9 @@ import logging
 import threading
 import time
 from collections import deque
-from queue import SimpleQueue
 from typing import Protocol
+
+from counterpoise.storage.files.handing import Handing
 
 _log = logging.getLogger(__name__)
 
@@ -32,10 +33,7 @@ class Committer:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, threads: int = 2) -> None:
         self._loop = loop
-        self._lock = threading.Lock()
-        #: Jobs that no thread was free for, and where the threads that have none wait for one.
-        self._jobs: deque[Job | None] = deque()
-        self._resting: list[SimpleQueue[Job | None]] = []
+        self._queue: Handing[Job | None] = Handing()
         self._done: deque[Job] = deque()
         self._notified = False
         self._threads = [
@@ -47,27 +45,11 @@ class Committer:
 
     def submit(self, job: Job) -> None:
         """Queue a job; its `finish` follows on the loop."""
-        self._give(job)
-
-    def _give(self, job: Job | None) -> None:
-        # To one thread, the last that came to rest: a queue that all wait at wakes all of them.
-        with self._lock:
-            if self._resting:
-                self._resting.pop().put(job)
-            else:
-                self._jobs.append(job)
-
-    def _next(self, mine: SimpleQueue[Job | None]) -> Job | None:
-        """The next job, when there is one; None to end."""
-        with self._lock:
-            if self._jobs:
-                return self._jobs.popleft()
-            self._resting.append(mine)
-        return mine.get()
+        self._queue.put(job)
 
     def _work(self) -> None:
-        mine: SimpleQueue[Job | None] = SimpleQueue()
-        while (job := self._next(mine)) is not None:
+        take = self._queue.taker()
+        while (job := take()) is not None:
             try:
                 job.run()
             except Exception:
@@ -95,7 +77,7 @@ class Committer:
         """End the threads once all queued jobs have run; whether they ended in time."""
         deadline = time.monotonic() + within_s
         for _ in self._threads:
-            self._give(None)
+            self._queue.put(None)
         for thread in self._threads:
             thread.join(max(deadline - time.monotonic(), 0))
         return not any(thread.is_alive() for thread in self._threads)

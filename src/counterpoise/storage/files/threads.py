@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
-from queue import SimpleQueue
 from typing import Any, TypeVar
+
+from counterpoise.storage.files.handing import Handing
 
 R = TypeVar("R")
 
@@ -19,7 +20,7 @@ class Threads:
     def __init__(self, count: int, name: str) -> None:
         self._count = count
         self._name = name
-        self._queue: SimpleQueue[_Work | None] = SimpleQueue()
+        self._queue: Handing[_Work | None] = Handing()
         self._started: list[threading.Thread] = []
         self._busy = 0
         self._lock = threading.Lock()
@@ -41,7 +42,8 @@ class Threads:
         return await future
 
     def _work(self) -> None:
-        while (item := self._queue.get()) is not None:
+        take = self._queue.taker()
+        while (item := take()) is not None:
             work, loop, future = item
             try:
                 outcome: Callable[[], None] = _settle(future, work(), None)

@@ -1,0 +1,34 @@
+"""Work that comes now and then is one thread's; nobody else is woken for it."""
+
+import threading
+from collections import Counter
+from queue import SimpleQueue
+
+from counterpoise.storage.files.handing import Handing
+
+
+def test_what_comes_alone_is_done_by_the_thread_that_did_the_last() -> None:
+    handing: Handing[int | None] = Handing()
+    taken: SimpleQueue[str] = SimpleQueue()
+    by: Counter[str] = Counter()
+
+    def work() -> None:
+        take = handing.taker()
+        while take() is not None:
+            taken.put(threading.current_thread().name)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for number in range(300):
+        # None of them is still on its way to rest.
+        while len(handing._resting) < len(threads):
+            assert all(thread.is_alive() for thread in threads)
+        handing.put(number)
+        by[taken.get(timeout=10)] += 1
+    for _ in threads:
+        handing.put(None)
+    for thread in threads:
+        thread.join(10)
+        assert not thread.is_alive()
+    assert list(by.values()) == [300], by

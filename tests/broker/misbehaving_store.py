@@ -39,6 +39,8 @@ class MisbehavingStore:
         """Do it, and lose the answer."""
         self.hangs: Fault = lambda _, __: False
         """Never answer."""
+        self.takes_turns = 0
+        """For how many turns of the loop each operation is on its way."""
         self.asked: list[tuple[str, str]] = []
 
     # What a test does to it.
@@ -147,7 +149,8 @@ class MisbehavingStore:
 
     async def _reach(self, operation: str, path: str) -> None:
         self.asked.append((operation, path))
-        await asyncio.sleep(0)
+        for _ in range(1 + self.takes_turns):
+            await asyncio.sleep(0)
         if self.hangs(operation, path):
             await asyncio.get_running_loop().create_future()
         if self._closed or self._away or self.fails(operation, path):

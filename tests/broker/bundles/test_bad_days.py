@@ -82,14 +82,19 @@ async def test_a_lookup_whose_client_goes_away_does_not_stop_what_it_began(
     brokers: BrokersOnBadDays,
 ) -> None:
     (broker,) = await brokers.start_many(1)
-    for bundle in await bundles_of(broker):
-        for turns in range(12):
-            asking = asyncio.create_task(broker.namespaces.lookup_bundle(bundle))
-            for _ in range(turns):
-                await asyncio.sleep(0)
-            asking.cancel()
-            await asyncio.gather(asking, return_exceptions=True)
+    bundle, *_ = await bundles_of(broker)
+    await usable(brokers, bundle)
+    store_of(broker).takes_turns = 3
+    stopped = 0
+    for turns in range(30):
+        await broker.ownership.release(bundle, None)
+        asking = asyncio.create_task(broker.namespaces.lookup_bundle(bundle))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        stopped += asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
         await usable(brokers, bundle)
+    assert 5 < stopped < 30, "before it had what it asked for, and after"
 
 
 async def test_an_unload_whose_client_goes_away_ends_all_the_same(
@@ -98,6 +103,7 @@ async def test_an_unload_whose_client_goes_away_ends_all_the_same(
     one, two = await brokers.start_many(2)
     for turns, bundle in enumerate(await bundles_of(one)):
         await one.ownership.acquire(bundle)
+        store_of(one).takes_turns = store_of(two).takes_turns = 3
         unloading = asyncio.create_task(one.namespaces.unload(bundle, two.id))
         for _ in range(turns * 3):
             await asyncio.sleep(0)

@@ -162,8 +162,10 @@ def test_an_acknowledgement_that_comes_too_late_is_not_confirmed(
 
 
 def test_a_client_that_goes_away_is_not_waited_for(
-    broker: OneBroker, client: RawClient, topic: str
+    broker: OneBroker, client: RawClient, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # Longer than `unloading` waits: who is waited for all the same fails the test.
+    monkeypatch.setattr("counterpoise.broker.topic.topic.FAREWELL_S", 60.0)
     consuming(client, topic, 1)
     with unloading(broker, topic):
         client.receive(Type.CLOSE_CONSUMER)

@@ -42,7 +42,7 @@ from counterpoise.admin.rest import (
     topics,
 )
 from counterpoise.admin.route import Route
-from counterpoise.admin.shared_answers import SHARED, SharedAnswers
+from counterpoise.admin.shared_answers import PARTITIONS_SHARED, SHARED, SharedAnswers
 from counterpoise.broker.face import BrokerFace
 from counterpoise.names.options import Option
 
@@ -105,6 +105,7 @@ def create_app(
     app[BROKER] = broker
     app[GUESTS] = guests
     app[SHARED] = SharedAnswers(broker.background)
+    app[PARTITIONS_SHARED] = SharedAnswers(broker.background)
     app[configuration.SETTINGS] = settings
     app[configuration.CHECK] = check
     app.cleanup_ctx.append(peers)

@@ -42,3 +42,5 @@ class SharedAnswers:
 
 
 SHARED: Final = web.AppKey("shared answers", SharedAnswers)
+PARTITIONS_SHARED: Final = web.AppKey("shared answers about partitions", SharedAnswers)
+"""Apart from the others, since these wait for other brokers."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
 import zlib
@@ -13,8 +12,8 @@ from aiohttp import web
 
 from counterpoise.admin import route
 from counterpoise.admin.errors import RestError, not_found, precondition_failed
+from counterpoise.admin.many import ask_each
 from counterpoise.admin.parameters import whole_number
-from counterpoise.admin.redirect import ask
 from counterpoise.admin.request import answer, no_content, number_of
 from counterpoise.admin.rest.subscriptions import (
     SUBSCRIPTION,
@@ -134,7 +133,7 @@ async def truncate(request: web.Request) -> web.Response:
 async def _repeat(request: web.Request, topic: TopicName, method: str, tail: str) -> bool:
     """The same for every partition of a partitioned topic; False when it is none."""
     partitions = await partitions_of(request, topic)
-    await asyncio.gather(*(ask(request, method, f"{path_of(each)}/{tail}") for each in partitions))
+    await ask_each(request, method, [f"{path_of(each)}/{tail}" for each in partitions])
     return bool(partitions)
 
 

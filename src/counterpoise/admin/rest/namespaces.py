@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import Iterable
 from http import HTTPStatus
@@ -11,6 +10,7 @@ from aiohttp import web
 
 from counterpoise.admin import route
 from counterpoise.admin.errors import RestError, conflict, not_found, precondition_failed
+from counterpoise.admin.many import try_each
 from counterpoise.admin.policies import ALL_POLICIES, NEW_POLICIES
 from counterpoise.admin.redirect import ask
 from counterpoise.admin.request import (
@@ -178,10 +178,8 @@ def wanted_bundles(namespace: NamespaceName, wanted: Json, default: int) -> Name
 
 async def _unload_bundles(request: web.Request, namespace: NamespaceName) -> None:
     bundles = await broker_of(request).namespaces.bundles(namespace)
-    results = await asyncio.gather(
-        *(ask(request, "PUT", f"{BASE}/{each}/unload") for each in bundles.bundles),
-        return_exceptions=True,
-    )
+    paths = [f"{BASE}/{each}/unload" for each in bundles.bundles]
+    results = await try_each(request, "PUT", paths)
     failed = [each for each in results if isinstance(each, BaseException)]
     if failed:
         raise precondition_failed(f"{len(failed)} bundles were not unloaded: {failed[0]}")

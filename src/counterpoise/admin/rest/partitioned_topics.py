@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import itertools
 from collections.abc import Iterable
 from http import HTTPStatus
@@ -12,6 +11,8 @@ from aiohttp import web
 
 from counterpoise.admin import route
 from counterpoise.admin.errors import RestError, conflict, not_found
+from counterpoise.admin.large_json import encoded, told
+from counterpoise.admin.many import try_each
 from counterpoise.admin.redirect import ask
 from counterpoise.admin.request import (
     answer,
@@ -25,6 +26,7 @@ from counterpoise.admin.rest.namespaces import require_namespace
 from counterpoise.admin.rest.topics import IN_NAMESPACE, TOPIC, path_of
 from counterpoise.admin.route import body_of
 from counterpoise.admin.shapes import ANYTHING, FLAG, Json, Shape
+from counterpoise.admin.shared_answers import PARTITIONS_SHARED
 from counterpoise.admin.topic_json import sum_of_stats
 from counterpoise.broker.face import PARTITIONS_MAX, BadVersion, NotFound
 from counterpoise.names.topic import TopicName
@@ -115,8 +117,12 @@ async def delete(request: web.Request) -> web.Response:
     count = await _partition_count(request, topic, HTTPStatus.NOT_FOUND)
     force = str(flag(request, "force")).lower()
     for index in range(count):
-        with contextlib.suppress(_NotThereError):
-            await _ask_known(request, "DELETE", f"{path_of(topic.partition(index))}?force={force}")
+        try:
+            await ask(request, "DELETE", f"{path_of(topic.partition(index))}?force={force}")
+        except RestError as error:
+            # It was never created.
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
     try:
         await broker_of(request).policies.delete_partitioned_topic(topic)
     except NotFound:
@@ -128,22 +134,32 @@ async def delete(request: web.Request) -> web.Response:
 async def stats(request: web.Request) -> web.Response:
     """The sum over all partitions and, unless ``perPartition=false``, each of them."""
     topic = topic_of(request)
-    found = await _of_partitions(request, topic, "stats")
-    total = sum_of_stats(list(found.values()))
-    return answer(
-        {
-            **total,
-            "metadata": await _metadata(request, topic),
-            "partitions": found if flag(request, "perPartition", default=True) else {},
-        }
-    )
+    each_of_them = flag(request, "perPartition", default=True)
+
+    async def make() -> bytes:
+        found = await _of_partitions(request, topic, "stats")
+        return await encoded(
+            {
+                **sum_of_stats(list(found.values())),
+                "metadata": await _metadata(request, topic),
+                "partitions": found if each_of_them else {},
+            }
+        )
+
+    what = f"stats of {'each of ' if each_of_them else ''}the partitions of {topic}"
+    return told(await request.app[PARTITIONS_SHARED].get(what, make))
 
 
 async def internal_stats(request: web.Request) -> web.Response:
     """The ledgers and cursors of every partition."""
     topic = topic_of(request)
-    found = await _of_partitions(request, topic, "internalStats")
-    return answer({"metadata": await _metadata(request, topic), "partitions": found})
+
+    async def make() -> bytes:
+        found = await _of_partitions(request, topic, "internalStats")
+        return await encoded({"metadata": await _metadata(request, topic), "partitions": found})
+
+    what = f"internal stats of the partitions of {topic}"
+    return told(await request.app[PARTITIONS_SHARED].get(what, make))
 
 
 async def create_missed(request: web.Request) -> web.Response:
@@ -156,33 +172,17 @@ async def create_missed(request: web.Request) -> web.Response:
     return no_content()
 
 
-class _NotThereError(Exception):
-    """A partition that was never created."""
-
-
-async def _ask_known(request: web.Request, method: str, path: str) -> Json:
-    try:
-        return await ask(request, method, path)
-    except RestError as error:
-        if error.status == HTTPStatus.NOT_FOUND:
-            raise _NotThereError from None
-        raise
-
-
 async def _of_partitions(request: web.Request, topic: TopicName, what: str) -> dict[str, Json]:
+    """What each partition says; without those that were never created."""
     count = await _partition_count(request, topic, HTTPStatus.NOT_FOUND)
     partitions = [topic.partition(index) for index in range(count)]
-    told = await asyncio.gather(
-        *(_ask_known(request, "GET", f"{path_of(each)}/{what}") for each in partitions),
-        return_exceptions=True,
-    )
-    found = {}
-    for partition, value in zip(partitions, told, strict=True):
-        if isinstance(value, BaseException):
-            if not isinstance(value, _NotThereError):
-                raise value
-        else:
+    answers = await try_each(request, "GET", [f"{path_of(each)}/{what}" for each in partitions])
+    found: dict[str, Json] = {}
+    for partition, value in zip(partitions, answers, strict=True):
+        if not isinstance(value, Exception):
             found[str(partition)] = value
+        elif not isinstance(value, RestError) or value.status != HTTPStatus.NOT_FOUND:
+            raise value
     return found
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Iterable
+from collections.abc import Iterable
 from http import HTTPStatus
 
 from aiohttp import web
 
 from counterpoise.admin import route
 from counterpoise.admin.errors import RestError, conflict, not_found
-from counterpoise.admin.redirect import ask, require_topic_owner
+from counterpoise.admin.many import ask_each
+from counterpoise.admin.redirect import require_topic_owner
 from counterpoise.admin.request import (
     answer,
     broker_of,
@@ -66,8 +66,8 @@ async def names(request: web.Request) -> web.Response:
     topic = await topic_in_namespace(request)
     partitions = await partitions_of(request, topic)
     if partitions:
-        told = await asyncio.gather(
-            *(ask(request, "GET", f"{path_of(each)}/subscriptions") for each in partitions)
+        told = await ask_each(
+            request, "GET", [f"{path_of(each)}/subscriptions" for each in partitions]
         )
         return answer(sorted({name for each in told for name in each}))
     await require_topic_owner(request, topic)
@@ -214,9 +214,6 @@ async def on_partitions(request: web.Request, topic: TopicName, told: Json) -> b
     """Repeat the request on every partition of a partitioned topic; False when it is none."""
     partitions = await partitions_of(request, topic)
     tail = request.rel_url.raw_path_qs.partition("/subscription/")[2]
-    calls: Iterable[Awaitable[Json]] = (
-        ask(request, request.method, f"{path_of(each)}/subscription/{tail}", told=told)
-        for each in partitions
-    )
-    await asyncio.gather(*calls)
+    paths = [f"{path_of(each)}/subscription/{tail}" for each in partitions]
+    await ask_each(request, request.method, paths, told=told)
     return bool(partitions)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable
 from http import HTTPStatus
 
@@ -11,7 +10,8 @@ from aiohttp import web
 from counterpoise.admin import route
 from counterpoise.admin.errors import RestError
 from counterpoise.admin.large_json import large_answer
-from counterpoise.admin.redirect import ask, require_topic_owner
+from counterpoise.admin.many import ask_each
+from counterpoise.admin.redirect import require_topic_owner
 from counterpoise.admin.request import answer, broker_of, no_content
 from counterpoise.admin.rest.subscriptions import (
     MESSAGE_ID,
@@ -94,7 +94,7 @@ async def trim(request: web.Request) -> web.Response:
     """Delete what every subscription is done with, now instead of before long."""
     topic = await storing_topic(request)
     partitions = await partitions_of(request, topic)
-    await asyncio.gather(*(ask(request, "POST", f"{path_of(each)}/trim") for each in partitions))
+    await ask_each(request, "POST", [f"{path_of(each)}/trim" for each in partitions])
     if not partitions:
         (await stored(request, topic)).trim()
     return no_content()
@@ -122,9 +122,7 @@ async def terminate_all(request: web.Request) -> web.Response:
             "Termination of a non-partitioned topic is not allowed using partitioned-terminate, "
             "please use terminate commands",
         )
-    told = await asyncio.gather(
-        *(ask(request, "POST", f"{path_of(each)}/terminate") for each in partitions)
-    )
+    told = await ask_each(request, "POST", [f"{path_of(each)}/terminate" for each in partitions])
     # As Pulsar has it: which partition an id is of, its key says.
     ids = ({**each, "partitionIndex": -1} for each in told)
     return answer({str(number): each for number, each in enumerate(ids)})

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from http import HTTPStatus
+from typing import Final
 
 from aiohttp import web
 
 from counterpoise.admin import route
 from counterpoise.admin.errors import RestError, conflict, not_found, precondition_failed
-from counterpoise.admin.large_json import large_answer
+from counterpoise.admin.large_json import each_in_turns, large_answer
 from counterpoise.admin.redirect import ask, require_topic_owner
 from counterpoise.admin.request import (
     answer,
@@ -38,6 +39,10 @@ STATS = dict.fromkeys(
 PROPERTIES = Shape(nullable(map_of(text())))
 
 
+NAMES_IN_A_TURN: Final = 500
+"""How many topics are looked at before others have their turn."""
+
+
 def routes() -> Iterable[route.Route]:
     """The paths of this resource."""
     return [
@@ -64,7 +69,8 @@ async def names(request: web.Request) -> web.Response:
     if wanted:
         bundles = await broker.namespaces.bundles(namespace)
         bundle = bundles.validate(BundleRange.parse(wanted))
-        found = [each for each in found if each in bundle]
+        within = await each_in_turns(found, bundle.__contains__, NAMES_IN_A_TURN)
+        found = [each for each, is_in in zip(found, within, strict=True) if is_in]
     return answer([str(each) for each in found])
 
 

@@ -1,0 +1,55 @@
+"""Ten thousand partitions are asked a few at a time."""
+
+import asyncio
+from typing import Any, cast
+
+import pytest
+from aiohttp import web
+
+from counterpoise.admin import many
+from counterpoise.admin.errors import not_found
+from counterpoise.admin.many import AT_ONCE, ask_each, try_each
+
+NO_REQUEST = cast("web.Request", None)
+
+
+class Asked:
+    """Answers after some turns of the loop; knows how many waited at once."""
+
+    def __init__(self) -> None:
+        self.now = self.most = 0
+
+    async def __call__(self, request: object, method: str, path: str, **_: Any) -> str:
+        del request, method
+        self.now += 1
+        self.most = max(self.most, self.now)
+        for _turn in range(len(path) % 5):
+            await asyncio.sleep(0)
+        self.now -= 1
+        if path == "7":
+            raise not_found(path)
+        return path
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
+    made = Asked()
+    monkeypatch.setattr(many, "ask", made)
+    return made
+
+
+async def test_answers_come_in_order_however_few_are_asked_at_once(asked: Asked) -> None:
+    paths = [str(number) for number in range(10_000)]
+    answers = await try_each(NO_REQUEST, "GET", paths)
+    assert asked.most == AT_ONCE
+    assert [each for each in answers if not isinstance(each, Exception)] == [
+        each for each in paths if each != "7"
+    ]
+    assert str(answers[7]) == "7"
+
+
+async def test_a_refusal_is_passed_on(asked: Asked) -> None:
+    with pytest.raises(Exception, match="7"):
+        await ask_each(NO_REQUEST, "GET", map(str, range(10)))
+    assert await ask_each(NO_REQUEST, "GET", []) == []
+    assert asked.now == 0

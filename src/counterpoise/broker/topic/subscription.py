@@ -250,7 +250,7 @@ class Subscription:
     async def seek_to(self, position: Position) -> None:
         """Make ``position`` the next entry to be sent."""
         self._check_stored()
-        await self._turn_to_seek()
+        await self._commons.turns.take(SEEK_WORK)
         if position.ledger_id < 0:
             index = self.log.begin
         else:
@@ -260,13 +260,8 @@ class Subscription:
     async def seek_to_time(self, publish_time_ms: int) -> None:
         """Make the first entry published at or after this time the next to be sent."""
         self._check_stored()
-        await self._turn_to_seek()
+        await self._commons.turns.take(SEEK_WORK)
         self._reset(await first_published_at(self.log, publish_time_ms))
-
-    async def _turn_to_seek(self) -> None:
-        # However many subscriptions are sought at once, others are served in between.
-        await self._commons.turns.my()
-        self._commons.turns.spend(SEEK_WORK)
 
     def skip(self, count: int | None) -> None:
         """Acknowledge the next ``count`` entries of the backlog, or all of it."""

@@ -147,9 +147,7 @@ class Topic(ABC):
 
     async def subscribe(self, request: SubscribeRequest, sink: ConsumerSink) -> Consumer:
         """Attach a consumer, creating its subscription if need be; raise `BrokerError`."""
-        # However many subscribe at once, others are served in between.
-        await self.commons.turns.my()
-        self.commons.turns.spend(ATTACH_WORK)
+        await self.commons.turns.take(ATTACH_WORK)
         self.check_open()
         subscription = await self._subscription_for(request)
         consumer = Consumer(request, sink, subscription)

@@ -46,6 +46,14 @@ class Turns:
             self.wait(turn.set)
             await turn.wait()
 
+    async def take(self, work: int) -> None:
+        """Return once there is something left, and spend so much of it.
+
+        However many do so at once, everybody else is served in between.
+        """
+        await self.my()
+        self.spend(work)
+
     def _renew(self) -> None:
         self._renews = False
         self.left = self._turn

@@ -67,7 +67,7 @@ class Side:
     answer: object | None = None
     alarm: bool = False
     rung: bool = False
-    """Whether it ever did: it may have waited too long for another."""
+    """Whether it ever did, where all is `World.calm`: it may have waited too long for another."""
     inbox: tuple[NodeChanged, ...] = ()
 
 
@@ -82,6 +82,11 @@ class World:
     to_ask: tuple[tuple[int, object], ...]
     """Lookups and orders that are still to come: whom, and what."""
     sessions: int = 2
+
+    @property
+    def calm(self) -> bool:
+        """Whether no session ever ends."""
+        return not self.to_lose and self.sessions == 2 and not any(s.lost for s in self.sides)
 
     def node(self, path: str) -> Node | None:
         return dict(self.nodes).get(path)
@@ -152,9 +157,10 @@ def done(world: World, who: int) -> World:
                 answer = Exists()
         case WriteNode(path, value):
             before = world.node(path)
+            if before is not None and before.session != side.session:
+                world, before = changed(world, path, None), None
             version = 0 if before is None else before.version + 1
-            session = side.session if before is None else before.session
-            world, answer = changed(world, path, Node(value, version, session)), Written()
+            world, answer = changed(world, path, Node(value, version, side.session)), Written()
         case ReadNode(path):
             node = world.node(path)
             answer = Found(None)
@@ -195,7 +201,7 @@ def steps(world: World) -> Iterator[tuple[str, World]]:
             else:
                 yield f"{IDS[who]} does not heed {told}", heard
         if side.alarm:
-            rung = with_side(world, who, replace(side, alarm=False, rung=True))
+            rung = with_side(world, who, replace(side, alarm=False, rung=world.calm))
             yield f"{IDS[who]} is woken", fed(rung, who, Woken())
         if side.lost:
             anew = replace(side, lost=False, session=world.sessions)
@@ -217,7 +223,7 @@ def check(world: World, settled: bool) -> str:
     serving = [side for side in world.sides if side.state.serves and not side.lost]
     if len(serving) > 1:
         return "two brokers serve it, and both have a session"
-    if world.sessions == 2 and not any(side.lost for side in world.sides):
+    if world.calm:
         for side, other in (world.sides, world.sides[::-1]):
             closed = not other.state.holds and other.state.phase is not Phase.DRAINING
             if side.state.serves and not side.rung and not closed:

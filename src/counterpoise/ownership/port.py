@@ -145,7 +145,7 @@ class CreateNode(Question):
 
 @dataclass(frozen=True, slots=True)
 class WriteNode(Question):
-    """Write an ephemeral node, whatever stands there; answer `Written`."""
+    """Write an ephemeral node of our own session, whatever stands there; answer `Written`."""
 
     path: str
     value: bytes

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from counterpoise.metadata import BadVersion, MetadataStore
 from counterpoise.metadata.errors import NotFound
 from counterpoise.metadata.port import MUST_NOT_EXIST
@@ -20,6 +22,26 @@ from counterpoise.ownership.port import (
     Written,
 )
 
+_ROUNDS: Final = 8
+"""How often a node is written anew that others write meanwhile."""
+
+
+async def _write_own(store: MetadataStore, path: str, value: bytes) -> None:
+    """Write an ephemeral node that goes with this session, whoever made what stands there."""
+    for _ in range(_ROUNDS):
+        stored = await store.get(path)
+        try:
+            if stored is not None and not stored.mine:
+                # Written over, it would outlive whoever it speaks for.
+                await store.delete(path, expected_version=stored.version)
+                stored = None
+            expected = MUST_NOT_EXIST if stored is None else stored.version
+            await store.put(path, value, expected_version=expected, ephemeral=True)
+        except (BadVersion, NotFound):
+            continue
+        return
+    raise BadVersion(path)
+
 
 async def ask_store(store: MetadataStore, question: Question) -> object:
     """Do what a question about a node asks for, and answer it; raises `MetadataError`."""
@@ -33,7 +55,7 @@ async def ask_store(store: MetadataStore, question: Question) -> object:
                 return Exists()
             return Created(version)
         case WriteNode(path, value):
-            await store.put(path, value, ephemeral=True)
+            await _write_own(store, path, value)
             return Written()
         case WriteRecord(path, value, version):
             expected = MUST_NOT_EXIST if version is None else version

@@ -1,0 +1,27 @@
+"""What becomes of a question at the store."""
+
+from __future__ import annotations
+
+import pytest
+
+from counterpoise.broker.bundles.store_questions import ask_store
+from counterpoise.metadata.memory import MemoryTree
+from counterpoise.ownership.port import WriteNode, Written
+
+
+@pytest.mark.parametrize("stands", ["nothing", "another's", "its own"])
+async def test_an_announcement_goes_with_whoever_made_it(stands: str) -> None:
+    """Written into the node of a former owner that lives, it would never go."""
+    tree = MemoryTree()
+    me, other = tree.open(), tree.open()
+    if stands != "nothing":
+        writer = other if stands == "another's" else me
+        await writer.put("/a/b", b"before", ephemeral=True)
+    assert await ask_store(me, WriteNode("/a/b", b"mine")) == Written()
+    stored = await me.get("/a/b")
+    assert stored is not None
+    assert (stored.value, stored.mine, stored.ephemeral) == (b"mine", True, True)
+    await other.close()
+    assert await me.get("/a/b") == stored
+    await me.close()
+    assert tree.read("/a/b") is None

@@ -70,6 +70,10 @@ def test_averages_keep_as_much_of_their_past_as_a_brokers_do_in_that_time() -> N
     found = averaged(replace(then, now_ms=START + 10_000), weights, known)
     assert found["b1:80"].throughput == pytest.approx(300 * 0.81 + 600 * 0.19)
     assert averaged(then, weights, found) == found, "an older look changes nothing"
+    usage = float(then.weighted_usage(weights)[0])
+    known = {"b1:80": Ema(0.5, 300.0, START)}
+    found = averaged(replace(then, now_ms=START + 10_000), weights, known)
+    assert found["b1:80"].load == pytest.approx(0.5 * 0.81 + usage * 0.19)
 
 
 def test_the_busiest_bundles_are_published_and_those_that_must_stay_are_not() -> None:

@@ -28,9 +28,9 @@ IN_BROKERS: tuple[Fault, ...] = (
     ),
     Fault(
         "an unload doesn't wait for receipts",
-        "broker/topic/persistent.py",
-        "        await self.log.drain()\n",
-        "        pass\n",
+        "storage/grouplog.py",
+        "        if self._scheduled:\n            waiter",
+        "        if False:\n            waiter",
         f"{_TOPIC}::test_an_unload_waits_for_the_receipts_of_what_is_under_way",
         quick=True,
     ),
@@ -116,10 +116,11 @@ IN_BROKERS: tuple[Fault, ...] = (
     Fault(
         "a lock that goes while we hear that it was created is believed",
         "ownership/lock/table.py",
-        "    node=do.on_node(lock_vanished=do.unsettle),\n"
+        "    node=do.on_node(lock_vanished=do.unsettle, withdrawn=do.hear_withdrawal),\n"
         "    session=do.unsettle,\n"
         "    woken=do.woken,\n"
         "    answers={**_ABOUT_THE_LOCK, Failed: do.trying(TRIES, do.free)},\n",
+        "    node=do.on_node(withdrawn=do.hear_withdrawal),\n"
         "    session=do.unsettle,\n"
         "    woken=do.woken,\n"
         "    answers={**_ABOUT_THE_LOCK, Failed: do.trying(TRIES, do.free)},\n",
@@ -128,8 +129,8 @@ IN_BROKERS: tuple[Fault, ...] = (
     Fault(
         "an owner that lost its session goes on",
         "ownership/lock/table.py",
-        "    session=do.doubt,\n",
-        "",
+        "    node=do.on_node(lock_vanished=do.doubt),\n    session=do.doubt,\n",
+        "    node=do.on_node(lock_vanished=do.doubt),\n",
         "tests/ownership/test_two_brokers.py",
     ),
     Fault(

@@ -78,7 +78,7 @@ IN_STORAGE: tuple[Fault, ...] = (
     Fault(
         "an owner that lets go waits for the disk",
         "storage/files/log.py",
-        "            store.committer.submit(FinishState(wait))\n",
+        "            store.finish_later(FinishState(wait))\n",
         "            await store.in_thread(wait)\n",
         f"{_FAULTS_OF_DISKS}::test_a_hand_over_waits_for_a_slow_disk_once",
     ),

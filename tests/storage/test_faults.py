@@ -347,6 +347,7 @@ async def test_who_lets_go_leaves_the_disk_to_the_next_owner_first(tmp_path: Pat
     """Two that make a disk wait at the same time wait for each other."""
     disk = FaultyDisk()
     store, log, heard = await opened(tmp_path, disk)
+    store.tidy_seconds = 3600
     await write(log, heard, b"1")
     await log.close()
     again, log, _ = await opened(tmp_path, FaultyDisk(), "next")

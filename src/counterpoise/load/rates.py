@@ -49,6 +49,10 @@ class Rates:
         with np.errstate(all="ignore"):
             return self.throughput_in[rows] + self.throughput_out[rows]
 
+    def throughput_of(self, row: int) -> float:
+        """One entry's bytes/s in plus out."""
+        return self.throughput_in.item(row) + self.throughput_out.item(row)
+
     def entry(self, row: int) -> tuple[float, float, float, float]:
         """One entry's rates, then its throughputs, in and out."""
         return (

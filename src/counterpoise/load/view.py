@@ -135,6 +135,8 @@ class ClusterView:
     members: Indices
     row_of: Mapping[str, int]
     """Where each broker stands, by name."""
+    reporter: Indices
+    """The first broker that reports each bundle, -1 where none does."""
 
     @staticmethod
     def from_load_data(value: object) -> "ClusterView":
@@ -169,6 +171,7 @@ class ClusterView:
         offsets = np.zeros(len(brokers) + 1, dtype=np.intp)
         np.cumsum(np.bincount(owner, minlength=len(brokers)), out=offsets[1:])
         names = tuple(brokers[i] for i in broker_order)
+        members = member[order]
         return ClusterView(
             now_ms,
             names,
@@ -176,9 +179,15 @@ class ClusterView:
             broker.take(broker_order),
             bundle.take(bundle_order),
             offsets,
-            member[order],
+            members,
             {name: row for row, name in enumerate(names)},
+            _first_reporters(offsets, members, len(bundles)),
         )
+
+    def with_reports(self, offsets: Indices, members: Indices) -> "ClusterView":
+        """The same brokers and bundles, which other brokers report."""
+        first = _first_reporters(offsets, members, len(self.bundles))
+        return replace(self, offsets=offsets, members=members, reporter=first)
 
     def with_preallocated(self, rates: Sequence[float]) -> "ClusterView":
         """The same with other ``preallocated_rate`` of the brokers, in their order."""
@@ -228,6 +237,13 @@ class ClusterView:
         """Where a bundle stands, or None."""
         index = bisect_left(self.bundles, name)
         return index if index < len(self.bundles) and self.bundles[index] == name else None
+
+
+def _first_reporters(offsets: Indices, members: Indices, bundles: int) -> Indices:
+    first = np.full(bundles, -1, dtype=np.intp)
+    # Backwards: what is written last is the first broker.
+    first[members[::-1]] = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))[::-1]
+    return first
 
 
 def _sorted_order(names: Sequence[str]) -> tuple[Indices, Indices]:

@@ -144,7 +144,7 @@ def _without_reports(view: ClusterView, broker: str) -> ClusterView:
     offsets = view.offsets.copy()
     offsets[row + 1 :] -= last - first
     members = np.delete(view.members, slice(first, last))
-    return replace(view, offsets=offsets, members=members)
+    return view.with_reports(offsets, members)
 
 
 def _group_counts(

@@ -32,7 +32,7 @@ class Projection:
             return self
         broker, averages = view.broker, view.bundle
         total = float(broker.traffic.throughput()[source])
-        moved = float(averages.short.throughput()[bundle])
+        moved = averages.short.throughput_of(bundle)
         part = min(1.0, moved / total) if total > 0 else 0.0
         usage = broker.usage.copy()
         # What the bundle costs its source it will cost its destination, whose limits are the same.
@@ -66,7 +66,7 @@ def with_owners(view: ClusterView, owners: Mapping[str, str]) -> ClusterView:
     order = np.lexsort((view.members, reporter))
     offsets = np.zeros(len(view.brokers) + 1, np.intp)
     np.cumsum(np.bincount(reporter, minlength=len(view.brokers)), out=offsets[1:])
-    return replace(view, offsets=offsets, members=view.members[order])
+    return view.with_reports(offsets, view.members[order])
 
 
 def _shifted(brokers: Rates, bundles: Rates, source: int, target: int, bundle: int) -> Rates:

@@ -1,6 +1,7 @@
 """``LeastUsage``: one of our own, for rounds that move several bundles."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from random import Random
 
 import numpy as np
@@ -10,7 +11,7 @@ from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.decide.placement.strategy import Placement, known_candidates, nobody
 from counterpoise.decide.plan import Rejection
 from counterpoise.decide.sentence import sentence
-from counterpoise.load.rates import Floats
+from counterpoise.load.rates import Floats, Indices
 from counterpoise.load.view import ClusterView
 from counterpoise.names.units import bytes_text
 
@@ -44,7 +45,9 @@ class LeastUsage(Memoryless):
         every = _of_hosts(view, view.weighted_usage(options.weights.modular))
         usage, throughput = every[rows], view.broker.traffic.throughput(rows)
         usage[~np.isfinite(usage)] = np.inf  # who reports no figure is nobody's first choice
-        best = min(range(len(names)), key=lambda i: (usage[i], throughput[i], names[i]))
+        least = np.flatnonzero(usage == usage.min())
+        carried = np.nan_to_num(throughput[least], nan=np.inf, posinf=np.inf)
+        best = min(least[carried == carried.min()].tolist(), key=names.__getitem__)
         source = _reporter(view, bundle)
         if source is not None:
             refused = _refused(view, bundle, source, view.row_of[names[best]], every)
@@ -57,7 +60,8 @@ class LeastUsage(Memoryless):
 
 def _why(view: ClusterView, name: str, usage: float, carried: float) -> str:
     """What spoke for a broker; among brokers of one host it is not their usage."""
-    if sum(_host(each) == _host(name) for each in view.brokers) > 1:
+    which, hosts = _hosts(view.brokers)
+    if hosts < len(which) and np.count_nonzero(which == which[view.row_of[name]]) > 1:
         figures: dict[str, object] = {"name": name, "carried": bytes_text(carried)}
         template = "{name} carries the least of its host's brokers that may have it, {carried}"
         return sentence(template, figures)
@@ -73,7 +77,7 @@ def _refused(
     if _host(view.brokers[source]) == _host(view.brokers[target]):
         row = view.bundle_index(bundle)
         carried = view.broker.traffic.throughput()
-        moved = 0.0 if row is None else float(view.bundle.short.throughput()[row])
+        moved = 0.0 if row is None else view.bundle.short.throughput_of(row)
         after, before = float(carried[target]) + moved, float(carried[source])
         template = _NO_GAIN_IN_BYTES
     else:
@@ -88,12 +92,19 @@ def _host(broker: str) -> str:
     return broker.rpartition(":")[0]
 
 
+@lru_cache(maxsize=4)
+def _hosts(brokers: tuple[str, ...]) -> tuple[Indices, int]:
+    """The number of each broker's host, and of all hosts; a round asks for every bundle."""
+    hosts, which = np.unique([_host(name) for name in brokers], return_inverse=True)
+    return which, len(hosts)
+
+
 def _of_hosts(view: ClusterView, usage: Floats) -> Floats:
     """Each broker's usage, or that of the busiest broker of its host where several share one."""
-    hosts, which = np.unique([_host(name) for name in view.brokers], return_inverse=True)
-    if len(hosts) == len(view.brokers):
+    which, hosts = _hosts(view.brokers)
+    if hosts == len(which):
         return usage
-    most = np.full(len(hosts), -np.inf)
+    most = np.full(hosts, -np.inf)
     np.maximum.at(most, which, usage)
     shared: Floats = most[which]
     return shared
@@ -117,7 +128,8 @@ def _no_gain(bundle: str, target: str, after: float, before: float, template: st
 
 def _reporter(view: ClusterView, bundle: str) -> int | None:
     row = view.bundle_index(bundle)
-    return None if row is None else next(iter(view.reporters(row)), None)
+    first = -1 if row is None else int(view.reporter[row])
+    return None if first < 0 else first
 
 
 def _share(view: ClusterView, broker: int, bundle: str, usage: float) -> float:
@@ -126,4 +138,4 @@ def _share(view: ClusterView, broker: int, bundle: str, usage: float) -> float:
     total = float(view.broker.traffic.throughput()[broker])
     if row is None or total <= 0:
         return 0.0
-    return float(usage * min(1.0, view.bundle.short.throughput()[row] / total))
+    return usage * min(1.0, view.bundle.short.throughput_of(row) / total)

@@ -97,9 +97,10 @@ def known_candidates(
     Pulsar 4.0.7 ends in a NullPointerException for a candidate without load data; here the
     candidate is left out and named.
     """
-    known = tuple(name for name in candidates if name in view.row_of)
     unknown = tuple(_unknown(name) for name in candidates if name not in view.row_of)
-    return known, np.array([view.row_of[name] for name in known], dtype=np.intp), unknown
+    known = tuple(name for name in candidates if name in view.row_of) if unknown else candidates
+    rows = np.fromiter(map(view.row_of.__getitem__, known), np.intp, len(known))
+    return tuple(known), rows, unknown
 
 
 def _unknown(name: str) -> Rejection:

@@ -149,9 +149,8 @@ class _Play:
                 bundle=bundle,
                 reported=(owner[order], order),
             )
-        self._view = replace(
-            known, now_ms=now_ms, broker=broker, bundle=bundle, offsets=offsets, members=order
-        )
+        seen = known.with_reports(offsets, order)
+        self._view = replace(seen, now_ms=now_ms, broker=broker, bundle=bundle)
         return self._view
 
     def _samples(self) -> Any:

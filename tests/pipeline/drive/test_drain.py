@@ -229,7 +229,8 @@ def test_a_real_broker_is_emptied_under_a_client_and_nothing_is_lost(
         assert main(words) == 0
         plan = capsys.readouterr().out
         assert all(bundle in plan for bundle in mine)
-        assert f"{len(mine)} bundles would leave {broker.id}; nothing was touched" in plan
+        what = "1 bundle" if len(mine) == 1 else f"{len(mine)} bundles"
+        assert f"{what} would leave {broker.id}; nothing was touched" in plan
         assert set(mine) <= set(broker.bundles)
         assert main([*words, "--execute", "--json"]) == 0
         told = json.loads(capsys.readouterr().out)

@@ -107,3 +107,25 @@ async def test_a_leader_that_lost_its_session_mends_as_soon_as_it_may(
     await leader.metadata.put(f"{RECORDS}/{bundle}", gone.to_json())
     leader.repairs._due.clear()
     await eventually(lambda: leader.repairs.mended > 0, "it is mended")
+
+
+async def test_what_changed_since_it_was_judged_is_left_alone(brokers: BrokersOnBadDays) -> None:
+    """A tombstone's time is up at the very moment when somebody takes the bundle."""
+    leader = await brokers.start(load_report=IDLE)
+    bundle, *_ = await bundles_of(leader)
+    path = f"{RECORDS}/{bundle}"
+    store_of(leader).hold_notifications()
+    tombstone = StateData(State.FREE, source=leader.id, version=1).to_json()
+    await leader.metadata.put(path, tombstone)
+    for cache in leader.repairs._values.values():
+        cache.forget(path)
+    assert (await leader.repairs._paths())[str(bundle)] == (path, tombstone)
+    taken = StateData(
+        State.OWNED, leader.id, timestamp_ms=time.time_ns() // 1_000_000, version=2
+    ).to_json()
+    await leader.metadata.put(path, taken)
+    assert str(bundle) in {each.bundle for each in await leader.repairs.mend()}
+    stored = await leader.metadata.get(path)
+    assert stored is not None
+    assert stored.value == taken
+    store_of(leader).release_notifications()

@@ -100,15 +100,17 @@ class OwnershipRepairs:
 
         async def mend(repair: Repair) -> None:
             async with gate:
-                await self._mend(repair, paths[repair.bundle][0])
+                await self._mend(repair, *paths[repair.bundle])
 
         await asyncio.gather(*map(mend, found))
         return list(found)
 
-    async def _mend(self, repair: Repair, path: str) -> None:
+    async def _mend(self, repair: Repair, path: str, judged: bytes) -> None:
         stored = await self._store.get(path)
         if stored is None or not self._leads() or not self._is_sound():
             return
+        if stored.value != judged:
+            return  # Somebody else acted on it since, and the news of it is on its way here.
         try:
             if repair.remove:
                 await self._store.delete(path, expected_version=stored.version)

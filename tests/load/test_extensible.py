@@ -120,3 +120,11 @@ def test_averages_are_compared_in_steps_cut_off() -> None:
     assert average_key(TimeAverageMessageData(10, 1, 0.0, 0.0, 60.0, 60.0)) == (0, 0, 1)
     assert bundle_key(BundleData(low, TimeAverageMessageData())) == (1, 0, 0, 0, 0, 0)
     assert average_key(TimeAverageMessageData(10, 1, float("nan"), float("inf")))[0] == 0
+
+
+def test_what_no_long_holds_is_the_nearest_that_it_holds() -> None:
+    """Java's ``Math.round`` and its cast to ``long``."""
+    endless = NamespaceBundleStats(0.0, float("inf"), 0.0, float("-inf"))
+    assert stats_key(endless)[:2] == (2**63 - 1, -(2**63))
+    huge = TimeAverageMessageData(10, 1, 1e300, -1e300, 0.0, 0.0)
+    assert average_key(huge) == (2**63 - 1, -(2**63), 0)

@@ -65,6 +65,19 @@ def test_json_is_what_jackson_writes_name_by_name_in_its_order(cls: type, text: 
     assert cls.from_json(read.to_json()) == read  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize(
+    ("cls", "text"),
+    [
+        (LocalBrokerData, EMPTY_REPORT),
+        (BrokerLoadData, EMPTY_LOAD),
+        (NamespaceBundleStats, STATS),
+        (TimeAverageBrokerData, AVERAGE),
+    ],
+)
+def test_what_is_left_out_is_what_a_new_object_of_the_class_holds(cls: type, text: str) -> None:
+    assert cls.from_json({}) == cls.from_json(json.loads(text))  # type: ignore[attr-defined]
+
+
 def test_numbers_without_a_json_form_travel_as_jackson_writes_them() -> None:
     stats = NamespaceBundleStats(math.nan, math.inf, -math.inf)
     written = stats.to_json()
@@ -100,6 +113,15 @@ def test_what_is_wrong_is_named_by_field(change: dict[str, object], message: str
     with pytest.raises(LoadDataError) as error:
         LocalBrokerData.from_json(change, "report")
     assert str(error.value).startswith(message)
+
+
+def test_what_is_wrong_in_a_list_is_named_by_its_place() -> None:
+    stats = {"bundleName": "a/b/0x0_0x1", "stats": {}}
+    top = {"topBundlesLoadData": [stats, {**stats, "bundleName": 7}]}
+    with pytest.raises(LoadDataError) as error:
+        TopBundlesLoadData.from_json(top, "top")
+    told = str(error.value)
+    assert told.startswith("top.topBundlesLoadData[1].bundleName: expected a string, got int 7")
 
 
 def test_max_resource_usage_divides_in_32_bits_and_leaves_heap_out() -> None:

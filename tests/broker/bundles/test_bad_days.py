@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from counterpoise.broker import paths
+from counterpoise.broker import parts, paths
 from counterpoise.broker.broker import Broker
 from counterpoise.broker.errors import BrokerError
 from counterpoise.names.bundle import BundleName
@@ -291,17 +291,29 @@ async def test_a_lost_session_is_seen_although_nobody_told_of_the_deleted_lock(
     await both_ways(brokers, bundle)
 
 
-async def test_notifications_that_come_late_and_twice(brokers: BrokersOnBadDays) -> None:
+async def test_notifications_that_come_late_and_twice(
+    brokers: BrokersOnBadDays, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They carry a move to its end, whose patience would last for longer than the test."""
+    monkeypatch.setattr(parts, "PATIENCE_S", 1000.0)
     one, two = await brokers.start_many(2)
+    stores = [store_of(broker) for broker in (two, one)]
     bundle = (await bundles_of(one))[0]
     await one.ownership.acquire(bundle)
-    for broker in (one, two):
-        store_of(broker).hold_notifications()
+    for store in stores:
+        store.hold_notifications()
     one_way = asyncio.create_task(one.namespaces.unload(bundle, two.id))
-    await eventually(lambda: not one.ownership.serves(bundle), "it is on its way")
-    for broker in (two, one):
-        store_of(broker).release_notifications(times=2)
+    async with asyncio.timeout(20):
+        while not one_way.done():
+            for _ in range(10):
+                await asyncio.sleep(0)
+            for store in stores:
+                store.release_notifications(times=2)
+                store.hold_notifications()
     await one_way
+    assert (one.ownership.serves(bundle), two.ownership.serves(bundle)) == (False, True)
+    for store in stores:
+        store.release_notifications(times=2)
     await both_ways(brokers, bundle)
 
 

@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterable
 import pytest
 
 from counterpoise.broker.connection import finding, watching
+from counterpoise.broker.connection.connection import STEP
 from counterpoise.broker.connection.link import REQUESTS_MAX
 from counterpoise.broker.connection.outbox import GIVE_UP_AT, HIGH_WATER, MIB, UNREAD_MAX
 from counterpoise.broker.connection.topics_hash import topics_hash
+from counterpoise.broker.connection.turn import REQUEST_S, ROUND_S, Rounds
 from counterpoise.broker.connection.watching import WATCHES_MAX
 from counterpoise.names.topic import TopicName
 from counterpoise.wire.errors import ServerError
@@ -109,6 +111,66 @@ def test_lookups_of_two_connections_alternate() -> None:
     for who in ("one", "other"):
         numbers = [int(name.split("-")[1]) for name in world.seen if name.startswith(who + "-")]
         assert numbers == list(range(500))
+
+
+def test_many_connections_at_once_are_served_a_few_in_a_round() -> None:
+    """Each has a turn's worth of lookups waiting; the loop looks at its sockets in between."""
+    world, count = Order(), 30
+    with OneBroker(world=world) as broker, contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(RawClient(broker.service_url)) for _ in range(count)]
+        for client in clients:
+            client.connect()
+        said = threading.Event()
+        began: list[int] = []
+
+        async def watch() -> None:
+            said.wait(15)
+            while len(world.seen) < count * STEP:
+                before = len(world.seen)
+                await asyncio.sleep(0)
+                began.append(len(world.seen) - before)
+
+        watching = threading.Thread(target=lambda: broker.run(watch()))
+        watching.start()
+        for number, client in enumerate(clients):
+            client.send(b"".join(lookup(f"c{number}-{n}", n) for n in range(STEP)))
+        said.set()
+        watching.join()
+        for client in clients:
+            for _ in range(STEP):
+                client.receive(Type.LOOKUP_RESPONSE)
+    # What is begun in one round is counted in the next, or the one after it.
+    assert max(began) <= 2 * (ROUND_S / REQUEST_S + STEP)
+    assert len({name.split("-")[0] for name in world.seen}) == count
+
+
+async def test_rounds_give_everybody_as_many_turns() -> None:
+    rounds, turns = Rounds(), [0] * 10
+
+    def take(number: int) -> None:
+        turns[number] += 1
+        rounds.spend(ROUND_S / 3)
+        rounds.wait(lambda: take(number))
+
+    for number in range(10):
+        rounds.wait(lambda number=number: take(number))  # type: ignore[misc]
+    for _ in range(100):
+        before = sum(turns)
+        await asyncio.sleep(0)
+        assert sum(turns) - before <= 3
+    assert max(turns) - min(turns) <= 1
+
+
+async def test_a_turn_that_fails_takes_nobody_elses(caplog: pytest.LogCaptureFixture) -> None:
+    rounds, had = Rounds(), asyncio.Event()
+
+    def broken() -> None:
+        raise RuntimeError("a fault")
+
+    rounds.wait(broken)
+    rounds.wait(had.set)
+    await asyncio.wait_for(had.wait(), 5)
+    assert "a fault" in caplog.text
 
 
 def test_a_client_with_too_many_requests_under_way_is_not_read(topic: str) -> None:

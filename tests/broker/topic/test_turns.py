@@ -1,11 +1,13 @@
 """However much there is to deliver, and however many want it, everybody else has their turn."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from typing import cast
 
 import pytest
 
+from counterpoise.broker.errors import BrokerError
 from counterpoise.broker.topic.acks import AckState
 from counterpoise.broker.topic.dispatch.recipient import Recipient
 from counterpoise.broker.topic.dispatch.rota import Rota
@@ -14,6 +16,7 @@ from counterpoise.broker.topic.persistent import PersistentTopic
 from counterpoise.broker.topic.subscription import SAVE_WORK, SEEK_WORK
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.storage.port import Position
+from counterpoise.wire.errors import ServerError
 from counterpoise.wire.values import SubscriptionType
 from tests.broker.topic.conftest import Wire, World, entry, publish
 
@@ -159,6 +162,71 @@ async def test_seeks_of_many_subscriptions_take_turns() -> None:
     most = await most_in_a_turn(lambda: len(world.wire.closed_consumers) - told, count)
     assert most <= TURN // SEEK_WORK + 1
     await asyncio.gather(*sought)
+
+
+async def test_a_second_seek_is_refused_while_the_first_is_under_way() -> None:
+    world = World(MemoryLedgerStore())
+    await fill(world, 10)
+    consumer = await world.consumer(permits=0)
+    await asyncio.sleep(0)
+    seeks = [
+        asyncio.ensure_future(each)
+        for each in (consumer.seek_to(Position(0, 5)), consumer.seek_to_time(0))
+    ]
+    # Nothing is left of this turn, so that neither is done at once.
+    consumer.subscription._commons.turns.spend(TURN)
+    done = await asyncio.gather(*seeks, return_exceptions=True)
+    assert done[0] is None
+    assert isinstance(done[1], BrokerError)
+    assert done[1].code is ServerError.ConsumerBusy
+    assert consumer.subscription.acks.mark == 4
+    await consumer.seek_to(Position(0, 7))
+    assert consumer.subscription.acks.mark == 6
+
+
+async def test_who_wants_little_does_not_wait_for_who_wants_much() -> None:
+    turns, order = Turns(turn=100), []
+    turns.spend(100)
+    for number in range(1000):
+        turns.wait(lambda number=number: order.append(number), "much", 10)  # type: ignore[misc]
+    turns.wait(lambda: order.append("little"), "little", 10)
+    for _ in range(200):
+        await asyncio.sleep(0)
+    assert len(order) == 1001
+    assert order.index("little") <= 10
+    assert [each for each in order if each != "little"] == list(range(1000))
+
+
+async def test_clients_share_each_turn_of_the_loop() -> None:
+    turns, counts = Turns(turn=TURN), Counter[int]()
+
+    def go_on(who: int) -> None:
+        counts[who] += 1
+        turns.wait(lambda: go_on(who), who, SEEK_WORK)
+
+    turns.spend(TURN)
+    for who in range(10):
+        for _ in range(1 + 50 * who):
+            turns.wait(lambda who=who: go_on(who), who, SEEK_WORK)  # type: ignore[misc]
+    for _ in range(50):
+        before = counts.total()
+        await asyncio.sleep(0)
+        assert counts.total() - before <= TURN // SEEK_WORK + 10
+    assert max(counts.values()) - min(counts.values()) <= max(counts.values()) // 5
+
+
+async def test_who_waits_for_a_turn_is_woken_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many wait: to wake them all in every turn would be quadratic."""
+    turns, waits, wait = Turns(), 0, Turns.wait
+
+    def counted(self: Turns, *args: object) -> None:
+        nonlocal waits
+        waits += 1
+        wait(self, *args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Turns, "wait", counted)
+    await asyncio.gather(*(turns.take(SEEK_WORK, "one") for _ in range(1000)))
+    assert waits <= 1000
 
 
 async def test_everybody_gets_a_turn_although_one_fails(caplog: pytest.LogCaptureFixture) -> None:

@@ -19,7 +19,7 @@ from counterpoise.broker.connection.permits import Permits
 from counterpoise.broker.connection.ports import ConnectionConfig, Services
 from counterpoise.broker.connection.producing import Producing
 from counterpoise.broker.connection.shared import Shared
-from counterpoise.broker.connection.turn import TURN_S
+from counterpoise.broker.connection.turn import REQUEST_S, TURN_S
 from counterpoise.broker.connection.watching import Watching
 from counterpoise.wire import encode, events
 from counterpoise.wire.constants import PROTOCOL_VERSION
@@ -57,6 +57,7 @@ class Connection(asyncio.Protocol):
         self._config = config
         self._shared = shared
         self._traffic = shared.traffic
+        self._rounds = shared.rounds
         self._protocol = ServerProtocol(
             config.max_message_size, authenticates=services.security.authentication.enabled
         )
@@ -191,14 +192,19 @@ class Connection(asyncio.Protocol):
         """
         ends, begun = 0.0, self._link.begun
         receive, handlers, pause = self._protocol.receive, self._handlers, self.pause
+        # With nothing left of the round it only keeps what has come.
+        most = STEP if self._rounds.left > 0 else 0
         while True:
-            step = receive(data, STEP)
+            step = receive(data, most)
             if len(step) > 1 and set(map(type, step)) == _SENDS_ONLY:
                 self._producing.sends(cast("list[events.Send]", step))
             else:
                 for event in step:
                     handlers[type(event)](event)
             self._share.book()
+            requests = self._link.begun - begun
+            if requests:
+                self._rounds.spend(requests * REQUEST_S)
             if not self._protocol.waiting:
                 self._producing.after_reading()
                 pause.release(_TURNS)
@@ -206,7 +212,8 @@ class Connection(asyncio.Protocol):
             # The clock is a system call: what ends with its first step never looks at it.
             now = time.thread_time()
             ends = ends or now + TURN_S
-            if self._link.begun != begun or pause.other_than(_TURNS) or now > ends:
+            if requests or pause.other_than(_TURNS) or now > ends or not most:
+                self._rounds.spend(now - ends + TURN_S)
                 break
             data = b""
         pause.hold(_TURNS)
@@ -216,7 +223,7 @@ class Connection(asyncio.Protocol):
         """Go on with what waits, unless there is a reason not to."""
         if self._protocol.waiting and not self._turn_is_due and not self.pause.other_than(_TURNS):
             self._turn_is_due = True
-            self._loop.call_soon(self._turn_has_come)
+            self._rounds.wait(self._turn_has_come)
 
     def _turn_has_come(self) -> None:
         self._turn_is_due = False

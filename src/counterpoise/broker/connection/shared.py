@@ -14,6 +14,7 @@ from counterpoise.broker.connection.outbox import MIB
 from counterpoise.broker.connection.pause import PauseReason
 from counterpoise.broker.connection.ports import Catalog, ConnectionConfig
 from counterpoise.broker.connection.publish_buffer import PublishBuffer
+from counterpoise.broker.connection.turn import Rounds
 from counterpoise.broker.errors import BrokerError
 from counterpoise.broker.traffic import Traffic
 from counterpoise.wire.errors import ServerError
@@ -30,6 +31,7 @@ class Shared:
     ) -> None:
         self.background = background
         self.traffic = Traffic()
+        self.rounds = Rounds()
         #: Published bytes that wait for storage.
         self.publish_buffer = PublishBuffer(0)
         #: What waits for a rate limit may take half as much again as what waits for the disk.

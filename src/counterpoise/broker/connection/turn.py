@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections import deque
 from collections.abc import Callable
@@ -10,11 +11,62 @@ from typing import Final, TypeVar
 
 T = TypeVar("T")
 
+_log = logging.getLogger(__name__)
+
 TURN_S: Final = 0.005
 """How long one connection is served before the others have their turn, in processor time.
 
 On a busy machine, time in which this thread did not run would cut turns, and commits, into pieces
 without anybody being served sooner."""
+
+ROUND_S: Final = 0.02
+"""How long all connections together are served before the loop looks at its sockets again."""
+REQUEST_S: Final = 0.0001
+"""What a request counts of a round: it is begun in its client's turn and served after it."""
+
+
+class Rounds:
+    """The turns of a broker's connections: ``left`` is what this round still has, in seconds.
+
+    A client's turn is short, but there may be a thousand that want one: those that find nothing
+    left stand in line, and whoever sends little now and then is served between two rounds.
+    """
+
+    __slots__ = ("_line", "_renews", "left")
+
+    def __init__(self) -> None:
+        self.left = ROUND_S
+        self._line: deque[Callable[[], None]] = deque()
+        self._renews = False
+
+    def spend(self, seconds: float) -> None:
+        """Note what a turn took."""
+        self.left -= seconds
+        self._renew_soon()
+
+    def wait(self, take_turn: Callable[[], None]) -> None:
+        """Call ``take_turn`` in one of the next rounds, after those who wait already."""
+        self._line.append(take_turn)
+        self._renew_soon()
+
+    def _renew_soon(self) -> None:
+        if not self._renews:
+            self._renews = True
+            asyncio.get_running_loop().call_soon(self._renew)
+
+    def _renew(self) -> None:
+        self._renews = False
+        self.left = ROUND_S
+        # Who wants another turn after this one has it in the next round.
+        for _ in range(len(self._line)):
+            if self.left <= 0:
+                break
+            try:
+                self._line.popleft()()
+            except Exception:
+                _log.exception("A connection's turn failed in a way it must not")
+        if self._line:
+            self._renew_soon()
 
 
 def one_by_one(leaving: deque[T], let_go: Callable[[T], None]) -> None:

@@ -59,11 +59,11 @@ class Consumer(Recipient):
 
     async def seek_to(self, position: Position) -> None:
         """Move the subscription to a message; its consumers are told to reconnect."""
-        await self.subscription.seek_to(position)
+        await self.subscription.seek_to(position, self.sink)
 
     async def seek_to_time(self, publish_time_ms: int) -> None:
         """Move the subscription to the first message published at or after this time."""
-        await self.subscription.seek_to_time(publish_time_ms)
+        await self.subscription.seek_to_time(publish_time_ms, self.sink)
 
     async def unsubscribe(self, *, force: bool = False) -> None:
         """Delete the subscription; refused while other consumers are attached."""

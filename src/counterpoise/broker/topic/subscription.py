@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from itertools import islice
 from typing import Any
 
@@ -83,6 +84,7 @@ class Subscription:
         #: Acknowledgements come too late: the cursor is saved for its next owner.
         self.closed = False
         self._awaited: asyncio.Future[None] | None = None
+        self._sought = False
 
     @property
     def consumers(self) -> Collection[Recipient]:
@@ -247,21 +249,32 @@ class Subscription:
         """The last entry's position (entry -1 when there is none), and the mark-delete one."""
         return self.log.position(self.log.end - 1), self.log.position(self.acks.mark)
 
-    async def seek_to(self, position: Position) -> None:
-        """Make ``position`` the next entry to be sent."""
-        self._check_stored()
-        await self._commons.turns.take(SEEK_WORK)
-        if position.ledger_id < 0:
-            index = self.log.begin
-        else:
-            index = min(self.log.index(position), self.log.end)
-        self._reset(index)
+    async def seek_to(self, position: Position, who: object = None) -> None:
+        """Make ``position`` the next entry to be sent; ``who`` asks for it (see `Turns`)."""
+        async with self._seeking(who):
+            first = position.ledger_id < 0
+            self._reset(self.log.begin if first else min(self.log.index(position), self.log.end))
 
-    async def seek_to_time(self, publish_time_ms: int) -> None:
+    async def seek_to_time(self, publish_time_ms: int, who: object = None) -> None:
         """Make the first entry published at or after this time the next to be sent."""
+        async with self._seeking(who):
+            self._reset(await first_published_at(self.log, publish_time_ms))
+
+    @asynccontextmanager
+    async def _seeking(self, who: object) -> AsyncIterator[None]:
+        """One at a time, as in Pulsar, whose subscription is fenced meanwhile."""
         self._check_stored()
-        await self._commons.turns.take(SEEK_WORK)
-        self._reset(await first_published_at(self.log, publish_time_ms))
+        if self._sought:
+            raise BrokerError(
+                ServerError.ConsumerBusy,
+                f"Subscription {self.name} is being moved by another seek; try again",
+            )
+        self._sought = True
+        try:
+            await self._commons.turns.take(SEEK_WORK, who)
+            yield
+        finally:
+            self._sought = False
 
     def skip(self, count: int | None) -> None:
         """Acknowledge the next ``count`` entries of the backlog, or all of it."""
@@ -351,7 +364,7 @@ class Subscription:
         """Save, unless so many others were saved in this turn of the loop that the next will do."""
         turns = self._commons.turns
         if turns.left <= 0:
-            turns.wait(self._save_in_turn)
+            turns.wait(self._save_in_turn, "saving cursors")
         else:
             turns.spend(SAVE_WORK)
             self.save()

@@ -147,7 +147,7 @@ class Topic(ABC):
 
     async def subscribe(self, request: SubscribeRequest, sink: ConsumerSink) -> Consumer:
         """Attach a consumer, creating its subscription if need be; raise `BrokerError`."""
-        await self.commons.turns.take(ATTACH_WORK)
+        await self.commons.turns.take(ATTACH_WORK, sink)
         self.check_open()
         subscription = await self._subscription_for(request)
         consumer = Consumer(request, sink, subscription)

@@ -51,7 +51,8 @@ class Dispatcher(ABC):
             self._deliver()
         if self.turns.left <= 0:
             self._waits = True
-            self.turns.wait(self._go_on)
+            # Where several clients share it, the one that has been here longest waits for all.
+            self.turns.wait(self._go_on, next(iter(self.consumers)).sink)
 
     def _go_on(self) -> None:
         self._waits = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import Final
 
@@ -12,6 +12,10 @@ _log = logging.getLogger(__name__)
 
 TURN: Final = 4000
 """Work of one turn: entries looked at, and kilobytes sent. Some five milliseconds."""
+SHARE_MIN: Final = 200
+"""What one client gets of a turn at least, however many others there are."""
+
+_Waiting = tuple[Callable[[], None], int]
 
 
 class Turns:
@@ -19,13 +23,16 @@ class Turns:
 
     A dispatcher that finds nothing left, or leaves nothing, waits in line; so however much backlog
     meets however many permits, everything else that the loop serves is served in between.
+
+    Each client has a line of its own and the lines are served in turns: one that has ten thousand
+    subscriptions waits for them itself.
     """
 
-    __slots__ = ("_line", "_renews", "_turn", "left")
+    __slots__ = ("_lines", "_renews", "_turn", "left")
 
     def __init__(self, turn: int = TURN) -> None:
         self._turn = self.left = turn
-        self._line: deque[Callable[[], None]] = deque()
+        self._lines: OrderedDict[object, deque[_Waiting]] = OrderedDict()
         self._renews = False
 
     def spend(self, entries: int, size: int = 0) -> None:
@@ -35,35 +42,48 @@ class Turns:
             self._renews = True
             asyncio.get_running_loop().call_soon(self._renew)
 
-    def wait(self, go_on: Callable[[], None]) -> None:
-        """Call ``go_on`` when it is its turn; for those who find nothing left."""
-        self._line.append(go_on)
+    def wait(self, go_on: Callable[[], None], who: object = None, work: int = 0) -> None:
+        """Call ``go_on`` when it is its turn; for those who find nothing left.
 
-    async def my(self) -> None:
-        """Return once there is something left to spend."""
-        while self.left <= 0:
-            turn = asyncio.Event()
-            self.wait(turn.set)
-            await turn.wait()
+        ``who``: in whose line; ``work`` is spent on its behalf when its turn has come.
+        """
+        line = self._lines.get(who)
+        if line is None:
+            line = self._lines[who] = deque()
+        line.append((go_on, work))
 
-    async def take(self, work: int) -> None:
-        """Return once there is something left, and spend so much of it.
+    async def take(self, work: int, who: object = None) -> None:
+        """Return once there is something left, and so much of it is spent.
 
         However many do so at once, everybody else is served in between.
         """
-        await self.my()
-        self.spend(work)
+        if self.left > 0 and who not in self._lines:
+            self.spend(work)
+            return
+        turn = asyncio.Event()
+        self.wait(turn.set, who, work)
+        await turn.wait()
 
     def _renew(self) -> None:
         self._renews = False
-        self.left = self._turn
-        line, self._line = self._line, deque()
+        budget = self._turn
+        while budget > 0 and self._lines:
+            who = next(iter(self._lines))
+            self._lines.move_to_end(who)
+            share = self.left = min(budget, max(self._turn // len(self._lines), SHARE_MIN))
+            self._serve(self._lines[who])
+            if not self._lines[who]:
+                del self._lines[who]
+            budget -= share - self.left
+        self.left = budget
+
+    def _serve(self, line: deque[_Waiting]) -> None:
         while line and self.left > 0:
+            go_on, work = line.popleft()
+            # Charged before it goes on: what it does may come later, in a task of its own.
+            self.spend(work)
             try:
-                line.popleft()()
+                go_on()
             except Exception:
                 # Whoever fails here must not keep the others from their turn.
                 _log.exception("A delivery failed in a way it must not")
-        # Those who had no turn stand before those who want another.
-        line.extend(self._line)
-        self._line = line

@@ -104,7 +104,7 @@ IN_BROKERS: tuple[Fault, ...] = (
         "ownership/lock/table.py",
         '        SessionChanged: records.get("session", do.stay),\n',
         "        SessionChanged: do.stay,\n",
-        "tests/ownership/test_lock.py",
+        "tests/ownership/lock",
     ),
     Fault(
         "a leader goes on leading without a session",

@@ -123,6 +123,13 @@ WHAT_HAPPENS = {
         (MINE, R.RESIGNING, (RemoveNode(LEADER_NODE, 0),)),
         (Removed(), R.RESIGNED, ()),
     ),
+    "one that resigns while it looks, looks again": (
+        BEGIN,
+        (Stand(), R.UNDECIDED, (READ,)),
+        (Resign(), R.RESIGNING, ()),
+        (NOBODY, R.RESIGNING, (READ,)),
+        (MINE, R.RESIGNING, (RemoveNode(LEADER_NODE, 0),)),
+    ),
     "one that has left": (RESIGNED, (GONE, R.RESIGNED, ()), (Resign(), R.RESIGNED, ())),
 }
 

@@ -1,12 +1,6 @@
 import pytest
 
-from counterpoise.ownership.channel.data import (
-    INT64_MAX,
-    INT64_MIN,
-    State,
-    StateData,
-    next_version,
-)
+from counterpoise.ownership.channel.data import State, StateData, next_version
 from counterpoise.ownership.records import InvalidRecord
 from tests.ownership.channel.records import A, B, record
 
@@ -47,6 +41,11 @@ def test_what_is_no_record_is_refused(text: bytes) -> None:
         StateData.from_json(text)
 
 
+def test_numbers_that_are_left_out_are_zero() -> None:
+    read = StateData.from_json(b'{"state":"Owned","dstBroker":"a:8080"}')
+    assert read == StateData(State.OWNED, A, timestamp_ms=0, version=0)
+
+
 def test_a_free_bundle_may_name_nobody() -> None:
     assert StateData.from_json(b'{"state":"Free"}').source is None
 
@@ -54,4 +53,5 @@ def test_a_free_bundle_may_name_nobody() -> None:
 def test_versions_wrap_as_javas_do() -> None:
     assert next_version(None) == 1
     assert next_version(record(State.OWNED, A, version=1)) == 2
-    assert next_version(record(State.OWNED, A, version=INT64_MAX)) == INT64_MIN
+    last = b'{"state":"Owned","dstBroker":"a:8080","versionId":9223372036854775807}'
+    assert next_version(StateData.from_json(last)) == -9223372036854775808

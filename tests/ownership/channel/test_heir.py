@@ -1,0 +1,101 @@
+"""A move as its heir follows it: the broker that gets the bundle."""
+
+from __future__ import annotations
+
+from counterpoise.ownership.channel.data import State, StateData
+from counterpoise.ownership.port import CatchUp, LetGo, SessionChanged, Split
+from tests.ownership.channel.records import A, B, C, record
+from tests.ownership.channel.world import CHANGED, World
+
+
+def test_a_transfer_at_its_heir() -> None:
+    world = World(record(State.RELEASING, A, B, version=3), 3)
+    world.feed(CHANGED)
+    world.answer()
+    assert world.state.settling, "clients that come are to wait"
+    assert world.prepares == 1
+    world.feed(CatchUp())
+    world.answer()
+    assert world.prepares == 1, "once for each record, however many clients come"
+    world.write(record(State.ASSIGNING, A, B, version=4))
+    world.feed(CHANGED)
+    world.answer()
+    assert not world.state.inheriting
+    world.answer()
+    assert world.value == StateData(State.OWNED, A, B, timestamp_ms=7, version=5)
+    assert not world.state.serves, "its former owner may have topics of it open"
+    assert (world.state.inheriting, world.state.holds, world.state.settling) == (True, True, True)
+    world.feed(LetGo())
+    assert not world.state.inheriting
+    assert world.state.serves
+
+
+def inheriting() -> World:
+    world = World(record(State.ASSIGNING, A, B, version=4), 4)
+    world.feed(CHANGED)
+    world.answer()
+    world.answer()
+    assert world.state.inheriting
+    return world
+
+
+def test_a_former_owner_that_takes_too_long_is_not_waited_for() -> None:
+    world = inheriting()
+    world.answer()
+    assert world.state.serves
+    assert not world.state.passing
+
+
+def test_a_former_owner_may_be_done_before_our_own_write_is_answered() -> None:
+    world = World(record(State.ASSIGNING, A, B, version=4), 4)
+    world.feed(CHANGED)
+    world.answer()
+    world.feed(LetGo())
+    world.answer()
+    assert world.state.serves
+
+
+def test_a_former_owner_may_be_done_while_the_record_is_looked_at() -> None:
+    world = inheriting()
+    world.feed(SessionChanged())
+    world.feed(LetGo())
+    world.answer()
+    assert world.state.serves
+
+
+def test_that_a_former_move_is_over_says_nothing_of_the_next() -> None:
+    world = World(record(State.ASSIGNING, A, B, version=4), 4)
+    world.feed(CHANGED)
+    world.feed(LetGo())
+    world.answer()
+    world.answer()
+    assert world.state.inheriting
+
+
+def test_an_heir_in_doubt_goes_on_inheriting_when_the_record_was_seen() -> None:
+    world = inheriting()
+    world.feed(SessionChanged())
+    assert (world.state.inheriting, world.state.holds, world.state.settling) == (False, True, True)
+    world.answer()
+    assert world.state.inheriting
+    world.settle()
+    assert world.state.serves
+
+
+def test_an_heir_that_loses_the_bundle_closes_what_it_opened_early() -> None:
+    world = inheriting()
+    world.write(record(State.OWNED, C, A, version=9, force=True))
+    world.feed(CHANGED)
+    world.settle()
+    assert (world.drains, world.state.inheriting, world.state.forgettable) == ([C], False, True)
+
+
+def test_what_was_inherited_long_ago_is_served_while_it_is_split() -> None:
+    world = World(record(State.OWNED, A, B, version=5), 5)
+    world.feed(CatchUp())
+    world.settle()
+    world.feed(Split(("0x00000000_0x40000000", "0x40000000_0x80000000")))
+    world.answer()
+    assert world.value is not None
+    assert world.value.state is State.SPLITTING
+    assert (world.state.serves, world.state.inheriting) == (True, False)

@@ -1,0 +1,135 @@
+"""A move as its source follows it: the broker that lets the bundle go."""
+
+from __future__ import annotations
+
+from counterpoise.ownership.channel.data import State, StateData
+from counterpoise.ownership.port import Drain, HeirReady, Release
+from tests.ownership.channel.records import A, B, C, record
+from tests.ownership.channel.world import CHANGED, World
+
+
+def test_a_transfer_at_its_source() -> None:
+    world = World()
+    world.owned()
+    world.feed(Release(B))
+    assert not world.state.serves, "no topic is opened any more"
+    assert world.state.holds, "those that are open are closed in order"
+    world.answer()
+    assert world.value is not None
+    assert world.value.state is State.RELEASING
+    assert world.state.holds, "topics stay open until the heir is ready"
+    assert world.drains == []
+    world.feed(HeirReady())
+    world.answer()
+    assert world.value == StateData(State.ASSIGNING, B, A, timestamp_ms=7, version=4)
+    assert world.state.passing, "the heir is waited for"
+    assert world.state.holds, "nobody waits for the store while topics are open nowhere"
+    assert world.drains == []
+    world.write(record(State.OWNED, B, A, version=5))
+    world.feed(CHANGED)
+    world.answer()
+    assert not world.state.holds
+    assert world.told == 0
+    world.answer()
+    assert world.drains == [B]
+    assert world.told == 1, "the heir hears that all is closed"
+    assert world.state.forgettable
+
+
+def test_a_source_closes_first_if_its_heir_is_late() -> None:
+    world = World()
+    world.owned()
+    world.feed(Release(B))
+    world.answer()
+    world.answer()
+    world.answer()
+    assert world.drains == [B]
+    assert not world.state.holds
+    world.answer()
+    assert world.value == StateData(State.ASSIGNING, B, A, timestamp_ms=7, version=4)
+    assert world.state.passing
+
+
+def test_a_ready_heir_that_does_not_come_is_not_waited_for_with_open_topics() -> None:
+    world = World()
+    world.owned()
+    world.feed(Release(B))
+    world.answer()
+    world.feed(HeirReady())
+    world.answer()
+    assert (world.asked, world.state.holds) == ([], True)
+    world.settle()
+    assert (world.drains, world.state.holds, world.state.forgettable) == ([B], False, True)
+
+
+def test_an_heir_that_is_never_ready_is_not_waited_for_twice() -> None:
+    world = World()
+    world.owned()
+    world.feed(Release(B))
+    world.answer()
+    world.feed(CHANGED)
+    world.answer()
+    assert (world.asked, world.drains) == ([], [])
+    world.answer()
+    world.failing = True
+    world.answer()
+    world.failing = False
+    world.settle()
+    assert world.drains == [B, B]
+
+
+def test_an_heir_may_be_ready_before_our_own_write_is_answered() -> None:
+    world = World()
+    world.owned()
+    world.feed(Release(B))
+    world.feed(HeirReady())
+    world.answer()
+    world.answer()
+    assert world.value is not None
+    assert world.value.state is State.ASSIGNING
+    assert (world.drains, world.state.holds) == ([], True)
+
+
+def test_a_readiness_of_a_former_move_is_no_readiness_for_the_next() -> None:
+    world = World()
+    world.owned()
+    world.feed(HeirReady())
+    world.feed(Release(B))
+    world.answer()
+    assert world.asked == []
+    assert world.state.passing
+
+
+def test_a_bundle_taken_by_force_meanwhile_is_closed_at_once() -> None:
+    world = World()
+    world.owned()
+    world.feed(Release(B))
+    world.answer()
+    world.write(record(State.OWNED, C, A, version=9, force=True))
+    world.feed(CHANGED)
+    world.settle()
+    assert world.drains == [C]
+
+
+def test_a_source_does_not_wait_for_ever() -> None:
+    world = World()
+    world.owned()
+    world.feed(Release(B))
+    world.settle()
+    assert world.value is not None
+    assert world.value.state is State.ASSIGNING
+    assert world.state.forgettable
+
+
+def test_topics_that_will_not_close_keep_no_bundle() -> None:
+    world = World()
+    world.owned()
+    world.feed(Release(B))
+    world.answer()
+    for _ in range(20):
+        world.failing = bool(world.asked) and isinstance(world.asked[0], Drain)
+        if world.value is not None and world.value.state is State.ASSIGNING:
+            break
+        world.answer()
+    assert world.value is not None
+    assert (world.value.state, world.value.destination) == (State.ASSIGNING, B)

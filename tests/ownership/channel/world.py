@@ -1,0 +1,122 @@
+"""Broker A, one bundle, and the record of it that A shares with everybody."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from counterpoise.ownership.channel.data import StateData
+from counterpoise.ownership.channel.protocol import StateChannel
+from counterpoise.ownership.channel.state import ChannelBundle
+from counterpoise.ownership.channel.transitions import Storage, refusal
+from counterpoise.ownership.port import (
+    Acquire,
+    Change,
+    Created,
+    Differs,
+    Drain,
+    Drained,
+    Failed,
+    Found,
+    NodeChanged,
+    Prepare,
+    Question,
+    ReadNode,
+    Removed,
+    RemoveNode,
+    TellHeir,
+    Terms,
+    WakeMe,
+    Woken,
+    WriteRecord,
+)
+from counterpoise.ownership.records import NamespaceEphemeralData
+from tests.ownership.channel.records import A
+
+NAME = "public/default/0x00000000_0x80000000"
+CHANGED = NodeChanged(f"/service_unit_state/{NAME}", Change.APPEARED)
+GONE = NodeChanged(f"/service_unit_state/{NAME}", Change.VANISHED)
+
+
+@dataclass
+class World:
+    """Broker A's machine, and the node that it shares with everybody."""
+
+    value: StateData | None = None
+    version: int = 0
+    garbled: bool = False
+    """What stands there is no record."""
+    failing: bool = False
+    drains: list[str | None] = field(default_factory=list)
+    asked: list[Question] = field(default_factory=list)
+    alarm: bool = False
+    prepares: int = 0
+    told: int = 0
+
+    def __post_init__(self) -> None:
+        me = NamespaceEphemeralData("pulsar://a:6650", f"http://{A}")
+        self.protocol = StateChannel(Terms(me), lambda: 7)
+        self.state: ChannelBundle = self.protocol.new(NAME)
+
+    def write(self, data: StateData | None) -> None:
+        """Somebody writes the node."""
+        self.value, self.version = data, self.version + 1
+
+    def feed(self, record: object) -> None:
+        self.state, effects = self.protocol.advance(self.state, record)
+        for effect in effects:
+            if isinstance(effect, WakeMe):
+                self.alarm = True
+            elif isinstance(effect, Prepare):
+                self.prepares += 1
+            elif isinstance(effect, TellHeir):
+                self.told += 1
+            else:
+                assert isinstance(effect, Question)
+                self.asked.append(effect)
+        assert len(self.asked) <= 1, "one question at a time"
+        assert not self.state.passing or self.asked or self.alarm, "it waits for nothing"
+
+    def answer(self) -> None:
+        """Answer the open question, or ring the alarm."""
+        if not self.asked:
+            self.alarm = False
+            self.feed(Woken())
+            return
+        question = self.asked.pop()
+        if isinstance(question, Drain):
+            self.drains.append(question.destination)
+        self.feed(Failed("injected") if self.failing else self._answer_to(question))
+
+    def _answer_to(self, question: Question) -> object:
+        match question:
+            case ReadNode():
+                value = None if self.value is None else self.value.to_json()
+                value = b"nonsense" if self.garbled else value
+                return Found(value, self.version)
+            case WriteRecord(_, value, version):
+                there = self.garbled or self.value is not None
+                if version != (self.version if there else None):
+                    return Differs()
+                after = StateData.from_json(value)
+                assert refusal(self.value, after, Storage.METADATA_STORE) is None
+                self.write(after)
+                return Created(self.version)
+            case RemoveNode(_, version):
+                if version != self.version:
+                    return Differs()
+                self.write(None)
+                return Removed()
+        return Drained()
+
+    def settle(self) -> None:
+        """Answer whatever is asked until nothing is."""
+        for _ in range(100):
+            if not self.state.passing:
+                return
+            self.answer()
+        raise AssertionError(f"it never rests: {self.state}")
+
+    def owned(self) -> None:
+        self.feed(Acquire())
+        self.settle()
+        assert self.state.serves

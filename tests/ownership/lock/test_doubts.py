@@ -1,0 +1,109 @@
+"""An owner that can't be sure of its lock, and a store that doesn't answer."""
+
+from __future__ import annotations
+
+import pytest
+
+from counterpoise.ownership.lock.table import advance
+from counterpoise.ownership.port import (
+    Acquire,
+    Created,
+    Drained,
+    Exists,
+    Failed,
+    Found,
+    ReadNode,
+    Removed,
+    RemoveNode,
+    Replaced,
+    SessionChanged,
+    WakeMe,
+    Woken,
+)
+from tests.ownership.lock.machine import (
+    CREATE,
+    FORMER,
+    FREE,
+    LOCK,
+    MINE,
+    MY_LOCK,
+    NOBODY,
+    OTHERS,
+    VANISHED,
+    P,
+    drain,
+    owned,
+    quietly,
+    run,
+)
+
+WHAT_HAPPENS = {
+    "a session that was only interrupted": (
+        owned(),
+        (SessionChanged(), P.DOUBTED, (ReadNode(LOCK),)),
+        (MINE, P.OWNED, ()),
+    ),
+    "a session that was lost": (
+        owned(),
+        (SessionChanged(), P.DOUBTED, (ReadNode(LOCK),)),
+        (NOBODY, P.DOUBTED, (CREATE,)),
+        (Created(0), P.OWNED, ()),
+    ),
+    "a lock that our lost session still holds": (
+        owned(),
+        (SessionChanged(), P.DOUBTED, (ReadNode(LOCK),)),
+        (FORMER, P.DOUBTED, (RemoveNode(LOCK, 4),)),
+        (Removed(), P.DOUBTED, (CREATE,)),
+    ),
+    "somebody else has it": (
+        owned(),
+        (VANISHED, P.DOUBTED, (ReadNode(LOCK),)),
+        (OTHERS, P.DROPPING, (drain(None),)),
+        (Drained(), P.FREE, ()),
+    ),
+    "an answer from before the session was lost is not believed": (
+        owned(),
+        (SessionChanged(), P.DOUBTED, (ReadNode(LOCK),)),
+        (SessionChanged(), P.DOUBTED, ()),
+        (MINE, P.DOUBTED, (ReadNode(LOCK),)),
+        (OTHERS, P.DROPPING, (drain(None),)),
+    ),
+    "nor is a lock that a lost session created": (
+        FREE,
+        (Acquire(), P.ACQUIRING, (CREATE,)),
+        (SessionChanged(), P.ACQUIRING, ()),
+        (Created(0), P.ACQUIRING, (CREATE,)),
+        (Exists(), P.ACQUIRING, (ReadNode(LOCK),)),
+        (FORMER, P.ACQUIRING, (RemoveNode(LOCK, 4),)),
+    ),
+    "a store that is away while there is doubt is asked when it is back": (
+        owned(),
+        (SessionChanged(), P.DOUBTED, (ReadNode(LOCK),)),
+        (Failed("away"), P.DOUBTED, (WakeMe(0.05),)),
+        (Woken(), P.DOUBTED, (ReadNode(LOCK),)),
+        (Failed("away"), P.DOUBTED, (WakeMe(0.1),)),
+        (SessionChanged(), P.DOUBTED, (ReadNode(LOCK),)),
+    ),
+    "a split that ends while there is doubt": (
+        quietly(owned(), SessionChanged()),
+        (Replaced(), P.DOUBTED, ()),
+        (Found(MY_LOCK, 7, mine=True), P.DELETING, (RemoveNode(LOCK, 7),)),
+    ),
+}
+
+
+@pytest.mark.parametrize("story", WHAT_HAPPENS)
+def test_what_happens_to(story: str) -> None:
+    start, *steps = WHAT_HAPPENS[story]
+    run(start, *steps)
+
+
+def test_pauses_grow_and_are_bounded() -> None:
+    state, pauses = quietly(owned(), SessionChanged()), []
+    for _ in range(40):
+        state, (alarm,) = advance(state, Failed("away"))
+        pauses.append(alarm.after_s)
+        state = quietly(state, Woken())
+    assert pauses == sorted(pauses)
+    assert pauses[0] < 0.1
+    assert pauses[-1] == pauses[-2] <= 5

@@ -21,22 +21,27 @@ class Reach:
     """What one run of a room's tests came by."""
 
     tests_of: Mapping[Path, Mapping[int, frozenset[str]]]
-    """The tests by file and line; a line that only an import came by has none."""
+    """The tests by file and line; among them ``""`` where an import came by."""
     seconds: Mapping[str, float]
 
     def tests(self, path: Path, lines: Iterable[int]) -> list[str]:
         """Those that come by one of the lines, the quickest first.
 
-        All there are where one of the lines is run by an import, since nobody knows what comes of
-        it where.
+        After them all others where one of the lines is run by an import, since nobody knows what
+        comes of it where.
         """
         known = self.tests_of.get(path.resolve(), {})
-        lines = [line for line in lines if line in known]
-        by_line = [known[line] for line in lines]
-        if not all(by_line):
-            by_line = [tests for file in self.tests_of.values() for tests in file.values()]
-        found = set().union(*by_line)
-        return sorted(found, key=lambda test: (self.seconds.get(test, 0.0), test))[:MAX_TESTS]
+        nearest = set().union(*(known.get(line, ()) for line in lines))
+        others: set[str] = set()
+        if "" in nearest:
+            others = set().union(
+                *(tests for file in self.tests_of.values() for tests in file.values())
+            )
+            others -= nearest
+        return [*self._quickest(nearest - {""}), *self._quickest(others)][:MAX_TESTS]
+
+    def _quickest(self, tests: Iterable[str]) -> list[str]:
+        return sorted(tests, key=lambda test: (self.seconds.get(test, 0.0), test))
 
 
 def measure(copy: Path, tests: Sequence[str], env: dict[str, str]) -> Reach:
@@ -60,7 +65,7 @@ def measure(copy: Path, tests: Sequence[str], env: dict[str, str]) -> Reach:
     found.read()
     tests_of = {
         Path(file).resolve(): {
-            line: frozenset(context.rpartition("|")[0] for context in contexts if context)
+            line: frozenset(context.rpartition("|")[0] for context in contexts)
             for line, contexts in found.contexts_by_lineno(file).items()
         }
         for file in found.measured_files()

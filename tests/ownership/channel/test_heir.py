@@ -90,6 +90,17 @@ def test_an_heir_that_loses_the_bundle_closes_what_it_opened_early() -> None:
     assert (world.drains, world.state.inheriting, world.state.forgettable) == ([C], False, True)
 
 
+def test_it_gets_ready_for_each_move_whatever_their_numbers() -> None:
+    """A bundle that was deleted and made anew is numbered anew."""
+    world = World(record(State.RELEASING, A, B, version=9), 9)
+    world.feed(CHANGED)
+    world.answer()
+    world.write(record(State.RELEASING, A, C, version=3))
+    world.feed(CHANGED)
+    world.answer()
+    assert world.prepares == 2
+
+
 def test_what_was_inherited_long_ago_is_served_while_it_is_split() -> None:
     world = World(record(State.OWNED, A, B, version=5), 5)
     world.feed(CatchUp())

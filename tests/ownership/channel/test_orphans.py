@@ -1,6 +1,7 @@
 from counterpoise.names.bundle import BundleName
 from counterpoise.ownership.channel.data import State, StateData
 from counterpoise.ownership.channel.orphans import examine, override
+from counterpoise.ownership.channel.protocol import StateChannel
 from counterpoise.ownership.channel.transitions import Storage, refusal
 from counterpoise.ownership.port import Repair, Terms
 from counterpoise.ownership.records import NamespaceEphemeralData
@@ -79,3 +80,10 @@ def test_a_split_goes_on_at_the_heir() -> None:
 def test_without_an_heir_a_bundle_is_free() -> None:
     after = mend(record(State.OWNED, C, A, version=4), None)
     assert (after.state, after.destination, after.source) == (State.FREE, None, C)
+
+
+def test_what_is_no_bundle_or_no_record_is_left_alone() -> None:
+    lost = record(State.OWNED, C).to_json()
+    values = {str(named(1)): lost, "public/default/everything": lost, str(named(2)): b"["}
+    channel = StateChannel(TERMS, lambda: NOW)
+    assert [each.bundle for each in channel.repairs(values, (A, B), NOW)] == [str(named(1))]

@@ -133,3 +133,12 @@ def test_topics_that_will_not_close_keep_no_bundle() -> None:
         world.answer()
     assert world.value is not None
     assert (world.value.state, world.value.destination) == (State.ASSIGNING, B)
+
+
+def test_nobody_waits_for_itself_to_get_ready() -> None:
+    world = World()
+    world.owned()
+    world.write(record(State.RELEASING, A, A, version=3))
+    world.feed(CHANGED)
+    world.answer()
+    assert [type(each) for each in world.asked] == [Drain]

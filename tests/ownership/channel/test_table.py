@@ -7,6 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from counterpoise.ownership.channel.data import State, StateData
+from counterpoise.ownership.channel.table import TRIES
 from counterpoise.ownership.port import (
     Acquire,
     CatchUp,
@@ -33,6 +34,13 @@ def test_a_bundle_is_taken_in_two_records() -> None:
     world.answer()
     assert world.value == StateData(State.OWNED, A, timestamp_ms=7, version=2)
     assert (world.state.serves, world.state.holds, world.state.passing) == (True, True, False)
+
+
+def test_an_owner_serves_while_it_looks_at_its_record() -> None:
+    world = World()
+    world.owned()
+    world.feed(CHANGED)
+    assert (world.state.passing, world.state.serves, world.state.settling) == (True, True, False)
 
 
 def test_whatever_it_hears_of_others_bundles_keeps_no_client_waiting() -> None:
@@ -138,6 +146,27 @@ def test_what_fails_half_way_is_finished_when_it_can_be(order: object) -> None:
         assert at_rest, f"after {failing_step} steps: {world.state}"
 
 
+def test_an_order_outlasts_a_store_that_is_away_for_a_moment() -> None:
+    world = World(failing=True)
+    world.feed(Acquire())
+    world.answer()
+    world.answer()
+    world.failing = False
+    world.settle()
+    assert world.state.serves
+
+
+def test_a_bundle_that_cannot_be_taken_is_left_to_the_next_lookup() -> None:
+    world = World(failing=True)
+    world.feed(Acquire())
+    for _ in range(2 * TRIES):
+        world.answer()
+    world.failing = False
+    world.settle()
+    assert world.value is None
+    assert world.state.forgettable
+
+
 def test_what_stands_there_and_is_no_record_is_written_over() -> None:
     world = World(version=4, garbled=True)
     world.feed(Acquire())
@@ -232,3 +261,18 @@ def test_a_session_lost_while_topics_close_is_looked_into() -> None:
     world.write(record(State.OWNED, B, A, version=9, force=True))
     world.settle()
     assert not world.state.serves
+
+
+def test_an_answer_from_before_the_session_was_lost_is_not_believed() -> None:
+    world = World()
+    world.owned()
+    world.feed(CHANGED)
+    assert world.value is not None
+    old = Found(world.value.to_json(), world.version)
+    world.feed(SessionChanged())
+    world.write(record(State.OWNED, B, A, version=9, force=True))
+    world.asked.pop()
+    world.feed(old)
+    assert not world.state.serves
+    world.settle()
+    assert world.drains == [B]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from counterpoise.ownership.lock.state import BundleLock
 from counterpoise.ownership.lock.table import advance
 from counterpoise.ownership.port import (
     Acquire,
@@ -13,6 +14,7 @@ from counterpoise.ownership.port import (
     Failed,
     Found,
     ReadNode,
+    Release,
     Removed,
     RemoveNode,
     Replaced,
@@ -28,6 +30,7 @@ from tests.ownership.lock.machine import (
     MINE,
     MY_LOCK,
     NOBODY,
+    OTHER,
     OTHERS,
     VANISHED,
     P,
@@ -107,3 +110,22 @@ def test_pauses_grow_and_are_bounded() -> None:
     assert pauses == sorted(pauses)
     assert pauses[0] < 0.1
     assert pauses[-1] == pauses[-2] <= 5
+
+
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [
+        (FREE, "not owned here"),
+        (quietly(owned(), Release(OTHER)), "about to be handed over, towards b2:8080"),
+        (
+            quietly(owned(), SessionChanged(), Failed("1"), Woken(), Failed("2")),
+            "owned, unless the lock is gone, pausing after 2 failures",
+        ),
+        (
+            quietly(owned(), SessionChanged(), Release(None), SessionChanged()),
+            "owned, unless the lock is gone, overtaken, then Release",
+        ),
+    ],
+)
+def test_what_a_log_says_of_it(state: BundleLock, said: str) -> None:
+    assert str(state) == said

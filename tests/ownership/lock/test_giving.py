@@ -217,3 +217,16 @@ def test_topics_that_never_close_do_not_keep_a_bundle() -> None:
 def test_topics_that_take_all_the_time_there_is_get_no_more() -> None:
     late = Failed("no answer within 70 s", late=True)
     run(leaving(OTHER), (late, P.DELETING, (RemoveNode(LOCK, 0),)))
+
+
+@pytest.mark.parametrize(
+    ("destination", "waits"), [(ME, True), (OTHER, False), ("b0:8080", False), (None, False)]
+)
+def test_clients_wait_while_topics_close_only_for_a_bundle_that_stays(
+    destination: str | None, waits: bool
+) -> None:
+    state = quietly(owned(), Release(destination))
+    if destination != ME:
+        state = leaving(destination)
+    assert state.phase is P.DRAINING
+    assert state.settling is waits

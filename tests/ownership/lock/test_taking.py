@@ -20,6 +20,7 @@ from counterpoise.ownership.port import (
     Woken,
 )
 from tests.ownership.lock.machine import (
+    ANNOUNCED,
     CREATE,
     FORMER,
     FREE,
@@ -81,6 +82,11 @@ WHAT_HAPPENS = {
         (Found(FROM_ME, 2), P.WITHDRAWING, (RemoveNode(HAND_OVER, 2),)),
         (Differs(), P.WITHDRAWING, (ReadNode(HAND_OVER),)),
         (NOBODY, P.FREE, ()),
+    ),
+    "a hand-over that is no record": (
+        FREE,
+        (ANNOUNCED, P.HEARING, (ReadNode(HAND_OVER),)),
+        (Found(b"[", 1), P.FREE, ()),
     ),
     "a lock that is no record": (
         FREE,

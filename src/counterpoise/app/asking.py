@@ -108,7 +108,6 @@ class Cluster:
 
 def with_cluster(args: argparse.Namespace, work: Callable[[Cluster], Awaitable[T]]) -> T:
     """What ``await work(cluster)`` gives, for the cluster that the options name; `UserError`."""
-
     urls, security = admin_urls(args.admin_url), client_security(args)
 
     async def run() -> T:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeGuard
 
 from counterpoise.ownership.channel.data import State, StateData, blank, next_version
 
@@ -55,31 +55,23 @@ def comes_to(record: StateData | None, me: str) -> bool:
 
 def has_heir(record: StateData | None, me: str) -> bool:
     """Whether broker ``me`` is to let the bundle go to another, which gets ready meanwhile."""
-    return (
-        record is not None
-        and record.state is State.RELEASING
-        and record.source == me
-        and record.destination != me
-        and not blank(record.destination)
-        and not record.force
-    )
+    return _left(record, me, State.RELEASING) and not blank(record.destination) and not record.force
 
 
 def goes_from(record: StateData | None, me: str) -> bool:
     """Whether broker ``me`` has let the bundle go, and its heir does not have it yet."""
-    return (
-        record is not None
-        and record.state is State.ASSIGNING
-        and record.source == me
-        and record.destination != me
-    )
+    return _left(record, me, State.ASSIGNING)
 
 
 def gave(record: StateData | None, me: str) -> bool:
     """Whether another broker owns the bundle, and has it from broker ``me``."""
+    return _left(record, me, State.OWNED)
+
+
+def _left(record: StateData | None, me: str, state: State) -> TypeGuard[StateData]:
     return (
         record is not None
-        and record.state is State.OWNED
+        and record.state is state
         and record.source == me
         and record.destination != me
     )

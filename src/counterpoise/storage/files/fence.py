@@ -81,13 +81,9 @@ def claim(
 def epoch(directory: Path, disk: Disk) -> int:
     """Of whoever claimed the log last; 0 where nobody did."""
     try:
-        descriptor = disk.open(directory / NAME, os.O_RDONLY)
+        return _epoch(disk.first(directory / NAME, _WIDTH))
     except FileNotFoundError:
         return 0
-    try:
-        return _epoch(disk.read(descriptor, _WIDTH, 0))
-    finally:
-        disk.close(descriptor)
 
 
 def exists(directory: Path) -> bool:

@@ -119,6 +119,7 @@ def _receipt(topic: TopicHistory, message: Message) -> Callable[[pulsar.Result, 
     def told(result: pulsar.Result, _: object) -> None:
         if result == pulsar.Result.Ok:
             topic.acknowledged.append(message)
+            topic.receipts_at.append(time.monotonic())
 
     return told
 

@@ -15,6 +15,7 @@ class Kind(enum.Enum):
     KILL_LEADER = "kill -9 of the leader"
     FREEZE = "freeze"
     FREEZE_LEADER = "freeze of the leader"
+    FREEZE_LONG = "freeze beyond the clients' keep-alive"
     ZOOKEEPER = "ZooKeeper away"
     UNLOAD = "unload"
     TRANSFER = "transfer"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import NamedTuple
 
 
@@ -31,10 +32,17 @@ class TopicHistory:
 
     acknowledged: list[Message] = field(default_factory=list)
     """In the order of their receipts."""
+    receipts_at: list[float] = field(default_factory=list)
+    """When the producer that always publishes had each of its receipts, in seconds."""
     stored: list[Message] = field(default_factory=list)
     """As a reader found them in the end, from the first on."""
     delivered: list[Message] = field(default_factory=list)
     """As the subscription's consumer received them."""
+
+    def silent_s(self, begin: float, end: float) -> float:
+        """The longest time within a span in which the attached producer had no receipt."""
+        times = [begin, *(at for at in self.receipts_at if begin < at < end), end]
+        return max(later - earlier for earlier, later in pairwise(times))
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +55,8 @@ class Seen:
     """Seconds until a new client had a receipt from each topic; None: it never had."""
     failed: str = ""
     """Why the fault could not be brought about, if so."""
+    silent_s: Mapping[str, float] = field(default_factory=dict)
+    """The longest time without a receipt of the client that was attached when a broker froze."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,9 @@ from typing import Final
 from tests.chaos.history import History, Message
 
 WRITABLE_WITHIN_S: Final = 10.0
+KEEP_ALIVE_S: Final = 30.0
+"""The official Python client's: it asks so often, and leaves when a question went unanswered."""
+ATTACHED_WITHIN_S: Final = 2 * KEEP_ALIVE_S + WRITABLE_WITHIN_S
 SHOWN: Final = 5
 """Complaints of one kind about one topic that are worth reading."""
 
@@ -68,6 +71,14 @@ def every_topic_is_soon_writable(history: History) -> Iterator[str]:
             yield f"{fault.kind} ({fault.detail}): writable after {late}"
 
 
+def attached_clients_come_back(history: History) -> Iterator[str]:
+    """A client of a frozen broker publishes elsewhere soon after its own keep-alive gave it up."""
+    for fault in history.faults:
+        late = {topic: s for topic, s in fault.silent_s.items() if s > ATTACHED_WITHIN_S}
+        if late:
+            yield f"{fault.kind} ({fault.detail}): attached clients waited {late}"
+
+
 def every_fault_was_brought_about(history: History) -> Iterator[str]:
     """The admin API did what it was asked for, or said why it cannot just now."""
     for fault in history.faults:
@@ -112,6 +123,7 @@ JUDGES: Final[Sequence[Judge]] = (
     nothing_acknowledged_is_lost,
     order_is_kept,
     every_topic_is_soon_writable,
+    attached_clients_come_back,
     every_fault_was_brought_about,
     logs_have_no_surprise,
     every_broker_is_back,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -15,7 +15,7 @@ from tests.chaos.clients import Load, probe, read_all
 from tests.chaos.cluster import NAMESPACE, ChaosCluster, service_url
 from tests.chaos.faults import Fault, Kind
 from tests.chaos.history import History, Seen, TopicHistory
-from tests.chaos.judges import WRITABLE_WITHIN_S
+from tests.chaos.judges import ATTACHED_WITHIN_S, WRITABLE_WITHIN_S
 
 SETTLED_WITHIN_S = 120.0
 """The client's own pauses between two tries to connect grow to a minute."""
@@ -91,6 +91,8 @@ class Run:
             self._kill(fault, self._broker(fault, leader=kind is Kind.KILL_LEADER))
         elif kind in (Kind.FREEZE, Kind.FREEZE_LEADER):
             self._freeze(fault, self._broker(fault, leader=kind is Kind.FREEZE_LEADER))
+        elif kind is Kind.FREEZE_LONG:
+            self._freeze_long(fault, self._broker(fault))
         elif kind is Kind.ZOOKEEPER:
             self._zookeeper(fault)
         elif kind is Kind.DRAIN:
@@ -128,6 +130,23 @@ class Run:
         awake = self._probe()
         self._seen(fault, f"{victim.name} for {lasts_s:.1f} s", probing())
         self._seen(fault, f"{victim.name} wakes", awake(), kind=f"{fault.kind.value}: waking")
+
+    def _freeze_long(self, fault: Fault, victim: BrokerProcess) -> None:
+        """So long that a client which is attached to the broker has to find its own way."""
+        lasts_s = ATTACHED_WITHIN_S + fault.lasts_s
+        self._cluster.freeze(victim)
+        began = time.monotonic()
+        try:
+            probing = self._probe(without=victim)
+            self._pause.wait(lasts_s)
+        finally:
+            ended = time.monotonic()
+            self._cluster.thaw(victim)
+        topics = self.history.topics.items()
+        silent = {name: topic.silent_s(began, ended) for name, topic in topics}
+        back = f"attached clients publish within {max(silent.values()):.1f} s"
+        detail = f"{victim.name} for {lasts_s:.1f} s, {back}"
+        self._seen(fault, detail, probing(), silent_s=silent)
 
     def _zookeeper(self, fault: Fault) -> None:
         lasts_s = 2 * fault.lasts_s
@@ -210,8 +229,9 @@ class Run:
         *,
         kind: str = "",
         failed: str = "",
+        silent_s: Mapping[str, float] | None = None,
     ) -> None:
-        seen = Seen(kind or fault.kind.value, detail, writable_s, failed)
+        seen = Seen(kind or fault.kind.value, detail, writable_s, failed, silent_s or {})
         self.history.faults.append(seen)
         known = [each for each in writable_s.values() if each is not None]
         worst = "never" if len(known) < len(writable_s) else f"within {max(known):.2f} s"

@@ -60,6 +60,10 @@ def be_late(history: History) -> None:
     history.faults.append(Seen("freeze", "broker-2", {TOPIC: 10.1}))
 
 
+def stay_with_the_frozen(history: History) -> None:
+    history.faults.append(Seen("freeze", "broker-2", {TOPIC: 5.0}, silent_s={TOPIC: 70.1}))
+
+
 def never_be_writable(history: History) -> None:
     history.faults.append(Seen("freeze", "broker-2", {TOPIC: None}))
 
@@ -108,6 +112,7 @@ def test_the_judges_are_silent_on_a_sound_history() -> None:
         (skip, judges.order_is_kept),
         (deliver_out_of_order, judges.order_is_kept),
         (be_late, judges.every_topic_is_soon_writable),
+        (stay_with_the_frozen, judges.attached_clients_come_back),
         (never_be_writable, judges.every_topic_is_soon_writable),
         (refuse, judges.every_fault_was_brought_about),
         (give_up, judges.logs_have_no_surprise),
@@ -125,6 +130,15 @@ def test_each_judge_barks(spoil: Callable[[History], None], judge: judges.Judge)
     found = judges.complaints(history)
     assert len(found) == 1, found
     assert found[0].startswith(judge.__name__)
+
+
+@pytest.mark.parametrize(
+    ("receipts", "longest"),
+    [([1.0, 5.0, 20.0, 22.0, 40.0], 15.0), ([1.0, 40.0], 26.0), ([28.0], 24.0), ([5.0], 25.0)],
+)
+def test_how_long_an_attached_client_waited(receipts: list[float], longest: float) -> None:
+    topic = TopicHistory(receipts_at=receipts)
+    assert topic.silent_s(4.0, 30.0) == longest
 
 
 def test_duplicates_are_counted() -> None:

@@ -7,10 +7,8 @@ import os
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import replace
 
-from counterpoise.ownership.protocols import PROTOCOLS
-from tests.sim.history import History, Plan
+from tests.sim.history import PLANS, History, Plan
 from tests.sim.judges import Barked
 
 CHUNK = 50
@@ -45,32 +43,42 @@ def tell(seed: int, plan: Plan) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.sim", description=__doc__)
-    parser.add_argument("--histories", type=int, default=1000)
+    parser.add_argument("--histories", type=int, default=1000, help="in all; plans share them")
     parser.add_argument("--seed", type=int, default=1, help="of the first history")
     parser.add_argument("--story", action="store_true", help="tell the history of --seed")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--manager", choices=list(PROTOCOLS), default=next(iter(PROTOCOLS)))
+    parser.add_argument("--plan", choices=list(PLANS), help="default: each in turn")
     options = parser.parse_args()
-    plan = replace(Plan(), manager=options.manager)
+    names = [options.plan] if options.plan else list(PLANS)
     if options.story:
-        return tell(options.seed, plan)
-    began, steps, barked = time.monotonic(), 0, []
-    starts = range(options.seed, options.seed + options.histories, CHUNK)
-    end = options.seed + options.histories
-    with ProcessPoolExecutor(options.processes) as pool:
-        work = [pool.submit(run_many, at, min(CHUNK, end - at), plan) for at in starts]
+        return tell(options.seed, PLANS[names[0]])
+    first, failed = options.seed, False
+    for number, name in enumerate(names):
+        end = options.seed + options.histories * (number + 1) // len(names)
+        failed = run_plan(name, first, end, options.processes) or failed
+        first = end
+    return 1 if failed else 0
+
+
+def run_plan(name: str, first: int, end: int, processes: int) -> bool:
+    """Run the histories of one plan; returns whether any judge barked."""
+    began, steps, barked = time.monotonic(), 0, 0
+    with ProcessPoolExecutor(processes) as pool:
+        work = [
+            pool.submit(run_many, at, min(CHUNK, end - at), PLANS[name])
+            for at in range(first, end, CHUNK)
+        ]
         for each in work:
             more, found = each.result()
             steps += more
-            barked += found
+            barked += len(found)
             for seed, bark in found:
                 print(f"seed {seed}: {bark}", flush=True)
+                print(f"  python -m tests.sim --plan {name} --seed {seed} --story tells it")
     took = time.monotonic() - began
-    print(
-        f"{options.histories} histories, {steps} steps, {took:.0f} s: {len(barked)} barked"
-        + (f"; python -m tests.sim --story --seed {barked[0][0]} tells the first" if barked else "")
-    )
-    return 1 if barked else 0
+    counts = f"{end - first} histories, {steps} steps, {took:.0f} s"
+    print(f"{name}, seeds from {first}: {counts}: {barked} barked", flush=True)
+    return barked > 0
 
 
 if __name__ == "__main__":

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import enum
-from collections.abc import Callable, Collection, Coroutine
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from counterpoise.broker import paths
-from counterpoise.broker.background import BackgroundTasks
+from counterpoise.broker.background import BackgroundTasks, BackOff
 from counterpoise.broker.bundles.election import LeaderElection
 from counterpoise.broker.bundles.lookup import LookupService
 from counterpoise.broker.bundles.lookup_answer import LookupAnswer
 from counterpoise.broker.bundles.ownership import BundleOwnership
 from counterpoise.broker.bundles.repairs import OwnershipRepairs
+from counterpoise.broker.bundles.topic_records import TopicRecords
+from counterpoise.broker.peers import Listener
 from counterpoise.load.report import LocalBrokerData
 from counterpoise.metadata import SessionEvent, StoreUnavailable
 from counterpoise.names.bundle import BundleName
+from counterpoise.names.topic import TopicName
 from counterpoise.ownership.channel.data import State, StateData
 from counterpoise.ownership.channel.state import RECORDS
 from counterpoise.ownership.lock.nodes import hand_over_of, read_hand_over
@@ -25,7 +29,8 @@ from counterpoise.ownership.port import BundleProtocol, Terms
 from counterpoise.ownership.records import LeaderBroker, NamespaceEphemeralData
 from tests.sim.loop import Machine
 from tests.sim.storage import Log, Storage
-from tests.sim.store import Server, Session
+from tests.sim.store import Node, Server, Session
+from tests.sim.topic import WITHIN_S, Link, Topic
 
 Protocol = Callable[[Terms, Callable[[], int]], BundleProtocol[Any]]
 
@@ -68,17 +73,37 @@ class Placer:
         return self._choose(active) if active else None
 
 
+class NothingLoaded:
+    """The topics of a broker in a history, where logs are only numbers."""
+
+    loaded: Mapping[TopicName, Any] = MappingProxyType({})
+
+    async def unload_topic(self, name: TopicName) -> None:
+        raise AssertionError(name)
+
+
 class SimulatedBroker:
     """One life of a broker."""
 
     def __init__(
-        self, name: str, rate: float, server: Server, storage: Storage, protocol: Protocol
+        self,
+        name: str,
+        rate: float,
+        server: Server,
+        storage: Storage,
+        protocol: Protocol,
+        topic: Topic | None = None,
     ) -> None:
+        """``topic``: where the records of bundles are, if not in the store."""
         self.id = f"{name}:8080"
         self.machine = Machine(name, rate)
         self.server, self.loop, self._story = server, server.loop, server.story
         self._storage = storage
         self.session = Session(server, self.machine)
+        self._topic = topic
+        self.link: Link | None = None
+        """Its way to the records' topic."""
+        self.records: TopicRecords | None = None
         self.open: dict[BundleName, Log] = {}
         """What this broker knows of the logs that it has open."""
         self.all: list[SimulatedBroker] = []
@@ -100,12 +125,20 @@ class SimulatedBroker:
         )
         skew_ms = self.server.rng.randint(0, 500)
         self._told = told = _Told(protocol(terms, lambda: self._now_ms() + skew_ms), self)
+        self._background = BackgroundTasks(BackOff(first_s=0.1, most_s=1.0))
+        if self._topic is not None:
+            self.records = TopicRecords(
+                self.session,  # type: ignore[arg-type] - as much of a store as is asked of it
+                self.id,
+                self._background,
+                self._link_to(self._topic),
+                WITHIN_S,
+            )
+        store: Any = self.session if self.records is None else self.records
         self.registry = Registry(self.session, self.id)
-        self.ownership = BundleOwnership(
-            self.session, told, terms, self._drain, prepare=self._prepare
-        )
+        self.ownership = BundleOwnership(store, told, terms, self._drain, prepare=self._prepare)
         self.election = LeaderElection(
-            self.session, LeaderBroker(self.id, ""), lambda leads: self.tell("leads: %s", leads)
+            self.session, LeaderBroker(self.id, ""), self._on_role, self._on_leader
         )
         placer = Placer(self.registry, self.server.rng.choice)
         self.lookups = LookupService(
@@ -115,7 +148,7 @@ class SimulatedBroker:
             placer,
         )
         self.repairs = OwnershipRepairs(
-            self.session,
+            store,
             told,
             self.registry,  # type: ignore[arg-type]
             placer,
@@ -123,11 +156,39 @@ class SimulatedBroker:
             every_s=2.0,
             at_once=lambda: 64,
             wary_s=2.0,
-            background=BackgroundTasks(),
+            background=self._background,
             clock_ms=lambda: self._now_ms() + skew_ms,
         )
         self.repairs.start()
         self.session.subscribe_session(self._on_session)
+
+    def _link_to(self, topic: Topic) -> Callable[[Listener], Link]:
+        def make(listener: Listener) -> Link:
+            self.link = Link(topic, self, listener)
+            return self.link
+
+        return make
+
+    def _on_role(self, leads: bool) -> None:
+        self.tell("leads: %s", leads)
+        if not leads and self._topic is not None:
+            self._topic.left_by(self)
+
+    def _on_leader(self, leader: LeaderBroker | None) -> None:
+        if leader is not None and self.records is not None:
+            self.records.led_by(leader.broker_id)
+
+    def _node(self, path: str) -> Node | None:
+        """What is written at a path, wherever that is kept."""
+        if self._topic is not None and path.startswith(f"{RECORDS}/"):
+            return self._topic.node(path)
+        return self.server.nodes.get(path)
+
+    @property
+    def hears_late(self) -> bool:
+        """Whether it cannot know yet what is written of bundles."""
+        late = self.records is not None and not self.records.caught_up
+        return late or (self.link is not None and self.link.hangs_until > self.loop.time())
 
     def _now_ms(self) -> int:
         return int(self.loop.time() * 1000)
@@ -137,7 +198,7 @@ class SimulatedBroker:
         paths = self._nodes.get(bundle)
         if paths is None:
             paths = self._nodes[bundle] = self._told.nodes(str(bundle))
-        nodes = [self.server.nodes.get(path) for path in paths]
+        nodes = [self._node(path) for path in paths]
         values = tuple([None if node is None else node.value for node in nodes])
         read = self._owners.get(values)
         if read is None:
@@ -153,7 +214,7 @@ class SimulatedBroker:
         hand_over = read_hand_over(announced.value) if announced is not None else None
         if hand_over is not None and hand_over.source == self.id:
             return True
-        node = self.server.nodes.get(f"{RECORDS}/{bundle}")
+        node = self._node(f"{RECORDS}/{bundle}")
         record = None if node is None else StateData.from_json(node.value)
         handed_on = (State.RELEASING, State.ASSIGNING, State.OWNED)
         return record is not None and record.state in handed_on and record.source == self.id
@@ -169,6 +230,8 @@ class SimulatedBroker:
     def start(self) -> None:
         """Join the cluster."""
         self.run(self._register())
+        if self.records is not None:
+            self.machine.context.run(self.records.start, self.id, NothingLoaded())
         self.run(self.election.start())
 
     @property
@@ -180,6 +243,8 @@ class SimulatedBroker:
         """End as by SIGKILL."""
         self.machine.dead = True
         self.session.silent()
+        if self._topic is not None:
+            self._topic.left_by(self)
 
     # What a client asks.
 

@@ -10,12 +10,14 @@ from asyncio import events
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from random import Random
-from typing import Any
+from typing import Any, Final
 
 from counterpoise.broker.bundles.lookup_answer import Redirect
 from counterpoise.broker.errors import BrokerError
 from counterpoise.metadata import MetadataError
 from counterpoise.names.bundle import BundleName
+from counterpoise.names.load_managers import EXTENSIBLE, MODULAR
+from counterpoise.ownership.channel.transitions import Storage
 from counterpoise.ownership.protocols import PROTOCOLS
 from tests.sim.broker import Protocol, SimulatedBroker
 from tests.sim.judges import (
@@ -27,12 +29,14 @@ from tests.sim.judges import (
     Records,
     judge_leader,
     judge_owners,
+    judge_readers,
     judge_rest,
 )
 from tests.sim.loop import SimulatedLoop
-from tests.sim.storage import Storage
+from tests.sim.storage import Storage as Logs
 from tests.sim.store import Network, Server
 from tests.sim.story import Story
+from tests.sim.topic import Topic
 
 WATCH_S = 0.25
 HOPS = 5
@@ -47,7 +51,17 @@ class Plan:
     bad_s: float = 12.0
     calm_s: float = 20.0
     faults: int = 6
-    manager: str = next(iter(PROTOCOLS))
+    manager: str = MODULAR
+    records_on: Storage = Storage.METADATA_STORE
+    """Where the extensible manager's records of bundles are."""
+
+
+PLANS: Final = {
+    "modular": Plan(),
+    "extensible": Plan(manager=EXTENSIBLE),
+    "extensible-topic": Plan(manager=EXTENSIBLE, records_on=Storage.SYSTEM_TOPIC),
+}
+"""Each way in which brokers keep who owns what: locks, records in the store or on their topic."""
 
 
 @dataclass(eq=False)
@@ -68,10 +82,11 @@ class History:
 
     def __init__(self, seed: int, plan: Plan, protocol: Protocol | None = None) -> None:
         self.rng, self.plan = Random(seed), plan
-        self.story, self.loop, self.storage = Story(), SimulatedLoop(), Storage()
+        self.story, self.loop, self.storage = Story(), SimulatedLoop(), Logs()
         self.network = Network()
         self.server = Server(self.loop, self.rng, self.network, self.story)
         self.protocol = protocol or PROTOCOLS[plan.manager]
+        self.topic = Topic(self.server) if plan.records_on is Storage.SYSTEM_TOPIC else None
         step = 0x100000000 // plan.bundles
         self.bundles = [
             BundleName.parse(f"t/n/0x{at:08x}_0x{min(at + step, 0xFFFFFFFF):08x}")
@@ -79,7 +94,7 @@ class History:
         ]
         self.brokers: list[SimulatedBroker] = []
         self.claims = Claims(self.network)
-        self.records = Records()
+        self.records = Records(plan.records_on)
         self.server.on_change = self.records.see
         self.complaints = Complaints()
         self.calm = False
@@ -114,7 +129,8 @@ class History:
         bad_from = self.rng.uniform(0.5, 2.0)
         for _ in range(self.plan.faults):
             when = bad_from + self.rng.uniform(0, self.plan.bad_s)
-            fault = self.rng.choices(_FAULTS, _WEIGHTS)[0]
+            faults = _FAULTS if self.topic is None else [*_FAULTS, lose_the_topic]
+            fault = self.rng.choices(faults, [*_WEIGHTS, 3][: len(faults)])[0]
             self.loop.call_at(when, fault, self, context=contextvars.Context())
         self._watch_until(bad_from + self.plan.bad_s)
         self._end_faults()
@@ -129,6 +145,8 @@ class History:
         judge_rest(living)
         judge_owners(living, self.bundles)
         judge_leader(living)
+        if self.topic is not None:
+            judge_readers(living, self.topic)
 
     def _watch_until(self, when: float) -> None:
         while self.loop.time() < when:
@@ -151,7 +169,7 @@ class History:
         if any(each.machine.name == name and not each.machine.dead for each in self.brokers):
             return
         rate = self.rng.choice((1.0, 1.0, 0.9, 1.1))
-        broker = SimulatedBroker(name, rate, self.server, self.storage, self.protocol)
+        broker = SimulatedBroker(name, rate, self.server, self.storage, self.protocol, self.topic)
         broker.drain_faults = lambda: (
             # The last one takes longer than a drain may.
             self.rng.choice((0.0, 0.0, 0.01, 0.01, 0.1, 0.1, 1.0, 1.0, 8.0)),
@@ -163,6 +181,8 @@ class History:
             self.rng.random() < 0.1,
         )
         self.brokers.append(broker)
+        if self.topic is not None:
+            self.topic.brokers = self.brokers
         broker.all = self.brokers
         broker.tell("starts, its seconds are %s", rate)
         broker.start()
@@ -175,6 +195,8 @@ class History:
                 self.loop.thaw(broker.machine)
             if not broker.machine.dead:
                 broker.session.mend()
+            if broker.link is not None:
+                broker.link.hangs_until = 0.0
         for broker in [each for each in self.brokers if each.machine.dead]:
             self._start(broker.machine.name)
 
@@ -182,8 +204,9 @@ class History:
 
     def _client(self, bundle: BundleName, after_s: float) -> None:
         """Somebody who publishes to a bundle all the time, and looks it up when that fails."""
-
         nobody = contextvars.Context()
+        # Whoever asks again and again must not keep a broker from its own end of patience.
+        patience_s = self.rng.choice((LOOKUP_S + 5, LOOKUP_S + 5, self.rng.uniform(0.3, 1.5)))
 
         def use(at: SimulatedBroker | None) -> None:
             if at is not None and at.up and at.use(bundle):
@@ -193,20 +216,21 @@ class History:
                 self.loop.create_task(find(), context=contextvars.Context())
 
         async def find() -> None:
-            again(await self._find(bundle))
+            again(await self._find(bundle, patience_s))
 
         def again(at: SimulatedBroker | None) -> None:
             self.loop.call_later(self.rng.uniform(0.02, 0.3), use, at, context=nobody)
 
         self.loop.call_later(after_s, again, None, context=nobody)
 
-    async def _find(self, bundle: BundleName) -> SimulatedBroker | None:
+    async def _find(self, bundle: BundleName, patience_s: float) -> SimulatedBroker | None:
         """Follow lookups as a client does."""
         broker, authoritative = self.rng.choice(self.brokers), False
         for _ in range(HOPS):
             if not broker.up:
                 return None
-            answer = await self._ask(broker, broker.lookup(bundle, authoritative), "lookup")
+            looking = broker.lookup(bundle, authoritative)
+            answer = await self._ask(broker, looking, "lookup", patience_s)
             if answer is None:
                 return None
             asked = next(
@@ -215,17 +239,17 @@ class History:
             if asked is None or not asked.up:
                 return None
             if not isinstance(answer, Redirect):
-                attached = await self._ask(asked, asked.attach(bundle), "attach")
+                attached = await self._ask(asked, asked.attach(bundle), "attach", patience_s)
                 return asked if attached else None
             broker, authoritative = asked, answer.authoritative
         return None
 
-    async def _ask(self, broker: SimulatedBroker, work: Any, what: str) -> Any:
+    async def _ask(self, broker: SimulatedBroker, work: Any, what: str, patience_s: float) -> Any:
         """Ask a broker; a client loses its patience, and one in ten at once."""
         task = broker.run(_refused(work))
         asked = Asked(broker, what, self.loop.time())
         self._asked.append(asked)
-        patience_s = 0.003 if self.rng.random() < 0.1 else LOOKUP_S + 5
+        patience_s = 0.003 if self.rng.random() < 0.1 else patience_s
         while not task.done() and broker.up and asked.waited_s < patience_s:
             began = self.loop.time()
             await asyncio.wait([task], timeout=min(patience_s, 0.5))
@@ -332,6 +356,18 @@ def store_away(history: History) -> None:
             broker.session.mend()
 
     _later(history, 8.0, back)
+
+
+def lose_the_topic(history: History) -> None:
+    """A broker's way to the records' topic ends, or hangs for a while."""
+    broker = _some(history)
+    if broker is None or broker.link is None:
+        return
+    if history.rng.random() < 0.5:
+        broker.link.lose("its connection breaks")
+    else:
+        broker.tell("hears nothing of the records' topic for a while")
+        broker.link.hangs_until = history.loop.time() + history.rng.uniform(0.1, 5.0)
 
 
 def expire(history: History) -> None:

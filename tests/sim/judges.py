@@ -12,6 +12,7 @@ from counterpoise.ownership.channel.transitions import Storage, refusal
 from counterpoise.ownership.election import LEADER_NODE
 from tests.sim.broker import SimulatedBroker
 from tests.sim.store import Network, Server
+from tests.sim.topic import Topic
 
 
 class Barked(Exception):
@@ -51,6 +52,8 @@ class Claims:
             name = broker.id
             if broker.machine.frozen:
                 self.excused_until[name] = now + NOTICE_S
+            elif broker.hears_late:
+                self.excused_until[name] = max(self.excused_until.get(name, 0.0), now + NOTICE_S)
             elif not broker.session.connected:
                 # Until its own clock tells, which may be slow.
                 lease_s = self.network.session_s * broker.machine.rate
@@ -90,7 +93,8 @@ class Claims:
 class Records:
     """Every change of a bundle's record on the state channel, held against Pulsar's rules."""
 
-    def __init__(self) -> None:
+    def __init__(self, storage: Storage = Storage.METADATA_STORE) -> None:
+        self._storage = storage
         self.wrong: list[str] = []
 
     def see(self, path: str, before: bytes | None, after: bytes | None) -> None:
@@ -102,7 +106,7 @@ class Records:
             if had is not None and had.state.active:
                 self.wrong.append(f"{path} was deleted when {had.state.value}")
             return
-        why = refusal(had, StateData.from_json(after), Storage.METADATA_STORE)
+        why = refusal(had, StateData.from_json(after), self._storage)
         if why is not None:
             self.wrong.append(f"{path}: {why}")
 
@@ -148,6 +152,14 @@ def judge_owners(brokers: list[SimulatedBroker], bundles: list[BundleName]) -> N
         owners = [each.id for each in brokers if each.ownership.serves(bundle)]
         if len(owners) != 1:
             raise Barked("owned again", f"{bundle} is served by {owners}")
+
+
+def judge_readers(brokers: list[SimulatedBroker], topic: Topic) -> None:
+    """In the end all readers of the records' topic believe the same."""
+    for broker in brokers:
+        assert broker.records is not None
+        if broker.records.believed != topic.view.values:
+            raise Barked("all believe alike", f"{broker.id}: {broker.records.believed}")
 
 
 def judge_leader(brokers: list[SimulatedBroker]) -> None:

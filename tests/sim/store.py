@@ -227,7 +227,7 @@ class Session:
 
     def _at(self, when: float, callback: Callable[..., None], *args: Any) -> None:
         # On behalf of nobody: the network does not stop with a machine.
-        self._loop.call_at(when, callback, *args, context=_NOBODY)
+        self._loop.call_at(when, callback, *args, context=NOBODY)
 
     def _arrive(
         self, connection: int, number: int, count: int, operation: str, path: str, *rest: Any
@@ -378,4 +378,5 @@ class Session:
         self._loop.call_soon(self._session_listeners.tell, event, context=self._machine.context)
 
 
-_NOBODY = contextvars.Context()
+NOBODY = contextvars.Context()
+"""On whose behalf the network acts."""

@@ -225,9 +225,10 @@ class BrokerParts(BalancingParts):
         ):
             return None
         # Imported here: nobody else keeps them on a topic.
-        from counterpoise.broker.bundles.topic_records import TopicRecords
+        from counterpoise.broker.bundles.topic_records import TopicRecords, link_to_topic
 
-        return TopicRecords(store, self.id, self.background, self.as_client)
+        link = link_to_topic(self.id, self.as_client)
+        return TopicRecords(store, self.id, self.background, link)
 
     def _namespace_service(self) -> NamespaceService:
         config = self.config

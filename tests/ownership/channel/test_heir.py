@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from counterpoise.ownership.channel.data import State, StateData
-from counterpoise.ownership.port import CatchUp, LetGo, SessionChanged, Split
+from counterpoise.ownership.port import CatchUp, LetGo, SessionChanged, Split, Woken
 from tests.ownership.channel.records import A, B, C, record
 from tests.ownership.channel.world import CHANGED, World
 
@@ -44,6 +46,45 @@ def test_a_former_owner_that_takes_too_long_is_not_waited_for() -> None:
     world.answer()
     assert world.state.serves
     assert not world.state.passing
+
+
+@pytest.mark.parametrize("news", [CatchUp(), CHANGED], ids=["a client", "news"])
+def test_whoever_knocks_does_not_put_off_the_end_of_an_heirs_patience(news: object) -> None:
+    """Its former owner was killed, and clients come more often than the alarm takes to ring."""
+    world = inheriting()
+    for _ in range(5):
+        world.feed(news)
+        if world.asked:
+            world.answer()
+    assert world.state.inheriting
+    assert world.alarms == 1
+    world.feed(Woken())
+    world.settle()
+    assert world.state.serves
+
+
+def test_an_alarm_that_rings_while_the_record_is_looked_at_is_set_anew() -> None:
+    world = inheriting()
+    world.feed(CHANGED)
+    world.alarm = False
+    world.feed(Woken())
+    world.answer()
+    assert world.alarms == 2
+    world.answer()
+    assert world.state.serves
+
+
+def test_an_heir_that_had_no_time_to_look_closes_what_it_opened_early() -> None:
+    """News overtook the answer to its own write, so clients were let in while it looked again."""
+    world = World(record(State.ASSIGNING, A, B, version=4), 4)
+    world.feed(CHANGED)
+    world.answer()
+    world.feed(CHANGED)
+    world.answer()
+    assert world.state.inheriting
+    world.write(record(State.OWNED, C, A, version=9, force=True))
+    world.settle()
+    assert (world.drains, world.state.forgettable) == ([C], True)
 
 
 def test_a_former_owner_may_be_done_before_our_own_write_is_answered() -> None:

@@ -11,9 +11,9 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Final
+from typing import Final, NoReturn, Protocol
 
 from counterpoise.broker.background import BackgroundTasks
 from counterpoise.broker.peers import Heard, Listener, PeerError, SystemTopicLink
@@ -26,6 +26,7 @@ from counterpoise.metadata import (
     NotFound,
     Notification,
     NotificationKind,
+    SessionEvent,
     SessionListener,
     Stored,
     StoreUnavailable,
@@ -50,6 +51,36 @@ _TOKEN: Final = "token"  # noqa: S105 - no secret
 _BELOW: Final = f"{RECORDS}/"
 
 
+class Link(Protocol):
+    """This broker's way to the topic; see `SystemTopicLink`."""
+
+    async def keep(self, broker_url: str) -> NoReturn:
+        """Make it again and again."""
+
+    async def publish(
+        self, key: str, value: bytes | None, properties: Mapping[str, str] | None = None
+    ) -> None:
+        """Write a value, or a tombstone; raises `PeerError`."""
+
+    def drop(self, why: str) -> None:
+        """End it; it is made anew."""
+
+    def close(self) -> None:
+        """End it."""
+
+
+def link_to_topic(me: str, security: ClientSecurity = NOBODY) -> Callable[[Listener], Link]:
+    """Makes the link of broker ``me``; ``security``: who it is to the others."""
+    return lambda listener: SystemTopicLink(
+        SERVICE_UNIT_STATE,
+        listener,
+        producer_name=me,
+        timeout_s=WITHIN_S,
+        security=security,
+        schema=SCHEMAS[SERVICE_UNIT_STATE],
+    )
+
+
 class TopicRecords:
     """A `MetadataStore` whose nodes below ``/service_unit_state`` are a table on the topic."""
 
@@ -58,9 +89,10 @@ class TopicRecords:
         store: MetadataStore,
         me: str,
         background: BackgroundTasks,
-        security: ClientSecurity = NOBODY,
+        link: Callable[[Listener], Link],
+        within_s: float = WITHIN_S,
     ) -> None:
-        """``security``: who this broker is to the others."""
+        """``link`` makes the way to the topic; ``within_s``: how long a question waits for it."""
         self._store = store
         self._me = me
         self._background = background
@@ -74,14 +106,10 @@ class TopicRecords:
         self._leader: str | None = None
         self.compaction: Final = Compaction(TopicName.parse(SERVICE_UNIT_STATE), KEEPER, live)
         """For whoever serves the topic."""
-        self._link = SystemTopicLink(
-            SERVICE_UNIT_STATE,
-            Listener(self._on_begin, self._on_message, self._on_caught_up),
-            producer_name=me,
-            timeout_s=WITHIN_S,
-            security=security,
-            schema=SCHEMAS[SERVICE_UNIT_STATE],
-        )
+        self._within_s = within_s
+        # Before anybody else listens: who doubts what it knew must not be told it once more.
+        self._leave_session = store.subscribe_session(self._on_session)
+        self._link = link(Listener(self._on_begin, self._on_message, self._on_caught_up))
 
     def start(self, broker_url: str, topics: Loaded) -> None:
         """Begin to read; ``broker_url`` is any broker to find the topic at.
@@ -92,8 +120,19 @@ class TopicRecords:
         self._background.keep("keeping the topic of bundles' states small", keep)
         self._background.keep("the topic of bundles' states", lambda: self._link.keep(broker_url))
 
+    @property
+    def caught_up(self) -> bool:
+        """Whether everything was read that the topic had when the link was made."""
+        return self._caught_up.is_set()
+
+    @property
+    def believed(self) -> Mapping[str, bytes]:
+        """The record of each bundle, by what was read last."""
+        return self._view.values
+
     def stop(self) -> None:
         """End; the store itself stays open."""
+        self._leave_session()
         self._lose("this broker stops")
         self._link.close()
 
@@ -201,7 +240,7 @@ class TopicRecords:
 
     async def _ready(self, path: str) -> None:
         try:
-            async with asyncio.timeout(WITHIN_S):
+            async with asyncio.timeout(self._within_s):
                 await self._caught_up.wait()
         except TimeoutError:
             raise StoreUnavailable(path, f"{SERVICE_UNIT_STATE} is not within reach") from None
@@ -215,7 +254,7 @@ class TopicRecords:
         self._verdicts[token] = verdict
         try:
             await self._link.publish(bundle, value, {**properties, _TOKEN: token})
-            async with asyncio.timeout(WITHIN_S):
+            async with asyncio.timeout(self._within_s):
                 return await verdict
         except (PeerError, TimeoutError) as error:
             why = str(error) or "it was written, and is not read"
@@ -254,12 +293,24 @@ class TopicRecords:
         for listener in [*self._listeners]:
             listener(Notification(kind, f"{_BELOW}{bundle}"))
 
+    def _on_session(self, event: SessionEvent) -> None:
+        """Whoever lost its session was taken for dead, and may not have heard of what followed.
+
+        Messages of that time may wait unread, or on a link whose other end is gone: only what is
+        read anew is known.
+        """
+        if event is SessionEvent.SESSION_LOST:
+            self._anew("this broker's session was lost")
+
     def led_by(self, leader: str) -> None:
         """Another broker leads now, and serves the topic: the former one may never say so."""
         former, self._leader = self._leader, leader
         if former not in (None, leader):
-            self._lose(f"{leader} leads now")
-            self._link.drop(f"{leader} leads now")
+            self._anew(f"{leader} leads now")
+
+    def _anew(self, why: str) -> None:
+        self._lose(why)
+        self._link.drop(why)
 
     def _lose(self, why: str) -> None:
         self._caught_up.clear()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from counterpoise.ownership.channel.data import State, StateData
@@ -33,7 +33,7 @@ class ChannelTerms:
     """What all bundles of one broker have in common."""
 
     terms: Terms
-    now_ms: Callable[[], int]
+    now_ms: Callable[[], int] = field(repr=False)
     """The wall clock, for the records' timestamps."""
 
     @property
@@ -69,6 +69,8 @@ class ChannelBundle:
     """Or has not: it said so while our record was being written."""
     prepared_for: int = 0
     """The version of the last record upon which this broker prepared itself."""
+    waits_for: int | None = None
+    """The version of the record upon which the alarm was set that is still to ring."""
     doubted: bool = False
     """The session was interrupted since the record was seen: others may have acted."""
     overtaken: bool = False

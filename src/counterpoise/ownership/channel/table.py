@@ -132,7 +132,7 @@ def _write(state: ChannelBundle, record: StateData) -> Next:
 
 
 def _await_heir(state: ChannelBundle) -> Next:
-    after = replace(state, phase=Phase.AWAITING, overtaken=False)
+    after = replace(state, phase=Phase.AWAITING, overtaken=False, waits_for=None)
     return after, (WakeMe(state.terms.terms.prepare_s),)
 
 
@@ -154,21 +154,33 @@ def _close(state: ChannelBundle, destination: str | None) -> Next:
 def _rest(state: ChannelBundle) -> Next:
     comes = comes_to(state.record, state.me)
     waits = comes or state.inherits or goes_from(state.record, state.me)
-    number = state.record.version if state.record is not None and comes else 0
+    number = state.record.version if state.record is not None else 0
     after = replace(
         state,
         phase=Phase.WAITING if waits else Phase.RESTING,
         writing=None,
         order=None,
-        prepared_for=number,
+        prepared_for=number if comes else 0,
+        waits_for=number if waits else None,
         failures=0,
     )
-    effects: Effects = (WakeMe(state.terms.terms.heir_s),) if waits else ()
-    # Once for each record: clients that come meanwhile make it look again and again.
-    return after, ((*effects, Prepare()) if comes and number != state.prepared_for else effects)
+    # Both once for each record: clients that come meanwhile make it look again and again, and must
+    # neither have it prepared anew nor put off the end of its patience.
+    effects: Effects = ()
+    if waits and number != state.waits_for:
+        effects += (WakeMe(state.terms.terms.heir_s),)
+    if comes and number != state.prepared_for:
+        effects += (Prepare(),)
+    return after, effects
 
 
-def _stop_waiting(state: ChannelBundle, _: Woken) -> Next:
+def _rang(state: ChannelBundle, _: Woken) -> Next:
+    """Whoever waits next sets the alarm anew."""
+    return replace(state, waits_for=None), ()
+
+
+def _stop_waiting(state: ChannelBundle, record: Woken) -> Next:
+    state, _ = _rang(state, record)
     if state.inherits or (state.yields and state.is_open):
         # Whoever takes longer to close has its logs fenced, and no heir is waited for for ever.
         return go_on(replace(state, inherits=False, yields=False))
@@ -239,12 +251,15 @@ def _found(state: ChannelBundle, answer: Found) -> Next:
 def _written(state: ChannelBundle, answer: Created) -> Next:
     done = isinstance(state.order, Release | Replaced | Split)
     had = state.record.source if state.record is not None else None
-    taken = serves_by(state.writing, state.me) and comes_to(state.record, state.me)
+    serves = serves_by(state.writing, state.me)
+    taken = serves and comes_to(state.record, state.me)
     after = replace(
         state,
         record=state.writing,
         version=answer.version,
         order=None if done else state.order,
+        # From now on, whether or not the record is looked at once more.
+        is_open=state.is_open or (serves and state_of(state.writing) is State.OWNED),
         inherits=taken and not blank(had) and had != state.me and not state.let_go,
     )
     return look(after) if state.overtaken else go_on(after)
@@ -273,7 +288,13 @@ def _failed(state: ChannelBundle, record: Failed) -> Next:
         return _closed(replace(state, failures=0), record)
     order = None if failures >= TRIES else state.order
     after = replace(
-        state, phase=Phase.PAUSING, failures=failures, order=order, writing=None, overtaken=False
+        state,
+        phase=Phase.PAUSING,
+        failures=failures,
+        order=order,
+        writing=None,
+        overtaken=False,
+        waits_for=None,
     )
     return after, (WakeMe(pause_s(failures)),)
 
@@ -305,7 +326,7 @@ def _row(phase: Phase, **records: Transition) -> dict[tuple[Phase, type], Transi
         LetGo: records.pop("let_go", _let_go_early),
         NodeChanged: records.pop("node", _overtaken),
         SessionChanged: records.pop("session", _doubt_later),
-        Woken: records.pop("woken", _stay),
+        Woken: records.pop("woken", _rang),
     }
     answers = {_ANSWERS[name]: transition for name, transition in records.items()}
     return {(phase, kind): step for kind, step in {**at_any_time, **answers}.items()}

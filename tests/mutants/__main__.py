@@ -62,11 +62,11 @@ def main() -> int:
 
 @contextlib.contextmanager
 def changed_copy() -> Iterator[Path]:
-    """The sources and tests, to be changed."""
+    """The sources and tests, and what tests read, to be changed."""
     with tempfile.TemporaryDirectory(prefix="mutants-") as made:
         copy = Path(made)
         ignored = shutil.ignore_patterns("__pycache__")
-        for name in ("src", "tests", "scripts"):
+        for name in ("src", "tests", "scripts", "docs"):
             shutil.copytree(ROOT / name, copy / name, ignore=ignored)
         shutil.copy(ROOT / "pyproject.toml", copy)
         yield copy

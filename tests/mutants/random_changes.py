@@ -65,7 +65,8 @@ class Change:
 
     path: Path
     lines: range
-    text: Callable[[], str]
+    text: Callable[[], str | None]
+    """None: it cannot be made."""
 
 
 def try_some(
@@ -90,6 +91,8 @@ def try_some(
         change = rng.choice(place)
         tests = reach.tests(change.path, change.lines)
         before, after = change.path.read_text(), change.text()
+        if after is None:
+            continue
         if tests:
             with _changed(change.path, before, after):
                 if fails([*_PYTEST, *tests], copy, env, _SECONDS):
@@ -156,9 +159,13 @@ def _of_cosmic_ray(path: Path) -> Iterator[tuple[int, int, Change]]:
         init([path], work, {})
         mutations = [item.mutations[0] for item in work.pending_work_items]
 
-    def text(name: str, occurrence: int) -> str:
-        with use_mutation(path, plugins.get_operator(name)(), occurrence) as (_, after):
-            return str(after)
+    def text(name: str, occurrence: int) -> str | None:
+        try:
+            with use_mutation(path, plugins.get_operator(name)(), occurrence) as (_, after):
+                return str(after)
+        except AttributeError:
+            # It cannot replace the name of an exception that has a dot.
+            return None
 
     for each in sorted(mutations, key=repr):
         if each.operator_name.endswith(_SAME):

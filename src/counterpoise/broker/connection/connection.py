@@ -108,6 +108,9 @@ class Connection(asyncio.Protocol):
         self._admit()
 
     def _admit(self) -> None:
+        if self._shared.connections.closed:
+            self.abort()
+            return
         why_not = self._shared.connections.why_not(self._ip)
         if why_not is None:
             self._shared.connections.add(self, self._ip)

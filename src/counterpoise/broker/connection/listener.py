@@ -19,6 +19,8 @@ from counterpoise.security.tls import HANDSHAKE_S
 
 FAREWELL_S = 1.0
 """How long a client may take to read what was said before the broker stopped."""
+_TURNS_TO_COME_IN = 4
+"""Turns of the loop from the acceptance of a client to its being sent away."""
 
 
 class Listener:
@@ -107,6 +109,7 @@ class Listener:
 
         Returns when all are gone; who does not read is cut off after `FAREWELL_S`.
         """
+        await self._finish_accepting()
         self._stop_listening()
         for connection in self.open_connections:
             connection.close()
@@ -118,6 +121,19 @@ class Listener:
         # A transport closes its socket in the turn of the loop after it was told to.
         await asyncio.sleep(0)
 
+    async def _finish_accepting(self) -> None:
+        """Accept nobody any more, and send away whoever is just coming in.
+
+        Python's own loop loses sight of them, open as they are, if their server is closed first.
+        """
+        self._shared.connections.closed = True
+        loop = asyncio.get_running_loop()
+        for server in self._servers:
+            for sock in server.sockets:
+                loop.remove_reader(sock.fileno())
+        for _ in range(_TURNS_TO_COME_IN):
+            await asyncio.sleep(0)
+
     def kill(self) -> None:
         """Vanish: stop listening and drop every client at once, as a killed process would."""
         self._stop_listening()
@@ -125,5 +141,6 @@ class Listener:
             connection.abort()
 
     def _stop_listening(self) -> None:
+        self._shared.connections.closed = True
         while self._servers:
             self._servers.pop().close()

@@ -56,6 +56,8 @@ class Connections:
         self._most_per_ip = most_per_ip
         self._by_ip: Counter[str] = Counter()
         self.open: set[Connection] = set()
+        self.closed = False
+        """Whether the broker stops: who was just about to come in is sent away."""
         self.admitted = 0
         self._former_pauses: Counter[PauseReason] = Counter()
 

@@ -1,0 +1,40 @@
+"""A broker's door: who comes while it is being closed does not stay inside."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+
+from counterpoise.broker.background import BackgroundTasks
+from counterpoise.broker.connection import ConnectionConfig, Services
+from counterpoise.broker.connection.listener import Listener
+from counterpoise.broker.topic.topics import TopicRegistry
+from counterpoise.storage.memory import MemoryLedgerStore
+from tests.broker.connection.one_broker import Everything
+
+
+def new_listener(background: BackgroundTasks) -> Listener:
+    world = Everything()
+    topics = TopicRegistry(MemoryLedgerStore(), world, world, owner="localhost:0")
+    services = Services(topics, world, world, world, world.on_topics_changed)
+    return Listener(services, ConnectionConfig(), background)
+
+
+async def test_whoever_comes_while_it_stops_is_disconnected() -> None:
+    """However far its coming had got, in turns of the loop."""
+    loop = asyncio.get_running_loop()
+    for turns in range(8):
+        background = BackgroundTasks()
+        listener = new_listener(background)
+        port = await listener.start(socket.create_server(("127.0.0.1", 0)))
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            client.setblocking(False)
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            await listener.stop()
+            assert listener.connections == 0
+            with contextlib.suppress(ConnectionResetError):
+                async with asyncio.timeout(10):
+                    assert await loop.sock_recv(client, 1) == b""
+        await background.stop()

@@ -20,7 +20,7 @@ from bench.figures import Figure
 from counterpoise.load.rows import BUNDLE, ReportRows
 from counterpoise.pipeline.backtest.synthetic import SyntheticTrace
 from counterpoise.pipeline.history.compaction import GROUP_ROWS, ROWS_MOST
-from counterpoise.pipeline.history.layout import archive_of
+from counterpoise.pipeline.history.names import archive_of
 from counterpoise.pipeline.history.ownership import Owners
 from counterpoise.pipeline.history.rows_codec import REPORTS_SCHEMA, rows_to_arrow, write_reports
 from counterpoise.pipeline.history.sql import views

@@ -19,7 +19,8 @@ from bench.figures import Figure
 from counterpoise.load.fold import DEFAULT_OPTIONS
 from counterpoise.load.rows import ReportRows
 from counterpoise.pipeline.history.disk import Disk
-from counterpoise.pipeline.history.layout import archive_of, day_of, files
+from counterpoise.pipeline.history.layout import files
+from counterpoise.pipeline.history.names import archive_of, day_of
 from counterpoise.pipeline.history.reports import land
 from counterpoise.pipeline.history.rows_codec import REPORTS_SCHEMA, rows_to_arrow, write_reports
 from counterpoise.pipeline.history.store import Store, open_store

@@ -11,7 +11,8 @@ from counterpoise.decide.balancing.moves import RoundMemory
 from counterpoise.load.fold import FoldState
 from counterpoise.pipeline.history.compaction import compact
 from counterpoise.pipeline.history.disk import Disk
-from counterpoise.pipeline.history.layout import file_of, files
+from counterpoise.pipeline.history.layout import files
+from counterpoise.pipeline.history.names import file_of
 from counterpoise.pipeline.history.reports import land
 from counterpoise.pipeline.history.store import Store
 from counterpoise.pipeline.history.tables import HistoryTables

@@ -8,7 +8,8 @@ import pytest
 from counterpoise.load.fold import Batch, FoldState, fold, merged
 from counterpoise.pipeline.history import keeping
 from counterpoise.pipeline.history.keeping import Keeping, KeepingOptions
-from counterpoise.pipeline.history.layout import files, is_archive, span
+from counterpoise.pipeline.history.layout import files
+from counterpoise.pipeline.history.names import is_archive, span
 from counterpoise.pipeline.history.reports import land
 from counterpoise.pipeline.history.store import Store, open_store
 from counterpoise.pipeline.stream.fold import FoldSource

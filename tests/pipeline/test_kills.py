@@ -11,6 +11,7 @@ import pytest
 
 from tests.pipeline.fake_cluster import FakeCluster
 from tests.pipeline.kills.campaign import Campaign
+from tests.pipeline.kills.driver import LATE
 from tests.pipeline.s3_server import bucket
 
 pytestmark = pytest.mark.timeout(400)
@@ -40,10 +41,12 @@ async def test_and_so_it_does_on_an_object_store(cluster: FakeCluster, tmp_path:
 async def test_who_stood_still_while_another_went_on_does_nothing_more(
     cluster: FakeCluster, tmp_path: Path
 ) -> None:
-    """Judged after each life; that a poll under way then changes no later round is not shown."""
+    """Once with a move under way, and once with a poll that it had leave to write."""
     with bucket() as endpoint:
         history, home = endpoint.uri("stopped"), tmp_path / "driver"
         campaign = Campaign(cluster, history, home, Random(1), engine="thread", every_s=0.3)
         await campaign.begin()
         await campaign.taken_over(ACTED)
+        await campaign.taken_over(LATE + LANDED)
         await campaign.life("-")
+        campaign.judge_the_end()

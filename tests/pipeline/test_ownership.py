@@ -7,7 +7,8 @@ import pytest
 from counterpoise.load.rows import ReportRows
 from counterpoise.pipeline.history.care import repair
 from counterpoise.pipeline.history.compaction import compact
-from counterpoise.pipeline.history.layout import files, is_archive
+from counterpoise.pipeline.history.layout import files
+from counterpoise.pipeline.history.names import is_archive
 from counterpoise.pipeline.history.ownership import TABLE, Owners, rebuild
 from counterpoise.pipeline.history.reports import land
 from counterpoise.pipeline.history.store import Store, open_store

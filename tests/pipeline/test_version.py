@@ -46,12 +46,18 @@ def test_a_new_history_is_marked(tmp_path: Path) -> None:
     store = open_store(tmp_path)
     expect_version(store)
     expect_version(store)
-    assert (tmp_path / NAME).read_text() == "2\n"
+    assert (tmp_path / NAME).read_text() == "3\n"
+
+
+def test_a_history_of_the_version_before_is_gone_on_with(tmp_path: Path) -> None:
+    (tmp_path / NAME).write_text("2\n")
+    expect_version(open_store(tmp_path))
+    assert (tmp_path / NAME).read_text() == "3\n"
 
 
 def test_a_newer_history_is_left_alone(tmp_path: Path) -> None:
-    (tmp_path / NAME).write_text("3\n")
-    with pytest.raises(HistoryFaultError, match=r"newer counterpoise.*version 3"):
+    (tmp_path / NAME).write_text("4\n")
+    with pytest.raises(HistoryFaultError, match=r"newer counterpoise.*version 4"):
         expect_version(open_store(tmp_path))
 
 

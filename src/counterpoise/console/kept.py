@@ -17,7 +17,8 @@ from counterpoise.picture.treemap import What
 from counterpoise.pipeline.history.compaction import read_table_parts
 from counterpoise.pipeline.history.control import Control, Wish, read_control, write_control
 from counterpoise.pipeline.history.faults import HistoryFaultError
-from counterpoise.pipeline.history.layout import files, is_archive, span
+from counterpoise.pipeline.history.layout import files
+from counterpoise.pipeline.history.names import is_archive, span
 from counterpoise.pipeline.history.rows_codec import columns_of
 from counterpoise.pipeline.history.store import Store
 from counterpoise.pipeline.history.tables import HistoryTables

@@ -202,7 +202,7 @@ class SparkBalancer:
             each(poll_id, [state_name(poll_id, shard, shards) for shard in range(shards)])
         return start_fold(
             spark,
-            settings.history,
+            store.uri,
             each,
             shards=settings.shards,
             checkpoint=mkdtemp(dir=checkpoint),

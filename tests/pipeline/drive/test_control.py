@@ -16,8 +16,8 @@ from counterpoise.pipeline.balancer import Balancer
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
 from counterpoise.pipeline.history.compaction import compact
 from counterpoise.pipeline.history.control import Control, Wish, read_control, write_control
-from counterpoise.pipeline.history.layout import TABLES
 from counterpoise.pipeline.history.moved import moved_since
+from counterpoise.pipeline.history.names import TABLES
 from counterpoise.pipeline.history.reports import land
 from counterpoise.pipeline.history.status import read_status
 from counterpoise.pipeline.history.store import Store, open_store

@@ -8,8 +8,8 @@ from random import Random
 from tempfile import TemporaryDirectory
 
 from tests.pipeline.fake_cluster import FakeCluster
-from tests.pipeline.kills.campaign import EXECUTOR, Campaign
-from tests.pipeline.kills.driver import POINTS
+from tests.pipeline.kills.campaign import EXECUTOR, KEPT, Campaign
+from tests.pipeline.kills.driver import LATE, POINTS
 from tests.pipeline.s3_server import Bucket, bucket
 
 
@@ -23,6 +23,8 @@ async def run(history: str, home: Path, args: argparse.Namespace) -> None:
             point, nth = rng.choice((*POINTS, *executors)), rng.randint(1, 4)
             # A lock of this machine's ends with its process, and not before.
             stops = "://" in history and point != EXECUTOR and rng.random() < args.stops
+            if stops and point in KEPT and rng.random() < 0.5:
+                point = LATE + point
             words = "stopped, and another comes" if stops else "killed"
             print(f"{number + 1}/{kills}: {point}, time {nth}: {words}", flush=True)
             try:

@@ -5,6 +5,7 @@ there is always something to move. Judges look after each death and at the end.
 """
 
 import asyncio
+import contextlib
 import hashlib
 import signal
 import time
@@ -30,7 +31,7 @@ from counterpoise.pipeline.stream.states import complete, read_state, state_name
 from tests.load.test_fold import assert_same
 from tests.pipeline.command import Command
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name
-from tests.pipeline.kills.driver import STOPS
+from tests.pipeline.kills.driver import LATE, STOPS
 from tests.pipeline.landed import read_landed
 
 SETTINGS = {"loadBalancerBundleUnloadMinThroughputThreshold": "0.001"}
@@ -89,7 +90,7 @@ class Campaign:
     async def taken_over(self, point: str, nth: int = 1) -> None:
         """One stands still at a point for longer than its lease, another goes on, then both."""
         shifting = asyncio.create_task(self._shift())
-        first = await self._start(STOPS + point, nth)
+        first = await self._start(point if point.startswith(LATE) else STOPS + point, nth)
         second: Command | None = None
         try:
             await asyncio.to_thread(_stands_still, first.process.pid)
@@ -227,5 +228,6 @@ def _digest(store: Store, name: str) -> str:
 def _kill_the_workers(pid: int) -> None:
     """The Python processes that fold for the driver with this id."""
     for child in psutil.Process(pid).children(recursive=True):
-        if "pyspark.daemon" in " ".join(child.cmdline()):
-            child.kill()
+        with contextlib.suppress(psutil.NoSuchProcess):  # it ends as we look
+            if "pyspark.daemon" in " ".join(child.cmdline()):
+                child.kill()

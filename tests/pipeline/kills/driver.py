@@ -29,6 +29,8 @@ from tests.pipeline.kills.without_spark import fold_without_spark
 POINTS = ("reports", "decisions", "rounds", "asked", "outcomes", "memory")
 STOPS = "stopped:"
 """Before a point's name: the process stands still there, until it is told to go on."""
+LATE = "late:"
+"""Before a table's name: it stands still with a file that it may write and has not written yet."""
 QUICK = LeaseOptions(lasts_s=2.0, holds_s=1.5, renew_every_s=0.5, wait_s=60.0)
 
 
@@ -54,6 +56,17 @@ def _after_files(table: str, death: _Death) -> None:
             death.comes()
 
     Store.writing = written  # type: ignore[method-assign]
+
+
+def _before_a_put(table: str, death: _Death) -> None:
+    put = Store._put
+
+    def late(self: Store, file: str, data: Any) -> None:
+        if file.startswith(f"{table}/"):
+            death.comes()
+        put(self, file, data)
+
+    Store._put = late  # type: ignore[method-assign]
 
 
 def _after_unloads(death: _Death) -> None:
@@ -82,9 +95,12 @@ if __name__ == "__main__":
     _with_a_short_lease()
     if engine == "thread":
         fold_without_spark()
-    death = _Death(nth, signal.SIGSTOP if point.startswith(STOPS) else signal.SIGKILL)
+    stops = point.startswith((STOPS, LATE))
+    death = _Death(nth, signal.SIGSTOP if stops else signal.SIGKILL)
     point = point.removeprefix(STOPS)
-    if point == "asked":
+    if point.startswith(LATE):
+        _before_a_put(point.removeprefix(LATE), death)
+    elif point == "asked":
         _after_unloads(death)
     elif point != "-":
         _after_files(point, death)

@@ -11,7 +11,8 @@ from typing import Any
 
 from counterpoise.load.fold import DEFAULT_OPTIONS
 from counterpoise.pipeline import runner
-from counterpoise.pipeline.history.layout import files, span
+from counterpoise.pipeline.history.layout import files
+from counterpoise.pipeline.history.names import span
 from counterpoise.pipeline.history.store import open_store
 from counterpoise.pipeline.stream.fold import Shard, fold_shard
 from counterpoise.pipeline.stream.states import begin, forget, state_name

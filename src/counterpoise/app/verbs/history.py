@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
     do: Callable[[argparse.Namespace, Store], int] = args.do
     try:
         store = open_store(args.history)
-        if not store.directories(""):
+        if not store.directories_by_anybody(""):
             raise UserError(f"{args.history} is no history: nothing is in it")
         return do(args, store)
     except (HistoryFaultError, HistoryInUseError, ValueError) as error:
@@ -98,11 +98,11 @@ def _check(args: argparse.Namespace, store: Store) -> int:
 
 def _repair(args: argparse.Namespace, store: Store) -> int:
     from counterpoise.pipeline.history.care import repair
-    from counterpoise.pipeline.history.layout import ASIDE
     from counterpoise.pipeline.history.lease import LeaseOptions, lease
+    from counterpoise.pipeline.history.names import ASIDE
 
     async def alone() -> Checked:
-        async with lease(store, lambda: None, LeaseOptions()) as mine:
+        async with lease(store, lambda: None, LeaseOptions(), mends=True) as mine:
             return await asyncio.to_thread(repair, mine)
 
     found = asyncio.run(alone())

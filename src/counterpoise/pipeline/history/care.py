@@ -9,12 +9,11 @@ import pyarrow.parquet as pq
 
 from counterpoise.pipeline.history.compaction import remove_leftovers
 from counterpoise.pipeline.history.faults import HistoryFaultError
-from counterpoise.pipeline.history.layout import ASIDE, TABLES, days, files, span
+from counterpoise.pipeline.history.layout import days, files
+from counterpoise.pipeline.history.names import ASIDE, STATES, TABLES, span
 from counterpoise.pipeline.history.ownership import rebuild
 from counterpoise.pipeline.history.store import Store
 from counterpoise.pipeline.history.version import migrate, of_the_first
-
-STATES = "states"
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,12 @@ from itertools import groupby
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from counterpoise.pipeline.history.layout import (
+from counterpoise.pipeline.history.layout import days, files
+from counterpoise.pipeline.history.names import (
     TABLES,
     archive_of,
+    archives,
     day_of,
-    days,
-    files,
     is_archive,
     span,
 )
@@ -50,13 +50,19 @@ def compact(store: Store, table: str, *, up_to_poll: int, at_least: int, keep: i
 
 
 def remove_leftovers(store: Store, table: str) -> int:
-    """Remove the small files that a compaction which was cut off has left, and count them."""
+    """Remove the small files that a compaction which was cut off has left, and count them.
+
+    What a former holder of the history wrote too late is set aside.
+    """
     gone = 0
     for day in days(store, table):
+        for file in store.late(f"{table}/{day}"):
+            store.set_late_aside(file)
         names = [f"{table}/{day}/{name}" for name in store.names(f"{table}/{day}") if span(name)]
-        covered = max((_last(name) for name in names if is_archive(name)), default=-1)
+        kept = set(archives(names))
+        covered = max(map(_last, kept), default=-1)
         for name in names:
-            if not is_archive(name) and _first(name) <= covered:
+            if name not in kept and (is_archive(name) or _first(name) <= covered):
                 store.delete(name)
                 gone += 1
     return gone

@@ -6,7 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 from counterpoise.pipeline.history.compaction import compact, retain
-from counterpoise.pipeline.history.layout import TABLES
+from counterpoise.pipeline.history.names import TABLES
 from counterpoise.pipeline.history.store import Store
 
 log = logging.getLogger(__name__)

@@ -30,7 +30,9 @@ from pathlib import Path
 from typing import TextIO
 
 from counterpoise.pipeline.history.faults import HistoryFaultError, unwritable
+from counterpoise.pipeline.history.reigns import DIRECTORY, TOKEN_DIGITS
 from counterpoise.pipeline.history.store import Store
+from counterpoise.pipeline.history.takeover import begin, mend
 
 NAME = "lease"
 CLAIMS = "claims"
@@ -61,21 +63,35 @@ async def lease(
     lost: Callable[[], None],
     options: LeaseOptions,
     clock: Clock = time.monotonic,
+    *,
+    mends: bool = False,
 ) -> AsyncIterator[Store]:
     """Hold the history for ourselves; gives the store by which to write it meanwhile.
+
+    Who `mends` it begins though the record of who had it cannot be read.
 
     That store refuses with `HistoryFaultError` once another has taken the history, which `lost` is
     called for, too. Raises `HistoryInUseError` when another has it, and keeps it.
     """
     if store.local is not None:
         async with _lock(store, store.local, options):
-            yield store
+            # It was copied from where names say who wrote them: so they do here.
+            if mends:
+                await asyncio.to_thread(mend, store)
+            token = uuid.uuid4().hex[:TOKEN_DIGITS] if store.names(DIRECTORY) else ""
+            yield await asyncio.to_thread(begin, store, token, ())
         return
     claim = _Claim(store, options, clock)
     await claim.take()
+    # When this fails our claim stays until it lapses: who comes next has to know of us, as our
+    # record may be on its way.
+    held = store.guarded(claim.expect)
+    if mends:
+        await asyncio.to_thread(mend, held)
+    held = await asyncio.to_thread(begin, held, claim.reign, claim.dead)
     renewing = asyncio.create_task(claim.keep(lost))
     try:
-        yield store.guarded(claim.expect)
+        yield held
     finally:
         renewing.cancel()
         await asyncio.gather(renewing, return_exceptions=True)
@@ -131,15 +147,28 @@ class _Claim:
         self._store = store
         self._options = options
         self._clock = clock
-        self._token = uuid.uuid4().hex
+        self._new_token()
         self._holder = f"{socket.gethostname()}, process {os.getpid()}"
-        self._name = f"{CLAIMS}/{self._token}.json"
         self._number = 0
         self._until = -math.inf
         """Until when we hold, by our clock."""
         self._lost = False
         self._others: dict[str, _Other] = {}
         self._one_at_a_time = threading.Lock()
+
+    def _new_token(self) -> None:
+        self._token = uuid.uuid4().hex
+        self._name = f"{CLAIMS}/{self._token}.json"
+
+    @property
+    def reign(self) -> str:
+        """What files are named by that are written while we hold it."""
+        return self._token[:TOKEN_DIGITS]
+
+    @property
+    def dead(self) -> list[str]:
+        """The same of those whose claims were there when we took it, and were dead."""
+        return [name.rpartition("/")[2][:TOKEN_DIGITS] for name in self._others]
 
     async def take(self) -> None:
         """Hold it; raises `HistoryInUseError` when somebody who is alive keeps it."""
@@ -167,6 +196,9 @@ class _Claim:
             first = self._name < min(alive, default="")
             if not first or any(other.renewed for other in alive.values()):
                 self.withdraw()
+                # Who steps back may be taken for dead, and is to be known as another when it comes
+                # again.
+                self._new_token()
                 return alive
             time.sleep(self._pause())
         self._until = began + self._options.holds_s

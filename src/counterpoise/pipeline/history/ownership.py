@@ -18,14 +18,8 @@ import pyarrow.parquet as pq
 
 from counterpoise.load.rows import BUNDLE, ReportRows, Table
 from counterpoise.pipeline.history.compaction import read_table_parts
-from counterpoise.pipeline.history.layout import (
-    archive_of,
-    file_of,
-    files,
-    is_archive,
-    newest_poll,
-    span,
-)
+from counterpoise.pipeline.history.layout import files, newest_poll
+from counterpoise.pipeline.history.names import archive_of, file_of, is_archive, span
 from counterpoise.pipeline.history.rows_codec import MOMENT, columns_of
 from counterpoise.pipeline.history.store import Store
 

@@ -3,7 +3,7 @@
 import pyarrow.parquet as pq
 
 from counterpoise.load.rows import ReportRows
-from counterpoise.pipeline.history.layout import file_of
+from counterpoise.pipeline.history.names import file_of
 from counterpoise.pipeline.history.rows_codec import rows_to_arrow, write_reports
 from counterpoise.pipeline.history.store import Store
 

@@ -6,7 +6,8 @@ DuckDB and Spark differ in how a directory of Parquet is named; what is asked of
 from collections.abc import Callable, Mapping, Sequence
 
 from counterpoise.load.rows import BROKER, BUNDLE, GAP
-from counterpoise.pipeline.history.layout import TABLES, days
+from counterpoise.pipeline.history.layout import days
+from counterpoise.pipeline.history.names import TABLES
 from counterpoise.pipeline.history.store import Store
 from counterpoise.pipeline.history.views import BROKER_LOADS, BUNDLE_LOADS
 from counterpoise.pipeline.history.views import GAPS as OF_GAPS

@@ -12,7 +12,8 @@ from counterpoise.decide.balancing.moves import Status
 from counterpoise.load.rows import BROKER, GAP, POLL
 from counterpoise.pipeline.history.compaction import read_table_parts
 from counterpoise.pipeline.history.control import Control, read_control
-from counterpoise.pipeline.history.layout import file_of, files, newest_poll
+from counterpoise.pipeline.history.layout import files, newest_poll
+from counterpoise.pipeline.history.names import file_of
 from counterpoise.pipeline.history.store import Store
 
 HOUR_MS = 3_600_000

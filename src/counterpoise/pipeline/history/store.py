@@ -6,6 +6,10 @@
 
 On a local or mounted file system a file is written under a hidden name, synced and renamed. An
 object store shows an object when it is complete, so there a file is put under its own name at once.
+
+The names asked for here are those of `layout.py`. Which file stands for one, where several machines
+may have written, is a matter of `reigns.py`: a reader sees the newest reign each time it looks for
+the days of a table; a URI that ends with `#reign=<token>` is the store of that reign's holder.
 """
 
 import contextlib
@@ -19,7 +23,11 @@ import pyarrow as pa
 from pyarrow import fs
 
 from counterpoise.pipeline.history.disk import Disk
-from counterpoise.pipeline.history.faults import damaged, unwritable
+from counterpoise.pipeline.history.faults import HistoryFaultError, damaged, unwritable
+from counterpoise.pipeline.history.names import LATE
+from counterpoise.pipeline.history.reigns import DIRECTORY, Lineage, View, newest, record_of
+
+_REIGN = "#reign="
 
 
 class Store:
@@ -32,6 +40,7 @@ class Store:
         uri: str,
         disk: Disk | None = None,
         guard: Callable[[], None] = lambda: None,
+        view: View | None = None,
     ) -> None:
         """`guard` is called before anything is changed, and raises where nothing may be."""
         self.filesystem = filesystem
@@ -39,10 +48,16 @@ class Store:
         self.uri = uri
         self._disk = disk or Disk()
         self.guard = guard
+        self._view = view or View()
 
     def guarded(self, guard: Callable[[], None]) -> "Store":
         """The same store, in which nothing is changed without asking first."""
-        return Store(self.filesystem, self.root, self.uri, self._disk, guard)
+        return Store(self.filesystem, self.root, self.uri, self._disk, guard, self._view)
+
+    def seen_by(self, view: View) -> "Store":
+        """The same store, in which others' files may stand for names."""
+        uri = self.uri.partition(_REIGN)[0] + (f"{_REIGN}{view.token}" if view.token else "")
+        return Store(self.filesystem, self.root, uri, self._disk, self.guard, view)
 
     @property
     def local(self) -> Path | None:
@@ -51,7 +66,7 @@ class Store:
 
     def where(self, name: str) -> str:
         """A file's address, for a person."""
-        return f"{self.address.rstrip('/')}/{name}"
+        return f"{self.address.rstrip('/')}/{self._view.file(name)}"
 
     @property
     def address(self) -> str:
@@ -59,8 +74,14 @@ class Store:
         return address_of(self.uri)
 
     def path(self, name: str) -> str:
-        """A file's path on `filesystem`."""
+        """A path on `filesystem`, by what is below the root."""
         return f"{self.root}/{name}"
+
+    def file(self, name: str) -> str:
+        """The file that stands for a name, below the root."""
+        if not self._view.is_known(name):
+            self.names(name.rpartition("/")[0])
+        return self._view.file(name)
 
     def read(self, name: str, parse: Callable[[Any], Any]) -> Any:
         """What `parse` makes of a file (`pyarrow`'s random access).
@@ -68,8 +89,13 @@ class Store:
         Raises `FileNotFoundError`, and `HistoryFaultError` when it makes nothing of it.
         """
         try:
-            with self.filesystem.open_input_file(self.path(name)) as file:
-                return parse(file)
+            file = self.file(name)
+            try:
+                return self._parsed(file, parse)
+            except FileNotFoundError:
+                if (again := self._looked_again(name)) == file:
+                    raise
+                return self._parsed(again, parse)
         except FileNotFoundError:
             raise
         except (pa.ArrowException, OSError, ValueError, KeyError) as error:
@@ -81,9 +107,12 @@ class Store:
 
         Raises `HistoryFaultError` for a full disk and the like.
         """
+        file_name = self._view.file_to_write(name)
         try:
-            with self._appearing(name) as file:
+            with self._appearing(file_name) as file:
                 yield file
+            if before := self._view.written(name):
+                self._delete(before)
         except OSError as error:
             raise unwritable(self.where(name), error) from error
 
@@ -94,29 +123,45 @@ class Store:
 
     def names(self, directory: str) -> list[str]:
         """The names of the files in a directory, sorted; none when there is no such directory."""
+        return self._view.counted(directory, self.files_by_anybody(directory))
+
+    def late(self, directory: str) -> list[str]:
+        """The files in a directory that count for nothing, below the root (`reigns.py`)."""
+        there = [f"{directory}/{name}" for name in self.files_by_anybody(directory)]
+        return [file for file in there if not self._view.lineage.counts(file)]
+
+    def directories(self, directory: str) -> list[str]:
+        """The names of the directories in a directory, sorted."""
+        self._look_who_reigns()
+        return self.directories_by_anybody(directory)
+
+    def directories_by_anybody(self, directory: str) -> list[str]:
+        """The same, whoever reigns."""
+        return [each.base_name for each in self._listed(directory) if not each.is_file]
+
+    def files_by_anybody(self, directory: str) -> list[str]:
+        """The files in a directory by the names under which they are stored, whoever reigns."""
         if self.local is not None:
             with contextlib.suppress(FileNotFoundError), os.scandir(self.path(directory)) as found:
                 return sorted(each.name for each in found if each.name[0] != ".")
             return []
         return [each.base_name for each in self._listed(directory) if each.is_file]
 
-    def directories(self, directory: str) -> list[str]:
-        """The names of the directories in a directory, sorted."""
-        return [each.base_name for each in self._listed(directory) if not each.is_file]
-
     def exists(self, name: str) -> bool:
         """Whether there is such a file."""
-        return bool(self.filesystem.get_file_info(self.path(name)).is_file)
+        file = self.file(name)
+        if self._is_there(file):
+            return True
+        again = self._looked_again(name)
+        return again != file and self._is_there(again)
 
     def size(self, name: str) -> int:
         """Bytes of a file."""
-        return int(self.filesystem.get_file_info(self.path(name)).size or 0)
+        return int(self.filesystem.get_file_info(self.path(self.file(name))).size or 0)
 
     def delete(self, name: str) -> None:
         """Remove a file; it may be gone already."""
-        self.guard()
-        with contextlib.suppress(FileNotFoundError):
-            self.filesystem.delete_file(self.path(name))
+        self._delete(self.file(name))
 
     def delete_directory(self, name: str) -> None:
         """Remove a directory and all in it; it may be gone already."""
@@ -126,9 +171,53 @@ class Store:
 
     def move(self, name: str, to: str) -> None:
         """Give a file another name."""
+        self._move(self.file(name), self._view.file_to_write(to))
+
+    def set_late_aside(self, file: str) -> None:
+        """Take a file out of the tables that counts for nothing there."""
+        self._move(file, f"{LATE}/{file}")
+
+    def _parsed(self, file: str, parse: Callable[[Any], Any]) -> Any:
+        with self.filesystem.open_input_file(self.path(file)) as opened:
+            return parse(opened)
+
+    def _is_there(self, file: str) -> bool:
+        return bool(self.filesystem.get_file_info(self.path(file)).is_file)
+
+    def _looked_again(self, name: str) -> str:
+        """The file that stands for a name, once more, where another may have written it since."""
+        if self._view.may_have_changed(name):
+            self._look_who_reigns()
+            if self._view.lineage.head.token:
+                self.names(name.rpartition("/")[0])
+        return self.file(name)
+
+    def lineage(self) -> Lineage:
+        """Who reigned, and who does, by the records that are there."""
+        found = []
+        for name in self.names(DIRECTORY):
+            with contextlib.suppress(FileNotFoundError):  # a newer reign has taken it up
+                found.append(self.record(name.partition(".")[0]))
+        return newest(found)
+
+    def record(self, token: str) -> Lineage:
+        """What a holder put down of its reign; raises `FileNotFoundError` when a newer one did."""
+        made: Lineage = self.read(record_of(token), lambda file: Lineage.from_json(file.read()))
+        return made
+
+    def _delete(self, file: str) -> None:
+        self.guard()
+        with contextlib.suppress(FileNotFoundError):
+            self.filesystem.delete_file(self.path(file))
+
+    def _move(self, file: str, to: str) -> None:
         self.guard()
         self.filesystem.create_dir(self.path(to).rpartition("/")[0], recursive=True)
-        self.filesystem.move(self.path(name), self.path(to))
+        self.filesystem.move(self.path(file), self.path(to))
+
+    def _look_who_reigns(self) -> None:
+        if not self._view.fixed:
+            self._view.take(self.lineage())
 
     def _listed(self, directory: str) -> list[Any]:
         selector = fs.FileSelector(self.path(directory), allow_not_found=True)
@@ -141,25 +230,44 @@ class Store:
             sink = pa.BufferOutputStream()
             yield sink
             self.guard()
-            with self.filesystem.open_output_stream(self.path(name)) as whole:
-                whole.write(sink.getvalue())
+            self._put(name, sink.getvalue())
             return
         with self._disk.appearing(self.local / name) as file:
             yield file
 
+    def _put(self, file: str, data: pa.Buffer) -> None:
+        with self.filesystem.open_output_stream(self.path(file)) as whole:
+            whole.write(data)
+
 
 def open_store(uri: str | Path) -> Store:
-    """The store at a path or URI; raises `ValueError` for one that nothing here can open."""
-    return _opened(str(uri))
+    """The store at a path or URI; raises `ValueError` for one that nothing here can open.
+
+    With `#reign=<token>` behind it, it is what the holder of that reign reads and writes, without
+    the lease; raises `HistoryFaultError` when another has come since.
+    """
+    plain, reign, token = str(uri).partition(_REIGN)
+    if not reign:
+        return _opened(plain)
+    return _of_reign(plain, token)
 
 
 def address_of(uri: str) -> str:
     """A URI without what it may hold of keys and parameters."""
-    scheme, mark, rest = uri.partition("://")
+    scheme, mark, rest = uri.partition(_REIGN)[0].partition("://")
     if not mark:
-        return uri
+        return scheme
     host, slash, path = rest.partition("?")[0].partition("/")
     return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}"
+
+
+@lru_cache(maxsize=16)
+def _of_reign(plain: str, token: str) -> Store:
+    store = _opened(plain)
+    try:
+        return store.seen_by(View(token, store.record(token)))
+    except FileNotFoundError:
+        raise HistoryFaultError(f"another balancer has taken {store.address} over") from None
 
 
 @lru_cache(maxsize=16)

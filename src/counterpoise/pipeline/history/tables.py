@@ -28,7 +28,8 @@ import pyarrow.parquet as pq
 from counterpoise.decide.balancing.moves import Move, Outcome, Round, RoundMemory, Status
 from counterpoise.decide.plan import Decision, Kind, Rejection
 from counterpoise.pipeline.history.compaction import read_table_parts
-from counterpoise.pipeline.history.layout import file_of, latest_before
+from counterpoise.pipeline.history.layout import latest_before
+from counterpoise.pipeline.history.names import file_of
 from counterpoise.pipeline.history.rows_codec import MOMENT
 from counterpoise.pipeline.history.store import Store
 

@@ -4,6 +4,7 @@
 | --- | --- |
 | 1 | `<table>/<poll>.parquet` and `archive/<table>/…`, without timestamps |
 | 2 | `layout.py`: by day, with real timestamps; `HISTORY/version` says so |
+| 3 | the same; names may say who wrote a file (`reigns.py`), which version 2 would not see |
 """
 
 import re
@@ -14,12 +15,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from counterpoise.pipeline.history.faults import HistoryFaultError
-from counterpoise.pipeline.history.layout import ASIDE, TABLES, archive_of, day_of, file_of
+from counterpoise.pipeline.history.names import ASIDE, TABLES, archive_of, day_of, file_of
 from counterpoise.pipeline.history.rows_codec import MOMENT, REPORTS_SCHEMA, write_reports
 from counterpoise.pipeline.history.store import Store
 from counterpoise.pipeline.history.tables import SCHEMAS
 
-VERSION = 2
+VERSION = 3
+SAME_FILES = 2
+"""A history of this version is one of ours already."""
 NAME = "version"
 
 _FLAT = re.compile(r"^\d+(-[0-9a-f]+)?\.parquet$")
@@ -42,12 +45,12 @@ def expect_version(store: Store) -> None:
             f"{store.address} was written by a newer counterpoise (its layout is version {found}, "
             f"this one knows {VERSION}): run that one, or name another --history"
         )
-    if found < VERSION:
+    if found < SAME_FILES:
         raise HistoryFaultError(
             f"{store.address} has the layout of an older counterpoise: `counterpoise history "
             f"repair {store.address}` brings it to this one, with all that is in it"
         )
-    if not store.exists(NAME):
+    if found != VERSION or not store.exists(NAME):
         store.write(NAME, f"{VERSION}\n".encode())
 
 

@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 
 from counterpoise.load.rows import BROKER, BUNDLE, GAP, RATES, USAGE
 from counterpoise.pipeline.history.compaction import read_table_parts
-from counterpoise.pipeline.history.layout import TABLES
+from counterpoise.pipeline.history.names import TABLES
 from counterpoise.pipeline.history.ownership import SCHEMA as CHANGES
 from counterpoise.pipeline.history.ownership import TABLE as OWNERSHIP
 from counterpoise.pipeline.history.rows_codec import REPORTS_SCHEMA

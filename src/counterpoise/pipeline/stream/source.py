@@ -7,7 +7,8 @@ number says how far a stream is, and what comes next is a listing of the newest 
 from pyspark.sql.datasource import DataSourceStreamReader
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxFiles
 
-from counterpoise.pipeline.history.layout import files, newest_poll, span
+from counterpoise.pipeline.history.layout import files, newest_poll
+from counterpoise.pipeline.history.names import span
 from counterpoise.pipeline.history.store import Store, open_store
 
 FILES_MOST = 500

@@ -19,10 +19,10 @@ import numpy as np
 
 from counterpoise.load.fold import AVERAGES, FoldState, merged, select
 from counterpoise.load.rows import SERVED, Column
+from counterpoise.pipeline.history.names import STATES
 from counterpoise.pipeline.history.store import Store
 from counterpoise.pipeline.stream.codec import state_from_bytes, state_to_bytes
 
-DIRECTORY = "states"
 KEPT = 3
 """How many states stay: the newest, and two more in case it is damaged."""
 
@@ -31,7 +31,7 @@ _NAME = re.compile(r"^(\d+)-of-(\d+)\.arrow$")
 
 def state_name(poll_id: int, shard: int, shards: int) -> str:
     """The file of a shard's state after a poll."""
-    return f"{DIRECTORY}/{poll_id:015d}/{shard}-of-{shards}.arrow"
+    return f"{STATES}/{poll_id:015d}/{shard}-of-{shards}.arrow"
 
 
 def read_state(store: Store, name: str) -> FoldState:
@@ -48,10 +48,10 @@ def write_state(store: Store, name: str, state: FoldState) -> None:
 def complete(store: Store) -> list[tuple[int, int]]:
     """The polls whose states are all there, each with the number of shards; oldest first."""
     found = []
-    for directory in store.directories(DIRECTORY):
+    for directory in store.directories(STATES):
         if not directory.isdigit():
             continue
-        names = [m for name in store.names(f"{DIRECTORY}/{directory}") if (m := _NAME.match(name))]
+        names = [m for name in store.names(f"{STATES}/{directory}") if (m := _NAME.match(name))]
         for shards in sorted({int(name.group(2)) for name in names}):
             if sum(int(name.group(2)) == shards for name in names) == shards:
                 found.append((int(directory), shards))
@@ -84,9 +84,9 @@ def forget(store: Store) -> None:
     if len(polls) <= KEPT:
         return
     oldest = polls[-KEPT]
-    for directory in store.directories(DIRECTORY):
+    for directory in store.directories(STATES):
         if directory.isdigit() and int(directory) < oldest:
-            store.delete_directory(f"{DIRECTORY}/{directory}")
+            store.delete_directory(f"{STATES}/{directory}")
 
 
 def _part(state: FoldState, shard: int, shards: int) -> FoldState:

@@ -17,8 +17,10 @@ import pyarrow as pa
 import pytest
 
 from counterpoise.app.main import main
+from counterpoise.app.strategies import strategy_from
 from counterpoise.decide.balancing.moves import Outcome, Round, RoundMemory, Status
 from counterpoise.load.fold import FoldState
+from counterpoise.names.properties import Properties
 from counterpoise.pipeline.history.care import repair
 from counterpoise.pipeline.history.compaction import compact, remove_leftovers
 from counterpoise.pipeline.history.faults import HistoryFaultError
@@ -29,6 +31,8 @@ from counterpoise.pipeline.history.reigns import signed, unsigned
 from counterpoise.pipeline.history.reports import land
 from counterpoise.pipeline.history.store import Store, open_store
 from counterpoise.pipeline.history.tables import HistoryTables, read_table
+from counterpoise.pipeline.runner import RunSettings, SparkBalancer
+from counterpoise.pipeline.stream.running import StreamFailedError
 from counterpoise.pipeline.stream.states import complete, state_name, write_state
 from tests.load.story import START, poll
 from tests.pipeline.fake_cluster import bundle_name
@@ -365,6 +369,30 @@ async def test_a_record_that_is_damaged_is_a_sentence_and_repair_goes_on_with_ev
         everything(fresh)
     with pytest.raises(HistoryFaultError, match="history repair"):
         await Process().takes(store, NEVER)
+    for claim in store.names("claims"):  # who could not begin leaves it, until it lapses
+        store.delete(f"claims/{claim}")
     assert await asyncio.to_thread(main, ["history", "repair", store.uri]) == 0
     assert everything(fresh) == before
     assert any("/damaged/reigns/" in name for name in endpoint.objects)
+
+
+async def test_a_stream_that_fails_as_another_has_the_history_says_that(
+    store: Store, endpoint: Bucket
+) -> None:
+    """What ends it is that states it went on from were taken away."""
+    settings = RunSettings(("http://nobody:1",), store.uri)
+    balancer = SparkBalancer(settings, strategy_from(Properties({})), lambda _: None)
+
+    def ends() -> None:
+        raise StreamFailedError("a state is not there")
+
+    with pytest.raises(StreamFailedError):
+        balancer._unless_taken(ends)
+    old, new = Process(), Process()
+    balancer._store = await old.takes(store, NEVER)
+    old.now = 1e6
+    await taken(store, new)
+    with pytest.raises(HistoryFaultError, match="has taken"):
+        await asyncio.to_thread(balancer._unless_taken, ends)
+    await old.stack.aclose()
+    await new.stack.aclose()

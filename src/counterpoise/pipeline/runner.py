@@ -33,7 +33,7 @@ from counterpoise.pipeline.history.store import open_store
 from counterpoise.pipeline.history.tables import HistoryTables
 from counterpoise.pipeline.history.version import expect_version
 from counterpoise.pipeline.stream.fold import start_fold
-from counterpoise.pipeline.stream.running import Stream
+from counterpoise.pipeline.stream.running import Stream, StreamFailedError
 from counterpoise.pipeline.stream.session import (
     has_executors,
     start_session,
@@ -251,6 +251,14 @@ class SparkBalancer:
     async def _told_to_stop(self) -> bool:
         return (await asyncio.to_thread(read_control, self._store)).stops(self._began_ms)
 
+    def _unless_taken(self, do: Callable[[], None]) -> None:
+        try:
+            do()
+        except StreamFailedError:
+            # Who has the history now takes states away that this one went on from.
+            self._store.guard()
+            raise
+
     def _batch_every_ms(self) -> int:
         """Often enough that no round is late by more than a quarter of the time between two."""
         return min(BATCH_EVERY_MOST_MS, self._strategy.balance.decide_every_ms // 4)
@@ -269,13 +277,13 @@ class SparkBalancer:
         """Poll and land until told to stop, or until the stream ends by itself."""
         if self._settings.once:
             _, stream = await starting
-            await asyncio.to_thread(stream.finish)
+            await asyncio.to_thread(self._unless_taken, stream.finish)
             return
         while not stop.is_set():
             await polling.poll()
             if starting.done():
                 spark, stream = starting.result()
-                await asyncio.to_thread(stream.mind)
+                await asyncio.to_thread(self._unless_taken, stream.mind)
                 self._mind_executors(spark)
             if self._lost.is_set():
                 raise HistoryFaultError(

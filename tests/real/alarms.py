@@ -7,14 +7,17 @@ say it.
 """
 
 import os
+import re
 import signal
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from bench._real_pulsar import RealPulsar, cluster
 
-from tests.real.parts import NAMESPACE, counted, load, settings
+from tests.real.channel import records, told_of
+from tests.real.parts import NAMESPACE, Started, counted, load, settings
 from tests.real.sight import Cluster, call
 from tests.real.story import Story
 
@@ -55,6 +58,8 @@ def _alarms(story: Story, pulsar: RealPulsar, manager: str) -> None:
     # Until it knows who has what, which it asks when nothing has changed for a while.
     time.sleep(2 * PATIENCE_S)
     story.check("nothing is wrong, and nothing is said", "ALERT" not in dog.text, dog.text)
+    if manager == "extensible" and "ALERT" in dog.text:
+        _explain(story, pulsar.service_url, dog.text)
 
     def said(what: str, words: str, do: Callable[[], None], seconds: float) -> None:
         place, began = len(dog.text), time.monotonic()
@@ -83,6 +88,18 @@ def _alarms(story: Story, pulsar: RealPulsar, manager: str) -> None:
     alive = [url for url in pulsar.web_urls if leader not in url]
     status, told = story.run("watchdog", "--admin-url", ",".join(alive), "--interval", "3s")
     story.check("nothing is wrong in the end", status == 0, told.splitlines()[-3:])
+
+
+def _explain(story: Story, service_url: str, said: str) -> None:
+    """All that the channel has of the bundles that are spoken of."""
+    file = story.home / "channel.jsonl"
+    words = [sys.executable, "-m", "tests.real.channel", service_url, str(file)]
+    reading = Started(words, story.home / "channel.txt")
+    time.sleep(10)
+    reading.process.kill()
+    reading.process.wait()
+    for bundle in sorted(set(re.findall(rf"{NAMESPACE}/0x\w+", said))):
+        print("\n  ".join([bundle, *told_of(records(file), bundle)]), flush=True)
 
 
 def _answers(url: str) -> bool:

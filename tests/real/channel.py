@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from counterpoise.decide.watchdog.judge import IN_FLIGHT
 from counterpoise.pipeline.watchdog.channel import TOPIC
+from counterpoise.pipeline.watchdog.records import holds_after, written
 
 NAMES = ("state", "sourceBroker", "dstBroker", "timestamp", "versionId", "force")
 
@@ -23,15 +23,13 @@ def follow(service_url: str, file: Path) -> None:
     """Write every record down, until ended."""
     import pulsar
 
-    client = pulsar.Client(service_url)
+    quiet = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
+    client = pulsar.Client(service_url, logger=quiet)
     reader = client.create_reader(TOPIC, pulsar.MessageId.earliest)
     with file.open("w", buffering=1) as out:
         while True:
             message = reader.read_next()
-            try:
-                told = json.loads(message.data()) if message.data() else {}
-            except ValueError:
-                told = {}
+            told = json.loads(message.data() or b"{}") or {}
             row = {name: told.get(name) for name in NAMES} | {
                 "bundle": message.partition_key(),
                 "published": message.publish_timestamp(),
@@ -45,19 +43,21 @@ def records(file: Path) -> list[Mapping[str, Any]]:
     return [json.loads(line) for line in file.read_text().splitlines() if line.endswith("}")]
 
 
-def in_flight_s(told: Sequence[Mapping[str, Any]], bundle: str, now_ms: int) -> float:
-    """The longest time for which a bundle stood in one state between two owners, by the channel.
-
-    Of the broker that published it, from one record's arrival in the topic to the next one's.
-    """
-    mine = [each for each in told if each["bundle"] == bundle]
-    ends = [each["published"] for each in mine[1:]] + [now_ms]
-    stood = [
-        (end - each["published"]) / 1000
-        for each, end in zip(mine, ends, strict=True)
-        if each["state"] in IN_FLIGHT
-    ]
-    return max(stood, default=0.0)
+def told_of(told: Sequence[Mapping[str, Any]], bundle: str) -> list[str]:
+    """A bundle's records in words, and which of them hold."""
+    said, before = [], None
+    for each in told:
+        if each["bundle"] != bundle:
+            continue
+        record = written(json.dumps(each).encode()) if each["state"] else None
+        holds = record is None or holds_after(before, record)
+        before = record if holds else before
+        said.append(
+            f"{each['published'] % 3_600_000 / 1000:.3f} s past the hour: {each['state']} "
+            f"{each['sourceBroker'] or ''} -> {each['dstBroker']}, version {each['versionId']}"
+            f"{'' if holds else ', which does not hold'}"
+        )
+    return said
 
 
 if __name__ == "__main__":

@@ -5,6 +5,8 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
+from types import SimpleNamespace
 
 import aiohttp
 import pulsar
@@ -19,8 +21,9 @@ from counterpoise.pipeline.collect.admin import Admin, AdminOptions
 from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.watch.metrics import Metrics
 from counterpoise.pipeline.watchdog.careful import QUIET_MS, could_be_harmed
-from counterpoise.pipeline.watchdog.channel import record_of
+from counterpoise.pipeline.watchdog.channel import Channel
 from counterpoise.pipeline.watchdog.look import Looker, ReadChannel
+from counterpoise.pipeline.watchdog.records import Written, holds_after, written
 from counterpoise.pipeline.watchdog.watchdog import Watchdog, alert_of
 from tests.pipeline.fake_cluster import CLUSTER, FakeBroker, FakeCluster, bundle_name
 
@@ -241,7 +244,72 @@ async def test_metrics_count_what_is_wrong_by_kind(
     ],
 )
 def test_a_record_of_the_channel_is_read_or_left(data: bytes, record: Record | None) -> None:
-    assert record_of(data) == record
+    read = written(data)
+    assert (read.seen if read is not None else None) == record
+
+
+ASSIGNED = Written("Assigning", "b:1", version=1)
+OWNED = Written("Owned", "b:1", version=2)
+LEFT = Written("Releasing", "b:2", "b:1", version=3)
+
+
+@pytest.mark.parametrize(
+    ("before", "record", "holds"),
+    [
+        (None, ASSIGNED, True),
+        (ASSIGNED, OWNED, True),
+        (OWNED, LEFT, True),
+        # Two brokers assigned it at once: as a real Pulsar's channel had them, in this order.
+        (OWNED, Written("Assigning", "b:2", version=1), False),
+        (OWNED, Written("Assigning", "b:1", version=1), False),
+        (OWNED, Written("Owned", "b:2", version=2, force=True), False),
+        # What lies between was compacted away.
+        (ASSIGNED, Written("Assigning", "b:2", "b:1", version=9), True),
+        (Written("Owned", "b:1", version=(1 << 63) - 1), replace(LEFT, version=-(1 << 63)), True),
+        (OWNED, Written("Assigning", "b:2", version=3), False),
+        (OWNED, Written("Assigning", "b:2", version=3, force=True), True),
+        (ASSIGNED, Written("Owned", "b:2", version=2), False),
+        (OWNED, Written("Releasing", "b:2", "b:3", version=3), False),
+        (OWNED, Written("Releasing", "b:1", "b:1", version=3), False),
+        (OWNED, Written("Splitting", "", "b:1", version=3), True),
+        (OWNED, Written("Splitting", "b:2", "b:1", version=3), False),
+        (LEFT, Written("Assigning", "b:2", "b:1", version=4), True),
+        (LEFT, Written("Assigning", "b:3", "b:1", version=4), False),
+        (Written("Free", "", "b:1", version=4), Written("Assigning", "b:2", version=5), True),
+        (Written("Free", "", "b:1", version=4), Written("Assigning", "", "b:1", 5), False),
+        (Written("Unheard", "b:1", version=1), OWNED, False),
+    ],
+)
+def test_a_record_holds_or_was_never_the_bundle_s(
+    before: Written | None, record: Written, holds: bool
+) -> None:
+    assert holds_after(before, record) is holds
+
+
+def test_the_channel_shows_the_last_record_that_holds() -> None:
+    """As three bundles of a real Pulsar: `Owned`, and then an `Assigning` that came second."""
+
+    def message(key: str, text: str) -> SimpleNamespace:
+        return SimpleNamespace(partition_key=lambda: key, data=text.encode)
+
+    told = [
+        ("n/a", '{"state":"Assigning","dstBroker":"b:1","timestamp":1,"versionId":1}'),
+        ("n/a", '{"state":"Owned","dstBroker":"b:1","timestamp":2,"versionId":2}'),
+        ("n/a", '{"state":"Assigning","dstBroker":"b:2","timestamp":3,"versionId":1}'),
+        ("n/b", '{"state":"Assigning","dstBroker":"b:2","timestamp":4,"versionId":1}'),
+        ("n/c", '{"state":"Owned","dstBroker":"b:2","timestamp":4,"versionId":7}'),
+        ("n/c", ""),
+    ]
+    left = [message(*each) for each in told]
+    channel = Channel.__new__(Channel)
+    channel._trouble, channel._told, channel._records = OSError, "", {}
+    channel._reader = SimpleNamespace(
+        has_message_available=lambda: bool(left), read_next=lambda _: left.pop(0)
+    )
+    assert channel.read() == {
+        "n/a": Record("Owned", "b:1", 2),
+        "n/b": Record("Assigning", "b:2", 4),
+    }
 
 
 def test_an_alert_says_what_helps() -> None:

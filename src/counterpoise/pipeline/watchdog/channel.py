@@ -1,14 +1,15 @@
 """The bundle state channel of PIP-192, read by the official client.
 
-Its topic is compacted, so that reading it from its beginning gives the last record of each bundle.
+Its topic is compacted, so that reading it from its beginning gives the last record of each bundle:
+the last of those that hold (`records.py`).
 """
 
-import json
 import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from counterpoise.decide.watchdog.sight import Record
+from counterpoise.pipeline.watchdog.records import Written, holds_after, written
 
 TOPIC = "persistent://pulsar/system/loadbalancer-service-unit-state"
 WAIT_MS = 5000
@@ -44,7 +45,7 @@ class Channel:
         )
         self._start = pulsar.MessageId.earliest
         self._reader: Any = None
-        self._records: dict[str, Record] = {}
+        self._records: dict[str, Written] = {}
 
     def read(self) -> Mapping[str, Record] | None:
         """The last record of each bundle; None when it cannot be read just now."""
@@ -64,23 +65,13 @@ class Channel:
             self._reader = self._client.create_reader(TOPIC, self._start, is_read_compacted=True)
         while self._reader.has_message_available():
             message = self._reader.read_next(WAIT_MS)
-            record = record_of(message.data())
+            bundle, record = message.partition_key(), written(message.data())
             if record is None:
-                self._records.pop(message.partition_key(), None)
-            else:
-                self._records[message.partition_key()] = record
-        return dict(self._records)
+                self._records.pop(bundle, None)
+            elif holds_after(self._records.get(bundle), record):
+                self._records[bundle] = record
+        return {bundle: record.seen for bundle, record in self._records.items()}
 
     def close(self) -> None:
         """Leave the cluster."""
         self._client.close()
-
-
-def record_of(data: bytes) -> Record | None:
-    """A record's JSON; None for a tombstone, or for what is no record."""
-    try:
-        value = json.loads(data)
-        owner = value.get("dstBroker") or value.get("sourceBroker") or ""
-        return Record(str(value["state"]), str(owner), int(value.get("timestamp") or 0))
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return None

@@ -1,0 +1,92 @@
+"""A record of the bundle state channel, and whether it holds: not every one that is there does.
+
+Two brokers may assign a bundle at once; both records are in the topic, and the one that came
+second is nobody's: each of Pulsar's readers leaves it out, and its compaction as well
+(`ServiceUnitStateDataConflictResolver`, 4.0.7). Who takes the last record for the bundle's sees one
+`Assigning` for ever that has long been `Owned`.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from counterpoise.decide.watchdog.sight import Record
+
+INIT = "Init"
+FOLLOWS: Mapping[str, frozenset[str]] = {
+    INIT: frozenset({"Free", "Owned", "Assigning", "Releasing", "Splitting", "Deleted"}),
+    "Free": frozenset({INIT, "Assigning"}),
+    "Owned": frozenset({"Releasing", "Splitting"}),
+    "Assigning": frozenset({"Owned"}),
+    "Releasing": frozenset({"Free", "Assigning"}),
+    "Splitting": frozenset({"Deleted"}),
+    "Deleted": frozenset({INIT}),
+}
+"""What may follow a state without being forced."""
+_MOST = (1 << 63) - 1
+"""The version after which they begin again below zero."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A record as a broker wrote it."""
+
+    state: str
+    destination: str = ""
+    source: str = ""
+    version: int = 0
+    force: bool = False
+    at_ms: int = 0
+
+    @property
+    def seen(self) -> Record:
+        """What there is to judge of it."""
+        return Record(self.state, self.destination or self.source, self.at_ms)
+
+
+def written(data: bytes) -> Written | None:
+    """A record's JSON; None for a tombstone, or for what is no record."""
+    try:
+        value = json.loads(data)
+        return Written(
+            str(value["state"]),
+            str(value.get("dstBroker") or "").strip(),
+            str(value.get("sourceBroker") or "").strip(),
+            int(value.get("versionId") or 0),
+            value.get("force") is True,
+            int(value.get("timestamp") or 0),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def holds_after(before: Written | None, record: Written) -> bool:
+    """Whether a record is the bundle's once it comes behind the one that was."""
+    if before is not None:
+        if before.version != _MOST and before.version >= record.version:
+            return False
+        if before.version != _MOST and record.version > before.version + 1:
+            return True  # those in between were compacted away
+    if record.force:
+        return True
+    state = before.state if before is not None else INIT
+    if record.state not in FOLLOWS.get(state, frozenset()):
+        return False
+    return before is None or _of_the_same_brokers(before, record)
+
+
+def _of_the_same_brokers(before: Written, record: Written) -> bool:
+    same = (before.destination, before.source) == (record.destination, record.source)
+    match before.state, record.state:
+        case "Owned", "Splitting":
+            return not record.destination and record.source == before.destination
+        case "Owned", "Releasing":
+            return record.source == before.destination != record.destination
+        case ("Assigning", "Owned") | ("Releasing", "Free") | ("Splitting", "Deleted"):
+            return same
+        case "Releasing", "Assigning":
+            return same and bool(record.destination)
+        case "Free", "Assigning":
+            return bool(record.destination) and not record.source
+        case _:
+            return True

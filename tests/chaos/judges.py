@@ -141,6 +141,8 @@ def figures(history: History) -> str:
     """Faults, seconds to writable by kind, messages and duplicates, as a table."""
     by_kind: dict[str, list[float]] = {}
     for fault in history.faults:
+        if not fault.writable_s:
+            continue
         seconds = [each for each in fault.writable_s.values() if each is not None]
         by_kind.setdefault(fault.kind, []).extend(seconds)
     lines = [f"{'fault':34}{'times':>6}{'median s':>10}{'worst s':>9}"]

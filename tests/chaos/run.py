@@ -120,33 +120,30 @@ class Run:
         self._seen(fault, f"{victim.name}, back after {fault.lasts_s:.1f} s", probing())
 
     def _freeze(self, fault: Fault, victim: BrokerProcess) -> None:
-        lasts_s = self._terms.session_s + fault.lasts_s
+        self._frozen(fault, victim, self._terms.session_s + fault.lasts_s)
+
+    def _freeze_long(self, fault: Fault, victim: BrokerProcess) -> None:
+        """So long that a client which is attached to the broker has to find its own way."""
+        began = time.monotonic()
+        waking = self._frozen(fault, victim, ATTACHED_WITHIN_S + fault.lasts_s)
+        topics = self.history.topics.items()
+        silent = {name: topic.silent_s(began, waking) for name, topic in topics}
+        detail = f"{victim.name}: attached clients publish within {max(silent.values()):.1f} s"
+        self._seen(fault, detail, {}, silent_s=silent, kind=f"{fault.kind.value}: attached")
+
+    def _frozen(self, fault: Fault, victim: BrokerProcess, lasts_s: float) -> float:
+        """Stop a broker, see what others make of it, and let it go on; returns when it did."""
         self._cluster.freeze(victim)
         try:
             probing = self._probe(without=victim)
             self._pause.wait(lasts_s)
         finally:
+            waking = time.monotonic()
             self._cluster.thaw(victim)
         awake = self._probe()
         self._seen(fault, f"{victim.name} for {lasts_s:.1f} s", probing())
         self._seen(fault, f"{victim.name} wakes", awake(), kind=f"{fault.kind.value}: waking")
-
-    def _freeze_long(self, fault: Fault, victim: BrokerProcess) -> None:
-        """So long that a client which is attached to the broker has to find its own way."""
-        lasts_s = ATTACHED_WITHIN_S + fault.lasts_s
-        self._cluster.freeze(victim)
-        began = time.monotonic()
-        try:
-            probing = self._probe(without=victim)
-            self._pause.wait(lasts_s)
-        finally:
-            ended = time.monotonic()
-            self._cluster.thaw(victim)
-        topics = self.history.topics.items()
-        silent = {name: topic.silent_s(began, ended) for name, topic in topics}
-        back = f"attached clients publish within {max(silent.values()):.1f} s"
-        detail = f"{victim.name} for {lasts_s:.1f} s, {back}"
-        self._seen(fault, detail, probing(), silent_s=silent)
+        return waking
 
     def _zookeeper(self, fault: Fault) -> None:
         lasts_s = 2 * fault.lasts_s
@@ -234,9 +231,10 @@ class Run:
         seen = Seen(kind or fault.kind.value, detail, writable_s, failed, silent_s or {})
         self.history.faults.append(seen)
         known = [each for each in writable_s.values() if each is not None]
-        worst = "never" if len(known) < len(writable_s) else f"within {max(known):.2f} s"
+        worst = "never" if len(known) < len(writable_s) else f"within {max(known, default=0):.2f} s"
+        writable = f": writable {worst} " if writable_s else " "
         at = time.strftime("%H:%M:%S")
-        self._say(f"{at} {seen.kind}: {detail}: writable {worst} {failed}".rstrip())
+        self._say(f"{at} {seen.kind}: {detail}{writable}{failed}".rstrip())
 
 
 def _forget_errors(

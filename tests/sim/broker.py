@@ -187,8 +187,10 @@ class SimulatedBroker:
     @property
     def hears_late(self) -> bool:
         """Whether it cannot know yet what is written of bundles."""
-        late = self.records is not None and not self.records.caught_up
-        return late or (self.link is not None and self.link.hangs_until > self.loop.time())
+        if self.records is None or self.link is None:
+            return False
+        hangs = self.link.hangs_until > self.loop.time()
+        return hangs or not self.link.linked or not self.records.caught_up
 
     def _now_ms(self) -> int:
         return int(self.loop.time() * 1000)

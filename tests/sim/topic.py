@@ -144,6 +144,11 @@ class Link:
             self._broker.tell("links to the records' topic anew: %s", why)
             await asyncio.sleep(self._rng.uniform(0.05, 0.5))
 
+    @property
+    def linked(self) -> bool:
+        """Whether there is one."""
+        return self._number != 0
+
     async def publish(
         self, key: str, value: bytes | None, properties: Mapping[str, str] | None = None
     ) -> None:

@@ -18,7 +18,7 @@ from counterpoise.broker.broker import Broker
 from counterpoise.broker.bundles.lookup_answer import Connect
 from counterpoise.broker.bundles.options import ON_TOPIC
 from counterpoise.broker.bundles.topic_records import TopicRecords
-from counterpoise.broker.peers import Heard, Listener
+from counterpoise.broker.peers import Heard, Listener, PeerError
 from counterpoise.broker.peers.json_schemas import SCHEMAS
 from counterpoise.broker.peers.system_topic import KEEPER
 from counterpoise.broker.topic import compaction
@@ -244,10 +244,12 @@ class LinkOfTest:
     async def keep(self, broker_url: str) -> NoReturn:
         raise AssertionError(broker_url)
 
+    linked = True
+
     async def publish(
         self, key: str, value: bytes | None, properties: Mapping[str, str] | None = None
     ) -> None:
-        raise AssertionError(key)
+        raise PeerError("the connection broke")
 
     def drop(self, why: str) -> None:
         self.dropped.append(why)
@@ -260,6 +262,35 @@ async def test_a_topic_out_of_reach_is_a_store_that_does_not_answer() -> None:
     read = TopicRecords(store, "b1:1", BackgroundTasks(), LinkOfTest().of, within_s=0.01)
     with pytest.raises(StoreUnavailable, match="not within reach"):
         await read.get(path_of())
+
+
+async def test_after_a_write_whose_end_is_unknown_only_what_is_read_anew_counts() -> None:
+    """It may have been taken up, and others may have written over it before we hear of either."""
+    link = LinkOfTest()
+    read = TopicRecords(MemoryTree().open(), "b1:1", BackgroundTasks(), link.of, within_s=0.01)
+    bundle = path_of().removeprefix(f"{RECORDS}/")
+    link.read(Heard(bundle, free(1)))
+    with pytest.raises(StoreUnavailable, match="the connection broke"):
+        await read.put(path_of(), said_again(2), expected_version=1)
+    assert len(link.dropped) == 1
+    with pytest.raises(StoreUnavailable, match="not within reach"):
+        await read.get(path_of())
+    link.read(Heard(bundle, said_again(3)))
+    stored = await read.get(path_of())
+    assert stored is not None
+    assert stored.version == 3
+
+
+async def test_without_a_link_nothing_is_written_and_what_was_read_stands() -> None:
+    link = LinkOfTest()
+    read = TopicRecords(MemoryTree().open(), "b1:1", BackgroundTasks(), link.of, within_s=0.01)
+    link.read(Heard(path_of().removeprefix(f"{RECORDS}/"), free(1)))
+    link.linked = False
+    with pytest.raises(StoreUnavailable, match="not linked"):
+        await read.put(path_of(), said_again(2), expected_version=1)
+    stored = await read.get(path_of())
+    assert stored is not None
+    assert link.dropped == []
 
 
 async def test_who_lost_its_session_believes_only_what_it_reads_anew() -> None:

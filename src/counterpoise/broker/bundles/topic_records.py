@@ -57,6 +57,10 @@ class Link(Protocol):
     async def keep(self, broker_url: str) -> NoReturn:
         """Make it again and again."""
 
+    @property
+    def linked(self) -> bool:
+        """Whether there is one that can be written to."""
+
     async def publish(
         self, key: str, value: bytes | None, properties: Mapping[str, str] | None = None
     ) -> None:
@@ -249,6 +253,8 @@ class TopicRecords:
         self, path: str, bundle: str, value: bytes | None, properties: dict[str, str]
     ) -> str | None:
         """Write a message and wait until it is read; returns why it does not count, if so."""
+        if not self._link.linked:
+            raise StoreUnavailable(path, f"{SERVICE_UNIT_STATE} is not linked at the moment")
         token = f"{self._me}-{next(self._tokens)}"
         verdict: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
         self._verdicts[token] = verdict
@@ -258,6 +264,8 @@ class TopicRecords:
                 return await verdict
         except (PeerError, TimeoutError) as error:
             why = str(error) or "it was written, and is not read"
+            # It may count all the same, and others may have answered it: only reading tells.
+            self._anew(f"what became of a record of {bundle} is not known")
             raise StoreUnavailable(path, why) from None
         finally:
             del self._verdicts[token]

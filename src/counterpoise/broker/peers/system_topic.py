@@ -126,6 +126,11 @@ class SystemTopicLink:
             log.info("%s is linked anew in %g s: %s", self.topic, pause_s, why)
             await asyncio.sleep(pause_s)
 
+    @property
+    def linked(self) -> bool:
+        """Whether there is a link that can be written to."""
+        return self._peer is not None
+
     def drop(self, why: str) -> None:
         """End the link as if its broker had: somebody else may serve the topic now."""
         if self._opened is not None:

@@ -239,13 +239,6 @@ def a_writer_believes_its_own_record(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TopicRecords, "_publish", believe)
 
 
-def a_broker_that_was_taken_for_dead_believes_what_it_knew(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(TopicRecords, "_on_session", lambda *_: None)
-    monkeypatch.setattr(TopicRecords, "led_by", lambda *_: None)
-
-
 PLANTED: dict[str, tuple[Plant, set[str]]] = {
     "failures are dropped": (failures_are_dropped, {"nothing stuck", "owned again"}),
     "alarms do not ring": (alarms_do_not_ring, {"nothing stuck", "owned again", "one leader"}),
@@ -302,10 +295,6 @@ PLANTED_IN_TOPIC: dict[str, tuple[Plant, set[str]]] = {
         {"all believe alike"},
     ),
     "a writer believes its own record": (a_writer_believes_its_own_record, {"all believe alike"}),
-    "a broker that was taken for dead believes what it knew": (
-        a_broker_that_was_taken_for_dead_believes_what_it_knew,
-        {"one owner"},
-    ),
 }
 
 

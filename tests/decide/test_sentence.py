@@ -16,6 +16,9 @@ from counterpoise.decide.plan import Decision, Kind, Rejection
         ("{value:.1%}", -0.0001, "0.0%"),
         ("{value:.1f}", -1.25, "-1.2"),
         ("{value:.1f} of {limit}", None, "[unknown] of 3.0"),
+        ("{value:{limit:.0f}.1f}!", 7.0, "7.0!"),
+        ("{subject!r:>6} has {value}", 1.0, "  'b1' has 1.0"),
+        ("{value.real:.1f}", float("nan"), "[not a number]"),
     ],
 )
 def test_figures_are_written_as_a_person_reads_them(

@@ -94,6 +94,6 @@ def store_view(
 
 def _counts(view: ClusterView, bundle: int) -> bool:
     """Whether brokers name a bundle among their busiest at all."""
-    carries = bool(view.bundle.short.throughput()[bundle] > 0)
+    carries = bool(view.bundle.short.throughput_of(bundle) > 0)
     namespace = bundle_namespace(view.bundles[bundle])
     return carries and bool(view.bundle.movable[bundle]) and namespace != SYSTEM_NAMESPACE_TEXT

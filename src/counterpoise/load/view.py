@@ -205,6 +205,16 @@ class ClusterView:
         found: list[int] = (np.searchsorted(self.offsets, places, side="right") - 1).tolist()
         return found
 
+    def first_reporter(self, bundle: int) -> int | None:
+        """The broker (an index) that reports bundle ``bundle``, the first of several; or None."""
+        first = self.reporter.item(bundle)
+        return None if first < 0 else first
+
+    def carried(self, bundle: str) -> float:
+        """A bundle's bytes/s by its short average; 0 for one that has no place here."""
+        row = self.bundle_index(bundle)
+        return 0.0 if row is None else self.bundle.short.throughput_of(row)
+
     def candidates(self, brokers: Indices, movable: Masks | None = None) -> tuple[Indices, Indices]:
         """The bundles of some brokers that may be unloaded: movable, and not unloaded recently.
 

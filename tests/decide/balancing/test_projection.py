@@ -6,14 +6,11 @@ import numpy as np
 import pytest
 
 from counterpoise.decide.balancing.projection import Projection
-from counterpoise.decide.balancing.scene import Scene
-from counterpoise.decide.filters.facts import BrokerFacts
 from counterpoise.decide.plan import Decision, Kind
 from counterpoise.load.fold_view import cluster_view
 from counterpoise.load.view import ClusterView
 from tests.decide.balancing.test_round import UNEVEN, seen
 from tests.load.story import START
-from tests.pipeline.fake_cluster import bundle_name
 
 BUSY, CALM = "b1:80", "b3:80"
 
@@ -89,15 +86,3 @@ def test_a_source_without_traffic_gives_no_use_away(view: ClusterView) -> None:
 @pytest.mark.parametrize("to", [None, "nobody:80"])
 def test_a_move_to_nobody_changes_nothing(view: ClusterView, to: str | None) -> None:
     assert moved(view, some_bundle(view), to) is view
-
-
-def test_a_scene_counts_the_bundle_where_it_is_now() -> None:
-    bundle = bundle_name(0)
-    namespace = bundle.rpartition("/")[0]
-    facts = {"a:80": BrokerFacts(), "b:80": BrokerFacts(preallocated_topics=7)}
-    scene = Scene(facts, {"a:80": {namespace: 3}, "b:80": {"t/other": 1}})
-    after = scene.after(bundle, "a:80", "b:80", topics=5)
-    assert after.held == {"a:80": {namespace: 2}, "b:80": {"t/other": 1, namespace: 1}}
-    assert after.facts["b:80"].preallocated_topics == 12
-    assert after.facts["a:80"] == facts["a:80"]
-    assert scene.held == {"a:80": {namespace: 3}, "b:80": {"t/other": 1}}, "it is another one"

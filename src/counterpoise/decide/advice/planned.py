@@ -170,8 +170,7 @@ def cost_of(view: ClusterView, bundle: str, connections: Mapping[str, int], took
     row, count = view.bundle_index(bundle), connections.get(bundle, 0)
     if row is None:
         return Cost(0, count, 0.0, took.seconds)
-    carried = float(view.bundle.short.throughput()[row])
-    return Cost(int(view.bundle.topics[row]), count, carried, took.seconds)
+    return Cost(int(view.bundle.topics[row]), count, view.carried(bundle), took.seconds)
 
 
 def step_of(number: int, move: Move, cost: Cost, after: ClusterView) -> Step:

@@ -81,8 +81,9 @@ def _advice(bundle: str, hot: str, scene: SplitScene, options: SplitOptions) -> 
     if row is None:
         raise ValueError(f"{bundle} is not in the view")
     namespace = namespace_of(bundle)
-    broker = next((view.brokers[each] for each in view.reporters(row)), "")
-    carried = float(view.bundle.short.throughput()[row])
+    first = view.first_reporter(row)
+    broker = "" if first is None else view.brokers[first]
+    carried = view.bundle.short.throughput_of(row)
     shares = _shares(scene.topics.get(bundle, {}))
     verdict, why, algorithm, command = _verdict(bundle, row, shares, scene, options, namespace)
     shown = tuple(TopicShare(name, round(share, 4)) for name, share in shares[:SHOWN])
@@ -138,7 +139,7 @@ def _brief(view: ClusterView, row: int) -> str:
     if reports < REPORTS_LEAST:
         return f"it was seen in {reports} of the {REPORTS_LEAST} reports that this takes"
     averages = view.bundle
-    short, long = (float(each.throughput()[row]) for each in (averages.short, averages.long))
+    short, long = (each.throughput_of(row) for each in (averages.short, averages.long))
     if long < short / 2:
         return f"it carries {bytes_text(short)} now and {bytes_text(long)} in the long run"
     return ""

@@ -1,83 +1,196 @@
-"""Where one bundle of a round goes: to nobody who may not have it, by whatever sends it there."""
+"""Where the bundles of a round go: to nobody who may not have one, by whatever sends it there."""
 
-from collections.abc import Collection
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from counterpoise.decide.balancing.scene import HAS_IT, Scene
-from counterpoise.decide.filters.anti_affinity import may_unload
+from counterpoise.decide.filters.anti_affinity import may_unload, same_group
+from counterpoise.decide.filters.facts import UNKNOWN
+from counterpoise.decide.filters.isolation import governing_policy
+from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.decide.placement.only import Only
-from counterpoise.decide.placement.selection import Chooser, select_modular
-from counterpoise.decide.placement.strategy import Placement
+from counterpoise.decide.placement.selection import Chooser, Passed, choose_modular, pass_modular
+from counterpoise.decide.placement.strategy import Candidates, Placement
 from counterpoise.decide.plan import Decision, Rejection
 from counterpoise.load.view import ClusterView, bundle_namespace
+from counterpoise.names.bundle import namespace_of
+from counterpoise.names.namespace import SYSTEM_NAMESPACE_TEXT
 
 ASKED = "the strategy chose it"
 SILENT = "does not answer"
 LEFT_LATELY = "gave it away lately (--thrash-span)"
 
 
-def destination_of(
-    decision: Decision,
-    chooser: Chooser[Any],
-    memory: Any,
-    answering: Collection[str],
-    left_lately: Collection[str],
-    scene: Scene | None,
-) -> Placement[Any]:
-    """Any broker but its own that answers and, in a scene, may have it; the one asked for, if any.
+class Destinations:
+    """Where the bundles of one round go, one after the other: each move counts for the next.
 
-    Pulsar's leader lets the bundle's own broker compete and then skips the bundle if it wins; as
-    the fullest broker is soon the one with the fewest bundles, nothing would move any more.
+    What is the same for many bundles, such as who the candidates are, is worked out once.
     """
-    bundle, source, view = decision.bundle, decision.source, chooser.view
-    wanted = decision.destination
-    if scene is not None:
-        barred = {broker: SILENT for broker in scene.facts if broker not in answering}
-        barred |= dict.fromkeys(left_lately, LEFT_LATELY)
-        return _in_scene(decision, chooser, memory, {**barred, source: HAS_IT}, scene)
-    if wanted is not None:
-        return Placement(wanted, (wanted,), "asked", ASKED, memory)
-    others = [
-        each for each in view.brokers
-        if each in answering and each not in left_lately and each != source
-    ]  # fmt: skip
-    return chooser.strategy.place(bundle, others, view, memory, chooser.options, chooser.rng)
+
+    def __init__(self, view: ClusterView, answering: Collection[str], scene: Scene | None) -> None:
+        self._view = view
+        self._answering = answering
+        self._policies = None if scene is None else _Policies(view, answering, scene)
+        self._others: dict[tuple[str, frozenset[str]], Sequence[str]] = {}
+
+    def of(
+        self,
+        decision: Decision,
+        chooser: Chooser[Any],
+        memory: Any,
+        left_lately: frozenset[str],
+    ) -> Placement[Any]:
+        """Any broker but its own that answers and, in a scene, may have it; or the one asked for.
+
+        Pulsar's leader lets the bundle's own broker compete and then skips the bundle if it wins;
+        as the fullest broker is soon the one with the fewest bundles, nothing would move any more.
+        """
+        if self._policies is not None:
+            return self._policies.destination(decision, chooser, memory, left_lately)
+        wanted = decision.destination
+        if wanted is not None:
+            return Placement(wanted, (wanted,), "asked", ASKED, memory)
+        return chooser.place(decision.bundle, self._but(decision.source, left_lately), memory)
+
+    def enter(self, decision: Decision) -> None:
+        """Count a decision, which has its destination, as carried out."""
+        if self._policies is not None:
+            row = self._view.bundle_index(decision.bundle)
+            topics = 0 if row is None else self._view.bundle.topics.item(row)
+            self._policies.enter(decision, topics)
+
+    def _but(self, source: str, left_lately: frozenset[str]) -> Sequence[str]:
+        key = (source, left_lately)
+        if key not in self._others:
+            others = [
+                each for each in self._view.brokers
+                if each in self._answering and each not in left_lately and each != source
+            ]  # fmt: skip
+            self._others[key] = Candidates.among(others, self._view)
+        return self._others[key]
 
 
-def _in_scene(
-    decision: Decision, chooser: Chooser[Any], memory: Any, barred: dict[str, str], scene: Scene
-) -> Placement[Any]:
-    bundle, source, wanted = decision.bundle, decision.source, decision.destination
-    namespace = bundle_namespace(bundle)
-    served = scene.served(namespace)
-    why = may_unload(bundle, source, list(scene.facts), served)
-    if why is not None:
-        return Placement(None, (), why.rule, why.sentence, memory, (why,))
-    if wanted is not None:
-        chooser = replace(chooser, strategy=Only(wanted, ASKED))
-    around = scene.around(namespace, barred=barred)
-    filters = scene.filters if wanted is None else replace(scene.filters, distribute_evenly=False)
-    chosen = select_modular(bundle, around, chooser, memory, filters)
-    if served and served.get(chosen.broker or "", 0) >= served.get(source, 0) > 0:
-        closer = f"{chosen.broker} serves its anti-affinity group as much"
-        return chosen.placement._replace(broker=None, rejections=(_nowhere(bundle, closer),))
-    if chosen.broker is not None or chosen.placement.rejections:
-        return chosen.placement
-    dropped = [each for outcome in chosen.outcomes for each in outcome.dropped]
-    about = [each for each in dropped if each.subject == wanted] or [
-        each for each in dropped if each.subject != source
-    ]
-    reasons = "; ".join(dict.fromkeys(each.sentence for each in about)) or chosen.placement.reason
-    told = _nowhere(bundle, reasons) if wanted is None else _not_there(bundle, wanted, reasons)
-    return chosen.placement._replace(rejections=(told,))
+@dataclass(frozen=True)
+class _Left:
+    """What the filters leave for the bundles of one broker under one policy, or under none."""
+
+    passed: Passed
+    source: str
+
+    @cached_property
+    def why_nobody(self) -> str:
+        """Why every other broker is out, as far as a filter says so."""
+        return _reasons(self.passed, lambda subject: subject != self.source)
 
 
-def scene_after(scene: Scene, view: ClusterView, decision: Decision) -> Scene:
-    """The scene once a decision, which has its destination, was carried out."""
-    row = view.bundle_index(decision.bundle)
-    topics = 0 if row is None else int(view.bundle.topics[row])
-    return scene.after(decision.bundle, decision.source, decision.destination or "", topics)
+class _Policies:
+    """Destinations where the filters have a say."""
+
+    def __init__(self, view: ClusterView, answering: Collection[str], scene: Scene) -> None:
+        self._view = view
+        self._facts = dict(scene.facts)
+        self._held = {broker: Counter(held) for broker, held in scene.held.items()}
+        self._count = scene.count
+        self._counts: dict[str, Mapping[str, int]] = {}
+        """By anti-affinity group: how often each broker serves it."""
+        self._scene = replace(scene, facts=self._facts, held=self._held, count=self._counted)
+        self._silent = {broker: SILENT for broker in scene.facts if broker not in answering}
+        self._governing: dict[str, str | None] = {}
+        """By namespace: the isolation policy that governs it."""
+        self._left: dict[tuple[str | None, str, frozenset[str]], _Left] = {}
+
+    def destination(
+        self,
+        decision: Decision,
+        chooser: Chooser[Any],
+        memory: Any,
+        left_lately: frozenset[str],
+    ) -> Placement[Any]:
+        """See `Destinations.of`."""
+        bundle, source, wanted = decision.bundle, decision.source, decision.destination
+        served = self._scene.served(bundle_namespace(bundle))
+        why = may_unload(bundle, source, list(self._facts), served) if served else None
+        if why is not None:
+            return Placement(None, (), why.rule, why.sentence, memory, (why,))
+        filters = self._scene.filters
+        if wanted is not None:
+            chooser = replace(chooser, strategy=Only(wanted, ASKED))
+            filters = replace(filters, distribute_evenly=False)
+        left = self._passing(bundle, source, left_lately, filters)
+        chosen = choose_modular(bundle, left.passed, chooser, memory)
+        if served and served.get(chosen.broker or "", 0) >= served.get(source, 0) > 0:
+            closer = f"{chosen.broker} serves its anti-affinity group as much"
+            return chosen.placement._replace(broker=None, rejections=(_nowhere(bundle, closer),))
+        if chosen.broker is not None or chosen.placement.rejections:
+            return chosen.placement
+        about = "" if wanted is None else _reasons(left.passed, wanted.__eq__)
+        reasons = about or left.why_nobody or chosen.placement.reason
+        told = _nowhere(bundle, reasons) if wanted is None else _not_there(bundle, wanted, reasons)
+        return chosen.placement._replace(rejections=(told,))
+
+    def enter(self, decision: Decision, topics: int) -> None:
+        """See `Destinations.enter`; `topics` are those of the bundle."""
+        source, destination = decision.source, decision.destination or ""
+        namespace = bundle_namespace(decision.bundle)
+        for broker, more in ((source, -1), (destination, 1)):
+            self._held.setdefault(broker, Counter())[namespace] += more
+        known = self._facts.get(destination, UNKNOWN)
+        given = known.preallocated_topics + topics
+        self._facts[destination] = replace(known, preallocated_topics=given)
+        if known.topics + given > self._scene.filters.max_topics:
+            self._left.clear()
+        mine = self._scene.groups.get(namespace)
+        moved = {broker: self._held[broker] for broker in (source, destination)}
+        for group in [each for each in self._counts if same_group(each, mine)]:
+            kept = {b: count for b, count in self._counts[group].items() if b not in moved}
+            self._counts[group] = {**kept, **self._count(group, moved, self._scene.groups)}
+
+    def _counted(
+        self, group: str, held: Mapping[str, Mapping[str, int]], groups: Mapping[str, str]
+    ) -> Mapping[str, int]:
+        if group not in self._counts:
+            self._counts[group] = self._count(group, held, groups)
+        return self._counts[group]
+
+    def _passing(
+        self, bundle: str, source: str, left_lately: frozenset[str], filters: FilterOptions
+    ) -> _Left:
+        namespace, scene = namespace_of(bundle), self._scene
+        grouped = bundle_namespace(bundle) in scene.groups
+        if grouped or filters.distribute_evenly or namespace == SYSTEM_NAMESPACE_TEXT:
+            return _Left(self._pass(bundle, source, left_lately, filters), source)
+        if namespace not in self._governing:
+            found = governing_policy(namespace, scene.policies)
+            self._governing[namespace] = found and found[0]
+        # Without a group, and unless bundles are counted, a namespace matters by its policy alone.
+        key = (self._governing[namespace], source, left_lately)
+        if key not in self._left:
+            passed = self._pass(bundle, source, left_lately, filters)
+            self._left[key] = _Left(
+                replace(
+                    passed,
+                    left=Candidates.among(passed.left, self._view),
+                    allowed=Candidates.among(passed.allowed, self._view),
+                ),
+                source,
+            )
+        return self._left[key]
+
+    def _pass(
+        self, bundle: str, source: str, left_lately: frozenset[str], filters: FilterOptions
+    ) -> Passed:
+        barred = {**self._silent, **dict.fromkeys(left_lately, LEFT_LATELY), source: HAS_IT}
+        around = self._scene.around(bundle_namespace(bundle), barred=barred)
+        return pass_modular(namespace_of(bundle), around, filters)
+
+
+def _reasons(passed: Passed, about: Callable[[str], bool]) -> str:
+    """What the filters say about these brokers."""
+    dropped = [each for outcome in passed.outcomes for each in outcome.dropped]
+    return "; ".join(dict.fromkeys(each.sentence for each in dropped if about(each.subject)))
 
 
 def _nowhere(bundle: str, why: str) -> Rejection:

@@ -84,7 +84,7 @@ def plan_drain(scene: DrainScene, rules: DrainRules) -> DrainPlan:
     view = _without_reports(scene.view, scene.broker)
     mine = list(scene.owned[scene.broker])
     bound = tuple(sorted(each for each in mine if bound_to_broker(namespace_of(each))))
-    leaving = sorted(set(mine) - set(bound), key=lambda each: (-_load(view, each), each))
+    leaving = sorted(set(mine) - set(bound), key=lambda each: (-view.carried(each), each))
     targets = [each for each in sorted(scene.owned) if each != scene.broker]
     owned = {broker: Counter(map(namespace_of, scene.owned[broker])) for broker in targets}
     facts = dict(scene.facts)
@@ -172,11 +172,6 @@ def _stuck(bundle: str, chosen: Selection[Any], silent: Mapping[str, str]) -> Re
     reasons += [f"{broker} does not answer" for broker in sorted(silent)]
     why = "; ".join(dict.fromkeys(reasons)) or chosen.placement.reason
     return Rejection(bundle, "nowhere-to-go", None, None, "", "{why}", {"why": why})
-
-
-def _load(view: ClusterView, bundle: str) -> float:
-    row = view.bundle_index(bundle)
-    return 0.0 if row is None else float(view.bundle.short.throughput()[row])
 
 
 def _topics(view: ClusterView, bundle: str) -> int:

@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from counterpoise.decide.plan import Decision
-from counterpoise.load.rates import Rates
-from counterpoise.load.rows import Column
+from counterpoise.load.rates import Floats, Rates
 from counterpoise.load.view import ClusterView
 
 
@@ -31,7 +30,7 @@ class Projection:
         if source is None or target is None or bundle is None:
             return self
         broker, averages = view.broker, view.bundle
-        total = float(broker.traffic.throughput()[source])
+        total = broker.traffic.throughput_of(source)
         moved = averages.short.throughput_of(bundle)
         part = min(1.0, moved / total) if total > 0 else 0.0
         usage = broker.usage.copy()
@@ -70,12 +69,20 @@ def with_owners(view: ClusterView, owners: Mapping[str, str]) -> ClusterView:
 
 
 def _shifted(brokers: Rates, bundles: Rates, source: int, target: int, bundle: int) -> Rates:
-    def shift(column: Column, of_bundle: Column) -> Column:
+    # Python's own numbers: a round of many moves does nothing else so often.
+    rate_in, rate_out, bytes_in, bytes_out = bundles.entry(bundle)
+
+    def shifted(column: Floats, amount: float) -> Floats:
         column = column.copy()
-        amount = min(column[source], of_bundle[bundle])
-        column[source] -= amount
-        column[target] += amount
+        had = column.item(source)
+        amount = min(had, amount)
+        column[source] = had - amount
+        column[target] = column.item(target) + amount
         return column
 
-    names = ("rate_in", "rate_out", "throughput_in", "throughput_out")
-    return Rates(*(shift(getattr(brokers, name), getattr(bundles, name)) for name in names))
+    return Rates(
+        shifted(brokers.rate_in, rate_in),
+        shifted(brokers.rate_out, rate_out),
+        shifted(brokers.throughput_in, bytes_in),
+        shifted(brokers.throughput_out, bytes_out),
+    )

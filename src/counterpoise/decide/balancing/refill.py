@@ -20,7 +20,6 @@ from counterpoise.decide.placement.only import Only
 from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.decide.placement.selection import Chooser, Surroundings, select_modular
 from counterpoise.decide.plan import Decision, Kind, Rejection
-from counterpoise.load.view import ClusterView
 from counterpoise.names.bundle import namespace_of
 from counterpoise.names.namespace import SYSTEM_NAMESPACE_TEXT, bound_to_broker
 
@@ -78,7 +77,7 @@ class _Refill:
         self._moves: list[Move] = []
         self._rejections: dict[tuple[str, str], Rejection] = {}
         self._load = {
-            broker: sum(_carried(scene.view, bundle) for bundle in scene.owned[broker])
+            broker: sum(scene.view.carried(bundle) for bundle in scene.owned[broker])
             for broker in sorted(scene.owned)
         }
         self._bundles = {broker: sorted(self._movable(broker)) for broker in self._load}
@@ -173,7 +172,7 @@ class _Refill:
     def _movable(self, broker: str) -> Iterator[tuple[float, str]]:
         """A broker's bundles that carry anything and that nobody wants left alone."""
         for bundle in self._scene.owned[broker]:
-            namespace, carried = namespace_of(bundle), _carried(self._scene.view, bundle)
+            namespace, carried = namespace_of(bundle), self._scene.view.carried(bundle)
             if bound_to_broker(namespace) or namespace == SYSTEM_NAMESPACE_TEXT or carried <= 0:
                 continue
             left = next((each for each in (bundle, namespace) if each in self._leave_alone), "")
@@ -182,8 +181,3 @@ class _Refill:
                 self._rejections[left, ""] = Rejection(left, "left-alone", None, None, "", why)
             else:
                 yield carried, bundle
-
-
-def _carried(view: ClusterView, bundle: str) -> float:
-    row = view.bundle_index(bundle)
-    return 0.0 if row is None else float(view.bundle.short.throughput()[row])

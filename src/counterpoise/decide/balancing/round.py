@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from counterpoise.decide.balancing.as_leader import select_as_leader, stays
-from counterpoise.decide.balancing.destination import destination_of, scene_after
+from counterpoise.decide.balancing.destination import Destinations
 from counterpoise.decide.balancing.moves import Move, Round, RoundMemory, move_id
 from counterpoise.decide.balancing.options import BalanceOptions
 from counterpoise.decide.balancing.projection import Projection
@@ -287,6 +287,7 @@ def _place(
     placement = strategy.placement
     remembered = placement.forget(_recalled(placement, memory.placement), view.brokers)
     projection = Projection(view)
+    places = Destinations(view, answering, scene)
     moves: list[Move] = []
     decisions, refused = _not_back(made, memory, strategy)
     for asked, barred in decisions:
@@ -298,7 +299,7 @@ def _place(
             if same is not None:
                 found = found._replace(broker=None, rejections=(same,))
         else:
-            found = destination_of(asked, chooser, remembered, answering, barred, scene)
+            found = places.of(asked, chooser, remembered, barred)
         remembered = found.memory
         refused += found.rejections
         if found.broker is None:
@@ -310,8 +311,7 @@ def _place(
         moves.append(_move(view.now_ms, decision, found.reason, part_of(view, decision.bundle)))
         if strategy.as_leader is None:
             projection = projection.after(decision)
-        if scene is not None:
-            scene = scene_after(scene, view, decision)
+        places.enter(decision)
     return tuple(moves), _kept(placement, remembered.to_json()), refused
 
 
@@ -337,7 +337,7 @@ def part_of(view: ClusterView, bundle: str) -> float:
     row, whole = view.bundle_index(bundle), float(view.broker.traffic.throughput().sum())
     if row is None or whole <= 0:
         return 0.0
-    return float(view.bundle.short.throughput()[row]) / whole
+    return view.bundle.short.throughput_of(row) / whole
 
 
 def _move(now_ms: int, decision: Decision, reason: str, part: float = 0.0) -> Move:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from counterpoise.decide.filters.anti_affinity import namespaces_in_group
-from counterpoise.decide.filters.facts import UNKNOWN, BrokerFacts
+from counterpoise.decide.filters.facts import BrokerFacts
 from counterpoise.decide.filters.isolation import IsolationPolicy, governing_policy
 from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.decide.placement.selection import Surroundings, pass_extensible
@@ -91,18 +91,6 @@ class Scene:
         """How often each broker serves the namespace's group; None when it is in none."""
         group = self.groups.get(namespace)
         return None if group is None else self.count(group, self.held, self.groups)
-
-    def after(self, bundle: str, source: str, destination: str, topics: int) -> Scene:
-        """The scene once a bundle has moved."""
-        namespace = bundle_namespace(bundle)
-        held = dict(self.held)
-        for broker, more in ((source, -1), (destination, 1)):
-            here = Counter(held.get(broker, {}))
-            here[namespace] += more
-            held[broker] = here
-        known = self.facts.get(destination, UNKNOWN)
-        given = replace(known, preallocated_topics=known.preallocated_topics + topics)
-        return replace(self, held=held, facts={**self.facts, destination: given})
 
 
 def bundle_rules(

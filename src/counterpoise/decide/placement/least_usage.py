@@ -1,5 +1,6 @@
 """``LeastUsage``: one of our own, for rounds that move several bundles."""
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 from random import Random
@@ -43,46 +44,58 @@ class LeastUsage(Memoryless):
         if not names:
             return nobody(NO_MEMORY, unknown)
         every = _of_hosts(view, view.weighted_usage(options.weights.modular))
-        usage, throughput = every[rows], view.broker.traffic.throughput(rows)
-        usage[~np.isfinite(usage)] = np.inf  # who reports no figure is nobody's first choice
-        least = np.flatnonzero(usage == usage.min())
-        carried = np.nan_to_num(throughput[least], nan=np.inf, posinf=np.inf)
-        best = min(least[carried == carried.min()].tolist(), key=names.__getitem__)
-        source = _reporter(view, bundle)
-        if source is not None:
-            refused = _refused(view, bundle, source, view.row_of[names[best]], every)
-            if refused is not None:
-                rejections = (*unknown, refused)
-                return Placement(None, (), refused.rule, refused.sentence, NO_MEMORY, rejections)
-        reason = _why(view, names[best], float(usage[best]), float(throughput[best]))
-        return Placement(names[best], (names[best],), "least-usage", reason, NO_MEMORY, unknown)
+        best = _best(rows, view, every)
+        refused = _refused(view, bundle, best, every)
+        if refused is not None:
+            rejections = (*unknown, refused)
+            return Placement(None, (), refused.rule, refused.sentence, NO_MEMORY, rejections)
+        name = view.brokers[best]
+        reason = _why(view, best, every.item(best))
+        return Placement(name, (name,), "least-usage", reason, NO_MEMORY, unknown)
 
 
-def _why(view: ClusterView, name: str, usage: float, carried: float) -> str:
+def _best(rows: Indices, view: ClusterView, every: Floats) -> int:
+    """The least used of these brokers; ties go by bytes/s, then by name."""
+    usage = every[rows]
+    usage[~np.isfinite(usage)] = np.inf  # who reports no figure is nobody's first choice
+    least = rows[usage == usage[usage.argmin()]]
+    if len(least) > 1:
+        carried = view.broker.traffic.throughput(least)
+        if not np.isfinite(carried).all():
+            carried = np.nan_to_num(carried, nan=np.inf, posinf=np.inf)
+        least = least[carried == carried[carried.argmin()]]
+    return int(least.min())  # a view's brokers are sorted by name
+
+
+def _why(view: ClusterView, best: int, usage: float) -> str:
     """What spoke for a broker; among brokers of one host it is not their usage."""
-    which, hosts = _hosts(view.brokers)
-    if hosts < len(which) and np.count_nonzero(which == which[view.row_of[name]]) > 1:
-        figures: dict[str, object] = {"name": name, "carried": bytes_text(carried)}
+    which, _ = _hosts(view.brokers)
+    name = view.brokers[best]
+    if np.count_nonzero(which == which[best]) > 1:
+        carried = bytes_text(view.broker.traffic.throughput_of(best))
+        figures: dict[str, object] = {"name": name, "carried": carried}
         template = "{name} carries the least of its host's brokers that may have it, {carried}"
         return sentence(template, figures)
-    if usage == np.inf:
+    if not math.isfinite(usage):
         return sentence("no candidate reports usage that is a number; any will do", {})
     return sentence("{name} is the least used, at {usage:.1%}", {"name": name, "usage": usage})
 
 
-def _refused(
-    view: ClusterView, bundle: str, source: int, target: int, usage: Floats
-) -> Rejection | None:
-    """Why the move would not make the hottest cooler; None when it would."""
+def _refused(view: ClusterView, bundle: str, target: int, usage: Floats) -> Rejection | None:
+    """Why the move would not make the hottest cooler; None when it would, or nobody has it."""
+    row = view.bundle_index(bundle)
+    source = None if row is None else view.first_reporter(row)
+    if row is None or source is None:
+        return None
+    moved, carried = view.bundle.short.throughput_of(row), view.broker.traffic
     if _host(view.brokers[source]) == _host(view.brokers[target]):
-        row = view.bundle_index(bundle)
-        carried = view.broker.traffic.throughput()
-        moved = 0.0 if row is None else view.bundle.short.throughput_of(row)
-        after, before = float(carried[target]) + moved, float(carried[source])
+        after, before = carried.throughput_of(target) + moved, carried.throughput_of(source)
         template = _NO_GAIN_IN_BYTES
     else:
-        after = float(usage[target] + _share(view, source, bundle, float(usage[source])))
-        before, template = float(usage[source]), _NO_GAIN
+        before, total = usage.item(source), carried.throughput_of(source)
+        # How much of its broker's usage a bundle causes, by its part of the bytes/s.
+        share = 0.0 if total <= 0 else before * min(1.0, moved / total)
+        after, template = usage.item(target) + share, _NO_GAIN
     if after < before:
         return None
     return _no_gain(bundle, view.brokers[target], after, before, template)
@@ -124,18 +137,3 @@ _NO_FIGURE = "{subject} stays: the broker it is on reports no figure that is a n
 def _no_gain(bundle: str, target: str, after: float, before: float, template: str) -> Rejection:
     told = template if np.isfinite(before) else _NO_FIGURE
     return Rejection(bundle, "no-gain", after, before, "", told, {"target": target})
-
-
-def _reporter(view: ClusterView, bundle: str) -> int | None:
-    row = view.bundle_index(bundle)
-    first = -1 if row is None else int(view.reporter[row])
-    return None if first < 0 else first
-
-
-def _share(view: ClusterView, broker: int, bundle: str, usage: float) -> float:
-    """How much of its broker's usage a bundle causes, by its part of the bytes/s."""
-    row = view.bundle_index(bundle)
-    total = float(view.broker.traffic.throughput()[broker])
-    if row is None or total <= 0:
-        return 0.0
-    return usage * min(1.0, view.bundle.short.throughput_of(row) / total)

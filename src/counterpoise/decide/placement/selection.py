@@ -26,6 +26,7 @@ from counterpoise.decide.memory import Memory, NoMemory
 from counterpoise.decide.placement.least_resource_usage import place_by_store_usage
 from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.decide.placement.strategy import Placement, PlacementStrategy
+from counterpoise.load.usage import weighted_max
 from counterpoise.load.view import ClusterView
 from counterpoise.names.bundle import namespace_of
 from counterpoise.names.namespace import SYSTEM_NAMESPACE_TEXT
@@ -71,6 +72,18 @@ class Selection(Generic[M]):
 
 
 @dataclass(frozen=True, slots=True)
+class Passed:
+    """The brokers that the filters leave for a bundle of some namespace."""
+
+    left: Sequence[str]
+    """The candidates."""
+    allowed: Sequence[str]
+    """All that the policies allow: the candidates when the first choice is overloaded."""
+    outcomes: tuple[FilterOutcome, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Chooser(Generic[M]):
     """A placement strategy with all it needs but the bundle and the candidates."""
 
@@ -79,13 +92,18 @@ class Chooser(Generic[M]):
     options: PlacementOptions
     rng: Random | None = None
 
+    def place(self, bundle: str, candidates: Sequence[str], memory: M) -> Placement[M]:
+        """Ask the strategy."""
+        return self.strategy.place(bundle, candidates, self.view, memory, self.options, self.rng)
+
     def overloaded(self, broker: str | None) -> bool:
         """Whether a broker is above ``loadBalancerBrokerOverloadedThresholdPercentage``."""
         row = None if broker is None else self.view.broker_index(broker)
         if row is None:
             return False
         limit = self.options.overloaded_threshold_percentage / 100.0
-        return bool(self.view.weighted_usage(self.options.weights.modular)[row] > limit)
+        usage = self.view.broker.usage[row : row + 1]
+        return weighted_max(usage, self.options.weights.modular).item() > limit
 
 
 def select_modular(
@@ -103,7 +121,12 @@ def select_modular(
     Parity: ``ModularLoadManagerImpl.selectBroker`` of 4.0.7. Brokers that are being emptied are
     passed over first, those that are barred once the policies have judged; Pulsar knows neither.
     """
-    namespace = namespace_of(bundle)
+    passed = pass_modular(namespace_of(bundle), around, options)
+    return choose_modular(bundle, passed, chooser, memory)
+
+
+def pass_modular(namespace: str, around: Surroundings, options: FilterOptions) -> Passed:
+    """The first half of `select_modular`: the filters."""
     staying = not_draining(around.brokers, around.draining)
     allowed = isolate(
         namespace, staying.kept, around.policies, around.facts, persistent=around.persistent
@@ -128,16 +151,19 @@ def select_modular(
         why = outcomes[-1].reason if left else "no broker passes every filter"
         notes.append(f"{why}; all that the policies allow are candidates again")
         left = free.kept
-    placed = chooser.strategy.place(
-        bundle, left, chooser.view, memory, chooser.options, chooser.rng
-    )
+    return Passed(left, free.kept, tuple(outcomes), tuple(notes))
+
+
+def choose_modular(bundle: str, passed: Passed, chooser: Chooser[M], memory: M) -> Selection[M]:
+    """The second half of `select_modular`: the strategy."""
+    notes = passed.notes
+    placed = chooser.place(bundle, passed.left, memory)
     if chooser.overloaded(placed.broker):
-        notes.append(f"{placed.broker} is overloaded; chosen again among all the policies allow")
-        again = chooser.strategy.place(
-            bundle, free.kept, chooser.view, placed.memory, chooser.options, chooser.rng
-        )
+        told = f"{placed.broker} is overloaded; chosen again among all the policies allow"
+        notes = (*notes, told)
+        again = chooser.place(bundle, passed.allowed, placed.memory)
         placed = again if again.broker is not None else placed
-    return Selection(placed, tuple(outcomes), tuple(notes))
+    return Selection(placed, passed.outcomes, notes)
 
 
 def select_extensible(

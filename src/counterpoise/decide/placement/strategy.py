@@ -89,6 +89,30 @@ def nobody(memory: M, rejections: Sequence[Rejection] = ()) -> Placement[M]:
     return Placement(None, (), "no_candidates", reason, memory, rejections)
 
 
+class Candidates(tuple[str, ...]):  # noqa: SLOT001 (a tuple's own slots must be empty)
+    """Names of brokers that know where these stand in a view.
+
+    For a round that places thousands of bundles among the same ones: any other names do as well.
+    """
+
+    _rows: Indices
+    _brokers: tuple[str, ...]
+
+    @staticmethod
+    def among(names: Sequence[str], view: ClusterView) -> Sequence[str]:
+        """The same names; as they are when the view has no load data of one of them."""
+        known, rows, unknown = known_candidates(names, view)
+        if unknown:
+            return names
+        found = Candidates(known)
+        found._rows, found._brokers = rows, view.brokers
+        return found
+
+    def rows_in(self, view: ClusterView) -> Indices | None:
+        """Their rows, when they are known of this view."""
+        return self._rows if view.brokers is self._brokers else None
+
+
 def known_candidates(
     candidates: Sequence[str], view: ClusterView
 ) -> tuple[tuple[str, ...], Indices, tuple[Rejection, ...]]:
@@ -97,6 +121,10 @@ def known_candidates(
     Pulsar 4.0.7 ends in a NullPointerException for a candidate without load data; here the
     candidate is left out and named.
     """
+    if isinstance(candidates, Candidates):
+        there = candidates.rows_in(view)
+        if there is not None:
+            return candidates, there, ()
     unknown = tuple(_unknown(name) for name in candidates if name not in view.row_of)
     known = tuple(name for name in candidates if name in view.row_of) if unknown else candidates
     rows = np.fromiter(map(view.row_of.__getitem__, known), np.intp, len(known))

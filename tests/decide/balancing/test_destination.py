@@ -1,0 +1,133 @@
+"""Where the bundles of one round go, one after the other: what was worked out for the first holds
+for the next only as long as it is still true."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from counterpoise.decide.balancing.destination import Destinations
+from counterpoise.decide.balancing.scene import Scene
+from counterpoise.decide.filters.anti_affinity import bundles_in_group
+from counterpoise.decide.filters.facts import BrokerFacts
+from counterpoise.decide.filters.isolation import IsolationPolicy
+from counterpoise.decide.filters.options import FilterOptions
+from counterpoise.decide.memory import NO_MEMORY
+from counterpoise.decide.placement.least_usage import LeastUsage
+from counterpoise.decide.placement.options import PlacementOptions
+from counterpoise.decide.placement.selection import Chooser
+from counterpoise.decide.placement.strategy import Candidates, known_candidates
+from counterpoise.decide.plan import Decision, Kind
+from counterpoise.load.fold_view import cluster_view
+from counterpoise.load.view import ClusterView
+from tests.decide.balancing.test_round import seen
+from tests.load.story import START, Loads
+from tests.pipeline.fake_cluster import bundle_name
+
+MINE, THEIRS = "t/mine", "t/theirs"
+BUSY: Loads = {bundle_name(i, of): 9000.0 for of in (MINE, THEIRS) for i in range(8)}
+FILTERS = FilterOptions(distribute_evenly=False)
+KNOWN = BrokerFacts(load_manager_class=FILTERS.load_manager_class)
+OTHERS = ("b2:80", "b3:80", "b4:80")
+
+
+@pytest.fixture
+def view() -> ClusterView:
+    """One busy broker; of the idle ones b2 is the first choice, then b3."""
+    idle: dict[str, Loads] = {name: {bundle_name(90, f"t/{n}"): float(n)} for n, name in
+                              enumerate(OTHERS)}  # fmt: skip
+    return cluster_view(seen({"b1:80": BUSY, **idle}), START)
+
+
+def scene(**more: object) -> Scene:
+    facts = dict.fromkeys(("b1:80", *OTHERS), KNOWN)
+    return replace(Scene(facts, filters=FILTERS), **more)  # type: ignore[arg-type]
+
+
+def sent(
+    view: ClusterView,
+    around: Scene | None,
+    bundles: list[str],
+    left_lately: Mapping[str, frozenset[str]] | None = None,
+) -> list[str | None]:
+    """Where these go by a picture of the load that stays as it is, each counted in the scene."""
+    places = Destinations(view, view.brokers, around)
+    chooser = Chooser(LeastUsage(), view, PlacementOptions())
+    found = []
+    for bundle in bundles:
+        decision = Decision(Kind.UNLOAD, bundle, "b1:80", None, "test", "because")
+        left = (left_lately or {}).get(bundle, frozenset())
+        broker = places.of(decision, chooser, NO_MEMORY, left).broker
+        if broker is not None:
+            places.enter(decision._replace(destination=broker))
+        found.append(broker)
+    return found
+
+
+@pytest.mark.parametrize("around", [None, scene()])
+def test_a_bundle_that_left_a_broker_lately_has_candidates_of_its_own(
+    view: ClusterView, around: Scene | None
+) -> None:
+    bundles = [bundle_name(n, MINE) for n in range(3)]
+    left = {bundles[1]: frozenset(["b2:80"])}
+    assert sent(view, around, bundles, left) == ["b2:80", "b3:80", "b2:80"]
+
+
+def test_each_namespace_goes_by_its_own_policy(view: ClusterView) -> None:
+    around = scene(policies={"p": IsolationPolicy((THEIRS,), primary=("b1", "b4"))})
+    bundles = [bundle_name(0, MINE), bundle_name(0, THEIRS), bundle_name(1, MINE)]
+    assert sent(view, around, bundles) == ["b2:80", "b4:80", "b2:80"]
+
+
+def test_who_has_too_many_topics_by_now_is_passed_over(view: ClusterView) -> None:
+    bundles = [bundle_name(n, MINE) for n in range(6)]
+    topics = int(view.bundle.topics[view.bundle_index(bundles[0]) or 0])
+    assert topics > 0, "or this test says nothing"
+    limit = 2 * topics
+    around = scene(filters=replace(FILTERS, max_topics=limit))
+    # A broker is out once it has more than the limit.
+    assert sent(view, around, bundles) == ["b2:80"] * 3 + ["b3:80"] * 3
+
+
+@pytest.mark.parametrize("count", [None, bundles_in_group])
+def test_each_move_counts_for_the_group_however_it_is_spelt(
+    view: ClusterView, count: object
+) -> None:
+    held = {"b1:80": Counter({MINE: 8, THEIRS: 8})}
+    around = scene(held=held, groups={MINE: "Group", THEIRS: "group"})
+    if count is not None:
+        around = replace(around, count=count)  # type: ignore[arg-type]
+    turn = [bundle_name(0, MINE), bundle_name(0, THEIRS), bundle_name(1, MINE)]
+    assert sent(view, around, turn) == ["b2:80", "b3:80", "b4:80"]
+    assert held == {"b1:80": Counter({MINE: 8, THEIRS: 8})}, "the scene itself stays as it was"
+
+
+def test_evenness_counts_the_bundles_that_a_broker_was_just_given(view: ClusterView) -> None:
+    around = scene(filters=replace(FILTERS, distribute_evenly=True))
+    bundles = [bundle_name(n, MINE) for n in range(4)]
+    assert sent(view, around, bundles) == ["b2:80", "b3:80", "b4:80", "b2:80"]
+
+
+def test_why_a_bundle_stays_is_told_of_its_own_broker_and_policy(view: ClusterView) -> None:
+    alone = {name: IsolationPolicy((of,), primary=("b1",)) for name, of in
+             (("p", MINE), ("q", THEIRS))}  # fmt: skip
+    places = Destinations(view, view.brokers, scene(policies=alone))
+    chooser = Chooser(LeastUsage(), view, PlacementOptions())
+    for name, of in (("p", MINE), ("q", THEIRS), ("p", MINE)):
+        decision = Decision(Kind.UNLOAD, bundle_name(0, of), "b1:80", None, "test", "because")
+        placed = places.of(decision, chooser, NO_MEMORY, frozenset())
+        told = placed.rejections[0].sentence
+        assert told.startswith(f"{bundle_name(0, of)} stays: no other broker may have it")
+        assert told.count(f"is no broker of isolation policy '{name}'") == len(OTHERS)
+
+
+def test_candidates_know_their_rows_in_their_own_view_only(view: ClusterView) -> None:
+    names = Candidates.among(["b4:80", "b2:80"], view)
+    known, rows, unknown = known_candidates(names, view)
+    assert (list(known), rows.tolist(), unknown) == (["b4:80", "b2:80"], [3, 1], ())
+    other = cluster_view(seen({"b2:80": BUSY, "b5:80": {}}), START)
+    known, rows, unknown = known_candidates(names, other)
+    assert (list(known), rows.tolist()) == (["b2:80"], [0])
+    assert [each.subject for each in unknown] == ["b4:80"]
+    assert list(Candidates.among(["b2:80", "gone:80"], view)) == ["b2:80", "gone:80"]

@@ -14,6 +14,7 @@ from counterpoise.admin.errors import answer_errors
 from counterpoise.admin.guests import GUESTS, Guests
 from counterpoise.admin.metrics import exposition
 from counterpoise.admin.metrics.figure import Figure
+from counterpoise.admin.packed import Packed, answer_with
 from counterpoise.admin.shared_answers import SharedAnswers
 from counterpoise.broker.background import BackgroundTasks
 
@@ -28,6 +29,13 @@ async def small(_: web.Request) -> web.Response:
 
 async def large(_: web.Request) -> web.Response:
     return web.Response(body=LARGE_ANSWER, content_type="text/plain")
+
+
+async def packed(_: web.Request) -> web.StreamResponse:
+    text = Packed()
+    for _ in range(len(LARGE_ANSWER) // 1000):
+        text.write("x" * 1000)
+    return answer_with(Packed.joined([text]), "text/odd")
 
 
 async def take(request: web.Request) -> web.Response:
@@ -73,6 +81,7 @@ async def open_house(most: int = 0) -> AsyncIterator[House]:
     app = web.Application(middlewares=[guests.serve, answer_errors])
     app[GUESTS] = guests
     app.router.add_get("/small", small)
+    app.router.add_get("/packed", packed)
     app.router.add_get("/large", large)
     app.router.add_put("/take", take)
     runner = web.AppRunner(app, shutdown_timeout=0.1)
@@ -202,6 +211,37 @@ async def test_an_answer_is_written_as_it_is_read() -> None:
         await eventually(lambda: not house.guests._unread)
 
 
+async def test_a_packed_answer_counts_as_what_it_takes_and_is_written_whole() -> None:
+    async with open_house() as house:
+        reader, _ = await house.connect(LINE.replace(b"small", b"packed"))
+        await eventually(lambda: bool(house.guests._unread))
+        (_, held), *_ = house.guests._unread.values()
+        assert 0 < held < len(LARGE_ANSWER) // 20
+        await eventually(lambda: house.unsent > 0)
+        assert house.unsent < 4 * module.LARGE
+        head = await reader.readuntil(b"\r\n\r\n")
+        assert b"Content-Type: text/odd" in head
+        assert b"Content-Length: %d" % len(LARGE_ANSWER) in head
+        async with asyncio.timeout(20):
+            assert await reader.readexactly(len(LARGE_ANSWER)) == LARGE_ANSWER
+        await eventually(lambda: not house.guests._unread)
+        assert await house.is_served()
+
+
+async def test_who_asks_for_a_head_gets_no_body() -> None:
+    async with open_house() as house:
+        for path in (b"large", b"packed"):
+            line = LINE.replace(b"GET", b"HEAD").replace(b"small", path)
+            reader, writer = await house.connect(
+                line + LINE.replace(b"Host", b"Connection: close\r\nHost")
+            )
+            async with asyncio.timeout(20):
+                told = await reader.read()
+            assert told.count(b"HTTP/1.1 200") == 2
+            assert len(told) < 1000
+            writer.close()
+
+
 async def test_an_answer_that_nobody_reads_is_given_up(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -280,6 +320,7 @@ async def test_others_are_served_while_many_figures_are_looked_at(
             await asyncio.sleep(0)
 
     counting = asyncio.ensure_future(count())
-    assert len(await exposition.gathered(None)) == 10_000  # type: ignore[arg-type]
+    told = [each async for each in exposition.gathered(None)]  # type: ignore[arg-type]
+    assert len(told) == 10_000
     counting.cancel()
     assert turns >= 10_000 // exposition.FIGURES_IN_A_TURN // 2

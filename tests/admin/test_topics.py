@@ -130,6 +130,7 @@ def test_a_partitioned_topic_is_made_widened_summed_deleted(
     assert sum(each["msgInCounter"] for each in stats["partitions"].values()) == 8
     assert stats["subscriptions"]["s"]["msgBacklog"] == 8
     assert len(stats["subscriptions"]["s"]["consumers"]) == 4
+    assert sorted(api.get(f"{at}/partitioned-internalStats")["partitions"]) == partitions
     assert api.get(f"{at}/subscriptions") == ["s"]
     assert api("DELETE", at).status == 409
     client.close()

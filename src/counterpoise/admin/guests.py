@@ -8,6 +8,7 @@ costs its bytes. So there is a most of each, and a time after which its place go
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from contextlib import nullcontext
 from http import HTTPStatus
 from typing import Final, cast
@@ -16,6 +17,7 @@ from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
 from counterpoise.admin.errors import Handler, RestError
+from counterpoise.admin.packed import PackedAnswer
 
 FIRST_REQUEST_S: Final = 10.0
 """How long a new connection may take to say what it wants."""
@@ -98,31 +100,44 @@ class Guests:
         self._served.add(here)
         try:
             answer = await handler(request)
+            if isinstance(answer, PackedAnswer):
+                text = answer.text
+                return await self._read(request, answer, text.size, text.held, text.pieces())
             body = answer.body if isinstance(answer, web.Response) else None
             if isinstance(body, bytes) and len(body) >= LARGE and request.method != "HEAD":
-                return await self._read(request, answer, body)
+                size = len(body)
+                pieces = (body[at : at + LARGE] for at in range(0, size, LARGE))
+                return await self._read(request, answer, size, size, pieces)
             return answer
         finally:
             self._busy.discard(here)
             self._silent[here] = self._loop.time()
 
     async def _read(
-        self, request: web.Request, answer: web.StreamResponse, body: bytes
+        self,
+        request: web.Request,
+        answer: web.StreamResponse,
+        size: int,
+        held: int,
+        pieces: Iterable[bytes],
     ) -> web.StreamResponse:
         """Write a large answer; returns when it is read, or the connection is given up.
 
         By the piece: what the transport has of it is a copy of its own, for each of those who ask.
+        ``held``: bytes that it takes until then.
         """
         written = web.StreamResponse(status=answer.status, headers=answer.headers)
-        written.content_length = len(body)
+        written.content_length = size
         reader, now = request.protocol, self._loop.time()
-        self._make_room(len(body), now)
-        self._unread[reader] = now, len(body)
+        self._make_room(held, now)
+        self._unread[reader] = now, held
         try:
             async with asyncio.timeout(READ_S):
                 await written.prepare(request)
-                for at in range(0, len(body), LARGE):
-                    await written.write(body[at : at + LARGE])
+                for piece in pieces if request.method != "HEAD" else ():
+                    await written.write(piece)
+                    # A client that reads fast enough never makes this wait.
+                    await asyncio.sleep(0)
                 await written.write_eof()
         except (TimeoutError, ConnectionError):
             self._give_up(reader)

@@ -6,14 +6,15 @@ thousand subscriptions for seconds, in which no client is served.
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Any, Final, TypeVar
 
 from aiohttp import web
 
+from counterpoise.admin.packed import Packed, answer_with
 from counterpoise.admin.shapes import Json
+from counterpoise.broker.face import ByTurns
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -27,11 +28,10 @@ async def in_turns(
     things: Iterable[tuple[str, T]], tell: Callable[[T], Awaitable[Json]]
 ) -> dict[str, Any]:
     """What ``tell`` says of each, by its name; ``things`` must not change meanwhile."""
-    found = {}
-    for number, (name, each) in enumerate(things, 1):
+    found, turns = {}, ByTurns(IN_A_TURN)
+    for name, each in things:
         found[name] = await tell(each)
-        if not number % IN_A_TURN:
-            await asyncio.sleep(0)
+        await turns.did()
     return found
 
 
@@ -39,32 +39,30 @@ async def each_in_turns(
     things: Iterable[T], tell: Callable[[T], R], in_a_turn: int = IN_A_TURN
 ) -> list[R]:
     """What ``tell`` says of each; ``things`` must not change meanwhile."""
-    found = []
-    for number, each in enumerate(things, 1):
+    found, turns = [], ByTurns(in_a_turn)
+    for each in things:
         found.append(tell(each))
-        if not number % in_a_turn:
-            await asyncio.sleep(0)
+        await turns.did()
     return found
 
 
-async def encoded(value: Json) -> bytes:
+async def encoded(value: Json) -> Packed:
     """The value as JSON."""
-    pieces = []
-    for number, piece in enumerate(_pieces(value), 1):
-        pieces.append(piece)
-        if not number % (3 * IN_A_TURN):
-            await asyncio.sleep(0)
-    return "".join(pieces).encode()
+    text, turns = Packed(), ByTurns(3 * IN_A_TURN)
+    for piece in _pieces(value):
+        text.write(piece)
+        await turns.did()
+    return Packed.joined([text])
 
 
-async def large_answer(value: Json) -> web.Response:
+async def large_answer(value: Json) -> web.StreamResponse:
     """A JSON answer that may be large."""
     return told(await encoded(value))
 
 
-def told(body: bytes) -> web.Response:
+def told(text: Packed) -> web.StreamResponse:
     """A JSON answer that is written already."""
-    return web.Response(body=body, content_type="application/json", charset="utf-8")
+    return answer_with(text, "application/json; charset=utf-8")
 
 
 def _pieces(value: Json) -> Iterator[str]:

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
+from typing import Final, TypeVar
 
 from aiohttp import web
 
+from counterpoise.admin.large_json import IN_A_TURN
 from counterpoise.admin.redirect import ask
 from counterpoise.admin.shapes import Json
+from counterpoise.broker.face import ByTurns
+
+T = TypeVar("T")
 
 AT_ONCE: Final = 32
 """How many are asked at a time: each is a connection, and a task, of its own."""
+_UNANSWERED: Final = Exception("nobody was asked")
 
 
 async def ask_each(
@@ -21,7 +27,7 @@ async def ask_each(
     """What each path answers, in order; raises the first refusal."""
     answers = await try_each(request, method, paths, told=told)
     for each in answers:
-        if isinstance(each, BaseException):
+        if isinstance(each, Exception):
             raise each
     return answers
 
@@ -30,16 +36,24 @@ async def try_each(
     request: web.Request, method: str, paths: Iterable[str], *, told: Json = None
 ) -> list[Json | Exception]:
     """What each path answers, or its refusal, in order."""
-    left = list(enumerate(paths))[::-1]
-    found: list[Json | Exception] = [None] * len(left)
+    return await try_all([partial(ask, request, method, path, told=told) for path in paths])
+
+
+async def try_all(questions: Sequence[Callable[[], Awaitable[T]]]) -> list[T | Exception]:
+    """The answer to each, or its failure, in order; a few are asked at a time."""
+    left = list(enumerate(questions))[::-1]
+    found: list[T | Exception] = [_UNANSWERED] * len(left)
+    turns = ByTurns(IN_A_TURN)
 
     async def work() -> None:
         while left:
-            number, path = left.pop()
+            number, question = left.pop()
             try:
-                found[number] = await ask(request, method, path, told=told)
+                found[number] = await question()
             except Exception as error:
                 found[number] = error
+            # Some know the answer at once.
+            await turns.did()
 
     await asyncio.gather(*(work() for _ in range(min(AT_ONCE, len(left)))))
     return found

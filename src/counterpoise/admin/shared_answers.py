@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from aiohttp import web
 
 from counterpoise.broker.face import BackgroundTasks
+
+T = TypeVar("T")
 
 
 class SharedAnswers:
@@ -21,9 +23,9 @@ class SharedAnswers:
     def __init__(self, background: BackgroundTasks) -> None:
         self._background = background
         self._one = asyncio.Lock()
-        self._awaited: dict[str, asyncio.Task[bytes]] = {}
+        self._awaited: dict[str, asyncio.Task[Any]] = {}
 
-    async def get(self, what: str, make: Callable[[], Awaitable[bytes]]) -> bytes:
+    async def get(self, what: str, make: Callable[[], Awaitable[T]]) -> T:
         """What ``make`` gives, begun after this was asked: no answer is older than its question.
 
         ``what`` tells apart answers that are not the same for everybody.
@@ -32,9 +34,10 @@ class SharedAnswers:
         if awaited is None:
             awaited = self._background.start(what, self._make(what, make), expected=(Exception,))
             self._awaited[what] = awaited
-        return await asyncio.shield(awaited)
+        answer: T = await asyncio.shield(awaited)
+        return answer
 
-    async def _make(self, what: str, make: Callable[[], Awaitable[bytes]]) -> bytes:
+    async def _make(self, what: str, make: Callable[[], Awaitable[T]]) -> T:
         async with self._one:
             # Whoever asks from here on is too late for this one.
             del self._awaited[what]

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
-from counterpoise.admin.large_json import each_in_turns, in_turns
+from counterpoise.admin.large_json import IN_A_TURN, each_in_turns, in_turns
 from counterpoise.admin.subscription_json import JsonObject, subscription_json, timestamp
-from counterpoise.broker.face import PersistentTopic, Producer, Subscription, Topic
+from counterpoise.broker.face import ByTurns, PersistentTopic, Producer, Subscription, Topic
 
 RANGES_IN_A_TURN: Final = 500
 """How many acknowledged ranges are written before others have their turn."""
@@ -296,17 +296,23 @@ async def broker_topic_json(topic: Topic, broker_id: str) -> JsonObject:
     }
 
 
-def sum_of_stats(partitions: list[JsonObject]) -> JsonObject:
+async def sum_of_stats(partitions: list[JsonObject]) -> JsonObject:
     """What ``partitioned-stats`` says of all partitions together."""
     total: JsonObject = {
         **NOT_MEASURED,
         "oldestBacklogMessageAgeSeconds": 0,
-        **{name: sum(each[name] for each in partitions) for name in SUMMED_TOPIC_FIGURES},
+        **dict.fromkeys(SUMMED_TOPIC_FIGURES, 0),
+        "publishers": [],
     }
     busy = [each["averageMsgSize"] for each in partitions if each["averageMsgSize"]]
     total["averageMsgSize"] = sum(busy) / len(busy) if busy else 0.0
     subscriptions: dict[str, JsonObject] = {}
+    turns = ByTurns(IN_A_TURN)
     for partition in partitions:
+        await turns.did(1 + len(partition["subscriptions"]))
+        for name in SUMMED_TOPIC_FIGURES:
+            total[name] += partition[name]
+        total["publishers"] += partition["publishers"]
         for name, figures in partition["subscriptions"].items():
             known = subscriptions.get(name)
             if known is None:
@@ -316,7 +322,6 @@ def sum_of_stats(partitions: list[JsonObject]) -> JsonObject:
                 known[figure] += figures[figure]
             known["consumers"] += figures["consumers"]
     total["subscriptions"] = subscriptions
-    total["publishers"] = [each for partition in partitions for each in partition["publishers"]]
     return total
 
 

@@ -14,6 +14,7 @@ from counterpoise.broker.bundles.lookup_answer import Redirect, told_to
 from counterpoise.broker.bundles.service import NamespaceService
 from counterpoise.broker.bundles.shedding import LeaderShedding
 from counterpoise.broker.bundles.tally import BundleTally
+from counterpoise.broker.by_turns import ByTurns, in_pieces
 from counterpoise.broker.config import BrokerConfig
 from counterpoise.broker.connection.listener import Listener
 from counterpoise.broker.connection.pause import PauseReason
@@ -58,6 +59,7 @@ __all__ = [
     "BrokerConfig",
     "BrokerError",
     "BrokerFace",
+    "ByTurns",
     "DispatchLevel",
     "Door",
     "InitialPosition",
@@ -83,6 +85,7 @@ __all__ = [
     "bundles_json",
     "earliest_in_backlog",
     "first_published_at",
+    "in_pieces",
     "stored_message",
     "survey",
     "told_to",

@@ -6,7 +6,8 @@ import asyncio
 
 import pytest
 
-from counterpoise.broker.namespaces.together import PIECE, Together, in_pieces
+from counterpoise.broker.by_turns import PIECE, in_pieces
+from counterpoise.broker.namespaces.together import Together
 
 
 class Slow:

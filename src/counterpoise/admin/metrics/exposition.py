@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING
 
 from counterpoise.admin.metrics import balancing, broker, limits, topics
-from counterpoise.admin.metrics.figure import Figure
+from counterpoise.admin.metrics.figure import Figure, Labels
 from counterpoise.admin.metrics.reference import MEANINGS, is_counter
-from counterpoise.broker.face import BrokerFace
+from counterpoise.admin.packed import Packed
+from counterpoise.broker.face import BrokerFace, ByTurns
 
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
 
 FIGURES_IN_A_TURN = 500
 """How many are looked at before others have their turn: a millisecond or two."""
+_ESCAPED = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
 
 
-async def gathered(of: BrokerFace) -> list[Figure]:
+async def gathered(of: BrokerFace) -> AsyncIterator[Figure]:
     """Everything a broker can tell, most general first.
 
     The broker goes on serving meanwhile: what belongs together is of one moment.
     """
-    found: list[Figure] = []
-    looked = 0
+    turns = ByTurns(FIGURES_IN_A_TURN)
     for piece in _pieces(of):
-        found += piece
-        if len(found) > looked + FIGURES_IN_A_TURN:
-            looked = len(found)
-            await asyncio.sleep(0)
-    return found
+        found = list(piece)
+        for figure in found:
+            yield figure
+        await turns.did(len(found) or FIGURES_IN_A_TURN // 4)
 
 
 def _pieces(of: BrokerFace) -> Iterator[Iterator[Figure]]:
@@ -39,14 +38,50 @@ def _pieces(of: BrokerFace) -> Iterator[Iterator[Figure]]:
     yield from topics.pieces(of)
 
 
-def text_of(figures: Iterable[Figure]) -> bytes:
-    """The figures in the text format; needs nothing of the broker, so any thread may do it."""
-    # First needed when somebody scrapes: a cluster in a test starts without it.
-    from prometheus_client import CollectorRegistry, generate_latest
+async def text_of(figures: AsyncIterator[Figure]) -> Packed:
+    """The figures in the text format, each series' in one place as it demands.
 
+    That is why no line can go out before the last figure is known: lines wait for it, compressed.
+    """
+    # First needed when somebody scrapes: a cluster in a test starts without it.
+    from prometheus_client.utils import floatToGoString
+
+    series: dict[str, Packed] = {}
+    labels: Labels | None = None
+    told = ""
+    async for figure in figures:
+        lines = series.get(figure.name)
+        if lines is None:
+            lines = series[figure.name] = Packed()
+            lines.write(_heading(figure.name))
+        # Figures of one subject come together, and have the same labels.
+        if figure.labels is not labels:
+            labels, told = figure.labels, _told(figure.labels)
+        lines.write(f"{figure.name}{told} {floatToGoString(figure.value)}\n")  # type: ignore[no-untyped-call]
+    return Packed.joined(series.values())
+
+
+def _told(labels: Labels) -> str:
+    if not labels:
+        return ""
+    each = ",".join([f'{name}="{value.translate(_ESCAPED)}"' for name, value in sorted(labels)])
+    return f"{{{each}}}"
+
+
+def _heading(name: str) -> str:
+    """A series' name, meaning and type. Pulsar's are all gauges, its totals too."""
+    from prometheus_client import CollectorRegistry, generate_latest
+    from prometheus_client.metrics_core import Metric
+
+    counts = is_counter(name)
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Collected(_families(figures)))
-    return generate_latest(registry)
+    family = Metric(
+        name.removesuffix("_total") if counts else name,
+        MEANINGS.get(name, ""),
+        "counter" if counts else "gauge",
+    )
+    registry.register(_Collected(family))
+    return generate_latest(registry).decode()
 
 
 def content_type() -> str:
@@ -57,27 +92,10 @@ def content_type() -> str:
 
 
 class _Collected:
-    """What one scrape collected, as a collector."""
+    """A series without samples, as a collector."""
 
-    def __init__(self, families: Sequence[Metric]) -> None:
-        self._families = families
+    def __init__(self, family: Metric) -> None:
+        self._family = family
 
-    def collect(self) -> Iterable[Metric]:
-        return self._families
-
-
-def _families(figures: Iterable[Figure]) -> list[Metric]:
-    """The figures by name. Pulsar's are all gauges, its totals too; ours are what they are."""
-    from prometheus_client.metrics_core import Metric
-
-    families: dict[str, Metric] = {}
-    for figure in figures:
-        family = families.get(figure.name)
-        if family is None:
-            counts = is_counter(figure.name)
-            name = figure.name.removesuffix("_total") if counts else figure.name
-            told = MEANINGS.get(figure.name, "")
-            family = Metric(name, told, "counter" if counts else "gauge")
-            families[figure.name] = family
-        family.add_sample(figure.name, dict(figure.labels), figure.value)
-    return list(families.values())
+    def collect(self) -> list[Metric]:
+        return [self._family]

@@ -38,11 +38,11 @@ def pieces(broker: BrokerFace) -> Iterator[Iterator[Figure]]:
         for topic in _sorted(broker):
             yield from _topic(broker, topic, consumers=exposed.consumers)
     else:
-        yield _namespaces(broker)
+        yield from _namespaces(broker)
 
 
 def _sorted(broker: BrokerFace) -> list[Topic]:
-    return [topic for _, topic in sorted(broker.topics.loaded.items())]
+    return sorted(broker.topics.loaded.values(), key=lambda topic: str(topic.name))
 
 
 def _topic(broker: BrokerFace, topic: Topic, *, consumers: bool) -> Iterator[Iterator[Figure]]:
@@ -53,13 +53,10 @@ def _topic(broker: BrokerFace, topic: Topic, *, consumers: bool) -> Iterator[Ite
     )
     yield figures_of("", labels, _figures(topic))
     for name, subscription in sorted(topic.subscriptions.items()):
-        yield _subscribed(subscription, (*labels, ("subscription", name)), consumers=consumers)
-
-
-def _subscribed(subscription: Subscription, labels: Labels, *, consumers: bool) -> Iterator[Figure]:
-    yield from _subscription(subscription, labels)
-    for consumer in subscription.consumers if consumers else ():
-        yield from _consumer(consumer, labels)
+        of_subscription = (*labels, ("subscription", name))
+        yield _subscription(subscription, of_subscription)
+        for consumer in list(subscription.consumers) if consumers else ():
+            yield _consumer(consumer, of_subscription)
 
 
 def _figures(topic: Topic) -> list[tuple[str, float]]:
@@ -92,6 +89,12 @@ def _figures(topic: Topic) -> list[tuple[str, float]]:
 
 def _subscription(subscription: Subscription, labels: Labels) -> Iterator[Figure]:
     meters, consumers = subscription.meters, subscription.consumers
+    unacked = acked_ms = sent_ms = flow_ms = 0
+    for each in consumers:
+        unacked += each.unacked
+        acked_ms = max(acked_ms, each.last_acked_ms)
+        sent_ms = max(sent_ms, each.last_sent_ms)
+        flow_ms = max(flow_ms, each.last_flow_ms)
     yield from figures_of(
         "pulsar_subscription_",
         labels,
@@ -103,15 +106,12 @@ def _subscription(subscription: Subscription, labels: Labels) -> Iterator[Figure
             ("msg_throughput_out", meters.out.byte_rate),
             ("msg_rate_redeliver", meters.redelivered.rate),
             ("msg_ack_rate", meters.acked.rate),
-            ("unacked_messages", sum(each.unacked for each in consumers)),
+            ("unacked_messages", unacked),
             ("blocked_on_unacked_messages", subscription.blocked),
             ("consumers_count", len(consumers)),
-            ("last_acked_timestamp", max((each.last_acked_ms for each in consumers), default=0)),
-            ("last_consumed_timestamp", max((each.last_sent_ms for each in consumers), default=0)),
-            (
-                "last_consumed_flow_timestamp",
-                max((each.last_flow_ms for each in consumers), default=0),
-            ),
+            ("last_acked_timestamp", acked_ms),
+            ("last_consumed_timestamp", sent_ms),
+            ("last_consumed_flow_timestamp", flow_ms),
         ),
     )
     yield from _throttled(subscription, labels)
@@ -148,7 +148,7 @@ def _consumer(consumer: Recipient, subscribed: Labels) -> Iterator[Figure]:
     )
 
 
-def _namespaces(broker: BrokerFace) -> Iterator[Figure]:
+def _namespaces(broker: BrokerFace) -> Iterator[Iterator[Figure]]:
     sums: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     for topic in _sorted(broker):
         of_namespace = sums[str(topic.name.namespace_name)]
@@ -158,6 +158,8 @@ def _namespaces(broker: BrokerFace) -> Iterator[Figure]:
         )
         for name, value in (*_figures(topic), *sent):
             of_namespace[name] += value
+        # Nothing to tell yet, but others may have their turn.
+        yield iter(())
     for namespace, found in sums.items():
         labels = (*cluster_of(broker), ("namespace", namespace))
-        yield from figures_of("", labels, found.items())
+        yield figures_of("", labels, found.items())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable
 from dataclasses import asdict
 
@@ -11,10 +10,12 @@ from aiohttp import web
 from counterpoise.admin import route
 from counterpoise.admin.large_json import IN_A_TURN, encoded, told
 from counterpoise.admin.metrics.exposition import gathered
+from counterpoise.admin.packed import Packed
 from counterpoise.admin.request import answer, broker_of
 from counterpoise.admin.shapes import Json
 from counterpoise.admin.shared_answers import SHARED
 from counterpoise.admin.topic_json import broker_topic_json
+from counterpoise.broker.face import ByTurns
 
 BASE = "/admin/v2/broker-stats"
 
@@ -39,20 +40,20 @@ async def load_report(request: web.Request) -> web.Response:
     return answer(broker_of(request).load_report().to_json())
 
 
-async def topics(request: web.Request) -> web.Response:
+async def topics(request: web.Request) -> web.StreamResponse:
     """Every loaded topic's figures: namespace, then bundle, then domain, then topic."""
     broker = broker_of(request)
 
-    async def make() -> bytes:
+    async def make() -> Packed:
         figures: dict[str, dict[str, dict[str, dict[str, Json]]]] = {}
-        for number, (name, topic) in enumerate(sorted(broker.topics.loaded.items()), 1):
+        turns = ByTurns(IN_A_TURN)
+        for name, topic in sorted(broker.topics.loaded.items()):
             found = await broker.namespaces.bundles(name.namespace_name)
             bundles = figures.setdefault(str(name.namespace_name), {})
             domains = bundles.setdefault(str(found.bundle_of(name).range), {})
             found_of_topic = await broker_topic_json(topic, broker.id)
             domains.setdefault(name.domain, {})[str(name)] = found_of_topic
-            if not number % IN_A_TURN:
-                await asyncio.sleep(0)
+            await turns.did()
         return await encoded(figures)
 
     return told(await request.app[SHARED].get("figures of topics", make))
@@ -68,13 +69,13 @@ async def shedding(request: web.Request) -> web.Response:
     return answer([made.to_json() for made in list(broker_of(request).shedding.rounds)])
 
 
-async def metrics(request: web.Request) -> web.Response:
+async def metrics(request: web.Request) -> web.StreamResponse:
     """The figures of ``/metrics`` as JSON: a list of dimensions and values."""
     broker = broker_of(request)
 
-    async def make() -> bytes:
+    async def make() -> Packed:
         grouped: dict[tuple[tuple[str, str], ...], dict[str, float]] = {}
-        for figure in await gathered(broker):
+        async for figure in gathered(broker):
             name = figure.name.replace("pulsar_", "brk_", 1)
             grouped.setdefault(figure.labels, {})[name] = figure.value
         return await encoded(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable
 
 from aiohttp import web
-from aiohttp.hdrs import CONTENT_TYPE
 
 from counterpoise.admin import route
 from counterpoise.admin.metrics.exposition import content_type, gathered, text_of
+from counterpoise.admin.packed import Packed, answer_with
 from counterpoise.admin.request import broker_of
 from counterpoise.admin.shared_answers import SHARED
 
@@ -19,14 +18,12 @@ def routes() -> Iterable[route.Route]:
     return [route.get("/metrics", metrics), route.get("/metrics/", metrics)]
 
 
-async def metrics(request: web.Request) -> web.Response:
+async def metrics(request: web.Request) -> web.StreamResponse:
     """Every figure of this broker."""
     broker = broker_of(request)
 
-    async def make() -> bytes:
-        figures = await gathered(broker)
-        # A hundred thousand lines take a second to write, in which messages should go on.
-        return await asyncio.to_thread(text_of, figures)
+    async def make() -> Packed:
+        return await text_of(gathered(broker))
 
     text = await request.app[SHARED].get("metrics", make)
-    return web.Response(body=text, headers={CONTENT_TYPE: content_type()})
+    return answer_with(text, content_type())

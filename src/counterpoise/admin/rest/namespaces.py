@@ -180,6 +180,6 @@ async def _unload_bundles(request: web.Request, namespace: NamespaceName) -> Non
     bundles = await broker_of(request).namespaces.bundles(namespace)
     paths = [f"{BASE}/{each}/unload" for each in bundles.bundles]
     results = await try_each(request, "PUT", paths)
-    failed = [each for each in results if isinstance(each, BaseException)]
+    failed = [each for each in results if isinstance(each, Exception)]
     if failed:
         raise precondition_failed(f"{len(failed)} bundles were not unloaded: {failed[0]}")

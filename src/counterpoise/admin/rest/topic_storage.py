@@ -43,7 +43,7 @@ def routes() -> Iterable[route.Route]:
     ]
 
 
-async def internal_info(request: web.Request) -> web.Response:
+async def internal_info(request: web.Request) -> web.StreamResponse:
     """``ManagedLedgerInfo``: a topic's ledgers, and how far each subscription has come."""
     topic = await stored(request, await storing_topic(request))
     record = await broker_of(request).policies.topic_record(topic.name)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from http import HTTPStatus
-from typing import Final
 
 from aiohttp import web
 
 from counterpoise.admin import route
 from counterpoise.admin.errors import RestError, conflict, not_found, precondition_failed
-from counterpoise.admin.large_json import each_in_turns, large_answer
+from counterpoise.admin.large_json import IN_A_TURN, large_answer
 from counterpoise.admin.redirect import ask, require_topic_owner
 from counterpoise.admin.request import (
     answer,
@@ -24,7 +23,7 @@ from counterpoise.admin.rest.namespaces import require_namespace
 from counterpoise.admin.route import AUTHORITATIVE, body_of
 from counterpoise.admin.shapes import FLAG, Json, Shape, map_of, nullable, text
 from counterpoise.admin.topic_json import internal_stats_json, topic_stats_json
-from counterpoise.broker.face import BrokerError, Topic, earliest_in_backlog
+from counterpoise.broker.face import BrokerError, ByTurns, Topic, earliest_in_backlog, in_pieces
 from counterpoise.names.bundle import BundleRange
 from counterpoise.names.topic import NON_PERSISTENT, PERSISTENT, TopicName
 
@@ -37,10 +36,6 @@ STATS = dict.fromkeys(
     ("getPreciseBacklog", "subscriptionBacklogSize", "getEarliestTimeInBacklog"), FLAG
 )
 PROPERTIES = Shape(nullable(map_of(text())))
-
-
-NAMES_IN_A_TURN: Final = 500
-"""How many topics are looked at before others have their turn."""
 
 
 def routes() -> Iterable[route.Route]:
@@ -69,8 +64,10 @@ async def names(request: web.Request) -> web.Response:
     if wanted:
         bundles = await broker.namespaces.bundles(namespace)
         bundle = bundles.validate(BundleRange.parse(wanted))
-        within = await each_in_turns(found, bundle.__contains__, NAMES_IN_A_TURN)
-        found = [each for each, is_in in zip(found, within, strict=True) if is_in]
+        within: list[TopicName] = []
+        async for some in in_pieces(found):
+            within += filter(bundle.__contains__, some)
+        found = within
     return answer([str(each) for each in found])
 
 
@@ -128,28 +125,36 @@ async def unload(request: web.Request) -> web.Response:
     return no_content()
 
 
-async def stats(request: web.Request) -> web.Response:
+async def stats(request: web.Request) -> web.StreamResponse:
     """What passes through a topic, its producers, subscriptions and consumers."""
     topic = await topic_in_namespace(request)
     await require_topic_owner(request, topic)
     loaded = await require_loaded(request, topic)
-    told = await topic_stats_json(loaded, broker_of(request).id)
+    told = await stats_json(request, loaded)
     if flag(request, "getEarliestTimeInBacklog"):
         await _tell_earliest(loaded, told)
     return await large_answer(told)
 
 
+async def stats_json(request: web.Request, topic: Topic) -> dict[str, Json]:
+    """``TopicStats`` of a topic of this broker."""
+    return await topic_stats_json(topic, broker_of(request).id)
+
+
 async def _tell_earliest(topic: Topic, told: dict[str, Json]) -> None:
     """Add when the oldest messages that some subscription has not acknowledged were published."""
-    oldest = []
-    for name, subscription in topic.subscriptions.items():
+    oldest, turns = [], ByTurns(IN_A_TURN)
+    for name, subscription in list(topic.subscriptions.items()):
+        if name not in told["subscriptions"]:
+            continue
+        await turns.did()
         at = await earliest_in_backlog(subscription)
         told["subscriptions"][name]["earliestMsgPublishTimeInBacklog"] = at or 0
         oldest += [] if at is None else [at]
     told["earliestMsgPublishTimeInBacklogs"] = min(oldest, default=0)
 
 
-async def internal_stats(request: web.Request) -> web.Response:
+async def internal_stats(request: web.Request) -> web.StreamResponse:
     """The ledgers and cursors of a topic."""
     topic = await topic_in_namespace(request)
     await require_topic_owner(request, topic)

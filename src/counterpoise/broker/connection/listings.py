@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
+from counterpoise.broker.by_turns import in_pieces
 from counterpoise.broker.connection.ports import Catalog
 from counterpoise.broker.namespaces.catalog import matching
-from counterpoise.broker.namespaces.together import Together, in_pieces
+from counterpoise.broker.namespaces.together import Together
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName
 

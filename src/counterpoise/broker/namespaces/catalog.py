@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
+from counterpoise.broker.by_turns import in_pieces
 from counterpoise.broker.errors import BrokerError, store_errors_as_not_ready
 from counterpoise.broker.namespaces.auto_creation import AutoTopicCreation
 from counterpoise.broker.namespaces.policies import Policies
 from counterpoise.broker.namespaces.policies.records import JsonObject
-from counterpoise.broker.namespaces.together import Together, in_pieces
+from counterpoise.broker.namespaces.together import Together
 from counterpoise.metadata import BadVersion
 from counterpoise.names.errors import InvalidName
 from counterpoise.names.namespace import NamespaceName

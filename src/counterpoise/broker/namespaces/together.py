@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterator
 from contextlib import contextmanager
-from typing import Final, Generic, TypeVar
+from typing import Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
-
-PIECE: Final = 500
-"""How many names are looked at before others have their turn: some two milliseconds."""
 
 
 class Together(Generic[K, T]):
@@ -90,11 +87,3 @@ class Asking(Generic[T]):
         if self._known.error is not None:
             raise self._known.error.with_traceback(None)
         return self._known.value
-
-
-async def in_pieces(names: Sequence[T]) -> AsyncIterator[Sequence[T]]:
-    """The names, a few at a time, with room for others in between."""
-    for begin in range(0, len(names), PIECE):
-        if begin:
-            await asyncio.sleep(0)
-        yield names[begin : begin + PIECE]

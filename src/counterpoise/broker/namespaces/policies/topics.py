@@ -9,8 +9,9 @@ from dataclasses import dataclass, field, replace
 from urllib.parse import unquote_plus
 
 from counterpoise.broker import paths
+from counterpoise.broker.by_turns import in_pieces
 from counterpoise.broker.namespaces.policies.records import JsonObject, Records
-from counterpoise.broker.namespaces.together import Together, in_pieces
+from counterpoise.broker.namespaces.together import Together
 from counterpoise.metadata import BadVersion, MetadataStore, NotFound
 from counterpoise.metadata.cache import MetadataCache
 from counterpoise.metadata.port import MUST_NOT_EXIST

@@ -41,7 +41,7 @@ conformance: setup ## decisions against Apache Pulsar's own classes (needs Maven
 sim: setup ## 100,000 simulated histories of ownership under faults (ARGS="--histories 1000 --seed 1")
 	@$(PYTHON) -m tests.sim --histories 100000 $(ARGS)
 
-attack: setup ## a million mutated frames and wrong requests, beside a client that is owed service
+attack: setup ## a million mutated frames, storms and wrong requests, beside a client that is owed service
 	@$(PYTHON) -m tests.attack $(ARGS)
 
 clients: setup ## Apache's clients for Python, Java and Go, by TLS and with tokens (needs Maven, Go)

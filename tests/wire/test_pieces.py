@@ -65,6 +65,29 @@ def test_redeliveries_are_all_there(count: int) -> None:
     assert asked == list(range(count))
 
 
+def test_one_step_reads_one_command_of_many_properties() -> None:
+    pairs = [{"key": f"key-{n}" * 5, "value": "v" * 60} for n in range(4000)]
+    subscribing = [
+        frames.frame(
+            BaseCommand(
+                type=Type.SUBSCRIBE,
+                subscribe={
+                    "topic": "t",
+                    "subscription": "s",
+                    "sub_type": 1,
+                    "consumer_id": number,
+                    "request_id": number,
+                    "subscription_properties": pairs,
+                },
+            )
+        )
+        for number in range(5)
+    ]
+    steps = all_of(frames.opened(), b"".join(subscribing))
+    assert max(len(step) for step in steps) == 1
+    assert sum(len(step) for step in steps) == 5
+
+
 @pytest.mark.parametrize("frame", [ack(5 * PIECE), redeliver(5 * PIECE)], ids=["ack", "redeliver"])
 def test_one_step_reads_one_piece(frame: bytes) -> None:
     steps = all_of(frames.opened(), frame)

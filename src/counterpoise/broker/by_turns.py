@@ -29,6 +29,20 @@ class ByTurns:
             await asyncio.sleep(0)
 
 
+class OneATurn:
+    """Lets one of those who want to do long work begin it in each turn of the event loop."""
+
+    __slots__ = ("_one",)
+
+    def __init__(self) -> None:
+        self._one = asyncio.Lock()
+
+    async def mine(self) -> None:
+        """Return in a turn in which nobody else does; first come, first served."""
+        async with self._one:
+            await asyncio.sleep(0)
+
+
 async def in_pieces(names: Sequence[T]) -> AsyncIterator[Sequence[T]]:
     """The names, a few at a time, with room for others in between."""
     turns = ByTurns(PIECE)

@@ -39,6 +39,8 @@ _Pieces = tuple[Iterator[Event], Any, int, int]
 _ALL = 1 << 62
 PIECE_WEIGHT: Final = 64
 """As how many frames a piece of a long list counts among those that are read at a time."""
+FRAME_SHIFT: Final = 12
+"""Every four kilobytes of a frame count as one more: ten thousand properties take long."""
 _Type = BaseCommand.Type
 # Asked for with every read; looking a member of an enum up costs as much as a call.
 _CONNECTING: Final = ConnectionState.CONNECTING
@@ -172,7 +174,7 @@ class ServerProtocol:
                 wanted = self._frame_size(data, begin, end)
                 if wanted > end - begin:
                     break
-                odd += 1
+                odd += 1 + (wanted >> FRAME_SHIFT)
                 self._frame(data[begin + LENGTH_SIZE : begin + wanted], begin, events)
                 begin += wanted
         except ProtocolError as error:

@@ -9,8 +9,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Coroutine
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tests.attack.wire.attackers import Attack, Tally
 from tests.attack.wire.bystander import PATIENCE_S
@@ -49,13 +51,17 @@ def attack(
         broker(Path(folder), fault) as target,
     ):
         attackers = Attack(target.service_url, frames=frames, seconds=seconds, seed=seed)
-        return _attacked(target, attackers, gap_max_s)
+        return attacked(target, attackers.run(), gap_max_s)
 
 
-def _attacked(target: Target, attackers: Attack, gap_max_s: float) -> Verdict:
+def attacked(target: Target, attack: Coroutine[Any, Any, Tally], gap_max_s: float) -> Verdict:
+    """Attack a broker beside a bystander."""
     began = time.monotonic()
     bystander = subprocess.Popen(
-        [sys.executable, "-m", "tests.attack.wire.bystander", target.service_url],
+        [
+            *(sys.executable, "-m", "tests.attack.wire.bystander"),
+            *(target.service_url, str(target.process.pid)),
+        ],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -66,7 +72,7 @@ def _attacked(target: Target, attackers: Attack, gap_max_s: float) -> Verdict:
     try:
         if bystander.stdout.readline() != "ready\n":
             raise RuntimeError("the bystander was not served before the attack began")
-        tally = asyncio.run(attackers.run())
+        tally = asyncio.run(attack)
         told, _ = bystander.communicate(timeout=PATIENCE_S + 10)
     finally:
         if bystander.poll() is None:

@@ -144,6 +144,33 @@ def test_many_connections_at_once_are_served_a_few_in_a_round() -> None:
     assert len({name.split("-")[0] for name in world.seen}) == count
 
 
+def test_who_asks_little_is_served_soon_among_many_who_ask_much() -> None:
+    world, count, each = Order(), 40, 300
+    with OneBroker(world=world) as broker, contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(RawClient(broker.service_url)) for _ in range(count + 1)]
+        for client in clients:
+            client.connect()
+        said = threading.Event()
+
+        async def hold_the_loop() -> None:
+            said.wait(15)
+
+        holding = threading.Thread(target=lambda: broker.run(hold_the_loop()))
+        holding.start()
+        *many, little = clients
+        for client in many:
+            client.send(b"".join(lookup("much", n) for n in range(each)))
+        little.send(lookup("little", 0))
+        said.set()
+        holding.join()
+        little.receive(Type.LOOKUP_RESPONSE)
+        for client in many:
+            for _ in range(each):
+                client.receive(Type.LOOKUP_RESPONSE)
+    # Those who came first have a whole turn, and then all have a part of one.
+    assert world.seen.index("little") <= 10 * STEP + count * STEP // 4
+
+
 async def test_rounds_give_everybody_as_many_turns() -> None:
     rounds, turns = Rounds(), [0] * 10
 

@@ -1,13 +1,15 @@
 """Schemas made to hurt: they are refused, soon, and nothing else happens."""
 
+import asyncio
 import json
 
 import pytest
 
 from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.schemas import registry
 from counterpoise.broker.schemas.avro import CHECKS_MAX, NotAvro, why_unreadable
 from counterpoise.broker.schemas.compatibility import why_incompatible
-from counterpoise.broker.schemas.registry import STORED_MAX, SchemaRegistry
+from counterpoise.broker.schemas.registry import KNOWN_MAX, STORED_MAX, SchemaRegistry
 from counterpoise.metadata import MemoryTree
 from counterpoise.names.topic import TopicName
 from counterpoise.wire.errors import ServerError
@@ -57,15 +59,59 @@ def test_two_unions_are_not_held_against_each_other_for_ever() -> None:
 
 async def test_a_topic_has_no_more_schemas_than_its_node_can_hold() -> None:
     store = MemoryTree().open()
-    registry = SchemaRegistry(store)
+    here = SchemaRegistry(store)
     topic = TopicName.parse("public/default/t")
 
     async def put_many() -> None:
         for number in range(20):
-            await registry.put(topic, Schema(f"s{number}", b"x" * 100_000, RawSchema.String))
+            await here.put(topic, Schema(f"s{number}", b"x" * 100_000, RawSchema.String))
 
     with pytest.raises(BrokerError, match=f"at most {STORED_MAX}") as refused:
         await put_many()
     assert refused.value.code is ServerError.NotAllowedError
-    assert 0 < len(await registry.versions(topic)) < 10
+    assert 0 < len(await here.versions(topic)) < 10
     await store.close()
+
+
+async def test_what_is_remembered_of_a_topic_is_what_is_stored() -> None:
+    """Two brokers, one store: each reads what the other wrote, or deleted."""
+    store = MemoryTree().open()
+    one, other = SchemaRegistry(store), SchemaRegistry(store)
+    topic = TopicName.parse("t")
+    fields = [{"name": f"f{n}", "type": "int", "default": n} for n in range(3)]
+    first, second = (
+        avro({"type": "record", "name": "R", "fields": fields[: n + 1]}) for n in range(2)
+    )
+    await one.put(topic, first)
+    assert await other.versions(topic) == [first]
+    await other.put(topic, second)
+    assert await one.versions(topic) == await one.versions(topic) == [first, second]
+    await other.delete(topic)
+    assert await one.versions(topic) == []
+    for number in range(2 * KNOWN_MAX):
+        each = TopicName.parse(f"t{number}")
+        await one.put(each, first)
+        assert await one.versions(each) == [first]
+    assert len(one._known) == KNOWN_MAX
+
+
+async def test_schemas_are_read_for_one_client_in_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    reads, read = 0, registry._read
+
+    def counted(value: bytes) -> list[Schema]:
+        nonlocal reads
+        reads += 1
+        return read(value)
+
+    monkeypatch.setattr(registry, "_read", counted)
+    store = MemoryTree().open()
+    here = SchemaRegistry(store)
+    topics = [TopicName.parse(f"t{number}") for number in range(2 * KNOWN_MAX)]
+    for topic in topics:
+        await here.put(topic, avro("int"))
+    asking = asyncio.gather(*(here.get(topic, None) for topic in topics))
+    while not asking.done():
+        before = reads
+        await asyncio.sleep(0)
+        assert reads - before <= 1
+    assert reads >= KNOWN_MAX

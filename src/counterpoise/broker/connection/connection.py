@@ -195,8 +195,9 @@ class Connection(asyncio.Protocol):
         """
         ends, begun = 0.0, self._link.begun
         receive, handlers, pause = self._protocol.receive, self._handlers, self.pause
+        share = self._rounds.share
         # With nothing left of the round it only keeps what has come.
-        most = STEP if self._rounds.left > 0 else 0
+        most = max(int(STEP * share), 1) if self._rounds.left > 0 else 0
         while True:
             step = receive(data, most)
             if len(step) > 1 and set(map(type, step)) == _SENDS_ONLY:
@@ -214,9 +215,9 @@ class Connection(asyncio.Protocol):
                 return
             # The clock is a system call: what ends with its first step never looks at it.
             now = time.thread_time()
-            ends = ends or now + TURN_S
+            ends = ends or now + TURN_S * share
             if requests or pause.other_than(_TURNS) or now > ends or not most:
-                self._rounds.spend(now - ends + TURN_S)
+                self._rounds.spend(now - ends + TURN_S * share)
                 break
             data = b""
         pause.hold(_TURNS)

@@ -24,6 +24,10 @@ ROUND_S: Final = 0.02
 REQUEST_S: Final = 0.0001
 """What a request counts of a round: it is begun in its client's turn and served after it."""
 
+SHARE_MIN: Final = 1 / 32
+"""What is left of a turn where hundreds want one: to begin it costs something, too."""
+_AT_ONCE: Final = ROUND_S / TURN_S
+
 
 class Rounds:
     """The turns of a broker's connections: ``left`` is what this round still has, in seconds.
@@ -38,6 +42,11 @@ class Rounds:
         self.left = ROUND_S
         self._line: deque[Callable[[], None]] = deque()
         self._renews = False
+
+    @property
+    def share(self) -> float:
+        """How much of a whole turn one has now: the more wait for theirs, the less."""
+        return max(_AT_ONCE / (_AT_ONCE + len(self._line)), SHARE_MIN)
 
     def spend(self, seconds: float) -> None:
         """Note what a turn took."""

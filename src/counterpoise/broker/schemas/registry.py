@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from counterpoise.broker import paths
+from counterpoise.broker.by_turns import OneATurn
 from counterpoise.broker.errors import BrokerError, store_errors_as_not_ready
 from counterpoise.broker.schemas.compatibility import why_incompatible
 from counterpoise.metadata import BadVersion, MetadataStore, NotFound
-from counterpoise.metadata.port import MUST_NOT_EXIST
+from counterpoise.metadata.port import MUST_NOT_EXIST, Stored
 from counterpoise.names.topic import TopicName
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.proto.values_pb2 import Schema as RawSchema
@@ -23,6 +24,9 @@ STORED_MAX: Final = 768 * 1024
 a node of a megabyte (``jute.maxbuffer``)."""
 AUTO_CONSUME: Final = RawSchema.AutoConsume
 """The type of a consumer that takes whatever schema the messages have."""
+
+KNOWN_MAX: Final = 8
+"""Topics whose schemas are remembered as they were read: a producer of each partition asks."""
 
 VERSION_BYTES: Final = 8
 """A version is a number from 0, big-endian (``LongSchemaVersion``)."""
@@ -37,12 +41,15 @@ class SchemaRegistry:
 
     def __init__(self, store: MetadataStore) -> None:
         self._store = store
+        self._turns = OneATurn()
+        #: What was read last, by path: as it is stored, and what that means.
+        self._known: dict[str, tuple[bytes, tuple[Schema, ...]]] = {}
 
     async def get(self, topic: TopicName, version: bytes | None) -> tuple[Schema, bytes] | None:
         """A schema and its version, the latest if none is named; None if there is none."""
         with store_errors_as_not_ready():
             stored = await self._store.get(paths.schemas(topic))
-        schemas = _read(stored.value) if stored is not None else []
+        schemas = await self._read(topic, stored)
         number = len(schemas) - 1 if version is None else int.from_bytes(version)
         if not 0 <= number < len(schemas):
             return None
@@ -52,7 +59,7 @@ class SchemaRegistry:
         """All schemas of a topic, the oldest first; a version is the place in this list."""
         with store_errors_as_not_ready():
             stored = await self._store.get(paths.schemas(topic))
-        return _read(stored.value) if stored is not None else []
+        return list(await self._read(topic, stored))
 
     async def put(self, topic: TopicName, schema: Schema) -> bytes:
         """Register a producer's schema unless the topic has it already; returns its version.
@@ -63,7 +70,7 @@ class SchemaRegistry:
         with store_errors_as_not_ready():
             for _ in range(UPDATE_ROUNDS):
                 stored = await self._store.get(path)
-                schemas = _read(stored.value) if stored is not None else []
+                schemas = await self._read(topic, stored)
                 if schema in schemas:
                     return version_bytes(schemas.index(schema))
                 if schemas:
@@ -96,6 +103,23 @@ class SchemaRegistry:
             await self.put(topic, schema)
         else:
             _check(latest[0], schema, consumer=True)
+
+    async def _read(self, topic: TopicName, stored: Stored | None) -> Sequence[Schema]:
+        """What is stored; others have their turn before the caller goes on to work with it.
+
+        All schemas of a topic are up to a megabyte, and a client may ask a thousand times at once.
+        """
+        await self._turns.mine()
+        if stored is None:
+            return ()
+        path = paths.schemas(topic)
+        value, schemas = self._known.pop(path, (b"", ()))
+        if value != stored.value:
+            schemas = tuple(_read(stored.value))
+        self._known[path] = stored.value, schemas
+        if len(self._known) > KNOWN_MAX:
+            del self._known[next(iter(self._known))]
+        return schemas
 
     async def delete(self, topic: TopicName) -> None:
         """Forget all schemas of a topic; harmless if it has none."""

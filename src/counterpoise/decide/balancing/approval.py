@@ -52,12 +52,21 @@ def approve(
     approved: list[Move] = []
     withheld: list[Withheld] = []
     lately = [each for each in before if now_ms - each.at_ms < HOUR_MS]
+    part, part_lately = 0.0, sum(each.part for each in lately)
     for move in moves:
-        reason = _reason(move, now_ms, rules) or _too_many(move, approved, lately, rules)
+        reason = (
+            _reason(move, now_ms, rules)
+            or _too_many(len(approved), len(lately), rules)
+            or _too_much(move, part, rules.part_a_round, "a round", "--max-load-a-round")
+            or _too_much(
+                move, part + part_lately, rules.part_an_hour, "an hour", "--max-load-an-hour"
+            )
+        )
         if reason:
             withheld.append(Withheld(move, reason))
         else:
             approved.append(move)
+            part += move.part
     return approved, withheld
 
 
@@ -71,21 +80,12 @@ def _reason(move: Move, now_ms: int, rules: ApprovalRules) -> str:
     return ""
 
 
-def _too_many(
-    move: Move, approved: Sequence[Move], lately: Sequence[Moved], rules: ApprovalRules
-) -> str:
-    count, part = len(approved), sum(each.part for each in approved)
+def _too_many(count: int, lately: int, rules: ApprovalRules) -> str:
     if rules.moves_a_round and count >= rules.moves_a_round:
         return f"{rules.moves_a_round} moves a round are allowed (--max-moves-a-round)"
-    if rules.moves_an_hour and len(lately) + count >= rules.moves_an_hour:
+    if rules.moves_an_hour and lately + count >= rules.moves_an_hour:
         return f"{rules.moves_an_hour} moves an hour are allowed (--max-moves-an-hour)"
-    return _too_much(move, part, rules.part_a_round, "a round", "--max-load-a-round") or _too_much(
-        move,
-        part + sum(each.part for each in lately),
-        rules.part_an_hour,
-        "an hour",
-        "--max-load-an-hour",
-    )
+    return ""
 
 
 def _too_much(move: Move, so_far: float, limit: float, span: str, option: str) -> str:

@@ -49,6 +49,13 @@ def balancer(
     return Balancer(by or strategy(), history, executor, (Told() if told is None else told).append)
 
 
+async def made_of(balancer: Balancer, state: FoldState) -> Round:
+    """The round that it makes of a state, carried out."""
+    made = await balancer.step(state)
+    assert made is not None
+    return made
+
+
 def outcomes(history: History, made: Round) -> list[Outcome]:
     found = [history.outcome(move.id) for move in made.moves]
     assert None not in found

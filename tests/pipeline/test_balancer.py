@@ -18,7 +18,7 @@ from counterpoise.pipeline.history.tables import HistoryTables, read_table
 from tests.decide.balancing.test_round import strategy
 from tests.load.story import START
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name
-from tests.pipeline.rounds import DO_IT, Told, balancer, loads, outcomes, seen, seen_as
+from tests.pipeline.rounds import DO_IT, Told, balancer, loads, made_of, outcomes, seen, seen_as
 from tests.pipeline.short_history import ShortHistory
 
 
@@ -26,8 +26,7 @@ async def test_a_round_is_carried_out_verified_and_kept(
     uneven: FakeCluster, http: aiohttp.ClientSession, history: History
 ) -> None:
     told = Told()
-    made = await balancer(http, history, told).step(seen(uneven))
-    assert made is not None
+    made = await made_of(balancer(http, history, told), seen(uneven))
     assert len(made.moves) > 1
     assert sorted(uneven.unloads) == sorted((m.bundle, m.destination) for m in made.moves)
     for outcome in outcomes(history, made):
@@ -71,8 +70,7 @@ async def test_a_round_that_was_cut_off_is_finished_and_not_repeated(
     left = len(uneven.unloads)
     # The next leader has the files, and nothing else.
     history = HistoryTables(open_store(tmp_path))
-    made = await balancer(http, history).step(state)
-    assert made is not None
+    made = await made_of(balancer(http, history), state)
     assert len(uneven.unloads) == len(made.moves)
     assert len({bundle for bundle, _ in uneven.unloads}) == len(made.moves)
     assert left < len(made.moves) or cut == "before the memory"
@@ -113,8 +111,7 @@ async def test_a_dry_run_touches_nothing_and_does_not_repeat_itself(
 ) -> None:
     dry = replace(DO_IT, execute=False)
     every_poll = strategy(interval_ms=1)
-    made = await balancer(http, history, options=dry, by=every_poll).step(seen(uneven))
-    assert made is not None
+    made = await made_of(balancer(http, history, options=dry, by=every_poll), seen(uneven))
     assert {o.status for o in outcomes(history, made)} == {Status.DRY_RUN}
     assert uneven.unloads == []
     again = await balancer(http, history, options=dry, by=every_poll).step(seen(uneven, 1))
@@ -138,8 +135,7 @@ async def test_no_round_is_made_on_reports_that_repeat_what_they_said_before_the
     """Apache Pulsar's brokers do so for a minute; they are waited for, though not for ever."""
     every_poll = balancer(http, history, by=strategy(interval_ms=1, stats_s=30))
     before, polls_a_minute = loads(uneven), 12
-    made = await every_poll.step(seen(uneven))
-    assert made is not None
+    made = await made_of(every_poll, seen(uneven))
     assert made.moves
     after = loads(uneven)
     one_is_late = {**after, made.moves[0].destination or "": {}}
@@ -165,8 +161,7 @@ async def test_what_a_round_waits_for_is_said_once(
     options = BalanceOptions(interval_ms=1, stats_s=30, report_interval_ms=2000)
     every_poll = balancer(http, history, told, by=replace(strategy(), balance=options))
     before = loads(uneven)
-    made = await every_poll.step(seen(uneven))
-    assert made is not None
+    await made_of(every_poll, seen(uneven))
     told.clear()
     for number in (0.5, 0.7):
         assert await every_poll.step(seen_as(before, number)) is None
@@ -186,8 +181,7 @@ async def test_who_had_no_traffic_and_got_none_is_not_waited_for(
     uneven: FakeCluster, http: aiohttp.ClientSession, history: History
 ) -> None:
     every_poll = balancer(http, history, by=strategy(interval_ms=1, stats_s=30))
-    made = await every_poll.step(seen(uneven))
-    assert made is not None
+    made = await made_of(every_poll, seen(uneven))
     first = made.moves[0]
     memory = history.memory_before(made.poll_id + 1)
     assert set(memory.traffic_before) == {first.source, *(m.destination for m in made.moves)}
@@ -200,8 +194,7 @@ async def test_who_had_no_traffic_and_got_none_is_not_waited_for(
 async def test_the_tables_say_who_what_when_and_why(
     uneven: FakeCluster, http: aiohttp.ClientSession, tmp_path: Path
 ) -> None:
-    made = await balancer(http, HistoryTables(open_store(tmp_path))).step(seen(uneven))
-    assert made is not None
+    made = await made_of(balancer(http, HistoryTables(open_store(tmp_path))), seen(uneven))
     decisions = read_table(open_store(tmp_path), "decisions")
     assert [row["id"] for row in decisions] == [move.id for move in made.moves]
     assert decisions[0]["sentence"] == made.moves[0].decision.sentence

@@ -145,6 +145,14 @@ def test_topics_that_make_no_sense_are_named(body: bytes, says: str) -> None:
         extensible.parse(body, "b1:80", {})
 
 
+def test_the_hosts_usage_is_read_from_the_metrics_of_either_kind() -> None:
+    """What Apache Pulsar answered; the text is only asked for where the first is refused."""
+    by_json = extensible.usage_of_json(recorded("extensible-metrics.json"))
+    by_text = extensible.usage_of_text(recorded("extensible-metrics.txt"))
+    assert by_json.keys() == by_text.keys()
+    assert by_json["direct_memory_limit"] == by_text["direct_memory_limit"] > 0
+
+
 @pytest.mark.parametrize("body", [b"{}", b"[5]", b"nothing", b'[{"metrics": []}]'])
 def test_metrics_without_the_hosts_usage_are_refused(body: bytes) -> None:
     with pytest.raises(RefusedError):

@@ -9,7 +9,7 @@ from counterpoise.pipeline.executor import Executor
 from counterpoise.pipeline.history.port import History
 from tests.load.story import START
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name, topic_of, wide_bundle
-from tests.pipeline.rounds import DO_IT, Told, balancer, outcomes, seen
+from tests.pipeline.rounds import DO_IT, Told, balancer, made_of, outcomes, seen
 
 
 async def test_a_bundle_that_is_gone_or_there_already_is_not_unloaded(
@@ -19,8 +19,7 @@ async def test_a_bundle_that_is_gone_or_there_already_is_not_unloaded(
     second, third = uneven.names[1:]
     hot = {bundle_name(9): second, bundle_name(8): third}
     uneven.owners |= hot
-    made = await balancer(http, history).step(state)
-    assert made is not None
+    made = await made_of(balancer(http, history), state)
     by_bundle = {o.bundle: o for o in outcomes(history, made)}
     for bundle, owner in hot.items():
         there = by_bundle[bundle].destination == owner
@@ -33,8 +32,7 @@ async def test_a_destination_that_was_lost_is_seen(
     uneven: FakeCluster, http: aiohttp.ClientSession, history: History
 ) -> None:
     uneven.lose_destination = True
-    made = await balancer(http, history).step(seen(uneven))
-    assert made is not None
+    made = await made_of(balancer(http, history), seen(uneven))
     for outcome in outcomes(history, made):
         assert outcome.status is Status.ELSEWHERE
         assert outcome.owner == uneven.owners[outcome.bundle] != outcome.destination
@@ -45,8 +43,7 @@ async def test_a_refusal_is_a_failure_with_the_clusters_words_and_may_be_tried_a
 ) -> None:
     uneven.refuse_unload = 412
     told = Told()
-    made = await balancer(http, history, told).step(seen(uneven))
-    assert made is not None
+    made = await made_of(balancer(http, history, told), seen(uneven))
     assert {o.status for o in outcomes(history, made)} == {Status.FAILED}
     assert "412" in told
     assert "no" in outcomes(history, made)[0].error
@@ -57,8 +54,7 @@ async def test_an_unload_that_changes_nothing_is_a_failure(
     uneven: FakeCluster, http: aiohttp.ClientSession, history: History
 ) -> None:
     uneven.forget_unload = True
-    made = await balancer(http, history).step(seen(uneven))
-    assert made is not None
+    made = await made_of(balancer(http, history), seen(uneven))
     assert {o.status for o in outcomes(history, made)} == {Status.FAILED}
     assert "still owns it" in outcomes(history, made)[0].error
 
@@ -66,8 +62,7 @@ async def test_an_unload_that_changes_nothing_is_a_failure(
 async def test_an_unloaded_bundle_is_looked_up_where_it_is_to_go(
     uneven: FakeCluster, http: aiohttp.ClientSession, history: History
 ) -> None:
-    made = await balancer(http, history).step(seen(uneven))
-    assert made is not None
+    made = await made_of(balancer(http, history), seen(uneven))
     asked = [(move.destination, topic_of(move.bundle)) for move in made.moves]
     # Once to see that the source has it, once to bring it to its heir.
     assert sorted(uneven.lookups) == sorted(2 * asked)
@@ -87,8 +82,7 @@ async def test_a_bundle_that_comes_back_to_its_source_is_unloaded_once_more(
 
     uneven.unloads = Second(came_back)
     options = replace(DO_IT, back_after_s=0.05, at_once=1)
-    made = await balancer(http, history, options=options).step(seen(uneven))
-    assert made is not None
+    made = await made_of(balancer(http, history, options=options), seen(uneven))
     assert {one.status for one in outcomes(history, made)} == {Status.MOVED}
     assert len(uneven.unloads) == 2 * len(made.moves)
 
@@ -98,8 +92,7 @@ async def test_a_bundle_that_always_comes_back_is_given_up(
 ) -> None:
     uneven.forget_unload = True
     options = replace(DO_IT, back_after_s=0.05)
-    made = await balancer(http, history, options=options).step(seen(uneven))
-    assert made is not None
+    made = await made_of(balancer(http, history, options=options), seen(uneven))
     assert {one.status for one in outcomes(history, made)} == {Status.FAILED}
     assert "still owns it, or owns it again" in outcomes(history, made)[0].error
     assert len(uneven.unloads) == 2 * len(made.moves)
@@ -110,8 +103,7 @@ async def test_a_destination_that_another_lookup_would_lose_takes_the_bundle(
 ) -> None:
     """Pulsar's leader keeps a destination for one lookup only: the next one finds it gone."""
     uneven.lose_heirs = True
-    made = await balancer(http, history).step(seen(uneven))
-    assert made is not None
+    made = await made_of(balancer(http, history), seen(uneven))
     assert {one.status for one in outcomes(history, made)} == {Status.MOVED}
 
 
@@ -120,8 +112,7 @@ async def test_no_broker_that_takes_bundles_over_is_asked_what_it_owns(
 ) -> None:
     """One of Apache Pulsar's would be stuck for ever."""
     uneven.takes_s = 0.05
-    made = await balancer(http, history).step(seen(uneven))
-    assert made is not None
+    made = await made_of(balancer(http, history), seen(uneven))
     assert len(made.moves) > 1
     assert {one.status for one in outcomes(history, made)} == {Status.MOVED}
     assert not any(each.stuck for each in uneven.brokers)
@@ -133,8 +124,7 @@ async def test_what_is_changing_hands_until_the_time_is_up_is_said_with_the_brok
 ) -> None:
     lookups = "/lookup/v2/topic/persistent/public/default/"
     state = seen(uneven)
-    made = await balancer(http, history, options=replace(DO_IT, execute=False)).step(state)
-    assert made is not None
+    made = await made_of(balancer(http, history, options=replace(DO_IT, execute=False)), state)
     move = made.moves[0]
     heir = next(each for each in uneven.brokers if each.name == move.destination)
     executor, ended = Executor(http, lambda: START, DO_IT), list[Outcome]()
@@ -160,8 +150,7 @@ async def test_a_bundle_without_topics_is_looked_up_by_a_name_that_one_could_hav
     for index in range(10):
         cluster.carry(first, wide_bundle(index), 9000.0 + index)
     cluster.no_topics, cluster.takes_s = True, 0.05
-    made = await balancer(http, history).step(seen(cluster))
-    assert made is not None
+    made = await made_of(balancer(http, history), seen(cluster))
     assert {one.status for one in outcomes(history, made)} == {Status.MOVED}
     assert not [path for each in cluster.brokers for path in each.asked if "ownedN" in path]
 
@@ -170,16 +159,15 @@ async def test_an_unloaded_bundle_without_topics_has_no_owner(
     uneven: FakeCluster, http: aiohttp.ClientSession, history: History
 ) -> None:
     uneven.no_topics = True
-    made = await balancer(http, history).step(seen(uneven))
-    assert made is not None
+    made = await made_of(balancer(http, history), seen(uneven))
     assert {(o.status, o.owner) for o in outcomes(history, made)} == {(Status.UNOWNED, "")}
+    assert {bundle for bundle, _ in uneven.unloads} == {move.bundle for move in made.moves}
 
 
 async def test_a_decision_on_old_news_is_not_carried_out(
     uneven: FakeCluster, http: aiohttp.ClientSession, history: History
 ) -> None:
     late = balancer(http, history, clock=lambda: START + 121_000)
-    made = await late.step(seen(uneven))
-    assert made is not None
+    made = await made_of(late, seen(uneven))
     assert {o.status for o in outcomes(history, made)} == {Status.STALE}
     assert uneven.unloads == []

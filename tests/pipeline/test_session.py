@@ -53,6 +53,10 @@ def test_hundreds_of_lines_become_a_sentence(said: str, sentence: str) -> None:
     assert "\n" not in sentence_of(whole)
 
 
+def test_of_what_names_no_error_the_first_line_is_told() -> None:
+    assert sentence_of(f"the query was cancelled\n{_FRAMES}") == "the query was cancelled"
+
+
 @dataclass
 class EndedQuery:
     """A query that has ended, or runs where nothing ended it."""

@@ -7,7 +7,14 @@ import pytest
 
 from counterpoise.decide.balancing.moves import Round, RoundMemory
 from counterpoise.decide.balancing.options import BalanceOptions
-from counterpoise.decide.balancing.round import Strategy, decide, imbalance, is_due
+from counterpoise.decide.balancing.round import (
+    Strategy,
+    decide,
+    imbalance,
+    is_due,
+    traffic,
+    waits_for,
+)
 from counterpoise.decide.placement import PLACEMENTS
 from counterpoise.decide.shedding import SHEDDERS
 from counterpoise.load.fold import Batch, FoldState, fold
@@ -193,6 +200,22 @@ def test_a_round_is_due_when_the_interval_is_over_and_the_last_moves_can_be_seen
     assert not is_due(state, RoundMemory(), BalanceOptions(enabled=False))
     assert not is_due(state, RoundMemory(), BalanceOptions(shedding_enabled=False))
     assert not is_due(FoldState.empty(), RoundMemory(), options)
+
+
+def test_reports_that_repeat_what_was_said_before_the_last_moves_are_waited_out() -> None:
+    """Pulsar's brokers measure rates once a minute, and answer with the old ones until then."""
+    state, options = seen(UNEVEN), BalanceOptions(interval_minutes=1)
+    before = traffic(state)
+    for settled_ms, said, due in (
+        (START - 20_000, before, False),
+        (START - 119_999, before, False),
+        (START - 120_000, before, True),
+        (START - 20_000, {name: each + 1 for name, each in before.items()}, True),
+    ):
+        memory = RoundMemory(settled_at_ms=settled_ms, traffic_before=said)
+        assert is_due(state, memory, options) is due
+        waits = waits_for(state, memory, options)
+        assert ("still report what they did before the last moves" in waits) is not due, waits
 
 
 def test_imbalance_is_the_largest_over_the_mean_less_one() -> None:

@@ -1,5 +1,6 @@
 """A recorded history as a trace, and results put together and ranked."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -96,6 +97,8 @@ def test_results_are_ranked_and_the_best_trades_marked(tmp_path: Path) -> None:
     lines = table([still, worse, lively]).splitlines()
     assert [line.split()[0] for line in lines] == ["rank", "1*", "2*", "3"]
     assert "less even: max/mean 1.200 -> 1.300" in change(lively, worse)
+    often = result("z", 1.2, 0.1, moves=10, hours=4.0)
+    assert "moves 1.0 -> 2.5 an hour" in change(replace(often, moves=4), often)
     draw([still, worse, lively], "a title", tmp_path / "trade.png")
     assert (tmp_path / "trade.png").read_bytes().startswith(b"\x89PNG")
 

@@ -25,7 +25,7 @@ from counterpoise.pipeline.history.tables import HistoryTables
 from tests.decide.balancing.test_round import strategy
 from tests.load.story import START, poll
 from tests.pipeline.fake_cluster import FakeCluster
-from tests.pipeline.rounds import loads, seen
+from tests.pipeline.rounds import loads, made_of, seen
 
 ONE_BY_ONE = ExecutorOptions(execute=True, verify_within_s=10.0, at_once=1)
 
@@ -52,8 +52,7 @@ def balancer(
 async def test_load_that_was_moved_before_a_restart_counts(
     uneven: FakeCluster, http: aiohttp.ClientSession, store: Store
 ) -> None:
-    made = await balancer(http, store, rules=ApprovalRules(moves_a_round=1)).step(seen(uneven))
-    assert made is not None
+    made = await made_of(balancer(http, store, rules=ApprovalRules(moves_a_round=1)), seen(uneven))
     [moved] = moved_since(store, START)
     assert moved.part == made.moves[0].part == pytest.approx(0.1, abs=0.01)
     rules = ApprovalRules(part_an_hour=0.15)
@@ -76,8 +75,7 @@ async def test_a_pause_in_the_middle_of_a_round_holds_the_next_move_back(
         if sentence.startswith("moved "):
             write_control(store, Control(Wish.PAUSE, START, "release"))
 
-    made = await balancer(http, store, tell).step(seen(uneven))
-    assert made is not None
+    made = await made_of(balancer(http, store, tell), seen(uneven))
     assert len(made.moves) > 1
     assert len(uneven.unloads) == 1, "the move that had begun was seen through"
     found = read_status(store, START + 2000)
@@ -125,8 +123,7 @@ async def test_status_tells_the_last_poll_the_last_round_and_the_hour(
     for number, reported in enumerate((silent, silent, loads(uneven))):
         land(store, poll(number, reported))
     rules = ApprovalRules(moves_a_round=1)
-    made = await balancer(http, store, rules=rules).step(seen(uneven, 2))
-    assert made is not None
+    made = await made_of(balancer(http, store, rules=rules), seen(uneven, 2))
     now = made.poll_id + 60_000
     found = read_status(store, now)
     assert found.poll is not None

@@ -23,7 +23,7 @@ from counterpoise.pipeline.executor import Executor, ExecutorOptions
 from tests.decide.balancing.test_round import strategy
 from tests.pipeline.drive.test_drain import POLICIES, policy
 from tests.pipeline.fake_cluster import CLUSTER, FakeCluster, bundle_name
-from tests.pipeline.rounds import Told, seen
+from tests.pipeline.rounds import Told, made_of, seen
 from tests.pipeline.short_history import ShortHistory
 
 DRY = ExecutorOptions(execute=False)
@@ -53,13 +53,11 @@ async def test_a_round_heeds_the_policies_of_its_moment(
     told = Told()
     one = balancer(http, [uneven.admin_url], told)
     answer(uneven, POLICIES, 200, policy(["public/.*"], NOBODYS))
-    made = await one.step(seen(uneven, 0))
-    assert made is not None
+    made = await made_of(one, seen(uneven, 0))
     assert not made.moves
     assert "is no broker of isolation policy 'theirs'" in told
     answer(uneven, POLICIES, 200, b"{}")
-    made = await one.step(seen(uneven, 1))
-    assert made is not None
+    made = await made_of(one, seen(uneven, 1))
     assert made.moves
 
 
@@ -128,8 +126,7 @@ async def test_what_a_namespace_of_the_group_is_on_is_no_place_for_another(
         answer(cluster, GROUP.format(f"t/n{index}"), 200, b"group")
     cluster.carry(second, bundle_name(9, "t/there"), 1.0)
     answer(cluster, GROUP.format("t/there"), 200, b'"Group"')
-    made = await balancer(http, [cluster.admin_url], Told()).step(seen(cluster))
-    assert made is not None
+    made = await made_of(balancer(http, [cluster.admin_url], Told()), seen(cluster))
     assert made.moves[0].destination == cluster.names[2], "the second has one of them"
     assert f"/admin/v2/namespaces/{CLUSTER}/antiAffinity/group" not in first.asked
 

@@ -200,6 +200,8 @@ def test_a_round_is_due_when_the_interval_is_over_and_the_last_moves_can_be_seen
     assert not is_due(state, RoundMemory(), BalanceOptions(enabled=False))
     assert not is_due(state, RoundMemory(), BalanceOptions(shedding_enabled=False))
     assert not is_due(FoldState.empty(), RoundMemory(), options)
+    waits = waits_for(FoldState.empty(), RoundMemory(), options)
+    assert waits == "the next round waits for a load report"
 
 
 def test_reports_that_repeat_what_was_said_before_the_last_moves_are_waited_out() -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from counterpoise.decide.balancing.moves import Round, RoundMemory
 from counterpoise.decide.balancing.round import decide, placed, shed
-from counterpoise.decide.balancing.scene import Scene
+from counterpoise.decide.balancing.scene import Scene, bundle_rules
 from counterpoise.decide.filters.facts import BrokerFacts
 from counterpoise.decide.filters.isolation import IsolationPolicy
 from counterpoise.decide.filters.options import FilterOptions
@@ -50,6 +50,13 @@ def test_a_policy_says_which_brokers_may_have_them() -> None:
     assert not made.moves
     assert "no other broker may have it" in sentences(made)
     assert "is no broker of isolation policy" in sentences(made)
+
+
+def test_a_shedder_hears_which_bundles_a_policy_holds() -> None:
+    free = "t/free/0x00000000_0xffffffff"
+    policy = IsolationPolicy((NAMESPACE,), primary=("b1", "b2"))
+    rules = bundle_rules(scene(policies={"p": policy}), [bundle_name(0), free], {})
+    assert rules.with_policies == {bundle_name(0)}
 
 
 def test_a_bundle_does_not_come_closer_to_the_others_of_its_group() -> None:

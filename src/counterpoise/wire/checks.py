@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 from google.protobuf.descriptor import FieldDescriptor
 
 from counterpoise.wire.proto.base_pb2 import BaseCommand
+from counterpoise.wire.proto.values_pb2 import KeyValue
 
 Type = BaseCommand.Type
 _INT32_MAX: Final = (1 << 31) - 1
@@ -75,4 +76,15 @@ def _wrong_texts(message: Any) -> Iterator[str]:
                 yield f"its {field.name} are {len(value)}, at most {LIST_MAX}"
                 return
             for inner in value if field.is_repeated else (value,):
-                yield from _wrong_texts(inner)
+                # A property, of which there may be many: seldom is anything wrong with it.
+                if type(inner) is not KeyValue or not (_is_text(inner.key, inner.value)):
+                    yield from _wrong_texts(inner)
+
+
+def _is_text(key: object, value: object) -> bool:
+    return (
+        isinstance(key, str)
+        and isinstance(value, str)
+        and len(key) <= TEXT_SIZE_MAX
+        and len(value) <= TEXT_SIZE_MAX
+    )

@@ -216,11 +216,11 @@ def _schema(topic: str, number: int, who: int) -> bytes:
 
 async def properties(sky: Sky) -> int:
     """Commands of a megabyte: properties, credentials, and answers to what nobody asked."""
-    pairs = [{"key": f"k{n}" * 5, "value": "v" * 60} for n in range(9000)]
+    pairs = [{"key": f"k{n}" * 5, "value": "v" * 60} for n in range(3000)]
     clients = await sky.clients(3)
 
     async def one(who: int, client: Client) -> None:
-        count = sky.some(60)
+        count = sky.some(20)
         for number in range(count):
             name = f"large-{who}-{number}"
             await client.say([subscribe(number, name, subscription_properties=pairs)])

@@ -53,3 +53,15 @@ def test_hosts_of_ones_own_are_told_apart_by_their_usage() -> None:
     seen = view(["h1:1", "h2:1", "h3:1"], [80.0, 30.0, 60.0], [900.0, 800.0, 0.0])
     assert placed(COOL, seen).broker == "h2:1"
     assert placed(HOT, seen).broker is None, "30 and three quarters of 80 is more than 80"
+
+
+def test_of_equals_the_first_by_name_is_chosen() -> None:
+    seen = view(["h3:1", "h2:1", "h1:1"], [80.0, 30.0, 30.0], [900.0, 100.0, 100.0])
+    placed = LeastUsage().place(COOL, ["h2:1", "h1:1"], seen, NO_MEMORY, PlacementOptions())
+    assert placed.broker == "h1:1"
+
+
+def test_a_broker_without_figures_and_traffic_gives_no_gain_that_is_no_number() -> None:
+    seen = view(["h1:1", "h2:1"], [0.0, 30.0], [0.0, 100.0])
+    seen.broker.usage[0] = np.nan
+    assert placed(HOT, seen).rejections[0].value == pytest.approx(0.3)

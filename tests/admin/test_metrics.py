@@ -188,9 +188,10 @@ def test_a_broker_tells_of_each_thing_what_its_settings_say() -> None:
     with loaded(1, exposeConsumerLevelMetricsInPrometheus=True) as (cluster, topic):
         label = f'{{topic="{topic}",consumer_name="reads"}}'
         # Its bundle was just moved: the consumer comes back by itself.
-        while not (told := matching(served(cluster), f"pulsar_consumer_available_permits{label}")):
-            continue
-    assert told[0].value >= 0
+        permits = f"pulsar_consumer_available_permits{label}"
+        deadline = time.monotonic() + 30
+        while not any(each.value > 0 for each in matching(served(cluster), permits)):
+            assert time.monotonic() < deadline, "it never came back, or never got any permits"
 
 
 def test_a_dead_brokers_bundles_are_counted_as_they_are_mended() -> None:

@@ -12,6 +12,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 import psutil
 import pulsar
@@ -24,11 +25,15 @@ pytestmark = [pytest.mark.client, pytest.mark.zookeeper]
 
 
 @contextmanager
-def up(data: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, object]]]:
+def up(
+    data: Path, *options: str, stderr: IO[str] | None = None
+) -> Iterator[tuple[subprocess.Popen[str], dict[str, object]]]:
     """A running ``counterpoise up`` and what it says of itself; killed at the end if need be."""
     argv = [*COMMAND, "up", "--json", "--no-balance", "--data", str(data), "--metadata", "zk:"]
     argv += options
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, process_group=0) as process:
+    with subprocess.Popen(
+        argv, stdout=subprocess.PIPE, stderr=stderr, text=True, process_group=0
+    ) as process:
         try:
             assert process.stdout is not None
             yield process, json.loads(process.stdout.readline())
@@ -175,12 +180,28 @@ def test_a_taken_port_is_said_in_a_sentence() -> None:
 def test_a_broker_conf_with_names_of_other_programs_is_taken(tmp_path: Path) -> None:
     conf = tmp_path / "broker.conf"
     conf.write_text("# ours\nnoSuchSettingOfThisVersion = a=b\ndefaultNumberOfNamespaceBundles=3\n")
-    with up(tmp_path / "data", "--brokers", "1", "--conf", str(conf)) as (process, told):
+    said = tmp_path / "stderr"
+    with (
+        said.open("w") as stderr,
+        up(tmp_path / "data", "--brokers", "1", "--conf", str(conf), stderr=stderr) as (
+            process,
+            told,
+        ),
+    ):
         url = f"{told['admin_url']}/admin/v2/namespaces/public/default/bundles"
         with urllib.request.urlopen(url, timeout=20) as answer:
             assert json.load(answer)["numBundles"] == 3
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0
+    # Once, whoever typed it is told; and the broker's own log has it as well.
+    (line,) = [line for line in said.read_text().splitlines() if "noSuchSetting" in line]
+    assert line == (
+        "counterpoise: no settings of this version, and left alone: noSuchSettingOfThisVersion "
+        f"('counterpoise doctor {conf}' says what they look like)"
+    )
+    logs = "".join(each.read_text() for each in (tmp_path / "data" / "logs").iterdir())
+    (line,) = [line for line in logs.splitlines() if "noSuchSetting" in line]
+    assert " WARNING " in line
 
 
 def test_a_bad_value_is_told_with_its_line_before_anything_starts(tmp_path: Path) -> None:

@@ -111,6 +111,11 @@ def with_own_shedder(config: BrokerConfig, properties: Properties) -> BrokerConf
     return replace(config, shedding=replace(config.shedding, own=own))
 
 
+def own_settings(config: BrokerConfig) -> list[type]:
+    """The settings of a shedder of somebody's own, if there is one."""
+    return [] if config.shedding.own is None else [type(config.shedding.own)]
+
+
 def shedding_by_others(config: BrokerConfig) -> BrokerConfig:
     """The same for a broker that sheds no load by itself, because somebody else does it for it."""
     balance = replace(config.shedding.balance, shedding_enabled=False)

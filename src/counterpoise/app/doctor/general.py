@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from counterpoise.app.doctor.finding import Finding, Severity, Shown
 from counterpoise.app.doctor.setup import Setup
 from counterpoise.app.settings.accepted import set_and_unread
-from counterpoise.app.settings.table import broker_conf_names, table
+from counterpoise.app.settings.table import broker_conf_names, table, unknown
 
 _IGNORED = ("topicPublisherThrottlingTickTimeMillis", "brokerPublisherThrottlingTickTimeMillis")
 _ALIKE = 0.88
@@ -111,8 +111,7 @@ def unread_here(setup: Setup) -> Iterator[Finding]:
 
 def unknown_names(setup: Setup) -> list[str]:
     """Names that neither Pulsar nor this program knows, misspelled ones included."""
-    known = broker_conf_names() | table().keys()
-    return sorted(name for name in setup.properties.values if name not in known)
+    return unknown(setup.properties.values)
 
 
 CHECKS = (bad_values, misspelled, repeated, deprecated, unread_here)

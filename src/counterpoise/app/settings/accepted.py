@@ -7,12 +7,13 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from types import MappingProxyType
 
 from counterpoise.app.settings.pulsar import pulsar_settings
-from counterpoise.app.settings.table import table
+from counterpoise.app.settings.table import table, unknown
 from counterpoise.names.options import Option
 
 DECLARED_ONLY: Mapping[str, str] = MappingProxyType({})
@@ -50,6 +51,23 @@ def warning(names: Iterable[str]) -> str:
     """What a broker says at its start; empty without such settings."""
     listed = ", ".join(names)
     return f"accepted, and read by nothing here (docs/UNREAD.md): {listed}" if listed else ""
+
+
+def warnings(
+    values: Mapping[str, str], conf: str | None, own: Iterable[type] = ()
+) -> Iterator[str]:
+    """What to say of settings at a start, where ``conf`` is the file that some of them are from.
+
+    ``own``: the settings of a strategy of somebody's own, which nobody else knows.
+    """
+    if told := warning(set_and_unread(values)):
+        yield told
+    if names := unknown(values, own):
+        listed = ", ".join(names)
+        yield (
+            f"no settings of this version, and left alone: {listed} "
+            f"('counterpoise doctor {shlex.quote(conf or 'FILE')}' says what they look like)"
+        )
 
 
 def dynamic_settings() -> list[Option]:

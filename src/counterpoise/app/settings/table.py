@@ -85,10 +85,19 @@ def check_names(names: Iterable[str], own: Iterable[type] = ()) -> None:
 
     For settings that a person types; a whole broker.conf may hold names of other programs.
     """
-    options = [option for settings in own for option in all_options(settings)]
-    known = known_names() | {name for each in options for name in (each.conf, *each.aliases)}
+    known = _known_with(own)
     for name in names:
         if name not in known:
             near = difflib.get_close_matches(name, sorted(known), n=1)
             advice = f"did you mean {near[0]}?" if near else "broker.conf's names are expected"
             raise ConfigError(name, f"no such setting; {advice}")
+
+
+def unknown(names: Iterable[str], own: Iterable[type] = ()) -> list[str]:
+    """Those names that are neither ours, nor ``own``'s, nor in broker.conf, sorted."""
+    return sorted(set(names) - _known_with(own))
+
+
+def _known_with(own: Iterable[type]) -> frozenset[str]:
+    options = [option for settings in own for option in all_options(settings)]
+    return known_names() | {name for each in options for name in (each.conf, *each.aliases)}

@@ -101,18 +101,19 @@ def run(args: argparse.Namespace) -> int:
     config = with_own_shedder(settings_from(BrokerConfig, properties), properties)
     if args.balance is not None:
         config = shedding_by_others(config)
-    _tell_unread(properties.values)
+    _tell_of(properties.values, args.conf, config)
     config = within(config, raised_limit())
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(_serve(args, config))
     return 0
 
 
-def _tell_unread(values: Mapping[str, str]) -> None:
-    """Say which settings look like success and do nothing."""
-    from counterpoise.app.settings.accepted import set_and_unread, warning
+def _tell_of(values: Mapping[str, str], conf: str | None, config: BrokerConfig) -> None:
+    """Say which settings look like success and do nothing, and which nobody knows."""
+    from counterpoise.app.settings.accepted import warnings
+    from counterpoise.app.wiring import own_settings
 
-    if told := warning(set_and_unread(values)):
+    for told in warnings(values, conf, own_settings(config)):
         logging.getLogger(__name__).warning(told)
 
 

@@ -123,7 +123,7 @@ def run(args: argparse.Namespace) -> int:
     properties = read_conf(args.conf, args.settings)
     # Here, where the line can be named, rather than in the log of a broker that does not start.
     if properties.values:
-        _check(properties)
+        _check(properties, args.conf)
     if args.balance_every <= 0:
         raise UserError(f"--balance-every {args.balance_every:g}: must be more than 0.")
     in_processes = args.metadata is not None and not args.metadata.startswith("sqlite:")
@@ -141,14 +141,15 @@ def run(args: argparse.Namespace) -> int:
     return _run_here(args, settings, on_spark=on_spark)
 
 
-def _check(properties: Properties) -> None:
+def _check(properties: Properties, conf: str | None) -> None:
     """Raise `ConfigError` for settings that are no good, and tell of those that do nothing."""
     # Imported here: the table reaches into every room, and a cluster should start at once.
-    from counterpoise.app.settings.accepted import set_and_unread, warning
+    from counterpoise.app.settings.accepted import warnings
+    from counterpoise.app.wiring import own_settings, with_own_shedder
     from counterpoise.broker.config import BrokerConfig
 
-    settings_from(BrokerConfig, properties)
-    if told := warning(set_and_unread(properties.values)):
+    config = with_own_shedder(settings_from(BrokerConfig, properties), properties)
+    for told in warnings(properties.values, conf, own_settings(config)):
         sys.stderr.write(f"counterpoise: {told}\n")
 
 

@@ -1,7 +1,8 @@
 """An S3 that many processes share: moto's, in a thread of its own, with faults of our choosing.
 
 `refuse` makes writes of names that contain it fail, as a bucket's policy would; `before` is told of
-each write that arrives and may hold it up; `heard` of each that was done, before its writer is.
+each write that arrives and may hold it up (after 3 s the client sends it again, and again for more
+than a minute, and each is told); `heard` of each that was done, before its writer is.
 """
 
 import logging

@@ -117,11 +117,13 @@ async def test_a_claim_that_arrives_late_finds_the_history_taken(
 ) -> None:
     """Both saw that nobody has it; one's claim is on its way until the other holds it."""
     slow, quick = Process(), Process()
-    arrived, go_on = threading.Event(), threading.Event()
+    arrived, go_on, on_its_way = threading.Event(), threading.Event(), set[str]()
 
     def before(name: str) -> None:
         if "/claims/" in name and not arrived.is_set():
+            on_its_way.add(name)
             arrived.set()
+        if name in on_its_way:
             go_on.wait(30)
 
     endpoint.before = before
@@ -199,26 +201,31 @@ async def test_a_holder_hears_that_another_has_it(store: Store) -> None:
     await old.stack.aclose()
 
 
+@pytest.mark.parametrize("began", [10.0, 25.0], ids=["in time", "too late"])
 async def test_a_renewal_that_comes_back_too_late_is_looked_after(
-    store: Store, endpoint: Bucket
+    store: Store, endpoint: Bucket, began: float
 ) -> None:
-    """It was on its way for longer than the lease lasts, and another came meanwhile."""
-    old, new = Process(), Process()
-    mine = await old.takes(store, replace(OPTIONS, renew_every_s=1e6))
+    """It was on its way for longer than the lease lasts; another came meanwhile, and went again.
+
+    Who renews too late is whoever wants to write: it looks before and after, all by itself.
+    """
+    old = Process()
+    mine = await old.takes(store, NEVER)
     [claim] = claims(store)
-    key = store.path(f"claims/{claim}").removeprefix("bucket/")
 
     def before(name: str) -> None:
-        if name == key:
+        if name.endswith(claim):
             endpoint.before = None
-            old.now += 15.0
+            old.now = 40.0
             store.write("claims/new.json", b"{}")
 
-    old.now, endpoint.before = 10.0, before
-    held = mine.guard.__self__  # type: ignore[attr-defined]
-    await asyncio.to_thread(held.renew)
-    assert not writes(mine)
-    del new
+    renew = mine.guard.__self__.renew  # type: ignore[attr-defined]
+    old.now, endpoint.before = began, before
+    change = renew if began < OPTIONS.holds_s else lambda: writes(mine)
+    assert not await asyncio.wait_for(asyncio.to_thread(change), 30)
+    assert endpoint.before is None, "it was renewed"
+    store.delete("claims/new.json")
+    assert not writes(mine), "who came may have written, though it is gone"
     await old.stack.aclose()
 
 

@@ -94,6 +94,19 @@ async def test_subscriptions_share_a_topics_rate_and_have_each_their_own(
         assert len(wire.deliveries) - before == pytest.approx(10, abs=2)
 
 
+async def test_a_groups_part_holds_for_its_topics_alone(delivering: Delivering) -> None:
+    """Nor does a topic in no group mind that there is one."""
+    await delivering.backlog(TopicRates())
+    await delivering.consumer("s0", TYPES[1])
+    delivering.limits.dispatch.set_group_rate("g", Rate(messages=1))
+    free = await delivering.consumer("s1", TYPES[1])
+    assert len(free.deliveries) == 30
+    delivering.rates = TopicRates(resource_group="g")
+    await delivering.limits.refresh(delivering.limits.topics)
+    limited = await delivering.consumer("s2", TYPES[1])
+    assert len(limited.deliveries) < 10
+
+
 async def test_a_removed_rate_lets_everything_go(delivering: Delivering) -> None:
     await delivering.backlog(TopicRates(dispatch=Rate(messages=1)))
     delivering.limits.dispatch.set_broker_rate(Rate(messages=1))

@@ -207,6 +207,37 @@ async def test_a_group_that_no_topic_is_in_any_more_is_forgotten(group: Group) -
     assert "b0" not in await first.store.children(paths.group_usages("g"))
 
 
+async def test_who_has_to_wait_gets_its_equal_part_back_within_two_rounds(group: Group) -> None:
+    first, second, third = group.brokers
+    first.wanted = 2000
+    await group.run(4 * INTERVAL_S)
+    second.wanted = third.wanted = 2000
+    await group.run(2 * INTERVAL_S)
+    before = [each.passed for each in group.brokers]
+    await group.run(10)
+    passed = [each.passed - had for each, had in zip(group.brokers, before, strict=True)]
+    assert [each / 10 for each in passed] == pytest.approx([300] * 3, rel=0.05)
+
+
+async def test_a_group_that_is_left_keeps_no_other_from_its_round(group: Group) -> None:
+    """A topic of "left" was unloaded just now; the one in "g" was there later."""
+    store = await open_store("memory:", tree=MemoryTree(), session_timeout_s=30)
+    last = OfGroup("b9", store, group)
+    await last.groups.know("left")
+    await last.begin()
+    last.wanted = 100
+    for _ in range(INTERVAL_S * SECOND_NS // STEP_NS):
+        group.now += STEP_NS
+        last.step()
+    await last.groups.round()
+    assert last.groups.names == ["g"]
+    stored = await store.get(paths.group_usage("g", "b9"))
+    assert stored is not None
+    said = json.loads(stored.value)
+    assert said["publish"]["messages"] == pytest.approx(100, rel=0.1)
+    assert not said["publish"]["waiting"]
+
+
 async def test_what_cannot_be_read_is_taken_for_nothing(group: Group) -> None:
     first = group.brokers[0]
     much = {"messages": 10**400, "bytes": -1, "waiting": True}

@@ -222,3 +222,12 @@ def test_a_bundle_on_the_move_keeps_its_averages_for_a_while_and_then_begins_ane
     assert average(late, BUNDLES[0], "short_msg_throughput_in") == 111.0
     others = poll(20, {"b1:80": {BUNDLES[1]: 1.0}}, every_ms=1000)
     assert list(folded([seen(0), others], options).averages["bundle"]) == [BUNDLES[1]]
+
+
+def test_a_view_has_the_bundles_that_are_reported_and_who_reports_each() -> None:
+    first = {"b1:80": dict.fromkeys(BUNDLES[:2], 1.0), "b2:80": dict.fromkeys(BUNDLES[2:], 2.0)}
+    then = {"b1:80": {BUNDLES[1]: 1.0}, "b2:80": {BUNDLES[4]: 2.0, BUNDLES[2]: 2.0}}
+    seen = cluster_view(folded([poll(1, first), poll(2, then)]), START)
+    assert seen.bundles == (BUNDLES[1], BUNDLES[2], BUNDLES[4])
+    assert [seen.reported_by(row).tolist() for row in range(2)] == [[0], [1, 2]]
+    assert seen.bundle.short.throughput_in.tolist() == [1.0, 2.0, 2.0]

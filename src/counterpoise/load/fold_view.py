@@ -23,9 +23,8 @@ def cluster_view(
     place in the view, though its averages are still remembered.
     """
     served, brokers = state.served, state.brokers
-    averages = _averages_of(state.averages, served["bundle"])
+    averages, member = _reported(state.averages, served["bundle"])
     names = averages["bundle"].tolist()
-    member = _places(served["bundle"], names)
     owner = _places(served["broker"], brokers["broker"].tolist())
     topics = np.zeros(len(names), np.int64)
     latest = np.argsort(served["poll_id"], kind="stable")
@@ -53,13 +52,15 @@ def _places(column: Column, names: list[str]) -> Column:
     return np.fromiter(map(place.__getitem__, column.tolist()), np.intp, len(column))
 
 
-def _averages_of(averages: Table, reported: Column) -> Table:
-    """The averages of bundles that some broker reports."""
-    present, known = set(reported.tolist()), averages["bundle"].tolist()
-    if len(present) == len(known):
-        return averages
-    kept = np.fromiter(map(present.__contains__, known), np.bool_, len(known))
-    return {name: column[kept] for name, column in averages.items()}
+def _reported(averages: Table, bundles: Column) -> tuple[Table, Column]:
+    """The averages of bundles that some broker reports, and where each of those stands there."""
+    rows = _places(bundles, averages["bundle"].tolist())
+    there = np.zeros(len(averages["bundle"]), np.bool_)
+    there[rows] = True
+    if there.all():
+        return averages, rows
+    before = np.cumsum(there) - 1
+    return {name: column[there] for name, column in averages.items()}, before[rows]
 
 
 def _samples(averages: Table, options: FoldOptions) -> Column:

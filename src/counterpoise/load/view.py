@@ -9,7 +9,9 @@ name.
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from itertools import islice, repeat
+from operator import le
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -163,21 +165,18 @@ class ClusterView:
         ``reported`` holds pairs (broker index, bundle index), each pair once: which broker reports
         which bundle.
         """
-        broker_order, broker_rank = _sorted_order(brokers)
-        bundle_order, bundle_rank = _sorted_order(bundles)
-        owner = broker_rank[reported[0]]
-        member = bundle_rank[reported[1]]
+        names, broker, owner = _by_name(brokers, broker, reported[0])
+        sorted_bundles, bundle, member = _by_name(bundles, bundle, reported[1])
         order = np.lexsort((member, owner))
         offsets = np.zeros(len(brokers) + 1, dtype=np.intp)
         np.cumsum(np.bincount(owner, minlength=len(brokers)), out=offsets[1:])
-        names = tuple(brokers[i] for i in broker_order)
         members = member[order]
         return ClusterView(
             now_ms,
             names,
-            tuple(map(bundles.__getitem__, bundle_order.tolist())),
-            broker.take(broker_order),
-            bundle.take(bundle_order),
+            sorted_bundles,
+            broker,
+            bundle,
             offsets,
             members,
             {name: row for row, name in enumerate(names)},
@@ -249,6 +248,9 @@ class ClusterView:
         return index if index < len(self.bundles) and self.bundles[index] == name else None
 
 
+_Columns = TypeVar("_Columns", BrokerColumns, BundleColumns)
+
+
 def _first_reporters(offsets: Indices, members: Indices, bundles: int) -> Indices:
     first = np.full(bundles, -1, dtype=np.intp)
     # Backwards: what is written last is the first broker.
@@ -256,12 +258,16 @@ def _first_reporters(offsets: Indices, members: Indices, bundles: int) -> Indice
     return first
 
 
-def _sorted_order(names: Sequence[str]) -> tuple[Indices, Indices]:
-    """Row of each name in sorted order, and the rank of each row."""
+def _by_name(
+    names: Sequence[str], columns: _Columns, rows: Indices
+) -> tuple[tuple[str, ...], _Columns, Indices]:
+    """Names and their columns, sorted by name, and where these rows of them stand then."""
+    if all(map(le, names, islice(names, 1, None))):
+        return tuple(names), columns, np.asarray(rows, dtype=np.intp)
     order = np.array(sorted(range(len(names)), key=names.__getitem__), dtype=np.intp)
     rank = np.empty(len(names), dtype=np.intp)
     rank[order] = np.arange(len(names))
-    return order, rank
+    return tuple(map(names.__getitem__, order.tolist())), columns.take(order), rank[rows]
 
 
 def movable_mask(bundles: Sequence[str], bound: Callable[[str], bool] = bound_to_broker) -> Masks:
@@ -270,7 +276,8 @@ def movable_mask(bundles: Sequence[str], bound: Callable[[str], bool] = bound_to
     ``bound`` tells such a namespace; by default the rule of 4.0.7.
     """
     mask = np.ones(len(bundles), dtype=np.bool_)
-    for index in [i for i, name in enumerate(bundles) if name.startswith(BOUND_TENANTS)]:
+    maybe = np.fromiter(map(str.startswith, bundles, repeat(BOUND_TENANTS)), np.bool_, len(bundles))
+    for index in np.flatnonzero(maybe).tolist():
         mask[index] = not bound(bundle_namespace(bundles[index]))
     return mask
 

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from counterpoise.decide.balancing.destination import Destinations
@@ -19,7 +20,9 @@ from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.decide.placement.selection import Chooser
 from counterpoise.decide.placement.strategy import Candidates, known_candidates
 from counterpoise.decide.plan import Decision, Kind
+from counterpoise.decide.weights import ResourceWeights
 from counterpoise.load.fold_view import cluster_view
+from counterpoise.load.usage import BANDWIDTH_IN, CPU
 from counterpoise.load.view import ClusterView
 from tests.decide.balancing.test_round import seen
 from tests.load.story import START, Loads
@@ -131,3 +134,26 @@ def test_candidates_know_their_rows_in_their_own_view_only(view: ClusterView) ->
     assert (list(known), rows.tolist()) == (["b2:80"], [0])
     assert [each.subject for each in unknown] == ["b4:80"]
     assert list(Candidates.among(["b2:80", "gone:80"], view)) == ["b2:80", "gone:80"]
+
+
+def test_what_was_found_among_candidates_holds_for_the_same_figures_and_settings_only(
+    view: ClusterView,
+) -> None:
+    names, first = Candidates.among(["b2:80", "b3:80"], view), bundle_name(0, MINE)
+    processor = PlacementOptions(weights=ResourceWeights(bandwidth_in=0.0, bandwidth_out=0.0))
+
+    def found(figures: ClusterView, options: PlacementOptions = processor) -> str | None:
+        return LeastUsage().place(first, names, figures, NO_MEMORY, options).broker
+
+    def used(percent: list[float], resource: int) -> ClusterView:
+        usage = np.zeros_like(view.broker.usage)
+        usage[0, CPU] = 90.0
+        usage[1:3, resource] = percent
+        return replace(view, broker=replace(view.broker, usage=usage))
+
+    busy = used([20.0, 10.0], CPU)
+    assert [found(busy), found(busy)] == ["b3:80"] * 2
+    assert found(used([10.0, 20.0], CPU)) == "b2:80"
+    network = used([95.0, 10.0], BANDWIDTH_IN)
+    assert found(network) == "b2:80", "which carries less, as nobody else's processor is used"
+    assert found(network, PlacementOptions()) == "b3:80"

@@ -9,7 +9,12 @@ import numpy as np
 
 from counterpoise.decide.memory import NO_MEMORY, Memoryless, NoMemory
 from counterpoise.decide.placement.options import PlacementOptions
-from counterpoise.decide.placement.strategy import Placement, known_candidates, nobody
+from counterpoise.decide.placement.strategy import (
+    Candidates,
+    Placement,
+    known_candidates,
+    nobody,
+)
 from counterpoise.decide.plan import Rejection
 from counterpoise.decide.sentence import sentence
 from counterpoise.load.rates import Floats, Indices
@@ -43,8 +48,10 @@ class LeastUsage(Memoryless):
         names, rows, unknown = known_candidates(candidates, view)
         if not names:
             return nobody(NO_MEMORY, unknown)
-        every = _of_hosts(view, view.weighted_usage(options.weights.modular))
-        best = _best(rows, view, every)
+        if isinstance(names, Candidates):
+            best, every = names.once(_choice, view, options)
+        else:
+            best, every = _choice(rows, view, options)
         refused = _refused(view, bundle, best, every)
         if refused is not None:
             rejections = (*unknown, refused)
@@ -52,6 +59,12 @@ class LeastUsage(Memoryless):
         name = view.brokers[best]
         reason = _why(view, best, every.item(best))
         return Placement(name, (name,), "least-usage", reason, NO_MEMORY, unknown)
+
+
+def _choice(rows: Indices, view: ClusterView, options: PlacementOptions) -> tuple[int, Floats]:
+    """The best of these brokers, and everybody's usage: the same for all bundles."""
+    every = _of_hosts(view, view.weighted_usage(options.weights.modular))
+    return _best(rows, view, every), every
 
 
 def _best(rows: Indices, view: ClusterView, every: Floats) -> int:

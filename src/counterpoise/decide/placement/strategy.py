@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from operator import is_
 from random import Random
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
@@ -11,10 +12,11 @@ import numpy as np
 from counterpoise.decide.memory import Memory
 from counterpoise.decide.plan import Rejection
 from counterpoise.load.rates import Indices
-from counterpoise.load.view import ClusterView
+from counterpoise.load.view import BrokerColumns, ClusterView
 
 M = TypeVar("M", bound=Memory)
 C = TypeVar("C")
+T = TypeVar("T")
 
 
 class Placement(NamedTuple, Generic[M]):
@@ -97,6 +99,7 @@ class Candidates(tuple[str, ...]):  # noqa: SLOT001 (a tuple's own slots must be
 
     _rows: Indices
     _brokers: tuple[str, ...]
+    _found: tuple[BrokerColumns, Any, Any, Any] | None = None
 
     @staticmethod
     def among(names: Sequence[str], view: ClusterView) -> Sequence[str]:
@@ -111,6 +114,18 @@ class Candidates(tuple[str, ...]):  # noqa: SLOT001 (a tuple's own slots must be
     def rows_in(self, view: ClusterView) -> Indices | None:
         """Their rows, when they are known of this view."""
         return self._rows if view.brokers is self._brokers else None
+
+    def once(
+        self, work: Callable[[Indices, ClusterView, C], T], view: ClusterView, options: C
+    ) -> T:
+        """What ``work`` makes of them: only once, as long as the brokers' figures are the same.
+
+        It may look at nothing else of the view.
+        """
+        if self._found is None or not all(map(is_, self._found, (view.broker, options, work))):
+            self._found = (view.broker, options, work, work(self._rows, view, options))
+        found: T = self._found[-1]
+        return found
 
 
 def known_candidates(

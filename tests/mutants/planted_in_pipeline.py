@@ -135,8 +135,8 @@ IN_PIPELINE: tuple[Fault, ...] = (
     Fault(
         "load that was moved before does not count against the hour's limit",
         "decide/balancing/approval.py",
-        "        part + sum(each.part for each in lately),\n",
-        "        part,\n",
+        "part, part_lately = 0.0, sum(each.part for each in lately)",
+        "part, part_lately = 0.0, 0.0",
         "tests/decide/balancing/test_approval.py::"
         "test_so_much_load_an_hour_that_of_before_included",
     ),
@@ -158,8 +158,8 @@ IN_PIPELINE: tuple[Fault, ...] = (
     Fault(
         "a bundle goes wherever the strategy chose, whatever policies say",
         "decide/balancing/destination.py",
-        "    if scene is not None:\n        barred",
-        "    if scene is not None and wanted is None:\n        barred",
+        "            chooser = replace(chooser, strategy=Only(wanted, ASKED))\n",
+        '            return Placement(wanted, (wanted,), "asked", ASKED, memory)\n',
         "tests/decide/balancing/test_scene.py::"
         "test_a_destination_that_the_strategy_chose_is_held_against_the_policies",
     ),

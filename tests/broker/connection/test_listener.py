@@ -6,6 +6,8 @@ import asyncio
 import contextlib
 import socket
 
+import pytest
+
 from counterpoise.broker.background import BackgroundTasks
 from counterpoise.broker.connection import ConnectionConfig, Services
 from counterpoise.broker.connection.listener import Listener
@@ -21,7 +23,8 @@ def new_listener(background: BackgroundTasks) -> Listener:
     return Listener(services, ConnectionConfig(), background)
 
 
-async def test_whoever_comes_while_it_stops_is_disconnected() -> None:
+@pytest.mark.parametrize("end", ["stop", "kill"])
+async def test_whoever_comes_while_it_ends_is_disconnected(end: str) -> None:
     """However far its coming had got, in turns of the loop."""
     loop = asyncio.get_running_loop()
     for turns in range(8):
@@ -32,8 +35,11 @@ async def test_whoever_comes_while_it_stops_is_disconnected() -> None:
             client.setblocking(False)
             for _ in range(turns):
                 await asyncio.sleep(0)
-            await listener.stop()
-            assert listener.connections == 0
+            if end == "stop":
+                await listener.stop()
+                assert listener.connections == 0
+            else:
+                listener.kill()
             with contextlib.suppress(ConnectionResetError):
                 async with asyncio.timeout(10):
                     assert await loop.sock_recv(client, 1) == b""

@@ -109,8 +109,10 @@ class Listener:
 
         Returns when all are gone; who does not read is cut off after `FAREWELL_S`.
         """
-        await self._finish_accepting()
-        self._stop_listening()
+        self._accept_nobody()
+        for _ in range(_TURNS_TO_COME_IN):
+            await asyncio.sleep(0)
+        self._stop_listening_in(0)
         for connection in self.open_connections:
             connection.close()
         with contextlib.suppress(TimeoutError):
@@ -121,26 +123,28 @@ class Listener:
         # A transport closes its socket in the turn of the loop after it was told to.
         await asyncio.sleep(0)
 
-    async def _finish_accepting(self) -> None:
-        """Accept nobody any more, and send away whoever is just coming in.
+    def kill(self) -> None:
+        """Vanish: stop listening and drop every client at once, as a killed process would."""
+        self._accept_nobody()
+        for connection in self.open_connections:
+            connection.abort()
+        self._stop_listening_in(_TURNS_TO_COME_IN)
 
-        Python's own loop loses sight of them, open as they are, if their server is closed first.
-        """
+    def _accept_nobody(self) -> None:
+        """Send away whoever is just coming in, or comes later."""
         self._shared.connections.closed = True
         loop = asyncio.get_running_loop()
         for server in self._servers:
             for sock in server.sockets:
                 loop.remove_reader(sock.fileno())
-        for _ in range(_TURNS_TO_COME_IN):
-            await asyncio.sleep(0)
 
-    def kill(self) -> None:
-        """Vanish: stop listening and drop every client at once, as a killed process would."""
-        self._stop_listening()
-        for connection in self.open_connections:
-            connection.abort()
+    def _stop_listening_in(self, turns: int) -> None:
+        """After some turns of the loop, so that nobody is just coming in.
 
-    def _stop_listening(self) -> None:
-        self._shared.connections.closed = True
+        Python's own loop loses sight of them, open as they are, if their server is closed first.
+        """
+        if turns and self._servers:
+            asyncio.get_running_loop().call_soon(self._stop_listening_in, turns - 1)
+            return
         while self._servers:
             self._servers.pop().close()

@@ -48,6 +48,9 @@ def test_it_acts_when_it_has_found_the_cluster_uneven_often_enough_and_names_des
     assert {move.source for move in acts.moves} == {"b1:80"}
     assert {move.destination for move in acts.moves} <= {"b2:80", "b3:80"}
     assert acts.bundles == 11
+    carried = {bundle: load for each in UNEVEN.values() for bundle, load in (each or {}).items()}
+    for move in acts.moves:  # by which --max-load-a-round goes
+        assert move.part == pytest.approx(carried[move.bundle] / 99_045, rel=1e-6)
     assert acts.imbalance == pytest.approx(90_045 / (99_045 / 3) - 1)
 
 

@@ -61,8 +61,10 @@ def sent(
     for bundle in bundles:
         decision = Decision(Kind.UNLOAD, bundle, "b1:80", None, "test", "because")
         left = (left_lately or {}).get(bundle, frozenset())
-        broker = places.of(decision, chooser, NO_MEMORY, left).broker
+        placed = places.of(decision, chooser, NO_MEMORY, left)
+        broker = placed.broker
         if broker is not None:
+            assert not placed.rejections, "a bundle that goes does not stay"
             places.enter(decision._replace(destination=broker))
         found.append(broker)
     return found
@@ -123,6 +125,20 @@ def test_why_a_bundle_stays_is_told_of_its_own_broker_and_policy(view: ClusterVi
         told = placed.rejections[0].sentence
         assert told.startswith(f"{bundle_name(0, of)} stays: no other broker may have it")
         assert told.count(f"is no broker of isolation policy '{name}'") == len(OTHERS)
+
+
+def test_what_the_strategy_itself_says_of_a_bundle_that_stays_is_told_under_policies_too() -> None:
+    big = {"b1:80": {bundle_name(0, MINE): 90_000.0, bundle_name(1, MINE): 1.0}, "b2:80": {}}
+    found = cluster_view(seen(big), START)
+    around = scene(facts=dict.fromkeys(big, KNOWN))
+    decision = Decision(Kind.UNLOAD, bundle_name(0, MINE), "b1:80", None, "test", "because")
+    chooser = Chooser(LeastUsage(), found, PlacementOptions())
+    said = [
+        Destinations(found, found.brokers, each).of(decision, chooser, NO_MEMORY, frozenset())
+        for each in (None, around)
+    ]
+    assert "no less than the" in said[0].rejections[0].sentence
+    assert said[1].rejections == said[0].rejections
 
 
 def test_candidates_know_their_rows_in_their_own_view_only(view: ClusterView) -> None:

@@ -107,6 +107,14 @@ def test_what_is_left_alone_idle_or_bound_stays() -> None:
     assert said == {"t/vip", "t/n/x1"}
 
 
+def test_the_next_best_fits_where_the_best_may_not_go() -> None:
+    """The mean is 22: x1 would all but change places, and t/secret has its policy."""
+    loads = {"b1": [*bundles("x", 5, 30), *bundles("s", 9, namespace="t/secret")], "b2": []}
+    policy = IsolationPolicy(("t/secret",), ("b1",))
+    plan = plan_refill(scene(loads, policies={"p": policy}), ["b2"], FilterOptions())
+    assert [move.bundle for move in plan.moves] == ["t/n/x0"]
+
+
 def test_isolation_and_anti_affinity_hold() -> None:
     loads = {
         "b1": [*bundles("x", 20, 20), *bundles("s", 40, 40, namespace="t/secret")],
@@ -130,8 +138,8 @@ def test_a_cluster_without_load_is_said() -> None:
 
 @pytest.mark.parametrize(
     ("targets", "said"),
-    [(["b9"], "b9 is no broker of this cluster"), (["b1", "b2"], "there is no other broker"),
-     (["b3"], "b3 does not answer: gone")],
+    [(["b9"], "b9 is no broker of this cluster: it has b1, b2, b3"),
+     (["b1", "b2"], "there is no other broker"), (["b3"], "b3 does not answer: gone")],
 )  # fmt: skip
 def test_what_cannot_be_filled_is_refused(targets: list[str], said: str) -> None:
     made = scene({"b1": bundles("x", 1.0), "b2": []}, silent={"b3": "gone"})

@@ -231,7 +231,10 @@ def placed(
         loads, bundles = view.broker.traffic.throughput(), len(view.bundles)
     else:
         decisions, refused = _not_back(made, memory, strategy)
-        moves = tuple(_move(now_ms, each, "the strategy chose it") for each, _ in decisions)
+        moves = tuple(
+            Move(move_id(now_ms, each.bundle), now_ms, each, "the strategy chose it")
+            for each, _ in decisions
+        )
         placement = memory.placement
         loads, bundles = view.throughput, sum(len(top or ()) for top in view.top)
     return Round(
@@ -308,7 +311,8 @@ def _place(
                 refused.append(going_back(asked.bundle, barred, span_ms))
             continue
         decision = asked._replace(destination=found.broker)
-        moves.append(_move(view.now_ms, decision, found.reason, part_of(view, decision.bundle)))
+        now_ms, part = view.now_ms, part_of(view, decision.bundle)
+        moves.append(Move(move_id(now_ms, asked.bundle), now_ms, decision, found.reason, part))
         if strategy.as_leader is None:
             projection = projection.after(decision)
         places.enter(decision)
@@ -338,10 +342,6 @@ def part_of(view: ClusterView, bundle: str) -> float:
     if row is None or whole <= 0:
         return 0.0
     return view.bundle.short.throughput_of(row) / whole
-
-
-def _move(now_ms: int, decision: Decision, reason: str, part: float = 0.0) -> Move:
-    return Move(move_id(now_ms, decision.bundle), now_ms, decision, reason, part)
 
 
 def _kept(strategy: Shedder[Any, Any, Any] | PlacementStrategy[Any, Any], memory: Any) -> Any:

@@ -2,6 +2,9 @@
 
 import asyncio
 import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
 
 import aiohttp
 import pytest
@@ -111,6 +114,88 @@ async def test_whoever_takes_long_holds_up_nobody_elses_turn(
     assert not any(each.done() for each in waiting)
     hanging.hangs.set()
     await asyncio.gather(*waiting)
+
+
+class Hanging:
+    """A session whose answers all wait until they are let go, by their URLs."""
+
+    def __init__(self) -> None:
+        self.asked: dict[str, asyncio.Event] = {}
+
+    @asynccontextmanager
+    async def get(self, url: str, **_: object) -> AsyncIterator[Any]:
+        self.asked[url] = asyncio.Event()
+        await self.asked[url].wait()
+
+        class Answer:
+            status = 200
+
+            async def read(self) -> bytes:
+                return b""
+
+        yield Answer()
+
+
+async def asking(admin: Admin, *urls: str) -> list[asyncio.Future[bytes]]:
+    """Each of these asked for; whoever can have its turn has it, and has given it away."""
+    asked = [asyncio.ensure_future(admin.get(url)) for url in urls]
+    for _ in range(50):
+        await asyncio.sleep(0)
+    return asked
+
+
+async def given_up(asked: list[asyncio.Future[bytes]]) -> None:
+    for each in asked:
+        each.cancel()
+    await asyncio.gather(*asked, return_exceptions=True)
+
+
+AT_ONCE = AdminOptions(at_once=1, aside=2, turn_s=0.0, timeout_s=3600)
+"""Who has its turn gives it away at once, where it may."""
+
+
+async def test_no_more_connections_are_opened_than_have_a_turn_or_gave_it_away() -> None:
+    session = Hanging()
+    admin = Admin(session, AT_ONCE)  # type: ignore[arg-type]
+    first = await asking(admin, "a", "b", "c", "d")
+    assert list(session.asked) == ["a", "b", "c"]
+    for each in session.asked.values():
+        each.set()
+    await asyncio.gather(*first[:3])
+    await given_up(first)
+    session.asked.clear()
+    again = await asking(admin, "e", "f", "g", "h", "i")
+    assert list(session.asked) == ["e", "f", "g"], "as many as before"
+    await given_up(again)
+
+
+async def test_brokers_that_hung_have_as_many_connections_and_none_to_give_away() -> None:
+    session = Hanging()
+    asked = await asking(Admin(session, AT_ONCE).aside, "a", "b", "c")  # type: ignore[arg-type]
+    assert list(session.asked) == ["a", "b"]
+    await given_up(asked)
+
+
+async def test_nothing_ticks_while_nobody_is_waited_for() -> None:
+    ticks = 0
+
+    class Quick(LoopLag):
+        EVERY_S = 0.0
+
+        def _tick(self) -> None:
+            nonlocal ticks
+            ticks += 1
+            super()._tick()
+
+    async def asked() -> None:
+        while ticks < 3:  # noqa: ASYNC110 - in the loop's own time
+            await asyncio.sleep(0)
+
+    await Quick().within(asked(), 3600)
+    before = ticks
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert ticks == before
 
 
 async def test_an_address_that_hangs_is_not_waited_for_at_every_poll(

@@ -155,6 +155,19 @@ async def test_a_bundle_without_topics_is_looked_up_by_a_name_that_one_could_hav
     assert not [path for each in cluster.brokers for path in each.asked if "ownedN" in path]
 
 
+async def test_where_clients_may_create_no_topics_brokers_are_asked_what_they_own(
+    cluster: FakeCluster, http: aiohttp.ClientSession, history: History
+) -> None:
+    """A name that no topic has is not found there, which says nothing of its bundle."""
+    first, _, _ = [await cluster.add_broker() for _ in range(3)]
+    for index in range(10):
+        cluster.carry(first, wide_bundle(index), 9000.0 + index)
+    cluster.no_topics, cluster.creates = True, False
+    made = await made_of(balancer(http, history), seen(cluster))
+    assert {one.status for one in outcomes(history, made)} == {Status.UNOWNED}
+    assert {bundle for bundle, _ in cluster.unloads} == {move.bundle for move in made.moves}
+
+
 async def test_an_unloaded_bundle_without_topics_has_no_owner(
     uneven: FakeCluster, http: aiohttp.ClientSession, history: History
 ) -> None:

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import pytest
 
@@ -68,6 +69,13 @@ def writes(store: Store, name: str = "rounds/x") -> bool:
 
 def claims(store: Store) -> list[str]:
     return store.names("claims")
+
+
+async def test_a_directory_that_is_not_there_yet_is_made_with_all_above_it(tmp_path: Path) -> None:
+    there = tmp_path / "clusters" / "one"
+    async with lease(open_store(there), lambda: None, OPTIONS) as held:
+        assert writes(held)
+    assert there.is_dir()
 
 
 async def test_who_is_alive_keeps_it_and_whoever_lets_go_leaves_nothing(store: Store) -> None:

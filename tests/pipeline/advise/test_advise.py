@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,15 @@ import pytest
 from counterpoise.app.main import main
 from counterpoise.decide.advice.plan import AdvisedPlan, MoveTime
 from counterpoise.decide.advice.planned import advise
+from counterpoise.decide.balancing.moves import RoundMemory
 from counterpoise.pipeline.advise.look import LookOptions, look_at_history, move_time, state_of
 from counterpoise.pipeline.advise.page import page_of
+from counterpoise.pipeline.advise.plots import steps_plot
 from counterpoise.pipeline.advise.text import lines_of
 from counterpoise.pipeline.advise.topics import topic_loads
 from counterpoise.pipeline.history.reports import land
 from counterpoise.pipeline.history.store import Store, open_store
+from counterpoise.pipeline.history.tables import HistoryTables
 from counterpoise.pipeline.stream.states import state_name, write_state
 from tests.decide.advice.test_planned import UNEVEN, plan, scene
 from tests.decide.balancing.test_round import strategy
@@ -155,6 +159,24 @@ def test_the_last_state_and_what_came_after_it_are_the_same_as_all_of_it(tmp_pat
     assert one.bundle.short.throughput().tolist() == other.bundle.short.throughput().tolist()
     assert one.bundle.samples.tolist() == other.bundle.samples.tolist()
     assert one.bundle.samples[:, 1].tolist() == [6] * len(one.bundles)
+
+
+def test_a_history_knows_what_was_moved_at_its_newest_poll(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    recorded(store, 2)
+    newest = int(state_of(store).brokers["poll_id"].max())
+    moved = RoundMemory(recently_unloaded={bundle_name(9): newest})
+    HistoryTables(store).record_memory(newest, moved)
+    assert set(look_at_history(store, LookOptions()).scene.recent) == {bundle_name(9)}
+
+
+def test_the_picture_of_the_steps_begins_at_nothing_however_little_they_change() -> None:
+    made = plan(UNEVEN)
+    steps = [replace(step, imbalance_after=1.99) for step in made.steps]
+    drawn = steps_plot(replace(made, steps=tuple(steps)))
+    figures = [float(each) for each in re.findall(r">(\d+\.\d+)<", drawn)]
+    assert min(figures) == 0.0
+    assert max(figures) >= 1.5
 
 
 def test_how_long_moves_took_is_what_the_history_says() -> None:

@@ -154,6 +154,32 @@ def test_what_a_move_costs_by_hand() -> None:
     assert (result.imbalance, result.worst) == (1.5, 2.0)
 
 
+def test_what_a_broker_uses_more_with_a_bundle_is_what_that_bundle_adds() -> None:
+    hosts = Hosts(np.array([1e6, 2e6]), np.array([5.0, 5.0]), np.array([0.5, 0.25]))
+
+    def carried(number: float) -> Rates:
+        return Rates(*(np.array([0.0, each * number]) for each in (10.0, 20.0, 3e5, 6e5)))
+
+    added = hosts.usage(carried(3.0))[1] - hosts.usage(carried(2.0))[1]
+    assert hosts.more(1, carried(1.0), 1).tolist() == pytest.approx(added.tolist())
+    assert added.tolist() == pytest.approx([7.5, 0, 0, 15, 30])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_quarter_of_the_brokers_are_half_as_large_in_one_kind_alone(kind: str) -> None:
+    sizes = SyntheticTrace(kind, count_of_brokers=8).hosts.bytes_most
+    half = 2 if kind == "heterogeneous" else 0
+    assert sorted(sizes / 1.25e9) == [0.5] * half + [1.0] * (8 - half)
+
+
+def test_a_round_waits_until_reports_show_what_the_last_one_has_moved() -> None:
+    """Ten seconds after the last bundle has arrived; a report comes every minute."""
+    trace = Plain([90_000.0] * 9, [0] * 9, [[True, True, True]] * 3)
+    by = strategy("UniformLoadShedder")
+    rounds = [played(trace, by, move_s=each).moves for each in (50, 51, 110, 111)]
+    assert rounds == [4, 3, 3, 2], "of three, or two, or one"
+
+
 def test_bundles_of_a_broker_that_leaves_are_placed_and_come_not_back_by_themselves() -> None:
     there = [[True, True, True], [True, False, True], [True, True, True]]
     trace = Plain([50_000.0] * 6, [0, 0, 1, 1, 2, 2], there)

@@ -13,7 +13,8 @@ from counterpoise.app.main import main
 from counterpoise.decide.advice.plan import AdvisedPlan, MoveTime
 from counterpoise.decide.advice.planned import Scene, advise
 from counterpoise.decide.balancing.approval import ApprovalRules
-from counterpoise.decide.balancing.moves import Status
+from counterpoise.decide.balancing.moves import RoundMemory, Status
+from counterpoise.decide.balancing.thrash import Hop
 from counterpoise.load.fold import Batch, FoldState, fold
 from counterpoise.load.fold_view import cluster_view
 from counterpoise.pipeline.clock import wall_clock_ms
@@ -89,6 +90,20 @@ async def test_an_approved_plan_is_done_as_it_stands_and_kept(
     assert all(f"plan {plan.id}" in row["placement"] for row in read_table(store, "decisions"))
     memory = HistoryTables(store).memory_before(wall_clock_ms() + 1000)
     assert set(memory.recently_unloaded) == {step.bundle for step in plan.steps}
+
+
+async def test_moves_of_a_day_are_remembered_and_older_ones_are_not(
+    uneven: FakeCluster, http: aiohttp.ClientSession, tmp_path: Path
+) -> None:
+    """Whatever span a balancer goes by that comes after: a bundle is not to go back and forth."""
+    plan, store = await planned(uneven, http), open_store(tmp_path)
+    day_ago, minute = wall_clock_ms() - 86_400_000, 60_000
+    hops = {bundle_name(70): day_ago + 2 * minute, bundle_name(71): day_ago - minute}
+    trails = {bundle: (Hop(at_ms, "x:1", "y:1"),) for bundle, at_ms in hops.items()}
+    HistoryTables(store).record_memory(wall_clock_ms() - 1, RoundMemory(trails=trails))
+    await carried_out(uneven, http, store, plan)
+    kept = HistoryTables(store).memory_before(wall_clock_ms() + 1000).trails
+    assert set(kept) == {bundle_name(70), *(step.bundle for step in plan.steps)}
 
 
 async def test_done_again_it_does_nothing_twice(

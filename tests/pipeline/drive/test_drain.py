@@ -1,5 +1,6 @@
 """A broker is emptied: by policies, verified, tried again, or refused in words."""
 
+import itertools
 import json
 from collections import Counter
 from collections.abc import Callable
@@ -91,6 +92,21 @@ async def test_what_fails_is_tried_again_and_given_up_with_its_reason(
     assert all("given up after attempt 2: unload: HTTP 503" in why for why in found.left.values())
     assert len(found.outcomes) == 24
     assert sum("tried again" in each for each in told) == 12
+
+
+async def test_how_long_each_move_took_is_told(
+    cluster: FakeCluster, http: aiohttp.ClientSession
+) -> None:
+    """By a clock that goes on by a second and a half whenever it is read."""
+    first, _ = [await cluster.add_broker() for _ in range(2)]
+    cluster.carry(first, bundle_name(1), 10.0)
+    reads = itertools.count(wall_clock_ms(), 1500)
+    told: list[str] = []
+    reader = SceneReader(http, [cluster.admin_url], wall_clock_ms)
+    clock = lambda: next(reads)  # noqa: E731
+    await drained(Drain(http, reader, first.name, DrainRules(), clock, told.append, QUICK))
+    [sentence] = [each for each in told if each.startswith("moved ")]
+    assert f"moved {bundle_name(1)} after 1.5 s, " in sentence
 
 
 async def test_an_unload_that_works_the_second_time_leaves_nothing(

@@ -77,9 +77,9 @@ IN_STORAGE: tuple[Fault, ...] = (
     ),
     Fault(
         "an owner that lets go waits for the disk",
-        "storage/files/log.py",
-        "            store.finish_later(FinishState(wait))\n",
-        "            await store.in_thread(wait)\n",
+        "storage/files/store.py",
+        "            self.finish_later(FinishState(wait))\n",
+        "            await self.in_thread(wait)\n",
         f"{_FAULTS_OF_DISKS}::test_a_hand_over_waits_for_a_slow_disk_once",
     ),
     Fault(

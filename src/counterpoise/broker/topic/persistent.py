@@ -338,5 +338,7 @@ class PersistentTopic(Topic):
             subscription.close()
         try:
             await self.log.close()
-        except StorageError:
-            _log.exception("%s: closing its log", self.name)
+        except StorageError as error:
+            # A disk that is full or silent. The next owner finds every message, and of the
+            # acknowledgements those that were saved before.
+            _log.error("%s: %s; what was acknowledged last comes again", self.name, error)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from counterpoise.storage.cache import LogCache
 from counterpoise.storage.files.committed import Committed
-from counterpoise.storage.files.jobs import CloseFile, FinishState, NoteCommitted, WriteGroup
+from counterpoise.storage.files.jobs import CloseFile, NoteCommitted, WriteGroup
 from counterpoise.storage.files.ledger import LedgerFile, Piece
 from counterpoise.storage.files.record import HEADER_SIZE
 from counterpoise.storage.files.recovery import Recovered, ledger_path, merged
@@ -337,11 +337,9 @@ class FileLog(GroupLog[C]):
 
     async def _let_go(self) -> None:
         # Waits for no save that is under way, and for no disk: clients wait for the next owner.
-        store = self._store
         self._states_made += 1
-        wait = await store.in_thread(self._end, self._state(final=True), self._states_made)
-        if wait is not None:
-            store.finish_later(FinishState(wait))
+        state, number = self._state(final=True), self._states_made
+        await self._store.end(lambda: self._end(state, number))
 
     def _end(self, state: SavedState, number: int) -> Callable[[], None] | None:
         try:

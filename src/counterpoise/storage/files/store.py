@@ -15,6 +15,7 @@ from counterpoise.storage.cache import EntryCache
 from counterpoise.storage.files import fence, state
 from counterpoise.storage.files.committer import Committer, Job
 from counterpoise.storage.files.disk import Disk
+from counterpoise.storage.files.jobs import FinishState
 from counterpoise.storage.files.ledger import Descriptors, LedgerFile
 from counterpoise.storage.files.log import FileLog
 from counterpoise.storage.files.recovery import Recovered, ledger_path, take_over
@@ -164,12 +165,26 @@ class FileLedgerStore:
         """Wait for the disk, beside whoever reads and writes."""
         return await self._settlers.run(lambda: work(*args, **kwargs))
 
+    async def end(self, work: Callable[[], Callable[[], None] | None]) -> None:
+        """Do what a log does last; what that returns waits for the disk, and is left for later.
+
+        It is done to the end although whoever waits may be cancelled: it has a file open.
+        """
+        ending = asyncio.get_running_loop().create_task(self._end(work))
+        self.keep(ending)
+        await asyncio.shield(ending)
+
+    async def _end(self, work: Callable[[], Callable[[], None] | None]) -> None:
+        wait = await self.in_thread(work)
+        if wait is not None:
+            self.finish_later(FinishState(wait))
+
     def finish_later(self, job: Job) -> None:
         """Wait for the disk once the next owner no longer does, or when this store closes."""
-        if not self._unfinished:
+        if not self._unfinished and not self.closed:
             asyncio.get_running_loop().call_later(self.tidy_seconds, self._finish)
         self._unfinished.append(job)
-        if len(self._unfinished) > UNFINISHED_MAX:
+        if self.closed or len(self._unfinished) > UNFINISHED_MAX:
             self._finish()
 
     def _finish(self) -> None:

@@ -1,0 +1,130 @@
+"""The metadata store and the disk fail at once, under publishes."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+
+import pytest
+
+from counterpoise.broker import paths
+from counterpoise.names.bundle import BundleName
+from tests.broker.conftest import eventually, holds
+from tests.broker.faults.conftest import FaultyBrokers
+from tests.storage.faults import Failing
+
+
+@pytest.mark.parametrize("first", ["store", "disk"])
+@pytest.mark.parametrize("session", ["kept", "lost"])
+async def test_a_store_that_is_away_while_the_disk_hangs(
+    brokers: FaultyBrokers, session: str, first: str
+) -> None:
+    """Nothing is acknowledged until the disk answers, and all goes on when both are back."""
+    owner, _ = await brokers.start_many(2)
+    _, topic = await brokers.owned_bundle(owner)
+    publisher = brokers.publish(topic)
+    await publisher.more()
+    hanging = await brokers.hang(owner)
+    told = publisher.acknowledged
+    for broker in brokers.all:
+        store = brokers.store_of(broker)
+        store.go_away() if session == "kept" else store.lose_session()
+    for _ in range(50):
+        await asyncio.sleep(0)
+    assert publisher.acknowledged == told
+    if first == "disk":
+        hanging.released.set()
+        for _ in range(50):
+            await asyncio.sleep(0)
+    for broker in brokers.all:
+        brokers.store_of(broker).come_back()
+    if first == "store":
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert publisher.by.get(owner.service_url) == told
+        hanging.released.set()
+    await brokers.lost_nothing(publisher)
+
+
+async def test_a_publish_hangs_while_its_broker_loses_the_session_and_the_topic(
+    brokers: FaultyBrokers,
+) -> None:
+    """What comes back from the disk after somebody else has the topic is acknowledged by nobody."""
+    owner, heir = await brokers.start_many(2)
+    bundle, topic = await brokers.owned_bundle(owner)
+    publisher = brokers.publish(topic)
+    await publisher.more()
+    hanging = await brokers.hang(owner)
+    told = publisher.by[owner.service_url]
+    brokers.store_of(owner).lose_session()
+    # Whoever comes now is served elsewhere; the disk still has what the other one published.
+    other = brokers.publish(topic, start=1_000_000)
+    await other.more()
+    assert other.by.keys() == {heir.service_url}
+    assert heir.ownership.serves(bundle)
+    hanging.released.set()
+    await publisher.more()
+    assert publisher.by[owner.service_url] == told
+    brokers.store_of(owner).come_back()
+    await brokers.lost_nothing(publisher)
+    await brokers.lost_nothing(other)
+
+
+@pytest.mark.parametrize("whose", ["owner", "both"])
+async def test_a_disk_that_is_full_during_an_unload(
+    brokers: FaultyBrokers, whose: str, may_be_told: list[str]
+) -> None:
+    may_be_told.append("No space left on device")
+    owner, heir = await brokers.start_many(2)
+    bundle, topic = await brokers.owned_bundle(owner)
+    publisher = brokers.publish(topic)
+    await publisher.more()
+    full = Failing("write", "", errno.ENOSPC)
+    for broker in [owner] if whose == "owner" else [owner, heir]:
+        brokers.disk_of(broker).before = full
+    await eventually(lambda: full.times > 0, "somebody met the full disk")
+    unloading = asyncio.create_task(owner.namespaces.unload(bundle, heir.id))
+    met = full.times
+    await eventually(lambda: unloading.done() or full.times > met + 3, "and again, on its way")
+    full.on = False
+    await asyncio.gather(unloading, return_exceptions=True)
+    await brokers.lost_nothing(publisher)
+    await owner_settled(brokers, bundle)
+
+
+@pytest.mark.parametrize("session", ["kept", "lost"])
+async def test_an_heir_that_dies_while_the_store_is_away_from_the_former_owner(
+    brokers: FaultyBrokers, session: str
+) -> None:
+    owner, third, heir = await brokers.start_many(3)
+    bundle, topic = await brokers.owned_bundle(owner)
+    publisher = brokers.publish(topic)
+    await publisher.more()
+    hanging = await brokers.hang(owner)
+    unloading = asyncio.create_task(owner.namespaces.unload(bundle, heir.id))
+    await eventually(lambda: not owner.ownership.serves(bundle), "it is on its way")
+    store = brokers.store_of(owner)
+    store.go_away() if session == "kept" else store.lose_session()
+    await brokers.kill(heir)
+    hanging.released.set()
+    for _ in range(50):
+        await asyncio.sleep(0)
+    store.come_back()
+    await asyncio.gather(unloading, return_exceptions=True)
+    await brokers.lost_nothing(publisher)
+    await owner_settled(brokers, bundle)
+    assert brokers.owner(bundle) in {owner, third}
+
+
+async def owner_settled(brokers: FaultyBrokers, bundle: BundleName) -> None:
+    """Exactly one broker serves a bundle, and it can be moved on from there."""
+
+    def served_once() -> bool:
+        return sum(each.ownership.serves(bundle) for each in brokers.all) == 1
+
+    await eventually(served_once, f"{bundle} is served by one")
+    owner = brokers.owner(bundle)
+    heir = next(each for each in brokers.all if each is not owner)
+    await holds(heir, paths.broker(heir.id))
+    await owner.namespaces.unload(bundle, heir.id)
+    await eventually(lambda: heir.ownership.serves(bundle), f"{bundle} is moved on")

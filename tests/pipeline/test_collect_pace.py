@@ -112,6 +112,9 @@ async def test_whoever_takes_long_holds_up_nobody_elses_turn(
     for admin in (first, beside):
         await admin.get(report.format(healthy.name))
     assert not any(each.done() for each in waiting)
+    assert f"http://{hanging.name}" in first.slow()
+    assert f"http://{hanging.name}" not in first.slow(), "it is told once"
+    assert not beside.slow(), "nobody's turn is over"
     hanging.hangs.set()
     await asyncio.gather(*waiting)
 
@@ -196,6 +199,36 @@ async def test_nothing_ticks_while_nobody_is_waited_for() -> None:
     for _ in range(10):
         await asyncio.sleep(0)
     assert ticks == before
+
+
+async def test_whoever_was_slow_is_asked_first_at_the_next_poll(
+    cluster: FakeCluster, http: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    brokers = [await cluster.add_broker() for _ in range(4)]
+    names = sorted(broker.name for broker in brokers)
+    told: list[str] = []
+    for broker in brokers:
+        broker.asked = Told(broker.name, told)
+    slow = frozenset[str]()
+    monkeypatch.setattr(Admin, "slow", lambda _: slow)
+    collect = collector(http, cluster, AdminOptions(at_once=1))
+    await collect.poll()
+    told.clear()
+    slow = frozenset([f"http://{names[2]}"])
+    rows = await collect.poll()
+    assert told == [names[2], names[0], names[1], names[3]]
+    assert list(rows["broker"][rows["kind"] == "broker"]) == names, "the rows stay in order"
+
+
+class Told(list[str]):
+    """What a broker was asked; its report is noted among everybody's."""
+
+    def __init__(self, name: str, everybody: list[str]) -> None:
+        self._name, self._everybody = name, everybody
+
+    def append(self, path: str) -> None:
+        if path.endswith("/load-report"):
+            self._everybody.append(self._name)
 
 
 async def test_an_address_that_hangs_is_not_waited_for_at_every_poll(

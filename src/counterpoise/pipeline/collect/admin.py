@@ -6,7 +6,7 @@ Who has not answered after a while lets the next have its turn, and is waited fo
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -53,15 +53,22 @@ class Admin:
         self._timeout_s = options.timeout_s
         self._options = options
         self._lag = LoopLag()
+        self._slow: set[str] = set()
 
     @property
     def aside(self) -> "Admin":
         """For brokers that are known to keep us waiting: who asks by it takes nobody's turn."""
         return Admin(self._session, replace(self._options, at_once=self._options.aside, aside=0))
 
+    def slow(self) -> frozenset[str]:
+        """The addresses (`http://host:port`) that took longer than a turn since this was asked."""
+        slow = frozenset(self._slow)
+        self._slow.clear()
+        return slow
+
     async def get(self, url: str) -> bytes:
         """The body of a 200; raises one of `UNREADABLE`, whose text says what came instead."""
-        async with self._turns.one():
+        async with self._turns.one(lambda: self._slow.add(_origin(url))):
             return await self._lag.within(self._get(url), self._timeout_s)
 
     async def _get(self, url: str) -> bytes:
@@ -85,12 +92,14 @@ class _Turns:
         self._turn_s = turn_s
 
     @asynccontextmanager
-    async def one(self) -> AsyncIterator[None]:
+    async def one(self, late: Callable[[], object]) -> AsyncIterator[None]:
+        """A turn; `late` is called when it is over before the work is."""
         await self._free.acquire()
         has = True
 
         def give_away() -> None:
             nonlocal has
+            late()
             if self._left:
                 self._left -= 1
                 has = False
@@ -161,6 +170,10 @@ class LoopLag:
     def _tick(self) -> None:
         self._late_s += max(0.0, asyncio.get_running_loop().time() - self._due)
         self._next()
+
+
+def _origin(url: str) -> str:
+    return "/".join(url.split("/", 3)[:3])
 
 
 def said(error: BaseException) -> str:

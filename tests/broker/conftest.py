@@ -11,7 +11,7 @@ import pulsar
 import pytest
 
 from counterpoise.app.zookeeper import ZooKeeper
-from counterpoise.broker.broker import Broker
+from counterpoise.broker.broker import Broker, WebServer
 from counterpoise.broker.bundles.options import IN_STORE, ON_TOPIC, OwnershipOptions
 from counterpoise.broker.config import BrokerConfig
 from counterpoise.broker.load import LoadReportConfig, SharedProcess
@@ -46,6 +46,7 @@ class BrokersOfTest:
         self.ledgers = MemoryLedgerStore()
         self.process = SharedProcess()
         self.metadata_url = metadata_url
+        self.web: Callable[[Broker], WebServer] | None = None
         self.all: list[Broker] = []
         self.leadership: list[tuple[str, bool]] = []
 
@@ -57,6 +58,7 @@ class BrokersOfTest:
             replace(CONFIG, **{"filters": self.filters, "ownership": self.ownership, **changes}),
             metadata=await self.session(),
             ledgers=self.ledgers,
+            web=self.web,
             on_leadership=lambda leads: self.leadership.append((broker.id, leads)),
             process=self.process,
         )

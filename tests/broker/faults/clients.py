@@ -33,6 +33,7 @@ class Wire:
         self._reader, self._writer = reader, writer
         self._answers: dict[int, asyncio.Future[BaseCommand]] = {}
         self._requests = 1
+        self._ponged = asyncio.Event()
         self.hear: Callable[[BaseCommand, bytes], None] = lambda _command, _entry: None
         self.ended = asyncio.get_running_loop().create_future()
         self._reading = asyncio.create_task(self._read())
@@ -65,6 +66,13 @@ class Wire:
             raise Refused(told.error.message)
         return told
 
+    async def heard(self) -> None:
+        """Wait until the broker has read all that was said."""
+        self._ponged.clear()
+        self.say(Type.PING, "ping")
+        async with asyncio.timeout(WITHIN_S):
+            await self._ponged.wait()
+
     async def _read(self) -> None:
         with contextlib.suppress(asyncio.IncompleteReadError, OSError):
             while True:
@@ -76,6 +84,8 @@ class Wire:
     def _take(self, command: BaseCommand, entry: bytes) -> None:
         if command.type == Type.PING:
             self.say(Type.PONG, "pong")
+        if command.type == Type.PONG:
+            self._ponged.set()
         for _, value in command.ListFields():
             waiting = self._answers.pop(getattr(value, "request_id", 0), None)
             if waiting is not None:

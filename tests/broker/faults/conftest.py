@@ -13,16 +13,64 @@ from typing import Any
 
 import pytest
 
+from counterpoise.broker import paths
 from counterpoise.broker.broker import Broker
 from counterpoise.broker.bundles.options import IN_STORE, ON_TOPIC
+from counterpoise.metadata import MemoryTree
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.load_managers import EXTENSIBLE, MODULAR
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.files.store import FileLedgerStore
-from tests.broker.conftest import NAMESPACE, BrokersOfTest, eventually, topic_in
+from tests.broker.conftest import NAMESPACE, BrokersOfTest, eventually, holds, topic_in
 from tests.broker.faults.clients import Publisher, stored
 from tests.broker.misbehaving_store import MisbehavingStore
 from tests.storage.faults import FaultyDisk, Hanging
+
+
+class Session(MisbehavingStore):
+    """It can also keep all who ask waiting, from now on or from the so manieth question on."""
+
+    def __init__(self, tree: MemoryTree) -> None:
+        super().__init__(tree)
+        self.answers = asyncio.Event()
+        self.answers.set()
+        self.waiting = 0
+        self.stopped = asyncio.Event()
+        self._left = 0
+
+    def stop_at(self, question: int) -> None:
+        """Answer nothing from this question on, not counting those about load."""
+        self.stopped.clear()
+        self._left = question
+
+    def go_on(self) -> None:
+        """Answer all."""
+        self._left = 0
+        self.answers.set()
+
+    async def _reach(self, operation: str, path: str) -> None:
+        await super()._reach(operation, path)
+        if self._left and not path.startswith("/loadbalance/"):
+            self._left -= 1
+            if not self._left:
+                self.answers.clear()
+                self.stopped.set()
+        self.waiting += 1
+        try:
+            await self.answers.wait()
+        finally:
+            self.waiting -= 1
+
+
+class Frozen(Hanging):
+    """Whatever is written or synced hangs."""
+
+    def __init__(self) -> None:
+        super().__init__("write", "")
+
+    def __call__(self, what: str, path: Path) -> None:
+        if what in {"write", "sync"}:
+            super().__call__(self.what, path)
 
 
 class FaultyBrokers(BrokersOfTest):
@@ -31,12 +79,14 @@ class FaultyBrokers(BrokersOfTest):
     def __init__(self, root: Path, manager: str, table_view: str) -> None:
         super().__init__("memory:", manager, table_view)
         self.root = root
+        #: Another one under each load manager, for tests that cannot do all under each.
+        self.offset = [MODULAR, EXTENSIBLE].index(manager) + (table_view == ON_TOPIC)
         self.disks: dict[str, FaultyDisk] = {}
         self.hanging: list[Hanging] = []
         self.publishers: list[Publisher] = []
 
-    async def session(self) -> MisbehavingStore:
-        return MisbehavingStore(self.tree)
+    async def session(self) -> Session:
+        return Session(self.tree)
 
     async def start(self, **changes: Any) -> Broker:
         disk = FaultyDisk()
@@ -48,8 +98,8 @@ class FaultyBrokers(BrokersOfTest):
     def disk_of(self, broker: Broker) -> FaultyDisk:
         return self.disks[broker.id]
 
-    def store_of(self, broker: Broker) -> MisbehavingStore:
-        assert isinstance(broker.metadata, MisbehavingStore)
+    def store_of(self, broker: Broker) -> Session:
+        assert isinstance(broker.metadata, Session)
         return broker.metadata
 
     def publish(self, topic: TopicName, start: int = 0) -> Publisher:
@@ -58,14 +108,31 @@ class FaultyBrokers(BrokersOfTest):
 
     async def hang(self, broker: Broker, what: str = "sync", suffix: str = ".ledger") -> Hanging:
         """Let a broker's disk hang from its next write on; returns when something waits for it."""
-        fault = self.hang_from_now(broker, what, suffix)
+        fault = self._spoil(broker, Hanging(what, suffix))
         await eventually(fault.reached.is_set, "the disk is waited for")
         return fault
 
-    def hang_from_now(self, broker: Broker, what: str, suffix: str) -> Hanging:
-        self.disk_of(broker).before = fault = Hanging(what, suffix)
+    def freeze(self, broker: Broker) -> Hanging:
+        """Let everything hang that a broker writes from now on."""
+        return self._spoil(broker, Frozen())
+
+    def _spoil(self, broker: Broker, fault: Hanging) -> Hanging:
+        self.disk_of(broker).before = fault
         self.hanging.append(fault)
         return fault
+
+    async def moves_on(self, bundle: BundleName) -> None:
+        """Exactly one broker serves a bundle, and hands it to another one when it is told to."""
+
+        def served_once() -> bool:
+            return sum(each.ownership.serves(bundle) for each in self.all) == 1
+
+        await eventually(served_once, f"{bundle} is served by one")
+        owner = self.owner(bundle)
+        heir = next(each for each in self.all if each is not owner)
+        await holds(heir, paths.broker(heir.id))
+        await owner.namespaces.unload(bundle, heir.id)
+        await eventually(lambda: heir.ownership.serves(bundle), f"{bundle} is moved on")
 
     async def owned_bundle(self, owner: Broker) -> tuple[BundleName, TopicName]:
         """A bundle that a broker owns, and a topic in it."""
@@ -134,6 +201,8 @@ async def brokers(
     yield made
     for fault in made.hanging:
         fault.released.set()
+    for broker in made.all:
+        made.store_of(broker).go_on()
     for publisher in made.publishers:
         await publisher.kill()
     for broker in list(made.all):

@@ -7,9 +7,7 @@ import errno
 
 import pytest
 
-from counterpoise.broker import paths
-from counterpoise.names.bundle import BundleName
-from tests.broker.conftest import eventually, holds
+from tests.broker.conftest import eventually
 from tests.broker.faults.conftest import FaultyBrokers
 from tests.storage.faults import Failing
 
@@ -89,7 +87,7 @@ async def test_a_disk_that_is_full_during_an_unload(
     full.on = False
     await asyncio.gather(unloading, return_exceptions=True)
     await brokers.lost_nothing(publisher)
-    await owner_settled(brokers, bundle)
+    await brokers.moves_on(bundle)
 
 
 @pytest.mark.parametrize("session", ["kept", "lost"])
@@ -112,19 +110,5 @@ async def test_an_heir_that_dies_while_the_store_is_away_from_the_former_owner(
     store.come_back()
     await asyncio.gather(unloading, return_exceptions=True)
     await brokers.lost_nothing(publisher)
-    await owner_settled(brokers, bundle)
+    await brokers.moves_on(bundle)
     assert brokers.owner(bundle) in {owner, third}
-
-
-async def owner_settled(brokers: FaultyBrokers, bundle: BundleName) -> None:
-    """Exactly one broker serves a bundle, and it can be moved on from there."""
-
-    def served_once() -> bool:
-        return sum(each.ownership.serves(bundle) for each in brokers.all) == 1
-
-    await eventually(served_once, f"{bundle} is served by one")
-    owner = brokers.owner(bundle)
-    heir = next(each for each in brokers.all if each is not owner)
-    await holds(heir, paths.broker(heir.id))
-    await owner.namespaces.unload(bundle, heir.id)
-    await eventually(lambda: heir.ownership.serves(bundle), f"{bundle} is moved on")

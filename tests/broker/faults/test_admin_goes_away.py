@@ -1,0 +1,221 @@
+"""Whoever asked the admin API for a change goes away, at any of the steps that it takes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
+from typing import Any
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from counterpoise.admin import server
+from counterpoise.admin.guests import Guests
+from counterpoise.app.wiring import make_web_server
+from counterpoise.broker.broker import Broker
+from counterpoise.names.bundle import BundleName
+from counterpoise.names.namespace import NamespaceName
+from counterpoise.names.topic import TopicName
+from tests.broker.conftest import eventually
+from tests.broker.faults.clients import Publisher, until_served
+from tests.broker.faults.conftest import FaultyBrokers
+from tests.wire.frames import Type
+
+STEPS_MAX = 60
+
+
+class Admin:
+    """An administrator, and what is left of a request that was not waited for."""
+
+    def __init__(
+        self, brokers: FaultyBrokers, session: aiohttp.ClientSession, guests: list[Guests]
+    ) -> None:
+        self.brokers, self.session, self.guests = brokers, session, guests
+        self.left = 0
+
+    async def ask(self, broker: Broker, method: str, path: str, body: Any = None) -> int:
+        url = f"{broker.web_url}/admin/v2/{path}"
+        async with self.session.request(method, url, json=body) as answer:
+            await answer.read()
+            return answer.status
+
+    async def until(self, broker: Broker, statuses: set[int], *request: Any) -> int:
+        """Ask again as long as the answer is that it is not the time for it."""
+        status = 0
+        async with asyncio.timeout(10):
+            while status not in statuses:
+                status = await self.ask(broker, *request)
+                assert status != 500
+                await asyncio.sleep(0)
+        return status
+
+    async def leave_at(self, step: int, broker: Broker, *request: Any) -> bool:
+        """Go away when the store is asked for the so manieth time; False if it is done before."""
+        store = self.brokers.store_of(broker)
+        store.stop_at(step)
+        asking = asyncio.create_task(self.ask(broker, *request))
+        stopped = asyncio.create_task(store.stopped.wait())
+        await asyncio.wait([asking, stopped], return_when=asyncio.FIRST_COMPLETED)
+        came_to_it = store.stopped.is_set() and not asking.done()
+        asking.cancel()
+        stopped.cancel()
+        told = await asyncio.gather(asking, stopped, return_exceptions=True)
+        if came_to_it:
+            self.left += 1
+            # The handler hears of it before the store answers.
+            await eventually(lambda: self.served() == 0, "the handler has ended")
+        store.go_on()
+        assert told[0] != 500
+        return came_to_it
+
+    def served(self) -> int:
+        """How many requests somebody still works on."""
+        return sum(len(guests._busy) for guests in self.guests)
+
+
+@pytest.fixture
+async def admin(brokers: FaultyBrokers, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Admin]:
+    # As if whatever serves requests ended them with their clients, as Pulsar's operators' proxies
+    # and later versions of the library may.
+    monkeypatch.setattr(web, "AppRunner", partial(web.AppRunner, handler_cancellation=True))
+    guests: list[Guests] = []
+
+    def made(most: int) -> Guests:
+        guests.append(Guests(most))
+        return guests[-1]
+
+    monkeypatch.setattr(server, "Guests", made)
+    brokers.web = make_web_server
+    await brokers.start_many(2)
+    async with aiohttp.ClientSession() as session:
+        yield Admin(brokers, session, guests)
+
+
+async def at_each_step(admin: Admin, attempt: Callable[[int], Awaitable[bool]]) -> None:
+    """Leave at one step, at a later one, and so on, until there are no more.
+
+    Under each load manager every other of them.
+    """
+    steps = range(1 + admin.brokers.offset % 2, STEPS_MAX, 2)
+    for step in steps:
+        if not await attempt(step):
+            assert admin.left > 0, "it was never in the middle of anything"
+            return
+    raise AssertionError("a request without an end")
+
+
+async def namespace(admin: Admin, name: str) -> TopicName:
+    """A namespace with one bundle, and a topic in it that the first broker serves."""
+    broker = admin.brokers.all[0]
+    path = f"namespaces/public/{name}"
+    assert await admin.ask(broker, "PUT", path, {"bundles": {"numBundles": 1}}) == 204
+    topic = TopicName.parse(f"persistent://public/{name}/t")
+    (bundle,) = (await broker.bundles.get(topic.namespace_name)).bundles
+    await broker.ownership.acquire(bundle)
+    wire = await until_served(admin.brokers, topic, Type.PRODUCER, "producer", producer_id=7)
+    await wire.leave()
+    return topic
+
+
+async def usable(admin: Admin, topic: TopicName) -> None:
+    publisher = Publisher(admin.brokers, topic)
+    try:
+        await publisher.more(2)
+    finally:
+        await publisher.kill()
+
+
+async def test_an_unload(admin: Admin) -> None:
+    async def attempt(step: int) -> bool:
+        topic = await namespace(admin, f"unload-{step}")
+        broker = admin.brokers.all[0]
+        path = f"namespaces/{topic.namespace_name}/0x00000000_0xffffffff/unload"
+        stopped = await admin.leave_at(step, broker, "PUT", path)
+        await usable(admin, topic)
+        await admin.until(broker, {204}, "PUT", path)
+        await usable(admin, topic)
+        return stopped
+
+    await at_each_step(admin, attempt)
+
+
+async def bundles(broker: Broker, name: NamespaceName) -> list[BundleName]:
+    return list((await broker.bundles.get(name)).bundles)
+
+
+async def test_a_split(admin: Admin) -> None:
+    async def attempt(step: int) -> bool:
+        topic = await namespace(admin, f"split-{step}")
+        broker, name = admin.brokers.all[0], topic.namespace_name
+        path = f"namespaces/{name}/0x00000000_0xffffffff/split"
+        stopped = await admin.leave_at(step, broker, "PUT", path)
+        await usable(admin, topic)
+        # Either it was not begun, or it comes to its end.
+        await admin.until(broker, {204, 404, 412}, "PUT", path)
+        for each in admin.brokers.all:
+            await until_two(each, name)
+        await usable(admin, topic)
+        for each in await bundles(broker, name):
+            path = f"namespaces/{name}/{each.range}/unload"
+            await admin.until(broker, {204, 412}, "PUT", path)
+        await usable(admin, topic)
+        return stopped
+
+    await at_each_step(admin, attempt)
+
+
+async def until_two(broker: Broker, name: NamespaceName) -> None:
+    async with asyncio.timeout(10):
+        while len(await bundles(broker, name)) != 2:  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
+
+
+async def test_a_forced_delete_of_a_namespace(admin: Admin) -> None:
+    async def attempt(step: int) -> bool:
+        topic = await namespace(admin, f"delete-{step}")
+        broker, path = admin.brokers.all[0], f"namespaces/{topic.namespace_name}"
+        stopped = await admin.leave_at(step, broker, "DELETE", f"{path}?force=true")
+        await admin.until(broker, {204, 404}, "DELETE", f"{path}?force=true")
+        assert await admin.ask(broker, "GET", path) == 404
+        # Nothing is left of it that a namespace of the same name would meet.
+        assert await namespace(admin, f"delete-{step}") == topic
+        await usable(admin, topic)
+        await admin.until(broker, {204}, "DELETE", f"{path}?force=true")
+        return stopped
+
+    await at_each_step(admin, attempt)
+
+
+async def test_a_forced_delete_of_a_topic(admin: Admin) -> None:
+    async def attempt(step: int) -> bool:
+        topic = await namespace(admin, f"topic-{step}")
+        await usable(admin, topic)
+        broker, path = admin.brokers.all[0], f"{topic.rest_path}?force=true"
+        stopped = await admin.leave_at(step, broker, "DELETE", path)
+        await admin.until(broker, {204, 404}, "DELETE", path)
+        # What it stored is gone with it.
+        wire = await until_served(admin.brokers, topic, Type.PRODUCER, "producer", producer_id=0)
+        await wire.leave()
+        (loaded,) = [each.topics.loaded[topic] for each in admin.brokers.all
+                     if topic in each.topics.loaded]  # fmt: skip
+        assert loaded.log.end == 0  # type: ignore[attr-defined]
+        await usable(admin, topic)
+        return stopped
+
+    await at_each_step(admin, attempt)
+
+
+async def test_a_policy(admin: Admin) -> None:
+    async def attempt(step: int) -> bool:
+        topic = await namespace(admin, f"policy-{step}")
+        broker, path = admin.brokers.all[0], f"namespaces/{topic.namespace_name}/offloadThreshold"
+        stopped = await admin.leave_at(step, broker, "PUT", path, step)
+        assert await admin.until(broker, {204}, "PUT", path, step + 1) == 204
+        for each in admin.brokers.all:
+            assert await admin.ask(each, "GET", path) == 200
+        await usable(admin, topic)
+        return stopped
+
+    await at_each_step(admin, attempt)

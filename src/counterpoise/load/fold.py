@@ -33,6 +33,7 @@ from counterpoise.load.rows import (
     Column,
     ReportRows,
     Table,
+    places,
 )
 
 TERMS: Final = ("short", "long")
@@ -151,13 +152,15 @@ def _rows_of(averages: Table, bundles: Column) -> tuple[Column, dict[str, Column
     Whenever bundles are new all are sorted by name, which makes it quick to put shards together.
     """
     had = len(averages["bundle"])
-    known = dict(zip(averages["bundle"].tolist(), range(had), strict=True))
-    rows = np.array([known.setdefault(name, len(known)) for name in bundles.tolist()], np.int64)
-    added = len(known) - had
-    if not added:
+    rows = places(bundles, averages["bundle"])
+    new = np.flatnonzero(rows < 0)
+    if not len(new):
         table = {name: column.copy() for name, column in averages.items() if name != "bundle"}
         return rows, {"bundle": averages["bundle"], **table}
-    names = list(known)
+    coming: dict[str, int] = {}
+    rows[new] = [coming.setdefault(name, had + len(coming)) for name in bundles[new].tolist()]
+    added = len(coming)
+    names = [*averages["bundle"].tolist(), *coming]
     order = np.array(sorted(range(len(names)), key=names.__getitem__), np.int64)
     place = np.empty(len(names), np.int64)
     place[order] = np.arange(len(names))

@@ -6,7 +6,7 @@ import numpy as np
 
 from counterpoise.load.fold import DEFAULT_OPTIONS, FoldOptions, FoldState
 from counterpoise.load.rates import Rates
-from counterpoise.load.rows import RATES, RESOURCES, Column, Table
+from counterpoise.load.rows import RATES, RESOURCES, Column, Table, places
 from counterpoise.load.usage import percent_of
 from counterpoise.load.view import BrokerColumns, BundleColumns, ClusterView
 
@@ -25,7 +25,7 @@ def cluster_view(
     served, brokers = state.served, state.brokers
     averages, member = _reported(state.averages, served["bundle"])
     names = averages["bundle"].tolist()
-    owner = _places(served["broker"], brokers["broker"].tolist())
+    owner = _owners(served["broker"], brokers["broker"].tolist())
     topics = np.zeros(len(names), np.int64)
     latest = np.argsort(served["poll_id"], kind="stable")
     topics[member[latest]] = served["topics"][latest]
@@ -46,15 +46,15 @@ def cluster_view(
     )
 
 
-def _places(column: Column, names: list[str]) -> Column:
-    """Where each of a column's names stands among these."""
-    place = dict(zip(names, range(len(names)), strict=True))
+def _owners(column: Column, brokers: list[str]) -> Column:
+    """Where each row's broker stands among these few."""
+    place = dict(zip(brokers, range(len(brokers)), strict=True))
     return np.fromiter(map(place.__getitem__, column.tolist()), np.intp, len(column))
 
 
 def _reported(averages: Table, bundles: Column) -> tuple[Table, Column]:
     """The averages of bundles that some broker reports, and where each of those stands there."""
-    rows = _places(bundles, averages["bundle"].tolist())
+    rows = places(bundles, averages["bundle"])
     there = np.zeros(len(averages["bundle"]), np.bool_)
     there[rows] = True
     if there.all():

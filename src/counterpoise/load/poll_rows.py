@@ -39,7 +39,8 @@ def poll_rows(poll_id: int, trouble: str, fetched: Sequence[Fetched]) -> ReportR
     count = sum(rows for rows, _ in parts)
     # What no part names is empty, zero or false.
     columns: dict[str, Column] = {
-        name: np.full(count, "" if dtype == TEXT else 0, dtype) for name, dtype in COLUMNS.items()
+        name: np.full(count, "", dtype) if dtype == TEXT else np.zeros(count, dtype)
+        for name, dtype in COLUMNS.items()
     }
     first = 0
     for rows, values in parts:

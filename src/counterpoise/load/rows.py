@@ -115,3 +115,28 @@ class ReportRows:
     def take(self, chosen: Column) -> "ReportRows":
         """The rows at these positions, or where this mask is true."""
         return ReportRows({name: column[chosen] for name, column in self.columns.items()})
+
+
+def places(names: Column, among: Column) -> Column:
+    """Where each of these names stands among others, which all differ; -1 for one that does not.
+
+    By their hashes: with a million names a dictionary takes twice as long.
+    """
+    if not len(among):
+        return np.full(len(names), -1, np.int64)
+    wanted, known = _hashes(names), _hashes(among)
+    order, asked = np.argsort(known), np.argsort(wanted)
+    nearest = np.searchsorted(known[order], wanted[asked])
+    rows = np.empty(len(names), np.int64)
+    rows[asked] = order[np.minimum(nearest, len(among) - 1)]
+    found = known[rows] == wanted
+    twins = found & (among[rows] != names)
+    rows[~found] = -1
+    for each in np.flatnonzero(twins).tolist():
+        # Another name of the same hash was met first.
+        rows[each] = next(iter(np.flatnonzero(among == names[each])), -1)
+    return rows
+
+
+def _hashes(names: Column) -> Column:
+    return np.fromiter(map(hash, names.tolist()), np.int64, len(names))

@@ -67,7 +67,18 @@ class Owners:
         Of two brokers that report a bundle the one whose report is newer has it, and of two of the
         same time the one that did not have it: the other was asked before the bundle moved.
         """
-        kept = poll["kind"] == BUNDLE
+        kept = np.flatnonzero(poll["kind"] == BUNDLE)
+        bundles, brokers = (poll[name][kept].tolist() for name in ("bundle", "broker"))
+        had = map(self._owners.get, bundles)
+        new = {
+            bundle
+            for bundle, broker, before in zip(bundles, brokers, had, strict=True)
+            if broker != before
+        }
+        if not new:
+            return SCHEMA.empty_table()
+        # Of a million bundles few change hands: nothing is asked about the others.
+        kept = kept[np.fromiter(map(new.__contains__, bundles), np.bool_, len(bundles))]
         told = self._told(*(poll[name][kept].tolist() for name in _TOLD))
         bundles, brokers = list(told), list(told.values())
         before = [self._owners.get(bundle, "") for bundle in bundles]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from typing import Any
@@ -19,8 +20,9 @@ from counterpoise.names.bundle import BundleName
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName
 from tests.broker.conftest import eventually
-from tests.broker.faults.clients import Publisher, until_served
+from tests.broker.faults.clients import Publisher, stored, until_served
 from tests.broker.faults.conftest import FaultyBrokers
+from tests.storage.faults import Failing
 from tests.wire.frames import Type
 
 STEPS_MAX = 60
@@ -205,6 +207,33 @@ async def test_a_forced_delete_of_a_topic(admin: Admin) -> None:
         return stopped
 
     await at_each_step(admin, attempt)
+
+
+@pytest.mark.parametrize("fails", ["open", "write"])
+async def test_a_topic_that_a_failing_disk_keeps_is_deleted_later(
+    admin: Admin, fails: str, may_be_told: list[str]
+) -> None:
+    """Until then it is as it was: nobody meets its messages in another one of its name."""
+    may_be_told.append("Input/output error")
+    topic = await namespace(admin, "kept")
+    broker = admin.brokers.all[0]
+    publisher = admin.brokers.publish(topic)
+    await publisher.more()
+    await publisher.stop()
+    path = f"{topic.rest_path}?force=true"
+    admin.brokers.disk_of(broker).before = fault = Failing(fails, "fence", errno.EIO)
+    assert await admin.ask(broker, "DELETE", path) == 500
+    assert fault.times > 0
+    listed = f"persistent/{topic.namespace_name}/t/stats"
+    fault.on = False
+    assert await admin.ask(broker, "GET", listed) == 200
+    await admin.brokers.lost_nothing(admin.brokers.publish(topic, start=1_000_000))
+    assert await admin.ask(broker, "DELETE", path) == 204
+    assert await admin.ask(broker, "GET", listed) == 404
+    again = admin.brokers.publish(topic, start=2_000_000)
+    await again.more()
+    last = await again.stop() - 1
+    assert await stored(admin.brokers, topic, last) == list(range(2_000_000, last + 1))
 
 
 async def test_a_policy(admin: Admin) -> None:

@@ -104,6 +104,8 @@ async def delete(request: web.Request) -> web.Response:
     try:
         await broker.topics.delete(topic, force=flag(request, "force"))
     except BrokerError as error:
+        if error.code.name == "PersistenceError":
+            raise
         # What the binary protocol calls not allowed, the REST API calls a failed precondition.
         raise precondition_failed(error.message) from None
     if topic.partition_index < 0:

@@ -350,8 +350,12 @@ class TopicRegistry:
                 )
             await self._let_go(topic)
         if name.is_persistent:
+            # First what it stores: left behind, it would be the next one's of this name.
+            try:
+                await self._store.delete(log_name(name))
+            except StorageError as error:
+                raise BrokerError(ServerError.PersistenceError, str(error)) from error
             await self._catalog.delete(name)
-            await self._store.delete(log_name(name))
 
     async def close(self) -> None:
         """Unload everything, for a broker that stops; a silent disk is waited for only so long."""

@@ -134,7 +134,11 @@ class FileLedgerStore:
 
     async def delete(self, name: str) -> None:
         """Fence the owner and remove the directory."""
-        await self.in_thread(_delete, self._directory(name), self.disk)
+        directory = self._directory(name)
+        try:
+            await self.in_thread(_delete, directory, self.disk)
+        except OSError as error:
+            raise StorageError(f"log {name} in {directory} cannot be deleted: {error}") from error
 
     async def close(self) -> None:
         """End the threads. Logs that are still open are abandoned, as in a crash."""

@@ -79,7 +79,7 @@ def try_some(
     env: dict[str, str],
 ) -> int:
     """Change a room ``count`` times; how many changes nobody noticed and nobody explains."""
-    why = _explained()
+    why = explained()
     reach = measure(copy, ROOMS[room], env)
     package = copy / "src" / "counterpoise"
     places = _places(sorted((package / room).rglob("*.py")))
@@ -118,7 +118,7 @@ def try_some(
     return unexplained
 
 
-def _explained() -> list[tuple[str, frozenset[str]]]:
+def explained() -> list[tuple[str, frozenset[str]]]:
     """Of each explanation in ``survivors.txt`` the file and the lines that it is about."""
     _, *paragraphs = Path(__file__).with_name("survivors.txt").read_text().split("\n\n")
     split = [each.splitlines() for each in paragraphs]

@@ -73,3 +73,15 @@ def test_a_planned_broker_is_taken_while_it_is_a_candidate(planned: str, goes: s
 def test_chance_picks_among_the_equally_good() -> None:
     picks = {chosen(shed("t/m/z0", "b1"), rng=Random(seed)).broker for seed in range(20)}
     assert picks == {"b2", "b3"}
+
+
+def test_bundles_of_a_namespace_whose_name_begins_alike_are_not_counted() -> None:
+    alike = [*bundles("a", 1, 1, namespace="t/n/m"), *bundles("b", 1, 1, namespace="t/n0"),
+             *bundles("c", 1, 1, namespace="t/n-")]  # fmt: skip
+    view = scene({"b1": alike, "b2": bundles("y", 1)}).view
+    chooser = Chooser(LeastLongTermMessageRate(), view, PlacementOptions())
+    memory = LeastLongTermMessageRate().initial_memory()
+    for bundle, fewest in (("t/n/y0", "b1"), ("t/n/m/a0", "b2"), ("t/n0/b0", "b2")):
+        asked = shed(bundle, "b1")
+        found = select_as_leader(asked, view.brokers, chooser, memory, FilterOptions())
+        assert found.placement.admissible == (fewest,)

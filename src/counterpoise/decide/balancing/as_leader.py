@@ -8,9 +8,9 @@ was reported before it, so that several may go to one broker.
 Parity: ``ModularLoadManagerImpl.doLoadShedding`` of 4.0.7.
 """
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from functools import lru_cache
 from random import Random
 from types import MappingProxyType
 from typing import Any
@@ -27,7 +27,7 @@ from counterpoise.decide.placement.selection import (
 )
 from counterpoise.decide.placement.strategy import Placement, PlacementStrategy
 from counterpoise.decide.plan import Decision, Rejection
-from counterpoise.load.view import ClusterView, Integers
+from counterpoise.load.view import ClusterView
 from counterpoise.names.bundle import namespace_of
 
 _NOTHING: Mapping[str, int] = MappingProxyType({})
@@ -97,18 +97,20 @@ class _Wanted(Memoryless):
 
 def _bundles_of(view: ClusterView, namespace: str) -> Counter[str]:
     """How many bundles of a namespace each broker reports."""
-    names, codes = _namespaces(view.bundles)
-    code = names.get(namespace)
-    if code is None:
+    rows = _rows_of(view.bundles, namespace)
+    if not rows:
         return Counter()
-    owner = np.repeat(np.arange(len(view.brokers)), np.diff(view.offsets))
-    counts = np.bincount(owner[codes[view.members] == code], minlength=len(view.brokers))
+    mine = np.zeros(len(view.bundles), np.bool_)
+    mine[rows] = True
+    owners = np.searchsorted(view.offsets, np.flatnonzero(mine[view.members]), side="right") - 1
+    counts = np.bincount(owners, minlength=len(view.brokers))
     return Counter(dict(zip(view.brokers, counts.tolist(), strict=True)))
 
 
-@lru_cache(maxsize=4)
-def _namespaces(bundles: tuple[str, ...]) -> tuple[Mapping[str, int], Integers]:
-    """A number for each namespace, and the one of each bundle."""
-    names: dict[str, int] = {}
-    codes = [names.setdefault(namespace_of(name), len(names)) for name in bundles]
-    return names, np.array(codes, np.int64)
+def _rows_of(bundles: tuple[str, ...], namespace: str) -> list[int]:
+    """Where a namespace's bundles stand among those of a view, which are sorted by name."""
+    near = range(len(bundles))
+    if namespace:
+        # "0" is the character behind the slash.
+        near = range(bisect_left(bundles, f"{namespace}/"), bisect_left(bundles, f"{namespace}0"))
+    return [row for row in near if namespace_of(bundles[row]) == namespace]

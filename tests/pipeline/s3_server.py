@@ -6,6 +6,7 @@ than a minute, and each is told); `heard` of each that was done, before its writ
 """
 
 import logging
+import re
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -72,6 +73,11 @@ class Bucket:
             if self.heard is not None:
                 self.heard(name)
         return answer
+
+
+def own_path(test: str) -> str:
+    """A path for each case of a test: what one leaves behind, as a claim, would stop the next."""
+    return re.sub(r"\W+", "-", test)
 
 
 def _moto() -> Any:

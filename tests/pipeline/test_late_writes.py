@@ -36,7 +36,7 @@ from counterpoise.pipeline.stream.running import StreamFailedError
 from counterpoise.pipeline.stream.states import complete, state_name, write_state
 from tests.load.story import START, poll
 from tests.pipeline.fake_cluster import bundle_name
-from tests.pipeline.s3_server import Bucket, bucket
+from tests.pipeline.s3_server import Bucket, bucket, own_path
 from tests.pipeline.test_lease import NEVER, OPTIONS, Process
 
 pytestmark = pytest.mark.timeout(60)
@@ -83,7 +83,7 @@ def endpoint() -> Iterator[Bucket]:
 
 @pytest.fixture
 def store(endpoint: Bucket, request: pytest.FixtureRequest) -> Iterator[Store]:
-    yield open_store(endpoint.uri(f"late/{request.node.name.partition('[')[0]}"))
+    yield open_store(endpoint.uri(f"late/{own_path(request.node.name)}"))
     endpoint.before = None
 
 

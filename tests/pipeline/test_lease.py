@@ -16,7 +16,7 @@ import pytest
 from counterpoise.pipeline.history.faults import HistoryFaultError
 from counterpoise.pipeline.history.lease import HistoryInUseError, LeaseOptions, lease
 from counterpoise.pipeline.history.store import Store, open_store
-from tests.pipeline.s3_server import Bucket, bucket
+from tests.pipeline.s3_server import Bucket, bucket, own_path
 
 pytestmark = pytest.mark.timeout(60)
 OPTIONS = LeaseOptions(lasts_s=30.0, holds_s=20.0, renew_every_s=0.02, wait_s=1e9)
@@ -36,7 +36,7 @@ def endpoint() -> Iterator[Bucket]:
 
 @pytest.fixture
 def store(endpoint: Bucket, request: pytest.FixtureRequest) -> Iterator[Store]:
-    yield open_store(endpoint.uri(f"leases/{request.node.name.partition('[')[0]}"))
+    yield open_store(endpoint.uri(f"leases/{own_path(request.node.name)}"))
     endpoint.refuse, endpoint.before, endpoint.heard = "", None, None
 
 

@@ -19,7 +19,7 @@ from tests.load.story import START, poll
 from tests.load.test_fold import assert_same
 from tests.pipeline.fake_cluster import bundle_name
 from tests.pipeline.landed import read_landed
-from tests.pipeline.s3_server import Bucket, bucket
+from tests.pipeline.s3_server import Bucket, bucket, own_path
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -33,7 +33,7 @@ def endpoint() -> Iterator[Bucket]:
 @pytest.fixture
 def store(endpoint: Bucket, request: pytest.FixtureRequest) -> Store:
     endpoint.refuse = ""
-    return open_store(endpoint.uri(f"histories/{request.node.name.partition('[')[0]}"))
+    return open_store(endpoint.uri(f"histories/{own_path(request.node.name)}"))
 
 
 def landed(store: Store, count: int) -> list[int]:

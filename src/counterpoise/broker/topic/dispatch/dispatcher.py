@@ -52,7 +52,8 @@ class Dispatcher(ABC):
         if self.turns.left <= 0:
             self._waits = True
             # Where several clients share it, the one that has been here longest waits for all.
-            self.turns.wait(self._go_on, next(iter(self.consumers)).sink)
+            oldest = next(iter(self.consumers), None)
+            self.turns.wait(self._go_on, oldest and oldest.sink)
 
     def _go_on(self) -> None:
         self._waits = False

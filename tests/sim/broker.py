@@ -121,7 +121,13 @@ class SimulatedBroker:
         # Operations of the store fail sooner here than a client loses its patience.
         me = NamespaceEphemeralData(f"pulsar://{self.id}", f"http://{self.id}")
         terms = Terms(
-            me, heir_s=2.0, prepare_s=0.5, drain_s=5.0, in_flight_ms=4000, tombstone_ms=8000
+            me,
+            heir_s=2.0,
+            inherit_s=2.0,
+            prepare_s=0.5,
+            drain_s=5.0,
+            in_flight_ms=4000,
+            tombstone_ms=8000,
         )
         skew_ms = self.server.rng.randint(0, 500)
         self._told = told = _Told(protocol(terms, lambda: self._now_ms() + skew_ms), self)

@@ -247,6 +247,11 @@ class Terms:
     me: NamespaceEphemeralData
     heir_s: float = 5.0
     """How long a hand-over waits for the heir to take the bundle, and the heir for the bundle."""
+    inherit_s: float = 2.5
+    """How long an heir that owns the bundle lets its former owner close what that has open.
+
+    After that it opens what clients ask for; whatever is open elsewhere is fenced. Where the former
+    owner was killed, this comes on top of its session."""
     prepare_s: float = 1.0
     """How long an owner goes on serving at most while its heir gets ready."""
     drain_s: float = 70.0

@@ -43,6 +43,7 @@ def inheriting() -> World:
 
 def test_a_former_owner_that_takes_too_long_is_not_waited_for() -> None:
     world = inheriting()
+    assert world.alarm_s == world.protocol.terms.terms.inherit_s
     world.answer()
     assert world.state.serves
     assert not world.state.passing

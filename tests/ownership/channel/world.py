@@ -49,6 +49,8 @@ class World:
     drains: list[str | None] = field(default_factory=list)
     asked: list[Question] = field(default_factory=list)
     alarm: bool = False
+    alarm_s: float = 0.0
+    """What it was set to last."""
     alarms: int = 0
     """How often the alarm was set."""
     prepares: int = 0
@@ -68,7 +70,7 @@ class World:
         for effect in effects:
             if isinstance(effect, WakeMe):
                 self.alarm = True
-                self.alarms += 1
+                self.alarm_s, self.alarms = effect.after_s, self.alarms + 1
             elif isinstance(effect, Prepare):
                 self.prepares += 1
             elif isinstance(effect, TellHeir):

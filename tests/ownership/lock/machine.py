@@ -24,7 +24,9 @@ from counterpoise.ownership.records import HandOver, NamespaceEphemeralData
 BUNDLE = "t/n/0x00000000_0xffffffff"
 LOCK, HAND_OVER = lock_of(BUNDLE), hand_over_of(BUNDLE)
 ME, OTHER = "b1:8080", "b2:8080"
-TERMS = Terms(NamespaceEphemeralData("pulsar://b1:6650", f"http://{ME}"), heir_s=5, drain_s=70)
+TERMS = Terms(
+    NamespaceEphemeralData("pulsar://b1:6650", f"http://{ME}"), heir_s=5, inherit_s=3, drain_s=70
+)
 MY_LOCK = TERMS.me.to_json()
 OTHERS_LOCK = NamespaceEphemeralData("pulsar://b2:6650", f"http://{OTHER}").to_json()
 TO_ME = HandOver(OTHER, ME).to_json()

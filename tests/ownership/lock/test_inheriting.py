@@ -45,7 +45,7 @@ WHAT_HAPPENS = {
         (Found(TO_ME), P.CHECKING, (ReadNode(LOCK),)),
         (OTHERS, P.EXPECTED, (WakeMe(5), Prepare())),
         (VANISHED, P.ACQUIRING, (CREATE,)),
-        (Created(0), P.INHERITING, (WakeMe(5),)),
+        (Created(0), P.INHERITING, (WakeMe(3),)),
         (WITHDRAWN, P.OWNED, ()),
     ),
     "a former owner that takes too long": (
@@ -71,12 +71,12 @@ WHAT_HAPPENS = {
     "an heir whose lock was created, though nobody said so": (
         quietly(FREE, ANNOUNCED, Found(TO_ME), OTHERS, VANISHED),
         (Exists(), P.ACQUIRING, (ReadNode(LOCK),)),
-        (MINE, P.INHERITING, (WakeMe(5),)),
+        (MINE, P.INHERITING, (WakeMe(3),)),
     ),
     "an heir whose session is only interrupted": (
         inheriting(),
         (SessionChanged(), P.DOUBTED, (ReadNode(LOCK),)),
-        (MINE, P.INHERITING, (WakeMe(5),)),
+        (MINE, P.INHERITING, (WakeMe(3),)),
     ),
     "an heir in doubt whose former owner is done": (
         quietly(inheriting(), SessionChanged()),

@@ -168,7 +168,8 @@ def _rest(state: ChannelBundle) -> Next:
     # neither have it prepared anew nor put off the end of its patience.
     effects: Effects = ()
     if waits and number != state.waits_for:
-        effects += (WakeMe(state.terms.terms.heir_s),)
+        terms = state.terms.terms
+        effects += (WakeMe(terms.inherit_s if state.inherits else terms.heir_s),)
     if comes and number != state.prepared_for:
         effects += (Prepare(),)
     return after, effects

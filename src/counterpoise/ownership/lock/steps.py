@@ -158,7 +158,7 @@ def own(state: BundleLock, version: int) -> Next:
     if state.destination != state.me or state.let_go:
         return rest(state, P.OWNED, version)
     after = replace(state, phase=P.INHERITING, version=version, failures=0)
-    return after, (WakeMe(state.terms.heir_s),)
+    return after, (WakeMe(state.terms.inherit_s),)
 
 
 def inherit(state: BundleLock, _: object) -> Next:

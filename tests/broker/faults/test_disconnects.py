@@ -81,12 +81,22 @@ async def test_a_client_that_leaves_in_the_middle(
         await eventually(disk.reached.is_set, "the disk is waited for")
     elif what != "LOOKUP":
         await wire.heard()
+    bystander = await Wire.dial(owner.service_url)
+    beside = asyncio.create_task(
+        bystander.ask(Type.PRODUCER, "producer", topic=str(topic), producer_id=5)
+        if what in {"PRODUCER", "SUBSCRIBE"}
+        else bystander.heard()
+    )
+    for _ in range(20):
+        await asyncio.sleep(0)
     await wire.leave()
     for _ in range(20):
         await asyncio.sleep(0)
     store.answers.set()
     if hangs == "disk":
         disk.released.set()
+    await beside  # who asked for the same is answered
+    await bystander.leave()
     await brokers.lost_nothing(brokers.publish(topic))
     await brokers.moves_on(bundle)
     loaded = [

@@ -19,7 +19,7 @@ async def test_a_store_that_is_away_while_the_disk_hangs(
 ) -> None:
     """Nothing is acknowledged until the disk answers, and all goes on when both are back."""
     owner, _ = await brokers.start_many(2)
-    _, topic = await brokers.owned_bundle(owner)
+    bundle, topic = await brokers.owned_bundle(owner)
     publisher = brokers.publish(topic)
     await publisher.more()
     hanging = await brokers.hang(owner)
@@ -42,6 +42,7 @@ async def test_a_store_that_is_away_while_the_disk_hangs(
         assert publisher.by.get(owner.service_url) == told
         hanging.released.set()
     await brokers.lost_nothing(publisher)
+    await brokers.moves_on(bundle)
 
 
 async def test_a_publish_hangs_while_its_broker_loses_the_session_and_the_topic(
@@ -66,6 +67,7 @@ async def test_a_publish_hangs_while_its_broker_loses_the_session_and_the_topic(
     brokers.store_of(owner).come_back()
     await brokers.lost_nothing(publisher)
     await brokers.lost_nothing(other)
+    await brokers.moves_on(bundle)
 
 
 @pytest.mark.parametrize("whose", ["owner", "both"])

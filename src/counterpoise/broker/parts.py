@@ -286,6 +286,7 @@ class BrokerParts(BalancingParts):
             self.policies,
             split_points=points.points,
             tally=self.tally,
+            background=self.background,
         )
         self.auto_split = self._auto_split(moves, points)
         self.shedding = self._shedding(placer)

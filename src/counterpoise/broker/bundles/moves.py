@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 
+from counterpoise.broker.background import BackgroundTasks
 from counterpoise.broker.bundles.lookup import LookupService
 from counterpoise.broker.bundles.namespace_bundles import NamespaceBundleCache
 from counterpoise.broker.bundles.ownership import BundleOwnership
@@ -40,6 +41,7 @@ class BundleMoves:
         *,
         split_points: SplitPoints,
         tally: BundleTally | None = None,
+        background: BackgroundTasks | None = None,
     ) -> None:
         self._registry = registry
         self._bundles = bundles
@@ -49,6 +51,7 @@ class BundleMoves:
         self._policies = policies
         self._split_points = split_points
         self._tally = tally or BundleTally()
+        self._background = background or BackgroundTasks()
         self._splitting = asyncio.Lock()
         ownership.on_split = self.cut
 
@@ -120,15 +123,32 @@ class BundleMoves:
         The parts are owned before the parent is let go, so topics stay open. With ``unload`` each
         part then goes wherever placement wants it. Raises `BrokerError` or `InvalidName`.
         """
+        splitting = self._background.start(
+            f"splitting {bundle}",
+            self._split_in_turn(bundle, algorithm, boundaries, at),
+            expected=(BrokerError, MetadataError, InvalidName),
+        )
         with store_errors_as_not_ready():
-            async with self._splitting:
-                with counted(self._tally.split) as outcome:
-                    children = await self._split(bundle, algorithm, boundaries, at)
-                    if not children:
-                        outcome.result = SKIP
+            # It goes on without whoever asked: of half a split the parts would be kept from the
+            # next owner of the whole.
+            children = await asyncio.shield(splitting)
             for child in children if unload else ():
                 await self.unload(child)
             return children
+
+    async def _split_in_turn(
+        self,
+        bundle: BundleName,
+        algorithm: str | None,
+        boundaries: Sequence[int],
+        at: Sequence[int],
+    ) -> tuple[BundleName, ...]:
+        async with self._splitting:
+            with counted(self._tally.split) as outcome:
+                children = await self._split(bundle, algorithm, boundaries, at)
+                if not children:
+                    outcome.result = SKIP
+                return children
 
     async def _split(
         self,

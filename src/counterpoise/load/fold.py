@@ -174,6 +174,8 @@ def _rows_of(averages: Table, bundles: Column) -> tuple[Column, dict[str, Column
 
 def _turns(rows: Column) -> list[Column]:
     """Positions in turns: the k-th turn holds each bundle's k-th sample."""
+    if np.bincount(rows).max() == 1:
+        return [np.arange(len(rows))]
     order = np.argsort(rows, kind="stable")
     ordered = rows[order]
     starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])

@@ -121,6 +121,17 @@ async def namespace(admin: Admin, name: str) -> TopicName:
     return topic
 
 
+async def set_policy(admin: Admin, topic: TopicName) -> None:
+    path = f"{topic.rest_path}/maxConsumers"
+    await admin.until(admin.brokers.all[0], {204}, "POST", path, 77)
+
+
+async def policy_of(admin: Admin, topic: TopicName) -> int | None:
+    url = f"{admin.brokers.all[0].web_url}/admin/v2/{topic.rest_path}/maxConsumers"
+    async with admin.session.get(url) as answer:
+        return await answer.json() if answer.status == 200 else None
+
+
 async def usable(admin: Admin, topic: TopicName) -> None:
     publisher = Publisher(admin.brokers, topic)
     try:
@@ -180,6 +191,7 @@ async def until_two(broker: Broker, name: NamespaceName) -> None:
 async def test_a_forced_delete_of_a_namespace(admin: Admin) -> None:
     async def attempt(step: int) -> bool:
         topic = await namespace(admin, f"delete-{step}")
+        await set_policy(admin, topic)
         broker, path = admin.brokers.all[0], f"namespaces/{topic.namespace_name}"
         stopped = await admin.leave_at(step, broker, "DELETE", f"{path}?force=true")
         await admin.until(broker, {204, 404}, "DELETE", f"{path}?force=true")
@@ -187,6 +199,7 @@ async def test_a_forced_delete_of_a_namespace(admin: Admin) -> None:
         # Nothing is left of it that a namespace of the same name would meet.
         assert await namespace(admin, f"delete-{step}") == topic
         await usable(admin, topic)
+        assert await policy_of(admin, topic) is None
         await admin.until(broker, {204}, "DELETE", f"{path}?force=true")
         return stopped
 
@@ -197,6 +210,7 @@ async def test_a_forced_delete_of_a_topic(admin: Admin) -> None:
     async def attempt(step: int) -> bool:
         topic = await namespace(admin, f"topic-{step}")
         await usable(admin, topic)
+        await set_policy(admin, topic)
         broker, path = admin.brokers.all[0], f"{topic.rest_path}?force=true"
         stopped = await admin.leave_at(step, broker, "DELETE", path)
         await admin.until(broker, {204, 404}, "DELETE", path)
@@ -206,6 +220,7 @@ async def test_a_forced_delete_of_a_topic(admin: Admin) -> None:
         (loaded,) = [each.topics.loaded[topic] for each in admin.brokers.all
                      if topic in each.topics.loaded]  # fmt: skip
         assert loaded.log.end == 0  # type: ignore[attr-defined]
+        assert await policy_of(admin, topic) is None
         await usable(admin, topic)
         return stopped
 

@@ -108,7 +108,7 @@ async def delete(request: web.Request) -> web.Response:
             raise
         # What the binary protocol calls not allowed, the REST API calls a failed precondition.
         raise precondition_failed(error.message) from None
-    if topic.partition_index < 0:
+    if not topic.is_persistent and topic.partition_index < 0:
         await broker.policies.delete_topic_policies(topic)
     return no_content()
 

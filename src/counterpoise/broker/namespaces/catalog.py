@@ -67,8 +67,10 @@ class TopicCatalog:
             await self._policies.terminate_topic(topic)
 
     async def delete(self, topic: TopicName) -> None:
-        """Forget a topic."""
+        """Forget a topic, and first its policies: those would be the next one's of its name."""
         with store_errors_as_not_ready():
+            if topic.partition_index < 0:
+                await self._policies.delete_topic_policies(topic)
             await self._policies.delete_topic(topic)
 
     async def partitions(self, topic: TopicName, *, auto_create: bool = True) -> int:

@@ -1,6 +1,7 @@
 """The fold of reports: Pulsar's averages, whatever the batches and the shards."""
 
 import zlib
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
@@ -222,6 +223,13 @@ def test_a_bundle_on_the_move_keeps_its_averages_for_a_while_and_then_begins_ane
     assert average(late, BUNDLES[0], "short_msg_throughput_in") == 111.0
     others = poll(20, {"b1:80": {BUNDLES[1]: 1.0}}, every_ms=1000)
     assert list(folded([seen(0), others], options).averages["bundle"]) == [BUNDLES[1]]
+
+
+def test_a_state_whose_tables_do_not_agree_makes_no_view() -> None:
+    state = folded([poll(1, {"b1": dict.fromkeys(BUNDLES, 1.0)})])
+    short = {name: column[1:] for name, column in state.averages.items()}
+    with pytest.raises(KeyError, match="has no averages"):
+        cluster_view(replace(state, averages=short), START)
 
 
 def test_a_view_has_the_bundles_that_are_reported_and_who_reports_each() -> None:

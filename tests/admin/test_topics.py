@@ -1,10 +1,14 @@
 """Topics, partitions, subscriptions, and their figures."""
 
+import asyncio
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pulsar
 import pytest
 
+from counterpoise.admin.rest import topics
 from tests.admin.conftest import Api
 
 TOPICS = "/admin/v2/persistent"
@@ -33,6 +37,41 @@ def test_a_topics_life(api: Api, namespace: str) -> None:
     assert api("DELETE", at).status == 204
     assert api.get(f"{TOPICS}/{namespace}") == []
     assert api("GET", f"{at}/stats").status == 404
+
+
+def test_the_figures_of_a_large_topic_are_made_for_all_who_ask(
+    api: Api, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of thousands of subscriptions take megabytes: once for each who asks would be many."""
+    at, asking = f"{TOPICS}/{namespace}/large", 5
+    assert api("PUT", at).status == 204
+    everybody, running, made = asyncio.Event(), list[int](), list[int]()
+    make, answer = topics.topic_stats_json, topics._answer
+    asked: list[None] = []
+
+    async def noted(*args: Any) -> Any:
+        asked.append(None)
+        if len(asked) == asking:
+            everybody.set()
+        return await answer(*args)
+
+    async def slowly(*args: Any) -> Any:
+        running.append(1)
+        made.append(len(running))
+        await everybody.wait()
+        try:
+            return await make(*args)
+        finally:
+            running.pop()
+
+    monkeypatch.setattr(topics, "_MANY", 0)
+    monkeypatch.setattr(topics, "_answer", noted)
+    monkeypatch.setattr(topics, "topic_stats_json", slowly)
+    with ThreadPoolExecutor(asking) as pool:
+        told = list(pool.map(api.get, [f"{at}/stats"] * asking))
+    assert [each["msgInCounter"] for each in told] == [0] * asking
+    assert set(made) == {1}, "one at a time"
+    assert len(made) <= 2, "those who asked while one was made share the next"
 
 
 def test_a_topic_in_use_is_deleted_only_by_force(

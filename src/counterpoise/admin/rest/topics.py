@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from http import HTTPStatus
+from typing import Final
 
 from aiohttp import web
 
 from counterpoise.admin import route
 from counterpoise.admin.errors import RestError, conflict, not_found, precondition_failed
-from counterpoise.admin.large_json import IN_A_TURN, large_answer
+from counterpoise.admin.large_json import IN_A_TURN, encoded, told
+from counterpoise.admin.packed import Packed
 from counterpoise.admin.redirect import ask, require_topic_owner
 from counterpoise.admin.request import (
     answer,
@@ -22,6 +24,7 @@ from counterpoise.admin.request import (
 from counterpoise.admin.rest.namespaces import require_namespace
 from counterpoise.admin.route import AUTHORITATIVE, body_of
 from counterpoise.admin.shapes import FLAG, Json, Shape, map_of, nullable, text
+from counterpoise.admin.shared_answers import SHARED
 from counterpoise.admin.topic_json import internal_stats_json, topic_stats_json
 from counterpoise.broker.face import BrokerError, ByTurns, Topic, earliest_in_backlog, in_pieces
 from counterpoise.names.bundle import BundleRange
@@ -36,6 +39,8 @@ STATS = dict.fromkeys(
     ("getPreciseBacklog", "subscriptionBacklogSize", "getEarliestTimeInBacklog"), FLAG
 )
 PROPERTIES = Shape(nullable(map_of(text())))
+_MANY: Final = 500
+"""Subscriptions of a topic whose figures are made once for all who ask, and one after the other."""
 
 
 def routes() -> Iterable[route.Route]:
@@ -132,10 +137,27 @@ async def stats(request: web.Request) -> web.StreamResponse:
     topic = await topic_in_namespace(request)
     await require_topic_owner(request, topic)
     loaded = await require_loaded(request, topic)
-    told = await stats_json(request, loaded)
-    if flag(request, "getEarliestTimeInBacklog"):
-        await _tell_earliest(loaded, told)
-    return await large_answer(told)
+
+    async def figures() -> dict[str, Json]:
+        found = await stats_json(request, loaded)
+        if flag(request, "getEarliestTimeInBacklog"):
+            await _tell_earliest(loaded, found)
+        return found
+
+    return await _answer(request, loaded, figures)
+
+
+async def _answer(
+    request: web.Request, topic: Topic, figures: Callable[[], Awaitable[Json]]
+) -> web.StreamResponse:
+    """The figures of a topic; of a large one, which take megabytes, for all who ask at once."""
+
+    async def written() -> Packed:
+        return await encoded(await figures())
+
+    if len(topic.subscriptions) < _MANY:
+        return told(await written())
+    return told(await request.app[SHARED].get(request.path_qs, written))
 
 
 async def stats_json(request: web.Request, topic: Topic) -> dict[str, Json]:
@@ -143,24 +165,25 @@ async def stats_json(request: web.Request, topic: Topic) -> dict[str, Json]:
     return await topic_stats_json(topic, broker_of(request).id)
 
 
-async def _tell_earliest(topic: Topic, told: dict[str, Json]) -> None:
+async def _tell_earliest(topic: Topic, found: dict[str, Json]) -> None:
     """Add when the oldest messages that some subscription has not acknowledged were published."""
     oldest, turns = [], ByTurns(IN_A_TURN)
     for name, subscription in list(topic.subscriptions.items()):
-        if name not in told["subscriptions"]:
+        if name not in found["subscriptions"]:
             continue
         await turns.did()
         at = await earliest_in_backlog(subscription)
-        told["subscriptions"][name]["earliestMsgPublishTimeInBacklog"] = at or 0
+        found["subscriptions"][name]["earliestMsgPublishTimeInBacklog"] = at or 0
         oldest += [] if at is None else [at]
-    told["earliestMsgPublishTimeInBacklogs"] = min(oldest, default=0)
+    found["earliestMsgPublishTimeInBacklogs"] = min(oldest, default=0)
 
 
 async def internal_stats(request: web.Request) -> web.StreamResponse:
     """The ledgers and cursors of a topic."""
     topic = await topic_in_namespace(request)
     await require_topic_owner(request, topic)
-    return await large_answer(await internal_stats_json(await require_loaded(request, topic)))
+    loaded = await require_loaded(request, topic)
+    return await _answer(request, loaded, lambda: internal_stats_json(loaded))
 
 
 async def last_message_id(request: web.Request) -> web.Response:

@@ -96,8 +96,11 @@ def loaded(
         assert api("PUT", f"{where}/unload").status == 204
         producers[0].send(PAYLOAD)
         assert api("PUT", f"{where}/split").status == 204
+        delivered = "pulsar_out_messages_total"
+        if settings.get("exposeTopicLevelMetricsInPrometheus", True):
+            delivered += f'{{topic="{topics[0]}",subscription="s"}}'
         deadline = time.monotonic() + 30
-        while not (measured(told := served(cluster)) and names(told) >= wanted):
+        while not (measured(told := served(cluster), delivered) and names(told) >= wanted):
             assert time.monotonic() < deadline, "the load was never measured"
             for producer, consumer in zip(producers, consumers, strict=True):
                 producer.send(PAYLOAD)
@@ -106,9 +109,10 @@ def loaded(
         client.close()
 
 
-def measured(samples: list[Sample]) -> bool:
-    """Whether brokers have seen the load, and told each other where they do."""
-    wanted = ["pulsar_bundle_msg_rate_in", "pulsar_lb_cpu_usage"]
+def measured(samples: list[Sample], delivered: str) -> bool:
+    """Whether brokers have seen the load, a first message delivered where the topic is now among
+    it, and told each other where they do."""
+    wanted = ["pulsar_bundle_msg_rate_in", "pulsar_lb_cpu_usage", delivered]
     if any(each.name == "pulsar_lb_resource_usage" for each in samples):
         wanted.append('pulsar_lb_resource_usage_stats{stat="avg"}')
     return all(any(each.value > 0 for each in matching(samples, name)) for name in wanted)

@@ -33,9 +33,12 @@ class Events:
 
     async def until(self, last: SessionEvent) -> list[SessionEvent]:
         seen: list[SessionEvent] = []
-        async with asyncio.timeout(20):
-            while last not in seen:
-                seen.append(await self.queue.get())
+        try:
+            async with asyncio.timeout(40):
+                while last not in seen:
+                    seen.append(await self.queue.get())
+        except TimeoutError:
+            raise AssertionError(f"waited for {last}, saw {seen}") from None
         return seen
 
 
@@ -120,7 +123,7 @@ async def test_an_expired_session_is_told_and_replaced(zookeeper: ZooKeeper) -> 
 async def test_a_server_that_comes_back_in_time_keeps_the_session(
     own_zookeeper: ZooKeeper, tmp_path: Path
 ) -> None:
-    store = await open_store(own_zookeeper.metadata_url, session_timeout_s=20)
+    store = await open_store(own_zookeeper.metadata_url, session_timeout_s=60)
     await store.put("/e", b"", ephemeral=True)
     events = Events(store)
     await asyncio.to_thread(own_zookeeper.kill)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
 from counterpoise.broker.background import BackgroundTasks
 from counterpoise.broker.bundles.lookup import LookupService
@@ -125,7 +126,7 @@ class BundleMoves:
         """
         splitting = self._background.start(
             f"splitting {bundle}",
-            self._split_in_turn(bundle, algorithm, boundaries, at),
+            self._split_in_turn(partial(self._split, bundle, algorithm, boundaries, at)),
             expected=(BrokerError, MetadataError, InvalidName),
         )
         with store_errors_as_not_ready():
@@ -137,15 +138,12 @@ class BundleMoves:
             return children
 
     async def _split_in_turn(
-        self,
-        bundle: BundleName,
-        algorithm: str | None,
-        boundaries: Sequence[int],
-        at: Sequence[int],
+        self, split: Callable[[], Awaitable[tuple[BundleName, ...]]]
     ) -> tuple[BundleName, ...]:
+        # One at a time: another one may be cutting this very bundle.
         async with self._splitting:
             with counted(self._tally.split) as outcome:
-                children = await self._split(bundle, algorithm, boundaries, at)
+                children = await split()
                 if not children:
                     outcome.result = SKIP
                 return children
@@ -157,7 +155,6 @@ class BundleMoves:
         boundaries: Sequence[int],
         at: Sequence[int],
     ) -> tuple[BundleName, ...]:
-        # One split at a time: another one may just have cut this very bundle.
         if not self._ownership.serves(bundle):
             raise _not_owned(bundle)
         points = at or await self._split_points(bundle, algorithm, boundaries)

@@ -10,10 +10,9 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Final
 
 from counterpoise.broker.background import BackgroundTasks
-from counterpoise.broker.by_turns import ByTurns
 from counterpoise.broker.load.change import needs_update
 from counterpoise.broker.load.config import LoadReportConfig
-from counterpoise.broker.load.counters import STEP, BundleRates, TopicCount
+from counterpoise.broker.load.counters import BundleRates, TopicCount
 from counterpoise.broker.load.host import HostUsage
 from counterpoise.decide.splitting import TopicLoad
 from counterpoise.load.report import LocalBrokerData
@@ -77,14 +76,13 @@ class LoadReporter:
         async with self._measuring:
             now = time.monotonic()
             taking = self._rates.taking(self._counts(), self._bundles(), now)
-            turns = ByTurns(STEP)
             while True:
                 try:
                     next(taking)
                 except StopIteration as end:
                     stats = end.value
                     break
-                await turns.did(STEP)
+                await asyncio.sleep(0)
             self.report = self.report.updated(self._host.measure(now), stats, _now_ms())
             return self.report
 

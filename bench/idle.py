@@ -1,0 +1,61 @@
+"""What a balancer on Spark costs while nothing happens: its share of a core, and its memory.
+
+Three real brokers without clients report as they do; `counterpoise balance` looks every 5 s. What
+its processes take (the command, its Java process and Spark's Python workers) is counted once it has
+warmed up.
+"""
+
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import psutil
+
+from bench.figures import Figure
+from counterpoise import Cluster
+from counterpoise.app.processes import Child, ChildSpec
+
+SHARE, BAR = 100.0, 5.0
+BROKERS = 3
+
+
+def run(*, quick: bool, out: Path) -> list[Figure]:
+    """Warm up, then count."""
+    del out
+    warm_s, counted_s = (40.0, 20.0) if quick else (90.0, 180.0)
+    with Cluster(brokers=BROKERS) as cluster, tempfile.TemporaryDirectory() as home:
+        argv = [sys.executable, "-m", "counterpoise.app.main", "balance"]
+        argv += ["--admin-url", cluster.admin_url, "--history", f"{home}/history"]
+        child = Child.start(
+            ChildSpec(
+                name="balance",
+                argv=argv,
+                is_ready=lambda line: "nothing to move" in line,
+                log=Path(home) / "balance.log",
+            )
+        )
+        try:
+            balancer = psutil.Process(child.pid)
+            time.sleep(warm_s)
+            before, began = _cpu_s(balancer), time.monotonic()
+            time.sleep(counted_s)
+            share = SHARE * (_cpu_s(balancer) - before) / (time.monotonic() - began)
+            memory = sum(each.memory_info().rss for each in _all(balancer)) / 1e6
+        finally:
+            child.stop()
+    note = f"{BROKERS} brokers, a look every 5 s, counted for {counted_s:g} s"
+    return [
+        Figure("an idle balancer", share, "% of a core",
+               bar=f"<= {BAR:g} %", holds=share <= BAR, note=note),
+        Figure("an idle balancer's memory", memory, "MB", note="resident, all its processes"),
+    ]  # fmt: skip
+
+
+def _all(process: psutil.Process) -> list[psutil.Process]:
+    return [process, *process.children(recursive=True)]
+
+
+def _cpu_s(process: psutil.Process) -> float:
+    """Processor time of a process and its children, those that ended among them."""
+    return sum(sum(each.cpu_times()[:4]) for each in _all(process))

@@ -41,19 +41,20 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
             before, began = _cpu_s(balancer), time.monotonic()
             time.sleep(counted_s)
             share = SHARE * (_cpu_s(balancer) - before) / (time.monotonic() - began)
-            memory = sum(each.memory_info().rss for each in _all(balancer)) / 1e6
+            memory = sum(each.memory_full_info().pss for each in _all(balancer)) / 1e6
         finally:
             child.stop()
     note = f"{BROKERS} brokers, a look every 5 s, counted for {counted_s:g} s"
     return [
         Figure("an idle balancer", share, "% of a core",
                bar=f"<= {BAR:g} %", holds=share <= BAR, note=note),
-        Figure("an idle balancer's memory", memory, "MB", note="resident, all its processes"),
+        Figure("an idle balancer's memory", memory, "MB", note="what processes share, once"),
     ]  # fmt: skip
 
 
 def _all(process: psutil.Process) -> list[psutil.Process]:
-    return [process, *process.children(recursive=True)]
+    all_of_them = [process, *process.children(recursive=True)]
+    return [each for each in all_of_them if each.status() != psutil.STATUS_ZOMBIE]
 
 
 def _cpu_s(process: psutil.Process) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from counterpoise.pipeline.history.compaction import remove_leftovers
-from counterpoise.pipeline.history.faults import HistoryFaultError
+from counterpoise.pipeline.history.faults import HistoryFaultError, OutOfReachError
 from counterpoise.pipeline.history.layout import days, files
 from counterpoise.pipeline.history.names import ASIDE, STATES, TABLES, span
 from counterpoise.pipeline.history.ownership import rebuild
@@ -51,6 +51,8 @@ def check(store: Store) -> Checked:
             try:
                 rows += store.read(name, _rows)
                 size += store.size(name)
+            except OutOfReachError:
+                raise  # nobody knows that it is damaged
             except HistoryFaultError:
                 damaged.append(name)
         doubled += len(names) - len(files(store, table))
@@ -107,6 +109,8 @@ def _readable_state(store: Store, name: str) -> bool:
         read_state(store, name)
     except FileNotFoundError:
         return True
+    except OutOfReachError:
+        raise
     except HistoryFaultError:
         return False
     return True

@@ -23,8 +23,15 @@ import pyarrow as pa
 from pyarrow import fs
 
 from counterpoise.pipeline.history.disk import Disk
-from counterpoise.pipeline.history.faults import HistoryFaultError, damaged, unwritable
+from counterpoise.pipeline.history.faults import (
+    HistoryFaultError,
+    damaged,
+    is_out_of_reach,
+    unreadable,
+    unwritable,
+)
 from counterpoise.pipeline.history.names import LATE
+from counterpoise.pipeline.history.place import address_of, file_system
 from counterpoise.pipeline.history.reigns import DIRECTORY, Lineage, View, newest, record_of
 
 _REIGN = "#reign="
@@ -71,7 +78,7 @@ class Store:
     @property
     def address(self) -> str:
         """The root, for a person: without keys and parameters."""
-        return address_of(self.uri)
+        return address_of(self.uri.partition(_REIGN)[0])
 
     def path(self, name: str) -> str:
         """A path on `filesystem`, by what is below the root."""
@@ -99,6 +106,8 @@ class Store:
         except FileNotFoundError:
             raise
         except (pa.ArrowException, OSError, ValueError, KeyError) as error:
+            if is_out_of_reach(error):
+                raise unreadable(self.where(name), error) from error
             raise damaged(self.where(name), error) from error
 
     @contextlib.contextmanager
@@ -113,7 +122,7 @@ class Store:
                 yield file
             if before := self._view.written(name):
                 self._delete(before)
-        except OSError as error:
+        except (pa.ArrowException, OSError) as error:
             raise unwritable(self.where(name), error) from error
 
     def write(self, name: str, data: bytes) -> None:
@@ -142,9 +151,13 @@ class Store:
     def files_by_anybody(self, directory: str) -> list[str]:
         """The files in a directory by the names under which they are stored, whoever reigns."""
         if self.local is not None:
-            with contextlib.suppress(FileNotFoundError), os.scandir(self.path(directory)) as found:
-                return sorted(each.name for each in found if each.name[0] != ".")
-            return []
+            try:
+                with os.scandir(self.path(directory)) as found:
+                    return sorted(each.name for each in found if each.name[0] != ".")
+            except (FileNotFoundError, NotADirectoryError):
+                return []
+            except OSError as error:
+                raise unreadable(self.where(directory), error) from error
         return [each.base_name for each in self._listed(directory) if each.is_file]
 
     def exists(self, name: str) -> bool:
@@ -182,7 +195,10 @@ class Store:
             return parse(opened)
 
     def _is_there(self, file: str) -> bool:
-        return bool(self.filesystem.get_file_info(self.path(file)).is_file)
+        try:
+            return bool(self.filesystem.get_file_info(self.path(file)).is_file)
+        except (pa.ArrowException, OSError) as error:
+            raise unreadable(self.where(file), error) from error
 
     def _looked_again(self, name: str) -> str:
         """The file that stands for a name, once more, where another may have written it since."""
@@ -221,7 +237,10 @@ class Store:
 
     def _listed(self, directory: str) -> list[Any]:
         selector = fs.FileSelector(self.path(directory), allow_not_found=True)
-        found = [each for each in self.filesystem.get_file_info(selector) if each.base_name]
+        try:
+            found = [each for each in self.filesystem.get_file_info(selector) if each.base_name]
+        except (pa.ArrowException, OSError) as error:
+            raise unreadable(self.where(directory), error) from error
         return sorted(found, key=lambda each: each.base_name)
 
     @contextlib.contextmanager
@@ -252,15 +271,6 @@ def open_store(uri: str | Path) -> Store:
     return _of_reign(plain, token)
 
 
-def address_of(uri: str) -> str:
-    """A URI without what it may hold of keys and parameters."""
-    scheme, mark, rest = uri.partition(_REIGN)[0].partition("://")
-    if not mark:
-        return scheme
-    host, slash, path = rest.partition("?")[0].partition("/")
-    return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}"
-
-
 @lru_cache(maxsize=16)
 def _of_reign(plain: str, token: str) -> Store:
     store = _opened(plain)
@@ -272,13 +282,5 @@ def _of_reign(plain: str, token: str) -> Store:
 
 @lru_cache(maxsize=16)
 def _opened(uri: str) -> Store:
-    if "://" not in uri:
-        path = Path(uri).absolute()
-        return Store(fs.LocalFileSystem(), str(path), str(path))
-    scheme, _, rest = uri.partition("://")
-    known = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}.get(scheme, scheme)
-    try:
-        filesystem, root = fs.FileSystem.from_uri(f"{known}://{rest}")
-    except (pa.ArrowException, OSError) as error:
-        raise ValueError(f"history {address_of(uri)}: {str(error).partition(chr(10))[0]}") from None
-    return Store(filesystem, root.rstrip("/"), uri)
+    filesystem, root = file_system(uri)
+    return Store(filesystem, root, root if isinstance(filesystem, fs.LocalFileSystem) else uri)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from counterpoise.pipeline.history.faults import HistoryFaultError
+from counterpoise.pipeline.history.faults import HistoryFaultError, OutOfReachError
 from counterpoise.pipeline.history.layout import files, newest_poll
 from counterpoise.pipeline.history.names import ASIDE, STATES, TABLES
 from counterpoise.pipeline.history.reigns import (
@@ -28,6 +28,8 @@ def mend(store: Store) -> None:
     for name in store.names(DIRECTORY):
         try:
             store.record(name.partition(".")[0])
+        except OutOfReachError:
+            raise
         except HistoryFaultError:
             damaged.append(f"{DIRECTORY}/{name}")
     if not damaged:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from counterpoise.pipeline.history.faults import HistoryFaultError
+from counterpoise.pipeline.history.faults import HistoryFaultError, OutOfReachError
 from counterpoise.pipeline.history.names import ASIDE, TABLES, archive_of, day_of, file_of
 from counterpoise.pipeline.history.rows_codec import MOMENT, REPORTS_SCHEMA, write_reports
 from counterpoise.pipeline.history.store import Store
@@ -64,6 +64,8 @@ def migrate(store: Store) -> int:
     for table, name in names:
         try:
             rows = _completed(table, store.read(name, pq.read_table))
+        except OutOfReachError:
+            raise
         except HistoryFaultError:
             store.move(name, f"{ASIDE}/{name}")
             continue

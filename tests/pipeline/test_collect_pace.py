@@ -130,11 +130,14 @@ class Hanging:
         self.asked[url] = asyncio.Event()
         await self.asked[url].wait()
 
+        class Nothing:
+            async def iter_any(self) -> AsyncIterator[bytes]:
+                for piece in ():
+                    yield piece
+
         class Answer:
             status = 200
-
-            async def read(self) -> bytes:
-                return b""
+            content = Nothing()
 
         yield Answer()
 

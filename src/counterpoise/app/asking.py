@@ -16,13 +16,13 @@ from counterpoise.app.addresses import admin_urls
 from counterpoise.app.client import client_security
 from counterpoise.app.errors import UserError
 from counterpoise.pipeline.collect.where import web_address
+from counterpoise.pipeline.collect.words import WHO, said
 from counterpoise.pipeline.owners import NO_ANSWER, Owners
 from counterpoise.security.client import http_session
 
 T = TypeVar("T")
 Json = Any
 TIMEOUT_S = 60.0
-WHO = "say who you are by --auth-plugin and --auth-params"
 
 
 class Cluster:
@@ -131,4 +131,4 @@ def _refuse(url: str, status: int, text: str) -> NoReturn:
 
 
 def _said(error: BaseException) -> str:
-    return "no answer in time" if isinstance(error, TimeoutError) else str(error)
+    return "no answer in time" if isinstance(error, TimeoutError) else said(error)

@@ -13,7 +13,8 @@ import aiohttp
 import orjson
 
 from counterpoise.names.options import ConfigError
-from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, AdminOptions, RefusedError, said
+from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, AdminOptions, RefusedError
+from counterpoise.pipeline.collect.words import said
 from counterpoise.security.client import NOBODY, ClientSecurity, http_session
 
 ASKED = "/admin/v2/brokers/configuration/runtime"

@@ -1,5 +1,6 @@
 """What one broker said, as columns, whichever load manager it runs; and a load report as such."""
 
+import re
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,10 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from counterpoise.load.fields import LoadDataError
 from counterpoise.load.report import LocalBrokerData
 from counterpoise.load.rows import RATES, RESOURCES, TEXT, Column, Table
 
 Row = dict[str, Any]
+
+_BUNDLE = re.compile(r"(?:[^/]+/){2,3}0[xX][0-9a-fA-F]+_0[xX][0-9a-fA-F]+")
 
 OF_BUNDLE = ("bundle", "digest", *RATES, "topics", "producers", "consumers", "cache_size")
 COUNTS = ("topics", "producers", "consumers", "cache_size")
@@ -38,6 +42,17 @@ class Measured:
     def idle(self) -> bool:
         """Whether nothing flows: two measurements of nothing look the same."""
         return not any(self.bundles[name].any() for name in RATES)
+
+
+def expect_bundles(names: Sequence[str], what: str) -> None:
+    """Raise `LoadDataError` unless all of these can be names of bundles."""
+    # All at once first: a cluster has a million of them.
+    together = "".join(names)
+    if together.isprintable() and together.count("/0x") == together.count("_0x") == len(names):
+        return
+    for name in names:
+        if not (name.isprintable() and _BUNDLE.fullmatch(name)):
+            raise LoadDataError(what, "bundles such as tenant/namespace/0x…_0x…", name)
 
 
 def bundle_columns(

@@ -13,8 +13,9 @@ from typing import Any
 from counterpoise.app.addresses import admin_urls
 from counterpoise.app.client import add_admin_url_argument, add_client_arguments, client_security
 from counterpoise.app.errors import UserError
-from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, AdminOptions, said
+from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, AdminOptions
 from counterpoise.pipeline.collect.where import web_address
+from counterpoise.pipeline.collect.words import said
 from counterpoise.security.client import NOBODY, ClientSecurity, http_session
 
 EPILOG = """\

@@ -7,8 +7,9 @@ import orjson
 
 from counterpoise.decide.splitting.request import TopicLoad
 from counterpoise.load.fields import LoadDataError, read_number, read_object
-from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, said
+from counterpoise.pipeline.collect.admin import UNREADABLE, Admin
 from counterpoise.pipeline.collect.extensible import fetch_topics
+from counterpoise.pipeline.collect.words import said
 
 RATES = ("msgRateIn", "msgRateOut", "msgThroughputIn", "msgThroughputOut")
 TopicLoads = Mapping[str, Mapping[str, TopicLoad]]

@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 
 import aiohttp
 
+from counterpoise.pipeline.collect.words import elsewhere, line, refusal
+
 T = TypeVar("T")
 
 
@@ -42,6 +44,8 @@ class AdminOptions:
     """Seconds without an answer after which a request gives its turn away."""
     timeout_s: float = 10.0
     """Seconds a broker may take for one answer."""
+    most_bytes: int = 256 << 20
+    """Of one answer; a broker of a hundred thousand topics needs about half of it."""
 
 
 class Admin:
@@ -51,6 +55,7 @@ class Admin:
         self._session = session
         self._turns = _Turns(options.at_once, options.aside, options.turn_s)
         self._timeout_s = options.timeout_s
+        self._most_bytes = options.most_bytes
         self._options = options
         self._lag = LoopLag()
         self._slow: set[str] = set()
@@ -66,21 +71,39 @@ class Admin:
         self._slow.clear()
         return slow
 
-    async def get(self, url: str) -> bytes:
-        """The body of a 200; raises one of `UNREADABLE`, whose text says what came instead."""
-        async with self._turns.one(lambda: self._slow.add(_origin(url))):
-            return await self._lag.within(self._get(url), self._timeout_s)
+    async def get(self, url: str, *, of_itself: bool = False) -> bytes:
+        """The body of a 200; raises one of `UNREADABLE`, whose text says what came instead.
 
-    async def _get(self, url: str) -> bytes:
+        A broker that is asked `of_itself` may not send us on: another's figures are not its own.
+        """
+        async with self._turns.one(lambda: self._slow.add(_origin(url))):
+            try:
+                return await self._lag.within(self._get(url, of_itself), self._timeout_s)
+            except ValueError as error:  # of a URL that cannot be
+                raise RefusedError(f"{line(url)} is no address: {line(str(error))}") from None
+
+    async def _get(self, url: str, of_itself: bool) -> bytes:
         # No limit of the session's own: its clocks count our own slowness.
-        async with self._session.get(url, timeout=aiohttp.ClientTimeout(total=None)) as response:
-            body = await response.read()
+        no_limit = aiohttp.ClientTimeout(total=None)
+        asked = self._session.get(url, timeout=no_limit, allow_redirects=not of_itself)
+        async with asked as response:
+            if of_itself and 300 <= response.status < 400:
+                raise RefusedError(elsewhere(response.status, response.headers), response.status)
+            body = await self._body(response)
             if response.status != 200:
-                text = body.decode(errors="replace").strip()
-                # A stack trace in a JSON string says all that matters in its first words.
-                said = text[:200].split("\\n\\tat", 1)[0]
-                raise RefusedError(f"HTTP {response.status} {said}".strip(), response.status, text)
+                text = body.decode(errors="replace")
+                raise RefusedError(refusal(response.status, text), response.status, text)
             return body
+
+    async def _body(self, response: aiohttp.ClientResponse) -> bytes:
+        body = bytearray()
+        async for piece in response.content.iter_any():
+            body += piece
+            if len(body) > self._most_bytes:
+                response.close()
+                most = f"{self._most_bytes / (1 << 20):g} MiB"
+                raise RefusedError(f"its answer is longer than {most}, and the rest is not read")
+        return bytes(body)
 
 
 class _Turns:
@@ -131,6 +154,7 @@ class LoopLag:
         """The result of `work`, or `TimeoutError` when that takes longer without our own lag."""
         clock = asyncio.get_running_loop().time
         task = asyncio.ensure_future(work)
+        task.add_done_callback(_heard)
         self._begin()
         try:
             began, late = clock(), self._late()
@@ -172,10 +196,11 @@ class LoopLag:
         self._next()
 
 
+def _heard(task: asyncio.Task[Any]) -> None:
+    """What becomes of work is for who waits for it; when nobody does, asyncio need not tell."""
+    if not task.cancelled():
+        task.exception()
+
+
 def _origin(url: str) -> str:
     return "/".join(url.split("/", 3)[:3])
-
-
-def said(error: BaseException) -> str:
-    """What an error says, or its name where it says nothing."""
-    return str(error) or type(error).__name__

@@ -24,11 +24,11 @@ from counterpoise.pipeline.collect.admin import (
     Admin,
     AdminOptions,
     RefusedError,
-    said,
 )
 from counterpoise.pipeline.collect.beside import Beside
 from counterpoise.pipeline.collect.identity import UNSUPPORTED, Identity, identify
-from counterpoise.pipeline.collect.where import web_address
+from counterpoise.pipeline.collect.where import is_broker, web_address
+from counterpoise.pipeline.collect.words import line, said
 
 
 class ClusterUnreachableError(ConnectionError):
@@ -135,7 +135,7 @@ class Collector:
                 continue
             if isinstance(listed, list):
                 self._listed_by = address
-                return frozenset(str(broker) for broker in listed)
+                return frozenset(line(str(broker)) or "(no name)" for broker in listed)
             refusals.append(f"{address}: the list of brokers is not a list")
         raise ClusterUnreachableError("; ".join(refusals))
 
@@ -157,6 +157,8 @@ class Collector:
         return await self._seen(broker, self._aside)
 
     async def _measured(self, broker: str, admin: Admin) -> Measured:
+        if not is_broker(broker):
+            raise RefusedError("it is listed by a name that is no host:port")
         address = self._address(broker)
         known = self._known.get(broker)
         if known is None:

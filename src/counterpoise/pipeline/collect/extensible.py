@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from counterpoise.load.fields import LoadDataError, read_integer, read_number, read_object
-from counterpoise.load.measured import COUNTS, Measured, Row, bundle_columns
+from counterpoise.load.measured import COUNTS, Measured, Row, bundle_columns, expect_bundles
 from counterpoise.load.rows import RATES
 from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, RefusedError
 
@@ -39,16 +39,16 @@ _USAGE = re.compile(
 
 async def fetch_topics(admin: Admin, address: str) -> bytes:
     """Every loaded topic's figures."""
-    return await admin.get(f"{address}/admin/v2/broker-stats/topics")
+    return await admin.get(f"{address}/admin/v2/broker-stats/topics", of_itself=True)
 
 
 async def fetch_usage(admin: Admin, address: str) -> Row:
     """The host's usage and limits, by `rows.COLUMNS`."""
     try:
-        body = await admin.get(f"{address}/admin/v2/broker-stats/metrics")
+        body = await admin.get(f"{address}/admin/v2/broker-stats/metrics", of_itself=True)
         return usage_of_json(body)
     except UNREADABLE:
-        return usage_of_text(await admin.get(f"{address}/metrics/"))
+        return usage_of_text(await admin.get(f"{address}/metrics/", of_itself=True))
 
 
 def usage_of_text(body: bytes) -> Row:
@@ -106,6 +106,7 @@ def parse(body: bytes, broker: str, known: Row) -> Measured:
         )
         counts["consumers"].append(sum(_consumers(each, what) for each in topics))
         counts["cache_size"].append(0)
+    expect_bundles(names, what)
     totals: Row = {name: float(sum(each)) for name, each in rates.items()}
     totals |= {name: sum(counts[name]) for name in ("topics", "producers", "consumers")}
     row = {

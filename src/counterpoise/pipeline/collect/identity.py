@@ -35,11 +35,11 @@ async def identify(admin: Admin, address: str) -> Identity:
     """
     try:
         settings = orjson.loads(
-            await admin.get(f"{address}/admin/v2/brokers/configuration/runtime")
+            await admin.get(f"{address}/admin/v2/brokers/configuration/runtime", of_itself=True)
         )
         manager = str(settings["loadManagerClassName"])
         every = int(float(settings.get("statsUpdateFrequencyInSecs", STATS_EVERY_S)) * 1000)
-    except (RefusedError, ValueError, KeyError, TypeError, AttributeError):
+    except (RefusedError, ValueError, KeyError, TypeError, AttributeError, OverflowError):
         return await _by_trying(admin, address)
     version = ""
     if "ExtensibleLoadManager" in manager:
@@ -49,7 +49,7 @@ async def identify(admin: Admin, address: str) -> Identity:
 
 async def _by_trying(admin: Admin, address: str) -> Identity:
     try:
-        await admin.get(f"{address}/admin/v2/broker-stats/load-report")
+        await admin.get(f"{address}/admin/v2/broker-stats/load-report", of_itself=True)
     except RefusedError as error:
         if UNSUPPORTED in error.body:
             return Identity(EXTENSIBLE, version=await _version(admin, address))
@@ -59,6 +59,10 @@ async def _by_trying(admin: Admin, address: str) -> Identity:
 
 async def _version(admin: Admin, address: str) -> str:
     try:
-        return (await admin.get(f"{address}/admin/v2/brokers/version")).decode().strip(' "\n')
+        return (
+            (await admin.get(f"{address}/admin/v2/brokers/version", of_itself=True))
+            .decode()
+            .strip(' "\n')
+        )
     except (*UNREADABLE, UnicodeDecodeError):
         return ""

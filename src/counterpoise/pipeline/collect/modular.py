@@ -7,7 +7,13 @@ from typing import Any
 import orjson
 
 from counterpoise.load.fields import LoadDataError
-from counterpoise.load.measured import Measured, broker_row, bundle_columns, measured_of
+from counterpoise.load.measured import (
+    Measured,
+    broker_row,
+    bundle_columns,
+    expect_bundles,
+    measured_of,
+)
 from counterpoise.load.report import LocalBrokerData
 from counterpoise.load.rows import Table
 from counterpoise.pipeline.collect.admin import Admin, RefusedError
@@ -31,7 +37,7 @@ _NUMBERS, _WHOLE = frozenset((int, float)), frozenset((int,))
 
 async def fetch(admin: Admin, address: str) -> bytes:
     """The report as bytes; parsing them is left to a thread."""
-    return await admin.get(f"{address}/admin/v2/broker-stats/load-report")
+    return await admin.get(f"{address}/admin/v2/broker-stats/load-report", of_itself=True)
 
 
 def parse(body: bytes, broker: str) -> Measured:
@@ -46,6 +52,8 @@ def parse(body: bytes, broker: str) -> Measured:
     if not isinstance(document, dict):
         raise LoadDataError(what, "an object", document)
     stats = document.get("lastStats") or {}
+    if isinstance(stats, dict):
+        expect_bundles(list(stats), f"{what}.lastStats")
     bundles = _columns(stats)
     if bundles is None:
         # Something is unusual; the reader of load reports knows every form and names what is not.

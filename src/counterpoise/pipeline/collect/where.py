@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+
+_BROKER = re.compile(r"[^\s/@?#\\]+:[0-9]{1,5}")
 
 
 def web_address(broker: str, addresses: Sequence[str]) -> str:
@@ -20,3 +23,8 @@ def web_address(broker: str, addresses: Sequence[str]) -> str:
             known = there.rpartition(":")[2]
             return f"https://{host}:{known if known.isdecimal() else 443}"
     return f"{scheme}://{broker}"
+
+
+def is_broker(name: str) -> bool:
+    """Whether a listed name can be a broker's, `host:port`."""
+    return _BROKER.fullmatch(name) is not None

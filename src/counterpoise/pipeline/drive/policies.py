@@ -28,10 +28,10 @@ from counterpoise.pipeline.collect.admin import (
     Admin,
     AdminOptions,
     RefusedError,
-    said,
 )
 from counterpoise.pipeline.collect.shedder import settings_of
 from counterpoise.pipeline.collect.where import web_address
+from counterpoise.pipeline.collect.words import said
 
 NOT_THERE: Final = (204, 404)
 GROUPS_FOR: Final = 10

@@ -20,12 +20,12 @@ from counterpoise.pipeline.collect.admin import (
     UNREADABLE,
     Admin,
     AdminOptions,
-    said,
 )
 from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.collect.shedder import settings_of
 from counterpoise.pipeline.collect.told import trouble
 from counterpoise.pipeline.collect.where import web_address
+from counterpoise.pipeline.collect.words import said
 from counterpoise.pipeline.drive.policies import FACTS, CannotSeeError, PolicyReader, facts_of
 
 

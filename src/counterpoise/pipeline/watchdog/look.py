@@ -10,9 +10,10 @@ import orjson
 from counterpoise.decide.balancing.round import imbalance
 from counterpoise.decide.watchdog.sight import Owned, Record, Sight
 from counterpoise.load.rows import BROKER, BUNDLE, GAP, ReportRows
-from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, RefusedError, said
+from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, RefusedError
 from counterpoise.pipeline.collect.shedder import settings_of
 from counterpoise.pipeline.collect.where import web_address
+from counterpoise.pipeline.collect.words import said
 from counterpoise.pipeline.watchdog.careful import Careful, could_be_harmed
 
 ReadChannel = Callable[[], Mapping[str, Record] | None]

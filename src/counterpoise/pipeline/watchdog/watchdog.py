@@ -19,9 +19,9 @@ from counterpoise.pipeline.collect.admin import (
     Admin,
     AdminOptions,
     RefusedError,
-    said,
 )
 from counterpoise.pipeline.collect.where import web_address
+from counterpoise.pipeline.collect.words import said
 from counterpoise.pipeline.watch.metrics import Metrics
 from counterpoise.pipeline.watchdog.look import Looker
 

@@ -1,0 +1,61 @@
+"""What brokers and networks answer in place of what was asked for, in a line for a person."""
+
+import json
+from collections.abc import Mapping
+
+import aiohttp
+
+LONGEST = 300
+"""Characters of what somebody else said."""
+WHO = "say who you are by --auth-plugin and --auth-params"
+
+
+def said(error: BaseException) -> str:
+    """What an error says, or its name where it says nothing; one printable line."""
+    return line(_told(error) or type(error).__name__)
+
+
+def refusal(status: int, body: str) -> str:
+    """An answer that is no 200."""
+    try:
+        told = str(json.loads(body)["reason"])
+    except (ValueError, KeyError, TypeError):
+        told = body
+    # A stack trace says all that matters in its first words.
+    told = told.replace("\\n", "\n").replace("\\t", "\t").split("\n\tat", 1)[0]
+    return line(f"HTTP {status} {told}") + (f"; {WHO}" if status == 401 else "")
+
+
+def elsewhere(status: int, headers: Mapping[str, str]) -> str:
+    """A redirect by a broker that was asked for its own figures."""
+    where = line(headers.get("Location", "nowhere"))
+    return f"HTTP {status}: it sends us to {where}, and its figures are asked of it alone"
+
+
+def line(text: str) -> str:
+    """Somebody else's words as one line that a terminal shows as it is."""
+    plain = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return plain if len(plain) <= LONGEST else plain[: LONGEST - 1] + "…"
+
+
+def _told(error: BaseException) -> str:
+    match error:
+        case aiohttp.ClientSSLError():
+            return str(error)
+        case aiohttp.ClientConnectorError():
+            reason = error.os_error.strerror or str(error.os_error)
+            return f"cannot connect to {error.host}:{error.port} ({reason})"
+        case aiohttp.TooManyRedirects():
+            return "it redirects without end"
+        case aiohttp.NonHttpUrlRedirectClientError() | aiohttp.InvalidUrlRedirectClientError():
+            return f"it redirects to {error}"
+        case aiohttp.InvalidURL():
+            return f"{error.url} is no address"
+        case aiohttp.ClientPayloadError():
+            return "its answer broke off"
+        case aiohttp.ServerDisconnectedError():
+            return "it closed the connection without an answer"
+        case aiohttp.ClientResponseError():
+            return f"its answer is no HTTP ({error.message})"
+        case _:
+            return str(error)

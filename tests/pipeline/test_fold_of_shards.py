@@ -77,7 +77,7 @@ def test_what_is_not_folded_yet_is_never_compacted(store: Store) -> None:
     lands(store, range(3))
     folds(store, 0, at(2))
     lands(store, range(3, 6))
-    keeps = Keeping(store, KeepingOptions(compact_from=1, look_every=1))
+    keeps = Keeping(store, KeepingOptions(compact_from=1, look_every=1), print)
     keeps.folded(at(2))
     keeps._thread.shutdown(wait=True)
     assert [(is_archive(name), span(name)) for name in files(store, "reports")] == [
@@ -95,7 +95,7 @@ def test_a_micro_batch_that_is_repeated_after_a_compaction_gives_the_same(store:
     lands(store, range(4))
     folds(store, 0, at(1))
     first = folds(store, at(1), at(3))
-    keeps = Keeping(store, KeepingOptions(compact_from=1, look_every=1))
+    keeps = Keeping(store, KeepingOptions(compact_from=1, look_every=1), print)
     keeps.folded(at(3))
     keeps._thread.shutdown(wait=True)
     assert all(is_archive(name) for name in files(store, "reports"))
@@ -112,7 +112,7 @@ def test_a_history_is_looked_over_every_so_many_micro_batches(
         return 0
 
     monkeypatch.setattr(keeping, "compact", compact)
-    keeps = Keeping(store, KeepingOptions(compact_from=5, look_every=3, rounds_at_hand=7))
+    keeps = Keeping(store, KeepingOptions(compact_from=5, look_every=3, rounds_at_hand=7), print)
     for number in range(1, 6):
         keeps.folded(number)
         assert bool(looked) <= (number >= 3)

@@ -67,10 +67,17 @@ class Balancer:
         """What was refused by which rule in the last round, when that moved nothing."""
         self._withheld: frozenset[tuple[str, str]] = frozenset()
         """What was withheld by which rule in the last round that decided to move anything."""
+        self._looked = False
+        """Whether it was looked for a round that was cut off."""
+        self._cut_off: Round | None = None
 
     def is_due(self, state: FoldState) -> bool:
         """Whether this state, or that of any shard, calls for a round or the rest of one."""
         poll_id = newest_poll(state)
+        if not self._looked:
+            self._looked, self._cut_off = True, self._history.cut_off()
+        if self._cut_off:
+            return True
         if self._history.is_complete(poll_id):
             return False
         memory, options = self._history.memory_before(poll_id), self._strategy.balance
@@ -81,24 +88,42 @@ class Balancer:
         return is_due(state, memory, options)
 
     async def step(self, state: FoldState) -> Round | None:
-        """Decide on this state if it is time to, and carry it out; None when it was not."""
+        """Decide on this state if it is time to, and carry it out; None when it was not.
+
+        A round that was cut off is seen through first, and is given where it is that of this state.
+        """
         if not self.is_due(state):
             return None
         poll_id = newest_poll(state)
-        memory = self._history.memory_before(poll_id)
-        made = self._history.round(poll_id)
-        if made is None:
-            try:
-                scene = await self._scenes.read(state) if self._scenes else None
-            except CannotSeeError as error:
-                self._held(str(error))
+        if begun := self._cut_off:
+            # The state that it was decided on may be gone: this one has the brokers as well.
+            await self._end(begun, state)
+            self._cut_off = None
+            if begun.poll_id == poll_id:
+                return begun
+            if not self.is_due(state):
                 return None
-            self._held("")
-            made = decide(state, memory, self._strategy, scene)
-            self._history.record_round(made)
-            if self._metrics:
-                self._metrics.decided(made)
-            self._explain(made)
+        memory = self._history.memory_before(poll_id)
+        try:
+            scene = await self._scenes.read(state) if self._scenes else None
+        except CannotSeeError as error:
+            self._held(str(error))
+            return None
+        self._held("")
+        made = decide(state, memory, self._strategy, scene)
+        self._looked = False  # this one is cut off until it has ended
+        self._history.record_round(made)
+        if self._metrics:
+            self._metrics.decided(made)
+        self._explain(made)
+        await self._end(made, state)
+        self._looked = True
+        return made
+
+    async def _end(self, made: Round, state: FoldState) -> None:
+        """See a round through, and keep the memory that ends it."""
+        poll_id = made.poll_id
+        memory = self._history.memory_before(poll_id)
         outcomes = await self._see_through(made, tuple(state.brokers["broker"]))
         unloaded = dict(made.memory.recently_unloaded)
         # By the poll's time, not the clock's: a replay has to remember the same.
@@ -124,7 +149,6 @@ class Balancer:
                 ),
             ),
         )
-        return made
 
     def _held(self, reason: str) -> None:
         """Say once that policies cannot be read, and once that they can again.

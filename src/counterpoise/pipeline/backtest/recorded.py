@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from counterpoise.load.fold import FORGET_AFTER_MS
 from counterpoise.load.rates import Floats, Indices, Rates
@@ -15,6 +14,7 @@ from counterpoise.load.rows import BROKER, BUNDLE, GAP, RATES
 from counterpoise.load.view import Integers, Masks
 from counterpoise.pipeline.backtest.trace import Hosts
 from counterpoise.pipeline.history.layout import files
+from counterpoise.pipeline.history.parquet import read_rows
 from counterpoise.pipeline.history.store import Store, open_store
 
 _COLUMNS = (
@@ -117,7 +117,7 @@ def _read(recording: Recording) -> RecordedTrace:
 
 
 def _part(store: Store, name: str) -> pa.Table:
-    part: pa.Table = store.read(name, lambda file: pq.read_table(file, columns=list(_COLUMNS)))
+    part: pa.Table = store.read(name, lambda file: read_rows(file, _COLUMNS))
     for column in ("kind", "broker", "bundle"):
         index = part.schema.get_field_index(column)
         part = part.set_column(index, column, part.column(column).cast(pa.string()))

@@ -5,15 +5,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
-
 from counterpoise.pipeline.history.compaction import remove_leftovers
 from counterpoise.pipeline.history.faults import HistoryFaultError, OutOfReachError
 from counterpoise.pipeline.history.layout import days, files
 from counterpoise.pipeline.history.names import ASIDE, STATES, TABLES, span
+from counterpoise.pipeline.history.ownership import TABLE as OWNERSHIP
 from counterpoise.pipeline.history.ownership import rebuild
+from counterpoise.pipeline.history.parquet import opened
 from counterpoise.pipeline.history.store import Store
-from counterpoise.pipeline.history.version import migrate, of_the_first
+from counterpoise.pipeline.history.version import NAME, is_readable, migrate, of_the_first
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,8 @@ def check(store: Store) -> Checked:
         doubled += len(names) - len(files(store, table))
         sizes.append(Size(table, len(days(store, table)), len(names), rows, size))
     damaged += [name for name in _states(store) if not _readable_state(store, name)]
+    if not is_readable(store):
+        damaged.append(NAME)
     return Checked(tuple(sizes), tuple(damaged), doubled, len(of_the_first(store)))
 
 
@@ -80,7 +82,7 @@ def repair(store: Store) -> Checked:
             store.move(name, f"{ASIDE}/{name}")
     for table in TABLES:
         remove_leftovers(store, table)
-    rebuild(store)
+    rebuild(store, anew=any(name.startswith(f"{OWNERSHIP}/") for name in found.damaged))
     if store.local is not None:
         for hidden in Path(store.root).rglob(".*.tmp"):
             hidden.unlink(missing_ok=True)
@@ -99,7 +101,7 @@ def _states(store: Store) -> Iterator[str]:
 
 def _rows(file: Any) -> int:
     # Every page is read: a footer that is whole says nothing of what is before it.
-    return sum(len(batch) for batch in pq.ParquetFile(file).iter_batches())
+    return sum(len(batch) for batch in opened(file).iter_batches())
 
 
 def _readable_state(store: Store, name: str) -> bool:

@@ -10,7 +10,6 @@ from datetime import UTC, datetime, timedelta
 from itertools import groupby
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from counterpoise.pipeline.history.layout import days, files
 from counterpoise.pipeline.history.names import (
@@ -21,6 +20,7 @@ from counterpoise.pipeline.history.names import (
     is_archive,
     span,
 )
+from counterpoise.pipeline.history.parquet import opened, read_rows, writer
 from counterpoise.pipeline.history.rows_codec import write_reports
 from counterpoise.pipeline.history.store import Store
 
@@ -84,7 +84,7 @@ def read_table_parts(store: Store, table: str, *, after: int = -1) -> Iterator[p
     """A table's rows, oldest first and each once, a file at a time."""
     for name in files(store, table, after=after):
         try:
-            yield store.read(name, pq.read_table)
+            yield store.read(name, read_rows)
         except FileNotFoundError:
             continue  # it was compacted after we had listed it: read the next time
 
@@ -94,7 +94,7 @@ def _groups(store: Store, names: Sequence[str]) -> Iterator[list[str]]:
     group: list[str] = []
     rows = 0
     for name in names:
-        count = store.read(name, lambda file: pq.ParquetFile(file).metadata.num_rows)
+        count = store.read(name, lambda file: opened(file).metadata.num_rows)
         if group and rows + count > ROWS_MOST:
             yield group
             group, rows = [], 0
@@ -110,17 +110,17 @@ def _merge(store: Store, table: str, names: Sequence[str]) -> int:
         store.move(names[0], target)
         return 1
     with store.writing(target) as file:
-        schema = store.read(names[0], pq.read_schema)
-        with pq.ParquetWriter(file, schema, compression="zstd") as writer:
+        schema = store.read(names[0], lambda file: opened(file).schema_arrow)
+        with writer(file, schema) as made:
             held: list[pa.Table] = []
             for name in names:
-                held.append(store.read(name, pq.read_table))
+                held.append(store.read(name, read_rows))
                 if name == names[-1] or sum(len(each) for each in held) >= GROUP_ROWS:
                     whole = pa.concat_tables(held)
                     if table == "reports":
-                        write_reports(writer, whole)
+                        write_reports(made, whole)
                     else:
-                        writer.write_table(whole)
+                        made.write_table(whole)
                     held = []
     for name in names:
         store.delete(name)

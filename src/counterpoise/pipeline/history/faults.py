@@ -34,11 +34,11 @@ def unreadable(uri: str, error: Exception) -> OutOfReachError:
     return OutOfReachError(f"{uri} cannot be read ({_short(error)}): {remedy}, then try again")
 
 
-def damaged(uri: str, error: Exception) -> HistoryFaultError:
+def damaged(file: str, history: str, error: Exception) -> HistoryFaultError:
     """A file that is there and cannot be read."""
     return HistoryFaultError(
-        f"{uri} is damaged ({_short(error)}): `counterpoise history repair` sets such files aside, "
-        "and the balancer goes on without what they held"
+        f"{file} is damaged ({_short(error)}): `counterpoise history repair {history}` sets such "
+        "files aside, and the balancer goes on without what they held"
     )
 
 

@@ -1,15 +1,13 @@
 """Keeping a history tidy while it grows: in a thread of its own, never inside a micro-batch."""
 
-import logging
 import time
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 from counterpoise.pipeline.history.compaction import compact, retain
 from counterpoise.pipeline.history.names import TABLES
 from counterpoise.pipeline.history.store import Store
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +25,14 @@ class KeepingOptions:
 
 
 class Keeping:
-    """Compacts and retains one history, at most one of both at a time."""
+    """Compacts and retains one history, at most one of both at a time.
 
-    def __init__(self, store: Store, options: KeepingOptions) -> None:
+    `tell` gets a sentence when that fails, once for each reason: it is tried again later.
+    """
+
+    def __init__(self, store: Store, options: KeepingOptions, tell: Callable[[str], None]) -> None:
+        self._tell = tell
+        self._failed = ""
         self._store = store
         self._options = options
         self._batches = 0
@@ -57,6 +60,13 @@ class Keeping:
                 )
             if options.retain_days:
                 retain(self._store, options.retain_days, time.time_ns() // 1_000_000)
-        except Exception:
-            # Whatever it is, the balancer runs into it itself where it matters, and says so there.
-            log.exception("the history could not be compacted; it is tried again later")
+            self._failed = ""
+        except Exception as error:
+            # Whatever it is, the balancer runs into it itself where it matters, and ends there.
+            reason = str(error) or type(error).__name__
+            if reason != self._failed:
+                self._tell(
+                    f"{self._store.address} could not be compacted, it is tried again later: "
+                    f"{reason}"
+                )
+            self._failed = reason

@@ -74,12 +74,13 @@ async def lease(
     called for, too. Raises `HistoryInUseError` when another has it, and keeps it.
     """
     if store.local is not None:
-        async with _lock(store, store.local, options):
+        async with _lock(store, store.local, options) as still_ours:
+            held = store.guarded(still_ours)
             # It was copied from where names say who wrote them: so they do here.
             if mends:
-                await asyncio.to_thread(mend, store)
-            token = uuid.uuid4().hex[:TOKEN_DIGITS] if store.names(DIRECTORY) else ""
-            yield await asyncio.to_thread(begin, store, token, ())
+                await asyncio.to_thread(mend, held)
+            token = uuid.uuid4().hex[:TOKEN_DIGITS] if held.names(DIRECTORY) else ""
+            yield await asyncio.to_thread(begin, held, token, ())
         return
     claim = _Claim(store, options, clock)
     await claim.take()
@@ -106,7 +107,10 @@ def _in_use(store: Store, holder: str) -> HistoryInUseError:
 
 
 @contextlib.asynccontextmanager
-async def _lock(store: Store, directory: Path, options: LeaseOptions) -> AsyncIterator[None]:
+async def _lock(
+    store: Store, directory: Path, options: LeaseOptions
+) -> AsyncIterator[Callable[[], None]]:
+    """Hold the lock of a directory; gives what raises once it is not that directory's any more."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + options.wait_s
     with _opened(store, directory) as file:
@@ -118,7 +122,22 @@ async def _lock(store: Store, directory: Path, options: LeaseOptions) -> AsyncIt
                 if loop.time() >= deadline:
                     raise _in_use(store, "") from None
                 await asyncio.sleep(0.1)
-        yield
+        mine = os.fstat(file.fileno())
+
+        def expect() -> None:
+            try:
+                if os.path.samestat(mine, (directory / NAME).stat()):
+                    return
+            except OSError:
+                pass  # it is said below, whatever it is
+            raise HistoryFaultError(
+                f"{store.address} was moved or removed, or {directory / NAME} in it, while a "
+                "balancer wrote there: this one writes nothing any more; start it again on the "
+                "history where that is now"
+            )
+
+        expect()
+        yield expect
 
 
 def _opened(store: Store, directory: Path) -> TextIO:

@@ -14,12 +14,12 @@ from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from counterpoise.load.rows import BUNDLE, ReportRows, Table
 from counterpoise.pipeline.history.compaction import read_table_parts
 from counterpoise.pipeline.history.layout import files, newest_poll
 from counterpoise.pipeline.history.names import archive_of, file_of, is_archive, span
+from counterpoise.pipeline.history.parquet import read_rows, write_rows
 from counterpoise.pipeline.history.rows_codec import MOMENT, columns_of
 from counterpoise.pipeline.history.store import Store
 
@@ -104,20 +104,20 @@ class Owners:
         return told | {bundle: broker for bundle, (_, _, broker) in newest.items()}
 
 
-def rebuild(store: Store) -> int:
+def rebuild(store: Store, *, anew: bool = False) -> int:
     """Work the table out from the reports where it lacks the first of them, and count its rows.
 
-    An older balancer wrote no such table. The file of the first reports is written last: where it
-    is, the others are.
+    It is worked out `anew`, too, when a file of it was damaged. An older balancer wrote no such
+    table. The file of the first reports is written last: where it is, the others are.
     """
     reports, there = files(store, "reports"), files(store, TABLE)
-    if not reports or (there and _first(there[0]) <= _first(reports[0])):
+    if not reports or (not anew and there and _first(there[0]) <= _first(reports[0])):
         return 0
     store.delete_directory(TABLE)
     owners, made = Owners(), list[tuple[str, pa.Table]]()
     count = 0
     for name in reports:
-        read = store.read(name, lambda file: pq.read_table(file, columns=list(_READ)))
+        read = store.read(name, lambda file: read_rows(file, _READ))
         changed = pa.concat_tables([owners.changes(poll) for poll in _polls(read)])
         if not len(changed):
             continue
@@ -133,7 +133,7 @@ def rebuild(store: Store) -> int:
 
 def _write(store: Store, name: str, rows: pa.Table) -> None:
     with store.writing(name) as file:
-        pq.write_table(rows, file, compression="zstd")
+        write_rows(file, rows)
 
 
 def _first(name: str) -> int:

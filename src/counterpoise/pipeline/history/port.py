@@ -13,11 +13,18 @@ class History(Protocol):
         ...
 
     def is_complete(self, poll_id: int) -> bool:
-        """Whether the round of this poll was recorded to its end."""
+        """Whether the round of this poll, or a later one, was recorded to its end.
+
+        Nobody decides behind it: a stream that lost its states folds the past once more.
+        """
         ...
 
     def round(self, poll_id: int) -> Round | None:
         """The round of this poll, when it was decided already."""
+        ...
+
+    def cut_off(self) -> Round | None:
+        """The latest round, when it was not recorded to its end."""
         ...
 
     def outcome(self, move_id: str) -> Outcome | None:

@@ -1,9 +1,8 @@
 """The landing table: each poll a Parquet file that appears whole, or not at all."""
 
-import pyarrow.parquet as pq
-
 from counterpoise.load.rows import ReportRows
 from counterpoise.pipeline.history.names import file_of
+from counterpoise.pipeline.history.parquet import writer
 from counterpoise.pipeline.history.rows_codec import rows_to_arrow, write_reports
 from counterpoise.pipeline.history.store import Store
 
@@ -17,7 +16,7 @@ def land(store: Store, rows: ReportRows) -> str:
     table = rows_to_arrow(rows)
     with (
         store.writing(name) as file,
-        pq.ParquetWriter(file, table.schema, compression="zstd") as writer,
+        writer(file, table.schema) as made,
     ):
-        write_reports(writer, table)
+        write_reports(made, table)
     return name

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from counterpoise.decide.balancing.moves import Status
 from counterpoise.load.rows import BROKER, GAP, POLL
@@ -14,6 +13,7 @@ from counterpoise.pipeline.history.compaction import read_table_parts
 from counterpoise.pipeline.history.control import Control, read_control
 from counterpoise.pipeline.history.layout import files, newest_poll
 from counterpoise.pipeline.history.names import file_of
+from counterpoise.pipeline.history.parquet import read_rows
 from counterpoise.pipeline.history.store import Store
 
 HOUR_MS = 3_600_000
@@ -132,7 +132,7 @@ def _reports(store: Store, after: int) -> list[pa.Table]:
     found = []
     for name in files(store, "reports", after=after):
         try:
-            read = store.read(name, lambda file: pq.read_table(file, columns=REPORT_COLUMNS))
+            read = store.read(name, lambda file: read_rows(file, REPORT_COLUMNS))
         except FileNotFoundError:
             continue  # compacted meanwhile
         found.append(read)
@@ -170,7 +170,7 @@ def _last_round(store: Store) -> LastRound | None:
 
 def _of(store: Store, table: str, poll_id: int) -> list[dict[str, Any]]:
     if store.exists(name := file_of(table, poll_id)):
-        rows: list[dict[str, Any]] = store.read(name, pq.read_table).to_pylist()
+        rows: list[dict[str, Any]] = store.read(name, read_rows).to_pylist()
         return rows
     parts = read_table_parts(store, table, after=poll_id - 1)
     return [row for part in parts for row in part.to_pylist() if row["poll_id"] == poll_id]

@@ -105,10 +105,10 @@ class Store:
                 return self._parsed(again, parse)
         except FileNotFoundError:
             raise
-        except (pa.ArrowException, OSError, ValueError, KeyError) as error:
+        except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, IndexError) as error:
             if is_out_of_reach(error):
                 raise unreadable(self.where(name), error) from error
-            raise damaged(self.where(name), error) from error
+            raise damaged(self.where(name), self.address, error) from error
 
     @contextlib.contextmanager
     def writing(self, name: str) -> Iterator[BinaryIO]:
@@ -251,6 +251,7 @@ class Store:
             self.guard()
             self._put(name, sink.getvalue())
             return
+        self.guard()
         with self._disk.appearing(self.local / name) as file:
             yield file
 

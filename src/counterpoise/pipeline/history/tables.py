@@ -23,13 +23,13 @@ from dataclasses import fields
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from counterpoise.decide.balancing.moves import Move, Outcome, Round, RoundMemory, Status
 from counterpoise.decide.plan import Decision, Kind, Rejection
 from counterpoise.pipeline.history.compaction import read_table_parts
-from counterpoise.pipeline.history.layout import latest_before
+from counterpoise.pipeline.history.layout import latest_before, newest_poll
 from counterpoise.pipeline.history.names import file_of
+from counterpoise.pipeline.history.parquet import read_rows, write_rows
 from counterpoise.pipeline.history.rows_codec import MOMENT
 from counterpoise.pipeline.history.store import Store
 
@@ -120,24 +120,36 @@ class HistoryTables:
         return RoundMemory.from_json(json.loads(latest["memory"]))
 
     def is_complete(self, poll_id: int) -> bool:
-        """Whether the round of this poll was recorded to its end."""
-        return self.store.exists(file_of("memory", poll_id))
+        """Whether the round of this poll, or a later one, was recorded to its end."""
+        return newest_poll(self.store, "memory") >= poll_id
 
     def round(self, poll_id: int) -> Round | None:
-        """The round of this poll, when it was decided already."""
+        """The round of this poll, when it was decided already.
+
+        One whose decisions are not all there any more is decided anew; reasons why others stayed
+        are for people, and may be missing.
+        """
         if not self.store.exists(file_of("rounds", poll_id)):
             return None
         [row] = self._rows("rounds", poll_id)
+        moves = self._rows_if_there("decisions", poll_id)
+        if len(moves) != row["decisions"]:
+            return None
         return Round(
             poll_id=poll_id,
             strategy=row["strategy"],
             imbalance=row["imbalance"],
             brokers=row["brokers"],
             bundles=row["bundles"],
-            moves=tuple(_move(each) for each in self._rows("decisions", poll_id)),
-            rejections=tuple(_rejection(each) for each in self._rows("rejections", poll_id)),
+            moves=tuple(map(_move, moves)),
+            rejections=tuple(map(_rejection, self._rows_if_there("rejections", poll_id))),
             memory=RoundMemory.from_json(json.loads(row["memory"])),
         )
+
+    def cut_off(self) -> Round | None:
+        """The latest round, when it was not recorded to its end."""
+        newest = newest_poll(self.store, "rounds")
+        return None if self.is_complete(newest) else self.round(newest)
 
     def outcome(self, move_id: str) -> Outcome | None:
         """What became of a move, when that is known already."""
@@ -182,8 +194,14 @@ class HistoryTables:
     def _rows(self, table: str, poll_id: int) -> list[dict[str, Any]]:
         return self._read(file_of(table, poll_id))
 
+    def _rows_if_there(self, table: str, poll_id: int) -> list[dict[str, Any]]:
+        try:
+            return self._rows(table, poll_id)
+        except FileNotFoundError:
+            return []
+
     def _read(self, name: str) -> list[dict[str, Any]]:
-        rows: list[dict[str, Any]] = self.store.read(name, pq.read_table).to_pylist()
+        rows: list[dict[str, Any]] = self.store.read(name, read_rows).to_pylist()
         return rows
 
     def _write(
@@ -191,7 +209,7 @@ class HistoryTables:
     ) -> None:
         complete = [{**row, "at": poll_id} for row in rows]
         with self.store.writing(file_of(table, poll_id, key)) as file:
-            pq.write_table(pa.Table.from_pylist(complete, SCHEMAS[table]), file, compression="zstd")
+            write_rows(file, pa.Table.from_pylist(complete, SCHEMAS[table]))
 
 
 def read_table(store: Store, table: str) -> list[dict[str, Any]]:

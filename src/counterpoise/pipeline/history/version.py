@@ -12,10 +12,10 @@ from itertools import groupby
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from counterpoise.pipeline.history.faults import HistoryFaultError, OutOfReachError
 from counterpoise.pipeline.history.names import ASIDE, TABLES, archive_of, day_of, file_of
+from counterpoise.pipeline.history.parquet import read_rows, writer
 from counterpoise.pipeline.history.rows_codec import MOMENT, REPORTS_SCHEMA, write_reports
 from counterpoise.pipeline.history.store import Store
 from counterpoise.pipeline.history.tables import SCHEMAS
@@ -35,6 +35,17 @@ def version_of(store: Store) -> int:
     if store.exists(NAME):
         return int(store.read(NAME, lambda file: int(file.read())))
     return 1 if of_the_first(store) else VERSION
+
+
+def is_readable(store: Store) -> bool:
+    """Whether the file that says it can be read, or is not there: then the layout says it."""
+    try:
+        version_of(store)
+    except OutOfReachError:
+        raise
+    except HistoryFaultError:
+        return False
+    return True
 
 
 def expect_version(store: Store) -> None:
@@ -63,7 +74,7 @@ def migrate(store: Store) -> int:
     names = of_the_first(store)
     for table, name in names:
         try:
-            rows = _completed(table, store.read(name, pq.read_table))
+            rows = _completed(table, store.read(name, read_rows))
         except OutOfReachError:
             raise
         except HistoryFaultError:
@@ -109,8 +120,8 @@ def _completed(table: str, rows: pa.Table) -> pa.Table:
 
 
 def _write(table: str, rows: pa.Table, file: object) -> None:
-    with pq.ParquetWriter(file, rows.schema, compression="zstd") as writer:
+    with writer(file, rows.schema) as made:
         if table == "reports":
-            write_reports(writer, rows)
+            write_reports(made, rows)
         else:
-            writer.write_table(rows)
+            made.write_table(rows)

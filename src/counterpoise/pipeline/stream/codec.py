@@ -1,19 +1,23 @@
 """A shard's state as bytes, and its part of landed files."""
 
+import zlib
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from counterpoise.load.fold import AVERAGES, BROKERS, Batch, FoldState
 from counterpoise.load.rows import BUNDLE, REPORT, SAMPLE, SERVED, Table
+from counterpoise.pipeline.history.parquet import opened
 from counterpoise.pipeline.history.rows_codec import columns_of
 from counterpoise.pipeline.history.store import Store
 
 _COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
+
+_SEAL = b"crc:"
+_SEAL_BYTES = len(_SEAL) + 4
 
 _OF_BUNDLES = [*SAMPLE, "digest"]
 _OF_ALL = list(dict.fromkeys((*SAMPLE, *REPORT, "digest")))
@@ -41,7 +45,7 @@ def batch_of_files(
 
 def _groups(file: Any) -> list[pa.Table]:
     """The row groups of a file; those of bundles alone with no more than these need."""
-    parquet = pq.ParquetFile(file)
+    parquet = opened(file)
     kind = parquet.schema_arrow.names.index("kind")
     groups = []
     for number in range(parquet.num_row_groups):
@@ -52,20 +56,35 @@ def _groups(file: Any) -> list[pa.Table]:
 
 
 def state_to_bytes(state: FoldState) -> bytes:
-    """A fold state as three Arrow streams, one after another."""
+    """A fold state as three Arrow streams, one after another, and their checksum."""
     sink = pa.BufferOutputStream()
     for table in (state.averages, state.served, state.brokers):
         batch = _batch(table)
         with pa.ipc.new_stream(sink, batch.schema, options=_COMPRESSED) as writer:
             writer.write_batch(batch)
-    return bytes(sink.getvalue())
+    whole = sink.getvalue()
+    return bytes(whole) + _seal(whole)
 
 
 def state_from_bytes(blob: bytes) -> FoldState:
-    """The reverse of `state_to_bytes`."""
+    """The reverse of `state_to_bytes`; raises `ValueError` or `ArrowException` for a damaged one.
+
+    A state of an older balancer has no checksum.
+    """
+    # Looked at first: what is wrong in a stream may be how much memory it asks for.
+    if (said := blob[-_SEAL_BYTES:]).startswith(_SEAL):
+        blob = blob[:-_SEAL_BYTES]
+        if said != _seal(blob):
+            raise ValueError("its checksum is another")
     source = pa.BufferReader(blob)
     tables = [_read(source, names) for names in (AVERAGES, SERVED, BROKERS)]
+    if source.tell() != len(blob):
+        raise ValueError("there is something behind its end")
     return FoldState(*tables)
+
+
+def _seal(blob: Any) -> bytes:
+    return _SEAL + zlib.crc32(blob).to_bytes(4, "big")
 
 
 def _read(source: pa.BufferReader, names: tuple[str, ...]) -> Table:

@@ -19,7 +19,6 @@ from typing import Any
 import aiohttp
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
@@ -31,6 +30,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from counterpoise.load.rows import ReportRows
 from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.history.layout import files
+from counterpoise.pipeline.history.parquet import read_rows
 from counterpoise.pipeline.history.rows_codec import MOMENTS, REPORTS_SCHEMA, rows_to_arrow
 from counterpoise.pipeline.history.store import open_store
 from counterpoise.pipeline.stream.source import FILES_MOST, PollOffsets
@@ -138,7 +138,7 @@ class _Live(DataSourceReader):
 def _rows_of(uri: str, part: InputPartition) -> Iterator[Any]:
     if not isinstance(part, File):
         return  # nothing has landed: Spark reads one partition all the same, of its own making
-    table = open_store(uri).read(part.name, pq.read_table)
+    table = open_store(uri).read(part.name, read_rows)
     polls = table.column("poll_id")
     chosen = pc.and_(pc.greater(polls, part.after), pc.less_equal(polls, part.up_to))
     yield from table.filter(chosen).select(SCHEMA.names).cast(SCHEMA).to_batches()

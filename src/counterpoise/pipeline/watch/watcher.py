@@ -74,7 +74,7 @@ class Watcher:
         async with contextlib.AsyncExitStack() as stack:
             held = lease(store, self._lost.set, settings.lease)
             store = self._store = await stack.enter_async_context(held)
-            self._keeping = Keeping(store, settings.keeping)
+            self._keeping = Keeping(store, settings.keeping, self._tell)
             await asyncio.to_thread(expect_version, store)
             port = await stack.enter_async_context(serving(self.metrics, settings.metrics))
             if port:

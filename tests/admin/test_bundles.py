@@ -153,6 +153,23 @@ def test_owned_bundles_of_a_broker(
         assert (f"{namespace}/{FULL}" in told) == (each is owner)
 
 
+def test_the_non_persistent_topics_of_a_bundle_are_its_owners_and_asking_takes_nothing(
+    cluster: Cluster, namespace: str, connect: Connect
+) -> None:
+    path = f"/admin/v2/non-persistent/{namespace}/{FULL}"
+    brokers = [Api(each.admin_url) for each in cluster.brokers]
+    for _ in range(2):  # it is nobody's still
+        assert [each("GET", path, follow=False).status for each in brokers] == [204] * len(brokers)
+    topic = f"non-persistent://{namespace}/topic"
+    producer = connect().create_producer(topic)
+    owner = cluster.owner(topic)
+    for broker, each in zip(cluster.brokers, brokers, strict=True):
+        told = each("GET", path, follow=False)
+        assert told.status == (200 if broker is owner else 307)
+        assert each.get(path) == [topic]
+    producer.close()
+
+
 def test_an_empty_bundle_can_be_let_go(
     api: Api, cluster: Cluster, namespace: str, connect: Connect
 ) -> None:

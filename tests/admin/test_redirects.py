@@ -37,6 +37,7 @@ OWNERS: dict[tuple[str, str], Any] = {
     ("PUT", f"{BUNDLE}/unload"): None,
     ("PUT", f"{BUNDLE}/split"): None,
     ("DELETE", BUNDLE): None,
+    ("GET", "/admin/v2/non-persistent/{tenant}/{namespace}/{bundle}"): None,
     ("PUT", f"{TOPIC}/unload"): None,
     ("DELETE", TOPIC): None,
     ("GET", f"{TOPIC}/stats"): None,

@@ -37,13 +37,18 @@ class FakeBroker:
     heap: float = 0.0
     """Heap in use, which a broker measures anew whenever it is asked."""
     asked: list[str] = field(default_factory=list)
+    usurps: set[str] = field(default_factory=set)
+    """Bundles that it serves as well, though another owns them."""
     taking: int = 0
     """How many bundles it is just taking over."""
     stuck: asyncio.Event | None = None
     """Set once it was asked what it owns while it took bundles over: it answers nothing more."""
 
     def report(self) -> LocalBrokerData:
-        stats = {b: self.cluster.loads[b] for b, o in self.cluster.owners.items() if o == self.name}
+        owned = (b for b, o in self.cluster.owners.items() if o == self.name)
+        stats = {
+            b: self.cluster.loads[b] for b in (*owned, *self.usurps) if b in self.cluster.loads
+        }
         kbit = sum(s.msg_throughput_in for s in stats.values()) * 8 / 1000
         usage = SystemResourceUsage(
             cpu=ResourceUsage(5.0, 100.0),
@@ -51,7 +56,10 @@ class FakeBroker:
             bandwidth_in=ResourceUsage(kbit, self.cluster.nic_kbit),
         )
         return LocalBrokerData(
-            web_service_url=f"http://{self.name}", pulsar_service_url="pulsar://127.0.0.1:1"
+            web_service_url=f"http://{self.name}",
+            pulsar_service_url="pulsar://127.0.0.1:1",
+            broker_version_string=self.cluster.version,
+            load_manager_class_name=self.cluster.load_manager,
         ).updated(usage, stats, self.cluster.report_time)
 
 
@@ -82,6 +90,9 @@ class FakeCluster:
     """Whom the leader would choose for a bundle is another one than was asked for."""
     version: str = "0.1.0"
     """Ours, or that of Apache Pulsar."""
+    load_manager: str | None = None
+    unloading: set[str] = field(default_factory=set)
+    """Bundles that their owners let go of for ever."""
     takes_s: float = 0.0
     """How long a broker takes to take a bundle over; asked what it owns meanwhile, it is stuck for
     ever, as one of Apache Pulsar 4.0.7 under the modular load manager."""
@@ -102,7 +113,6 @@ class FakeCluster:
             [
                 web.get("/admin/v2/brokers", self._brokers),
                 web.get("/admin/v2/clusters", self._clusters),
-                web.get("/admin/v2/brokers/version", self._version),
                 web.get("/admin/v2/broker-stats/load-report", _bound(self._load_report, broker)),
                 web.get(
                     f"/admin/v2/brokers/{CLUSTER}/{{broker}}/ownedNamespaces",
@@ -113,6 +123,13 @@ class FakeCluster:
                     _bound(self._unload, broker),
                 ),
                 web.get("/admin/v2/persistent/{tenant}/{namespace}", self._topics),
+                web.get("/admin/v2/tenants", self._tenants),
+                web.get("/admin/v2/namespaces/{tenant}", self._namespaces),
+                web.get("/admin/v2/namespaces/{tenant}/{namespace}/bundles", self._bundles),
+                web.get(
+                    "/admin/v2/non-persistent/{tenant}/{namespace}/{range}",
+                    _bound(self._whose, broker),
+                ),
                 web.get(
                     "/lookup/v2/topic/persistent/{tenant}/{namespace}/{topic}",
                     _bound(self._lookup, broker),
@@ -158,8 +175,34 @@ class FakeCluster:
     async def _brokers(self, request: web.Request) -> web.Response:
         return web.json_response(self.names)
 
-    async def _version(self, request: web.Request) -> web.Response:
-        return web.Response(text=self.version)
+    async def _tenants(self, request: web.Request) -> web.Response:
+        return web.json_response(sorted({each.partition("/")[0] for each in self.owners}))
+
+    async def _namespaces(self, request: web.Request) -> web.Response:
+        named = {each.rpartition("/")[0] for each in self.owners}
+        start = f"{request.match_info['tenant']}/"
+        return web.json_response(sorted(each for each in named if each.startswith(start)))
+
+    async def _bundles(self, request: web.Request) -> web.Response:
+        start = f"{request.match_info['tenant']}/{request.match_info['namespace']}/"
+        spans = (each.removeprefix(start) for each in self.owners if each.startswith(start))
+        ends = sorted({end for span in spans for end in span.split("_")})
+        return web.json_response({"boundaries": ends, "numBundles": len(ends) - 1})
+
+    async def _whose(self, broker: FakeBroker, request: web.Request) -> web.Response:
+        """Of its owner the topics of a bundle, from others where to ask; it changes nothing."""
+        parts = request.match_info
+        bundle = f"{parts['tenant']}/{parts['namespace']}/{parts['range']}"
+        if bundle in self.unloading:
+            reason = f"Namespace bundle {bundle} is being unloaded"
+            return web.json_response({"reason": reason}, status=500)
+        owner = self.owners.get(bundle, "")
+        if bundle in broker.usurps or owner == broker.name:
+            return web.json_response([])
+        if owner:
+            there = f"http://{owner}{request.path}?authoritative=false"
+            return web.Response(status=307, headers={"Location": there})
+        return web.Response(status=204)
 
     async def _clusters(self, request: web.Request) -> web.Response:
         return web.json_response([CLUSTER])

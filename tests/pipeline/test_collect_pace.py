@@ -4,7 +4,7 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 import aiohttp
 import pytest
@@ -137,6 +137,7 @@ class Hanging:
 
         class Answer:
             status = 200
+            headers: ClassVar[dict[str, str]] = {}
             content = Nothing()
 
         yield Answer()

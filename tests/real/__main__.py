@@ -32,6 +32,7 @@ def main() -> int:
     parser.add_argument(
         "--alarms", action="store_true", help="instead, stop and kill brokers under the watchdog"
     )
+    parser.add_argument("--seed", type=int, default=0, help="of a recorded load (0)")
     parser.add_argument("--keep", type=Path, help="the folder (a new one)")
     args = parser.parse_args()
     lib = pulsar_lib()
@@ -44,7 +45,7 @@ def main() -> int:
         if args.alarms:
             failed += raise_alarms(lib, home / manager, manager)
         elif args.record:
-            record(lib, home / manager, manager, args.record)
+            record(lib, home / manager, manager, args.record, args.seed)
         else:
             failed += tell_story(lib, home / manager, manager)
     return 1 if failed else 0

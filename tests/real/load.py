@@ -1,6 +1,6 @@
 """Skewed load on a cluster, and what became of every message.
 
-    python -m tests.real.load SERVICE_URL NAMESPACE MESSAGES_PER_SECOND [PHASE_SECONDS]
+    python -m tests.real.load SERVICE_URL NAMESPACE MESSAGES_PER_SECOND [PHASE_SECONDS [SEED]]
 
 Thirty topics, the busiest with a third of the load; which one that is changes every phase. Ends on
 SIGTERM, when all that was acknowledged has been received or a minute has passed, and prints what it
@@ -27,10 +27,10 @@ def topics_of(namespace: str) -> list[str]:
     return [f"persistent://{namespace}/t{number}" for number in range(TOPICS)]
 
 
-def weights_of(phase: int) -> list[float]:
+def weights_of(phase: int, seed: int = 0) -> list[float]:
     """The part of the load that each topic has in a phase; they add up to 1."""
     order = list(range(TOPICS))
-    random.Random(phase).shuffle(order)
+    random.Random(1000 * seed + phase).shuffle(order)
     weights = [0.0] * TOPICS
     for rank, topic in enumerate(order):
         weights[topic] = 1 / (rank + 1) ** 1.1
@@ -62,13 +62,13 @@ class Load:
         self._receiver = threading.Thread(target=self._receive)
         self._receiver.start()
 
-    def run(self, rate: float, phase_s: float, stopped: Callable[[], bool]) -> None:
+    def run(self, rate: float, phase_s: float, seed: int, stopped: Callable[[], bool]) -> None:
         """Send until told to stop."""
-        began, phase, chance = time.monotonic(), -1, random.Random(1)
+        began, phase, chance = time.monotonic(), -1, random.Random(seed)
         while not stopped():
             tick = time.monotonic()
             if (now := int((tick - began) / phase_s)) != phase:
-                phase, weights = now, weights_of(now)
+                phase, weights = now, weights_of(now, seed)
             for topic in chance.choices(range(TOPICS), weights, k=int(rate * TICK_S)):
                 self._send(topic, self.sent)
                 self.sent += 1
@@ -115,12 +115,12 @@ class Load:
         }
 
 
-def main(url: str, namespace: str, rate: str, phase_s: str = "1e9") -> None:
+def main(url: str, namespace: str, rate: str, phase_s: str = "1e9", seed: str = "0") -> None:
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     load = Load(url, namespace)
     print("ready", flush=True)
-    load.run(float(rate), float(phase_s), stop.is_set)
+    load.run(float(rate), float(phase_s), int(seed), stop.is_set)
     print(json.dumps(load.end()), flush=True)
 
 

@@ -11,7 +11,7 @@ from tests.real.sight import call
 PHASE_S = 240
 
 
-def record(lib: Path, home: Path, manager: str, minutes: float) -> None:
+def record(lib: Path, home: Path, manager: str, minutes: float, seed: int) -> None:
     """Record for so long; the busiest topics change every four minutes."""
     conf = settings(
         manager,
@@ -28,7 +28,7 @@ def record(lib: Path, home: Path, manager: str, minutes: float) -> None:
     with cluster(lib, home, 3, "info", **conf) as pulsar:
         call(f"{pulsar.web_urls[0]}/admin/v2/namespaces/{NAMESPACE}",
              {"bundles": {"numBundles": 24}}, "PUT")  # fmt: skip
-        with load(pulsar.service_url, home, PHASE_S) as made:
+        with load(pulsar.service_url, home, PHASE_S, seed) as made:
             watch = Started(
                 counterpoise("watch", "--admin-url", pulsar.admin_url,
                              "--history", str(home / "history"), "--interval", "2s"),

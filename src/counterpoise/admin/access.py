@@ -169,6 +169,7 @@ TABLE: Final[tuple[tuple[str, str, Need], ...]] = (
     ("GET", "/lookup/v2/*", _LOOK),
     ("GET", _LIST, _namespace("GET_TOPICS")),
     ("GET", f"{_LIST}/partitioned", _namespace("GET_TOPICS")),
+    ("GET", "/admin/v2/non-persistent/{tenant}/{namespace}/{bundle}", _namespace("GET_BUNDLE")),
     ("*", f"{_TOPIC}/permissions*", _ADMIN),
     ("GET", f"{_TOPIC}/partitions", _LOOK),
     ("PUT", f"{_TOPIC}/partitions", _TOPIC_POLICY),

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import Any
 
 import aiohttp
 import orjson
@@ -26,7 +26,8 @@ from counterpoise.picture.tables import bundle_row
 from counterpoise.picture.throttled import Throttled
 from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, AdminOptions, RefusedError
 from counterpoise.pipeline.collect.collector import Collector
-from counterpoise.pipeline.collect.shedder import settings_of, sheds_by_itself
+from counterpoise.pipeline.collect.settings import settings_of_any
+from counterpoise.pipeline.collect.shedder import sheds_by_itself
 from counterpoise.pipeline.collect.told import trouble
 from counterpoise.pipeline.collect.where import web_address
 from counterpoise.pipeline.drive.policies import CannotSeeError, SceneOfRounds
@@ -116,13 +117,8 @@ class Watch:
     async def _read_settings(self) -> None:
         self._settings_at = time.monotonic()
         addresses = [*self.options.watch.addresses, *map(self.address, self.scene.view.brokers)]
-        for address in addresses:
-            try:
-                found: Mapping[str, Any] = await settings_of(self._admin, address.rstrip("/"))
-            except (*UNREADABLE, orjson.JSONDecodeError, TypeError):
-                continue
-            self.settings = {k: str(v) for k, v in found.items() if v is not None}
-            break
+        with contextlib.suppress(RefusedError):
+            self.settings = (await settings_of_any(self._admin, addresses)).values
         self._strategy, self.advisor = self.options.strategy(self.settings)
         self.sheds = await sheds_by_itself(self._admin, addresses)
 

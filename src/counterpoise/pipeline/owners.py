@@ -1,12 +1,9 @@
 """Who owns a bundle, asked so that no broker is harmed by the question.
 
-A lookup of one of its topics is what clients do all the time. `ownedNamespaces` is not: a broker of
-Apache Pulsar 4.0.7 under the modular load manager that is asked for it while it takes over two
-bundles waits, in the one thread that answers for its metadata store, for what only that thread can
-bring about; it serves no lookup any more until it is restarted
-(`NamespaceService.getOwnedNameSpacesStatusAsync`). So a bundle without topics is looked up by a
-name that a topic of it could have, which creates none; only where a cluster refuses that, since it
-lets no client create topics, is that question asked, and seldom.
+A lookup of one of its topics is what clients do all the time. `ownedNamespaces` is not, and can
+stop a broker of Apache's for ever (`pipeline/collect/owned.py`). So a bundle without topics is
+looked up by a name that a topic of it could have, which creates none; where a cluster refuses that,
+since it lets no client create topics, each broker is asked for the bundle's list of topics.
 """
 
 from collections.abc import Callable, Sequence
@@ -49,7 +46,6 @@ class Owners:
         self._where = where
         self._topics: dict[str, str] = {}
         """By bundle, what is looked up; empty where a name that no topic has is refused."""
-        self._cluster = ""
 
     async def owner(
         self,
@@ -131,24 +127,11 @@ class Owners:
         raise RefusedError(f"{broker} does not say where the web service of {bundle}'s owner is")
 
     async def _claims(self, broker: str, bundle: str) -> bool:
-        """Whether a broker lists a bundle among those it owns: the question that can harm it."""
-        cluster = await self._cluster_of(broker)
-        where = f"{self._where(broker)}/admin/v2/brokers/{quote(cluster)}/{broker}/ownedNamespaces"
-        return bundle in await self._json(where)
-
-    async def _cluster_of(self, broker: str) -> str:
-        if not self._cluster:
-            clusters = await self._json(f"{self._where(broker)}/admin/v2/clusters")
-            local = [name for name in clusters if name != "global"]
-            for name in local[1:] and local:
-                listed = await self._listed(f"{self._where(broker)}/admin/v2/brokers/{quote(name)}")
-                if broker in listed:
-                    local = [name]
-                    break
-            if not local:
-                raise RefusedError(f"broker {broker} names no cluster")
-            self._cluster = str(local[0])
-        return self._cluster
+        """Whether a broker has a bundle, as it says itself."""
+        name = BundleName.parse(bundle)
+        url = f"{self._where(broker)}/admin/v2/non-persistent/{name.namespace}/{name.range}"
+        async with self._session.get(url, allow_redirects=False) as response:
+            return response.status == 200
 
     async def _json(self, url: str) -> Any:
         async with self._session.get(url) as response:

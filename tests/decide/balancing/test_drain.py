@@ -29,3 +29,20 @@ def test_who_does_not_answer_is_among_the_reasons_why_a_bundle_stays() -> None:
     [stays] = plan.stuck
     assert stays.sentence.endswith("; b8 does not answer; b9 does not answer")
     assert not plan.moves
+
+
+def test_a_bundle_that_another_still_reports_has_no_broker_to_be_better_than() -> None:
+    """It was given away a moment ago, to the one that is to be emptied now."""
+    seen = scene({"b1": [], "b2": bundles("x", 5.0)})
+    owned = {"b1": seen.owned["b2"], "b2": ()}
+    plan = plan_drain(replace(seen, broker="b1", owned=owned), RULES)
+    assert not plan.stuck
+    assert [move.destination for move in plan.moves] == ["b2"]
+
+
+def test_what_placement_says_is_among_the_reasons_why_a_bundle_stays() -> None:
+    seen = scene({"b1": bundles("x", 5.0), "b2": []})
+    found = replace(seen, broker="b1", owned={**seen.owned, "b7": ()})
+    plan = plan_drain(replace(found, owned={"b1": seen.owned["b1"], "b7": ()}), RULES)
+    [stays] = plan.stuck
+    assert "b7" in stays.sentence

@@ -17,6 +17,7 @@ from counterpoise.decide.balancing.moves import Status
 from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.decide.placement import PLACEMENTS
 from counterpoise.load.report import NamespaceBundleStats
+from counterpoise.names.load_managers import MODULAR
 from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.drive.drain import Drain, Drained, DrainOptions, DrainRefusedError
 from counterpoise.pipeline.drive.policies import CannotSeeError
@@ -70,6 +71,36 @@ async def test_a_broker_is_emptied_evenly_and_every_owner_verified(
     assert {m.bundle: m.destination for m in plan.moves} == full.owners
     # Bundles of a namespace are distributed evenly, whatever the strategy would have liked.
     assert Counter(full.owners.values()) == {full.names[1]: 6, full.names[2]: 6}
+
+
+async def test_apaches_broker_is_emptied_without_being_asked_for_all_that_it_owns(
+    full: FakeCluster, http: aiohttp.ClientSession
+) -> None:
+    """It is given bundles meanwhile, and would stop; the bundles without topics are found too."""
+    full.version, full.load_manager = "4.0.7", MODULAR
+    empty = bundle_name(12)
+    full.owners[empty] = full.names[0]
+    found = await drained(drain(full, http))
+    assert not found.left
+    assert full.names[0] not in full.owners.values()
+    assert len(found.outcomes) == 13
+    asked = [path for broker in full.brokers for path in broker.asked]
+    assert not [path for path in asked if "ownedNamespaces" in path]
+
+
+async def test_who_does_not_say_whose_a_bundle_is_gets_nothing(
+    full: FakeCluster, http: aiohttp.ClientSession
+) -> None:
+    full.version, full.load_manager = "4.0.7", MODULAR
+    full.carry(full.brokers[2], bundle_name(12), 1.0)
+    path = f"/admin/v2/non-persistent/{bundle_name(12)}"
+    full.brokers[2].answers[path] = (503, b"not now")
+    plan = await drain(full, http).plan()
+    assert {move.destination for move in plan.moves} == {full.names[1]}
+    for broker in full.brokers:
+        broker.answers[path] = (503, b"not now")
+    with pytest.raises(CannotSeeError, match=f"nobody says who owns {bundle_name(12)}: HTTP 503"):
+        await drain(full, http).plan()
 
 
 async def test_the_brokers_own_bundles_stay(full: FakeCluster, http: aiohttp.ClientSession) -> None:

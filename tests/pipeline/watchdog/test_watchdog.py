@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from types import SimpleNamespace
 
 import aiohttp
@@ -19,11 +20,12 @@ from counterpoise.names.load_managers import EXTENSIBLE, MODULAR
 from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.collect.admin import Admin, AdminOptions
 from counterpoise.pipeline.collect.collector import Collector
+from counterpoise.pipeline.collect.owned import Ownership, could_be_harmed
 from counterpoise.pipeline.watch.metrics import Metrics
-from counterpoise.pipeline.watchdog.careful import QUIET_MS, could_be_harmed
 from counterpoise.pipeline.watchdog.channel import Channel
 from counterpoise.pipeline.watchdog.look import Looker, ReadChannel
 from counterpoise.pipeline.watchdog.records import Written, holds_after, written
+from counterpoise.pipeline.watchdog.reported import Reported
 from counterpoise.pipeline.watchdog.watchdog import Watchdog, alert_of
 from tests.pipeline.fake_cluster import CLUSTER, FakeBroker, FakeCluster, bundle_name
 
@@ -154,37 +156,102 @@ async def test_leaders_are_asked_for_at_every_broker(
     assert "ALERT no-leader: no broker leads" in alert
 
 
-async def test_a_broker_of_pulsars_is_asked_what_it_owns_only_when_nothing_changes(
-    two: FakeCluster, http: aiohttp.ClientSession
+@pytest.fixture
+def apaches(two: FakeCluster) -> FakeCluster:
+    """The same of Apache's, which could be stopped by being asked what they own."""
+    two.version, two.load_manager = "4.0.7", MODULAR
+    two.takes_s = 0.01
+    return two
+
+
+def asked_for_all(cluster: FakeCluster) -> bool:
+    return any("ownedNamespaces" in path for broker in cluster.brokers for path in broker.asked)
+
+
+async def test_apaches_brokers_are_asked_bundle_by_bundle_alone(
+    apaches: FakeCluster, http: aiohttp.ClientSession
 ) -> None:
-    """While it takes bundles over, the question can stop it for ever."""
-    two.version = "4.0.7"
-    now = wall_clock_ms()
-    dog = Dog(two, http, clock_ms=lambda: now)
-    asked = two.brokers[0].asked
-
-    def questions() -> int:
-        return sum("ownedNamespaces" in path for path in asked)
-
-    owns(two, two.brokers[1], A, B)  # a trouble that only the question shows
+    dog = Dog(apaches, http)
     assert await dog.look() == []
-    now += QUIET_MS - 1
-    assert await dog.look() == []
-    assert questions() == 0
-    now += 1
+    apaches.brokers[1].usurps.add(A)
+    apaches.report_time += 1
     [alert] = await dog.look()
-    assert alert.startswith(f"ALERT two-owners: {A}")
-    now += 60_000
+    first, second = sorted(apaches.names)
+    assert alert.startswith(f"ALERT two-owners: {A} is owned by {first} and {second} at once")
+    apaches.brokers[1].usurps.clear()
+    apaches.report_time += 1
+    assert await dog.look() == [f"over: two-owners of {A}"]
+    assert not asked_for_all(apaches)
+    assert apaches.lookups == [], "a lookup would give away what nobody has"
+
+
+async def test_an_old_report_makes_no_second_owner(
+    apaches: FakeCluster, http: aiohttp.ClientSession
+) -> None:
+    dog = Dog(apaches, http)
+    first, second = apaches.brokers
+    first.says = first.report().to_json()  # what it goes on saying, for a minute
+    apaches.carry(second, A, 100.0)
+    apaches.report_time += 1
+    assert await dog.look() == []
+    assert await dog.look() == []
+
+
+async def test_what_apaches_brokers_do_not_let_go_of_is_found_by_and_by(
+    apaches: FakeCluster, http: aiohttp.ClientSession
+) -> None:
+    dog = Dog(apaches, http)
     await dog.look()
-    assert questions() == 1, "the answer holds until something changes"
-    two.carry(two.brokers[0], bundle_name(5), 10.0)
-    two.report_time += 1
-    now += 1
+    apaches.unloading.add(A)
+    [alert] = await dog.look()
+    assert f"ALERT in-flight: {apaches.names[0]} has {A} and neither serves it" in alert
+    apaches.unloading.clear()
+    assert await dog.look() == [f"over: in-flight of {A}"]
+
+
+async def test_what_nobody_has_is_found_at_apaches_brokers(
+    apaches: FakeCluster, http: aiohttp.ClientSession
+) -> None:
+    dog = Dog(apaches, http, remedies=True)
     await dog.look()
-    assert questions() == 1
-    now += QUIET_MS
-    await dog.look()
-    assert questions() == 2
+    apaches.owners[A] = ""
+    apaches.report_time += 1
+    alert, done = await dog.look()
+    assert f"ALERT nobody-owns: nobody owns {A}" in alert
+    assert done.startswith(f"remedy for {A}: lookup at ")
+    assert await dog.look() == [f"over: nobody-owns of {A}"]
+    assert not asked_for_all(apaches)
+
+
+async def test_a_look_asks_for_so_many_bundles_and_for_each_in_its_turn(
+    apaches: FakeCluster, http: aiohttp.ClientSession
+) -> None:
+    first = apaches.brokers[0]
+    for number in range(2, 7):
+        apaches.carry(first, bundle_name(number), 10.0)
+    apaches.unloading.add(bundle_name(6))
+    now_ms = wall_clock_ms()
+    collector = Collector(http, (apaches.admin_url,), wall_clock_ms)
+    reported = Reported(Ownership(Admin(http, AdminOptions()), "http://{}".format), 2)
+    asked = [0]
+    for look in range(4):
+        reported.take(await collector.poll())
+        owned, silent = await reported.owned(apaches.names, now_ms + look)
+        asked.append(sum("/non-persistent/" in p for b in apaches.brokers for p in b.asked))
+        assert not silent
+        assert {bundle for each in owned.values() for bundle in each} == apaches.owners.keys()
+    assert [after - before for before, after in pairwise(asked)] == [2, 2, 2, 2]
+    assert not owned[first.name][bundle_name(6)].active
+
+
+async def test_who_does_not_say_whose_a_bundle_is_counts_as_silent(
+    apaches: FakeCluster, http: aiohttp.ClientSession
+) -> None:
+    path = f"/admin/v2/non-persistent/{B}"
+    apaches.brokers[1].answers[path] = (503, b"not now")
+    [alert] = await Dog(apaches, http).look()
+    assert f"ALERT not-serving: {apaches.names[1]} " in alert
+    assert "HTTP 503 not now" in alert
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,9 @@ from counterpoise.names.bundle import BundleName, BundleRange
 from counterpoise.names.hashing import topic_hash
 from counterpoise.names.topic import TopicName
 
-BUNDLE = f"{NAMESPACE}/{{bundle:0x[0-9a-fA-F]{{8}}_0x[0-9a-fA-F]{{8}}}}"
+RANGE = "{bundle:0x[0-9a-fA-F]{8}_0x[0-9a-fA-F]{8}}"
+BUNDLE = f"{NAMESPACE}/{RANGE}"
+IN_BUNDLE = f"/admin/v2/non-persistent/{{tenant}}/{{namespace}}/{RANGE}"
 SPLIT_ALGORITHMS = (
     "range_equally_divide",
     "topic_count_equally_divide",
@@ -56,6 +58,7 @@ def routes() -> Iterable[route.Route]:
         ),
         route.get(f"{NAMESPACE}/{{bundle}}/topicHashPositions", topic_hash_positions),
         route.delete(BUNDLE, delete),
+        route.get(IN_BUNDLE, non_persistent_topics),
     ]
 
 
@@ -132,6 +135,16 @@ async def topic_hash_positions(request: web.Request) -> web.Response:
             "topicHashPositions": positions,
         }
     )
+
+
+async def non_persistent_topics(request: web.Request) -> web.Response:
+    """Those of a bundle, of its owner; nothing, which takes nothing, where nobody owns it."""
+    await require_namespace(request, namespace_of(request))
+    bundle = await bundle_of(request)
+    if not await require_bundle_owner(request, bundle):
+        return no_content()
+    topics = broker_of(request).topics.loaded
+    return answer([str(each) for each in topics if not each.is_persistent and each in bundle])
 
 
 async def delete(request: web.Request) -> web.Response:

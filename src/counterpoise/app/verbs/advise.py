@@ -174,22 +174,18 @@ async def _settings(
     session: aiohttp.ClientSession, addresses: tuple[str, ...], args: argparse.Namespace
 ) -> Properties:
     """The cluster's own settings, where it tells them, and on top what the person gave."""
-    from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, AdminOptions
-    from counterpoise.pipeline.collect.shedder import settings_of
+    from counterpoise.pipeline.collect.admin import Admin, AdminOptions, RefusedError
+    from counterpoise.pipeline.collect.settings import settings_of_any
 
     def own(conf: Properties) -> tuple[type, type]:
         return find_shedder(args.strategy, conf).options, find_placement(args.placement).options
 
     given = read_conf(args.conf, args.settings, own)
-    for address in addresses:
-        try:
-            told = await settings_of(Admin(session, AdminOptions()), address.rstrip("/"))
-        except (*UNREADABLE, ValueError):
-            continue
-        if isinstance(told, dict):
-            values = {name: str(value) for name, value in told.items() if value is not None}
-            return Properties(values).overridden(given.values)
-    return given
+    try:
+        told = await settings_of_any(Admin(session, AdminOptions()), addresses)
+    except RefusedError:
+        return given
+    return told.overridden(given.values)
 
 
 def _write(plan: AdvisedPlan, args: argparse.Namespace) -> None:

@@ -103,12 +103,12 @@ async def _rules(
     reader: SceneReader, addresses: tuple[str, ...], args: argparse.Namespace
 ) -> DrainRules:
     """The cluster's own settings; refuses to work against a shedder that works the other way."""
+    from counterpoise.pipeline.collect.settings import settings_of_any
     from counterpoise.pipeline.collect.shedder import sheds_by_itself
-    from counterpoise.pipeline.drive.scene import cluster_settings
 
     if args.execute and (reason := await sheds_by_itself(reader.admin, addresses)):
         raise UserError(reason)
-    conf = await cluster_settings(reader.admin, addresses)
+    conf = await settings_of_any(reader.admin, addresses)
     placement = find_placement(args.placement)
     return DrainRules(
         placement,

@@ -106,7 +106,6 @@ async def _look(args: argparse.Namespace, stop: asyncio.Event) -> int:
     from counterpoise.pipeline.watch.changes import Changes
     from counterpoise.pipeline.watch.metrics import Metrics
     from counterpoise.pipeline.watch.serve import serving
-    from counterpoise.pipeline.watchdog.careful import QUIET_MS
 
     addresses = admin_urls(args.admin_url)
     say = (lambda _: None) if args.json else tell
@@ -120,7 +119,6 @@ async def _look(args: argparse.Namespace, stop: asyncio.Event) -> int:
     ):
         collector = Collector(session, addresses, wall_clock_ms)
         until = clock() + args.patience + args.interval
-        asks_late = False
         while not stop.is_set():
             rows = await collector.poll()
             if (reason := trouble(rows)) and not args.follow:
@@ -128,8 +126,6 @@ async def _look(args: argparse.Namespace, stop: asyncio.Event) -> int:
             await watchdog.take(rows)
             changes.take(rows)
             metrics.polled(rows, changes)
-            if watchdog.looker.asks_late and not asks_late:
-                asks_late, until = True, until + QUIET_MS / 1000
             if not args.follow and clock() >= until:
                 break
             try:

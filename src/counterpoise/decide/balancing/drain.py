@@ -81,8 +81,8 @@ def plan_drain(scene: DrainScene, rules: DrainRules) -> DrainPlan:
 
     Without randomness: the same scene gives the same plan.
     """
-    view = _without_reports(scene.view, scene.broker)
     mine = list(scene.owned[scene.broker])
+    view = _without_reports(scene.view, scene.broker, mine)
     bound = tuple(sorted(each for each in mine if bound_to_broker(namespace_of(each))))
     leaving = sorted(set(mine) - set(bound), key=lambda each: (-view.carried(each), each))
     targets = [each for each in sorted(scene.owned) if each != scene.broker]
@@ -135,16 +135,17 @@ def refusal(scene: DrainScene) -> str:
     return ""
 
 
-def _without_reports(view: ClusterView, broker: str) -> ClusterView:
-    """The view in which a broker's bundles are reported by nobody, as those that await a broker."""
-    row = view.broker_index(broker)
-    if row is None:
-        return view
-    first, last = int(view.offsets[row]), int(view.offsets[row + 1])
-    offsets = view.offsets.copy()
-    offsets[row + 1 :] -= last - first
-    members = np.delete(view.members, slice(first, last))
-    return view.with_reports(offsets, members)
+def _without_reports(view: ClusterView, broker: str, mine: Sequence[str]) -> ClusterView:
+    """The view in which a broker's bundles are reported by nobody, as those that await a broker.
+
+    A broker that gave one of them away a moment ago may report it still.
+    """
+    rows = [row for row in map(view.bundle_index, mine) if row is not None]
+    gone = np.isin(view.members, rows)
+    if (row := view.broker_index(broker)) is not None:
+        gone[int(view.offsets[row]) : int(view.offsets[row + 1])] = True
+    before = np.concatenate(([0], np.cumsum(gone)))
+    return view.with_reports(view.offsets - before[view.offsets], view.members[~gone])
 
 
 def _group_counts(
@@ -170,6 +171,7 @@ def _why(chosen: Selection[Any]) -> str:
 def _stuck(bundle: str, chosen: Selection[Any], silent: Mapping[str, str]) -> Rejection:
     reasons = [each.sentence for outcome in chosen.outcomes for each in outcome.dropped]
     reasons += [f"{broker} does not answer" for broker in sorted(silent)]
+    reasons += [each.sentence for each in chosen.placement.rejections]
     why = "; ".join(dict.fromkeys(reasons)) or chosen.placement.reason
     return Rejection(bundle, "nowhere-to-go", None, None, "", "{why}", {"why": why})
 

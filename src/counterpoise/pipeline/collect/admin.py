@@ -6,7 +6,7 @@ Who has not answered after a while lets the next have its turn, and is waited fo
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -29,6 +29,20 @@ class RefusedError(Exception):
 
 UNREADABLE = (aiohttp.ClientError, TimeoutError, OSError, RefusedError)
 """What may come of asking a broker."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer as it came, whatever its status."""
+
+    status: int
+    body: bytes
+    headers: Mapping[str, str]
+
+    def refused(self) -> RefusedError:
+        """What it says, for whoever has no use for it."""
+        text = self.body.decode(errors="replace")
+        return RefusedError(refusal(self.status, text), self.status, text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,24 +90,27 @@ class Admin:
 
         A broker that is asked `of_itself` may not send us on: another's figures are not its own.
         """
+        reply = await self.ask(url, redirects=not of_itself)
+        if of_itself and 300 <= reply.status < 400:
+            raise RefusedError(elsewhere(reply.status, reply.headers), reply.status)
+        if reply.status != 200:
+            raise reply.refused()
+        return reply.body
+
+    async def ask(self, url: str, *, redirects: bool = False) -> Reply:
+        """Any answer; one that leads elsewhere is followed with `redirects` alone."""
         async with self._turns.one(lambda: self._slow.add(_origin(url))):
             try:
-                return await self._lag.within(self._get(url, of_itself), self._timeout_s)
+                return await self._lag.within(self._ask(url, redirects), self._timeout_s)
             except ValueError as error:  # of a URL that cannot be
                 raise RefusedError(f"{line(url)} is no address: {line(str(error))}") from None
 
-    async def _get(self, url: str, of_itself: bool) -> bytes:
+    async def _ask(self, url: str, redirects: bool) -> Reply:
         # No limit of the session's own: its clocks count our own slowness.
         no_limit = aiohttp.ClientTimeout(total=None)
-        asked = self._session.get(url, timeout=no_limit, allow_redirects=not of_itself)
+        asked = self._session.get(url, timeout=no_limit, allow_redirects=redirects)
         async with asked as response:
-            if of_itself and 300 <= response.status < 400:
-                raise RefusedError(elsewhere(response.status, response.headers), response.status)
-            body = await self._body(response)
-            if response.status != 200:
-                text = body.decode(errors="replace")
-                raise RefusedError(refusal(response.status, text), response.status, text)
-            return body
+            return Reply(response.status, await self._body(response), response.headers)
 
     async def _body(self, response: aiohttp.ClientResponse) -> bytes:
         body = bytearray()

@@ -29,7 +29,7 @@ from counterpoise.pipeline.collect.admin import (
     AdminOptions,
     RefusedError,
 )
-from counterpoise.pipeline.collect.shedder import settings_of
+from counterpoise.pipeline.collect.settings import cluster_of, settings_of
 from counterpoise.pipeline.collect.where import web_address
 from counterpoise.pipeline.collect.words import said
 
@@ -54,22 +54,12 @@ class PolicyReader:
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
 
-    async def cluster(self, base: str, broker: str) -> str:
+    async def cluster(self, address: str, broker: str) -> str:
         """The cluster that a broker is of."""
-        names = [each for each in await self._needed(f"{base}/clusters") if each != "global"]
-        refused = ""
-        for name in names:
-            if len(names) == 1:
-                return str(name)
-            try:
-                there = await self.answer(f"{base}/brokers/{quote(name)}")
-            except (*UNREADABLE, orjson.JSONDecodeError) as error:
-                # Another cluster, perhaps, which need not be within reach.
-                refused = f" ({name}: {said(error)})"
-                continue
-            if broker in (there or ()):
-                return str(name)
-        raise CannotSeeError(f"{broker} does not say of which cluster it is{refused}")
+        try:
+            return await cluster_of(self._admin, address, broker)
+        except UNREADABLE as error:
+            raise CannotSeeError(f"{address}: {said(error)}") from None
 
     async def isolation(self, base: str, cluster: str) -> dict[str, IsolationPolicy]:
         """The cluster's namespace isolation policies by name."""
@@ -159,7 +149,7 @@ class SceneOfRounds:
     async def _read(self, state: FoldState, broker: str) -> Scene:
         address = web_address(broker, self._addresses)
         base = f"{address}/admin/v2"
-        cluster = await self._policies.cluster(base, broker)
+        cluster = await self._policies.cluster(address, broker)
         filters, policies, domains, groups = await asyncio.gather(
             self._filters(address),
             self._policies.isolation(base, cluster),
@@ -172,14 +162,11 @@ class SceneOfRounds:
     async def _filters(self, address: str) -> FilterOptions:
         """The brokers' own settings; which broker has how many bundles is no matter: load is."""
         try:
-            told = await settings_of(self._admin, address)
-            values = {name: str(value) for name, value in told.items() if value is not None}
-            return replace(from_conf(FilterOptions, values), distribute_evenly=False)
-        except RefusedError as error:
-            if error.status in NOT_THERE:
+            conf = await settings_of(self._admin, address)
+            return replace(from_conf(FilterOptions, conf.values), distribute_evenly=False)
+        except (*UNREADABLE, ValueError) as error:
+            if isinstance(error, RefusedError) and error.status in NOT_THERE:
                 return FilterOptions(distribute_evenly=False)
-            raise CannotSeeError(f"{address} does not tell its settings: {error}") from None
-        except (*UNREADABLE, ValueError, AttributeError, TypeError) as error:
             raise CannotSeeError(f"{address} does not tell its settings: {said(error)}") from None
 
     async def _groups_of(self, base: str, namespaces: set[str]) -> dict[str, str]:

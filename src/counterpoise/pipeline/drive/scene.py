@@ -4,10 +4,8 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from urllib.parse import quote
 
 import aiohttp
-import orjson
 
 from counterpoise.decide.balancing.drain import DrainScene
 from counterpoise.load.fold import Batch, FoldState, fold
@@ -15,31 +13,17 @@ from counterpoise.load.fold_view import cluster_view
 from counterpoise.load.rows import BROKER, GAP, ReportRows
 from counterpoise.load.view import ClusterView
 from counterpoise.names.bundle import namespace_of
-from counterpoise.names.properties import Properties
 from counterpoise.pipeline.collect.admin import (
     UNREADABLE,
     Admin,
     AdminOptions,
 )
 from counterpoise.pipeline.collect.collector import Collector
-from counterpoise.pipeline.collect.shedder import settings_of
+from counterpoise.pipeline.collect.owned import Ownership, to_be_spared
 from counterpoise.pipeline.collect.told import trouble
 from counterpoise.pipeline.collect.where import web_address
 from counterpoise.pipeline.collect.words import said
 from counterpoise.pipeline.drive.policies import FACTS, CannotSeeError, PolicyReader, facts_of
-
-
-async def cluster_settings(admin: Admin, addresses: Sequence[str]) -> Properties:
-    """The settings that the cluster runs with; raises `CannotSeeError`."""
-    refused = []
-    for address in addresses:
-        try:
-            values = await settings_of(admin, address.rstrip("/"))
-        except (*UNREADABLE, ValueError) as error:
-            refused.append(f"{address}: {said(error)}")
-            continue
-        return Properties({name: str(value) for name, value in values.items() if value is not None})
-    raise CannotSeeError(f"the cluster does not answer: {'; '.join(refused)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +53,7 @@ class SceneReader:
         self.admin = Admin(session, AdminOptions())
         self.policies = PolicyReader(self.admin)
         self.where = partial(web_address, addresses=addresses)
+        self._ownership = Ownership(self.admin, self.where)
         self._collector = Collector(session, addresses, clock_ms, after_poll=after_poll)
         self.state = FoldState.empty()
 
@@ -110,31 +95,42 @@ class SceneReader:
         silent = _gaps(rows)
         self.state = fold(self.state, Batch.of(rows))
         answering = rows["broker"][rows["kind"] == BROKER].tolist()
-        owned: dict[str, list[str]] = {}
+        owned: Mapping[str, Sequence[str]] = {}
         cluster = ""
         if answering:
-            cluster = await self.policies.cluster(
-                f"{self.where(answering[0])}/admin/v2", answering[0]
-            )
-            listed = await asyncio.gather(*(self._owned(cluster, each) for each in answering))
-            for name, found in zip(answering, listed, strict=True):
-                if isinstance(found, str):
-                    silent[name] = found
-                else:
-                    owned[name] = found
+            address = self.where(answering[0])
+            cluster = await self.policies.cluster(address, answering[0])
+            owned = await self._owned(answering, rows, silent)
         return Sight(rows, self._view(), owned, silent, cluster)
+
+    async def _owned(
+        self, brokers: Sequence[str], rows: ReportRows, silent: dict[str, str]
+    ) -> dict[str, list[str]]:
+        """What each of them owns, as it says itself; who does not becomes silent."""
+        if to_be_spared(rows):
+            served = self.state.served
+            told = zip(served["bundle"].tolist(), served["broker"].tolist(), strict=True)
+            try:
+                found, missing = await self._ownership.by_bundle(brokers, dict(told))
+            except UNREADABLE as error:
+                raise CannotSeeError(said(error)) from None
+            silent |= missing
+            return {broker: sorted(found[broker]) for broker in found}
+        listed = await asyncio.gather(*map(self._listed, brokers))
+        answers = dict(zip(brokers, listed, strict=True))
+        silent |= {name: each for name, each in answers.items() if isinstance(each, str)}
+        return {name: each for name, each in answers.items() if not isinstance(each, str)}
+
+    async def _listed(self, broker: str) -> list[str] | str:
+        try:
+            return sorted(await self._ownership.listed(broker))
+        except UNREADABLE as error:
+            return said(error)
 
     def _view(self) -> ClusterView:
         brokers = self.state.brokers
         now_ms = int(brokers["poll_id"].max()) if len(brokers["poll_id"]) else 0
         return cluster_view(self.state, now_ms)
-
-    async def _owned(self, cluster: str, broker: str) -> list[str] | str:
-        url = f"{self.where(broker)}/admin/v2/brokers/{quote(cluster)}/{broker}/ownedNamespaces"
-        try:
-            return sorted(await self.policies.answer(url) or ())
-        except (*UNREADABLE, orjson.JSONDecodeError) as error:
-            return said(error)
 
     async def _groups(
         self, base: str, cluster: str, mine: Sequence[str]

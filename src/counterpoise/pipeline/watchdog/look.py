@@ -2,8 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
-from urllib.parse import quote
+from functools import partial
 
 import orjson
 
@@ -11,19 +10,22 @@ from counterpoise.decide.balancing.round import imbalance
 from counterpoise.decide.watchdog.sight import Owned, Record, Sight
 from counterpoise.load.rows import BROKER, BUNDLE, GAP, ReportRows
 from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, RefusedError
-from counterpoise.pipeline.collect.shedder import settings_of
+from counterpoise.pipeline.collect.owned import Ownership, to_be_spared
+from counterpoise.pipeline.collect.settings import settings_of
+from counterpoise.pipeline.collect.shedder import sheds
 from counterpoise.pipeline.collect.where import web_address
 from counterpoise.pipeline.collect.words import said
-from counterpoise.pipeline.watchdog.careful import Careful, could_be_harmed
+from counterpoise.pipeline.watchdog.reported import Reported
 
 ReadChannel = Callable[[], Mapping[str, Record] | None]
 """Reads the bundle state channel of PIP-192, None when it cannot be; may take seconds, and is
 called in a thread."""
-TRUE = "true"
+Known = dict[str, Mapping[str, Owned] | str]
+"""By broker, what it owns, or why that is not known."""
 
 
 class Looker:
-    """Turns polls into sights; asks each broker two questions more for each."""
+    """Turns polls into sights; asks each broker a few questions more for each."""
 
     def __init__(
         self, admin: Admin, addresses: Sequence[str], read_channel: ReadChannel | None = None
@@ -31,14 +33,8 @@ class Looker:
         self._admin = admin
         self._addresses = addresses
         self._read_channel = read_channel
-        self._cluster = ""
-        self._careful = Careful()
-        self._versions: dict[str, str] = {}
-
-    @property
-    def asks_late(self) -> bool:
-        """Whether there are brokers that are asked only when nothing changes (`careful.py`)."""
-        return bool(self._careful.fragile)
+        self._ownership = Ownership(admin, partial(web_address, addresses=addresses))
+        self._reported = Reported(self._ownership)
 
     async def sight(self, rows: ReportRows) -> Sight:
         """What there is to see at a poll. Who cannot be asked is silent; never raises for that."""
@@ -46,17 +42,19 @@ class Looker:
         answering = sorted(set(rows["broker"][those].tolist()))
         gaps = rows["kind"] == GAP
         silent = dict(zip(rows["broker"][gaps].tolist(), rows["note"][gaps].tolist(), strict=True))
-        self._careful.take(rows)
-        await self._know(rows)
+        self._reported.take(rows)
         now_ms = int(rows["poll_id"][0])
-        told = await asyncio.gather(*(self._asked(broker, now_ms) for broker in answering))
+        held, led = await asyncio.gather(
+            self._owned(answering, rows), asyncio.gather(*map(self._leader_by, answering))
+        )
         owned: dict[str, Mapping[str, Owned]] = {}
         leaders: dict[str, str] = {}
-        for broker, answer in zip(answering, told, strict=True):
-            if isinstance(answer, str):
-                silent[broker] = answer
+        for broker, (leader, refused) in zip(answering, led, strict=True):
+            has = held[broker]
+            if refused or isinstance(has, str):
+                silent[broker] = refused or str(has)
             else:
-                owned[broker], leaders[broker] = answer
+                owned[broker], leaders[broker] = has, leader
         through = rows["msg_throughput_in"] + rows["msg_throughput_out"]
         bundles = rows["kind"] == BUNDLE
         records: Mapping[str, Record] | None = {}
@@ -76,66 +74,41 @@ class Looker:
             imbalance=imbalance(through[those].tolist()),
         )
 
-    async def _know(self, rows: ReportRows) -> None:
-        """Find out once of each broker whether it may be asked at any time."""
-        those = rows["kind"] == BROKER
-        for broker, manager in zip(rows["broker"][those], rows["load_manager"][those], strict=True):
-            if broker in self._versions:
-                continue
-            url = f"{web_address(broker, self._addresses)}/admin/v2/brokers/version"
-            try:
-                self._versions[broker] = (await self._admin.get(url)).decode(errors="replace")
-            except UNREADABLE:
-                self._versions[broker] = ""
-            if could_be_harmed(manager, self._versions[broker]):
-                self._careful.fragile.add(broker)
+    async def _owned(self, brokers: Sequence[str], rows: ReportRows) -> Known:
+        """What each of them owns, or why it does not say."""
+        spared = to_be_spared(rows)
+        known: Known = {}
+        if spared:
+            by_bundle, silent = await self._reported.owned(brokers, int(rows["poll_id"][0]))
+            known = {each: by_bundle.get(each, silent.get(each, "")) for each in spared}
+        free = [each for each in brokers if each not in spared]
+        listed = await asyncio.gather(*map(self._listed, free))
+        return known | dict(zip(free, listed, strict=True))
 
-    async def _asked(self, broker: str, now_ms: int) -> tuple[Mapping[str, Owned], str] | str:
-        base = f"{web_address(broker, self._addresses)}/admin/v2/brokers"
+    async def _listed(self, broker: str) -> Mapping[str, Owned] | str:
         try:
-            if (known := self._careful.known(broker, now_ms)) is not None:
-                return known, await self._leader(base)
-            cluster = quote(await self._cluster_of(broker))
-            found = await self._json(f"{base}/{cluster}/{broker}/ownedNamespaces")
-            owned = {
-                str(bundle): Owned(bool((state or {}).get("is_active", True)))
-                for bundle, state in (found or {}).items()
-            }
-            self._careful.told(broker, owned)
-            return owned, await self._leader(base)
-        except (*UNREADABLE, ValueError, AttributeError) as error:
+            return await self._ownership.listed(broker)
+        except UNREADABLE as error:
             return said(error)
 
-    async def _leader(self, base: str) -> str:
+    async def _leader_by(self, broker: str) -> tuple[str, str]:
+        """Who leads, by a broker's word, empty for nobody; and why it does not say."""
+        url = f"{web_address(broker, self._addresses)}/admin/v2/brokers/leaderBroker"
         try:
-            found = await self._json(f"{base}/leaderBroker")
-        except RefusedError as error:
-            if error.status == 404:
-                return ""
-            raise
-        named = str(found.get("brokerId") or found.get("serviceUrl") or "")
-        return named.partition("://")[2] or named
-
-    async def _cluster_of(self, broker: str) -> str:
-        if not self._cluster:
-            base = f"{web_address(broker, self._addresses)}/admin/v2"
-            names = [each for each in await self._json(f"{base}/clusters") if each != "global"]
-            for name in names:
-                if len(names) == 1 or broker in await self._json(f"{base}/brokers/{quote(name)}"):
-                    self._cluster = str(name)
-        if not self._cluster:
-            raise RefusedError("it does not say of which cluster it is")
-        return self._cluster
+            found = orjson.loads(await self._admin.get(url))
+            named = str(found.get("brokerId") or found.get("serviceUrl") or "")
+        except (*UNREADABLE, ValueError, AttributeError) as error:
+            if isinstance(error, RefusedError) and error.status == 404:
+                return "", ""
+            return "", said(error)
+        return named.partition("://")[2] or named, ""
 
     async def _sheds(self, broker: str) -> bool:
         if not broker:
             return False
         try:
-            settings = await settings_of(self._admin, web_address(broker, self._addresses))
-            names = ("loadBalancerEnabled", "loadBalancerSheddingEnabled")
-            return all(str(settings.get(name, TRUE)).lower() == TRUE for name in names)
-        except (*UNREADABLE, ValueError, AttributeError, TypeError):
+            return sheds(
+                (await settings_of(self._admin, web_address(broker, self._addresses))).values
+            )
+        except UNREADABLE:
             return False
-
-    async def _json(self, url: str) -> Any:
-        return orjson.loads(await self._admin.get(url))

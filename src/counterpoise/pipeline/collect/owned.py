@@ -1,0 +1,168 @@
+"""Who owns what, by the brokers' own word, asked so that no broker is harmed by the question.
+
+`ownedNamespaces` has all bundles of a broker in one answer. But a broker of Apache Pulsar 4.0.7
+under the modular load manager that is asked for it while it takes over two bundles waits, in the
+one thread that answers for its metadata store, for what only that thread can bring about; it serves
+no lookup any more until it is restarted (`NamespaceService.getOwnedNameSpacesStatusAsync`). So one
+that may be such a broker is never asked for it, but bundle by bundle: by the list of a bundle's
+non-persistent topics, which the owner answers and others redirect to the owner. Unlike a lookup it
+gives a bundle that nobody has to nobody.
+"""
+
+import asyncio
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Final
+from urllib.parse import quote, urlsplit
+
+import orjson
+
+from counterpoise.decide.watchdog.sight import Owned
+from counterpoise.load.rows import BROKER, ReportRows
+from counterpoise.names.bundle import BundleName, namespace_of
+from counterpoise.names.load_managers import MODULAR
+from counterpoise.names.namespace import bound_to_broker
+from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, RefusedError
+from counterpoise.pipeline.collect.settings import cluster_of
+from counterpoise.pipeline.collect.words import said
+
+FIRST_APACHE: Final = 2
+"""Pulsar's versions begin there; our own brokers, which can always be asked, tell a lower one."""
+TRIED_MOST: Final = 3
+"""Brokers that are asked for a bundle one after the other, before nobody knows whose it is."""
+BEING_UNLOADED: Final = "is being unloaded"
+NOT_HERE: Final = (204, 404, 412)
+"""Nobody's; or its namespace is not of this cluster, or it was split."""
+
+
+@dataclass(frozen=True, slots=True)
+class Whose:
+    """Who has a bundle, as a broker says."""
+
+    owner: str = ""
+    """Empty when nobody does."""
+    active: bool = True
+    """False while it is being let go of; the owner is the one that was asked then."""
+
+
+def could_be_harmed(manager: str, version: str) -> bool:
+    """Whether a broker of this load manager and version is not to be asked what it owns."""
+    major = version.strip().strip('"').partition(".")[0]
+    ours = major.isdecimal() and int(major) < FIRST_APACHE
+    return not ours and manager in ("", MODULAR)
+
+
+def to_be_spared(rows: ReportRows) -> frozenset[str]:
+    """The brokers that answered a poll and could be harmed."""
+    those = rows["kind"] == BROKER
+    columns = (rows[name][those].tolist() for name in ("broker", "load_manager", "broker_version"))
+    return frozenset(
+        broker
+        for broker, manager, version in zip(*columns, strict=True)
+        if could_be_harmed(manager, version)
+    )
+
+
+class Ownership:
+    """Asks the brokers of one cluster who owns what."""
+
+    def __init__(self, admin: Admin, where: Callable[[str], str]) -> None:
+        """`where` gives the address of a broker's admin API by its id."""
+        self._admin = admin
+        self._where = where
+        self._cluster = ""
+
+    async def listed(self, broker: str) -> dict[str, Owned]:
+        """All that a broker says it owns, which must not be one `to_be_spared`.
+
+        Raises one of `UNREADABLE`.
+        """
+        where = self._where(broker)
+        if not self._cluster:
+            self._cluster = await cluster_of(self._admin, where, broker)
+        url = f"{where}/admin/v2/brokers/{quote(self._cluster)}/{broker}/ownedNamespaces"
+        try:
+            found = orjson.loads(await self._admin.get(url)) or {}
+            return {
+                str(bundle): Owned(bool((state or {}).get("is_active", True)))
+                for bundle, state in found.items()
+            }
+        except (ValueError, AttributeError) as error:
+            raise RefusedError(f"what it owns cannot be read: {error}") from None
+
+    async def whose(self, bundle: str, asked: str, brokers: Collection[str]) -> Whose:
+        """Who of these brokers has a bundle, by the word of one; raises one of `UNREADABLE`."""
+        name = BundleName.parse(bundle)
+        url = f"{self._where(asked)}/admin/v2/non-persistent/{name.namespace}/{name.range}"
+        reply = await self._admin.ask(url)
+        if reply.status == 200:
+            return Whose(asked)
+        if reply.status == 307:
+            there = urlsplit(reply.headers.get("Location", "")).netloc
+            owners = (each for each in brokers if urlsplit(self._where(each)).netloc == there)
+            return Whose(next(owners, there))
+        if BEING_UNLOADED.encode() in reply.body:
+            return Whose(asked, active=False)
+        if reply.status in NOT_HERE:
+            return Whose()
+        raise reply.refused()
+
+    async def by_bundle(
+        self, brokers: Sequence[str], reported: Mapping[str, str]
+    ) -> tuple[dict[str, dict[str, Owned]], dict[str, str]]:
+        """What each broker owns, asked for bundle by bundle; and who did not answer, and why.
+
+        `reported` says whose bundles are by the reports: whom to ask first. Those of a broker's own
+        namespaces are taken as reported, since they go with it. Raises one of `UNREADABLE` when
+        nobody tells which bundles there are, or whose one of them is.
+        """
+        owned: dict[str, dict[str, Owned]] = {broker: {} for broker in brokers}
+        silent: dict[str, str] = {}
+
+        async def settle(number: int, bundle: str) -> None:
+            start = number % len(brokers)
+            others = (*brokers[start:], *brokers[:start])
+            first = (reported[bundle],) if reported.get(bundle) in owned else ()
+            for broker in tuple(dict.fromkeys((*first, *others)))[:TRIED_MOST]:
+                try:
+                    found = await self.whose(bundle, broker, brokers)
+                except UNREADABLE as error:
+                    silent[broker] = said(error)
+                    continue
+                if found.owner in owned:
+                    owned[found.owner][bundle] = Owned(found.active)
+                return
+            raise RefusedError(f"nobody says who owns {bundle}: {next(iter(silent.values()))}")
+
+        there = await self._bundles(brokers[0])
+        free = {each for each in reported if not bound_to_broker(namespace_of(each))}
+        for bundle in reported.keys() - free:
+            owned.get(reported[bundle], {})[bundle] = Owned()
+        await asyncio.gather(*map(settle, *zip(*enumerate(sorted(there | free)), strict=True)))
+        return {name: owned[name] for name in brokers if name not in silent}, silent
+
+    async def _bundles(self, broker: str) -> set[str]:
+        """Every bundle that the cluster's namespaces are cut into."""
+        base = f"{self._where(broker)}/admin/v2"
+        tenants = await self._json(f"{base}/tenants")
+        listed = (self._json(f"{base}/namespaces/{quote(str(tenant))}") for tenant in tenants)
+        names = [str(name) for each in await asyncio.gather(*listed) for name in each]
+        cut = (self._json(f"{base}/namespaces/{name}/bundles") for name in names)
+        bundles: set[str] = set()
+        for name, answer in zip(names, await asyncio.gather(*cut), strict=True):
+            ends = (answer or {}).get("boundaries") or ()
+            bundles |= {f"{name}/{a}_{b}" for a, b in pairwise(ends)}
+        return bundles
+
+    async def _json(self, url: str) -> Any:
+        """An answer as JSON, nothing for what has gone meanwhile."""
+        reply = await self._admin.ask(url, redirects=True)
+        if reply.status == 404:
+            return ()
+        if reply.status != 200:
+            raise RefusedError(f"{url}: {reply.refused()}", reply.status)
+        try:
+            return orjson.loads(reply.body) or ()
+        except ValueError as error:
+            raise RefusedError(f"{url}: {error}") from None

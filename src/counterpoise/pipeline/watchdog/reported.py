@@ -1,0 +1,118 @@
+"""What brokers own that are not to be asked for all of it at once (`pipeline/collect/owned.py`).
+
+Their reports say what they have, some seconds or a minute late. What reports leave open is asked of
+the brokers at every look, bundle by bundle: one that two of them report or none any more, and one
+whose last answer was another than its report's. The others are asked by and by, so that what no
+report shows (a bundle that is held and not served) is found as well. `MOST` bounds how many are
+asked for at a look.
+"""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from counterpoise.decide.watchdog.sight import Owned
+from counterpoise.load.rows import BROKER, BUNDLE, ReportRows
+from counterpoise.names.bundle import namespace_of
+from counterpoise.names.namespace import bound_to_broker
+from counterpoise.pipeline.collect.admin import UNREADABLE
+from counterpoise.pipeline.collect.owned import Ownership, Whose
+from counterpoise.pipeline.collect.words import said
+
+MOST: Final = 256
+"""Bundles that are asked for at one look, at most."""
+REMEMBERED_MS: Final = 600_000
+"""How long a bundle that nobody reports any more is asked for."""
+
+
+@dataclass(slots=True)
+class _Bundle:
+    """One of the bundles that were reported lately."""
+
+    reporters: tuple[str, ...] = ()
+    reported_ms: int = 0
+    asked_ms: int = 0
+    holders: Mapping[str, Owned] = field(default_factory=dict)
+    """Who had it when that was last asked."""
+
+    @property
+    def open(self) -> bool:
+        """Whether the reports do not say whose it is, or said otherwise than the brokers."""
+        said_otherwise = self.asked_ms and self.holders != dict.fromkeys(self.reporters, Owned())
+        return len(self.reporters) != 1 or bool(said_otherwise)
+
+    def now(self) -> Mapping[str, Owned]:
+        """Whose it is, as far as is known. Two are said to have it when both said so themselves."""
+        if self.open and self.asked_ms:
+            return self.holders
+        return dict.fromkeys(self.reporters[:1], Owned())
+
+
+class Reported:
+    """What the brokers of one cluster own, by their reports and by their answers."""
+
+    def __init__(self, ownership: Ownership, most: int = MOST) -> None:
+        self._ownership = ownership
+        self._most = most
+        self._by_broker: dict[str, tuple[str, ...]] = {}
+        self._bundles: dict[str, _Bundle] = {}
+
+    def take(self, rows: ReportRows) -> None:
+        """See a poll."""
+        now_ms = int(rows["poll_id"][0])
+        mine = rows["kind"] == BUNDLE
+        # An unchanged measurement repeats no bundles: what was reported before still holds.
+        told: dict[str, list[str]] = {}
+        for broker, bundle in zip(rows["broker"][mine], rows["bundle"][mine], strict=True):
+            told.setdefault(broker, []).append(bundle)
+        brokers = rows["broker"][rows["kind"] == BROKER].tolist()
+        self._by_broker = {
+            broker: tuple(told.get(broker, self._by_broker.get(broker, ()))) for broker in brokers
+        }
+        for each in self._bundles.values():
+            each.reporters = ()
+        for broker, bundles in self._by_broker.items():
+            for bundle in bundles:
+                known = self._bundles.setdefault(bundle, _Bundle())
+                known.reporters = (*known.reporters, broker)
+                known.reported_ms = now_ms
+        oldest = now_ms - REMEMBERED_MS
+        self._bundles = {b: each for b, each in self._bundles.items() if each.reported_ms > oldest}
+
+    async def owned(
+        self, brokers: Sequence[str], now_ms: int
+    ) -> tuple[dict[str, dict[str, Owned]], dict[str, str]]:
+        """The bundles of each of these brokers; and those that did not answer, and why."""
+        silent: dict[str, str] = {}
+        asked = [self._ask(bundle, brokers, now_ms, silent) for bundle in self._chosen()]
+        await asyncio.gather(*asked)
+        owned: dict[str, dict[str, Owned]] = {b: {} for b in brokers if b not in silent}
+        for bundle, each in self._bundles.items():
+            for broker, state in each.now().items():
+                if broker in owned:
+                    owned[broker][bundle] = state
+        return owned, silent
+
+    def _chosen(self) -> Iterable[str]:
+        """What is asked for at this look: what is open first, then whatever was not for longest."""
+        free = [each for each in self._bundles if not bound_to_broker(namespace_of(each))]
+        known = self._bundles
+        free.sort(key=lambda each: (not known[each].open, known[each].asked_ms, each))
+        return free[: self._most]
+
+    async def _ask(
+        self, bundle: str, brokers: Sequence[str], now_ms: int, silent: dict[str, str]
+    ) -> None:
+        """Ask all that report a bundle whether they have it, or somebody where none does."""
+        known = self._bundles[bundle]
+        holders: dict[str, Owned] = {}
+        for broker in [b for b in known.reporters if b in brokers] or brokers[:1]:
+            try:
+                found: Whose = await self._ownership.whose(bundle, broker, brokers)
+            except UNREADABLE as error:
+                silent[broker] = said(error)
+                return
+            if found.owner:
+                holders.setdefault(found.owner, Owned(found.active))
+        known.holders, known.asked_ms = holders, now_ms

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import gc
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -12,7 +11,7 @@ import aiohttp
 import pytest
 
 from counterpoise.load.rows import ReportRows
-from counterpoise.pipeline.collect.admin import Admin, AdminOptions, LoopLag, RefusedError
+from counterpoise.pipeline.collect.admin import Admin, AdminOptions, RefusedError
 from counterpoise.pipeline.collect.collector import Collector
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name
 
@@ -133,26 +132,3 @@ async def test_an_address_that_cannot_be_is_refused_with_its_name() -> None:
     async with aiohttp.ClientSession() as http:
         with pytest.raises(RefusedError, match=r"http://host:99999/x is no address"):
             await Admin(http, AdminOptions()).get("http://host:99999/x")
-
-
-async def test_work_that_was_called_off_and_fails_then_is_nobodys_concern() -> None:
-    told: list[object] = []
-    loop = asyncio.get_running_loop()
-    loop.set_exception_handler(lambda _, context: told.append(context))
-
-    closes = asyncio.Event()
-
-    async def reading() -> None:
-        await closes.wait()
-        raise RuntimeError("Connection closed.")
-
-    waiting = asyncio.ensure_future(LoopLag().within(reading(), 3600.0))
-    for _ in range(3):
-        await asyncio.sleep(0)
-    closes.set()  # as the end of a session does, and then whoever waits is called off
-    await asyncio.sleep(0)
-    waiting.cancel()
-    await asyncio.gather(waiting, return_exceptions=True)
-    del waiting
-    gc.collect()
-    assert told == []

@@ -46,3 +46,12 @@ def test_what_placement_says_is_among_the_reasons_why_a_bundle_stays() -> None:
     plan = plan_drain(replace(found, owned={"b1": seen.owned["b1"], "b7": ()}), RULES)
     [stays] = plan.stuck
     assert "b7" in stays.sentence
+
+
+def test_bundles_whose_load_is_no_number_come_last_by_name() -> None:
+    """They come out of a set, in another order in each process."""
+    odd = bundles("odd", *[float("nan"), float("inf")] * 8)
+    loads = {"b1": [*odd, *bundles("x", 1.0, 3.0, 2.0)], "b2": [], "b3": []}
+    plan = plan_drain(replace(scene(loads), broker="b1"), RULES)
+    names = [move.bundle for move in plan.moves]
+    assert names == ["t/n/x1", "t/n/x2", "t/n/x0", *sorted(name for name, _ in odd)]

@@ -1,6 +1,7 @@
 """An empty broker gets load though no threshold is crossed, and nobody what it may not have."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -153,3 +154,15 @@ def test_a_primary_that_gives_a_bundle_away_makes_no_secondary_necessary() -> No
     plan = plan_refill(scene(loads, policies={"p": policy}), ["b:1"], FilterOptions())
     assert not plan.moves
     assert "b:1 is a secondary of policy 'p'" in plan.rejections[0].sentence
+
+
+def test_a_load_that_is_no_number_neither_moves_nor_hides_what_the_others_carry() -> None:
+    odd = [float("nan"), float("inf"), -float("inf"), float("nan")]
+    loads = {"b1": bundles("x", 10, 20, *odd, 30, 40), "b2": bundles("y", float("nan")), "b3": []}
+    there = scene(loads)
+    plan = plan_refill(there, ["b3"], FilterOptions())
+    assert [move.bundle for move in plan.moves] == ["t/n/x6", "t/n/x0"]
+    for turn in range(1, 8):
+        order = {b: [*names[turn:], *names[:turn]] for b, names in there.owned.items()}
+        again = plan_refill(replace(there, owned=order), ["b3"], FilterOptions())
+        assert again == plan, "in whatever order brokers list what they own"

@@ -5,6 +5,7 @@ other bundle, and entered into the picture before the next: what the broker is t
 gain to show, and a hundred bundles do not pile up on whoever was emptiest at first.
 """
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -84,7 +85,7 @@ def plan_drain(scene: DrainScene, rules: DrainRules) -> DrainPlan:
     mine = list(scene.owned[scene.broker])
     view = _without_reports(scene.view, scene.broker, mine)
     bound = tuple(sorted(each for each in mine if bound_to_broker(namespace_of(each))))
-    leaving = sorted(set(mine) - set(bound), key=lambda each: (-view.carried(each), each))
+    leaving = sorted(set(mine) - set(bound), key=lambda each: (-known_load(view, each), each))
     targets = [each for each in sorted(scene.owned) if each != scene.broker]
     owned = {broker: Counter(map(namespace_of, scene.owned[broker])) for broker in targets}
     facts = dict(scene.facts)
@@ -133,6 +134,15 @@ def refusal(scene: DrainScene) -> str:
         alone = "no other broker answers" if scene.silent else "it is the only broker"
         return f"{scene.broker} cannot be emptied: {alone}"
     return ""
+
+
+def known_load(view: ClusterView, bundle: str) -> float:
+    """A bundle's bytes/s; 0 where that is no number, which would come before and after all others.
+
+    Brokers do report NaN: a rate over no time.
+    """
+    carried = view.carried(bundle)
+    return carried if math.isfinite(carried) else 0.0
 
 
 def _without_reports(view: ClusterView, broker: str, mine: Sequence[str]) -> ClusterView:

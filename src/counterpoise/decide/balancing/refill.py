@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
-from counterpoise.decide.balancing.drain import DrainScene
+from counterpoise.decide.balancing.drain import DrainScene, known_load
 from counterpoise.decide.balancing.moves import Move, move_id
 from counterpoise.decide.balancing.round import part_of
 from counterpoise.decide.balancing.scene import HAS_IT
@@ -77,7 +77,7 @@ class _Refill:
         self._moves: list[Move] = []
         self._rejections: dict[tuple[str, str], Rejection] = {}
         self._load = {
-            broker: sum(scene.view.carried(bundle) for bundle in scene.owned[broker])
+            broker: sum(known_load(scene.view, bundle) for bundle in sorted(scene.owned[broker]))
             for broker in sorted(scene.owned)
         }
         self._bundles = {broker: sorted(self._movable(broker)) for broker in self._load}
@@ -172,7 +172,7 @@ class _Refill:
     def _movable(self, broker: str) -> Iterator[tuple[float, str]]:
         """A broker's bundles that carry anything and that nobody wants left alone."""
         for bundle in self._scene.owned[broker]:
-            namespace, carried = namespace_of(bundle), self._scene.view.carried(bundle)
+            namespace, carried = namespace_of(bundle), known_load(self._scene.view, bundle)
             if bound_to_broker(namespace) or namespace == SYSTEM_NAMESPACE_TEXT or carried <= 0:
                 continue
             left = next((each for each in (bundle, namespace) if each in self._leave_alone), "")

@@ -158,10 +158,10 @@ def test_a_primary_that_gives_a_bundle_away_makes_no_secondary_necessary() -> No
 
 def test_a_load_that_is_no_number_neither_moves_nor_hides_what_the_others_carry() -> None:
     odd = [float("nan"), float("inf"), -float("inf"), float("nan")]
-    loads = {"b1": bundles("x", 10, 20, *odd, 30, 40), "b2": bundles("y", float("nan")), "b3": []}
+    loads = {"b1": bundles("x", 10, 20, 30, 40), "b2": bundles("y", *odd), "b3": []}
     there = scene(loads)
     plan = plan_refill(there, ["b3"], FilterOptions())
-    assert [move.bundle for move in plan.moves] == ["t/n/x6", "t/n/x0"]
+    assert [(move.bundle, move.part) for move in plan.moves] == [("t/n/x2", 0.3), ("t/n/x0", 0.1)]
     for turn in range(1, 8):
         order = {b: [*names[turn:], *names[:turn]] for b, names in there.owned.items()}
         again = plan_refill(replace(there, owned=order), ["b3"], FilterOptions())

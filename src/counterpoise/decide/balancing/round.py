@@ -337,8 +337,12 @@ def _not_back(
 
 
 def part_of(view: ClusterView, bundle: str) -> float:
-    """How much of the cluster's bytes/s a bundle carries, by its short average."""
-    row, whole = view.bundle_index(bundle), float(view.broker.traffic.throughput().sum())
+    """How much of the cluster's bytes/s a bundle carries, by its short average.
+
+    A broker whose figure is no number has no say in what the others' bundles are a part of.
+    """
+    carried = view.broker.traffic.throughput()
+    row, whole = view.bundle_index(bundle), float(carried[np.isfinite(carried)].sum())
     if row is None or whole <= 0:
         return 0.0
     return view.bundle.short.throughput_of(row) / whole

@@ -1,13 +1,18 @@
 """What Spark is started with, and what is said when it fails."""
 
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from py4j.protocol import Py4JNetworkError
+from pyspark import SparkContext
 
 from counterpoise.pipeline.history.faults import HistoryFaultError, damaged
-from counterpoise.pipeline.stream.running import TRIES, Stream, StreamFailedError
+from counterpoise.pipeline.stream import jvm
+from counterpoise.pipeline.stream.running import TRIES, Stream, StreamFailedError, jvm_at_hand
 from counterpoise.pipeline.stream.session import patient, python_of
 from counterpoise.pipeline.stream.trouble import sentence_of
 
@@ -39,7 +44,7 @@ def test_a_task_that_was_killed_is_tried_again_on_one_machine_too(master: str, a
 @pytest.mark.parametrize(
     ("said", "sentence"),
     [
-        (f"HistoryFaultError: {damaged('s3://b/x', OSError('torn'))}", "history repair"),
+        (f"HistoryFaultError: {damaged('s3://b/x', 's3://b', OSError('torn'))}", "history repair"),
         ("ModuleNotFoundError: No module named 'pyarrow'", "has no pyarrow: install"),
         ('java.io.IOException: Cannot run program "/opt/py": error=2', "have no /opt/py"),
         ("[PYTHON_VERSION_MISMATCH] Python in worker", "another version of Python"),
@@ -110,7 +115,7 @@ def test_a_stream_that_got_somewhere_in_between_has_its_tries_anew() -> None:
     ("said", "error"),
     [
         ("ZeroDivisionError: float division by zero", StreamFailedError),
-        (f"HistoryFaultError: {damaged('a/b', OSError('torn'))}", HistoryFaultError),
+        (f"HistoryFaultError: {damaged('a/b', 'a', OSError('torn'))}", HistoryFaultError),
     ],
 )
 def test_a_stream_that_something_lasting_ended_is_not(said: str, error: type[Exception]) -> None:
@@ -118,3 +123,24 @@ def test_a_stream_that_something_lasting_ended_is_not(said: str, error: type[Exc
     with pytest.raises(error):
         running.mind()
     assert told == []
+
+
+@pytest.mark.parametrize("killed", [True, False])
+def test_a_jvm_that_was_killed_ends_the_stream_with_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, *, killed: bool
+) -> None:
+    """Its connections break then, as they may without that."""
+    process = subprocess.Popen(["sleep", "60"])
+    monkeypatch.setattr(SparkContext, "_gateway", SimpleNamespace(proc=process))
+    monkeypatch.setattr(jvm, "NOTICED_WITHIN_S", 0.01 if not killed else 10.0)
+    try:
+        if killed:
+            process.kill()
+        expected, says = (
+            (StreamFailedError, "JVM was killed") if killed else (Py4JNetworkError, "refused")
+        )
+        with pytest.raises(expected, match=says), jvm_at_hand():
+            raise Py4JNetworkError("refused")
+    finally:
+        process.kill()
+        process.wait()

@@ -9,13 +9,14 @@ import pytest
 from pyarrow import parquet
 
 from counterpoise.app.main import main
-from counterpoise.decide.balancing.moves import Status
+from counterpoise.decide.balancing.moves import RoundMemory, Status
 from counterpoise.load.fold import FoldState
+from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.history import keeping
 from counterpoise.pipeline.history.care import check, repair
 from counterpoise.pipeline.history.faults import HistoryFaultError
 from counterpoise.pipeline.history.keeping import Keeping, KeepingOptions
-from counterpoise.pipeline.history.layout import files
+from counterpoise.pipeline.history.layout import files, newest_poll
 from counterpoise.pipeline.history.lease import LeaseOptions, lease
 from counterpoise.pipeline.history.names import file_of
 from counterpoise.pipeline.history.ownership import TABLE as OWNERSHIP
@@ -27,9 +28,12 @@ from counterpoise.pipeline.history.tables import HistoryTables, read_table
 from counterpoise.pipeline.history.version import NAME as VERSION
 from counterpoise.pipeline.history.version import expect_version
 from counterpoise.pipeline.stream.codec import state_from_bytes, state_to_bytes
+from counterpoise.pipeline.stream.states import state_name, write_state
+from counterpoise.pipeline.watch.metrics import Metrics
+from counterpoise.pipeline.watch.polling import Polling
 from tests.load.story import START, poll
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name
-from tests.pipeline.rounds import balancer, made_of, outcomes, seen
+from tests.pipeline.rounds import Told, balancer, made_of, outcomes, seen
 from tests.pipeline.test_balancer import CutOffError, cut_off
 
 
@@ -206,3 +210,37 @@ def test_a_history_that_cannot_be_compacted_is_said_to_be_once(
     keeps._keep(START * 2)
     assert told[1].endswith("out of ideas")
     assert capsys.readouterr().err == "", "no traceback on the terminal"
+
+
+async def test_a_clock_that_was_ahead_is_said_and_what_is_of_a_time_to_come_goes(
+    uneven: FakeCluster, http: aiohttp.ClientSession, store: Store
+) -> None:
+    landed(store)
+    last = START + 10_000
+    write_state(store, state_name(last, 0, 1), FoldState.empty())
+    HistoryTables(store).record_memory(last, RoundMemory())
+    told, now = Told(), [last - 3_600_000]
+    for _ in range(3):
+        seen_then = Collector(
+            http, [uneven.admin_url], lambda: now[0], after_poll=newest_poll(store)
+        )
+        polling = Polling(
+            seen_then, store, told.append, Metrics(lambda: now[0], 5.0), None, lambda: now[0]
+        )
+        await polling.poll()
+        await polling.poll()
+        seen_then.close()
+    said = [sentence for sentence in told if "clock" in sentence]
+    assert len(said) == 3, "once for each who polls"
+    assert "is 1:00:00 behind the newest poll" in said[0]
+    assert f"history repair {store.root}" in said[0]
+    assert check(store, now[0] + 3_600_000).ahead == ()
+    found = repair(store, now[0])
+    assert {name.partition("/")[0] for name in found.ahead} >= {"reports", "states", "memory"}
+    assert newest_poll(store) == 0
+    assert HistoryTables(store).memory_before(2**60) == RoundMemory()
+    assert all(path_of(store, f"ahead/{name}").is_file() for name in found.ahead)
+    await polling.poll()
+    now[0] += 3_700_000
+    await polling.poll()
+    assert told[-1].startswith("this machine's clock has passed")

@@ -33,7 +33,7 @@ from counterpoise.pipeline.history.store import open_store
 from counterpoise.pipeline.history.tables import HistoryTables
 from counterpoise.pipeline.history.version import expect_version
 from counterpoise.pipeline.stream.fold import start_fold
-from counterpoise.pipeline.stream.running import Stream, StreamFailedError
+from counterpoise.pipeline.stream.running import Stream, StreamFailedError, jvm_at_hand
 from counterpoise.pipeline.stream.session import (
     has_executors,
     start_session,
@@ -179,9 +179,11 @@ class SparkBalancer:
             strategies=(self._strategy.shedder, self._strategy.placement),
         )
 
-        stream = Stream(lambda: self._fold(spark, balancer, checkpoint), self._tell)
+        with jvm_at_hand():
+            stream = Stream(lambda: self._fold(spark, balancer, checkpoint), self._tell)
+            version = spark.version
         took = time.monotonic() - began
-        self._tell(f"Spark {spark.version} is up after {took:.1f} s; its first micro-batch runs")
+        self._tell(f"Spark {version} is up after {took:.1f} s; its first micro-batch runs")
         return spark, stream
 
     def _fold(self, spark: "SparkSession", balancer: Balancer, checkpoint: str) -> "StreamingQuery":
@@ -253,7 +255,8 @@ class SparkBalancer:
 
     def _unless_taken(self, do: Callable[[], None]) -> None:
         try:
-            do()
+            with jvm_at_hand():
+                do()
         except StreamFailedError:
             # Who has the history now takes states away that this one went on from.
             self._store.guard()
@@ -284,7 +287,8 @@ class SparkBalancer:
             if starting.done():
                 spark, stream = starting.result()
                 await asyncio.to_thread(self._unless_taken, stream.mind)
-                self._mind_executors(spark)
+                with jvm_at_hand():
+                    self._mind_executors(spark)
             if self._lost.is_set():
                 raise HistoryFaultError(
                     f"another balancer has taken {self._store.address} over: this one stops here"

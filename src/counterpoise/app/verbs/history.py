@@ -87,28 +87,32 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace, store: Store) -> int:
+    from counterpoise.pipeline.clock import wall_clock_ms
     from counterpoise.pipeline.history.care import check
 
-    found = check(store)
+    found = check(store, wall_clock_ms())
     _say(found)
-    if found.damaged or found.doubled or found.older:
+    if found.damaged or found.doubled or found.older or found.ahead:
         sys.stdout.write(f"put it right: counterpoise history repair {args.history}\n")
     return EXIT_DAMAGED if found.damaged else 0
 
 
 def _repair(args: argparse.Namespace, store: Store) -> int:
+    from counterpoise.pipeline.clock import wall_clock_ms
     from counterpoise.pipeline.history.care import repair
     from counterpoise.pipeline.history.lease import LeaseOptions, lease
-    from counterpoise.pipeline.history.names import ASIDE
+    from counterpoise.pipeline.history.names import AHEAD, ASIDE
 
     async def alone() -> Checked:
         async with lease(store, lambda: None, LeaseOptions(), mends=True) as mine:
-            return await asyncio.to_thread(repair, mine)
+            return await asyncio.to_thread(repair, mine, wall_clock_ms())
 
     found = asyncio.run(alone())
     _say(found)
     if found.damaged:
         sys.stdout.write(f"{len(found.damaged)} files are in {store.where(ASIDE)} now\n")
+    if found.ahead:
+        sys.stdout.write(f"{len(found.ahead)} files are in {store.where(AHEAD)} now\n")
     return 0
 
 
@@ -122,6 +126,11 @@ def _say(found: Checked) -> None:
         sys.stdout.write(f"{found.doubled} files are there twice: a compaction was cut off\n")
     if found.older:
         sys.stdout.write(f"{found.older} files of an older layout\n")
+    if found.ahead:
+        sys.stdout.write(
+            f"{len(found.ahead)} files are of a time that this machine's clock has not reached "
+            f"({found.ahead[0]}): see that it is right\n"
+        )
     for name in found.damaged:
         sys.stdout.write(f"damaged: {name}\n")
     if not found.damaged:

@@ -8,12 +8,16 @@ from typing import Any
 from counterpoise.pipeline.history.compaction import remove_leftovers
 from counterpoise.pipeline.history.faults import HistoryFaultError, OutOfReachError
 from counterpoise.pipeline.history.layout import days, files
-from counterpoise.pipeline.history.names import ASIDE, STATES, TABLES, span
+from counterpoise.pipeline.history.names import AHEAD, ASIDE, STATES, TABLES, extent, span
 from counterpoise.pipeline.history.ownership import TABLE as OWNERSHIP
 from counterpoise.pipeline.history.ownership import rebuild
 from counterpoise.pipeline.history.parquet import opened
+from counterpoise.pipeline.history.reigns import EVER
 from counterpoise.pipeline.history.store import Store
 from counterpoise.pipeline.history.version import NAME, is_readable, migrate, of_the_first
+
+CLOCKS_DIFFER_MS = 60_000
+"""By how much clocks of machines may differ without anybody's minding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +43,12 @@ class Checked:
     """Small files left, by a compaction that was cut off, beside the one that replaces them."""
     older: int = 0
     """Files of an older layout, which `repair` brings to this one."""
+    ahead: tuple[str, ...] = ()
+    """The names of files of a time that has not come yet: some clock was ahead."""
 
 
-def check(store: Store) -> Checked:
-    """Read every file of a history."""
+def check(store: Store, now_ms: int = EVER) -> Checked:
+    """Read every file of a history; `now_ms` is by a clock that is believed."""
     sizes, damaged, doubled = [], [], 0
     for table in TABLES:
         rows = size = 0
@@ -60,19 +66,23 @@ def check(store: Store) -> Checked:
     damaged += [name for name in _states(store) if not _readable_state(store, name)]
     if not is_readable(store):
         damaged.append(NAME)
-    return Checked(tuple(sizes), tuple(damaged), doubled, len(of_the_first(store)))
+    older = len(of_the_first(store))
+    return Checked(tuple(sizes), tuple(damaged), doubled, older, tuple(_ahead(store, now_ms)))
 
 
-def repair(store: Store) -> Checked:
+def repair(store: Store, now_ms: int = EVER) -> Checked:
     """Set damaged files aside and remove what is doubled; gives what was found.
 
     Files of an older layout are brought to this one, and a table of ownership that is not there is
-    worked out. A state that is damaged takes the stream back
-    to the one before; without any it begins with the first poll that is there.
+    worked out. A state that is damaged takes the stream back to the one before; without any it
+    begins with the first poll that is there. What is of a time to come would hold all rounds up
+    until then: it is set aside, too.
     """
     older = migrate(store)
-    found = replace(check(store), older=older)
-    for name in found.damaged:
+    found = replace(check(store, now_ms), older=older)
+    for name in found.ahead:
+        store.move(name, f"{AHEAD}/{name}")
+    for name in sorted({*found.damaged} - {*found.ahead}):
         if name.startswith(f"{STATES}/"):
             # A poll's state counts only with all its shards: the others go with it.
             directory = name.rpartition("/")[0]
@@ -89,6 +99,13 @@ def repair(store: Store) -> Checked:
     return found
 
 
+def _ahead(store: Store, now_ms: int) -> Iterator[str]:
+    last = now_ms + CLOCKS_DIFFER_MS
+    for table in TABLES:
+        yield from (name for name in _all_files(store, table) if extent(name)[0] > last)
+    yield from (name for name in _states(store) if _poll_of(name) > last)
+
+
 def _all_files(store: Store, table: str) -> Iterator[str]:
     for day in days(store, table):
         yield from (f"{table}/{day}/{n}" for n in store.names(f"{table}/{day}") if span(n))
@@ -97,6 +114,11 @@ def _all_files(store: Store, table: str) -> Iterator[str]:
 def _states(store: Store) -> Iterator[str]:
     for directory in store.directories(STATES):
         yield from (f"{STATES}/{directory}/{n}" for n in store.names(f"{STATES}/{directory}"))
+
+
+def _poll_of(name: str) -> int:
+    poll_id = name.split("/")[1]
+    return int(poll_id) if poll_id.isdecimal() else 0
 
 
 def _rows(file: Any) -> int:

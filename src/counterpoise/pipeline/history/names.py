@@ -21,6 +21,9 @@ STATES = "states"
 LATE = "late"
 """Where files go that a former holder of the history wrote when it was another's (`reigns.py`)."""
 
+AHEAD = "ahead"
+"""Where files go that say they are of a time to come."""
+
 ASIDE = "damaged"
 """Where files go that cannot be read: nothing is thrown away."""
 

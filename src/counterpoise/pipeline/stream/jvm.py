@@ -8,6 +8,7 @@ is said by its own error, in a sentence.
 import contextlib
 import logging
 import os
+import signal
 import subprocess
 import tempfile
 from collections.abc import Mapping
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 STOP_WITHIN_S = 15.0
+NOTICED_WITHIN_S = 2.0
+"""Connections to a process that was killed break before the process is gone."""
 
 
 def launch(settings: Mapping[str, str]) -> Path | None:
@@ -58,6 +61,24 @@ def hush(spark: "SparkSession") -> None:
     """Let PySpark's own server not print a traceback when its JVM goes away before it."""
     server = spark.sparkContext._accumulatorServer
     server.handle_error = lambda request, client_address: None  # type: ignore[method-assign]
+
+
+def ended() -> str:
+    """How the JVM of this process has ended, in words; empty while it runs, or is not ours."""
+    from pyspark import SparkContext
+
+    process = getattr(SparkContext._gateway, "proc", None)
+    if process is None:
+        return ""
+    try:
+        status = process.wait(NOTICED_WITHIN_S)
+    except subprocess.TimeoutExpired:
+        return ""
+    if status == -signal.SIGKILL:
+        return (
+            "Spark's JVM was killed (where the machine ran out of memory, the kernel's log says so)"
+        )
+    return f"Spark's JVM has ended with status {status}"
 
 
 def end() -> None:

@@ -7,10 +7,11 @@ a machine may be too busy for that for some minutes.
 
 import contextlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from counterpoise.pipeline.history.faults import HistoryFaultError, from_spark
+from counterpoise.pipeline.stream.jvm import ended
 from counterpoise.pipeline.stream.trouble import sentence_of
 
 if TYPE_CHECKING:
@@ -25,6 +26,19 @@ _PASSING = re.compile(
 
 class StreamFailedError(RuntimeError):
     """The streaming query ended by itself; the message is Spark's."""
+
+
+@contextlib.contextmanager
+def jvm_at_hand() -> Iterator[None]:
+    """What is asked of Spark; raises `StreamFailedError` where its JVM has gone meanwhile."""
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+
+    try:
+        yield
+    except (Py4JError, OSError) as error:
+        if how := ended():
+            raise StreamFailedError(how) from error
+        raise
 
 
 class Stream:

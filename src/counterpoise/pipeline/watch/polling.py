@@ -2,10 +2,13 @@
 
 import asyncio
 from collections.abc import Callable
+from datetime import timedelta
 
 from counterpoise.load.rows import ReportRows
+from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.collect.told import Seen
+from counterpoise.pipeline.history.care import CLOCKS_DIFFER_MS
 from counterpoise.pipeline.history.ownership import Owners
 from counterpoise.pipeline.history.reports import land
 from counterpoise.pipeline.history.store import Store
@@ -24,7 +27,11 @@ class Polling:
         tell: Callable[[str], None],
         metrics: Metrics,
         watchdog: Watchdog | None = None,
+        clock_ms: Callable[[], int] = wall_clock_ms,
     ) -> None:
+        self._clock_ms = clock_ms
+        self._tell = tell
+        self._behind = False
         self._watchdog = watchdog
         self._collector = collector
         self._store = store
@@ -37,12 +44,28 @@ class Polling:
         """Look once, and keep what was seen; raises `HistoryFaultError`."""
         rows = await self._collector.poll()
         await asyncio.to_thread(self._keep, rows)
+        self._mind_the_clock(int(rows["poll_id"][0]))
         self._seen.take(rows)
         await asyncio.to_thread(self._changes.take, rows)
         self._metrics.polled(rows, self._changes)
         if self._watchdog is not None:
             await self._watchdog.take(rows)
         return rows
+
+    def _mind_the_clock(self, poll_id: int) -> None:
+        """Say once that it is behind the polls: time stands still for whoever decides by them."""
+        behind_ms = poll_id - self._clock_ms()
+        behind = behind_ms > CLOCKS_DIFFER_MS
+        if behind and not self._behind:
+            self._tell(
+                f"this machine's clock is {timedelta(seconds=behind_ms // 1000)} behind the newest "
+                f"poll of {self._store.address}, and no round is made before it has passed that: "
+                "set the clock; or, if it was ahead then, stop and `counterpoise history repair "
+                f"{self._store.address}`, which sets aside what is of a time to come"
+            )
+        elif self._behind and not behind:
+            self._tell("this machine's clock has passed the newest poll: rounds are made again")
+        self._behind = behind
 
     def _keep(self, rows: ReportRows) -> None:
         if self._owners is None:

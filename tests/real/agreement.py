@@ -41,13 +41,9 @@ from counterpoise.pipeline.history.compaction import read_table_parts
 from counterpoise.pipeline.history.rows_codec import columns_of
 from counterpoise.pipeline.history.store import open_store
 
-UNLOAD = re.compile(
-    r"(\d\d):(\d\d):(\d\d)\.(\d{3}) .*Unloading bundle: (\S+) from broker (\S+)"
-    r"(?: to dest broker (\S+))?"
-)
+UNLOAD = re.compile(r"Unloading bundle: (\S+) from broker (\S+)(?: to dest broker (\S+))?")
 STAYED = re.compile(
-    r"(\d\d):(\d\d):(\d\d)\.(\d{3}) .*The destination broker (\S+) is the same as the current "
-    r"owner broker for Bundle (\S+)"
+    r"The destination broker (\S+) is the same as the current owner broker for Bundle (\S+)"
 )
 ROUND_MS = 60_000
 
@@ -66,18 +62,26 @@ class Unload(NamedTuple):
         return self.source != self.destination
 
 
+def day_of(at_ms: int) -> int:
+    """When the day began, UTC."""
+    at = datetime.fromtimestamp(at_ms / 1000, UTC)
+    return int(at.replace(hour=0, minute=0, second=0, microsecond=0).timestamp()) * 1000
+
+
+def line_ms(line: str, day_ms: int) -> int:
+    """When a line of a broker's log was written."""
+    hours, minutes, seconds, ms = (int(line[i:j]) for i, j in ((0, 2), (3, 5), (6, 8), (9, 12)))
+    return day_ms + ((hours * 60 + minutes) * 60 + seconds) * 1000 + ms
+
+
 def unloads(log: Path, day_ms: int) -> list[Unload]:
     """What the leader's log says, on the day that begins then."""
     found = []
     for line in log.read_text(errors="replace").splitlines():
         if match := UNLOAD.search(line):
-            hours, minutes, seconds, ms = (int(text) for text in match.groups()[:4])
-            at_ms = day_ms + ((hours * 60 + minutes) * 60 + seconds) * 1000 + ms
-            found.append(Unload(at_ms, match[5], match[6], match[7] or ""))
+            found.append(Unload(line_ms(line, day_ms), match[1], match[2], match[3] or ""))
         elif match := STAYED.search(line):
-            hours, minutes, seconds, ms = (int(text) for text in match.groups()[:4])
-            at_ms = day_ms + ((hours * 60 + minutes) * 60 + seconds) * 1000 + ms
-            found.append(Unload(at_ms, match[6], match[5], match[5]))
+            found.append(Unload(line_ms(line, day_ms), match[2], match[1], match[1]))
     return found
 
 
@@ -116,10 +120,16 @@ class Recorded:
 
     def until(self, at_ms: float) -> FoldState:
         """What was known then."""
+        for _ in self.each_until(at_ms):
+            pass
+        return self.state
+
+    def each_until(self, at_ms: float) -> Iterator[tuple[int, FoldState]]:
+        """The polls that have not been read, up to then: when each was, and what was known."""
         while self._place < len(self._polls) and self._polls[self._place]["poll_id"][0] < at_ms:
             self.state = fold(self.state, Batch.of(self._polls[self._place]))
             self._place += 1
-        return self.state
+            yield int(self._polls[self._place - 1]["poll_id"][0]), self.state
 
 
 def where_to(each: Unload, state: FoldState, strategy: Strategy) -> tuple[str, ...]:
@@ -133,29 +143,21 @@ def where_to(each: Unload, state: FoldState, strategy: Strategy) -> tuple[str, .
     return chosen.placement.admissible
 
 
-def main() -> None:
+def compare(
+    history: str, log: Path, conf_file: str, *, shift_s: float = 0.0, each_one: bool = False
+) -> None:
     """Count, and say it."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("history")
-    parser.add_argument("log", type=Path)
-    parser.add_argument("conf")
-    parser.add_argument("--shift", type=float, default=0.0, help="ask so much before the unload")
-    parser.add_argument("--each", action="store_true", help="say each destination")
-    args = parser.parse_args()
-    conf = read_conf(args.conf)
+    conf = read_conf(conf_file)
     placement = conf.values.get("loadBalancerLoadPlacementStrategy", "LeastLongTermMessageRate")
     filters = settings_from(FilterOptions, conf)
     by = replace(strategy_from(conf, placement=placement), as_leader=filters)
-    recorded = Recorded(args.history)
-    day = datetime.fromtimestamp(recorded.first_ms / 1000, UTC).replace(
-        hour=0, minute=0, second=0, microsecond=0
-    )
-    ordered = unloads(args.log, int(day.timestamp()) * 1000)
+    recorded = Recorded(history)
+    ordered = unloads(log, day_of(recorded.first_ms))
     if not ordered:
-        raise SystemExit(f"{args.log}: this broker unloaded nothing: is it the leader's log?")
+        raise SystemExit(f"{log}: this broker unloaded nothing: is it the leader's log?")
     memory, counts, went = RoundMemory(), Counter[str](), Counter[str]()
     for at_ms, mine in rounds(ordered, recorded.first_ms, recorded.last_ms):
-        state = recorded.until(at_ms - args.shift * 1000)
+        state = recorded.until(at_ms - shift_s * 1000)
         recent = left_alone(at_ms, memory, by.balance)
         view = cluster_view(state, at_ms, recent)
         made = decide_on(view, answering_brokers(state), recent, memory, replace(by, as_leader=None,
@@ -164,10 +166,10 @@ def main() -> None:
         counts += Counter(rounds=1, leader=len(theirs), ours=len(ours), same=len(theirs & ours),
                           same_rounds=int(theirs == ours))  # fmt: skip
         for each in mine:
-            may = where_to(each, recorded.until(each.at_ms - args.shift * 1000), by)
+            may = where_to(each, recorded.until(each.at_ms - shift_s * 1000), by)
             kind = "only one" if len(may) == 1 else f"one of {len(may)}"
             went[f"{kind}: {'agree' if each.destination in may else 'differ'}"] += 1
-            if args.each:
+            if each_one:
                 print("   ", each.bundle, each.source, "->", each.destination, "ours", may)
         when = datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%H:%M:%S")
         print(f"{when} leader {len(theirs)}, ours {len(ours)}, the same {len(theirs & ours)}")
@@ -179,6 +181,17 @@ def main() -> None:
         f"leader {counts['leader']}, ours {counts['ours']}, the same {counts['same']}\n"
         f"destinations, where our account leaves {dict(sorted(went.items()))}"
     )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("history")
+    parser.add_argument("log", type=Path)
+    parser.add_argument("conf")
+    parser.add_argument("--shift", type=float, default=0.0, help="ask so much before the unload")
+    parser.add_argument("--each", action="store_true", help="say each destination")
+    args = parser.parse_args()
+    compare(args.history, args.log, args.conf, shift_s=args.shift, each_one=args.each)
 
 
 if __name__ == "__main__":

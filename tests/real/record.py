@@ -1,33 +1,56 @@
 """A real leader at work: its own shedder on, its load recorded, and what we would have done."""
 
+import re
+import sys
 import time
 from pathlib import Path
 
 from bench._real_pulsar import cluster
 
+from tests.real import agreement, agreement_by_stores
 from tests.real.parts import NAMESPACE, Started, counted, counterpoise, load, settings
 from tests.real.sight import call
 
 PHASE_S = 240
+# Brokers of one machine share its processors and its network, and one that is busy makes all of
+# them overloaded: then chance decides everything.
+NOTHING_SHARED = {
+    "loadBalancerCPUResourceWeight": 0,
+    "loadBalancerDirectMemoryResourceWeight": 0,
+    "loadBalancerBandwidthInResourceWeight": 0,
+    "loadBalancerBandwidthOutResourceWeight": 0,
+}
+OF_MANAGER = {
+    "modular": {**NOTHING_SHARED, "loadBalancerMemoryResourceWeight": 0},
+    # It goes by usage alone, and of that the heap is each broker's own.
+    "extensible": {
+        **NOTHING_SHARED,
+        "loadBalancerMemoryResourceWeight": 1,
+        "loadBalancerBrokerLoadTargetStd": 0.03,
+        "loadBalancerSheddingConditionHitCountThreshold": 0,
+        "loadBalanceSheddingDelayInSeconds": 45,
+    },
+}
+LEADS = re.compile(r"Unloading bundle: \S+ from broker|TransferShedder\] Unload decision result")
 
 
 def record(lib: Path, home: Path, manager: str, minutes: float, seed: int) -> None:
-    """Record for so long; the busiest topics change every four minutes."""
+    """Record for so long; the busiest topics change every four minutes. Then count."""
     conf = settings(
         manager,
         loadBalancerSheddingIntervalMinutes=1,
         loadBalancerSheddingGracePeriodMinutes=3,
         loadBalancerDebugModeEnabled="true",
-        # Brokers of one busy machine are all overloaded, and then chance decides everything.
-        loadBalancerCPUResourceWeight=0,
-        loadBalancerMemoryResourceWeight=0,
-        loadBalancerDirectMemoryResourceWeight=0,
-        loadBalancerBandwidthInResourceWeight=0,
-        loadBalancerBandwidthOutResourceWeight=0,
+        **OF_MANAGER[manager],
     )
     with cluster(lib, home, 3, "info", **conf) as pulsar:
         call(f"{pulsar.web_urls[0]}/admin/v2/namespaces/{NAMESPACE}",
              {"bundles": {"numBundles": 24}}, "PUT")  # fmt: skip
+        told = home / "stores.jsonl"
+        words = [sys.executable, "-m", "tests.real.stores", pulsar.service_url, str(told)]
+        listening = Started(words, home / "stores.txt") if manager == "extensible" else None
+        if listening is not None and not listening.wait_for("ready", 60):
+            raise SystemExit(f"nobody listens to the load stores; see {listening.log}")
         with load(pulsar.service_url, home, PHASE_S, seed) as made:
             watch = Started(
                 counterpoise("watch", "--admin-url", pulsar.admin_url,
@@ -37,5 +60,18 @@ def record(lib: Path, home: Path, manager: str, minutes: float, seed: int) -> No
             time.sleep(minutes * 60)
             print("watch ended with", watch.end())
             print(counted(made))
-        print(f"python -m tests.real.agreement {home / 'history'} {home / 'broker*.log'} "
-              f"{home / 'broker0.conf'}")  # fmt: skip
+        if listening is not None:
+            listening.end()
+    count(home, manager)
+
+
+def count(home: Path, manager: str) -> None:
+    """How far we agree with the leader of a run that is recorded in this folder."""
+    history, conf = str(home / "history"), str(home / "broker0.conf")
+    logs = sorted(home.glob("broker*.log"))
+    for log in (each for each in logs if LEADS.search(each.read_text(errors="replace"))):
+        print(f"== {manager}: {log.name} led", flush=True)
+        if manager == "extensible":
+            agreement_by_stores.compare(history, home / "stores.jsonl", log, conf)
+        else:
+            agreement.compare(history, log, conf)

@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+import sys
 import time
 import urllib.request
 from collections.abc import Callable
@@ -83,7 +84,7 @@ def tell_story(lib: Path, home: Path, manager: str) -> int:
         story = Story(home, real)
         print(f"== {manager}: three brokers up after {pulsar.start_seconds:.0f} s", flush=True)
         with load(pulsar.service_url, home) as made:
-            for part in (_look, _refuse, _drain, _advise, _balance, _refill, _guard):
+            for part in PARTS:
                 part(story, pulsar.admin_url)
             found = counted(made)
         story.check("nothing is lost, nothing failed", not found["lost"] and not found["failed"],
@@ -161,6 +162,26 @@ def _advise(story: Story, url: str) -> None:
                 told and told[0])  # fmt: skip
 
 
+def _approve(story: Story, url: str) -> None:
+    """What was advised is approved, and done; what was done is not done again."""
+    words = ("balance", "--admin-url", url, "--history", story.history, "--plan",
+             str(story.home / "plan.json"))  # fmt: skip
+    before = story.imbalance()
+    status, said = story.run(*words)
+    story.check("a plan is held against the cluster", status == 0, said.splitlines()[-3:])
+    status, said = story.run(*words, "--execute")
+    after = story.imbalance()
+    story.check("an approved plan is carried out", status == 0 and after < before,
+                f"{before:.2f} -> {after:.2f}")  # fmt: skip
+    owners = story.real.owners()
+    status, said = story.run(*words, "--execute")
+    story.check("and not a second time", status == 0 and story.real.owners() == owners,
+                said.splitlines()[-3:])  # fmt: skip
+    story.check("all bundles are brought back to one broker",
+                _all_to(story, story.real.brokers[0]))  # fmt: skip
+    time.sleep(25)
+
+
 def _balancing(story: Story, url: str, history: str, *more: str) -> Started:
     return story.begin(
         "balance", "--admin-url", url, "--history", str(story.home / history), "--execute",
@@ -222,6 +243,48 @@ def _refill(story: Story, url: str) -> None:
                 f"{before:.2f} -> {after:.2f}")  # fmt: skip
 
 
+READ_LOAD = """
+import sys
+from pyspark.sql import SparkSession
+from counterpoise.pipeline.stream.public_source import PulsarLoad
+spark = SparkSession.builder.master("local[1]").getOrCreate()
+spark.dataSource.register(PulsarLoad)
+for place in sys.argv[1:]:
+    rows = spark.read.format("pulsar-load").load(place)
+    print("brokers", rows.where("kind = 'broker'").select("broker").distinct().count(),
+          "bundles", rows.where("kind = 'bundle'").select("bundle").distinct().count())
+spark.stop()
+"""
+
+
+def _look_back(story: Story, url: str) -> None:
+    """What was recorded is whole, is read by others, and is played again."""
+    status, said = story.run("history", "check", story.history)
+    story.check("the history is whole", status == 0, said.splitlines()[-3:])
+    moves = story.home / "outcomes.csv"
+    status, said = story.run("history", "export", story.history, "outcomes", "--out", str(moves))
+    text = moves.read_text() if status == 0 else ""
+    story.check("it has every move", text.count(",moved,") or text.count('"moved"'),
+                f"{len(text.splitlines()) - 1} outcomes")  # fmt: skip
+    for more in ((), ("--as-pulsar",)):
+        status, said = story.run("backtest", story.history, "--strategies", "UniformLoadShedder",
+                                 "--step", "10", *SMALL, *more)  # fmt: skip
+        story.check("a backtest plays it again", status == 0 and "UniformLoadShedder" in said,
+                    said.splitlines()[-6:])  # fmt: skip
+    reader = Started(
+        [sys.executable, "-c", READ_LOAD, story.history, url], story.log("pulsar-load")
+    )
+    status = reader.process.wait(300)
+    found = re.findall(r"^brokers (\d+) bundles (\d+)$", reader.text, re.M)
+    whole = len(found) == 2 and all(
+        int(brokers) == 3 and int(bundles) for brokers, bundles in found
+    )
+    story.check("Spark reads history and cluster as pulsar-load", status == 0 and whole, found)
+
+
 def _guard(story: Story, url: str) -> None:
     status, said = story.run("watchdog", "--admin-url", url, "--interval", "3s")
     story.check("the watchdog finds nothing", status == 0, said.splitlines()[-3:])
+
+
+PARTS = (_look, _refuse, _drain, _advise, _approve, _balance, _refill, _look_back, _guard)

@@ -1,6 +1,6 @@
 """How far a recorded run's own leader and this program agree: round by round, counted.
 
-    python -m tests.real.agreement HISTORY BROKER_LOG CONF [--shift SECONDS]
+    python -m tests.real.agreement HISTORY BROKER_LOG CONF [--shift SECONDS] [--each]
 
 HISTORY is what `counterpoise watch` kept of a real Pulsar whose own shedder (modular manager) was
 on; BROKER_LOG is the leader's, which names each unload; CONF its broker.conf. At each of the
@@ -8,14 +8,17 @@ leader's rounds our strategy is asked about what had been reported until then, w
 had moved before marked as it marks it. Rounds in which the leader moved nothing count as well.
 
 Where a bundle went, or that it stayed with its broker, is held against what `as_leader.py` chooses
-by what had been reported at that moment. Where Pulsar chooses by chance, what counts is whether its
+by what had been reported at that moment, and by what the leader chose for lookups since its round
+began (its log names them): a round goes on for a second, clients that are sent away in it look
+their topics up, and what they are answered counts at once. When they come is chance; how many
+destinations it decided is said. Where Pulsar itself chooses by chance, what counts is whether its
 choice is among those that it may have chosen by our account; how many brokers those are is said.
 """
 
 import argparse
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -37,6 +40,8 @@ from counterpoise.decide.plan import Decision, Kind
 from counterpoise.load.fold import Batch, FoldState, fold
 from counterpoise.load.fold_view import cluster_view
 from counterpoise.load.rows import COLUMNS, ReportRows
+from counterpoise.load.view import ClusterView
+from counterpoise.names.bundle import namespace_of
 from counterpoise.pipeline.history.compaction import read_table_parts
 from counterpoise.pipeline.history.rows_codec import columns_of
 from counterpoise.pipeline.history.store import open_store
@@ -45,6 +50,7 @@ UNLOAD = re.compile(r"Unloading bundle: (\S+) from broker (\S+)(?: to dest broke
 STAYED = re.compile(
     r"The destination broker (\S+) is the same as the current owner broker for Bundle (\S+)"
 )
+CONSIDERED = re.compile(r"brokers being considered for assignment of (\S+)")
 ROUND_MS = 60_000
 
 
@@ -83,6 +89,20 @@ def unloads(log: Path, day_ms: int) -> list[Unload]:
         elif match := STAYED.search(line):
             found.append(Unload(line_ms(line, day_ms), match[2], match[1], match[1]))
     return found
+
+
+def lookups(log: Path, day_ms: int) -> list[tuple[int, str]]:
+    """When the leader chose a broker for a bundle that was looked up, by its log."""
+    considered: list[tuple[int, str]] = []
+    for line in log.read_text(errors="replace").splitlines():
+        if match := CONSIDERED.search(line):
+            considered.append((line_ms(line, day_ms), match[1]))
+        elif match := UNLOAD.search(line) or STAYED.search(line):
+            # The last time that it was considered was the shedder's own doing.
+            bundle = match[1] if UNLOAD.search(line) else match[2]
+            last = max(i for i, (_, each) in enumerate(considered) if each == bundle)
+            del considered[last]
+    return considered
 
 
 def rounds(
@@ -132,15 +152,45 @@ class Recorded:
             yield int(self._polls[self._place - 1]["poll_id"][0]), self.state
 
 
-def where_to(each: Unload, state: FoldState, strategy: Strategy) -> tuple[str, ...]:
-    """The brokers that the leader may have chosen for a bundle, by our account."""
-    view = cluster_view(state, each.at_ms)
-    chooser = Chooser(strategy.placement, view, strategy.placement_options, None)
-    decision = Decision(Kind.UNLOAD, each.bundle, each.source, None, "recorded", "")
-    filters = strategy.as_leader or FilterOptions()
-    memory = strategy.placement.initial_memory()
-    chosen = select_as_leader(decision, view.brokers, chooser, memory, filters)
-    return chosen.placement.admissible
+class Places:
+    """Where the leader puts bundles in one round, by our account.
+
+    What it gives to a broker because somebody looks it up counts as that broker's from then on.
+    """
+
+    def __init__(self, strategy: Strategy, looked_up: Iterable[tuple[int, str]]) -> None:
+        self._strategy = strategy
+        self._looked_up = sorted(looked_up)[::-1]
+        self._given: list[tuple[str, str]] = []
+
+    def may(self, each: Unload, state: FoldState) -> tuple[str, ...]:
+        """The brokers that it may have chosen for a bundle that is shed."""
+        while self._looked_up and self._looked_up[-1][0] <= each.at_ms:
+            at_ms, bundle = self._looked_up.pop()
+            for broker in self.among(Unload(at_ms, bundle, "", ""), state)[:1]:
+                self._given.append((bundle, broker))
+        return self.among(each, state)
+
+    def among(self, each: Unload, state: FoldState, *, gave: bool = True) -> tuple[str, ...]:
+        """The same without looking at lookups, or as if nothing had been given."""
+        strategy, view = self._strategy, cluster_view(state, each.at_ms)
+        given = self._given if gave else []
+        view = view.with_preallocated(
+            [sum(_rate(view, b) for b, to in given if to == broker) for broker in view.brokers]
+        )
+        chooser = Chooser(strategy.placement, view, strategy.placement_options, None)
+        decision = Decision(Kind.UNLOAD, each.bundle, each.source, None, "recorded", "")
+        filters = strategy.as_leader or FilterOptions()
+        memory, mine = strategy.placement.initial_memory(), namespace_of(each.bundle)
+        more = Counter(broker for bundle, broker in given if namespace_of(bundle) == mine)
+        chosen = select_as_leader(decision, view.brokers, chooser, memory, filters, more)
+        return chosen.placement.admissible
+
+
+def _rate(view: ClusterView, bundle: str) -> float:
+    """A bundle's messages/s in and out, averaged over long."""
+    row, average = view.bundle_index(bundle), view.bundle.long
+    return 0.0 if row is None else float(average.rate_in[row] + average.rate_out[row])
 
 
 def compare(
@@ -155,6 +205,7 @@ def compare(
     ordered = unloads(log, day_of(recorded.first_ms))
     if not ordered:
         raise SystemExit(f"{log}: this broker unloaded nothing: is it the leader's log?")
+    looked_up = lookups(log, day_of(recorded.first_ms))
     memory, counts, went = RoundMemory(), Counter[str](), Counter[str]()
     for at_ms, mine in rounds(ordered, recorded.first_ms, recorded.last_ms):
         state = recorded.until(at_ms - shift_s * 1000)
@@ -165,10 +216,13 @@ def compare(
         ours, theirs = {move.bundle for move in made.moves}, {each.bundle for each in mine}
         counts += Counter(rounds=1, leader=len(theirs), ours=len(ours), same=len(theirs & ours),
                           same_rounds=int(theirs == ours))  # fmt: skip
+        places = Places(by, (one for one in looked_up if at_ms <= one[0] < at_ms + ROUND_MS / 2))
         for each in mine:
-            may = where_to(each, recorded.until(each.at_ms - shift_s * 1000), by)
+            seen = recorded.until(each.at_ms - shift_s * 1000)
+            may = places.may(each, seen)
             kind = "only one" if len(may) == 1 else f"one of {len(may)}"
             went[f"{kind}: {'agree' if each.destination in may else 'differ'}"] += 1
+            counts["lookups"] += may != places.among(each, seen, gave=False)
             if each_one:
                 print("   ", each.bundle, each.source, "->", each.destination, "ours", may)
         when = datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%H:%M:%S")
@@ -179,7 +233,8 @@ def compare(
     print(
         f"{counts['rounds']} rounds, {counts['same_rounds']} with the same bundles; bundles: "
         f"leader {counts['leader']}, ours {counts['ours']}, the same {counts['same']}\n"
-        f"destinations, where our account leaves {dict(sorted(went.items()))}"
+        f"destinations, where our account leaves {dict(sorted(went.items()))}; "
+        f"{counts['lookups']} of them decided by lookups during the round"
     )
 
 

@@ -1,5 +1,6 @@
 """A recorded history as a trace, and results put together and ranked."""
 
+import argparse
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,7 +8,8 @@ import pytest
 
 from counterpoise.app.errors import UserError
 from counterpoise.app.main import main
-from counterpoise.app.verbs.backtest import _grid
+from counterpoise.app.verbs.backtest import add_parser
+from counterpoise.app.verbs.backtest_grid import candidates_of, grid
 from counterpoise.names.options import ConfigError
 from counterpoise.pipeline.backtest.measure import Result
 from counterpoise.pipeline.backtest.recorded import NothingRecordedError, Recording, move_seconds
@@ -111,16 +113,31 @@ def test_who_moved_nothing_says_why() -> None:
 
 
 def test_a_grid_is_every_combination_and_its_names_are_checked() -> None:
-    assert _grid([]) == [{}]
+    assert grid([]) == [{}]
     name = "loadBalancerBrokerThresholdShedderPercentage"
     other = "loadBalancerSheddingGracePeriodMinutes"
-    found = _grid([f"{name}=5,10", f"{other}=1,2"])
+    found = grid([f"{name}=5,10", f"{other}=1,2"])
     assert len(found) == 4
     assert {name: "10", other: "2"} in found
     with pytest.raises(UserError, match="NAME=V1,V2"):
-        _grid(["nonsense"])
+        grid(["nonsense"])
     with pytest.raises(ConfigError):
-        _grid(["noSuchSetting=1,2"])
+        grid(["noSuchSetting=1,2"])
+
+
+def test_each_is_tried_once_with_the_settings_that_it_reads() -> None:
+    percentage = "loadBalancerBrokerThresholdShedderPercentage"
+    parser = argparse.ArgumentParser()
+    add_parser(parser.add_subparsers())
+    words = ["--strategies", "ThresholdShedder,OverloadShedder,ThresholdShedder"]
+    words += ["--grid", f"{percentage}=5,10,5"]
+    tried = candidates_of(parser.parse_args(["backtest", "synthetic:diurnal", *words]))
+    assert [each.label for each in tried] == [
+        "nobody moves",
+        f"ThresholdShedder {percentage}=5",
+        f"ThresholdShedder {percentage}=10",
+        "OverloadShedder",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -133,6 +150,23 @@ def test_a_grid_is_every_combination_and_its_names_are_checked() -> None:
         (["synthetic:diurnal", "--spans", "0"], "--spans"),
         (["synthetic:diurnal", "--compare", "/no/old.conf", "/no/new.conf"], "/no/old.conf"),
         (["/no/such/history"], "no report of any bundle"),
+        (["synthetic:diurnal,hours=1e9"], "less than 100,000,000"),
+        (["synthetic:diurnal,hours=nan"], "must be more than 0"),
+        (["synthetic:diurnal,hours=9e7"], "5,400,000,000 steps of 60 s"),
+        (["synthetic:diurnal,hours=0.001"], "is 0 steps of 60 s"),
+        (["synthetic:diurnal,hours=1", "--spans", "61"], "60 steps of 60 s, and 61 to"),
+        (["synthetic:diurnal", "--step", "nan"], "--step must be more than 0"),
+        (["synthetic:diurnal", "--move-seconds", "-1"], "expected seconds, 0 or more"),
+        (["synthetic:diurnal", "--strategies", ","], "names none"),
+        (["synthetic:diurnal", "--spark-conf", "x"], "expected NAME=VALUE"),
+        (["synthetic:diurnal", "--plot", "x.txt"], "ends with .png or .svg or .pdf"),
+        (["synthetic:diurnal", "--plot", "/no/such/x.png"], "no directory /no/such"),
+        (["synthetic:diurnal", "--grid", "numIOThreads=1,2"], "read no such setting"),
+        (["synthetic:diurnal", "--grid", "maxUnloadPercentage=.1,"], "expected NAME=V1,V2"),
+        (
+            ["synthetic:diurnal", "--grid", "loadBalancerSheddingEnabled=true,false"],
+            "read no such setting",
+        ),
     ],
 )
 def test_a_mistake_is_a_sentence(

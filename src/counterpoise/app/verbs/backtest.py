@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
+import math
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from counterpoise.app.conf import add_conf_arguments, read_conf
+from counterpoise.app.conf import add_conf_arguments
 from counterpoise.app.errors import UserError
 from counterpoise.app.packages import needed_by
-from counterpoise.app.strategies import (
-    PLACEMENT_SETTING,
-    as_pulsar,
-    find_placement,
-    find_shedder,
-    strategy_from,
-)
 from counterpoise.app.times import seconds
 from counterpoise.app.verbs.backtest_compare import (
     candidate_of,
@@ -30,21 +22,22 @@ from counterpoise.app.verbs.backtest_compare import (
     sides_of,
     sources_of,
 )
+from counterpoise.app.verbs.backtest_grid import EVERY, candidates_of
 from counterpoise.app.verbs.balance import add_spark_arguments, spark_setting, written
-from counterpoise.decide.placement.least_usage import LeastUsage
-from counterpoise.names.properties import Properties
 
 if TYPE_CHECKING:
     from counterpoise.app.main import Subparsers
-    from counterpoise.decide.balancing.round import Strategy
     from counterpoise.pipeline.backtest.measure import Result
     from counterpoise.pipeline.backtest.recorded import Recording
     from counterpoise.pipeline.backtest.run import Source
     from counterpoise.pipeline.backtest.simulate import Candidate
     from counterpoise.pipeline.backtest.synthetic import SyntheticTrace
 
-EVERY = "ThresholdShedder,OverloadShedder,UniformLoadShedder,AvgShedder"
-NOBODY = "nobody moves"
+PICTURES = (".png", ".svg", ".pdf")
+MOST = 100_000_000
+"""Of anything that a made-up load is told: more is a slip of the finger."""
+MOST_STEPS = 2_000_000
+"""Of all spans together: four years by the minute."""
 NO_POLICIES = (
     "isolation policies and anti-affinity groups are not modelled: recorded load has none, and "
     "`balance` may find fewer brokers for a bundle than a play does\n"
@@ -135,12 +128,7 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
     """Play, rank, compare."""
-    if args.spans < 1 or args.step <= 0:
-        raise UserError("--spans and --step must be more than 0")
-    if args.compare and (args.strategies or args.grid):
-        raise UserError(
-            "--compare takes its strategies from its two sides: no --strategies, --grid"
-        )
+    _check(args)
     with needed_by("a backtest"):
         from counterpoise.pipeline.backtest.recorded import NothingRecordedError
         from counterpoise.pipeline.backtest.report import change, draw, idle, ranked, table
@@ -161,8 +149,33 @@ def run(args: argparse.Namespace) -> int:
             lines = [*differences(now, then, cut_of(now, then)), change(*results[:2])]
             sys.stdout.write("\n" + "\n".join(lines) + "\n")
     if args.plot:
-        draw(results, f"backtest of {args.source}", args.plot)
+        try:
+            draw(results, f"backtest of {args.source}", args.plot)
+        except OSError as error:
+            raise UserError(f"cannot write {args.plot}: {error.strerror or error}") from None
     return 0
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Raise `UserError` for what can be seen to be wrong before anything is played."""
+    if args.spans < 1 or not 0 < args.step < math.inf:
+        raise UserError("--spans and --step must be more than 0")
+    if args.move_seconds is not None and not 0 <= args.move_seconds < math.inf:
+        raise UserError(f"--move-seconds {args.move_seconds:g}: expected seconds, 0 or more")
+    if args.compare and (args.strategies or args.grid):
+        raise UserError(
+            "--compare takes its strategies from its two sides: no --strategies, --grid"
+        )
+    for text in args.spark_conf:
+        spark_setting(text)
+    if args.plot is None:
+        return
+    if args.plot.suffix not in PICTURES:
+        raise UserError(
+            f"--plot {args.plot}: expected a name that ends with {' or '.join(PICTURES)}"
+        )
+    if not args.plot.absolute().parent.is_dir():
+        raise UserError(f"--plot {args.plot}: there is no directory {args.plot.absolute().parent}")
 
 
 def _played(args: argparse.Namespace, plays: Sequence[tuple[Candidate, Source]]) -> list[Result]:
@@ -176,6 +189,11 @@ def _played(args: argparse.Namespace, plays: Sequence[tuple[Candidate, Source]])
     from counterpoise.pipeline.stream.session import SessionError, start_session, stop_session
 
     trace = opened(plays[0][1])
+    if not max(1, args.spans) <= trace.steps <= MOST_STEPS:
+        raise UserError(
+            f"{args.source} is {trace.steps:,} steps of {args.step:g} s, and {args.spans:,} to "
+            f"{MOST_STEPS:,} can be played: another --step, fewer --spans, or fewer hours"
+        )
     move_s = _move_seconds(args)
     tasks = [
         task
@@ -183,7 +201,8 @@ def _played(args: argparse.Namespace, plays: Sequence[tuple[Candidate, Source]])
         for task in tasks_of([candidate], source, parts=args.spans, move_s=move_s, seed=args.seed)
     ]
     # The side that is cut has the most bundles.
-    if args.master is None and not is_little(opened(plays[-1][1]), len(plays)):
+    much = not is_little(opened(plays[-1][1]), len(plays))
+    if args.master is None and (much or args.spark_conf):
         args.master = "local[*]"
     began = time.monotonic()
 
@@ -239,8 +258,8 @@ def _source(args: argparse.Namespace) -> SyntheticTrace | Recording:
             given[field] = convert(value)
         except ValueError:
             raise UserError(f"{args.source}: {text!r} has no number") from None
-        if name != "seed" and not given[field] > 0:
-            raise UserError(f"{args.source}: {name} must be more than 0")
+        if name != "seed" and not 0 < given[field] < MOST:
+            raise UserError(f"{args.source}: {name} must be more than 0 and less than {MOST:,}")
     return SyntheticTrace(kind, **{"seed": args.seed, "step_ms": step_ms, **given})
 
 
@@ -248,66 +267,13 @@ def _plays(args: argparse.Namespace) -> list[tuple[Candidate, Source]]:
     """Who plays which load."""
     source = _source(args)
     if not args.compare:
-        return [(candidate, source) for candidate in _candidates(args)]
+        return [(candidate, source) for candidate in candidates_of(args)]
     now, then = sides_of(args)
     sources = sources_of(source, cut_of(now, then))
     return [
         (candidate_of(side, args.thrash_span), plays)
         for side, plays in zip((now, then), sources, strict=True)
     ]
-
-
-def _candidates(args: argparse.Namespace) -> list[Candidate]:
-    from counterpoise.pipeline.backtest.simulate import Candidate
-
-    named = [name.strip() for name in (args.strategies or EVERY).split(",") if name.strip()]
-    own = partial(_own_options, named)
-    conf = read_conf(args.conf, args.settings, own)
-    grid = _grid(args.grid, own)
-    found = [Candidate(NOBODY, None)]
-    for name in named:
-        shedder, _, placement = name.partition("/")
-        for overrides in grid:
-            label = " ".join([name, *(f"{key}={value}" for key, value in overrides.items())])
-            by = _strategy(args, conf.overridden(overrides), shedder, placement)
-            found.append(Candidate(label, by))
-    return found
-
-
-def _own_options(named: Iterable[str], conf: Properties) -> list[type]:
-    """The options of the strategies that are tried, which may be somebody's own."""
-    found: list[type] = []
-    for name in named:
-        shedder, _, placement = name.partition("/")
-        found.append(find_shedder(shedder, conf).options)
-        if placement:
-            found.append(find_placement(placement).options)
-    return found
-
-
-def _strategy(args: argparse.Namespace, conf: Properties, shedder: str, placement: str) -> Strategy:
-    if args.as_pulsar:
-        return as_pulsar(
-            conf, shedder=shedder, placement=placement or None, thrash_span_s=args.thrash_span
-        )
-    chosen = placement or conf.values.get(PLACEMENT_SETTING) or LeastUsage.name
-    return strategy_from(conf, shedder=shedder, placement=chosen, thrash_span_s=args.thrash_span)
-
-
-def _grid(
-    texts: Iterable[str], own: Callable[[Properties], Iterable[type]] = lambda _: ()
-) -> list[dict[str, str]]:
-    """Every combination of the settings' values; one that sets nothing when there are none."""
-    names, choices = [], []
-    for text in texts:
-        name, equals, values = text.partition("=")
-        if not equals or not name.strip() or not values.strip():
-            raise UserError(f"--grid {text}: expected NAME=V1,V2")
-        names.append(name.strip())
-        choices.append([value.strip() for value in values.split(",")])
-    first = [f"{name}={values[0]}" for name, values in zip(names, choices, strict=True)]
-    read_conf(None, first, own)
-    return [dict(zip(names, each, strict=True)) for each in itertools.product(*choices)]
 
 
 def _move_seconds(args: argparse.Namespace) -> float:

@@ -1,0 +1,110 @@
+"""``counterpoise backtest --strategies --grid``: who is tried, by which settings, each once."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from counterpoise.app.conf import read_conf
+from counterpoise.app.errors import UserError
+from counterpoise.app.strategies import (
+    PLACEMENT_SETTING,
+    as_pulsar,
+    find_placement,
+    find_shedder,
+    strategy_from,
+)
+from counterpoise.decide.balancing.options import BalanceOptions
+from counterpoise.decide.filters.options import FilterOptions
+from counterpoise.decide.placement.least_usage import LeastUsage
+from counterpoise.names.options import all_options
+from counterpoise.names.properties import Properties
+
+if TYPE_CHECKING:
+    from counterpoise.decide.balancing.round import Strategy
+    from counterpoise.pipeline.backtest.simulate import Candidate
+
+EVERY = "ThresholdShedder,OverloadShedder,UniformLoadShedder,AvgShedder"
+NOBODY = "nobody moves"
+
+
+def candidates_of(args: argparse.Namespace) -> list[Candidate]:
+    """Nobody, and each strategy with each combination of those settings that it reads.
+
+    Raises `UserError`, also for a setting that none of them reads.
+    """
+    from counterpoise.pipeline.backtest.simulate import Candidate
+
+    named = list(dict.fromkeys(filter(None, map(str.strip, _names(args).split(",")))))
+    if not named:
+        raise UserError(f"--strategies {args.strategies!r} names none; such as {EVERY}")
+    own = partial(_own_options, named)
+    conf = read_conf(args.conf, args.settings, own)
+    found = {NOBODY: Candidate(NOBODY, None)}
+    unread = {text.partition("=")[0].strip() for text in args.grid}
+    for name, overrides in itertools.product(named, grid(args.grid, own)):
+        shedder, _, placement = name.partition("/")
+        by = _strategy(args, conf.overridden(overrides), shedder, placement)
+        read = {key: value for key, value in overrides.items() if key in _read_by(by, placement)}
+        unread -= read.keys()
+        label = " ".join([name, *(f"{key}={value}" for key, value in read.items())])
+        found.setdefault(label, Candidate(label, by))
+    if unread:
+        tried = ", ".join(named)
+        raise UserError(f"--grid {min(unread)}: {tried} read no such setting, so nothing changes")
+    return list(found.values())
+
+
+def grid(
+    texts: Iterable[str], own: Callable[[Properties], Iterable[type]] = lambda _: ()
+) -> list[Mapping[str, str]]:
+    """Every combination of the settings' values; one that sets nothing when there are none."""
+    choices: dict[str, list[str]] = {}
+    for text in texts:
+        name, equals, values = (part.strip() for part in text.partition("="))
+        each = list(dict.fromkeys(map(str.strip, values.split(","))))
+        if not equals or not name or not all(each):
+            raise UserError(f"--grid {text}: expected NAME=V1,V2")
+        if name in choices:
+            raise UserError(f"--grid {name} is given twice: write {name}=V1,V2")
+        choices[name] = each
+    read_conf(None, [f"{name}={values[0]}" for name, values in choices.items()], own)
+    return [dict(zip(choices, each, strict=True)) for each in itertools.product(*choices.values())]
+
+
+def _names(args: argparse.Namespace) -> str:
+    return EVERY if args.strategies is None else str(args.strategies)
+
+
+def _own_options(named: Sequence[str], conf: Properties) -> list[type]:
+    """The options of the strategies that are tried, which may be somebody's own."""
+    found: list[type] = []
+    for name in named:
+        shedder, _, placement = name.partition("/")
+        found.append(find_shedder(shedder, conf).options)
+        if placement:
+            found.append(find_placement(placement).options)
+    return found
+
+
+def _strategy(args: argparse.Namespace, conf: Properties, shedder: str, placement: str) -> Strategy:
+    if args.as_pulsar:
+        return as_pulsar(
+            conf, shedder=shedder, placement=placement or None, thrash_span_s=args.thrash_span
+        )
+    chosen = placement or conf.values.get(PLACEMENT_SETTING) or LeastUsage.name
+    return strategy_from(conf, shedder=shedder, placement=chosen, thrash_span_s=args.thrash_span)
+
+
+def _read_by(strategy: Strategy, placement: str) -> frozenset[str]:
+    """The settings that change what a strategy does in a play."""
+    leads = strategy.as_leader is not None
+    sections: list[type] = [type(strategy.options), type(strategy.placement_options)]
+    sections += [BalanceOptions, FilterOptions] if leads else [BalanceOptions]
+    names = {each.conf for section in sections for each in all_options(section)}
+    # A play of ours sheds whatever the brokers are told; and a placement may be named already.
+    names -= set() if leads else {"loadBalancerSheddingEnabled"}
+    return frozenset(names if placement else {*names, PLACEMENT_SETTING})

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from datetime import UTC, datetime
 
+from counterpoise.app.errors import UserError
+
+FROM_HELP = "only from then on, such as 2026-11-22 or 2026-11-22T10:30, UTC"
+TO_HELP = "up to then, likewise"
 UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "": 1.0}
 
 
@@ -19,3 +24,15 @@ def seconds(text: str) -> float:
     if not value >= 0:
         raise argparse.ArgumentTypeError(f"{text!r} is less than no time")
     return value
+
+
+def moment_ms(text: str, otherwise: int) -> int:
+    """A moment in milliseconds since 1970, ``otherwise`` for no text; raises `UserError`."""
+    if not text:
+        return otherwise
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise UserError(f"{text!r} is no time such as 2026-11-22 or 2026-11-22T10:30") from None
+    aware = found if found.tzinfo else found.replace(tzinfo=UTC)
+    return round(aware.timestamp() * 1000)

@@ -4,6 +4,7 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from counterpoise.app.errors import UserError
@@ -67,6 +68,42 @@ def test_a_load_that_nobody_reports_any_more_is_forgotten(tmp_path: Path) -> Non
 def test_a_history_without_load_is_a_sentence(tmp_path: Path) -> None:
     land(open_store(tmp_path), poll(0, {"b1:80": None}))
     with pytest.raises(NothingRecordedError, match="counterpoise balance"):
+        Recording(str(tmp_path)).open()
+
+
+def test_a_figure_that_is_no_number_tells_nothing_and_spoils_nothing(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    odd = {bundle_name(0): 1e6, bundle_name(1): float("nan")}
+    land(store, poll(0, {"b1:80": odd, "b2:80": {bundle_name(2): 2e6}}, every_ms=60_000))
+    land(store, poll(1, {"b1:80": {bundle_name(0): float("inf")}, "b2:80": {}}, every_ms=60_000))
+    trace = Recording(str(tmp_path)).open()
+    assert trace.bundles == tuple(map(bundle_name, range(3)))
+    for step in range(2):
+        assert trace.loads(step).throughput_in.tolist() == [1e6, 0.0, 2e6]
+    assert np.isfinite(
+        [trace.hosts.bytes_most, trace.hosts.cpu_idle, trace.hosts.cpu_of_rate]
+    ).all()
+
+
+def test_a_part_of_a_history_is_played(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    for minute in range(10):
+        land(store, poll(minute, {"b1:80": {bundle_name(minute): 1e6}}, every_ms=60_000))
+    compact(store, "reports", up_to_poll=START + 4 * 60_000, at_least=1)
+    first, last = START + 2 * 60_000, START + 7 * 60_000
+    trace = Recording(str(tmp_path), first_ms=first, last_ms=last).open()
+    assert (trace.start_ms, trace.steps) == (first, 6)
+    assert trace.bundles == tuple(map(bundle_name, range(2, 8)))
+    with pytest.raises(NothingRecordedError, match="no report of any bundle between --from"):
+        Recording(str(tmp_path), first_ms=last + 10**9).open()
+
+
+def test_more_than_a_process_should_hold_is_a_sentence(tmp_path: Path) -> None:
+    """A clock that was set wrong once is enough for centuries of minutes."""
+    store = open_store(tmp_path)
+    for when in (0, 10**9):
+        land(store, poll(when, {"b1:80": {bundle_name(0): 1e6}}, every_ms=60_000))
+    with pytest.raises(NothingRecordedError, match=r"1,000,000,001 steps.*--from, --to"):
         Recording(str(tmp_path)).open()
 
 
@@ -150,6 +187,8 @@ def test_each_is_tried_once_with_the_settings_that_it_reads() -> None:
         (["synthetic:diurnal", "--spans", "0"], "--spans"),
         (["synthetic:diurnal", "--compare", "/no/old.conf", "/no/new.conf"], "/no/old.conf"),
         (["/no/such/history"], "no report of any bundle"),
+        (["synthetic:diurnal", "--from", "2026-11-22"], "made-up load has none"),
+        (["/no/such/history", "--from", "yesterday"], "'yesterday' is no time"),
         (["synthetic:diurnal,hours=1e9"], "less than 100,000,000"),
         (["synthetic:diurnal,hours=nan"], "must be more than 0"),
         (["synthetic:diurnal,hours=9e7"], "5,400,000,000 steps of 60 s"),

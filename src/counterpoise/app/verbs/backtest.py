@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from counterpoise.app.conf import add_conf_arguments
 from counterpoise.app.errors import UserError
 from counterpoise.app.packages import needed_by
-from counterpoise.app.times import seconds
+from counterpoise.app.times import FROM_HELP, TO_HELP, moment_ms, seconds
 from counterpoise.app.verbs.backtest_compare import (
     candidate_of,
     cut_of,
@@ -54,6 +54,8 @@ examples:
       what will this change do to my cluster?
   counterpoise backtest ./history --compare pulsar-4.0 pulsar-next --conf broker.conf
       what will this upgrade do to it? What broker.conf sets itself stays as it is
+  counterpoise backtest ./history --from 2026-11-16 --to 2026-11-23
+      last week alone
   counterpoise backtest synthetic:rolling-restart,brokers=100,bundles=10000,hours=24
       load that is made up: diurnal, heavy-tailed, bursty, scale-out, rolling-restart, hot-bundle,
       heterogeneous
@@ -97,6 +99,8 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
         "namespace, the bundle's own included",
     )
     add_conf_arguments(parser)
+    parser.add_argument("--from", dest="first", default="", metavar="TIME", help=FROM_HELP)
+    parser.add_argument("--to", dest="last", default="", metavar="TIME", help=TO_HELP)
     parser.add_argument(
         "--spans", type=int, default=1, metavar="N", help="cut the time into so many plays"
     )
@@ -237,7 +241,10 @@ def _source(args: argparse.Namespace) -> SyntheticTrace | Recording:
     step_ms = round(args.step * 1000)
     head, colon, rest = args.source.partition(":")
     if head != "synthetic" or not colon:
-        return Recording(args.source, step_ms)
+        first, last = moment_ms(args.first, 0), moment_ms(args.last, 2**62)
+        return Recording(args.source, step_ms, first, last)
+    if args.first or args.last:
+        raise UserError("--from and --to choose a part of a history, and made-up load has none")
     kind, *more = rest.split(",")
     if kind not in KINDS:
         raise UserError(f"{args.source}: there are {', '.join(KINDS)}")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from counterpoise.app.conf import read_conf
 from counterpoise.app.errors import UserError
 from counterpoise.app.strategies import as_pulsar
+from counterpoise.names.options import ConfigError
 from counterpoise.names.properties import Properties
 
 if TYPE_CHECKING:
@@ -78,7 +79,10 @@ def candidate_of(side: Side, thrash_span_s: float) -> Candidate:
     """Its strategy, as Pulsar's leader plays it."""
     from counterpoise.pipeline.backtest.simulate import Candidate
 
-    return Candidate(side.label, as_pulsar(side.conf, thrash_span_s=thrash_span_s))
+    try:
+        return Candidate(side.label, as_pulsar(side.conf, thrash_span_s=thrash_span_s))
+    except ConfigError as error:
+        raise UserError(f"{side.label}: {error}") from None
 
 
 def cut_of(now: Side, then: Side) -> int:

@@ -7,11 +7,11 @@ import asyncio
 import contextlib
 import sys
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from counterpoise.app.errors import UserError
 from counterpoise.app.packages import needed_by
+from counterpoise.app.times import FROM_HELP, TO_HELP, moment_ms
 
 if TYPE_CHECKING:
     from counterpoise.app.main import Subparsers
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from counterpoise.pipeline.history.store import Store
 
 EXIT_DAMAGED = 1
-SINCE = "only from then on, such as 2026-11-22 or 2026-11-22T10:30, UTC"
 
 EPILOG = """\
 examples:
@@ -63,10 +62,8 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
                 "table", metavar="TABLE", help="a table or a view, as `history --help` lists them"
             )
             verb.add_argument("--out", required=True, metavar="FILE", help=".parquet or .csv")
-            verb.add_argument("--from", dest="first", default="", metavar="TIME", help=SINCE)
-            verb.add_argument(
-                "--to", dest="last", default="", metavar="TIME", help="up to then, likewise"
-            )
+            verb.add_argument("--from", dest="first", default="", metavar="TIME", help=FROM_HELP)
+            verb.add_argument("--to", dest="last", default="", metavar="TIME", help=TO_HELP)
     return parser
 
 
@@ -151,7 +148,7 @@ def _export(args: argparse.Namespace, store: Store) -> int:
 
     if args.table not in NAMES:
         raise UserError(f"{args.table}: there are {', '.join(NAMES)}")
-    first, last = _moment(args.first, 0), _moment(args.last, 2**53)
+    first, last = moment_ms(args.first, 0), moment_ms(args.last, 2**53)
     count = 0
     with _writer(args.out) as write:
         for part in parts(store, args.table, first_ms=first, last_ms=last):
@@ -184,14 +181,3 @@ def _writer(path: str) -> Iterator[Callable[[Any], None]]:
     finally:
         for each in opened:
             each.close()
-
-
-def _moment(text: str, otherwise: int) -> int:
-    if not text:
-        return otherwise
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        raise UserError(f"{text!r} is no time such as 2026-11-22 or 2026-11-22T10:30") from None
-    aware = found if found.tzinfo else found.replace(tzinfo=UTC)
-    return round(aware.timestamp() * 1000)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from counterpoise.load.fold import FORGET_AFTER_MS
 from counterpoise.load.rates import Floats, Indices, Rates
@@ -14,6 +15,7 @@ from counterpoise.load.rows import BROKER, BUNDLE, GAP, RATES
 from counterpoise.load.view import Integers, Masks
 from counterpoise.pipeline.backtest.trace import Hosts
 from counterpoise.pipeline.history.layout import files
+from counterpoise.pipeline.history.names import span
 from counterpoise.pipeline.history.parquet import read_rows
 from counterpoise.pipeline.history.store import Store, open_store
 
@@ -21,6 +23,9 @@ _COLUMNS = (
     *("poll_id", "kind", "broker", "bundle", "topics", *RATES),
     *("cpu_usage", "cpu_limit", "bandwidth_in_usage", "bandwidth_in_limit"),
 )
+ROOM = 4e9
+"""Bytes of loads: a month of 100 brokers with 5,000 bundles by the minute."""
+_BYTES_A_LOAD = 16
 _BYTES_MOST = 1.25e9
 """Bytes/s that a network carries where no report told: ten Gbit/s."""
 
@@ -35,6 +40,15 @@ class Recording:
 
     uri: str
     step_ms: int = 60_000
+    first_ms: int = 0
+    """From when on it is played."""
+    last_ms: int = 2**62
+    """Until when."""
+
+    @property
+    def when(self) -> str:
+        """Which part of what was recorded, for a person; empty for all of it."""
+        return " between --from and --to" if (self.first_ms, self.last_ms) != (0, 2**62) else ""
 
     def open(self) -> "RecordedTrace":
         """The trace; read once for each process."""
@@ -82,12 +96,12 @@ class _Table:
 @lru_cache(maxsize=1)
 def _read(recording: Recording) -> RecordedTrace:
     store = open_store(recording.uri)
-    parts = [_part(store, name) for name in files(store, "reports")]
+    parts = [_part(store, name, recording) for name in _files(store, recording)]
     whole = pa.concat_tables(parts) if parts else None
     if whole is None or not (whole.column("kind").to_numpy() == BUNDLE).any():
         raise NothingRecordedError(
-            f"{store.address} has no report of any bundle: `counterpoise balance --history` "
-            "records one"
+            f"{store.address} has no report of any bundle{recording.when}: `counterpoise watch "
+            "--history` or `counterpoise balance --history` records one"
         )
     polls = whole.column("poll_id").to_numpy()
     start_ms = int(polls.min())
@@ -98,6 +112,7 @@ def _read(recording: Recording) -> RecordedTrace:
     brokers, broker_of = _codes(whole.column("broker"), of_bundle | of_broker | (kinds == GAP))
     bundles, bundle_of = _codes(whole.column("bundle"), of_bundle)
     at = np.flatnonzero(of_bundle)
+    _expect_room(count, len(bundles), recording)
     rates = np.stack([whole.column(name).to_numpy()[at] for name in RATES], axis=1)
     topics = np.zeros(len(bundles), np.int64)
     topics[bundle_of[at]] = whole.column("topics").to_numpy()[at]
@@ -110,14 +125,36 @@ def _read(recording: Recording) -> RecordedTrace:
         topics,
         owners,
         _hosts(whole, broker_of, np.flatnonzero(of_broker), len(brokers)),
-        _held(steps[at], bundle_of[at], rates, count, recording.step_ms),
+        _held(steps[at], bundle_of[at], rates, (count, len(bundles)), recording.step_ms),
         _listed(steps, broker_of, np.flatnonzero(of_broker | (kinds == GAP)), count, len(brokers)),
     )
     return RecordedTrace(recording.uri, start_ms, recording.step_ms, table)
 
 
-def _part(store: Store, name: str) -> pa.Table:
+def _files(store: Store, recording: Recording) -> list[str]:
+    def played(name: str) -> bool:
+        first, last = span(name) or (0, 0)
+        return first <= recording.last_ms and last >= recording.first_ms
+
+    return [name for name in files(store, "reports") if played(name)]
+
+
+def _expect_room(steps: int, bundles: int, recording: Recording) -> None:
+    """Raise `NothingRecordedError` for more than a process should hold."""
+    size = steps * bundles * _BYTES_A_LOAD
+    if size > ROOM:
+        raise NothingRecordedError(
+            f"{steps:,} steps of {recording.step_ms / 1000:g} s and {bundles:,} bundles are "
+            f"{size / 1e9:.1f} GB in every process that plays, and {ROOM / 1e9:.0f} GB are allowed:"
+            " play a part of it (--from, --to), or a longer --step"
+        )
+
+
+def _part(store: Store, name: str, recording: Recording) -> pa.Table:
     part: pa.Table = store.read(name, lambda file: read_rows(file, _COLUMNS))
+    polls = part.column("poll_id")
+    first, last = recording.first_ms, recording.last_ms
+    part = part.filter(pc.and_(pc.greater_equal(polls, first), pc.less_equal(polls, last)))
     for column in ("kind", "broker", "bundle"):
         index = part.schema.get_field_index(column)
         part = part.set_column(index, column, part.column(column).cast(pa.string()))
@@ -133,9 +170,14 @@ def _codes(column: Any, rows: Any) -> tuple[tuple[str, ...], Any]:
     return tuple(used), np.array([place.get(word, 0) for word in words], np.intp)[codes]
 
 
-def _held(steps: Any, bundles: Any, rates: Any, count: int, step_ms: int) -> Any:
-    """Loads by step and bundle; a report counts until the next one, or until it is forgotten."""
-    size = int(bundles.max()) + 1
+def _held(steps: Any, bundles: Any, rates: Any, shape: tuple[int, int], step_ms: int) -> Any:
+    """Loads by step and bundle; a report counts until the next one, or until it is forgotten.
+
+    One with a figure that is no number tells nothing: it would be the sum of all brokers.
+    """
+    count, size = shape
+    sound = np.isfinite(rates).all(axis=1)
+    steps, bundles, rates = steps[sound], bundles[sound], rates[sound]
     loads = np.zeros((count, size, 4), np.float32)
     loads[steps, bundles] = rates
     told = np.zeros((count, size), np.bool_)
@@ -166,11 +208,11 @@ def _hosts(whole: pa.Table, brokers: Any, rows: Any, count: int) -> Hosts:
         usage = whole.column(f"{name}_usage").to_numpy()[rows]
         limit = whole.column(f"{name}_limit").to_numpy()[rows]
         used: Floats = np.divide(100.0 * usage, limit, out=np.zeros(len(rows)), where=limit > 0)
-        return used
+        return np.where(np.isfinite(used), used, 0.0)
 
     through = whole.column("msg_throughput_in").to_numpy()[rows]
     used, owner = percent("bandwidth_in"), brokers[rows]
-    telling = used > 0.5
+    telling = (used > 0.5) & np.isfinite(through)
     each = np.divide(100.0 * through, used, out=np.zeros(len(rows)), where=telling)
     # A broker that hardly carried anything is taken for one like the others.
     size = np.full(count, float(np.median(each[telling])) if telling.any() else _BYTES_MOST)
@@ -179,7 +221,8 @@ def _hosts(whole: pa.Table, brokers: Any, rows: Any, count: int) -> Hosts:
         if len(mine):
             size[broker] = float(np.median(mine))
     rate = sum(whole.column(name).to_numpy()[rows] for name in ("msg_rate_in", "msg_rate_out"))
-    slope, idle = _line(np.asarray(rate, np.float64), percent("cpu"))
+    known = np.isfinite(rate)
+    slope, idle = _line(np.asarray(rate, np.float64)[known], percent("cpu")[known])
     return Hosts(np.maximum(size, 1.0), np.full(count, idle), np.full(count, slope))
 
 

@@ -1,9 +1,10 @@
 """The watchdog beside a real Pulsar whose brokers are stopped, and killed.
 
-A broker that is stopped (SIGSTOP) is listed and does not answer, as one that collects its garbage
-for long or has lost its network; one that is killed with -9 stays listed until its session ends.
-What the watchdog says is held against what was done, and against the time in which it promises to
-say it.
+A bundle that carried load and is unloaded when its client has left is nobody's: that is said, and
+on request it is looked up. A broker that is stopped (SIGSTOP) is listed and does not answer, as one
+that collects its garbage for long or has lost its network; one that is killed with -9 stays listed
+until its session ends. What the watchdog says is held against what was done, and against the time
+in which it promises to say it.
 """
 
 import os
@@ -61,6 +62,8 @@ def _alarms(story: Story, pulsar: RealPulsar, manager: str) -> None:
     if manager == "extensible" and "ALERT" in dog.text:
         _explain(story, pulsar.service_url, dog.text)
 
+    _orphan(story, pulsar, channel)
+
     def said(what: str, words: str, do: Callable[[], None], seconds: float) -> None:
         place, began = len(dog.text), time.monotonic()
         do()
@@ -88,6 +91,47 @@ def _alarms(story: Story, pulsar: RealPulsar, manager: str) -> None:
     alive = [url for url in pulsar.web_urls if leader not in url]
     status, told = story.run("watchdog", "--admin-url", ",".join(alive), "--interval", "3s")
     story.check("nothing is wrong in the end", status == 0, told.splitlines()[-3:])
+
+
+def _orphan(story: Story, pulsar: RealPulsar, channel: tuple[str, ...]) -> None:
+    """A bundle that nobody asks for any more, under a watchdog that may help."""
+    taken = story.real.owners()
+    names = (f"persistent://{NAMESPACE}/left-{number}" for number in range(1000))
+    topic = next(each for each in names if story.real.bundle_of(each) not in taken)
+    bundle = story.real.bundle_of(topic)
+    dog = story.begin(
+        "watchdog", "--admin-url", ",".join(pulsar.web_urls), "--follow", "--remedy",
+        "--interval", f"{INTERVAL_S}s", "--patience", f"{PATIENCE_S}s", *channel,
+    )  # fmt: skip
+    words = [sys.executable, "-c", BRIEFLY, pulsar.service_url, topic]
+    client = Started(words, story.log("briefly"))
+    story.check("a client leaves its topic", client.process.wait(120) == 0)
+    place = len(dog.text)
+    namespace, _, span = bundle.rpartition("/")
+    call(f"{pulsar.web_urls[0]}/admin/v2/namespaces/{namespace}/{span}/unload", method="PUT")
+    heard = dog.wait_for(f"ALERT nobody-owns: nobody owns {bundle}", BOUND_S, place)
+    story.check("a bundle that nobody has is missed", heard)
+    helped = dog.wait_for(f"remedy for {bundle}: lookup", BOUND_S, place)
+    over = dog.wait_for(f"over: nobody-owns of {bundle}", BOUND_S, place)
+    story.check("and given to a broker on request", helped and over)
+    path = topic.replace("://", "/")
+    told = {call(f"{url}/lookup/v2/topic/{path}")["httpUrl"] for url in pulsar.web_urls}
+    story.check("all brokers name the same owner", len(told) == 1, sorted(told))
+    story.check("that watchdog ends with status 0", dog.end() == 0)
+    print(dog.text[place:].rstrip(), flush=True)
+
+
+BRIEFLY = """
+import sys, time, pulsar
+client = pulsar.Client(sys.argv[1], logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
+producer = client.create_producer(sys.argv[2])
+until = time.monotonic() + 30  # three measurements of the brokers
+while time.monotonic() < until:
+    producer.send(b"x" * 1000)
+    time.sleep(0.05)
+client.close()
+"""
+"""A client that comes, publishes for a while, and leaves for ever."""
 
 
 def _explain(story: Story, service_url: str, said: str) -> None:

@@ -244,7 +244,8 @@ def _refill(story: Story, url: str) -> None:
 
 
 READ_LOAD = """
-import sys
+import os, sys
+os.environ["PYSPARK_PYTHON"] = sys.executable  # whatever python3 is in the path
 from pyspark.sql import SparkSession
 from counterpoise.pipeline.stream.public_source import PulsarLoad
 spark = SparkSession.builder.master("local[1]").getOrCreate()

@@ -248,7 +248,7 @@ import os, sys
 os.environ["PYSPARK_PYTHON"] = sys.executable  # whatever python3 is in the path
 from pyspark.sql import SparkSession
 from counterpoise.pipeline.stream.public_source import PulsarLoad
-spark = SparkSession.builder.master("local[1]").getOrCreate()
+spark = SparkSession.builder.master("local[*]").getOrCreate()
 spark.dataSource.register(PulsarLoad)
 for place in sys.argv[1:]:
     rows = spark.read.format("pulsar-load").load(place)
@@ -275,7 +275,8 @@ def _look_back(story: Story, url: str) -> None:
     reader = Started(
         [sys.executable, "-c", READ_LOAD, story.history, url], story.log("pulsar-load")
     )
-    status = reader.process.wait(300)
+    story.until(lambda: reader.process.poll() is not None, 150)
+    status = reader.end()
     found = re.findall(r"^brokers (\d+) bundles (\d+)$", reader.text, re.M)
     whole = len(found) == 2 and all(
         int(brokers) == 3 and int(bundles) for brokers, bundles in found

@@ -3,9 +3,9 @@
 `ExtensibleLoadManagerWrapper.generateLoadReport` throws `UnsupportedOperationException` (4.0.7).
 The same facts are elsewhere, and not cut to the busiest bundles as the load-data topics are:
 `broker-stats/topics` has every loaded topic by bundle, and `broker-stats/metrics`, or `/metrics/`
-where that one is not to be had, the host's usage (`pulsar_lb_*`, per cent). Whoever asks for metrics
-makes the broker take one more sample for its averages (`ExtensibleLoadManagerImpl.getMetrics`), so
-they are asked for once for each measurement and no more often.
+where that one is not to be had, the host's usage (`pulsar_lb_*`, per cent). Whoever asks for
+metrics makes the broker take one more sample for its averages
+(`ExtensibleLoadManagerImpl.getMetrics`), so they are asked for once for each measurement.
 """
 
 import re

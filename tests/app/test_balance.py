@@ -21,7 +21,7 @@ def test_times_are_read_with_their_units(text: str, value: float) -> None:
     assert seconds(text) == value
 
 
-@pytest.mark.parametrize("text", ["", "s", "5 years", "-1s", "nan", "1ss"])
+@pytest.mark.parametrize("text", ["", "s", "5 years", "-1s", "nan", "inf", "1ss"])
 def test_what_is_no_time_is_refused(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError):
         seconds(text)
@@ -36,6 +36,14 @@ def test_what_is_no_time_is_refused(text: str) -> None:
         (["--set", "loadBalancerSheddingIntervalMinutes=soon"], "SheddingIntervalMinutes"),
         (["--set", "nonsense"], "NAME=VALUE"),
         (["--conf", "/no/such/broker.conf"], "/no/such/broker.conf"),
+        (["--history", ""], "has no name"),
+        (["--history", "s3:bucket/h"], "expected s3://"),
+        (["--max-moves-a-round", "3"], "--max-moves-a-round changes nothing without --execute"),
+        (["--leave-alone", "a/b"], "--leave-alone changes nothing without --execute"),
+        (["--partial"], "--partial changes nothing without --plan"),
+        (["--valid-for", "5m"], "--valid-for changes nothing without --plan"),
+        (["--plan", "p.json", "--once"], "--once changes nothing of a --plan"),
+        (["--plan", "p.json", "--strategy", "AvgShedder"], "--strategy changes nothing of a"),
     ],
 )
 def test_a_mistake_is_a_sentence_and_status_two(
@@ -47,6 +55,32 @@ def test_a_mistake_is_a_sentence_and_status_two(
     assert said in error
     assert error.count("\n") == 1
     assert "Traceback" not in error
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [
+        ("--window", "05:00-05:00", "nothing would ever move"),
+        ("--window", "25:00-26:00", "a day has 24 hours"),
+        ("--max-moves-a-round", "0", "not a whole number from 1 on"),
+        ("--max-moves-an-hour", "-1", "not a whole number from 1 on"),
+        ("--max-load-an-hour", "nan%", "at most 100%"),
+        ("--leave-alone", "payments", "payments"),
+        ("--leave-alone", "", "expected"),
+        ("--leave-alone", "public/default,public/default/0x0_zz", "0x0_zz"),
+        ("--retain-days", "-1", "not a whole number from 1 on"),
+        ("--shards", "0", "not a whole number from 1 on"),
+        ("--interval", "0", "no time at all"),
+    ],
+)
+def test_an_option_that_would_protect_nothing_or_flood_is_refused(
+    option: str, value: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["balance", "--admin-url", "http://127.0.0.1:1", "--history", "h", "--execute"]
+    with pytest.raises(SystemExit) as ended:
+        main([*words, option, value])
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("missing", ["pyspark", "pyarrow"])

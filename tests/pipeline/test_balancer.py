@@ -119,6 +119,19 @@ async def test_a_dry_run_touches_nothing_and_does_not_repeat_itself(
     assert not {m.bundle for m in made.moves} & {m.bundle for m in again.moves}
 
 
+async def test_who_asks_for_one_round_too_early_hears_when_the_last_one_was(
+    uneven: FakeCluster, http: aiohttp.ClientSession, history: History
+) -> None:
+    dry = replace(DO_IT, execute=False)
+    one = balancer(http, history, options=dry, by=strategy(interval_ms=60_000))
+    assert one.not_yet(seen(uneven)) == ""
+    await one.step(seen(uneven))
+    assert one.not_yet(seen(uneven, 2)) == (
+        "no round: the last one was 10 s ago, and there are 60 s between two (--decide-every)"
+    )
+    assert one.not_yet(seen(uneven, 12)) == ""
+
+
 async def test_no_round_is_made_on_polls_from_before_the_last_moves_ended(
     uneven: FakeCluster, http: aiohttp.ClientSession, history: History
 ) -> None:

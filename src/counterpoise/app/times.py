@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from datetime import UTC, datetime
 
 from counterpoise.app.errors import UserError
@@ -21,9 +22,19 @@ def seconds(text: str) -> float:
         raise argparse.ArgumentTypeError(
             f"{text!r} is not a time such as 5s, 500ms or 2m"
         ) from None
-    if not value >= 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is less than no time")
+    if not 0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time from 0 on")
     return value
+
+
+def some_time(text: str) -> float:
+    """A time that is more than none."""
+    found = seconds(text)
+    if not found:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no time at all: who is asked would be flooded"
+        )
+    return found
 
 
 def moment_ms(text: str, otherwise: int) -> int:

@@ -15,6 +15,7 @@ from counterpoise.decide.balancing.round import (
     carried,
     decide,
     is_due,
+    is_time,
     newest_poll,
     traffic,
     waits_for,
@@ -86,6 +87,18 @@ class Balancer:
             self._tell(waits)
         self._waits = waits
         return is_due(state, memory, options)
+
+    def not_yet(self, state: FoldState) -> str:
+        """Why this state calls for no round by the clock alone; empty where it does."""
+        poll_id, options = newest_poll(state), self._strategy.balance
+        memory = self._history.memory_before(poll_id)
+        if waits_for(state, memory, options) or is_time(poll_id, memory, options):
+            return ""
+        ago = (poll_id - memory.decided_at_ms) / 1000
+        return (
+            f"no round: the last one was {ago:.0f} s ago, and there are "
+            f"{options.decide_every_ms / 1000:g} s between two (--decide-every)"
+        )
 
     async def step(self, state: FoldState) -> Round | None:
         """Decide on this state if it is time to, and carry it out; None when it was not.

@@ -196,6 +196,8 @@ class SparkBalancer:
                 rest = [read_state(store, name) for name in shards[1:]]
                 step = balancer.step(merged([newest, *rest]))
                 asyncio.run_coroutine_threadsafe(step, loop).result()
+            elif settings.once and (why := balancer.not_yet(newest)):
+                self._tell(why)
             self._keeping.folded(up_to)
 
         # A round that was cut off is seen through first: its state is folded already.

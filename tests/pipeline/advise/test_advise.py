@@ -118,7 +118,7 @@ async def test_a_cluster_out_of_reach_is_a_sentence(capsys: pytest.CaptureFixtur
         (["--admin-url", ","], "expected http://host:port"),
         (["--history", "/no/such/history"], "is no history"),
         (["--history", "gopher://x"], "gopher"),
-        (["--admin-url", "http://127.0.0.1:1", "--looks", "0"], "at least 1"),
+        (["--admin-url", "http://127.0.0.1:1", "--move-seconds", "-1"], "--move-seconds -1"),
         (["--admin-url", "http://127.0.0.1:1", "--strategy", "Nobody"], "Nobody"),
         (["--admin-url", "http://127.0.0.1:1", "--placement", "Nowhere"], "Nowhere"),
     ],

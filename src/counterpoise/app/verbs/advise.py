@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import math
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,9 +16,10 @@ from counterpoise.app.addresses import admin_urls
 from counterpoise.app.client import add_admin_url_argument, add_client_arguments, client_security
 from counterpoise.app.conf import add_conf_arguments, read_conf, settings_from
 from counterpoise.app.errors import UserError
+from counterpoise.app.numbers import count
 from counterpoise.app.packages import needed_by
 from counterpoise.app.strategies import find_placement, find_shedder, strategy_from
-from counterpoise.app.times import seconds
+from counterpoise.app.times import seconds, some_time
 from counterpoise.names.properties import Properties
 from counterpoise.security.client import http_session
 
@@ -61,16 +63,16 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
     )
     add_conf_arguments(parser)
     parser.add_argument(
-        "--looks", type=int, default=1, metavar="N", help="how often the cluster is looked at (1)"
+        "--looks", type=count, default=1, metavar="N", help="how often the cluster is looked at (1)"
     )
     parser.add_argument(
-        "--interval", type=seconds, default=5.0, metavar="TIME", help="between two looks (5s)"
+        "--interval", type=some_time, default=5.0, metavar="TIME", help="between two looks (5s)"
     )
     parser.add_argument(
-        "--rounds", type=int, default=10, metavar="N", help="rounds of the strategy at most (10)"
+        "--rounds", type=count, default=10, metavar="N", help="rounds of the strategy at most (10)"
     )
     parser.add_argument(
-        "--at-once", type=int, default=4, metavar="N", help="moves side by side (4)"
+        "--at-once", type=count, default=4, metavar="N", help="moves side by side (4)"
     )
     parser.add_argument(
         "--move-seconds", type=float, metavar="S", help="how long a move takes (default: as seen)"
@@ -93,8 +95,8 @@ def run(args: argparse.Namespace) -> int:
     """Look, plan, show."""
     if not args.admin_url and not args.history:
         raise UserError("say whom to ask: --admin-url URL, --history URI, or both")
-    if min(args.looks, args.rounds, args.at_once) < 1:
-        raise UserError("--looks, --rounds and --at-once must be at least 1")
+    if args.move_seconds is not None and not 0 <= args.move_seconds < math.inf:
+        raise UserError(f"--move-seconds {args.move_seconds:g}: expected seconds, 0 or more")
     addresses = admin_urls(args.admin_url) if args.admin_url else ()
     with needed_by("advice"):
         from counterpoise.pipeline.advise.look import NothingToAdviseOnError

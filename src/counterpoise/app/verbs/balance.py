@@ -21,16 +21,17 @@ from counterpoise.app.client import (
 )
 from counterpoise.app.conf import add_conf_arguments, conf_argv, read_conf
 from counterpoise.app.errors import UserError
+from counterpoise.app.numbers import count
 from counterpoise.app.packages import needed_by
 from counterpoise.app.running import tell, until_told
 from counterpoise.app.strategies import find_placement, find_shedder, strategy_from
-from counterpoise.app.times import seconds
+from counterpoise.app.times import seconds, some_time
 from counterpoise.app.verbs.balance_plan import add_plan_arguments, run_plan
+from counterpoise.app.verbs.rules import RULES, add_rules, refuse_idle, rules_of, usual
 from counterpoise.names.properties import Properties
 
 if TYPE_CHECKING:
     from counterpoise.app.main import Subparsers
-    from counterpoise.decide.balancing.approval import ApprovalRules
     from counterpoise.pipeline.runner import RunSettings
 
 EXIT_STREAM_FAILED = 3
@@ -52,6 +53,14 @@ The history is Parquet tables (reports, ownership, rounds, decisions, rejections
 by day; a balancer that is started again on it, or on a copy, goes on where the last one stopped.
 Exit status: 0 when stopped, 2 for something to put right, 3 when the stream failed.
 """
+
+
+_OF_PLANS = ("valid_for", "partial")
+_NOT_OF_PLANS = (
+    *("strategy", "placement", "master", "spark_conf", "shards", "interval", "decide_every"),
+    *("grace_period", "thrash_span", "once", "metrics", "watchdog", "console", "retain_days"),
+)
+"""A plan says by itself who goes where."""
 
 
 def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
@@ -100,13 +109,18 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
         "--watchdog", action="store_true", help="alert as `counterpoise watchdog` does"
     )
     _add_history_arguments(parser)
+    parser.set_defaults(
+        idle_without_plan=usual(parser, _OF_PLANS),
+        idle_with_plan=usual(parser, _NOT_OF_PLANS),
+        idle_in_dry_run=usual(parser, RULES),
+    )
     return parser
 
 
 def _add_times(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--interval",
-        type=seconds,
+        type=some_time,
         default=5.0,
         metavar="TIME",
         help="time between two looks at the cluster, such as 5s or 500ms (default 5s)",
@@ -133,65 +147,6 @@ def _add_times(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_rules(parser: argparse.ArgumentParser) -> None:
-    """What an operator allows to be moved without being asked."""
-    rules = parser.add_argument_group("rules, with --execute")
-    for name, what in (("round", "a round"), ("hour", "an hour")):
-        article = "an" if name == "hour" else "a"
-        rules.add_argument(
-            f"--max-moves-{article}-{name}",
-            type=int,
-            default=0,
-            metavar="N",
-            help=f"at most so many moves {what} (default: no limit)",
-        )
-        rules.add_argument(
-            f"--max-load-{article}-{name}",
-            type=part,
-            default=0.0,
-            metavar="PERCENT",
-            help=f"at most so much of the cluster's bytes/s moves {what}, such as 10%% (default: "
-            "no limit)",
-        )
-    rules.add_argument(
-        "--window",
-        type=window,
-        metavar="HH:MM-HH:MM",
-        help="bundles move between these times of the day only, UTC",
-    )
-    rules.add_argument(
-        "--leave-alone",
-        default="",
-        metavar="NAMESPACES",
-        help="namespaces, or bundles, that stay where they are, separated by commas",
-    )
-
-
-def part(text: str) -> float:
-    """A part of the whole, given in per cent."""
-    try:
-        found = float(text.removesuffix("%")) / 100
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not such as 10%") from None
-    if not 0 < found <= 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not more than 0% and at most 100%")
-    return found
-
-
-def window(text: str) -> tuple[int, int]:
-    """Two times of the day as minutes."""
-    try:
-        first, last = (
-            int(hours) * 60 + int(minutes)
-            for hours, minutes in (part.split(":") for part in text.split("-"))
-        )
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not such as 22:00-06:00") from None
-    if not (0 <= first < 1440 and 0 <= last <= 1440):
-        raise argparse.ArgumentTypeError(f"{text!r}: a day has 24 hours")
-    return first, last
-
-
 def add_spark_arguments(
     parser: argparse.ArgumentParser,
     master: str | None = "local[*]",
@@ -211,7 +166,7 @@ def add_spark_arguments(
 def _add_shards(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--shards",
-        type=int,
+        type=count,
         default=2,
         metavar="N",
         help="into how many parts the bundles are divided, each folded by a core (default 2; one "
@@ -228,7 +183,7 @@ def _add_history_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--retain-days",
-        type=int,
+        type=count,
         default=0,
         metavar="DAYS",
         help="how many days of history stay (default: all)",
@@ -244,9 +199,13 @@ def _add_history_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Balance until SIGTERM or Ctrl-C, or carry out a plan."""
+    if not args.execute:
+        refuse_idle(args, args.idle_in_dry_run, "without --execute: nothing is moved")
     if args.plan:
+        refuse_idle(args, args.idle_with_plan, "of a --plan")
         with needed_by("a plan"):
             return run_plan(args, rules_of(args))
+    refuse_idle(args, args.idle_without_plan, "without --plan")
 
     def own(conf: Properties) -> tuple[type, type]:
         return find_shedder(args.strategy, conf).options, find_placement(args.placement).options
@@ -320,8 +279,6 @@ def _settings(args: argparse.Namespace) -> RunSettings:
     from counterpoise.pipeline.history.lease import LeaseOptions
     from counterpoise.pipeline.runner import RunSettings
 
-    if args.shards < 1:
-        raise UserError(f"--shards {args.shards}: at least 1")
     return RunSettings(
         addresses=admin_urls(args.admin_url),
         history=args.history,
@@ -346,20 +303,6 @@ def spark_setting(text: str) -> tuple[str, str]:
     if not equals or not name.strip():
         raise UserError(f"--spark-conf {text}: expected NAME=VALUE")
     return name.strip(), value.strip()
-
-
-def rules_of(args: argparse.Namespace) -> ApprovalRules:
-    """What was allowed."""
-    from counterpoise.decide.balancing.approval import ApprovalRules
-
-    return ApprovalRules(
-        moves_a_round=args.max_moves_a_round,
-        moves_an_hour=args.max_moves_an_hour,
-        part_a_round=args.max_load_a_round,
-        part_an_hour=args.max_load_an_hour,
-        window=args.window,
-        leave_alone=frozenset(name for name in args.leave_alone.split(",") if name),
-    )
 
 
 def written(error: BaseException) -> str:

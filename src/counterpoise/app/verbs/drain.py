@@ -14,6 +14,7 @@ from counterpoise.app.addresses import admin_urls
 from counterpoise.app.client import add_admin_url_argument, add_client_arguments, client_security
 from counterpoise.app.conf import settings_from
 from counterpoise.app.errors import UserError
+from counterpoise.app.numbers import count
 from counterpoise.app.packages import needed_by
 from counterpoise.app.strategies import find_placement
 from counterpoise.decide.balancing.drain import DrainPlan, DrainRules
@@ -62,10 +63,10 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
         help="where bundles go: LeastUsage (the default), one of Pulsar's, or module:Class",
     )
     parser.add_argument(
-        "--at-once", type=_count, default=4, metavar="N", help="bundles on their way at a time (4)"
+        "--at-once", type=count, default=4, metavar="N", help="bundles on their way at a time (4)"
     )
     parser.add_argument(
-        "--attempts", type=_count, default=3, metavar="N", help="how often a bundle is tried (3)"
+        "--attempts", type=count, default=3, metavar="N", help="how often a bundle is tried (3)"
     )
     parser.add_argument(
         "--partial", action="store_true", help="move what can go even if something cannot"
@@ -175,12 +176,6 @@ def _json(plan: DrainPlan, drained: Drained | None) -> dict[str, object]:
         ]
         found["left"] = dict(drained.left)
     return found
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
-    return int(text)
 
 
 def _say(sentence: str) -> None:

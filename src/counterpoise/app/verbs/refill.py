@@ -18,8 +18,8 @@ from counterpoise.app.errors import UserError
 from counterpoise.app.packages import needed_by
 from counterpoise.app.running import tell
 from counterpoise.app.times import seconds
-from counterpoise.app.verbs.balance import add_rules, rules_of
 from counterpoise.app.verbs.balance_plan import told_of
+from counterpoise.app.verbs.rules import add_rules, rules_of
 from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.security.client import http_session
 

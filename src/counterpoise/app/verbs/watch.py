@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 from counterpoise.app.addresses import admin_urls, listen_address
 from counterpoise.app.client import add_admin_url_argument, add_client_arguments, client_security
 from counterpoise.app.errors import UserError
+from counterpoise.app.numbers import count
 from counterpoise.app.packages import needed_by
 from counterpoise.app.running import tell, until_told
-from counterpoise.app.times import seconds
+from counterpoise.app.times import seconds, some_time
 
 if TYPE_CHECKING:
     from counterpoise.app.main import Subparsers
@@ -47,7 +48,7 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
         help="where it is kept: a directory, s3://bucket/path, gs://, hdfs:// or abfs://",
     )
     parser.add_argument(
-        "--interval", type=seconds, default=5.0, metavar="TIME", help="between two looks (5s)"
+        "--interval", type=some_time, default=5.0, metavar="TIME", help="between two looks (5s)"
     )
     parser.add_argument("--once", action="store_true", help="one look, and the end")
     parser.add_argument(
@@ -57,7 +58,7 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
         "--watchdog", action="store_true", help="alert as `counterpoise watchdog` does"
     )
     parser.add_argument(
-        "--retain-days", type=int, default=0, metavar="DAYS", help="how many days stay (all)"
+        "--retain-days", type=count, default=0, metavar="DAYS", help="how many days stay (all)"
     )
     parser.add_argument(
         "--wait-for-history",

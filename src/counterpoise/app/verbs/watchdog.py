@@ -18,7 +18,7 @@ from counterpoise.app.client import add_admin_url_argument, add_client_arguments
 from counterpoise.app.errors import UserError
 from counterpoise.app.packages import needed_by
 from counterpoise.app.running import tell, until_told
-from counterpoise.app.times import seconds
+from counterpoise.app.times import seconds, some_time
 from counterpoise.security.client import http_session
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
         "--service-url", metavar="URL", help="pulsar://…, to read the bundle state channel"
     )
     parser.add_argument(
-        "--interval", type=seconds, default=5.0, metavar="TIME", help="between two looks (5s)"
+        "--interval", type=some_time, default=5.0, metavar="TIME", help="between two looks (5s)"
     )
     parser.add_argument(
         "--patience",

@@ -149,6 +149,8 @@ def test_the_hosts_usage_is_read_from_the_metrics_of_either_kind() -> None:
     """What Apache Pulsar answered; the text is only asked for where the first is refused."""
     by_json = extensible.usage_of_json(recorded("extensible-metrics.json"))
     by_text = extensible.usage_of_text(recorded("extensible-metrics.txt"))
+    assert extensible.average_of_json(recorded("extensible-metrics.json")) == 0.5858182254026324
+    assert extensible.average_of_text(recorded("extensible-metrics.txt")) == 0.6803488159179687
     assert by_json.keys() == by_text.keys()
     assert by_json["direct_memory_limit"] == by_text["direct_memory_limit"] > 0
 

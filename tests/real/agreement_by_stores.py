@@ -2,11 +2,13 @@
 
     python -m tests.real.agreement_by_stores HISTORY STORES_FILE BROKER_LOG CONF
 
-At each round of the leader, whose log in debug mode names them, our TransferShedder is asked twice,
-with what the leader had moved before marked as it marks it: by the load stores as the leader had
-them (`stores.py` listened), which holds the strategy against Pulsar's; and by the history that
+At each round of the leader, whose log in debug mode names them, our TransferShedder is asked three
+times, with what the leader had moved before marked as it marks it. By the load stores as the leader
+had them (`stores.py` listened): that holds the strategy against Pulsar's. By the history that
 `counterpoise watch` kept, from which averages and busiest bundles have to be made anew
-(`load/store_of_reports.py`), which holds the whole program against it.
+(`load/store_of_reports.py`): that holds a backtest against it. And by that history with the
+averages that brokers tell whoever asks at that moment: that holds the rounds of `balance` against
+it.
 """
 
 import argparse
@@ -23,10 +25,13 @@ from counterpoise.app.conf import read_conf
 from counterpoise.app.strategies import strategy_from
 from counterpoise.decide.balancing.moves import RoundMemory
 from counterpoise.decide.balancing.round import Strategy, answering_brokers, decide_on
+from counterpoise.decide.balancing.scene import Scene
 from counterpoise.decide.placement.options import PlacementOptions
+from counterpoise.load.fold import FoldState
 from counterpoise.load.fold_view import cluster_view
 from counterpoise.load.store_of_reports import Ema, averaged
 from counterpoise.load.store_view import LoadStoreView
+from counterpoise.pipeline.drive.policies import FACTS, facts_of
 from tests.real.agreement import Recorded, day_of, line_ms
 from tests.real.stores import Stores, records
 
@@ -111,7 +116,11 @@ class ByStores:
 class ByHistory:
     """Asks the whole program by what was recorded; averages go on at each poll."""
 
-    def __init__(self, recorded: Recorded, strategy: Strategy) -> None:
+    def __init__(
+        self, recorded: Recorded, strategy: Strategy, stores: Stores | None = None
+    ) -> None:
+        """With `stores` brokers tell the averages that are in them."""
+        self._stores = stores
         self._recorded = recorded
         self._strategy = strategy
         self._loads: Mapping[str, Ema] = {}
@@ -133,22 +142,31 @@ class ByHistory:
         )
         found = decide_on(
             cluster_view(state, made.at_ms, recent), answering_brokers(state), recent, memory,
-            self._strategy,
+            self._strategy, self._told(state, made.at_ms),
         )  # fmt: skip
         self._memory = found.memory
         return frozenset((m.source, m.bundle, m.destination) for m in found.moves)
+
+    def _told(self, state: FoldState, at_ms: int) -> Scene | None:
+        if self._stores is None:
+            return None
+        self._stores.until(at_ms)
+        told = {broker: each.weighted_max_ema for broker, each in self._stores.loads.items()}
+        facts = facts_of({name: state.brokers[name] for name in FACTS})
+        return Scene(facts, averages=told)
 
 
 def compare(history: str, told: Path, log: Path, conf_file: str) -> None:
     """Count, and say it."""
     conf = read_conf(conf_file)
     strategy = strategy_from(conf)
-    recorded = Recorded(history)
     minutes = int(conf.values.get("loadBalancerSheddingGracePeriodMinutes", 30))
     first = min(each.at_ms for each in records(told))
+    recorded = Recorded(history)
     asked: dict[str, Any] = {
         "what the leader had": ByStores(Stores(records(told)), strategy),
-        "what watch recorded": ByHistory(recorded, strategy),
+        "what watch recorded": ByHistory(Recorded(history), strategy),
+        "that and what brokers told": ByHistory(recorded, strategy, Stores(records(told))),
     }
     marks = {name: Marks(minutes * 60_000) for name in asked}
     counts = {name: Counter[str]() for name in asked}

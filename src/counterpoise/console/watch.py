@@ -15,7 +15,7 @@ import orjson
 from counterpoise.console.options import ConsoleOptions, Settings
 from counterpoise.console.throttling import Throttling
 from counterpoise.decide.balancing.moves import Outcome, RoundMemory, Status
-from counterpoise.decide.balancing.round import Strategy, decide, newest_poll
+from counterpoise.decide.balancing.round import Strategy, decide, newest_poll, reads_stores
 from counterpoise.load.fold import Batch, FoldState, fold
 from counterpoise.load.fold_view import cluster_view
 from counterpoise.load.rows import BROKER, GAP, ReportRows
@@ -147,7 +147,7 @@ class Watch:
         if strategy is None or newest_poll(state) <= self._memory.decided_at_ms:
             return
         try:
-            around = await self._placing.read(state)
+            around = await self._placing.read(state, averages=reads_stores(strategy))
         except CannotSeeError as error:
             log.warning("nothing is advised while policies cannot be read: %s", error)
             return

@@ -17,6 +17,7 @@ from counterpoise.decide.balancing.round import (
     is_due,
     is_time,
     newest_poll,
+    reads_stores,
     traffic,
     waits_for,
 )
@@ -118,7 +119,8 @@ class Balancer:
                 return None
         memory = self._history.memory_before(poll_id)
         try:
-            scene = await self._scenes.read(state) if self._scenes else None
+            by_stores = reads_stores(self._strategy)
+            scene = await self._scenes.read(state, averages=by_stores) if self._scenes else None
         except CannotSeeError as error:
             self._held(str(error))
             return None

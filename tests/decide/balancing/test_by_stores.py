@@ -54,6 +54,20 @@ def test_it_acts_when_it_has_found_the_cluster_uneven_often_enough_and_names_des
     assert acts.imbalance == pytest.approx(90_045 / (99_045 / 3) - 1)
 
 
+def test_brokers_that_tell_their_own_averages_are_believed() -> None:
+    """By what they report the third is the idlest; by their averages the second is."""
+    facts = dict.fromkeys(UNEVEN, BrokerFacts(FilterOptions().load_manager_class))
+    told = {"b1:80": 0.9, "b2:80": 0.1, "b3:80": 0.5, "gone:80": 5.0}
+    around = Scene(facts, averages=told)
+    made = rounds(transfer(), 4, UNEVEN, around)
+    assert {broker: ema.load for broker, ema in made[-1].memory.loads.items()} == {
+        broker: load for broker, load in told.items() if broker != "gone:80"
+    }
+    *_, by_reports = rounds(transfer(), 4, UNEVEN)
+    assert by_reports.moves[0].destination == "b3:80"
+    assert made[-1].moves[0].destination == "b2:80"
+
+
 def test_without_transfer_the_placement_strategy_chooses() -> None:
     made = rounds(transfer(loadBalancerTransferEnabled="false"), 4, UNEVEN)[-1]
     assert made.moves

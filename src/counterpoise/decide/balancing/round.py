@@ -172,7 +172,7 @@ def decide_on(
     """
     if scene is not None and isinstance(view, ClusterView):
         scene = scene.seen_in(view)
-    if strategy.shedder.view is LoadStoreView and isinstance(view, ClusterView):
+    if reads_stores(strategy) and isinstance(view, ClusterView):
         return _by_stores(view, answering, recent, memory, strategy, scene)
     return placed(shed(view, memory, strategy), answering, recent, memory, strategy, scene)
 
@@ -189,6 +189,9 @@ def _by_stores(
     own = strategy.placement_options
     weights = (own if isinstance(own, PlacementOptions) else PlacementOptions()).weights
     averages = averaged(view, weights.extensible, memory.loads)
+    for broker, load in (scene.averages if scene is not None else {}).items():
+        if broker in averages:
+            averages[broker] = averages[broker]._replace(load=load)
     # Who took part in the last moves measures anew before it is looked at again.
     cooling = dict.fromkeys(memory.traffic_before, memory.settled_at_ms)
     stores = store_view(view, averages, Known(cooling, answering), MAX_BUNDLES)
@@ -198,6 +201,11 @@ def _by_stores(
     made = replace(shed(stores, memory, strategy), view=view)
     found = placed(made, answering, recent, memory, strategy, scene)
     return replace(found, memory=replace(found.memory, loads=averages))
+
+
+def reads_stores(strategy: Strategy) -> bool:
+    """Whether a strategy goes by what brokers of the extensible manager tell each other."""
+    return strategy.shedder.view is LoadStoreView
 
 
 def shed(view: View, memory: RoundMemory, strategy: Strategy) -> Shed:

@@ -50,6 +50,9 @@ class Scene:
     domains: Mapping[str, str] = field(default_factory=lambda: _NONE)
     """Failure domain by broker."""
     filters: FilterOptions = field(default_factory=FilterOptions)
+    averages: Mapping[str, float] = field(default_factory=lambda: _NONE)
+    """The brokers' own averages of their usage, of those that tell: under the extensible manager a
+    leader goes by them."""
     count: CountGroup = count_namespaces
 
     def seen_in(self, view: ClusterView) -> Scene:

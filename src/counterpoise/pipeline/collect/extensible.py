@@ -8,6 +8,7 @@ metrics makes the broker take one more sample for its averages
 (`ExtensibleLoadManagerImpl.getMetrics`), so they are asked for once for each measurement.
 """
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -37,6 +38,9 @@ _USAGE = re.compile(
     rb"(?:\{[^}\n]*\})?\s+(\S+)",
     re.MULTILINE,
 )
+_AVERAGE = re.compile(
+    rb'^pulsar_lb_resource_usage\{[^}\n]*feature="max_ema"[^}\n]*\}\s+(\S+)', re.MULTILINE
+)
 
 
 async def fetch_topics(admin: Admin, address: str) -> bytes:
@@ -51,6 +55,42 @@ async def fetch_usage(admin: Admin, address: str) -> Row:
         return usage_of_json(body)
     except UNREADABLE:
         return usage_of_text(await admin.get(f"{address}/metrics/", of_itself=True))
+
+
+async def fetch_average(admin: Admin, address: str) -> float | None:
+    """The broker's own average of its weighted usage, by which a leader decides: a fraction.
+
+    None where it does not tell; raises one of `UNREADABLE` where it does not answer.
+    """
+    try:
+        return average_of_json(await admin.get(f"{address}/admin/v2/broker-stats/metrics"))
+    except UNREADABLE:
+        return average_of_text(await admin.get(f"{address}/metrics/"))
+
+
+def average_of_text(body: bytes) -> float | None:
+    """The average in the Prometheus text of `/metrics/`."""
+    found = _AVERAGE.search(body)
+    return _fraction(found[1].decode()) if found else None
+
+
+def average_of_json(body: bytes) -> float | None:
+    """The average in the answer of `broker-stats/metrics`."""
+    try:
+        for group in orjson.loads(body):
+            if group["dimensions"].get("feature") == "max_ema":
+                return _fraction(group["metrics"].get("brk_lb_resource_usage"))
+    except (orjson.JSONDecodeError, TypeError, KeyError, AttributeError):
+        raise RefusedError("the metrics are not those of a broker") from None
+    return None
+
+
+def _fraction(told: Any) -> float | None:
+    try:
+        found = float(told)
+    except (TypeError, ValueError):
+        return None
+    return found if math.isfinite(found) and found >= 0 else None
 
 
 def usage_of_text(body: bytes) -> Row:

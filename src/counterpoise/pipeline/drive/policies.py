@@ -29,6 +29,7 @@ from counterpoise.pipeline.collect.admin import (
     AdminOptions,
     RefusedError,
 )
+from counterpoise.pipeline.collect.extensible import fetch_average
 from counterpoise.pipeline.collect.settings import cluster_of, settings_of
 from counterpoise.pipeline.collect.where import web_address
 from counterpoise.pipeline.collect.words import said
@@ -133,15 +134,20 @@ class SceneOfRounds:
         self._groups: dict[str, tuple[int, str]] = {}
         """By namespace: the round in which its group was read, and the group, if any."""
 
-    async def read(self, state: FoldState) -> Scene:
-        """The scene of a round on this state; raises `CannotSeeError`."""
+    async def read(self, state: FoldState, *, averages: bool = False) -> Scene:
+        """The scene of a round on this state; raises `CannotSeeError`.
+
+        With `averages` those that brokers of the extensible manager make of their usage are asked
+        for, too; a broker that does not tell is done without.
+        """
         self._round += 1
         brokers = state.brokers
         newest = brokers["poll_id"] == max(brokers["poll_id"].tolist(), default=0)
         refused = "no broker answers"
         for broker in brokers["broker"][newest].tolist()[:ASKED_MOST]:
             try:
-                return await self._read(state, broker)
+                scene = await self._read(state, broker)
+                return replace(scene, averages=await self._told(state)) if averages else scene
             except CannotSeeError as error:
                 refused = str(error)
         raise CannotSeeError(refused)
@@ -158,6 +164,18 @@ class SceneOfRounds:
         )
         facts = facts_of({name: state.brokers[name] for name in FACTS})
         return Scene(facts, policies=policies, groups=groups, domains=domains, filters=filters)
+
+    async def _told(self, state: FoldState) -> dict[str, float]:
+        managers = zip(state.brokers["broker"], state.brokers["load_manager"], strict=True)
+        asked = [broker for broker, manager in managers if "ExtensibleLoadManager" in manager]
+        told = await asyncio.gather(*map(self._average, asked))
+        return {name: each for name, each in zip(asked, told, strict=True) if each is not None}
+
+    async def _average(self, broker: str) -> float | None:
+        try:
+            return await fetch_average(self._admin, web_address(broker, self._addresses))
+        except UNREADABLE:
+            return None
 
     async def _filters(self, address: str) -> FilterOptions:
         """The brokers' own settings; which broker has how many bundles is no matter: load is."""

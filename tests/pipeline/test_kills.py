@@ -12,6 +12,8 @@ import pytest
 from tests.pipeline.fake_cluster import FakeCluster
 from tests.pipeline.kills.campaign import Campaign
 from tests.pipeline.kills.driver import LATE
+from tests.pipeline.kills.hands import own_disk
+from tests.pipeline.kills.tampering import Tampering
 from tests.pipeline.s3_server import bucket
 
 pytestmark = pytest.mark.timeout(400)
@@ -49,4 +51,21 @@ async def test_who_stood_still_while_another_went_on_does_nothing_more(
         await campaign.taken_over(ACTED)
         await campaign.taken_over(LATE + LANDED)
         await campaign.life("-")
+        campaign.judge_the_end()
+
+
+async def test_whoever_laid_hands_on_a_history_finds_a_sentence_and_a_way_on(
+    cluster: FakeCluster, tmp_path: Path
+) -> None:
+    """A file is damaged, states and lease are removed, and the disk is full, where we may."""
+    with own_disk(tmp_path / "disk") as own:
+        disk = tmp_path / "disk"
+        history, home = str(disk / "history"), tmp_path / "driver"
+        campaign = Campaign(cluster, history, home, Random(2), engine="thread", every_s=0.3)
+        hands = Tampering(campaign, disk if own else None)
+        await campaign.begin()
+        await campaign.life("-")
+        for kind in ("a file cut off", "all states removed", "the lease removed", "the disk full"):
+            if kind in hands.kinds:
+                await hands.do(kind)
         campaign.judge_the_end()

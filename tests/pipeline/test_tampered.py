@@ -22,6 +22,7 @@ from counterpoise.pipeline.history.names import file_of
 from counterpoise.pipeline.history.ownership import TABLE as OWNERSHIP
 from counterpoise.pipeline.history.ownership import Owners
 from counterpoise.pipeline.history.parquet import read_rows
+from counterpoise.pipeline.history.reigns import FIRST, Lineage, Reign
 from counterpoise.pipeline.history.reports import land
 from counterpoise.pipeline.history.store import Store, open_store
 from counterpoise.pipeline.history.tables import HistoryTables, read_table
@@ -54,14 +55,14 @@ def path_of(store: Store, name: str) -> Path:
     return Path(store.root) / name
 
 
-@pytest.mark.parametrize("content", ["", "3\x1a", "\0\0"])
+@pytest.mark.parametrize("content", ["", "3\x1a", "\0\0", "1\n"])
 def test_a_history_whose_version_is_damaged_is_repaired(store: Store, content: str) -> None:
     landed(store)
     expect_version(store)
     path_of(store, VERSION).write_text(content)
     with pytest.raises(HistoryFaultError, match=f"history repair {store.root}"):
         expect_version(store)
-    assert check(store).damaged == (VERSION,)
+    assert check(store).damaged == (() if content == "1\n" else (VERSION,))
     assert main(["history", "repair", store.root]) == 0
     expect_version(store)
     assert path_of(store, VERSION).read_text() == "3\n"
@@ -244,3 +245,18 @@ async def test_a_clock_that_was_ahead_is_said_and_what_is_of_a_time_to_come_goes
     now[0] += 3_700_000
     await polling.poll()
     assert told[-1].startswith("this machine's clock has passed")
+
+
+def test_every_byte_of_a_record_of_reigns_is_held_against_its_checksum() -> None:
+    """A digit of it that is another would take files from the history, or give it late ones."""
+    lineage = Lineage((FIRST, Reign("0123456789ab", 5, 6, 7, ("rounds/x",))), frozenset({"dead"}))
+    whole = lineage.to_json()
+    assert Lineage.from_json(whole) == lineage
+    for place in range(len(whole)):
+        turned = bytearray(whole)
+        turned[place] ^= 1
+        try:
+            read = Lineage.from_json(bytes(turned))
+        except (ValueError, KeyError, TypeError):
+            continue
+        assert read == lineage

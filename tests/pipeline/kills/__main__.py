@@ -1,40 +1,68 @@
-"""`make kills`: the balancer killed at random points of its work, on a directory and on S3."""
+"""`make kills`: the balancer killed at random points of its work, on a directory and on S3.
+
+Between two lives somebody lays hands on its history, in a way that the seed chooses.
+"""
 
 import argparse
 import asyncio
 import sys
+import time
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 
 from tests.pipeline.fake_cluster import FakeCluster
-from tests.pipeline.kills.campaign import EXECUTOR, KEPT, Campaign
+from tests.pipeline.kills.campaign import EXECUTOR, JVM, KEPT, Campaign
 from tests.pipeline.kills.driver import LATE, POINTS
+from tests.pipeline.kills.hands import own_disk
+from tests.pipeline.kills.tampering import Tampering
 from tests.pipeline.s3_server import Bucket, bucket
 
 
-async def run(history: str, home: Path, args: argparse.Namespace) -> None:
+async def run(
+    history: str,
+    home: Path,
+    args: argparse.Namespace,
+    disk: Path | None,
+    endpoint: Bucket | None,
+) -> None:
     rng, kills, engine = Random(args.seed), args.kills, args.engine
     async with FakeCluster() as cluster:
         campaign = Campaign(cluster, history, home, rng, engine)
+        hands = Tampering(campaign, disk, endpoint)
         await campaign.begin()
         for number in range(kills):
-            executors = (EXECUTOR,) if engine == "spark" else ()
-            point, nth = rng.choice((*POINTS, *executors)), rng.randint(1, 4)
-            # A lock of this machine's ends with its process, and not before.
-            stops = "://" in history and point != EXECUTOR and rng.random() < args.stops
-            if stops and point in KEPT and rng.random() < 0.5:
-                point = LATE + point
-            words = "stopped, and another comes" if stops else "killed"
-            print(f"{number + 1}/{kills}: {point}, time {nth}: {words}", flush=True)
+            began = time.monotonic()
+            print(f"{number + 1}/{kills}: ", end="", flush=True)
             try:
-                await (campaign.taken_over if stops else campaign.life)(point, nth)
+                if number and rng.random() < args.tampered:
+                    print(kind := rng.choice([*hands.kinds]), end="", flush=True)
+                    await hands.do(kind)
+                else:
+                    await _ends(campaign, args.stops)
             except BaseException:
-                print("\n".join(campaign.said))
+                print("", *campaign.said, sep="\n")
                 raise
+            print(f" ({time.monotonic() - began:.0f} s)", flush=True)
         await campaign.life("-")
         campaign.judge_the_end()
         print(f"{len(cluster.unloads)} unloads, {len(campaign.seen)} files, nothing twice or lost")
+
+
+async def _ends(campaign: Campaign, stops_part: float) -> None:
+    """A life that ends somewhere, however that may be."""
+    rng = campaign.rng
+    of_spark = (EXECUTOR, JVM) if campaign.engine == "spark" else ()
+    # A later time of the same is seldom another case, and takes Spark half a minute.
+    most = 2 if of_spark else 4
+    point, nth = rng.choice((*POINTS, *of_spark)), rng.randint(1, most)
+    # A lock of this machine's ends with its process, and not before.
+    stops = "://" in campaign.history and point not in of_spark and rng.random() < stops_part
+    if stops and point in KEPT and rng.random() < 0.5:
+        point = LATE + point
+    words = "stopped, and another comes" if stops else "killed"
+    print(f"{point}, time {nth}: {words}", end="", flush=True)
+    await (campaign.taken_over if stops else campaign.life)(point, nth)
 
 
 def _say_late(endpoint: Bucket) -> None:
@@ -59,14 +87,27 @@ def main() -> int:
         "--stops", type=float, default=0.3, metavar="PART",
         help="the part of the lives on S3 that stand still, while another takes over (0.3)",
     )  # fmt: skip
+    parser.add_argument(
+        "--tampered", type=float, default=0.3, metavar="PART",
+        help="the part of the lives before which somebody lays hands on the history (0.3)",
+    )  # fmt: skip
     parser.add_argument("--only", choices=("directory", "s3"), help="(both)")
     args = parser.parse_args()
-    with TemporaryDirectory(prefix="counterpoise-kills-") as home, bucket() as endpoint:
-        stores = {"directory": f"{home}/history", "s3": endpoint.uri("killed")}
+    with (
+        TemporaryDirectory(prefix="counterpoise-kills-") as home,
+        own_disk(disk := Path(home) / "disk") as own,
+        bucket() as endpoint,
+    ):
+        if not own:
+            print("nobody may mount a disk here: none gets full or read-only")
+        stores = {"directory": f"{disk}/history", "s3": endpoint.uri("killed")}
         for at in [at for name, at in stores.items() if args.only in (None, name)]:
             print(f"a history in {at.partition('?')[0].rpartition('@')[2]}, seed {args.seed}")
+            on_s3 = "://" in at
+            of_its_own = None if on_s3 or not own else disk
+            lives = run(at, Path(home) / "driver", args, of_its_own, endpoint if on_s3 else None)
             try:
-                asyncio.run(run(at, Path(home) / "driver", args))
+                asyncio.run(lives)
             finally:
                 _say_late(endpoint)
     return 0

@@ -13,13 +13,16 @@ import contextlib
 import os
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, BinaryIO
 
 from counterpoise.app.main import main
 from counterpoise.app.verbs import balance
 from counterpoise.decide.balancing.moves import Move
+from counterpoise.pipeline import clock
 from counterpoise.pipeline.executor import Executor
 from counterpoise.pipeline.history.lease import LeaseOptions
 from counterpoise.pipeline.history.store import Store
@@ -31,6 +34,10 @@ STOPS = "stopped:"
 """Before a point's name: the process stands still there, until it is told to go on."""
 LATE = "late:"
 """Before a table's name: it stands still with a file that it may write and has not written yet."""
+CLOCK = "KILLS_CLOCK_S"
+"""A variable: by how many seconds this machine's clock is ahead of what it is."""
+WAIT = "KILLS_WAIT_S"
+"""Another: how long to wait for who has the history."""
 QUICK = LeaseOptions(lasts_s=2.0, holds_s=1.5, renew_every_s=0.5, wait_s=60.0)
 
 
@@ -85,12 +92,17 @@ def _with_a_short_lease() -> None:
     def short(args: Any) -> RunSettings:
         made = settings(args)
         executor = replace(made.executor, send_within_s=QUICK.holds_s)
-        return replace(made, lease=QUICK, executor=executor)
+        waits = replace(QUICK, wait_s=float(os.environ.get(WAIT, QUICK.wait_s)))
+        return replace(made, lease=waits, executor=executor)
 
     balance._settings = short
 
 
 if __name__ == "__main__":
+    if ahead_s := float(os.environ.get(CLOCK, "0")):
+        clock.time = SimpleNamespace(  # type: ignore[attr-defined]
+            time_ns=lambda: time.time_ns() + round(ahead_s * 1e9)
+        )
     engine, point, nth = sys.argv[1], sys.argv[2], int(sys.argv[3])
     _with_a_short_lease()
     if engine == "thread":

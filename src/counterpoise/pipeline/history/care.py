@@ -14,7 +14,7 @@ from counterpoise.pipeline.history.ownership import rebuild
 from counterpoise.pipeline.history.parquet import opened
 from counterpoise.pipeline.history.reigns import EVER
 from counterpoise.pipeline.history.store import Store
-from counterpoise.pipeline.history.version import NAME, is_readable, migrate, of_the_first
+from counterpoise.pipeline.history.version import NAME, is_readable, mark, migrate, of_the_first
 
 CLOCKS_DIFFER_MS = 60_000
 """By how much clocks of machines may differ without anybody's minding."""
@@ -90,6 +90,7 @@ def repair(store: Store, now_ms: int = EVER) -> Checked:
                 store.move(f"{directory}/{other}", f"{ASIDE}/{directory}/{other}")
         else:
             store.move(name, f"{ASIDE}/{name}")
+    mark(store)
     for table in TABLES:
         remove_leftovers(store, table)
     rebuild(store, anew=any(name.startswith(f"{OWNERSHIP}/") for name in found.damaged))

@@ -19,9 +19,11 @@ file without a token was written before the first reign, or where a lock is all 
 
 import json
 import re
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from counterpoise.pipeline.history.names import STATES, TABLES, span
 
@@ -114,17 +116,25 @@ class Lineage:
     def to_json(self) -> bytes:
         """As it is stored."""
         reigns = [[r.token, r.polled, r.rounds, r.states, list(r.found)] for r in self.reigns]
-        return json.dumps({"reigns": reigns, "dead": sorted(self.dead)}).encode()
+        told = {"reigns": reigns, "dead": sorted(self.dead)}
+        return json.dumps({**told, "sum": _checksum(told)}).encode()
 
     @classmethod
     def from_json(cls, data: bytes) -> "Lineage":
         """Raises `ValueError`, `KeyError` or `TypeError`."""
         told = json.loads(data)
+        # A digit that was turned over would take files from the history.
+        if "sum" in told and told.pop("sum") != _checksum(told):
+            raise ValueError("its checksum is another")
         reigns = tuple(
             Reign(str(token), int(polled), int(rounds), int(states), tuple(found))
             for token, polled, rounds, states, found in told["reigns"]
         )
         return cls(reigns, frozenset(told["dead"]))
+
+
+def _checksum(told: Mapping[str, Any]) -> int:
+    return zlib.crc32(json.dumps(told, sort_keys=True).encode())
 
 
 def newest(lineages: Sequence[Lineage]) -> Lineage:

@@ -94,6 +94,12 @@ def migrate(store: Store) -> int:
     return len(names)
 
 
+def mark(store: Store) -> None:
+    """Say of a history that it has this layout, whatever an older version or a slip said of it."""
+    if store.exists(NAME) and version_of(store) < VERSION:
+        store.write(NAME, f"{VERSION}\n".encode())
+
+
 def of_the_first(store: Store) -> list[tuple[str, str]]:
     """The files of the first version's layout, each with its table."""
     return [

@@ -14,7 +14,8 @@ import pulsar
 import pytest
 
 from counterpoise import Cluster
-from counterpoise.app.main import main
+from counterpoise.app.main import full_parser, main
+from counterpoise.app.verbs.watchdog import _look
 from counterpoise.decide.watchdog.sight import Finding, Record, WatchdogOptions
 from counterpoise.names.load_managers import EXTENSIBLE, MODULAR
 from counterpoise.pipeline.clock import wall_clock_ms
@@ -390,6 +391,19 @@ QUICK = ["--patience", "0", "--interval", "100ms"]
 def test_a_cluster_out_of_reach_is_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["watchdog", "--admin-url", "http://127.0.0.1:1", *QUICK]) == 2
     assert "the cluster does not answer" in capsys.readouterr().err
+
+
+async def test_a_look_that_takes_longer_than_the_patience_is_not_the_last_one(
+    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A broker that hangs holds up the first look, and nothing has lasted by then."""
+    slow, silent = await cluster.add_broker(), await cluster.add_broker()
+    slow.hangs, silent.silent = asyncio.Event(), True
+    words = ["watchdog", "--admin-url", f"http://{slow.name}", "--patience", "50ms"]
+    args = full_parser().parse_args([*words, "--interval", "20ms"])
+    asyncio.get_running_loop().call_later(0.3, slow.hangs.set)
+    assert await _look(args, asyncio.Event()) == 1
+    assert f"ALERT not-serving: {silent.name} is listed" in capsys.readouterr().out
 
 
 _READS = """

@@ -111,14 +111,13 @@ async def _look(args: argparse.Namespace, stop: asyncio.Event) -> int:
     say = (lambda _: None) if args.json else tell
     metrics = Metrics(wall_clock_ms, args.interval)
     changes = Changes(lambda _: None)
-    clock = asyncio.get_running_loop().time
+    first = None
     async with (
         serving(metrics, listen_address(args.metrics)),
         http_session(client_security(args)) as session,
         _watchdog(args, session, addresses, say, metrics) as watchdog,
     ):
         collector = Collector(session, addresses, wall_clock_ms)
-        until = clock() + args.patience + args.interval
         while not stop.is_set():
             rows = await collector.poll()
             if (reason := trouble(rows)) and not args.follow:
@@ -126,7 +125,10 @@ async def _look(args: argparse.Namespace, stop: asyncio.Event) -> int:
             await watchdog.take(rows)
             changes.take(rows)
             metrics.polled(rows, changes)
-            if not args.follow and clock() >= until:
+            looked = int(rows["poll_id"][0])
+            first = looked if first is None else first
+            # By when the looks began: one that takes long, as a broker hangs, is one look still.
+            if not args.follow and looked - first >= args.patience * 1000:
                 break
             try:
                 await asyncio.wait_for(stop.wait(), args.interval)

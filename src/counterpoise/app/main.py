@@ -18,7 +18,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, NoReturn, Protocol, cast
 
 from counterpoise import __version__
 from counterpoise.app.errors import UserError
@@ -103,7 +103,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     words = list(sys.argv[1:] if argv is None else argv)
     parser, modules = _parser(words)
-    args = parser.parse_args(words)
+    args, left = parser.parse_known_args(words)
+    if left:
+        _refuse(left, args.verb, parser)
     if args.verb is None:
         parser.print_help()
         return EXIT_USER
@@ -127,6 +129,21 @@ def main(argv: Sequence[str] | None = None) -> int:
             + ("" if args.traceback else " (counterpoise --traceback shows where)")
         )
         return EXIT_INTERNAL
+
+
+def _refuse(words: Sequence[str], verb: str | None, parser: argparse.ArgumentParser) -> NoReturn:
+    """End with what a verb does not know, its own usage, and what was meant perhaps."""
+    known = parser
+    if verb is not None:
+        _, subparsers = _frame()
+        known = _module(next(each for each in VERBS if each.name == verb)).add_parser(subparsers)
+    import difflib
+    import re
+
+    names = re.findall(r"--[a-z][a-z-]+", known.format_usage())
+    near = difflib.get_close_matches(words[0].partition("=")[0], names, n=1)
+    advice = f"; did you mean {near[0]}?" if near else ""
+    known.error(f"unrecognized arguments: {' '.join(words)}{advice}")
 
 
 def full_parser() -> argparse.ArgumentParser:

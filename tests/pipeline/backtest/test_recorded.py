@@ -10,7 +10,7 @@ import pytest
 from counterpoise.app.errors import UserError
 from counterpoise.app.main import main
 from counterpoise.app.verbs.backtest import add_parser
-from counterpoise.app.verbs.backtest_grid import candidates_of, grid
+from counterpoise.app.verbs.backtest_grid import candidates_of, grid, unplayed
 from counterpoise.names.options import ConfigError
 from counterpoise.pipeline.backtest.measure import Result
 from counterpoise.pipeline.backtest.recorded import NothingRecordedError, Recording, move_seconds
@@ -175,6 +175,20 @@ def test_each_is_tried_once_with_the_settings_that_it_reads() -> None:
         f"ThresholdShedder {percentage}=10",
         "OverloadShedder",
     ]
+
+
+def test_a_setting_that_only_brokers_read_is_said_to_change_nothing() -> None:
+    parser = argparse.ArgumentParser()
+    add_parser(parser.add_subparsers())
+    words = ["backtest", "synthetic:diurnal"]
+    for text in ("numIOThreads=3", "maxUnloadPercentage=0.5", "loadBalancerEnabled=true"):
+        words += ["--set", text]
+    even = "loadBalancerDistributeBundlesEvenlyEnabled=false"
+    changes = "changes nothing here: brokers read it, and the balancer does not"
+    told = unplayed(parser.parse_args([*words, "--set", even]))
+    assert told == [f"--set {name} {changes}" for name in ("numIOThreads", even.partition("=")[0])]
+    assert len(unplayed(parser.parse_args([*words, "--set", even, "--as-pulsar"]))) == 1
+    assert unplayed(parser.parse_args(["backtest", "synthetic:diurnal"])) == []
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -16,6 +16,7 @@ from counterpoise.decide.placement import PLACEMENTS
 from counterpoise.decide.shedding import SHEDDERS
 from counterpoise.decide.splitting.options import SplitOptions
 from counterpoise.names.options import ConfigError, Option, all_options
+from counterpoise.security.options import ClientOptions
 
 ROOMS: tuple[tuple[str, type], ...] = (
     *(("decide.shedding", options) for options in SHEDDERS.options),
@@ -56,6 +57,17 @@ def read_by_balancer(name: str) -> bool:
     return name == "loadBalancerLoadSheddingStrategy" or (
         found is not None and not BALANCER_ROOMS.isdisjoint(found.rooms)
     )
+
+
+def of_brokers_alone(settings: Sequence[str], own: Iterable[type] = ()) -> list[str]:
+    """A sentence for each of these ``NAME=VALUE`` that a balancer takes and nothing comes of."""
+    mine = {each.conf for cls in (ClientOptions, *own) for each in all_options(cls)}
+    names = dict.fromkeys(text.partition("=")[0].strip() for text in settings)
+    return [
+        f"--set {name} changes nothing here: brokers read it, and the balancer does not"
+        for name in names
+        if name not in mine and not read_by_balancer(name)
+    ]
 
 
 def _declared() -> Iterator[tuple[str, Option]]:

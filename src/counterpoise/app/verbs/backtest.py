@@ -22,7 +22,7 @@ from counterpoise.app.verbs.backtest_compare import (
     sides_of,
     sources_of,
 )
-from counterpoise.app.verbs.backtest_grid import EVERY, candidates_of
+from counterpoise.app.verbs.backtest_grid import EVERY, candidates_of, unplayed
 from counterpoise.app.verbs.balance import add_spark_arguments, spark_setting, written
 
 if TYPE_CHECKING:
@@ -219,6 +219,9 @@ def _played(args: argparse.Namespace, plays: Sequence[tuple[Candidate, Source]])
         f"{trace.step_ms / 1000:g} s, {len(tasks)} plays on {args.master or 'this process'}\n"
     )
     sys.stderr.write(NO_POLICIES)
+    if not args.compare:
+        for sentence in unplayed(args):
+            sys.stderr.write(f"{sentence}\n")
     if args.master is None:
         return play_here(tasks, progress)
     conf = dict(spark_setting(text) for text in args.spark_conf)

@@ -58,6 +58,17 @@ def candidates_of(args: argparse.Namespace) -> list[Candidate]:
     return list(found.values())
 
 
+def unplayed(args: argparse.Namespace) -> list[str]:
+    """A sentence for each of ``--set`` that changes nothing in a play."""
+    if not args.settings:
+        return []
+    from counterpoise.app.settings.table import of_brokers_alone  # which imports every room
+
+    named = list(filter(None, map(str.strip, _names(args).split(","))))
+    filters = [FilterOptions] if args.as_pulsar else []
+    return of_brokers_alone(args.settings, [*_own_options(named, Properties()), *filters])
+
+
 def grid(
     texts: Iterable[str], own: Callable[[Properties], Iterable[type]] = lambda _: ()
 ) -> list[Mapping[str, str]]:

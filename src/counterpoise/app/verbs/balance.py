@@ -234,6 +234,11 @@ def run(args: argparse.Namespace) -> int:
     )
 
     mode = "moves bundles" if settings.executor.execute else "dry run, nothing is touched"
+    if args.settings:
+        from counterpoise.app.settings.table import of_brokers_alone  # which imports every room
+
+        for sentence in of_brokers_alone(args.settings, own(Properties())):
+            tell(sentence)
     tell(f"balancing {args.admin_url} by {strategy.shedder.name} ({mode})")
     try:
         tell(f"history in {open_store(settings.history).address}")

@@ -13,6 +13,7 @@ import aiohttp
 
 from counterpoise.decide.balancing.moves import Move, Outcome, Status
 from counterpoise.names.bundle import BundleName
+from counterpoise.pipeline.collect.words import said
 from counterpoise.pipeline.owners import NO_ANSWER, Owners, RefusedError
 
 
@@ -219,8 +220,3 @@ class _WithheldError(Exception):
 
 class _CameBackError(RefusedError):
     """The bundle is where it was: another lookup came first, and the leader chose its old owner."""
-
-
-def said(error: BaseException) -> str:
-    """An error in words."""
-    return str(error) or type(error).__name__

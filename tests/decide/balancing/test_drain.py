@@ -28,6 +28,7 @@ def test_who_does_not_answer_is_among_the_reasons_why_a_bundle_stays() -> None:
     plan = drained(policies={"p": policy}, silent={"b9": "no answer", "b8": "no answer"})
     [stays] = plan.stuck
     assert stays.sentence.endswith("; b8 does not answer; b9 does not answer")
+    assert plan.silent == {"b9": "no answer", "b8": "no answer"}, "told, whatever else is"
     assert not plan.moves
 
 

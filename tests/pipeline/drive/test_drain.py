@@ -12,6 +12,7 @@ import pytest
 
 from counterpoise import Cluster
 from counterpoise.app.main import main
+from counterpoise.app.verbs.drain import _json, _show
 from counterpoise.decide.balancing.drain import DrainRules
 from counterpoise.decide.balancing.moves import Status
 from counterpoise.decide.filters.options import FilterOptions
@@ -293,3 +294,16 @@ def test_a_real_broker_is_emptied_under_a_client_and_nothing_is_lost(
         client.close()
         assert main(["drain", "nobody:1", "--admin-url", cluster.admin_url]) == 2
         assert "nobody:1 is no broker of this cluster" in capsys.readouterr().err
+
+
+async def test_who_is_given_nothing_as_it_does_not_answer_is_named(
+    full: FakeCluster, http: aiohttp.ClientSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    full.brokers[1].silent = True
+    plan = await drain(full, http).plan()
+    _show(plan, execute=False)
+    [first, *moves, _] = capsys.readouterr().out.splitlines()
+    assert first.startswith(f"{full.names[1]} does not answer, and is given nothing (HTTP 503")
+    assert len(moves) == len(plan.moves) == 12
+    assert not [each for each in moves if f"-> {full.names[1]}" in each]
+    assert _json(plan, None)["silent"] == plan.silent

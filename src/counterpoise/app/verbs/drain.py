@@ -134,6 +134,8 @@ async def _drain(drain: Drain, args: argparse.Namespace) -> int:
 def _show(plan: DrainPlan, *, execute: bool) -> None:
     from counterpoise.pipeline.drive.drain import sentence
 
+    for broker, why in sorted(plan.silent.items()):
+        _say(f"{broker} does not answer, and is given nothing ({why})")
     for move in plan.moves:
         _say(sentence(move))
     for each in plan.stuck:
@@ -161,6 +163,7 @@ def _json(plan: DrainPlan, drained: Drained | None) -> dict[str, object]:
         "moves": [{**m.decision.to_json(), "placement": m.placement} for m in plan.moves],
         "stuck": [each.to_json() for each in plan.stuck],
         "bound": list(plan.bound),
+        "silent": dict(plan.silent),
     }
     if drained is not None:
         found["outcomes"] = [

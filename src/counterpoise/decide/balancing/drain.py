@@ -75,6 +75,8 @@ class DrainPlan:
     """A bundle each that no broker may have, and why."""
     bound: tuple[str, ...]
     """Bundles of the broker's own namespaces, such as heartbeats: they end with it."""
+    silent: Mapping[str, str] = field(default_factory=dict)
+    """Brokers that could not be read, and why: they are given nothing."""
 
 
 def plan_drain(scene: DrainScene, rules: DrainRules) -> DrainPlan:
@@ -120,7 +122,7 @@ def plan_drain(scene: DrainScene, rules: DrainRules) -> DrainPlan:
         known = facts.get(chosen.broker, UNKNOWN)
         given = known.preallocated_topics + _topics(view, bundle)
         facts[chosen.broker] = replace(known, preallocated_topics=given)
-    return DrainPlan(scene.broker, tuple(moves), tuple(stuck), bound)
+    return DrainPlan(scene.broker, tuple(moves), tuple(stuck), bound, scene.silent)
 
 
 def refusal(scene: DrainScene) -> str:

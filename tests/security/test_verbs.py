@@ -86,7 +86,7 @@ def test_a_history_is_kept_by_token(
     assert b"eyJ" not in kept
 
 
-@pytest.mark.parametrize("verb", ["drain broker:1", "advise", "top --once"])
+@pytest.mark.parametrize("verb", ["drain broker:1", "refill broker:1", "advise", "top --once"])
 def test_who_is_not_let_in_is_told_so(
     cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str], verb: str
 ) -> None:

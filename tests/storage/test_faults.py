@@ -266,6 +266,7 @@ async def test_everything_that_decides_what_is_stored_is_synced(tmp_path: Path) 
         store.ledger_bytes = 10
         for number in range(3):
             await write(log, heard, b"%d" % number * 20)
+            await settled(store)  # a ledger that was closed is noted beside what goes on
             assert not _volatile(disk)
             log.save_cursor(_cursor(log, log.end - 1))
             await log.flush()

@@ -104,12 +104,11 @@ async def _rules(
     reader: SceneReader, addresses: tuple[str, ...], args: argparse.Namespace
 ) -> DrainRules:
     """The cluster's own settings; refuses to work against a shedder that works the other way."""
-    from counterpoise.pipeline.collect.settings import settings_of_any
     from counterpoise.pipeline.collect.shedder import sheds_by_itself
 
     if args.execute and (reason := await sheds_by_itself(reader.admin, addresses)):
         raise UserError(reason)
-    conf = await settings_of_any(reader.admin, addresses)
+    conf = await reader.policies.settings(addresses)
     placement = find_placement(args.placement)
     return DrainRules(
         placement,

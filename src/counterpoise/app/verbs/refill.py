@@ -127,11 +127,10 @@ async def _plan(
     from counterpoise.decide.balancing.refill import plan_refill, refill_refusal
     from counterpoise.pipeline.advise.look import connections_of, move_time
     from counterpoise.pipeline.clock import wall_clock_ms
-    from counterpoise.pipeline.collect.settings import settings_of_any
     from counterpoise.pipeline.history.moved import moved_since
     from counterpoise.pipeline.history.tables import read_table
 
-    conf = await settings_of_any(reader.admin, addresses)
+    conf = await reader.policies.settings(addresses)
     scene = await reader.read(args.broker[0], all_groups=True)
     if reason := refill_refusal(scene, args.broker):
         raise UserError(reason)

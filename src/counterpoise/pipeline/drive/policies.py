@@ -23,6 +23,7 @@ from counterpoise.load.rows import Column
 from counterpoise.load.view import bundle_namespace
 from counterpoise.names.load_managers import MODULAR
 from counterpoise.names.options import from_conf
+from counterpoise.names.properties import Properties
 from counterpoise.pipeline.collect.admin import (
     UNREADABLE,
     Admin,
@@ -30,7 +31,7 @@ from counterpoise.pipeline.collect.admin import (
     RefusedError,
 )
 from counterpoise.pipeline.collect.extensible import fetch_average
-from counterpoise.pipeline.collect.settings import cluster_of, settings_of
+from counterpoise.pipeline.collect.settings import cluster_of, settings_of, settings_of_any
 from counterpoise.pipeline.collect.where import web_address
 from counterpoise.pipeline.collect.words import said
 
@@ -61,6 +62,13 @@ class PolicyReader:
             return await cluster_of(self._admin, address, broker)
         except UNREADABLE as error:
             raise CannotSeeError(f"{address}: {said(error)}") from None
+
+    async def settings(self, addresses: Sequence[str]) -> Properties:
+        """What the cluster runs with; raises `CannotSeeError`."""
+        try:
+            return await settings_of_any(self._admin, addresses)
+        except RefusedError as error:
+            raise CannotSeeError(str(error)) from None
 
     async def isolation(self, base: str, cluster: str) -> dict[str, IsolationPolicy]:
         """The cluster's namespace isolation policies by name."""

@@ -1,16 +1,20 @@
 """A history that somebody laid hands on: it is noticed, and the balancer goes on after `repair`."""
 
+import asyncio
+import errno
 import shutil
+import threading
 from pathlib import Path
 
 import aiohttp
 import pyarrow as pa
 import pytest
-from pyarrow import parquet
+from pyarrow import fs, parquet
 
 from counterpoise.app.main import main
 from counterpoise.decide.balancing.moves import RoundMemory, Status
 from counterpoise.load.fold import FoldState
+from counterpoise.load.rows import ReportRows
 from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.history import keeping
 from counterpoise.pipeline.history.care import check, repair
@@ -30,6 +34,7 @@ from counterpoise.pipeline.history.version import NAME as VERSION
 from counterpoise.pipeline.history.version import expect_version
 from counterpoise.pipeline.stream.codec import state_from_bytes, state_to_bytes
 from counterpoise.pipeline.stream.states import state_name, write_state
+from counterpoise.pipeline.watch import polling as polling_module
 from counterpoise.pipeline.watch.metrics import Metrics
 from counterpoise.pipeline.watch.polling import Polling
 from tests.load.story import START, poll
@@ -260,3 +265,58 @@ def test_every_byte_of_a_record_of_reigns_is_held_against_its_checksum() -> None
         except (ValueError, KeyError, TypeError):
             continue
         assert read == lineage
+
+
+class Failing(fs.LocalFileSystem):  # type: ignore[misc]
+    """A file system on which nothing that is there can be changed."""
+
+    def delete_file(self, path: str) -> None:
+        raise OSError(errno.EROFS, "no")
+
+    delete_dir = delete_file
+
+    def move(self, src: str, dest: str) -> None:
+        raise OSError(errno.EROFS, "no")
+
+
+@pytest.mark.parametrize("how", ["delete", "delete_directory", "move"])
+def test_a_change_that_is_refused_is_a_sentence_as_a_write_is(tmp_path: Path, how: str) -> None:
+    store = Store(Failing(), str(tmp_path), str(tmp_path))
+    with pytest.raises(HistoryFaultError, match=f"{tmp_path}/x cannot be written, it is read-only"):
+        getattr(store, how)(*(("y", "x") if how == "move" else ("x",)))
+
+
+async def test_a_store_that_is_slow_is_said_to_be(
+    uneven: FakeCluster,
+    http: aiohttp.ClientSession,
+    store: Store,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told, answers, said = Told(), threading.Event(), asyncio.Event()
+
+    def tell(sentence: str) -> None:
+        told.append(sentence)
+        if "has not taken what was seen" in sentence:
+            said.set()
+
+    def clock() -> int:
+        return START
+
+    looks = Collector(http, [uneven.admin_url], clock)
+    polling = Polling(looks, store, tell, Metrics(clock, 5.0), clock_ms=clock)
+    keep = polling._keep
+
+    def keeps(rows: ReportRows) -> None:
+        answers.wait(30)
+        keep(rows)
+
+    monkeypatch.setattr(polling, "_keep", keeps)
+    monkeypatch.setattr(polling_module, "SLOW_AFTER_S", 0.05)
+    task = asyncio.create_task(polling.poll())
+    await said.wait()
+    assert newest_poll(store) == 0
+    answers.set()
+    await task
+    looks.close()
+    assert newest_poll(store) == START
+    assert f"{store.root} has taken it" in told

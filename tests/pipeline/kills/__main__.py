@@ -69,9 +69,11 @@ def _say_late(endpoint: Bucket) -> None:
     """Name the polls that arrived behind later ones: a write that was on its way in a stop."""
     newest = ""
     for name in endpoint.writes:
-        if "/reports/" in name and name < newest:
+        if not name.startswith("killed/reports/") or not name.endswith(".parquet"):
+            continue
+        if name < newest:
             print(f"landed late: {name}")
-        elif "/reports/" in name:
+        else:
             newest = name
 
 

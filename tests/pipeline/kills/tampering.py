@@ -120,7 +120,7 @@ class Tampering:
         try:
             said = await run.until(lambda line: "clock" in line)
             assert "behind the newest poll" in said, said
-            assert self.campaign.history in said, said
+            assert open_store(self.campaign.history).address in said, said
             await self._ends_well(run)
             assert MOVED not in run.text.partition("clock is")[2], run.text
         finally:

@@ -178,8 +178,7 @@ class Store:
 
     def delete_directory(self, name: str) -> None:
         """Remove a directory and all in it; it may be gone already."""
-        self.guard()
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(FileNotFoundError), self._changing(name):
             self.filesystem.delete_dir(self.path(name))
 
     def move(self, name: str, to: str) -> None:
@@ -222,14 +221,23 @@ class Store:
         return made
 
     def _delete(self, file: str) -> None:
-        self.guard()
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(FileNotFoundError), self._changing(file):
             self.filesystem.delete_file(self.path(file))
 
     def _move(self, file: str, to: str) -> None:
+        with self._changing(to):
+            self.filesystem.create_dir(self.path(to).rpartition("/")[0], recursive=True)
+            self.filesystem.move(self.path(file), self.path(to))
+
+    @contextlib.contextmanager
+    def _changing(self, name: str) -> Iterator[None]:
         self.guard()
-        self.filesystem.create_dir(self.path(to).rpartition("/")[0], recursive=True)
-        self.filesystem.move(self.path(file), self.path(to))
+        try:
+            yield
+        except FileNotFoundError:
+            raise
+        except (pa.ArrowException, OSError) as error:
+            raise unwritable(self.where(name), error) from error
 
     def _look_who_reigns(self) -> None:
         if not self._view.fixed:

@@ -1,7 +1,7 @@
 """Looks at a cluster again and again: keeps what was seen, says what is new, counts it."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from datetime import timedelta
 
 from counterpoise.load.rows import ReportRows
@@ -15,6 +15,9 @@ from counterpoise.pipeline.history.store import Store
 from counterpoise.pipeline.watch.changes import Changes
 from counterpoise.pipeline.watch.metrics import Metrics
 from counterpoise.pipeline.watchdog.watchdog import Watchdog
+
+SLOW_AFTER_S = 10.0
+"""How long a store may take for a poll before it is said."""
 
 
 class Polling:
@@ -43,7 +46,7 @@ class Polling:
     async def poll(self) -> ReportRows:
         """Look once, and keep what was seen; raises `HistoryFaultError`."""
         rows = await self._collector.poll()
-        await asyncio.to_thread(self._keep, rows)
+        await self._patiently(asyncio.to_thread(self._keep, rows))
         self._mind_the_clock(int(rows["poll_id"][0]))
         self._seen.take(rows)
         await asyncio.to_thread(self._changes.take, rows)
@@ -51,6 +54,21 @@ class Polling:
         if self._watchdog is not None:
             await self._watchdog.take(rows)
         return rows
+
+    async def _patiently(self, keeping: Coroutine[None, None, None]) -> None:
+        """Wait for a store, which may be silent for minutes, and say that we do."""
+        task = asyncio.create_task(keeping)
+        began = asyncio.get_running_loop().time()
+        slow = not (await asyncio.wait({task}, timeout=SLOW_AFTER_S))[0]
+        if slow:
+            self._tell(
+                f"{self._store.address} has not taken what was seen for {SLOW_AFTER_S:g} s: it is "
+                "tried again for some minutes, and nothing is decided meanwhile"
+            )
+        await task
+        if slow:
+            took = asyncio.get_running_loop().time() - began
+            self._tell(f"{self._store.address} has taken it after {took:.0f} s")
 
     def _mind_the_clock(self, poll_id: int) -> None:
         """Say once that it is behind the polls: time stands still for whoever decides by them."""

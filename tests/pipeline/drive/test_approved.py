@@ -249,6 +249,25 @@ async def test_what_cannot_be_done_is_left_with_what_the_cluster_said(
     assert all("unload: HTTP 503" in reason for reason in came.left.values())
 
 
+@pytest.mark.parametrize(
+    ("fault", "says"),
+    [
+        ("no_topics", "unloaded, and nobody, {destination} included, had taken it by then"),
+        ("lose_destination", "{owner} took it in place of {destination}: make a new plan"),
+    ],
+)
+async def test_what_went_elsewhere_or_to_nobody_says_what_comes_next(
+    uneven: FakeCluster, http: aiohttp.ClientSession, tmp_path: Path, fault: str, says: str
+) -> None:
+    plan = await planned(uneven, http)
+    setattr(uneven, fault, True)
+    came = await carried_out(uneven, http, open_store(tmp_path), plan)
+    last = {one.bundle: one for one in came.outcomes if one.bundle in came.left}
+    assert last
+    for bundle, one in last.items():
+        assert says.format(destination=one.destination, owner=one.owner) in came.left[bundle]
+
+
 async def test_a_cluster_that_does_not_answer_is_a_sentence(
     uneven: FakeCluster, http: aiohttp.ClientSession, tmp_path: Path
 ) -> None:

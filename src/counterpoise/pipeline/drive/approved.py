@@ -130,7 +130,7 @@ class ApprovedPlan:
         for step in self._plan.steps:
             one = settled.get(step.bundle)
             if one is not None and one.status is not Status.MOVED:
-                left[step.bundle] = one.error or f"{one.status.value}, owner {one.owner or 'none'}"
+                left[step.bundle] = one.error or _ended(one)
             elif one is None and step in checked.to_do and refused:
                 left[step.bundle] = refused
         return CarriedOut(before, tuple(outcomes), len(checked.done), left, refused)
@@ -220,3 +220,17 @@ class ApprovedPlan:
         held = (await asyncio.to_thread(read_control, self._store)).withholds(self._began_ms)
         await asyncio.to_thread(self._store.guard)
         return held
+
+
+def _ended(one: Outcome) -> str:
+    """How a move ended that is not where it should be, and what comes next."""
+    match one.status:
+        case Status.UNOWNED:
+            return (
+                f"unloaded, and nobody, {one.destination} included, had taken it by then; whoever "
+                "is looked up for it next has it: make a new plan"
+            )
+        case Status.ELSEWHERE:
+            return f"{one.owner} took it in place of {one.destination}: make a new plan"
+        case _:
+            return f"{one.status.value}, owner {one.owner or 'none'}"

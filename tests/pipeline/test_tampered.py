@@ -320,3 +320,14 @@ async def test_a_store_that_is_slow_is_said_to_be(
     looks.close()
     assert newest_poll(store) == START
     assert f"{store.root} has taken it" in told
+
+
+@pytest.mark.parametrize("late_s", [3600, -3600])
+async def test_what_was_decided_at_another_time_is_not_carried_out(
+    uneven: FakeCluster, http: aiohttp.ClientSession, store: Store, late_s: int
+) -> None:
+    history = HistoryTables(store)
+    late = balancer(http, history, clock=lambda: START + late_s * 1000)
+    made = await made_of(late, seen(uneven))
+    assert {one.status for one in outcomes(history, made)} == {Status.STALE}
+    assert uneven.unloads == []

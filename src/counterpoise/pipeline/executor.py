@@ -26,7 +26,8 @@ class ExecutorOptions:
     verify_within_s: float = 20.0
     """How long after the unload the new owner may take to show."""
     stale_after_s: float = 120.0
-    """A decision on reports older than this is not carried out any more."""
+    """A decision on reports older than this is not carried out any more, nor one that a clock which
+    was ahead gave a time so far to come: nobody knows how old that is."""
     at_once: int = 4
     """How many moves run side by side."""
     unloads: int = 2
@@ -121,7 +122,7 @@ class Executor:
     async def _attempt(self, move: Move, brokers: Sequence[str], now_ms: int) -> tuple[Status, str]:
         if self._options.execute:
             await self._may()
-        if now_ms - move.poll_id > self._options.stale_after_s * 1000:
+        if abs(now_ms - move.poll_id) > self._options.stale_after_s * 1000:
             return Status.STALE, ""
         if not self._options.execute:
             return Status.DRY_RUN, move.source

@@ -13,6 +13,7 @@ import aiohttp
 
 from counterpoise.decide.balancing.approval import HOUR_MS, ApprovalRules
 from counterpoise.decide.balancing.round import Strategy
+from counterpoise.decide.balancing.round import newest_poll as newest_poll_of
 from counterpoise.load.fold import FoldState, merged
 from counterpoise.pipeline.balancer import Balancer
 from counterpoise.pipeline.clock import HTTP_TIMEOUT_S, wall_clock_ms
@@ -23,6 +24,7 @@ from counterpoise.pipeline.collect.told import trouble
 from counterpoise.pipeline.collect.where import web_address
 from counterpoise.pipeline.drive.policies import SceneOfRounds
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
+from counterpoise.pipeline.history.care import CLOCKS_DIFFER_MS
 from counterpoise.pipeline.history.control import read_control
 from counterpoise.pipeline.history.faults import HistoryFaultError
 from counterpoise.pipeline.history.keeping import Keeping, KeepingOptions
@@ -192,7 +194,9 @@ class SparkBalancer:
         def each(up_to: int, shards: list[str]) -> None:
             # Every shard knows the brokers; the bundles are put together only for a round.
             newest = read_state(store, shards[0])
-            if balancer.is_due(newest) and self._may_act(loop, newest):
+            # Of a time to come is what a clock says that was wrong then, or is now.
+            in_time = newest_poll_of(newest) <= wall_clock_ms() + CLOCKS_DIFFER_MS
+            if in_time and balancer.is_due(newest) and self._may_act(loop, newest):
                 rest = [read_state(store, name) for name in shards[1:]]
                 step = balancer.step(merged([newest, *rest]))
                 asyncio.run_coroutine_threadsafe(step, loop).result()

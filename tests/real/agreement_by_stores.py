@@ -21,11 +21,12 @@ from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
-from counterpoise.app.conf import read_conf
+from counterpoise.app.conf import read_conf, settings_from
 from counterpoise.app.strategies import strategy_from
 from counterpoise.decide.balancing.moves import RoundMemory
 from counterpoise.decide.balancing.round import Strategy, answering_brokers, decide_on
 from counterpoise.decide.balancing.scene import Scene
+from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.load.fold import FoldState
 from counterpoise.load.fold_view import cluster_view
@@ -117,10 +118,15 @@ class ByHistory:
     """Asks the whole program by what was recorded; averages go on at each poll."""
 
     def __init__(
-        self, recorded: Recorded, strategy: Strategy, stores: Stores | None = None
+        self,
+        recorded: Recorded,
+        strategy: Strategy,
+        stores: Stores | None = None,
+        filters: FilterOptions | None = None,
     ) -> None:
         """With `stores` brokers tell the averages that are in them."""
         self._stores = stores
+        self._filters = filters or FilterOptions()
         self._recorded = recorded
         self._strategy = strategy
         self._loads: Mapping[str, Ema] = {}
@@ -145,6 +151,9 @@ class ByHistory:
             self._strategy, self._told(state, made.at_ms),
         )  # fmt: skip
         self._memory = found.memory
+        if not found.moves and made.moves:
+            loads = {broker: round(ema.load, 3) for broker, ema in found.memory.loads.items()}
+            print("   ours does nothing by", loads, *(each.sentence for each in found.rejections))
         return frozenset((m.source, m.bundle, m.destination) for m in found.moves)
 
     def _told(self, state: FoldState, at_ms: int) -> Scene | None:
@@ -153,7 +162,7 @@ class ByHistory:
         self._stores.until(at_ms)
         told = {broker: each.weighted_max_ema for broker, each in self._stores.loads.items()}
         facts = facts_of({name: state.brokers[name] for name in FACTS})
-        return Scene(facts, averages=told)
+        return Scene(facts, averages=told, filters=self._filters)
 
 
 def compare(history: str, told: Path, log: Path, conf_file: str) -> None:
@@ -166,7 +175,9 @@ def compare(history: str, told: Path, log: Path, conf_file: str) -> None:
     asked: dict[str, Any] = {
         "what the leader had": ByStores(Stores(records(told)), strategy),
         "what watch recorded": ByHistory(Recorded(history), strategy),
-        "that and what brokers told": ByHistory(recorded, strategy, Stores(records(told))),
+        "that and what brokers told": ByHistory(
+            recorded, strategy, Stores(records(told)), settings_from(FilterOptions, conf)
+        ),
     }
     marks = {name: Marks(minutes * 60_000) for name in asked}
     counts = {name: Counter[str]() for name in asked}

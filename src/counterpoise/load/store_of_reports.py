@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from counterpoise.load.ranking import RATE_STEP, THROUGHPUT_STEP
 from counterpoise.load.store_view import BundleRules, LoadStoreView
 from counterpoise.load.view import ClusterView, bundle_namespace
 from counterpoise.names.namespace import SYSTEM_NAMESPACE_TEXT
@@ -64,14 +65,26 @@ def averaged(
 def store_view(
     view: ClusterView, averages: Mapping[str, Ema], known: Known, most: int
 ) -> LoadStoreView:
-    """The stores as they would be: of each broker its `most` busiest bundles, the busiest last."""
-    through = view.bundle.short.throughput()
+    """The stores as they would be: of each broker its `most` busiest bundles, the busiest last.
+
+    By the coarse steps in which Pulsar compares bundles (`ranking.py`). Those that are alike by
+    them are in the order of their bytes/s here, and in any order in Pulsar.
+    """
+    through, short = view.bundle.short.throughput(), view.bundle.short
+    figures = (
+        short.throughput_in / THROUGHPUT_STEP,
+        short.throughput_out / THROUGHPUT_STEP,
+        (short.rate_in + short.rate_out) / RATE_STEP,
+    )
+    steps = np.floor(np.nan_to_num(np.stack(figures, axis=1)) + 0.5)
     top: list[tuple[tuple[str, float], ...]] = []
     owners: dict[str, str] = {}
     for row, broker in enumerate(view.brokers):
         mine = [each for each in view.reported_by(row).tolist() if _counts(view, each)]
         owners |= {view.bundles[each]: broker for each in mine}
-        ranked = sorted(mine, key=lambda each: (through[each], view.bundles[each]))
+        ranked = sorted(
+            mine, key=lambda each: (*steps[each].tolist(), through[each], view.bundles[each])
+        )
         busiest = ranked[-most:] if most > 0 else []
         top.append(tuple((view.bundles[each], float(through[each])) for each in busiest))
     marked = view.bundle.recently_unloaded

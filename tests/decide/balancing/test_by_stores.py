@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from counterpoise.app.strategies import strategy_from
@@ -109,6 +110,23 @@ def test_the_busiest_bundles_are_published_and_those_that_must_stay_are_not() ->
     assert top[-1] == (bundle_name(14), 42.0)
     assert stores.recently_unloaded == {bundle_name(14)}
     assert stores.unloaded_brokers == {"b1:80": 7}
+
+
+def test_bundles_are_ranked_in_pulsar_s_steps() -> None:
+    """What comes in counts before what goes out; less than half a step counts for nothing."""
+    names = [bundle_name(n) for n in range(3)]
+    coming_in, going_out, little = names
+    state = fold(FoldState.empty(), Batch.of(poll(0, {"b1:80": dict.fromkeys(names, 1.0)})))
+    view = cluster_view(state, START)
+    short = replace(
+        view.bundle.short,
+        throughput_in=np.array([150_001.0, 50_000.0, 49_999.0]),
+        throughput_out=np.array([0.0, 149_999.0, 49_999.0]),
+    )
+    view = replace(view, bundle=replace(view.bundle, short=short))
+    [top] = store_view(view, {"b1:80": Ema(0.5, 1.0, START)}, Known({}, {"b1:80"}), 10).top
+    assert top is not None
+    assert [name for name, _ in top] == [little, going_out, coming_in]
 
 
 def test_a_backtest_plays_it() -> None:

@@ -53,7 +53,7 @@ access: setup ## who may call what, asked of a real Pulsar and of ours (ARGS=--r
 chaos: setup ## brokers on a real ZooKeeper under load, a fault every 20 s (ARGS="--minutes 2 --seed 1")
 	@$(PYTHON) -m tests.chaos $(ARGS)
 
-kills: setup ## the balancer killed with -9 at random points, on a directory and on S3 (ARGS="--kills 20 --seed 1")
+kills: setup ## the balancer killed with -9 and its history tampered with, on a directory and on S3 (ARGS="--kills 20 --seed 1")
 	@$(PYTHON) -m tests.pipeline.kills $(ARGS)
 
 real: setup ## the balancer's verbs on a real Apache Pulsar under load (ARGS="--manager modular")

@@ -57,7 +57,7 @@ async def test_who_stood_still_while_another_went_on_does_nothing_more(
 async def test_whoever_laid_hands_on_a_history_finds_a_sentence_and_a_way_on(
     cluster: FakeCluster, tmp_path: Path
 ) -> None:
-    """A file is damaged, states and lease are removed, and the disk is full, where we may."""
+    """A file is damaged, all states are removed, and the disk is full, where we may mount one."""
     with own_disk(tmp_path / "disk") as own:
         disk = tmp_path / "disk"
         history, home = str(disk / "history"), tmp_path / "driver"
@@ -65,7 +65,7 @@ async def test_whoever_laid_hands_on_a_history_finds_a_sentence_and_a_way_on(
         hands = Tampering(campaign, disk if own else None)
         await campaign.begin()
         await campaign.life("-")
-        for kind in ("a file cut off", "all states removed", "the lease removed", "the disk full"):
+        for kind in ("a file cut off", "all states removed", "the disk full"):
             if kind in hands.kinds:
                 await hands.do(kind)
         campaign.judge_the_end()

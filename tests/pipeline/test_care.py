@@ -137,6 +137,10 @@ def test_a_time_without_rows_is_a_file_with_columns(
     ("words", "says"),
     [
         (["export", "HERE", "nothing", "--out", "x.csv"], "there are reports"),
+        (
+            ["export", "HERE", "gaps", "--from", "2026-02-01", "--to", "2026-01-01", "--out", "x"],
+            "--from 2026-02-01 --to 2026-01-01: nothing is between them",
+        ),
         (["export", "HERE", "gaps", "--out", "x.txt"], ".parquet or .csv"),
         (["export", "HERE", "gaps", "--from", "soon", "--out", "x.csv"], "is no time"),
         (["check", "/no/such/history"], "is no history"),

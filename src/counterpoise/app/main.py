@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -23,6 +22,7 @@ from typing import TYPE_CHECKING, NoReturn, Protocol, cast
 from counterpoise import __version__
 from counterpoise.app.errors import UserError
 from counterpoise.app.loading import loading
+from counterpoise.app.saying import talk_to_nobody
 from counterpoise.names.errors import InvalidName
 from counterpoise.names.options import ConfigError
 
@@ -114,9 +114,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output went away (`counterpoise ... | head`). Python would complain
-        # once more when it flushes at exit, so the descriptor is pointed at nothing.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # Whoever read our output went away (`counterpoise ... | head`).
+        talk_to_nobody()
         return EXIT_INTERNAL
     except (UserError, InvalidName, ConfigError) as error:
         _complain(str(error))

@@ -1,11 +1,9 @@
-"""Verbs that run until they are told to stop, and what they say meanwhile."""
+"""Verbs that run until they are told to stop."""
 
 from __future__ import annotations
 
 import asyncio
 import signal
-import sys
-import time
 from collections.abc import Awaitable, Callable
 
 
@@ -16,9 +14,3 @@ async def until_told(run: Callable[[asyncio.Event], Awaitable[None]]) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     await run(stop)
-
-
-def tell(sentence: str) -> None:
-    """One line for a person, with the time of day."""
-    sys.stdout.write(f"{time.strftime('%H:%M:%S')} {sentence}\n")
-    sys.stdout.flush()

@@ -10,6 +10,9 @@ from counterpoise.app.errors import UserError
 
 FROM_HELP = "only from then on, such as 2026-11-22 or 2026-11-22T10:30, UTC"
 TO_HELP = "up to then, likewise"
+EVER_MS = 2**62
+"""Later than anything that is kept."""
+
 UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "": 1.0}
 
 
@@ -47,3 +50,11 @@ def moment_ms(text: str, otherwise: int) -> int:
         raise UserError(f"{text!r} is no time such as 2026-11-22 or 2026-11-22T10:30") from None
     aware = found if found.tzinfo else found.replace(tzinfo=UTC)
     return round(aware.timestamp() * 1000)
+
+
+def span_ms(first: str, last: str) -> tuple[int, int]:
+    """What ``--from`` and ``--to`` choose; raises `UserError`, also where that is nothing."""
+    begin, end = moment_ms(first, 0), moment_ms(last, EVER_MS)
+    if begin >= end:
+        raise UserError(f"--from {first or '1970'} --to {last}: nothing is between them")
+    return begin, end

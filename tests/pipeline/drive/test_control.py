@@ -12,6 +12,7 @@ import pytest
 from counterpoise.app.main import main
 from counterpoise.decide.balancing.approval import ApprovalRules
 from counterpoise.decide.balancing.moves import Status
+from counterpoise.decide.balancing.round import newest_poll
 from counterpoise.pipeline.balancer import Balancer
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
 from counterpoise.pipeline.history.compaction import compact
@@ -41,11 +42,12 @@ def balancer(
     tell: Callable[[str], None] = lambda sentence: None,
     rules: ApprovalRules | None = None,
     began_ms: int = START,
+    now_ms: int = START + 1000,
 ) -> Balancer:
     async def held() -> str:
         return (await asyncio.to_thread(read_control, store)).withholds(began_ms)
 
-    executor = Executor(http, lambda: START + 1000, ONE_BY_ONE, held)
+    executor = Executor(http, lambda: now_ms, ONE_BY_ONE, held)
     return Balancer(strategy(), HistoryTables(store), executor, tell, rules=rules)
 
 
@@ -85,7 +87,8 @@ async def test_a_pause_in_the_middle_of_a_round_holds_the_next_move_back(
     assert "release" in rule
     # What was withheld is no grace period: after a resume it is decided and moved again.
     write_control(store, Control(Wish.GO, START + 1))
-    await balancer(http, store).step(seen(uneven, 100))
+    later = seen(uneven, 100)
+    await balancer(http, store, now_ms=newest_poll(later) + 1000).step(later)
     assert len(uneven.unloads) > 1
 
 

@@ -1,7 +1,9 @@
 """A broker is emptied: by policies, verified, tried again, or refused in words."""
 
+import asyncio
 import itertools
 import json
+import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -307,3 +309,24 @@ async def test_who_is_given_nothing_as_it_does_not_answer_is_named(
     assert len(moves) == len(plan.moves) == 12
     assert not [each for each in moves if f"-> {full.names[1]}" in each]
     assert _json(plan, None)["silent"] == plan.silent
+
+
+async def test_a_drain_whose_reader_goes_away_comes_to_its_end(full: FakeCluster) -> None:
+    """`counterpoise drain … | head` is no reason to leave a broker half empty."""
+    full.takes_s = 0.1
+    runs_with = {"runtime": b'{"loadBalancerSheddingEnabled": "false"}', "values": b"{}"}
+    for name, told in runs_with.items():
+        for broker in full.brokers:
+            broker.answers[f"/admin/v2/brokers/configuration/{name}"] = (200, told)
+    drained, pipe = full.names[0], asyncio.subprocess.PIPE
+    words = ["drain", drained, "--admin-url", full.admin_url, "--execute", "--at-once", "1"]
+    command = [sys.executable, "-m", "counterpoise.app.main", *words]
+    verb = await asyncio.create_subprocess_exec(*command, stdout=pipe, stderr=pipe)
+    assert verb.stdout is not None
+    assert verb.stderr is not None
+    async with asyncio.timeout(60):
+        while b"moved " not in await verb.stdout.readline():
+            assert not verb.stdout.at_eof(), await verb.stderr.read()
+        verb.stdout._transport.close()  # type: ignore[attr-defined]
+        assert (await verb.wait(), await verb.stderr.read()) == (0, b"")
+    assert drained not in full.owners.values()

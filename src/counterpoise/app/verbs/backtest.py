@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from counterpoise.app.conf import add_conf_arguments
 from counterpoise.app.errors import UserError
 from counterpoise.app.packages import needed_by
-from counterpoise.app.times import FROM_HELP, TO_HELP, moment_ms, seconds
+from counterpoise.app.times import FROM_HELP, TO_HELP, seconds, span_ms
 from counterpoise.app.verbs.backtest_compare import (
     candidate_of,
     cut_of,
@@ -244,8 +244,7 @@ def _source(args: argparse.Namespace) -> SyntheticTrace | Recording:
     step_ms = round(args.step * 1000)
     head, colon, rest = args.source.partition(":")
     if head != "synthetic" or not colon:
-        first, last = moment_ms(args.first, 0), moment_ms(args.last, 2**62)
-        return Recording(args.source, step_ms, first, last)
+        return Recording(args.source, step_ms, *span_ms(args.first, args.last))
     if args.first or args.last:
         raise UserError("--from and --to choose a part of a history, and made-up load has none")
     kind, *more = rest.split(",")

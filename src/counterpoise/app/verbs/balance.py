@@ -23,7 +23,8 @@ from counterpoise.app.conf import add_conf_arguments, conf_argv, read_conf
 from counterpoise.app.errors import UserError
 from counterpoise.app.numbers import count
 from counterpoise.app.packages import needed_by
-from counterpoise.app.running import tell, until_told
+from counterpoise.app.running import until_told
+from counterpoise.app.saying import tell
 from counterpoise.app.strategies import find_placement, find_shedder, strategy_from
 from counterpoise.app.times import seconds, some_time
 from counterpoise.app.verbs.balance_plan import add_plan_arguments, run_plan

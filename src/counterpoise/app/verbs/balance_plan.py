@@ -13,7 +13,7 @@ from counterpoise.app.addresses import admin_urls
 from counterpoise.app.client import client_security
 from counterpoise.app.errors import UserError
 from counterpoise.app.packages import needed_by
-from counterpoise.app.running import tell
+from counterpoise.app.saying import tell, though_nobody_reads
 from counterpoise.app.times import seconds
 from counterpoise.security.client import http_session
 
@@ -92,10 +92,11 @@ async def _carry_out(
         execute=args.execute, valid_for_s=args.valid_for, partial=args.partial, rules=rules
     )
     held = lease(store, lambda: None, LeaseOptions(wait_s=args.wait_for_history))
+    say = though_nobody_reads(tell)
     security = client_security(args)
     async with held as mine, http_session(security) as session:
         approved = ApprovedPlan(
-            session, admin_urls(args.admin_url), mine, plan, wall_clock_ms, tell, options
+            session, admin_urls(args.admin_url), mine, plan, wall_clock_ms, say, options
         )
         return await approved.carry_out()
 

@@ -16,6 +16,7 @@ from counterpoise.app.conf import settings_from
 from counterpoise.app.errors import UserError
 from counterpoise.app.numbers import count
 from counterpoise.app.packages import needed_by
+from counterpoise.app.saying import though_nobody_reads
 from counterpoise.app.strategies import find_placement
 from counterpoise.decide.balancing.drain import DrainPlan, DrainRules
 from counterpoise.decide.filters.options import FilterOptions
@@ -91,7 +92,7 @@ async def _run(args: argparse.Namespace, addresses: tuple[str, ...]) -> int:
     timeout = aiohttp.ClientTimeout(total=HTTP_TIMEOUT_S)
     async with http_session(client_security(args), timeout=timeout) as session:
         reader = SceneReader(session, addresses, wall_clock_ms)
-        say = (lambda sentence: None) if args.json else _say
+        say = (lambda sentence: None) if args.json else though_nobody_reads(_say)
         try:
             rules = await _rules(reader, addresses, args)
             drain = Drain(session, reader, args.broker, rules, wall_clock_ms, say, options)

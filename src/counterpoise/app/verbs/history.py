@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from counterpoise.app.errors import UserError
 from counterpoise.app.packages import needed_by
-from counterpoise.app.times import FROM_HELP, TO_HELP, moment_ms
+from counterpoise.app.times import FROM_HELP, TO_HELP, span_ms
 
 if TYPE_CHECKING:
     from counterpoise.app.main import Subparsers
@@ -148,7 +148,7 @@ def _export(args: argparse.Namespace, store: Store) -> int:
 
     if args.table not in NAMES:
         raise UserError(f"{args.table}: there are {', '.join(NAMES)}")
-    first, last = moment_ms(args.first, 0), moment_ms(args.last, 2**53)
+    first, last = span_ms(args.first, args.last)
     count = 0
     with _writer(args.out) as write:
         for part in parts(store, args.table, first_ms=first, last_ms=last):

@@ -16,7 +16,7 @@ from counterpoise.app.client import add_admin_url_argument, add_client_arguments
 from counterpoise.app.conf import settings_from
 from counterpoise.app.errors import UserError
 from counterpoise.app.packages import needed_by
-from counterpoise.app.running import tell
+from counterpoise.app.saying import tell, though_nobody_reads
 from counterpoise.app.times import seconds
 from counterpoise.app.verbs.balance_plan import told_of
 from counterpoise.app.verbs.rules import add_rules, rules_of
@@ -174,7 +174,7 @@ async def _carry_out(
     from counterpoise.pipeline.history.lease import LeaseOptions, lease
     from counterpoise.pipeline.history.version import expect_version
 
-    say = (lambda _: None) if args.json else tell
+    say = (lambda _: None) if args.json else though_nobody_reads(tell)
     options = ApprovedOptions(
         execute=True, valid_for_s=VALID_FOR_S, partial=args.partial, rules=rules_of(args)
     )

@@ -11,7 +11,8 @@ from counterpoise.app.client import add_admin_url_argument, add_client_arguments
 from counterpoise.app.errors import UserError
 from counterpoise.app.numbers import count
 from counterpoise.app.packages import needed_by
-from counterpoise.app.running import tell, until_told
+from counterpoise.app.running import until_told
+from counterpoise.app.saying import tell
 from counterpoise.app.times import seconds, some_time
 
 if TYPE_CHECKING:

@@ -17,7 +17,8 @@ from counterpoise.app.addresses import admin_urls, listen_address
 from counterpoise.app.client import add_admin_url_argument, add_client_arguments, client_security
 from counterpoise.app.errors import UserError
 from counterpoise.app.packages import needed_by
-from counterpoise.app.running import tell, until_told
+from counterpoise.app.running import until_told
+from counterpoise.app.saying import tell
 from counterpoise.app.times import seconds, some_time
 from counterpoise.security.client import http_session
 

@@ -4,9 +4,11 @@ from dataclasses import replace
 
 import aiohttp
 
-from counterpoise.decide.balancing.moves import Outcome, Status
+from counterpoise.decide.balancing.moves import Outcome, RoundMemory, Status
+from counterpoise.decide.balancing.round import decide
 from counterpoise.pipeline.executor import Executor
 from counterpoise.pipeline.history.port import History
+from tests.decide.balancing.test_round import strategy
 from tests.load.story import START
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name, topic_of, wide_bundle
 from tests.pipeline.rounds import DO_IT, Told, balancer, made_of, outcomes, seen
@@ -184,3 +186,21 @@ async def test_a_decision_on_old_news_is_not_carried_out(
     made = await made_of(late, seen(uneven))
     assert {o.status for o in outcomes(history, made)} == {Status.STALE}
     assert uneven.unloads == []
+
+
+async def test_what_was_moved_before_a_long_pause_is_known_to_be_there(
+    uneven: FakeCluster, http: aiohttp.ClientSession, history: History
+) -> None:
+    """Its balancer was killed between the unload and the outcome, and started again later."""
+    sees = seen(uneven)
+    made = decide(sees, RoundMemory(), strategy())
+    moved, *rest = made.moves
+    uneven.owners[moved.bundle] = moved.destination
+    history.record_round(made)
+    await balancer(http, history, clock=lambda: START + 3_600_000).step(sees)
+    by_bundle = {one.bundle: one for one in outcomes(history, made)}
+    assert by_bundle[moved.bundle].status is Status.ALREADY_THERE
+    assert by_bundle[moved.bundle].owner == moved.destination
+    assert {by_bundle[each.bundle].status for each in rest} == {Status.STALE}
+    assert uneven.unloads == []
+    assert moved.bundle in history.memory_before(made.poll_id + 1).recently_unloaded

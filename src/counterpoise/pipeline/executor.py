@@ -122,13 +122,14 @@ class Executor:
     async def _attempt(self, move: Move, brokers: Sequence[str], now_ms: int) -> tuple[Status, str]:
         if self._options.execute:
             await self._may()
-        if abs(now_ms - move.poll_id) > self._options.stale_after_s * 1000:
-            return Status.STALE, ""
+        stale = abs(now_ms - move.poll_id) > self._options.stale_after_s * 1000
         if not self._options.execute:
-            return Status.DRY_RUN, move.source
-        owner = await self._owner(move, brokers)
+            return (Status.STALE, "") if stale else (Status.DRY_RUN, move.source)
+        owner = await (self._owner_by_now(move, brokers) if stale else self._owner(move, brokers))
         if owner and owner != move.source:
             return (Status.ALREADY_THERE if owner == move.destination else Status.GONE), owner
+        if stale:
+            return Status.STALE, ""
         # Nobody's: unloaded, perhaps by a balancer that was cut off then; it goes to its heir.
         tries = self._options.unloads if owner else 1
         for left in reversed(range(tries)):
@@ -154,6 +155,14 @@ class Executor:
             takes=bool(heir),
             believed=(move.source,),
         )
+
+    async def _owner_by_now(self, move: Move, brokers: Sequence[str]) -> str:
+        """Who owns a bundle that is not moved any more: it may have been before a restart."""
+        with contextlib.suppress(*NO_ANSWER):
+            return await self._owners.owner(
+                move.bundle, move.source, brokers, believed=(move.source,)
+            )
+        return ""
 
     async def _unload(self, move: Move) -> None:
         bundle = BundleName.parse(move.bundle)

@@ -1,6 +1,7 @@
 """A history in an object store: the same tables, states and faults; the lease is an object."""
 
 from collections.abc import Iterator
+from typing import BinaryIO
 
 import pytest
 
@@ -99,3 +100,15 @@ def test_a_write_that_is_refused_is_a_sentence_and_leaves_nothing(
     with pytest.raises(HistoryFaultError, match="cannot be written"):
         landed(store, 1)
     assert files(store, "reports") == []
+
+
+def test_what_another_removes_while_it_is_read_is_not_there(store: Store) -> None:
+    """As a record of a former reign, which whoever takes the history over removes."""
+    store.write("reigns/gone.json", b"{}")
+
+    def read_late(file: BinaryIO) -> bytes:
+        store.delete("reigns/gone.json")
+        return file.read()
+
+    with pytest.raises(FileNotFoundError):
+        store.read("reigns/gone.json", read_late)

@@ -190,8 +190,16 @@ class Store:
         self._move(file, f"{LATE}/{file}")
 
     def _parsed(self, file: str, parse: Callable[[Any], Any]) -> Any:
-        with self.filesystem.open_input_file(self.path(file)) as opened:
-            return parse(opened)
+        try:
+            with self.filesystem.open_input_file(self.path(file)) as opened:
+                return parse(opened)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            if self.local is None and not self._is_there(file):
+                # Another removed it after it was opened, which is a first look at an object only.
+                raise FileNotFoundError(file) from error
+            raise
 
     def _is_there(self, file: str) -> bool:
         try:

@@ -28,6 +28,8 @@ class Bucket:
     """What is in it, and what may not be written."""
 
     refuse: str = ""
+    away: bool = False
+    """Answers whatever it is asked as a service does that is not there just now."""
     writes: list[str] = field(default_factory=list)
     """The names of all that was written, in order."""
     heard: Callable[[str], None] | None = None
@@ -58,6 +60,9 @@ class Bucket:
 
     def serve(self, inner: Any, environ: dict[str, Any], start: Any) -> Iterable[bytes]:
         """One request of somebody's."""
+        if self.away:
+            start("503 Service Unavailable", [("Content-Type", "text/plain")])
+            return [b"not just now"]
         name = unquote(environ["PATH_INFO"]).removeprefix(f"/{NAME}/")
         writes = environ["REQUEST_METHOD"] in ("PUT", "POST")
         if writes and self.refuse and self.refuse in name:

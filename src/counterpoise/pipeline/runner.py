@@ -116,6 +116,8 @@ class SparkBalancer:
         self._held = ""
         self._told_alone = False
         self._began_ms = wall_clock_ms()
+        self.is_under_way = False
+        """Whether anything was kept."""
 
     async def run(self, stop: asyncio.Event) -> None:
         """Balance until `stop` is set.
@@ -290,6 +292,7 @@ class SparkBalancer:
             return
         while not stop.is_set():
             await polling.poll()
+            self.is_under_way = True
             if starting.done():
                 spark, stream = starting.result()
                 await asyncio.to_thread(self._unless_taken, stream.mind)

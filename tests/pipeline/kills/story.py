@@ -114,9 +114,10 @@ class Story:
 
     def _judge(self, poll_id: int, again: Round) -> None:
         made = self.rounds[poll_id]
-        assert made.moves == again.moves, f"not what {poll_id} says: {again}"
+        told = f"{poll_id} is not what it says:\n{made}\n, but\n{again}"
+        assert made.moves == again.moves, told
         if file_of("rejections", poll_id) not in self.spoiled:
-            assert made == again, f"not what {poll_id} says: {again}"
+            assert made == again, told
 
     def is_spoiled(self, of: int | str) -> bool:
         """Whether anything of a round was, by its poll or the id of a decision."""

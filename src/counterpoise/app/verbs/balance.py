@@ -10,6 +10,8 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from counterpoise.app.addresses import admin_urls, listen_address
@@ -214,6 +216,7 @@ def run(args: argparse.Namespace) -> int:
     with needed_by("the balancer"):
         from counterpoise.pipeline.history.faults import HistoryFaultError
         from counterpoise.pipeline.history.lease import HistoryInUseError
+        from counterpoise.pipeline.history.outage import through_outages
         from counterpoise.pipeline.history.store import open_store
         from counterpoise.pipeline.runner import SparkBalancer
         from counterpoise.pipeline.stream.running import StreamFailedError
@@ -247,7 +250,10 @@ def run(args: argparse.Namespace) -> int:
         raise UserError(str(error)) from None
     try:
         with _console(args):
-            asyncio.run(until_told(SparkBalancer(settings, strategy, tell).run))
+            first = SparkBalancer(settings, strategy, tell)
+            patient = replace(settings, lease=settings.lease.after_an_outage())
+            again = partial(SparkBalancer, patient, strategy, tell)
+            asyncio.run(until_told(partial(through_outages, first, again, tell=tell)))
     except (HistoryInUseError, NothingSeenError, CannotListenError) as error:
         raise UserError(str(error)) from None
     except (HistoryFaultError, SessionError) as error:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from counterpoise.app.addresses import admin_urls, listen_address
@@ -78,6 +80,7 @@ def run(args: argparse.Namespace) -> int:
         from counterpoise.pipeline.history.faults import HistoryFaultError
         from counterpoise.pipeline.history.keeping import KeepingOptions
         from counterpoise.pipeline.history.lease import HistoryInUseError, LeaseOptions
+        from counterpoise.pipeline.history.outage import through_outages
         from counterpoise.pipeline.watch.serve import CannotListenError
         from counterpoise.pipeline.watch.watcher import NothingSeenError, Watcher, WatchSettings
     settings = WatchSettings(
@@ -92,9 +95,11 @@ def run(args: argparse.Namespace) -> int:
         lease=LeaseOptions(wait_s=args.wait_for_history),
     )
     try:
-        watcher = Watcher(settings, tell)
+        first = Watcher(settings, tell)
+        patient = replace(settings, lease=settings.lease.after_an_outage())
         tell(f"watching {args.admin_url}; nothing is touched")
-        asyncio.run(until_told(watcher.run))
+        run = partial(through_outages, first, lambda: Watcher(patient, tell), tell=tell)
+        asyncio.run(until_told(run))
     except (
         HistoryInUseError, HistoryFaultError, NothingSeenError, CannotListenError, ValueError
     ) as error:  # fmt: skip

@@ -5,9 +5,14 @@ import re
 
 import pyarrow as pa
 
-_MARK = re.compile(r"(?:HistoryFaultError|OutOfReachError): ([^\n]+)")
+_MARK = re.compile(r"(HistoryFaultError|OutOfReachError|OutageError): ([^\n]+)")
 _OF_STORES = ("AWS Error", "google::cloud::Status", "Azure")
 """What `pyarrow`'s file systems say of a service's refusals and silence."""
+_OUTAGE = re.compile(
+    r"NETWORK_CONNECTION|UNAVAILABLE|SLOW_DOWN|INTERNAL_FAILURE|REQUEST_TIMEOUT|status 5\d\d"
+    r"|DEADLINE_EXCEEDED"
+)
+"""What they say of a service that is not there just now, and of no mistake of ours."""
 _LOOK = "see that address and keys are right, and that the store answers"
 
 
@@ -17,6 +22,10 @@ class HistoryFaultError(Exception):
 
 class OutOfReachError(HistoryFaultError):
     """A history that may be whole, and that we cannot look at now."""
+
+
+class OutageError(OutOfReachError):
+    """The same, where it is the store's service that fails: that passes."""
 
 
 def is_out_of_reach(error: Exception) -> bool:
@@ -31,7 +40,8 @@ def is_out_of_reach(error: Exception) -> bool:
 def unreadable(uri: str, error: Exception) -> OutOfReachError:
     """Something of a history that could not be read, and may be whole."""
     remedy = "let this user read there" if isinstance(error, PermissionError) else _LOOK
-    return OutOfReachError(f"{uri} cannot be read ({_short(error)}): {remedy}, then try again")
+    sentence = f"{uri} cannot be read ({_short(error)}): {remedy}, then try again"
+    return (OutageError if _OUTAGE.search(str(error)) else OutOfReachError)(sentence)
 
 
 def damaged(file: str, history: str, error: Exception) -> HistoryFaultError:
@@ -54,9 +64,8 @@ def unwritable(uri: str, error: Exception) -> HistoryFaultError:
         errno.ENOTDIR: "a file is where a directory is wanted: name another --history",
         errno.EPERM: "not permitted: let this user write there, or name another --history",
     }.get(getattr(error, "errno", 0) or 0, _short(error))
-    return HistoryFaultError(
-        f"{uri} cannot be written, {remedy}; then start again, nothing is lost or done twice"
-    )
+    sentence = f"{uri} cannot be written, {remedy}; then start again, nothing is lost or done twice"
+    return (OutageError if _OUTAGE.search(str(error)) else HistoryFaultError)(sentence)
 
 
 def _short(error: Exception) -> str:
@@ -65,5 +74,14 @@ def _short(error: Exception) -> str:
 
 def from_spark(message: str) -> str:
     """The sentence of a fault that came through Spark's messages; empty where there is none."""
+    fault = fault_from_spark(message)
+    return str(fault) if fault else ""
+
+
+def fault_from_spark(message: str) -> HistoryFaultError | None:
+    """The fault itself."""
     found = _MARK.search(message)
-    return found.group(1).strip() if found else ""
+    kinds = (HistoryFaultError, OutOfReachError, OutageError)
+    if found is None:
+        return None
+    return next(kind for kind in kinds if kind.__name__ == found.group(1))(found.group(2).strip())

@@ -56,6 +56,10 @@ class LeaseOptions:
     wait_s: float = 0.0
     """How long to wait for another holder, that is alive, to let go."""
 
+    def after_an_outage(self) -> "LeaseOptions":
+        """For whoever held it until then: what it sent last may arrive yet, as if renewed."""
+        return replace(self, wait_s=max(self.wait_s, 2 * self.lasts_s))
+
 
 @contextlib.asynccontextmanager
 async def lease(

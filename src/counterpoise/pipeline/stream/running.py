@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from counterpoise.pipeline.history.faults import HistoryFaultError, from_spark
+from counterpoise.pipeline.history.faults import fault_from_spark
 from counterpoise.pipeline.stream.jvm import ended
 from counterpoise.pipeline.stream.trouble import sentence_of
 
@@ -58,8 +58,8 @@ class Stream:
         if self.query.isActive:
             return
         message = str(self.query.exception())
-        if said := from_spark(message):
-            raise HistoryFaultError(said)
+        if fault := fault_from_spark(message):
+            raise fault
         done = self.query.lastProgress
         # One that got somewhere has its tries anew.
         self._failed = 1 if done else self._failed + 1

@@ -62,6 +62,8 @@ class Watcher:
         self._store = open_store(settings.history)
         self._lost = asyncio.Event()
         self._began_ms = wall_clock_ms()
+        self.is_under_way = False
+        """Whether anything was kept."""
         self.metrics = Metrics(wall_clock_ms, settings.poll_every_s)
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -94,6 +96,7 @@ class Watcher:
             rows = await polling.poll()
             if self._after_poll is not None:
                 await self._after_poll(rows)
+            self.is_under_way = True
             self._keeping.folded(int(rows["poll_id"][0]))
             if self._settings.once:
                 if reason := trouble(rows):

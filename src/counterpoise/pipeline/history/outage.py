@@ -1,0 +1,60 @@
+"""Going on after the service that holds a history was away."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterator
+from itertools import chain, repeat
+from typing import Final, Protocol
+
+from counterpoise.pipeline.history.faults import OutageError
+
+PAUSES_S: Final = (5.0, 10.0, 20.0, 40.0, 60.0)
+"""Before each try after the other; the last again and again."""
+
+
+class Keeper(Protocol):
+    """What keeps a history: a watcher, or a balancer."""
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether it has kept anything since it was begun."""
+        ...
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Keep it until told to stop; raises `OutageError`."""
+        ...
+
+
+async def through_outages(
+    first: Keeper,
+    again: Callable[[], Keeper],
+    stop: asyncio.Event,
+    tell: Callable[[str], None],
+    pauses_s: tuple[float, ...] = PAUSES_S,
+) -> None:
+    """Run the first, and another whenever an outage has ended the one before, until `stop` is set.
+
+    It goes on from its history as one that was killed. An outage before it ever kept anything is
+    raised: that may be an address that is wrong.
+    """
+    keeper, was_there, pauses = first, False, _each(pauses_s)
+    while not stop.is_set():
+        try:
+            await keeper.run(stop)
+        except OutageError as outage:
+            was_there |= keeper.is_under_way
+            if not was_there:
+                raise
+            if keeper.is_under_way:
+                pauses = _each(pauses_s)
+            pause_s = next(pauses)
+            tell(f"an outage: {outage} (by itself it is tried again in {pause_s:g} s)")
+        else:
+            return
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), pause_s)
+        keeper = again()
+
+
+def _each(pauses_s: tuple[float, ...]) -> Iterator[float]:
+    return chain(pauses_s, repeat(pauses_s[-1]))

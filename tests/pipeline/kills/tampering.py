@@ -58,6 +58,8 @@ class Tampering:
         """Do one of them, and see that all goes on."""
         with self.campaign.shifting():
             await self.kinds[kind](kind)
+        # Whoever lays hands on it next finds it looked at.
+        await asyncio.to_thread(self.campaign.judge)
 
     async def damaged(self, kind: str) -> None:
         """Files are not what they were: `repair` sets them aside, if that is needed at all."""

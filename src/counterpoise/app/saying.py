@@ -8,22 +8,27 @@ import time
 from collections.abc import Callable
 
 
-def tell(sentence: str) -> None:
-    """One line for a person, with the time of day."""
-    sys.stdout.write(f"{time.strftime('%H:%M:%S')} {sentence}\n")
+def say(sentence: str) -> None:
+    """One line for a person, at once."""
+    sys.stdout.write(f"{sentence}\n")
     sys.stdout.flush()
 
 
-def though_nobody_reads(say: Callable[[str], None]) -> Callable[[str], None]:
-    """``say``, for work that has to come to its end though its reader is gone (``… | head``)."""
+def tell(sentence: str) -> None:
+    """The same, with the time of day."""
+    say(f"{time.strftime('%H:%M:%S')} {sentence}")
 
-    def say_on(sentence: str) -> None:
+
+def though_nobody_reads(tells: Callable[[str], None]) -> Callable[[str], None]:
+    """``tells``, for work that has to come to its end though its reader is gone (``… | head``)."""
+
+    def tell_on(sentence: str) -> None:
         try:
-            say(sentence)
+            tells(sentence)
         except BrokenPipeError:
             talk_to_nobody()
 
-    return say_on
+    return tell_on
 
 
 def talk_to_nobody() -> None:

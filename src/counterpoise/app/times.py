@@ -7,12 +7,10 @@ import math
 from datetime import UTC, datetime
 
 from counterpoise.app.errors import UserError
+from counterpoise.pipeline.history.names import EVER
 
 FROM_HELP = "only from then on, such as 2026-11-22 or 2026-11-22T10:30, UTC"
 TO_HELP = "up to then, likewise"
-EVER_MS = 2**62
-"""Later than anything that is kept."""
-
 UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "": 1.0}
 
 
@@ -54,7 +52,7 @@ def moment_ms(text: str, otherwise: int) -> int:
 
 def span_ms(first: str, last: str) -> tuple[int, int]:
     """What ``--from`` and ``--to`` choose; raises `UserError`, also where that is nothing."""
-    begin, end = moment_ms(first, 0), moment_ms(last, EVER_MS)
+    begin, end = moment_ms(first, 0), moment_ms(last, EVER)
     if begin >= end:
         raise UserError(f"--from {first or '1970'} --to {last}: nothing is between them")
     return begin, end

@@ -14,6 +14,7 @@ import aiohttp
 
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.hashing import topic_hash
+from counterpoise.pipeline.collect.owned import question
 
 ASKS = "counterpoise-asks-"
 NAMES_MOST = 50_000
@@ -128,8 +129,7 @@ class Owners:
 
     async def _claims(self, broker: str, bundle: str) -> bool:
         """Whether a broker has a bundle, as it says itself."""
-        name = BundleName.parse(bundle)
-        url = f"{self._where(broker)}/admin/v2/non-persistent/{name.namespace}/{name.range}"
+        url = question(self._where(broker), bundle)
         async with self._session.get(url, allow_redirects=False) as response:
             return response.status == 200
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import math
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,7 @@ from counterpoise.app.addresses import admin_urls
 from counterpoise.app.client import add_admin_url_argument, add_client_arguments, client_security
 from counterpoise.app.conf import add_conf_arguments, read_conf, settings_from
 from counterpoise.app.errors import UserError
-from counterpoise.app.numbers import count
+from counterpoise.app.numbers import count, expect_move_seconds
 from counterpoise.app.packages import needed_by
 from counterpoise.app.strategies import find_placement, find_shedder, strategy_from
 from counterpoise.app.times import seconds, some_time
@@ -95,8 +94,7 @@ def run(args: argparse.Namespace) -> int:
     """Look, plan, show."""
     if not args.admin_url and not args.history:
         raise UserError("say whom to ask: --admin-url URL, --history URI, or both")
-    if args.move_seconds is not None and not 0 <= args.move_seconds < math.inf:
-        raise UserError(f"--move-seconds {args.move_seconds:g}: expected seconds, 0 or more")
+    expect_move_seconds(args.move_seconds)
     addresses = admin_urls(args.admin_url) if args.admin_url else ()
     with needed_by("advice"):
         from counterpoise.pipeline.advise.look import NothingToAdviseOnError

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from counterpoise.app.conf import add_conf_arguments
 from counterpoise.app.errors import UserError
+from counterpoise.app.numbers import expect_move_seconds
 from counterpoise.app.packages import needed_by
 from counterpoise.app.times import FROM_HELP, TO_HELP, seconds, span_ms
 from counterpoise.app.verbs.backtest_compare import (
@@ -164,8 +165,7 @@ def _check(args: argparse.Namespace) -> None:
     """Raise `UserError` for what can be seen to be wrong before anything is played."""
     if args.spans < 1 or not 0 < args.step < math.inf:
         raise UserError("--spans and --step must be more than 0")
-    if args.move_seconds is not None and not 0 <= args.move_seconds < math.inf:
-        raise UserError(f"--move-seconds {args.move_seconds:g}: expected seconds, 0 or more")
+    expect_move_seconds(args.move_seconds)
     if args.compare and (args.strategies or args.grid):
         raise UserError(
             "--compare takes its strategies from its two sides: no --strategies, --grid"

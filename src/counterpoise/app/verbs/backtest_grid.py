@@ -38,7 +38,7 @@ def candidates_of(args: argparse.Namespace) -> list[Candidate]:
     """
     from counterpoise.pipeline.backtest.simulate import Candidate
 
-    named = list(dict.fromkeys(filter(None, map(str.strip, _names(args).split(",")))))
+    named = _named(args)
     if not named:
         raise UserError(f"--strategies {args.strategies!r} names none; such as {EVERY}")
     own = partial(_own_options, named)
@@ -64,9 +64,8 @@ def unplayed(args: argparse.Namespace) -> list[str]:
         return []
     from counterpoise.app.settings.table import of_brokers_alone  # which imports every room
 
-    named = list(filter(None, map(str.strip, _names(args).split(","))))
     filters = [FilterOptions] if args.as_pulsar else []
-    return of_brokers_alone(args.settings, [*_own_options(named, Properties()), *filters])
+    return of_brokers_alone(args.settings, [*_own_options(_named(args), Properties()), *filters])
 
 
 def grid(
@@ -86,8 +85,10 @@ def grid(
     return [dict(zip(choices, each, strict=True)) for each in itertools.product(*choices.values())]
 
 
-def _names(args: argparse.Namespace) -> str:
-    return EVERY if args.strategies is None else str(args.strategies)
+def _named(args: argparse.Namespace) -> list[str]:
+    """The strategies that are tried, each once."""
+    names = EVERY if args.strategies is None else str(args.strategies)
+    return list(dict.fromkeys(filter(None, map(str.strip, names.split(",")))))
 
 
 def _own_options(named: Sequence[str], conf: Properties) -> list[type]:

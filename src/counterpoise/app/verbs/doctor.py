@@ -14,6 +14,7 @@ from counterpoise.app.doctor.finding import Finding, Severity
 from counterpoise.app.doctor.general import unknown_names
 from counterpoise.app.doctor.setup import Setup
 from counterpoise.app.errors import UserError
+from counterpoise.app.numbers import count
 from counterpoise.app.settings.table import table
 
 EPILOG = """\
@@ -45,10 +46,10 @@ def add_parser(
     parser.add_argument("file", nargs="?", help="the broker.conf; the same as --conf")
     add_conf_arguments(parser)
     parser.add_argument(
-        "--brokers", type=_count, metavar="N", help="how many brokers the cluster has"
+        "--brokers", type=count, metavar="N", help="how many brokers the cluster has"
     )
     parser.add_argument(
-        "--bundles", type=_count, metavar="N", help="how many bundles its busiest namespace has"
+        "--bundles", type=count, metavar="N", help="how many bundles its busiest namespace has"
     )
     parser.add_argument("--json", action="store_true", help="the findings as one JSON object")
     parser.add_argument(
@@ -98,16 +99,6 @@ def _settings() -> str:
         traits += [f"read by {', '.join(entry.rooms)}" if entry.rooms else "not read here"]
         lines.append(f"{name}\n  {option.why}\n  {'; '.join(traits)}\n")
     return "".join(lines)
-
-
-def _count(text: str) -> int:
-    try:
-        number = int(text)
-    except ValueError:
-        number = 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
-    return number
 
 
 def _report(what: str, findings: Sequence[Finding], unknown: Sequence[str]) -> str:

@@ -16,7 +16,7 @@ from counterpoise.app.conf import settings_from
 from counterpoise.app.errors import UserError
 from counterpoise.app.numbers import count
 from counterpoise.app.packages import needed_by
-from counterpoise.app.saying import though_nobody_reads
+from counterpoise.app.saying import say, though_nobody_reads
 from counterpoise.app.strategies import find_placement
 from counterpoise.decide.balancing.drain import DrainPlan, DrainRules
 from counterpoise.decide.filters.options import FilterOptions
@@ -92,10 +92,10 @@ async def _run(args: argparse.Namespace, addresses: tuple[str, ...]) -> int:
     timeout = aiohttp.ClientTimeout(total=HTTP_TIMEOUT_S)
     async with http_session(client_security(args), timeout=timeout) as session:
         reader = SceneReader(session, addresses, wall_clock_ms)
-        say = (lambda sentence: None) if args.json else though_nobody_reads(_say)
+        told = (lambda sentence: None) if args.json else though_nobody_reads(say)
         try:
             rules = await _rules(reader, addresses, args)
-            drain = Drain(session, reader, args.broker, rules, wall_clock_ms, say, options)
+            drain = Drain(session, reader, args.broker, rules, wall_clock_ms, told, options)
             return await _drain(drain, args)
         except (DrainRefusedError, CannotSeeError) as error:
             raise UserError(str(error)) from None
@@ -135,25 +135,25 @@ def _show(plan: DrainPlan, *, execute: bool) -> None:
     from counterpoise.pipeline.drive.drain import sentence
 
     for broker, why in sorted(plan.silent.items()):
-        _say(f"{broker} does not answer, and is given nothing ({why})")
+        say(f"{broker} does not answer, and is given nothing ({why})")
     for move in plan.moves:
-        _say(sentence(move))
+        say(sentence(move))
     for each in plan.stuck:
-        _say(f"{each.subject} can go nowhere: {each.sentence}")
+        say(f"{each.subject} can go nowhere: {each.sentence}")
     if plan.bound:
-        _say(f"{len(plan.bound)} of the broker's own (heartbeats and the like) end with it")
+        say(f"{len(plan.bound)} of the broker's own (heartbeats and the like) end with it")
     count = len(plan.moves)
     if not execute:
         what = "1 bundle" if count == 1 else f"{count} bundles"
-        _say(f"{what} would leave {plan.broker}; nothing was touched (--execute moves them)")
+        say(f"{what} would leave {plan.broker}; nothing was touched (--execute moves them)")
 
 
 def _show_end(broker: str, drained: Drained) -> None:
     for bundle, why in drained.left.items():
-        _say(f"left: {bundle}: {why}")
+        say(f"left: {bundle}: {why}")
     state = f"{len(drained.left)} bundles are left on it" if drained.left else "it is empty"
     count = len(drained.outcomes)
-    _say(f"{broker}: {count} attempt{'' if count == 1 else 's'}, {state}")
+    say(f"{broker}: {count} attempt{'' if count == 1 else 's'}, {state}")
 
 
 def _json(plan: DrainPlan, drained: Drained | None) -> dict[str, object]:
@@ -179,8 +179,3 @@ def _json(plan: DrainPlan, drained: Drained | None) -> dict[str, object]:
         ]
         found["left"] = dict(drained.left)
     return found
-
-
-def _say(sentence: str) -> None:
-    sys.stdout.write(sentence + "\n")
-    sys.stdout.flush()

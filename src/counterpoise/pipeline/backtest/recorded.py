@@ -15,7 +15,7 @@ from counterpoise.load.rows import BROKER, BUNDLE, GAP, RATES
 from counterpoise.load.view import Integers, Masks
 from counterpoise.pipeline.backtest.trace import Hosts
 from counterpoise.pipeline.history.layout import files
-from counterpoise.pipeline.history.names import span
+from counterpoise.pipeline.history.names import EVER, span
 from counterpoise.pipeline.history.parquet import read_rows
 from counterpoise.pipeline.history.store import Store, open_store
 
@@ -42,13 +42,13 @@ class Recording:
     step_ms: int = 60_000
     first_ms: int = 0
     """From when on it is played."""
-    last_ms: int = 2**62
+    last_ms: int = EVER
     """Until when."""
 
     @property
     def when(self) -> str:
         """Which part of what was recorded, for a person; empty for all of it."""
-        return " between --from and --to" if (self.first_ms, self.last_ms) != (0, 2**62) else ""
+        return " between --from and --to" if (self.first_ms, self.last_ms) != (0, EVER) else ""
 
     def open(self) -> "RecordedTrace":
         """The trace; read once for each process."""

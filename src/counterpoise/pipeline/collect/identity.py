@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import orjson
 
-from counterpoise.names.load_managers import EXTENSIBLE
+from counterpoise.names.load_managers import EXTENSIBLE, is_extensible
 from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, RefusedError
 
 UNSUPPORTED = "UnsupportedOperationException"
@@ -25,7 +25,7 @@ class Identity:
     @property
     def extensible(self) -> bool:
         """Whether it has no load report."""
-        return "ExtensibleLoadManager" in self.load_manager
+        return is_extensible(self.load_manager)
 
 
 async def identify(admin: Admin, address: str) -> Identity:
@@ -42,7 +42,7 @@ async def identify(admin: Admin, address: str) -> Identity:
     except (RefusedError, ValueError, KeyError, TypeError, AttributeError, OverflowError):
         return await _by_trying(admin, address)
     version = ""
-    if "ExtensibleLoadManager" in manager:
+    if is_extensible(manager):
         version = await _version(admin, address)
     return Identity(manager, every, version)
 

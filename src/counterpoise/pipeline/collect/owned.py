@@ -64,6 +64,12 @@ def to_be_spared(rows: ReportRows) -> frozenset[str]:
     )
 
 
+def question(address: str, bundle: str) -> str:
+    """What a broker with this address is asked of a bundle: 200 says that it has it."""
+    name = BundleName.parse(bundle)
+    return f"{address}/admin/v2/non-persistent/{name.namespace}/{name.range}"
+
+
 class Ownership:
     """Asks the brokers of one cluster who owns what."""
 
@@ -73,11 +79,26 @@ class Ownership:
         self._where = where
         self._cluster = ""
 
-    async def listed(self, broker: str) -> dict[str, Owned]:
-        """All that a broker says it owns, which must not be one `to_be_spared`.
+    async def listed(
+        self, brokers: Sequence[str]
+    ) -> tuple[dict[str, dict[str, Owned]], dict[str, str]]:
+        """All that each broker says it owns, none of which may be one `to_be_spared`.
 
-        Raises one of `UNREADABLE`.
+        And who did not answer, and why.
         """
+        owned: dict[str, dict[str, Owned]] = {}
+        silent: dict[str, str] = {}
+
+        async def ask(broker: str) -> None:
+            try:
+                owned[broker] = await self._listed(broker)
+            except UNREADABLE as error:
+                silent[broker] = said(error)
+
+        await asyncio.gather(*map(ask, brokers))
+        return owned, silent
+
+    async def _listed(self, broker: str) -> dict[str, Owned]:
         where = self._where(broker)
         if not self._cluster:
             self._cluster = await cluster_of(self._admin, where, broker)
@@ -93,9 +114,7 @@ class Ownership:
 
     async def whose(self, bundle: str, asked: str, brokers: Collection[str]) -> Whose:
         """Who of these brokers has a bundle, by the word of one; raises one of `UNREADABLE`."""
-        name = BundleName.parse(bundle)
-        url = f"{self._where(asked)}/admin/v2/non-persistent/{name.namespace}/{name.range}"
-        reply = await self._admin.ask(url)
+        reply = await self._admin.ask(question(self._where(asked), bundle))
         if reply.status == 200:
             return Whose(asked)
         if reply.status == 307:
@@ -139,7 +158,7 @@ class Ownership:
         free = {each for each in reported if not bound_to_broker(namespace_of(each))}
         for bundle in reported.keys() - free:
             owned.get(reported[bundle], {})[bundle] = Owned()
-        await asyncio.gather(*map(settle, *zip(*enumerate(sorted(there | free)), strict=True)))
+        await asyncio.gather(*(settle(*each) for each in enumerate(sorted(there | free))))
         return {name: owned[name] for name in brokers if name not in silent}, silent
 
     async def _bundles(self, broker: str) -> set[str]:

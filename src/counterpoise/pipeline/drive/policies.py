@@ -21,7 +21,7 @@ from counterpoise.load.fields import LoadDataError
 from counterpoise.load.fold import FoldState
 from counterpoise.load.rows import Column
 from counterpoise.load.view import bundle_namespace
-from counterpoise.names.load_managers import MODULAR
+from counterpoise.names.load_managers import MODULAR, is_extensible
 from counterpoise.names.options import from_conf
 from counterpoise.names.properties import Properties
 from counterpoise.pipeline.collect.admin import (
@@ -175,7 +175,7 @@ class SceneOfRounds:
 
     async def _told(self, state: FoldState) -> dict[str, float]:
         managers = zip(state.brokers["broker"], state.brokers["load_manager"], strict=True)
-        asked = [broker for broker, manager in managers if "ExtensibleLoadManager" in manager]
+        asked = [broker for broker, manager in managers if is_extensible(manager)]
         told = await asyncio.gather(*map(self._average, asked))
         return {name: each for name, each in zip(asked, told, strict=True) if each is not None}
 

@@ -1,6 +1,5 @@
 """Read of a cluster what placing all of a broker's bundles takes: loads, owners and policies."""
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -114,18 +113,10 @@ class SceneReader:
                 found, missing = await self._ownership.by_bundle(brokers, dict(told))
             except UNREADABLE as error:
                 raise CannotSeeError(said(error)) from None
-            silent |= missing
-            return {broker: sorted(found[broker]) for broker in found}
-        listed = await asyncio.gather(*map(self._listed, brokers))
-        answers = dict(zip(brokers, listed, strict=True))
-        silent |= {name: each for name, each in answers.items() if isinstance(each, str)}
-        return {name: each for name, each in answers.items() if not isinstance(each, str)}
-
-    async def _listed(self, broker: str) -> list[str] | str:
-        try:
-            return sorted(await self._ownership.listed(broker))
-        except UNREADABLE as error:
-            return said(error)
+        else:
+            found, missing = await self._ownership.listed(brokers)
+        silent |= missing
+        return {broker: sorted(found[broker]) for broker in brokers if broker in found}
 
     def _view(self) -> ClusterView:
         brokers = self.state.brokers

@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from counterpoise.pipeline.history.compaction import remove_leftovers
-from counterpoise.pipeline.history.faults import HistoryFaultError, OutOfReachError
+from counterpoise.pipeline.history.faults import DamagedError
 from counterpoise.pipeline.history.layout import days, files
-from counterpoise.pipeline.history.names import AHEAD, ASIDE, STATES, TABLES, extent, span
+from counterpoise.pipeline.history.names import AHEAD, ASIDE, EVER, STATES, TABLES, extent, span
 from counterpoise.pipeline.history.ownership import TABLE as OWNERSHIP
 from counterpoise.pipeline.history.ownership import rebuild
 from counterpoise.pipeline.history.parquet import opened
-from counterpoise.pipeline.history.reigns import EVER
 from counterpoise.pipeline.history.store import Store
 from counterpoise.pipeline.history.version import NAME, is_readable, mark, migrate, of_the_first
 
@@ -57,9 +56,7 @@ def check(store: Store, now_ms: int = EVER) -> Checked:
             try:
                 rows += store.read(name, _rows)
                 size += store.size(name)
-            except OutOfReachError:
-                raise  # nobody knows that it is damaged
-            except HistoryFaultError:
+            except DamagedError:
                 damaged.append(name)
         doubled += len(names) - len(files(store, table))
         sizes.append(Size(table, len(days(store, table)), len(names), rows, size))
@@ -134,8 +131,6 @@ def _readable_state(store: Store, name: str) -> bool:
         read_state(store, name)
     except FileNotFoundError:
         return True
-    except OutOfReachError:
-        raise
-    except HistoryFaultError:
+    except DamagedError:
         return False
     return True

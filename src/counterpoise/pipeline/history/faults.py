@@ -5,7 +5,6 @@ import re
 
 import pyarrow as pa
 
-_MARK = re.compile(r"(HistoryFaultError|OutOfReachError|OutageError): ([^\n]+)")
 _OF_STORES = ("AWS Error", "google::cloud::Status", "Azure")
 """What `pyarrow`'s file systems say of a service's refusals and silence."""
 _OUTAGE = re.compile(
@@ -20,12 +19,22 @@ class HistoryFaultError(Exception):
     """The history cannot be read or written; the message says what, where and what to do."""
 
 
+class DamagedError(HistoryFaultError):
+    """A file of it is there, and is not what was written."""
+
+
 class OutOfReachError(HistoryFaultError):
     """A history that may be whole, and that we cannot look at now."""
 
 
 class OutageError(OutOfReachError):
     """The same, where it is the store's service that fails: that passes."""
+
+
+_KINDS = {
+    kind.__name__: kind for kind in (HistoryFaultError, DamagedError, OutOfReachError, OutageError)
+}
+_MARK = re.compile(rf"({'|'.join(_KINDS)}): ([^\n]+)")
 
 
 def is_out_of_reach(error: Exception) -> bool:
@@ -44,9 +53,9 @@ def unreadable(uri: str, error: Exception) -> OutOfReachError:
     return (OutageError if _OUTAGE.search(str(error)) else OutOfReachError)(sentence)
 
 
-def damaged(file: str, history: str, error: Exception) -> HistoryFaultError:
+def damaged(file: str, history: str, error: Exception) -> DamagedError:
     """A file that is there and cannot be read."""
-    return HistoryFaultError(
+    return DamagedError(
         f"{file} is damaged ({_short(error)}): `counterpoise history repair {history}` sets such "
         "files aside, and the balancer goes on without what they held"
     )
@@ -81,7 +90,4 @@ def from_spark(message: str) -> str:
 def fault_from_spark(message: str) -> HistoryFaultError | None:
     """The fault itself."""
     found = _MARK.search(message)
-    kinds = (HistoryFaultError, OutOfReachError, OutageError)
-    if found is None:
-        return None
-    return next(kind for kind in kinds if kind.__name__ == found.group(1))(found.group(2).strip())
+    return _KINDS[found.group(1)](found.group(2).strip()) if found else None

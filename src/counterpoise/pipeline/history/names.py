@@ -18,6 +18,9 @@ TABLES = ("reports", "ownership", "rounds", "decisions", "rejections", "outcomes
 
 STATES = "states"
 
+EVER = 2**62
+"""Later than any poll."""
+
 LATE = "late"
 """Where files go that a former holder of the history wrote when it was another's (`reigns.py`)."""
 

@@ -25,13 +25,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from counterpoise.pipeline.history.names import STATES, TABLES, span
+from counterpoise.pipeline.history.names import EVER, STATES, TABLES, span
 
 DIRECTORY = "reigns"
 TOKEN_DIGITS = 12
-
-EVER = 2**62
-"""Later than any poll."""
 
 POLLED = ("reports", "ownership")
 """Tables that get a file at each poll; the others have one of each round, or more."""

@@ -2,12 +2,11 @@
 
 from collections.abc import Iterable
 
-from counterpoise.pipeline.history.faults import HistoryFaultError, OutOfReachError
+from counterpoise.pipeline.history.faults import DamagedError
 from counterpoise.pipeline.history.layout import files, newest_poll
-from counterpoise.pipeline.history.names import ASIDE, STATES, TABLES
+from counterpoise.pipeline.history.names import ASIDE, EVER, STATES, TABLES
 from counterpoise.pipeline.history.reigns import (
     DIRECTORY,
-    EVER,
     POLLED,
     Lineage,
     Reign,
@@ -28,9 +27,7 @@ def mend(store: Store) -> None:
     for name in store.names(DIRECTORY):
         try:
             store.record(name.partition(".")[0])
-        except OutOfReachError:
-            raise
-        except HistoryFaultError:
+        except DamagedError:
             damaged.append(f"{DIRECTORY}/{name}")
     if not damaged:
         return

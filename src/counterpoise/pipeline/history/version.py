@@ -13,7 +13,7 @@ from itertools import groupby
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from counterpoise.pipeline.history.faults import HistoryFaultError, OutOfReachError
+from counterpoise.pipeline.history.faults import DamagedError, HistoryFaultError
 from counterpoise.pipeline.history.names import ASIDE, TABLES, archive_of, day_of, file_of
 from counterpoise.pipeline.history.parquet import read_rows, writer
 from counterpoise.pipeline.history.rows_codec import MOMENT, REPORTS_SCHEMA, write_reports
@@ -41,9 +41,7 @@ def is_readable(store: Store) -> bool:
     """Whether the file that says it can be read, or is not there: then the layout says it."""
     try:
         version_of(store)
-    except OutOfReachError:
-        raise
-    except HistoryFaultError:
+    except DamagedError:
         return False
     return True
 
@@ -75,9 +73,7 @@ def migrate(store: Store) -> int:
     for table, name in names:
         try:
             rows = _completed(table, store.read(name, read_rows))
-        except OutOfReachError:
-            raise
-        except HistoryFaultError:
+        except DamagedError:
             store.move(name, f"{ASIDE}/{name}")
             continue
         polls = rows.column("poll_id").to_pylist()

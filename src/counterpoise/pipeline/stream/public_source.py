@@ -36,7 +36,7 @@ from counterpoise.names.options import from_conf
 from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.history.layout import files
-from counterpoise.pipeline.history.names import is_archive
+from counterpoise.pipeline.history.names import EVER, is_archive
 from counterpoise.pipeline.history.parquet import read_rows
 from counterpoise.pipeline.history.rows_codec import MOMENTS, REPORTS_SCHEMA, rows_to_arrow
 from counterpoise.pipeline.history.store import open_store
@@ -149,7 +149,7 @@ class _Recorded(DataSourceReader):
         store = open_store(self._uri)
         if store.local is not None and not store.local.is_dir():
             raise ValueError(f"{store.address} is no history: there is no such directory")
-        return _together(files(store, "reports"), -1, 2**62)
+        return _together(files(store, "reports"), -1, EVER)
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         return _rows_of(self._uri, partition)

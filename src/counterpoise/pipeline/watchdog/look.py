@@ -82,14 +82,8 @@ class Looker:
             by_bundle, silent = await self._reported.owned(brokers, int(rows["poll_id"][0]))
             known = {each: by_bundle.get(each, silent.get(each, "")) for each in spared}
         free = [each for each in brokers if each not in spared]
-        listed = await asyncio.gather(*map(self._listed, free))
-        return known | dict(zip(free, listed, strict=True))
-
-    async def _listed(self, broker: str) -> Mapping[str, Owned] | str:
-        try:
-            return await self._ownership.listed(broker)
-        except UNREADABLE as error:
-            return said(error)
+        listed, missing = await self._ownership.listed(free)
+        return {**known, **listed, **missing}
 
     async def _leader_by(self, broker: str) -> tuple[str, str]:
         """Who leads, by a broker's word, empty for nobody; and why it does not say."""

@@ -19,7 +19,7 @@ StartConsole = Callable[..., str]
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """A headless Chromium; whoever has none is told."""
+    """A headless Chromium; without one the test fails with the package to install."""
     if CHROMIUM is None:
         pytest.skip("there is no Chromium here: install the package 'chromium' to run these")
     with sync_playwright() as playwright:

@@ -76,7 +76,7 @@ def test_a_broker_that_hangs_is_named_and_the_others_go_on(
     cluster.on_loop(one.hangs.set)  # type: ignore[union-attr]
 
 
-def test_a_cluster_that_goes_away_is_told_and_what_was_seen_stays(
+def test_a_cluster_that_goes_away_is_reported_and_the_last_picture_stays(
     doomed_page: Page, doomed: Staged
 ) -> None:
     page, cluster = doomed_page, doomed
@@ -125,7 +125,7 @@ def test_a_name_is_never_taken_for_html(
         assert page.locator("img[src=x]").count() == 0
 
 
-def test_a_refusal_of_the_cluster_is_told_in_its_own_words(page: Page, cluster: Staged) -> None:
+def test_a_refusal_of_the_cluster_is_shown_in_its_own_words(page: Page, cluster: Staged) -> None:
     cluster.refuse_unload = 403
     choose(page, bundle_name(2))
     page.get_by_role("button", name="Transfer…").click()

@@ -1,4 +1,4 @@
-"""Without a browser: what another site's page may not do, and who acts when nobody can tell."""
+"""Without a browser: what another site's page may not do, and which role a page has."""
 
 import aiohttp
 import pytest
@@ -48,13 +48,13 @@ async def test_ones_own_page_and_a_link_to_it_are_served(console: str) -> None:
             assert (await opened_socket.receive_str()).startswith("0{")
 
 
-async def test_nobody_can_tell_where_nobody_answers() -> None:
+async def test_permission_is_unknown_when_no_address_answers() -> None:
     operator = Operator(NOBODY.as_another("x"), own=True)
-    told = await standing(operator, ["http://127.0.0.1:1"])
-    assert told.may is None
-    assert told.sentence.startswith("the cluster does not say whether your token may:")
+    found = await standing(operator, ["http://127.0.0.1:1"])
+    assert found.may is None
+    assert found.sentence.startswith("the cluster does not say whether your token may:")
 
 
 @pytest.mark.parametrize("token", ["", "x", "a.b.c", "a.bnVsbA.c", "é.é.é", "a.eyJzdWIiOg.c"])
-def test_what_is_no_token_names_nobody(token: str) -> None:
+def test_what_is_no_token_names_no_subject(token: str) -> None:
     assert subject_of(token) == ""

@@ -10,8 +10,8 @@ from playwright.sync_api import BrowserContext, Page, expect
 from counterpoise.pipeline.history.reports import land
 from counterpoise.pipeline.history.store import open_store
 from tests.console.conftest import StartConsole, opened
+from tests.console.reports import report
 from tests.console.staged import Staged, staged
-from tests.console.test_kept import report
 from tests.pipeline.fake_cluster import bundle_name
 
 pytestmark = pytest.mark.browser

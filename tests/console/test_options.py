@@ -1,4 +1,4 @@
-"""What a console is told: who it is to the cluster, and by whose settings it gives advice."""
+"""The options of a console: its role in the cluster, and the settings that its advice follows."""
 
 import base64
 import json
@@ -23,7 +23,7 @@ def jwt(subject: str) -> str:
 @pytest.mark.parametrize(
     ("options", "name"),
     [
-        (ClientOptions(), "nobody in particular (nothing is shown to the cluster)"),
+        (ClientOptions(), "anonymous (no credential is presented to the cluster)"),
         (ClientOptions("token", f"token:{jwt('ann')}"), "ann (the console's own token)"),
         (ClientOptions("basic", "userId:bob,password:x"), "bob (the console's own password)"),
     ],
@@ -33,7 +33,7 @@ def test_an_operator_is_named_by_what_is_shown(options: ClientOptions, name: str
     assert Operator(ClientSecurity(options)).name == name
 
 
-def test_a_token_that_went_away_is_told_and_breaks_no_page(tmp_path: Path) -> None:
+def test_a_token_file_that_vanished_is_reported_and_breaks_no_page(tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text(jwt("ann"), "utf-8")
     operator = Operator(ClientSecurity(ClientOptions("token", file.as_uri())))
@@ -66,7 +66,7 @@ def test_ones_own_settings_win_over_the_clusters() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         (["--admin-url", "ftp://x"], "expected http://host:port"),
         (["--admin-url", "http://x", "--token-file", "a", "--auth-params", "token:b"], "the same"),
@@ -77,7 +77,7 @@ def test_ones_own_settings_win_over_the_clusters() -> None:
     ],
 )
 def test_what_cannot_work_is_said_in_a_sentence(
-    options: list[str], told: str, capsys: pytest.CaptureFixture[str]
+    options: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["console", *options]) == 2
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err

@@ -82,7 +82,7 @@ def test_a_bundle_is_transferred_by_clicking_and_the_picture_changes(
     plan = page.get_by_role("dialog")
     expect(plan.get_by_role("heading", name=f"Transfer {bundle} to {target.id}")).to_be_visible()
     expect(plan.get_by_text("the cluster takes this for a superuser")).to_be_visible()
-    assert cluster.owner(topic) is source, "a plan that is shown is no deed"
+    assert cluster.owner(topic) is source, "showing a plan carries nothing out"
     plan.get_by_role("button", name="Carry it out").click()
 
     expect(panel.get_by_text(f"owner {target.id}")).to_be_visible()
@@ -191,7 +191,7 @@ def test_axe_finds_no_fault(
         faults += faults_of(page, "[role=dialog]")
         page.keyboard.press("Escape")
         expect(page.get_by_role("dialog")).to_have_count(0)
-        # The other theme, on the page as it is now: somebody's evening began.
+        # The other theme, on the page as it is now.
         page.emulate_media(color_scheme=then)
         has_dark = expect(page.locator("body.body--dark"))
         has_dark.to_have_count(1 if then == "dark" else 0)
@@ -201,7 +201,7 @@ def test_axe_finds_no_fault(
 
 
 def faults_of(page: Page, where: str = "body") -> list[str]:
-    """What is serious or worse; behind an open dialog nobody can go, so only it is looked at.
+    """What is serious or worse; an open dialog covers the page, so only the dialog is checked.
 
     What is still fading in has no contrast yet, so a fault is one that is there to stay.
     """

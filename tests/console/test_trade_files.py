@@ -10,8 +10,8 @@ from counterpoise.pipeline.backtest.measure import Result
 
 
 def result(label: str, imbalance: float, moved: float) -> dict[str, object]:
-    told: dict[str, object] = dict.fromkeys((each.name for each in fields(Result)), 1)
-    return {**told, "label": label, "imbalance": imbalance, "moved": moved, "score": 0.0}
+    row: dict[str, object] = dict.fromkeys((each.name for each in fields(Result)), 1)
+    return {**row, "label": label, "imbalance": imbalance, "moved": moved, "score": 0.0}
 
 
 def test_results_are_read_again_when_they_change(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from counterpoise.picture.charts import line_options, trade_options
-from counterpoise.picture.past import Trace
+from counterpoise.picture.observed import LoadCurve
 from counterpoise.picture.trades import Trade
 
 
@@ -20,7 +20,7 @@ from counterpoise.picture.trades import Trade
 def test_an_axis_has_a_unit_and_small_figures(
     flows: tuple[float | None, ...], unit: str, shown: list[float | None]
 ) -> None:
-    options = line_options(Trace(tuple(range(len(flows))), flows, flows), "{b|x}")
+    options = line_options(LoadCurve(tuple(range(len(flows))), flows, flows), "{b|x}")
     assert options["yAxis"]["name"] == unit
     [series] = options["series"]
     assert [value for _, value in series["data"]] == shown

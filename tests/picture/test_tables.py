@@ -1,11 +1,11 @@
 """The picture in rows: everything that the picture shows, searchable, a page at a time."""
 
-from counterpoise.picture.scene import Scene
-from counterpoise.picture.tables import broker_page, broker_rows, bundle_page
-from tests.picture.scenes import scene_of
+from counterpoise.picture.cluster_picture import ClusterPicture
+from counterpoise.picture.tables import broker_lines, broker_page, bundle_page
+from tests.picture.pictures import picture_of
 
 BUNDLES = [f"public/default/0x{i:08x}_0x{i + 1:08x}" for i in range(50)]
-SCENE = scene_of(
+PICTURE = picture_of(
     {
         "a:1": dict.fromkeys(BUNDLES[:10], 10.0),
         "b:1": dict.fromkeys(BUNDLES[10:], 20.0),
@@ -16,7 +16,7 @@ SCENE = scene_of(
 
 
 def test_every_broker_has_a_row_the_silent_and_unknown_too() -> None:
-    rows = broker_rows(SCENE)
+    rows = broker_lines(PICTURE)
     assert [(row.broker, row.bundles, row.bytes_per_s) for row in rows] == [
         ("b:1", 40, 800.0),
         ("a:1", 10, 100.0),
@@ -28,26 +28,26 @@ def test_every_broker_has_a_row_the_silent_and_unknown_too() -> None:
 
 
 def test_brokers_are_found_by_address_and_when_they_are_silent() -> None:
-    assert [row.broker for row in broker_page(SCENE, "A:").rows] == ["a:1"]
-    assert [row.broker for row in broker_page(SCENE, "silent").rows] == ["c:1", "d:1"]
-    second = broker_page(SCENE, page=7, rows=3)
+    assert [row.broker for row in broker_page(PICTURE, "A:").rows] == ["a:1"]
+    assert [row.broker for row in broker_page(PICTURE, "silent").rows] == ["c:1", "d:1"]
+    second = broker_page(PICTURE, page=7, rows=3)
     assert ([row.broker for row in second.rows], second.count, second.page) == (["d:1"], 4, 1)
 
 
 def test_bundles_come_in_pages_the_largest_first() -> None:
-    page = bundle_page(SCENE, rows=40)
+    page = bundle_page(PICTURE, rows=40)
     assert page.count == 50
     assert {row.owner for row in page.rows} == {"b:1"}
-    assert [row.bundle for row in bundle_page(SCENE, page=1, rows=40).rows] == BUNDLES[:10]
+    assert [row.bundle for row in bundle_page(PICTURE, page=1, rows=40).rows] == BUNDLES[:10]
 
 
 def test_a_page_beyond_the_last_is_the_last() -> None:
-    assert bundle_page(SCENE, page=7, rows=40).page == 1
-    assert bundle_page(SCENE, page=-1).page == 0
-    assert bundle_page(Scene.nothing(), page=3) == bundle_page(Scene.nothing())
+    assert bundle_page(PICTURE, page=7, rows=40).page == 1
+    assert bundle_page(PICTURE, page=-1).page == 0
+    assert bundle_page(ClusterPicture.nothing(), page=3) == bundle_page(ClusterPicture.nothing())
 
 
 def test_bundles_are_found_by_name_and_by_owner() -> None:
-    assert [row.bundle for row in bundle_page(SCENE, "0X0000000A_").rows] == [BUNDLES[10]]
-    assert bundle_page(SCENE, "default a:1").count == 10
-    assert bundle_page(SCENE, "nothing of the kind").rows == ()
+    assert [row.bundle for row in bundle_page(PICTURE, "0X0000000A_").rows] == [BUNDLES[10]]
+    assert bundle_page(PICTURE, "default a:1").count == 10
+    assert bundle_page(PICTURE, "nothing of the kind").rows == ()

@@ -6,7 +6,7 @@ from counterpoise.picture.units import bytes_per_s, counted, lasted, messages_pe
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "text"),
     [
         (0.0, "0 B/s"),
         (float("nan"), "0 B/s"),
@@ -20,8 +20,8 @@ from counterpoise.picture.units import bytes_per_s, counted, lasted, messages_pe
         (5e19, "50000 PB/s"),
     ],
 )
-def test_bytes(value: float, told: str) -> None:
-    assert bytes_per_s(value) == told
+def test_bytes(value: float, text: str) -> None:
+    assert bytes_per_s(value) == text
 
 
 def test_the_others() -> None:

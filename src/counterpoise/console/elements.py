@@ -54,7 +54,7 @@ class Row(NamedTuple):
 
 
 class Grid:
-    """A table whose cells change in place, so that nobody loses their place in it.
+    """A table whose cells change in place, so that a reader keeps the place in it.
 
     `columns` are headings; those that end with ``>`` are of numbers, with ``.`` of sentences. With
     `choose`, the first cell of each row is a button that hands it the row's key.

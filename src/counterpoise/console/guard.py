@@ -1,7 +1,7 @@
-"""Refuse what a web page of another site makes somebody's browser ask of the console.
+"""Refuse requests that a web page of another site makes through an operator's browser.
 
-By the headers of `counterpoise.security.own_site`, on the connection on which everything is clicked
-as well: browsers open it to any site, and only they tell whose page did.
+Checks the headers of `counterpoise.security.own_site`, on the WebSocket as well: a browser opens
+one to any site, and its Origin header alone names the page that did.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class OwnSite:
         await self._app(scope, receive, _with_headers(send))
 
     def refusal(self, headers: Headers, *, navigation: bool = False) -> str:
-        """Why not; empty when it may pass. ``navigation``: somebody followed a link to the page."""
+        """Why not; empty when it may pass. ``navigation``: a link to the page was followed."""
         host = headers.get("host", "")
         name = host_of(host)
         if not (name in self._names or is_local_name(name)):

@@ -1,4 +1,4 @@
-"""What a console is told when it starts."""
+"""The options of a console."""
 
 from __future__ import annotations
 
@@ -40,5 +40,5 @@ class ConsoleOptions:
     backtests: Sequence[str] = field(default_factory=tuple)
     """Files with the results of backtests."""
     acts: bool = True
-    """Whether whoever opens the page may act in the console's own name; otherwise in theirs."""
+    """Whether a page acts with the console's own credentials until an operator signs in."""
     advise_every_s: float = 10.0

@@ -6,17 +6,17 @@ from pathlib import Path
 
 from nicegui import ui
 
-from counterpoise.console.desk import Desk, Sources
 from counterpoise.console.elements import Text, attributes, button
+from counterpoise.console.page_session import PageSession, Sources
+from counterpoise.console.parts.activity_lists import Activities, Decisions, ReachedLimits, clock
 from counterpoise.console.parts.backtests import Backtests
-from counterpoise.console.parts.chosen import Chosen
 from counterpoise.console.parts.cluster_map import ClusterMap
+from counterpoise.console.parts.details import Details
 from counterpoise.console.parts.listings import Brokers, Bundles
 from counterpoise.console.parts.sign_in import SignIn, default_operator
 from counterpoise.console.parts.summary import Summary
-from counterpoise.console.parts.told import Activities, Decisions, HeldBack, clock
 from counterpoise.console.roles import Operator
-from counterpoise.picture.scene import Scene
+from counterpoise.picture.cluster_picture import ClusterPicture
 from counterpoise.picture.units import lasted
 
 STYLE = Path(__file__).with_name("style.css").read_text(encoding="utf-8")
@@ -30,15 +30,15 @@ class Page:
 
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
-        self._desk = Desk(sources, Operator())
-        self._desk.operator = default_operator(self._desk)
-        self._desk.announce = self._announce
-        self._shown: Scene | None = None
+        self._session = PageSession(sources, Operator())
+        self._session.operator = default_operator(self._session)
+        self._session.announce = self._announce
+        self._shown: ClusterPicture | None = None
         self._theme = 0
 
     def build(self) -> None:
-        """Lay it out, and keep it up to date as long as somebody has it open."""
-        desk = self._desk
+        """Lay the page out, and refresh it as long as a browser has it open."""
+        session = self._session
         ui.add_css(STYLE)
         self._dark = ui.dark_mode(None)
         with ui.header().classes("top"):
@@ -47,18 +47,18 @@ class Page:
             Text("h1", "Counterpoise")
             self._state = Text("p", "", "state")
             self._theme_button = button("Theme: auto", self._next_theme)
-            SignIn(desk)
+            SignIn(session)
         self._trouble = Text("p", "", "trouble")
         attributes(self._trouble, role="alert")
-        self._summary = Summary(desk)
+        self._summary = Summary(session)
         with ui.element("div").classes("main"):
-            self._map = ClusterMap(desk)
-            self._chosen = Chosen(desk, self._map.show_only)
+            self._map = ClusterMap(session)
+            self._details = Details(session, self._map.show_only)
         with attributes(ui.element("div").classes("card tables"), id="tables", tabindex="-1"):
             self._tables()
         self._aloud = Text("p", "", "unseen")
         attributes(self._aloud, role="status")
-        desk.on_choice.append(self._listings)
+        session.on_choice.append(self._listings)
         self._refresh()
         ui.timer(REFRESH_EVERY_S, self._refresh)
 
@@ -69,29 +69,29 @@ class Page:
                 ui.tab(name)
         with ui.tab_panels(tabs, value=names[0], animated=False).classes("panels"):
             with ui.tab_panel("Brokers"):
-                self._brokers = Brokers(self._desk)
+                self._brokers = Brokers(self._session)
             with ui.tab_panel("Bundles"):
-                self._bundles = Bundles(self._desk)
+                self._bundles = Bundles(self._session)
             with ui.tab_panel("Decisions"):
-                self._decisions = Decisions(self._desk)
+                self._decisions = Decisions(self._session)
             with ui.tab_panel("Moves"):
-                self._activities = Activities(self._desk)
+                self._activities = Activities(self._session)
             with ui.tab_panel("Throttling"):
-                self._held = HeldBack(self._desk)
+                self._held = ReachedLimits(self._session)
             with ui.tab_panel("Backtests"):
-                self._backtests = Backtests(self._desk)
+                self._backtests = Backtests(self._session)
 
     def _refresh(self) -> None:
-        scene = self._sources.watch.scene
-        self._tell_state(scene)
+        picture = self._sources.watch.picture
+        self._show_state(picture)
         self._decisions.show()
         self._activities.show()
-        if scene is self._shown:
+        if picture is self._shown:
             return
-        self._shown = scene
+        self._shown = picture
         self._summary.show()
-        self._map.show(scene)
-        self._chosen.show()
+        self._map.show(picture)
+        self._details.show()
         self._listings()
         self._held.show()
         self._backtests.show()
@@ -100,17 +100,17 @@ class Page:
         self._brokers.show()
         self._bundles.show()
 
-    def _tell_state(self, scene: Scene) -> None:
+    def _show_state(self, picture: ClusterPicture) -> None:
         trouble = ""
-        if not scene.at_ms:
+        if not picture.at_ms:
             state = "looking at the cluster …"
         else:
-            ago_s = (self._sources.clock_ms() - scene.at_ms) / 1000
+            ago_s = (self._sources.clock_ms() - picture.at_ms) / 1000
             state = f"live, seen {lasted(ago_s)} ago"
             seen = self._sources.watch.past.last
             since = f" What is shown is of {clock(seen.at_ms)} UTC." if seen else ""
-            if scene.trouble:
-                state, trouble = "out of reach", f"{scene.trouble}.{since}"
+            if picture.trouble:
+                state, trouble = "out of reach", f"{picture.trouble}.{since}"
             elif ago_s > STALE_AFTER_S + self._sources.options.watch.every_s:
                 state = f"a look takes long: seen {lasted(ago_s)} ago"
         if self._state.text != state:

@@ -1,4 +1,4 @@
-"""Who acts, and whether the cluster lets them: asked of the cluster, never decided here."""
+"""The operator of a page, and whether the cluster permits what it asks: the cluster decides."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ from counterpoise.pipeline.collect.words import said
 from counterpoise.security.client import NOBODY, ClientSecurity, http_session
 
 ASKED = "/admin/v2/brokers/configuration/runtime"
-"""Readable by whoever may unload and split: a superuser. Nothing is changed by asking."""
+"""Readable by a superuser, the role that may unload and split. The request changes nothing."""
 PATIENCE_S = 5.0
 SHOWN: Mapping[str, str] = MappingProxyType(
     {"token": "token", "basic": "password", "tls": "certificate"}
 )
-"""What somebody proves who they are with, by the method's name."""
+"""The kind of credential, by the name of the authentication method."""
 
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """Whoever sits at a page."""
+    """The role in which a page asks the cluster."""
 
     security: ClientSecurity = NOBODY
-    """What is shown to the brokers, and which of them is believed."""
+    """The credentials to present, and the authorities to trust."""
     own: bool = False
-    """Whether it is the operator's own, given at the page."""
+    """Whether the credential was given at the page."""
 
     @property
     def name(self) -> str:
-        """Who that is, for a person."""
+        """The role's name, for a person."""
         method = self.security.method
         if method not in SHOWN:
-            return "nobody in particular (nothing is shown to the cluster)"
+            return "anonymous (no credential is presented to the cluster)"
         whose = f"your {SHOWN[method]}" if self.own else f"the console's own {SHOWN[method]}"
         try:
             text = self.security.shown()[1].decode(errors="replace")
@@ -56,10 +56,10 @@ class Operator:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What a cluster says of an operator."""
+    """What a cluster permits an operator."""
 
     may: bool | None
-    """None: nobody can tell before it is tried."""
+    """None: the cluster did not answer the question."""
     sentence: str
 
 

@@ -1,4 +1,4 @@
-"""Serve the console until told to stop."""
+"""Serve the console until a signal stops it."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from fastapi import FastAPI
 from nicegui import app as nicegui_app
 from nicegui import ui
 
-from counterpoise.console.deeds import Deeds
-from counterpoise.console.desk import Sources
+from counterpoise.console.actions import Actions
+from counterpoise.console.balancer_rounds import BalancerRounds, RoundReader
+from counterpoise.console.cluster_watch import ClusterWatch
 from counterpoise.console.guard import OwnSite
 from counterpoise.console.options import ConsoleOptions
 from counterpoise.console.page import Page
+from counterpoise.console.page_session import Sources
 from counterpoise.console.roles import Operator
-from counterpoise.console.rounds import Reader, Rounds
 from counterpoise.console.trade_files import TradeFiles
-from counterpoise.console.watch import Watch
 
 HTTP_TIMEOUT_S = 60.0
 FAVICON = (
@@ -35,7 +35,7 @@ FAVICON = (
 async def serve(
     listening: socket.socket,
     options: ConsoleOptions,
-    reader: Reader | None,
+    reader: RoundReader | None,
     clock_ms: Callable[[], int],
     ready: Callable[[], None],
 ) -> None:
@@ -45,10 +45,10 @@ async def serve(
     """
     timeout = aiohttp.ClientTimeout(total=HTTP_TIMEOUT_S)
     async with Operator(options.watch.security).session(timeout=timeout) as session:
-        watch = Watch(session, options, clock_ms)
-        deeds = Deeds(clock_ms, watch.heard)
-        rounds = Rounds(reader, clock_ms)
-        sources = Sources(watch, deeds, rounds, TradeFiles(options.backtests), clock_ms)
+        watch = ClusterWatch(session, options, clock_ms)
+        actions = Actions(clock_ms, watch.move_completed)
+        rounds = BalancerRounds(reader, clock_ms)
+        sources = Sources(watch, actions, rounds, TradeFiles(options.backtests), clock_ms)
         app = FastAPI(openapi_url=None)
         app.add_middleware(OwnSite, names=options.names)
         ui.run_with(
@@ -62,7 +62,7 @@ async def serve(
             reconnect_timeout=10.0,
             show_welcome_message=False,
         )
-        # The bar that tells of loading has no name for a screen reader, and nothing is to be told.
+        # The loading bar has no name for a screen reader, and nothing is loaded.
         nicegui_app.config.quasar_config["loadingBar"]["skipHijack"] = True
         # Who connects from now on waits in the socket's backlog for a moment, at most.
         nicegui_app.on_startup(ready)
@@ -73,7 +73,7 @@ async def serve(
         try:
             await uvicorn.Server(config).serve(sockets=[listening])
         finally:
-            await deeds.close()
+            await actions.close()
             for task in tasks:
                 task.cancel()
                 with contextlib.suppress(asyncio.CancelledError):

@@ -1,4 +1,4 @@
-"""Ask brokers who is held back by which limit: ours say it, Apache's count it in their metrics."""
+"""Ask brokers which limits hold producers back: ours list them, Apache's count them in metrics."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 
 import orjson
 
-from counterpoise.picture.throttled import Throttled, of_limits, of_metrics
+from counterpoise.picture.reached_limits import ReachedLimit, of_limits, of_metrics
 from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, RefusedError
 
 _COUNTER = re.compile(
@@ -26,12 +26,12 @@ class Throttling:
 
     async def look(
         self, address: Callable[[str], str], brokers: Iterable[str]
-    ) -> tuple[Throttled, ...]:
-        """Every limit that somebody waits at, as far as brokers can be asked just now."""
+    ) -> tuple[ReachedLimit, ...]:
+        """Every limit at which producers wait, of the brokers that answer."""
         found = await asyncio.gather(*(self._ask(address(each), each) for each in brokers))
         return tuple(limit for each in found for limit in each)
 
-    async def _ask(self, address: str, broker: str) -> tuple[Throttled, ...]:
+    async def _ask(self, address: str, broker: str) -> tuple[ReachedLimit, ...]:
         try:
             if broker not in self._counting:
                 body = await self._admin.get(f"{address}/admin/v2/broker-stats/throttling")

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from counterpoise.names.units import byte_scale
-from counterpoise.picture.past import Trace
+from counterpoise.picture.observed import LoadCurve
 from counterpoise.picture.trades import Trade
-from counterpoise.picture.treemap import Tile, What
+from counterpoise.picture.treemap import Tile, TileKind
 
 NAMED, FIGURED = 0.012, 0.03
 """The part of the whole map from which on a tile has room for its name, and for its figure too.
@@ -90,12 +90,12 @@ def treemap_series(tiles: Sequence[Tile]) -> Options:
     }
 
 
-def line_options(trace: Trace, name: str) -> Options:
+def line_options(curve: LoadCurve, name: str) -> Options:
     """One load over time."""
-    scale, unit = byte_scale(max((flow for flow in trace.bytes_per_s if flow), default=0.0))
+    scale, unit = byte_scale(max((flow for flow in curve.bytes_per_s if flow), default=0.0))
     points = [
         [at, None if value is None else round(value / scale, 3)]
-        for at, value in zip(trace.times_ms, trace.bytes_per_s, strict=True)
+        for at, value in zip(curve.times_ms, curve.bytes_per_s, strict=True)
     ]
     return {
         "aria": {"enabled": False},
@@ -191,9 +191,9 @@ def _node(tile: Tile, whole: float) -> Options:
         "what": tile.what.value,
         "itemStyle": {"color": tile.paint.fill},
         "label": {"color": tile.paint.text} if named else {"show": False},
-        "tooltip": {"formatter": _plain(tile.told)},
+        "tooltip": {"formatter": _plain(tile.description)},
     }
-    if tile.what is What.BROKER:
+    if tile.what is TileKind.BROKER:
         node["itemStyle"] = {"color": tile.paint.fill, "borderColor": tile.paint.fill}
         node["upperLabel"] = {"color": tile.paint.text}
         node["children"] = [_node(each, whole) for each in tile.tiles]

@@ -1,16 +1,16 @@
-"""The cluster in a line of figures, and in a sentence for who cannot see the picture."""
+"""The cluster in a line of figures, and in a sentence for screen readers."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from counterpoise.picture.past import Past
-from counterpoise.picture.scene import Scene
-from counterpoise.picture.throttled import Throttled
+from counterpoise.picture.cluster_picture import ClusterPicture
+from counterpoise.picture.observed import ObservedHistory
+from counterpoise.picture.reached_limits import ReachedLimit
 from counterpoise.picture.units import bytes_per_s, counted, messages_per_s, times
 
 
-class Figure(NamedTuple):
-    """A figure, what it is of, and whether somebody should look."""
+class KeyFigure(NamedTuple):
+    """A figure, its label, and whether it needs attention."""
 
     label: str
     value: str
@@ -21,33 +21,35 @@ UNEVEN = 0.25
 """Largest ÷ mean - 1 above which brokers count as uneven (as in backtests)."""
 
 
-def figures(scene: Scene, past: Past, throttled: Sequence[Throttled]) -> tuple[Figure, ...]:
+def key_figures(
+    picture: ClusterPicture, past: ObservedHistory, throttled: Sequence[ReachedLimit]
+) -> tuple[KeyFigure, ...]:
     """What an operator looks at first."""
-    silent = len(scene.silent)
-    brokers = len(scene.view.brokers)
+    silent = len(picture.silent)
+    brokers = len(picture.view.brokers)
     answering = f"{brokers:,}" if not silent else f"{brokers:,}, {silent} silent"
     return (
-        Figure("Brokers", answering, bool(silent)),
-        Figure("Bundles", f"{len(scene.view.bundles):,}"),
-        Figure("Messages", messages_per_s(float(scene.bundle_messages.sum()))),
-        Figure("Traffic", bytes_per_s(float(scene.bundle_bytes.sum()))),
-        Figure("Largest \N{DIVISION SIGN} mean", times(1 + scene.imbalance),
-               scene.imbalance > UNEVEN),
-        Figure("On their way", f"{len(past.away) + len(scene.twice):,}"),
-        Figure("Limits reached", f"{len(throttled):,}", bool(throttled)),
+        KeyFigure("Brokers", answering, bool(silent)),
+        KeyFigure("Bundles", f"{len(picture.view.bundles):,}"),
+        KeyFigure("Messages", messages_per_s(float(picture.bundle_messages.sum()))),
+        KeyFigure("Traffic", bytes_per_s(float(picture.bundle_bytes.sum()))),
+        KeyFigure("Largest \N{DIVISION SIGN} mean", times(1 + picture.imbalance),
+               picture.imbalance > UNEVEN),
+        KeyFigure("On their way", f"{len(past.away) + len(picture.twice):,}"),
+        KeyFigure("Limits reached", f"{len(throttled):,}", bool(throttled)),
     )  # fmt: skip
 
 
-def in_words(scene: Scene) -> str:
+def in_words(picture: ClusterPicture) -> str:
     """The picture in a sentence."""
-    if not scene.view.brokers:
-        return "No broker has told its load yet."
-    loads = scene.per_broker(scene.bundle_bytes)
+    if not picture.view.brokers:
+        return "No broker has reported its load yet."
+    loads = picture.per_broker(picture.bundle_bytes)
     most, least = int(loads.argmax()), int(loads.argmin())
-    names = scene.view.brokers
+    names = picture.view.brokers
     return (
-        f"{counted(len(names), 'broker')} with {counted(len(scene.view.bundles), 'bundle')}. "
+        f"{counted(len(names), 'broker')} with {counted(len(picture.view.bundles), 'bundle')}. "
         f"The most loaded is {names[most]} with {bytes_per_s(float(loads[most]))}, "
-        f"{times(float(scene.ratios[most]))} the mean; the least is {names[least]} with "
+        f"{times(float(picture.ratios[most]))} the mean; the least is {names[least]} with "
         f"{bytes_per_s(float(loads[least]))}. The tables below say the same in figures."
     )

@@ -1,17 +1,17 @@
-"""The same as the picture, in rows: for a keyboard, a screen reader, and whoever wants figures."""
+"""The same as the picture, in rows: for a keyboard, a screen reader, and for exact figures."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
 from counterpoise.load.usage import RESOURCES
-from counterpoise.picture.scene import NOBODY, Scene
+from counterpoise.picture.cluster_picture import NO_OWNER, ClusterPicture
 
 PAGE_ROWS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerRow:
+class BrokerLine:
     """A broker's line."""
 
     broker: str
@@ -29,32 +29,32 @@ class BrokerRow:
     """Why it did not answer; empty when it did."""
 
 
-def broker_rows(scene: Scene) -> tuple[BrokerRow, ...]:
+def broker_lines(picture: ClusterPicture) -> tuple[BrokerLine, ...]:
     """Every broker, the most loaded first; those that never answered come last."""
-    view = scene.view
+    view = picture.view
     flows, messages = (
-        scene.per_broker(scene.bundle_bytes),
-        scene.per_broker(scene.bundle_messages),
+        picture.per_broker(picture.bundle_bytes),
+        picture.per_broker(picture.bundle_messages),
     )
-    owned = np.bincount(scene.owners[scene.owners != NOBODY], minlength=len(view.brokers))
+    owned = np.bincount(picture.owners[picture.owners != NO_OWNER], minlength=len(view.brokers))
     usage = np.nan_to_num(view.broker.usage)
     rows = [
-        BrokerRow(
+        BrokerLine(
             broker=name,
             bytes_per_s=float(flows[i]),
             messages_per_s=float(messages[i]),
-            ratio=float(scene.ratios[i]),
+            ratio=float(picture.ratios[i]),
             bundles=int(owned[i]),
             topics=int(view.broker.topics[i]),
             usage=float(usage[i].max()),
             resource=RESOURCES[int(usage[i].argmax())],
-            silent=scene.silent.get(name, ""),
+            silent=picture.silent.get(name, ""),
         )
         for i, name in enumerate(view.brokers)
     ]
     rows.sort(key=lambda row: (-row.bytes_per_s, row.broker))
-    unseen = sorted(scene.silent.keys() - set(view.brokers))
-    rows += [BrokerRow(name, 0, 0, 0, 0, 0, 0, "", scene.silent[name]) for name in unseen]
+    unseen = sorted(picture.silent.keys() - set(view.brokers))
+    rows += [BrokerLine(name, 0, 0, 0, 0, 0, 0, "", picture.silent[name]) for name in unseen]
     return tuple(rows)
 
 
@@ -62,18 +62,20 @@ def broker_rows(scene: Scene) -> tuple[BrokerRow, ...]:
 class BrokerPage:
     """Some of the brokers, and how many there are."""
 
-    rows: tuple[BrokerRow, ...]
+    rows: tuple[BrokerLine, ...]
     count: int
     page: int
     """From 0; never beyond the last."""
 
 
-def broker_page(scene: Scene, wanted: str = "", page: int = 0, rows: int = PAGE_ROWS) -> BrokerPage:
+def broker_page(
+    picture: ClusterPicture, wanted: str = "", page: int = 0, rows: int = PAGE_ROWS
+) -> BrokerPage:
     """The most loaded brokers whose name holds `wanted`, or that are silent if it is that word."""
     words = wanted.lower().split()
     found = [
         row
-        for row in broker_rows(scene)
+        for row in broker_lines(picture)
         if all(word in f"{row.broker} {'silent' if row.silent else ''}".lower() for word in words)
     ]
     page = max(0, min(page, (len(found) - 1) // rows))
@@ -81,7 +83,7 @@ def broker_page(scene: Scene, wanted: str = "", page: int = 0, rows: int = PAGE_
 
 
 @dataclass(frozen=True, slots=True)
-class BundleRow:
+class BundleLine:
     """A bundle's line."""
 
     bundle: str
@@ -96,35 +98,37 @@ class BundleRow:
 class BundlePage:
     """Some of the bundles, and how many there are."""
 
-    rows: tuple[BundleRow, ...]
+    rows: tuple[BundleLine, ...]
     count: int
     page: int
     """From 0; never beyond the last."""
 
 
-def bundle_page(scene: Scene, wanted: str = "", page: int = 0, rows: int = PAGE_ROWS) -> BundlePage:
+def bundle_page(
+    picture: ClusterPicture, wanted: str = "", page: int = 0, rows: int = PAGE_ROWS
+) -> BundlePage:
     """The largest bundles whose name, or whose owner's, holds `wanted`; a page of them."""
-    view, words = scene.view, wanted.lower().split()
+    view, words = picture.view, wanted.lower().split()
     chosen = np.arange(len(view.bundles))
     if words:
         brokers = [name.lower() for name in view.brokers]
-        owners = [brokers[i] if i != NOBODY else "" for i in scene.owners.tolist()]
+        owners = [brokers[i] if i != NO_OWNER else "" for i in picture.owners.tolist()]
         names = (name.lower() for name in view.bundles)
         texts = (f"{name} {owner}" for name, owner in zip(names, owners, strict=True))
         chosen = np.flatnonzero([all(word in text for word in words) for text in texts])
-    order = chosen[np.argsort(-scene.bundle_bytes[chosen], kind="stable")]
+    order = chosen[np.argsort(-picture.bundle_bytes[chosen], kind="stable")]
     page = max(0, min(page, (len(order) - 1) // rows))
-    found = [bundle_row(scene, row) for row in order[page * rows : (page + 1) * rows].tolist()]
+    found = [bundle_line(picture, row) for row in order[page * rows : (page + 1) * rows].tolist()]
     return BundlePage(tuple(found), len(order), page)
 
 
-def bundle_row(scene: Scene, row: int) -> BundleRow:
+def bundle_line(picture: ClusterPicture, row: int) -> BundleLine:
     """One bundle's line, by its place in the view."""
-    owner = int(scene.owners[row])
-    return BundleRow(
-        scene.view.bundles[row],
-        "" if owner == NOBODY else scene.view.brokers[owner],
-        float(scene.bundle_bytes[row]),
-        float(scene.bundle_messages[row]),
-        int(scene.view.bundle.topics[row]),
+    owner = int(picture.owners[row])
+    return BundleLine(
+        picture.view.bundles[row],
+        "" if owner == NO_OWNER else picture.view.brokers[owner],
+        float(picture.bundle_bytes[row]),
+        float(picture.bundle_messages[row]),
+        int(picture.view.bundle.topics[row]),
     )

@@ -10,8 +10,8 @@ import numpy as np
 
 from counterpoise.load.rates import Floats, Indices
 from counterpoise.names.bundle import namespace_of, range_of
+from counterpoise.picture.cluster_picture import ClusterPicture
 from counterpoise.picture.colour import Paint, of_load
-from counterpoise.picture.scene import Scene
 from counterpoise.picture.units import bytes_per_s, counted, messages_per_s, times
 
 TILES_MOST: Final = 300
@@ -23,7 +23,7 @@ FLOOR: Final = 0.004
 
 
 CROWD: Final = 60
-"""Brokers from which on it has room for what tells them apart alone."""
+"""From this many brokers on, a broker's headline is its load ratio alone."""
 
 
 class Area(StrEnum):
@@ -34,7 +34,7 @@ class Area(StrEnum):
     TOPICS = "topics"
 
 
-class What(StrEnum):
+class TileKind(StrEnum):
     """What a tile is."""
 
     BROKER = "broker"
@@ -47,26 +47,26 @@ class What(StrEnum):
 class Tile:
     """One area; `key` names what it stands for, and `label` is what fits onto it."""
 
-    what: What
+    what: TileKind
     key: str
     label: str
-    told: str
-    """What a pointer at rest, or a screen reader, is told."""
+    description: str
+    """The tooltip, also read by screen readers."""
     value: float
     paint: Paint
     tiles: tuple["Tile", ...] = ()
 
 
-def treemap(scene: Scene, area: Area = Area.BYTES, only: str = "") -> tuple[Tile, ...]:
+def treemap(picture: ClusterPicture, area: Area = Area.BYTES, only: str = "") -> tuple[Tile, ...]:
     """A tile for each broker, largest first, or for `only` one; their largest bundles within."""
-    measure, tell = MEASURES[area]
-    values, view = measure(scene), scene.view
+    measure, formatted = MEASURES[area]
+    values, view = measure(picture), picture.view
     chosen = [i for i, name in enumerate(view.brokers) if not only or name == only]
     most = max(TILES_LEAST, TILES_MOST // max(1, len(chosen)))
     floor = FLOOR * (values.sum() / max(1, len(view.brokers)) or 1.0)
-    brush = _Brush(scene, values, tell, floor, most)
-    order = np.argsort(scene.owners, kind="stable")
-    bounds = np.searchsorted(scene.owners[order], np.arange(len(view.brokers) + 1))
+    brush = _Brush(picture, values, formatted, floor, most)
+    order = np.argsort(picture.owners, kind="stable")
+    bounds = np.searchsorted(picture.owners[order], np.arange(len(view.brokers) + 1))
     drawn = [brush.broker(i, order[bounds[i] : bounds[i + 1]]) for i in chosen]
     return tuple(sorted(drawn, key=lambda tile: (-tile.value, tile.key)))
 
@@ -75,16 +75,16 @@ def treemap(scene: Scene, area: Area = Area.BYTES, only: str = "") -> tuple[Tile
 class _Brush:
     """What one treemap is drawn with."""
 
-    scene: Scene
+    picture: ClusterPicture
     values: Floats
-    tell: Callable[[float], str]
+    formatted: Callable[[float], str]
     floor: float
     most: int
 
     def broker(self, broker: int, rows: Indices) -> Tile:
-        scene, values = self.scene, self.values
-        name, ratio = scene.view.brokers[broker], float(scene.ratios[broker])
-        silent = name in scene.silent
+        picture, values = self.picture, self.values
+        name, ratio = picture.view.brokers[broker], float(picture.ratios[broker])
+        silent = name in picture.silent
         heat = None if silent else ratio
         largest = rows[np.argsort(-values[rows], kind="stable")]
         # One more is drawn rather than a rest of one.
@@ -94,12 +94,12 @@ class _Brush:
         tiles = [self._bundle(row, peak, heat) for row in shown.tolist()]
         if len(rest):
             tiles.append(self._rest(name, rest, heat))
-        load = bytes_per_s(float(scene.bundle_bytes[rows].sum()))
+        load = bytes_per_s(float(picture.bundle_bytes[rows].sum()))
         state = "does not answer" if silent else f"{times(ratio)} the mean"
         return Tile(
-            What.BROKER,
+            TileKind.BROKER,
             name,
-            _headline(name, load, "silent" if silent else times(ratio), len(scene.view.brokers)),
+            _headline(name, load, "silent" if silent else times(ratio), len(picture.view.brokers)),
             f"broker {name}: {load}, {state}, {counted(len(rows), 'bundle')}",
             sum(tile.value for tile in tiles) or self.floor,
             of_load(heat),
@@ -107,15 +107,15 @@ class _Brush:
         )
 
     def _bundle(self, row: int, peak: float, heat: float | None) -> Tile:
-        scene, value = self.scene, float(self.values[row])
-        name = scene.view.bundles[row]
-        flows = f"{bytes_per_s(float(scene.bundle_bytes[row]))}, "
-        flows += messages_per_s(float(scene.bundle_messages[row]))
-        topics = counted(int(scene.view.bundle.topics[row]), "topic")
+        picture, value = self.picture, float(self.values[row])
+        name = picture.view.bundles[row]
+        flows = f"{bytes_per_s(float(picture.bundle_bytes[row]))}, "
+        flows += messages_per_s(float(picture.bundle_messages[row]))
+        topics = counted(int(picture.view.bundle.topics[row]), "topic")
         return Tile(
-            What.BUNDLE,
+            TileKind.BUNDLE,
             name,
-            f"{short_name(name)}\n{self.tell(value)}",
+            f"{short_name(name)}\n{self.formatted(value)}",
             f"{name}: {flows}, {topics}",
             max(value, self.floor),
             of_load(heat, value / peak if peak > 0 else 0.0),
@@ -124,17 +124,17 @@ class _Brush:
     def _rest(self, broker: str, rows: Indices, heat: float | None) -> Tile:
         total = float(self.values[rows].sum())
         return Tile(
-            What.REST,
+            TileKind.REST,
             f"rest of {broker}",
-            f"{len(rows):,} more\n{self.tell(total)}",
-            f"{counted(len(rows), 'smaller bundle')} of {broker}: {self.tell(total)}",
+            f"{len(rows):,} more\n{self.formatted(total)}",
+            f"{counted(len(rows), 'smaller bundle')} of {broker}: {self.formatted(total)}",
             max(total, self.floor),
             of_load(heat, 0.0),
         )
 
 
 def _headline(name: str, load: str, state: str, brokers: int) -> str:
-    """What stands above a broker: first what tells it from others, as what is last is cut off."""
+    """A broker's headline: what distinguishes it first, since the end is cut off."""
     return state if brokers > CROWD else f"{state} {name}  {load}"
 
 
@@ -144,16 +144,16 @@ def short_name(bundle: str) -> str:
     return f"{namespace} {range_of(bundle).partition('_')[0]}"
 
 
-Measure = tuple[Callable[[Scene], Floats], Callable[[float], str]]
+Measure = tuple[Callable[[ClusterPicture], Floats], Callable[[float], str]]
 
 MEASURES: Final[Mapping[Area, Measure]] = MappingProxyType(
     {
-        Area.BYTES: (lambda scene: scene.bundle_bytes, bytes_per_s),
-        Area.MESSAGES: (lambda scene: scene.bundle_messages, messages_per_s),
+        Area.BYTES: (lambda picture: picture.bundle_bytes, bytes_per_s),
+        Area.MESSAGES: (lambda picture: picture.bundle_messages, messages_per_s),
         Area.TOPICS: (
-            lambda scene: scene.view.bundle.topics.astype(float),
+            lambda picture: picture.view.bundle.topics.astype(float),
             lambda count: counted(round(count), "topic"),
         ),
     }
 )
-"""What an area stands for: the figure, and how it is told."""
+"""What an area stands for: the figure of each bundle, and its format."""

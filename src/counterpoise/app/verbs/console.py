@@ -33,7 +33,7 @@ from counterpoise.security.client import ClientSecurity
 
 if TYPE_CHECKING:
     from counterpoise.app.main import Subparsers
-    from counterpoise.console.rounds import Reader
+    from counterpoise.console.balancer_rounds import RoundReader
 
 NOTHING = Properties()
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -181,9 +181,9 @@ def _security(args: argparse.Namespace) -> ClientSecurity:
     return client_security(args)
 
 
-def _reader(uri: str) -> Reader:
+def _reader(uri: str) -> RoundReader:
     try:
-        from counterpoise.console.kept import HistoryReader
+        from counterpoise.console.history_reader import HistoryReader
         from counterpoise.pipeline.history.store import open_store
     except ImportError as error:
         raise UserError(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from nicegui import ui
 
-from counterpoise.console.desk import Desk
 from counterpoise.console.elements import Grid, Row, Text, attributes, section
+from counterpoise.console.page_session import PageSession
 from counterpoise.picture.charts import trade_options
 
 HOW = (
@@ -17,8 +17,8 @@ HOW = (
 class Backtests:
     """One file of results at a time."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, session: PageSession) -> None:
+        self._session = session
         self._shown: object = None
         with section("Backtests"):
             self._how = Text("p", HOW, "quiet")
@@ -39,7 +39,7 @@ class Backtests:
 
     def show(self) -> None:
         """Show what is known now."""
-        tests = dict(self._desk.sources.trades())
+        tests = dict(self._session.sources.trades())
         chosen = self._choice.value if self._choice.value in tests else next(iter(tests), None)
         if list(self._choice.options) != list(tests):
             self._choice.set_options({name: name for name in tests}, value=chosen)

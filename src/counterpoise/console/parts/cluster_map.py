@@ -8,22 +8,22 @@ from collections.abc import Mapping
 
 from nicegui import events, ui
 
-from counterpoise.console.desk import Desk, drawn
 from counterpoise.console.elements import Text, attributes, button, section
+from counterpoise.console.page_session import PageSession, drawn
 from counterpoise.picture.charts import Options, treemap_options, treemap_series
+from counterpoise.picture.cluster_picture import ClusterPicture
 from counterpoise.picture.figures import in_words
-from counterpoise.picture.scene import Scene
-from counterpoise.picture.treemap import Area, What
+from counterpoise.picture.treemap import Area, TileKind
 
 PATIENCE_S = 15.0
 """A browser that has not drawn what it was sent by then is sent all of it again."""
 
 
 class ClusterMap:
-    """Draws a scene, and what was drawn before stays until something changed."""
+    """Draws a picture of the cluster; what is on the screen stays until it changes."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, session: PageSession) -> None:
+        self._session = session
         self._area = Area.BYTES
         self._only = ""
         self._shown: Options = {}
@@ -50,16 +50,16 @@ class ClusterMap:
                         ui.element("span").classes(f"swatch swatch-{shade}")
                         Text("span", words)
 
-    def show(self, scene: Scene) -> None:
-        """Draw this scene, unless the browser is still busy with the one before."""
+    def show(self, picture: ClusterPicture) -> None:
+        """Draw this picture, unless the browser is still busy with the one before."""
         now = time.monotonic()
         self._waits = self._busy and now - self._sent_at <= PATIENCE_S
         if self._waits:
             return
-        if self._only and self._only not in scene.view.brokers:
+        if self._only and self._only not in picture.view.brokers:
             self._only = ""
         self._back.set_visibility(bool(self._only))
-        series = treemap_series(drawn(scene, self._area, self._only))
+        series = treemap_series(drawn(picture, self._area, self._only))
         if series == self._shown:
             return
         self._shown = series
@@ -72,32 +72,32 @@ class ClusterMap:
             # one task and draws it in another, so that neither is long.
             self._chart.run_chart_method("setOption", {"series": [series]}, {"lazyUpdate": True})
         self._busy, self._sent_at = True, now
-        attributes(self._picture, aria_label=in_words(scene))
+        attributes(self._picture, aria_label=in_words(picture))
 
     def _drawn(self) -> None:
         self._busy = False
         if self._waits:
-            self.show(self._desk.scene)
+            self.show(self._session.picture)
 
     def show_only(self, broker: str) -> None:
         """Draw one broker alone, in detail."""
         self._only = broker
-        self.show(self._desk.scene)
+        self.show(self._session.picture)
 
     def _zoom_out(self) -> None:
         self.show_only("")
 
     def _measure(self, event: events.ValueChangeEventArguments[Area]) -> None:
         self._area = Area(event.value)
-        self.show(self._desk.scene)
+        self.show(self._session.picture)
 
     def _clicked(self, event: events.EChartPointClickEventArguments) -> None:
         data: Mapping[str, str] = event.data if isinstance(event.data, dict) else {}
         what, key = data.get("what"), str(data.get("id", ""))
-        if what == What.REST:
+        if what == TileKind.REST:
             self.show_only(key.removeprefix("rest of "))
-        elif what in {What.BROKER, What.BUNDLE}:
-            self._desk.choose(What(what), key)
+        elif what in {TileKind.BROKER, TileKind.BUNDLE}:
+            self._session.choose(TileKind(what), key)
 
 
 LEGEND = (

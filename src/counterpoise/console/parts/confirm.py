@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 from nicegui import ui
 
-from counterpoise.console.deeds import BusyError
-from counterpoise.console.desk import Desk
+from counterpoise.console.actions import BusyError
 from counterpoise.console.elements import Grid, Lines, Row, Text, attributes, button
+from counterpoise.console.page_session import PageSession
 from counterpoise.console.roles import Standing, standing
-from counterpoise.picture.plans import Plan
+from counterpoise.picture.action_plans import ActionPlan
 from counterpoise.picture.units import bytes_per_s, times
 
-Act = Callable[[Plan], object]
+Act = Callable[[ActionPlan], object]
 """Carries a plan out; may raise `BusyError`."""
 Choices = dict[str, str]
 SHEDS = (
@@ -23,13 +23,13 @@ SHEDS = (
 
 
 class Confirm:
-    """One dialog for every deed. Nothing is done that was not shown in it."""
+    """One dialog for every action. Nothing is done that was not shown in it."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
-        self._plan: Plan | None = None
+    def __init__(self, session: PageSession) -> None:
+        self._session = session
+        self._plan: ActionPlan | None = None
         self._act: Act | None = None
-        self._remake: Callable[[str], Plan] | None = None
+        self._remake: Callable[[str], ActionPlan] | None = None
         self._standing: Standing | None = None
         with ui.dialog() as self._dialog, ui.element("div").classes("card plan") as card:
             attributes(self._dialog, aria_labelledby="plan-title")
@@ -50,7 +50,7 @@ class Confirm:
             self._effects = Grid(
                 "What brokers carry, before and after",
                 ("Broker", "Now>", "Then>", "\N{DIVISION SIGN} mean now>", "Then >"),
-                empty="Nobody can tell who carries it then.",
+                empty="Which broker carries it then is not known.",
             )
             self._even = Text("p", "", "quiet")
             self._warnings = Lines("", "warnings")
@@ -60,13 +60,13 @@ class Confirm:
 
     async def show(
         self,
-        plan: Plan,
+        plan: ActionPlan,
         act: Act,
         choices: Choices | None = None,
-        remake: Callable[[str], Plan] | None = None,
+        remake: Callable[[str], ActionPlan] | None = None,
         chosen: str = "",
     ) -> None:
-        """Show a plan; `remake` makes it anew for another of the `choices`."""
+        """Show a plan; `remake` makes the plan for another of the `choices`."""
         self._act, self._remake = act, None
         self._choice.set_visibility(bool(choices))
         if choices:
@@ -75,14 +75,14 @@ class Confirm:
         self._standing = None
         self._fill(plan)
         self._dialog.open()
-        desk = self._desk
-        addresses = [*desk.sources.options.watch.addresses]
-        addresses += map(desk.sources.watch.address, desk.scene.view.brokers)
-        self._standing = await standing(desk.operator, addresses)
+        session = self._session
+        addresses = [*session.sources.options.watch.addresses]
+        addresses += map(session.sources.watch.address, session.picture.view.brokers)
+        self._standing = await standing(session.operator, addresses)
         if self._plan is not None:
             self._fill(self._plan)
 
-    def _fill(self, plan: Plan) -> None:
+    def _fill(self, plan: ActionPlan) -> None:
         self._plan = plan
         known = self._standing
         self._title.text = plan.title
@@ -115,14 +115,14 @@ class Confirm:
             if even
             else ""
         )
-        sheds = [SHEDS] if self._desk.sources.watch.sheds else []
+        sheds = [SHEDS] if self._session.sources.watch.sheds else []
         self._warnings.show([*plan.warnings, *sheds])
         allowed = known is not None and known.may is not False
         self._do.set_enabled(allowed and not plan.refused)
 
     @property
     def _name(self) -> str:
-        return self._desk.operator.name
+        return self._session.operator.name
 
     def _rechoose(self) -> None:
         if self._remake is not None and self._choice.value:
@@ -139,6 +139,6 @@ class Confirm:
         try:
             act(plan)
         except BusyError as error:
-            self._desk.announce(str(error))
+            self._session.announce(str(error))
         else:
-            self._desk.announce(f"{plan.title}: begun")
+            self._session.announce(f"{plan.title}: begun")

@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 from nicegui import background_tasks, ui
 
-from counterpoise.console.desk import Desk
 from counterpoise.console.elements import Text, attributes
+from counterpoise.console.page_session import PageSession
 from counterpoise.picture.charts import line_options
-from counterpoise.picture.past import Trace
-from counterpoise.picture.recorded import Recorded
-from counterpoise.picture.treemap import What
+from counterpoise.picture.observed import LoadCurve
+from counterpoise.picture.recorded_load import RecordedLoad
+from counterpoise.picture.treemap import TileKind
 from counterpoise.picture.units import bytes_per_s
 
 SPANS = {
@@ -22,63 +22,63 @@ SPANS = {
     7 * 24 * 3600: "recorded: 7 days",
 }
 """How far back a curve reaches, s."""
-Asked = tuple[What | None, str, int]
+Asked = tuple[TileKind | None, str, int]
 
 
 class Curve:
     """The chart of whatever is chosen."""
 
-    def __init__(self, desk: Desk, changed: Callable[[], None]) -> None:
+    def __init__(self, session: PageSession, changed: Callable[[], None]) -> None:
         """`changed` is called when the history has answered."""
-        self._desk, self._changed = desk, changed
-        self._trace: Trace | None = None
-        self.recorded = Recorded()
-        """What the history tells of it."""
+        self._session, self._changed = session, changed
+        self._drawn: LoadCurve | None = None
+        self.recorded = RecordedLoad()
+        """What the history recorded of it."""
         self._asked: Asked = (None, "", 0)
         self._span = (
             ui.select(SPANS, value=0, on_change=changed)
             .props('dense outlined options-dense aria-label="How far back"')
             .classes("measure span")
         )
-        self._span.set_visibility(desk.sources.rounds.can_be_told)
-        self._told = Text("p", "", "quiet")
-        attributes(self._told, role="status")
+        self._span.set_visibility(session.sources.rounds.accepts_control)
+        self._note = Text("p", "", "quiet")
+        attributes(self._note, role="status")
         with ui.element("div") as self._picture:
             attributes(self._picture, role="img")
-            empty = line_options(Trace((), (), ()), "")
+            empty = line_options(LoadCurve((), (), ()), "")
             self._chart = ui.echart(empty, renderer="svg").classes("spark")
 
     def look_back(self) -> None:
         """Ask the history about what is chosen, unless that is what was asked last."""
-        desk = self._desk
-        asked = (desk.what, desk.key, int(self._span.value or 0))
+        session = self._session
+        asked = (session.what, session.key, int(self._span.value or 0))
         if asked == self._asked:
             return
-        self._asked, self.recorded, self._told.text = asked, Recorded(), ""
+        self._asked, self.recorded, self._note.text = asked, RecordedLoad(), ""
         if asked[0] is not None and asked[2]:
-            self._told.text = "reading the history …"
+            self._note.text = "reading the history …"
             background_tasks.create(self._read(asked[0], asked[1], asked[2]))
 
-    async def _read(self, what: What, key: str, span_s: int) -> None:
+    async def _read(self, what: TileKind, key: str, span_s: int) -> None:
         try:
-            found = await self._desk.sources.rounds.recorded(what, key, span_s * 1000)
-            told = "" if found.trace.times_ms else "The history tells nothing of it in that time."
+            found = await self._session.sources.rounds.recorded(what, key, span_s * 1000)
+            note = "" if found.curve.times_ms else "The history holds nothing of it in that time."
         except (OSError, ValueError) as error:
-            found, told = Recorded(), f"The history cannot be read: {error}"
+            found, note = RecordedLoad(), f"The history cannot be read: {error}"
         if self._asked == (what, key, span_s):
-            self.recorded, self._told.text = found, told
+            self.recorded, self._note.text = found, note
             self._changed()
 
-    def show(self, seen: Trace, name: str) -> None:
+    def show(self, seen: LoadCurve, name: str) -> None:
         """Draw what was recorded, and after its end what was seen."""
-        trace = self.recorded.with_seen(seen)
-        if trace == self._trace:
+        curve = self.recorded.with_seen(seen)
+        if curve == self._drawn:
             return
-        self._trace = trace
+        self._drawn = curve
         self._chart.options.clear()
-        self._chart.options.update(line_options(trace, name))
+        self._chart.options.update(line_options(curve, name))
         self._chart.update()
-        known = [value for value in trace.bytes_per_s if value is not None]
+        known = [value for value in curve.bytes_per_s if value is not None]
         words = "No load is known yet."
         if known:
             words = f"Load over time: {bytes_per_s(min(known))} to {bytes_per_s(max(known))}, "

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from nicegui import ui
 
-from counterpoise.console.desk import Desk
 from counterpoise.console.elements import Grid, Row, Text, button, section
+from counterpoise.console.page_session import PageSession
 from counterpoise.picture.tables import PAGE_ROWS, broker_page, bundle_page
-from counterpoise.picture.treemap import What
+from counterpoise.picture.treemap import TileKind
 from counterpoise.picture.units import bytes_per_s, counted, messages_per_s, times
 
 BROKER_COLUMNS = (
@@ -20,7 +20,7 @@ BROKER_COLUMNS = (
 BUNDLE_COLUMNS = ("Bundle", "Owner", "Load>", "Messages>", "Topics>")
 
 
-class Found(NamedTuple):
+class ListingPage(NamedTuple):
     """One page of what was looked for."""
 
     rows: Sequence[Row]
@@ -31,15 +31,15 @@ class Found(NamedTuple):
 class Listing:
     """A table of which one page is shown; every row that a browser has makes each change dearer."""
 
-    what: What
+    what: TileKind
     title: str
     find: str
     caption: str
     columns: Sequence[str]
     empty: str
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, session: PageSession) -> None:
+        self._session = session
         self._page = 0
         with section(self.title):
             self._wanted = (
@@ -50,12 +50,12 @@ class Listing:
             self._grid = Grid(
                 self.caption,
                 self.columns,
-                choose=lambda key: desk.choose(self.what, key),
+                choose=lambda key: session.choose(self.what, key),
                 empty=self.empty,
             )
             with ui.element("div").classes("bar turns"):
                 self._back = button("Previous", lambda: self._turn(-1))
-                self._told = Text("span", "", "quiet")
+                self._note = Text("span", "", "quiet")
                 self._on = button("Next", lambda: self._turn(1))
 
     def show(self) -> None:
@@ -64,13 +64,13 @@ class Listing:
         self._page = found.page
         last = max(0, (found.in_all - 1) // PAGE_ROWS)
         count = counted(found.in_all, self.what.value)
-        self._told.text = f"{count}, page {found.page + 1} of {last + 1}" if last else count
+        self._note.text = f"{count}, page {found.page + 1} of {last + 1}" if last else count
         for turn, possible in ((self._back, found.page > 0), (self._on, found.page < last)):
             turn.set_visibility(last > 0)
             turn.set_enabled(possible)
         self._grid.show(found.rows)
 
-    def look(self, wanted: str, page: int) -> Found:
+    def look(self, wanted: str, page: int) -> ListingPage:
         """A page of what holds these words."""
         raise NotImplementedError
 
@@ -86,16 +86,16 @@ class Listing:
 class Brokers(Listing):
     """Every broker."""
 
-    what = What.BROKER
+    what = TileKind.BROKER
     title = "Brokers"
     find = "Find by address, or silent"
     caption = "Brokers, the most loaded first"
     columns = BROKER_COLUMNS
     empty = "No broker has been seen, or none is like that."
 
-    def look(self, wanted: str, page: int) -> Found:
+    def look(self, wanted: str, page: int) -> ListingPage:
         """A page of what holds these words."""
-        found = broker_page(self._desk.scene, wanted, page)
+        found = broker_page(self._session.picture, wanted, page)
         rows = [
             Row(
                 row.broker,
@@ -109,38 +109,38 @@ class Brokers(Listing):
                     f"{row.resource} {row.usage:.0f}%" if row.resource else "unknown",
                     f"silent: {row.silent}" if row.silent else "answers",
                 ),
-                row.broker == self._desk.key,
+                row.broker == self._session.key,
             )
             for row in found.rows
         ]
-        return Found(rows, found.count, found.page)
+        return ListingPage(rows, found.count, found.page)
 
 
 class Bundles(Listing):
     """The bundles that are looked for."""
 
-    what = What.BUNDLE
+    what = TileKind.BUNDLE
     title = "Bundles"
     find = "Find by namespace, range or owner"
     caption = "Bundles, the largest first"
     columns = BUNDLE_COLUMNS
     empty = "No bundle is reported by any broker, or none is like that."
 
-    def look(self, wanted: str, page: int) -> Found:
+    def look(self, wanted: str, page: int) -> ListingPage:
         """A page of what holds these words."""
-        found = bundle_page(self._desk.scene, wanted, page)
+        found = bundle_page(self._session.picture, wanted, page)
         rows = [
             Row(
                 row.bundle,
                 (
                     row.bundle,
-                    row.owner or "nobody",
+                    row.owner or "none",
                     bytes_per_s(row.bytes_per_s),
                     messages_per_s(row.messages_per_s),
                     f"{row.topics:,}",
                 ),
-                row.bundle == self._desk.key,
+                row.bundle == self._session.key,
             )
             for row in found.rows
         ]
-        return Found(rows, found.count, found.page)
+        return ListingPage(rows, found.count, found.page)

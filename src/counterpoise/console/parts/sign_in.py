@@ -1,19 +1,19 @@
-"""Who acts: the console itself, or whoever has the token that is given for this page alone."""
+"""Credentials of a page: the console's own, or a token that is given for this page alone."""
 
 from __future__ import annotations
 
 from nicegui import ui
 
-from counterpoise.console.desk import Desk
 from counterpoise.console.elements import Text, attributes, button
+from counterpoise.console.page_session import PageSession
 from counterpoise.console.roles import Operator
 
 
 class SignIn:
-    """A button that says who acts, and a dialog to be somebody else."""
+    """A button that names the page's role, and a dialog to sign in with another token."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, session: PageSession) -> None:
+        self._session = session
         self._button = button("", self._open)
         with ui.dialog() as self._dialog, ui.element("div").classes("card plan") as card:
             attributes(self._dialog, aria_labelledby="sign-in-title")
@@ -38,35 +38,35 @@ class SignIn:
         self._show()
 
     def _open(self) -> None:
-        self._now.text = f"You act as {self._desk.operator.name}."
+        self._now.text = f"You act as {self._session.operator.name}."
         self._token.value = ""
         self._dialog.open()
 
     def _enter(self) -> None:
         token = (self._token.value or "").strip()
         if not token or not token.isascii() or any(each.isspace() for each in token):
-            self._desk.announce("that is no token: it is one word, such as eyJhbGciOi…")
+            self._session.announce("that is no token: it is one word, such as eyJhbGciOi…")
             return
-        watch = self._desk.sources.options.watch
+        watch = self._session.sources.options.watch
         self._become(Operator(watch.security.as_another(token), own=True))
 
     def _leave(self) -> None:
-        self._become(default_operator(self._desk))
+        self._become(default_operator(self._session))
 
     def _become(self, operator: Operator) -> None:
         self._token.value = ""
-        self._desk.operator = operator
+        self._session.operator = operator
         self._dialog.close()
         self._show()
-        self._desk.announce(f"You act as {operator.name}.")
+        self._session.announce(f"You act as {operator.name}.")
 
     def _show(self) -> None:
-        self._button.text = "Sign in" if not self._desk.operator.own else "Signed in"
-        attributes(self._button, aria_label=f"Who acts: {self._desk.operator.name}")
+        self._button.text = "Sign in" if not self._session.operator.own else "Signed in"
+        attributes(self._button, aria_label=f"Who acts: {self._session.operator.name}")
 
 
-def default_operator(desk: Desk) -> Operator:
-    """Who acts at a page where nobody has signed in."""
-    options = desk.sources.options
+def default_operator(session: PageSession) -> Operator:
+    """The role of a page at which no operator has signed in."""
+    options = session.sources.options
     console = options.watch.security
     return Operator(console if options.acts else console.as_another())

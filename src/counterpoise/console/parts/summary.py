@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from nicegui import ui
 
-from counterpoise.console.desk import Desk
 from counterpoise.console.elements import Text, section
-from counterpoise.picture.figures import Figure, figures
+from counterpoise.console.page_session import PageSession
+from counterpoise.picture.figures import KeyFigure, key_figures
 
 
 class Summary:
     """Figures that change in place."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, session: PageSession) -> None:
+        self._session = session
         self._values: list[tuple[ui.element, Text]] = []
         with section("The cluster in figures"), ui.element("dl").classes("figures"):
             for figure in self._figures():
@@ -29,6 +29,6 @@ class Summary:
             on, off = ("alarming", "") if figure.alarming else ("", "alarming")
             holder.classes(add=on, remove=off)
 
-    def _figures(self) -> tuple[Figure, ...]:
-        watch = self._desk.sources.watch
-        return figures(watch.scene, watch.past, watch.throttled)
+    def _figures(self) -> tuple[KeyFigure, ...]:
+        watch = self._session.sources.watch
+        return key_figures(watch.picture, watch.past, watch.throttled)

@@ -5,25 +5,25 @@ from typing import Any
 import aiohttp
 
 from counterpoise.app.verbs.console import drain_rules_of, strategy_of
+from counterpoise.console.cluster_watch import ClusterWatch, seen
 from counterpoise.console.options import ConsoleOptions, WatchOptions
-from counterpoise.console.watch import Watch, seen
 from counterpoise.decide.balancing.moves import Outcome, Status
 from counterpoise.load.fold import FoldState
 from counterpoise.load.rows import ReportRows
-from counterpoise.picture.past import Past
-from counterpoise.picture.scene import Moved
+from counterpoise.picture.cluster_picture import CompletedMove
+from counterpoise.picture.observed import ObservedHistory
 from counterpoise.picture.tables import bundle_page
-from tests.picture.scenes import scene_of
+from tests.picture.pictures import picture_of
 
 BUNDLE = "public/default/0x00000000_0x40000000"
-NEWS = {BUNDLE: Moved("a:1", "b:1", 100)}
+NEWS = {BUNDLE: CompletedMove("a:1", "b:1", 100)}
 
 
 def owner_shown(reporter: str) -> str:
     """Who has the bundle in the picture, when this broker reports it."""
     brokers = ("a:1", "b:1", "c:1")
-    scene = scene_of({b: {BUNDLE: 5.0} if b == reporter else {} for b in brokers}, moved=NEWS)
-    [row] = bundle_page(scene).rows
+    picture = picture_of({b: {BUNDLE: 5.0} if b == reporter else {} for b in brokers}, moved=NEWS)
+    [row] = bundle_page(picture).rows
     return row.owner
 
 
@@ -45,8 +45,8 @@ def test_it_is_news_until_both_have_reported() -> None:
 
 def rows(poll: int, reported_ms: int) -> ReportRows:
     def about(broker: str, **more: Any) -> dict[str, Any]:
-        told = {"poll_id": poll, "broker": broker, "report_at_ms": reported_ms, "fresh": True}
-        return {**told, "fetched_at_ms": poll, "load_manager": "Modular", **more}
+        row = {"poll_id": poll, "broker": broker, "report_at_ms": reported_ms, "fresh": True}
+        return {**row, "fetched_at_ms": poll, "load_manager": "Modular", **more}
 
     report = [
         about("a:1", kind="broker"),
@@ -63,14 +63,14 @@ def ended(status: Status) -> Outcome:
 async def test_a_page_remembers_what_was_carried_out_until_it_is_reported() -> None:
     async with aiohttp.ClientSession() as session:
         options = ConsoleOptions(WatchOptions(["http://127.0.0.1:1"]), strategy_of, drain_rules_of)
-        watch = Watch(session, options, lambda: 0)
-        state, past, watch.scene = seen(FoldState.empty(), Past(), rows(50, 40))
-        watch.heard(ended(Status.FAILED))
+        watch = ClusterWatch(session, options, lambda: 0)
+        state, past, watch.picture = seen(FoldState.empty(), ObservedHistory(), rows(50, 40))
+        watch.move_completed(ended(Status.FAILED))
         assert watch._moved == {}
-        watch.heard(ended(Status.MOVED))
-        assert watch._moved == {BUNDLE: Moved("a:1", "b:1", 60)}
-    state, past, scene = seen(state, past, rows(70, 40), watch._moved)
-    assert bundle_page(scene).rows[0].owner == "b:1"
+        watch.move_completed(ended(Status.MOVED))
+        assert watch._moved == {BUNDLE: CompletedMove("a:1", "b:1", 60)}
+    state, past, picture = seen(state, past, rows(70, 40), watch._moved)
+    assert bundle_page(picture).rows[0].owner == "b:1"
     assert [each.sentence for each in past.changes] == ["moved from a:1 to b:1"]
-    *_, scene = seen(state, past, rows(90, 80), watch._moved)
-    assert (scene.moved, bundle_page(scene).rows[0].owner) == ({}, "a:1")
+    *_, picture = seen(state, past, rows(90, 80), watch._moved)
+    assert (picture.moved, bundle_page(picture).rows[0].owner) == ({}, "a:1")

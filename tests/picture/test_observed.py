@@ -2,97 +2,103 @@
 
 from itertools import pairwise
 
-from counterpoise.picture import past as module
-from counterpoise.picture.past import CHANGES_MOST, SAMPLE_EVERY_MS, SAMPLES_MOST, Fate, Past
-from counterpoise.picture.scene import Scene
-from tests.picture.scenes import Carried, scene_of
+from counterpoise.picture import observed as module
+from counterpoise.picture.cluster_picture import ClusterPicture
+from counterpoise.picture.observed import (
+    CHANGES_MOST,
+    SAMPLE_EVERY_MS,
+    SAMPLES_MOST,
+    ChangeKind,
+    ObservedHistory,
+)
+from tests.picture.pictures import Carried, picture_of
 
 ONE = "public/default/0x00000000_0x80000000"
 TWO = "public/default/0x80000000_0xffffffff"
 HALVES = ("public/default/0x00000000_0x40000000", "public/default/0x40000000_0x80000000")
 
 
-def told(*scenes: Scene) -> Past:
-    past = Past()
-    for scene in scenes:
-        past = past.after(scene)
+def observed(*pictures: ClusterPicture) -> ObservedHistory:
+    past = ObservedHistory()
+    for picture in pictures:
+        past = past.after(picture)
     return past
 
 
-def at(second: int, carried: Carried, **more: object) -> Scene:
-    return scene_of(carried, at_ms=1_000 * second, **more)
+def at(second: int, carried: Carried, **more: object) -> ClusterPicture:
+    return picture_of(carried, at_ms=1_000 * second, **more)
 
 
-def fates(past: Past) -> list[tuple[str, Fate, str, str]]:
+def fates(past: ObservedHistory) -> list[tuple[str, ChangeKind, str, str]]:
     return [(each.bundle, each.fate, each.source, each.destination) for each in past.changes]
 
 
 def test_the_first_look_is_no_change() -> None:
-    assert fates(told(at(1, {"a:1": {ONE: 1.0}}))) == []
+    assert fates(observed(at(1, {"a:1": {ONE: 1.0}}))) == []
 
 
-def test_a_move_is_told_once() -> None:
-    past = told(
+def test_a_move_is_recorded_once() -> None:
+    past = observed(
         at(1, {"a:1": {ONE: 1.0, TWO: 1.0}, "b:1": {}}),
         at(2, {"a:1": {TWO: 1.0}, "b:1": {ONE: 1.0}}),
         at(3, {"a:1": {TWO: 1.0}, "b:1": {ONE: 1.0}}),
     )
-    assert fates(past) == [(ONE, Fate.MOVED, "a:1", "b:1")]
+    assert fates(past) == [(ONE, ChangeKind.MOVED, "a:1", "b:1")]
     assert past.of_bundle(ONE)[0].sentence == "moved from a:1 to b:1"
     assert past.of_bundle(TWO) == ()
 
 
-def test_a_bundle_that_nobody_reports_is_away_until_it_comes() -> None:
-    gone = told(
+def test_a_bundle_that_no_broker_reports_is_away_until_it_is_reported() -> None:
+    gone = observed(
         at(1, {"a:1": {ONE: 1.0}, "b:1": {TWO: 1.0}}), at(2, {"a:1": {}, "b:1": {TWO: 1.0}})
     )
     assert gone.away == {ONE: (2_000, "a:1")}
     back = gone.after(at(3, {"a:1": {}, "b:1": {ONE: 1.0, TWO: 1.0}}))
     assert back.away == {}
-    assert fates(back) == [(ONE, Fate.LEFT, "a:1", ""), (ONE, Fate.MOVED, "a:1", "b:1")]
+    assert fates(back) == [(ONE, ChangeKind.LEFT, "a:1", ""), (ONE, ChangeKind.MOVED, "a:1", "b:1")]
 
 
 def test_what_stays_away_is_at_last_no_longer_on_its_way() -> None:
     empty: Carried = {"a:1": {}}
-    gone = told(at(1, {"a:1": {ONE: 1.0}}), at(2, empty), at(300, empty))
+    gone = observed(at(1, {"a:1": {ONE: 1.0}}), at(2, empty), at(300, empty))
     assert gone.away
     assert gone.after(at(603, empty)).away == {}
 
 
-def test_a_split_is_told_as_one() -> None:
-    past = told(
+def test_a_split_is_recorded_as_one_change() -> None:
+    past = observed(
         at(1, {"a:1": {ONE: 1.0, TWO: 1.0}}),
         at(2, {"a:1": {TWO: 1.0, **dict.fromkeys(HALVES, 0.5)}}),
     )
     assert fates(past) == [
-        (ONE, Fate.SPLIT, "a:1", ""),
-        (HALVES[0], Fate.CAME, "", "a:1"),
-        (HALVES[1], Fate.CAME, "", "a:1"),
+        (ONE, ChangeKind.SPLIT, "a:1", ""),
+        (HALVES[0], ChangeKind.CAME, "", "a:1"),
+        (HALVES[1], ChangeKind.CAME, "", "a:1"),
     ]
     assert past.away == {}
 
 
 def test_a_cluster_out_of_reach_changes_nothing() -> None:
-    before = told(at(1, {"a:1": {ONE: 1.0}}))
+    before = observed(at(1, {"a:1": {ONE: 1.0}}))
     lost = before.after(at(2, {}, trouble="the cluster does not answer"))
     assert lost is before
 
 
 def test_loads_are_traced() -> None:
-    past = told(
+    past = observed(
         at(0, {"a:1": {}}),
         *(at(10 * i, {"a:1": {ONE: 10.0 * i}, "b:1": {TWO: 5.0}}) for i in range(1, 4)),
         at(40, {"a:1": {}, "b:1": {TWO: 5.0}}),
     )
-    trace = past.trace(ONE)
-    assert trace.times_ms == (10_000, 20_000, 30_000, 40_000)
-    assert trace.bytes_per_s == (10.0, 20.0, 30.0, None)
-    assert past.broker_trace("b:1").bytes_per_s == (5.0, 5.0, 5.0, 5.0)
-    assert past.trace("nothing/known/0x00_0x01").bytes_per_s == (None,) * 4
+    curve = past.bundle_curve(ONE)
+    assert curve.times_ms == (10_000, 20_000, 30_000, 40_000)
+    assert curve.bytes_per_s == (10.0, 20.0, 30.0, None)
+    assert past.broker_curve("b:1").bytes_per_s == (5.0, 5.0, 5.0, 5.0)
+    assert past.bundle_curve("nothing/known/0x00_0x01").bytes_per_s == (None,) * 4
 
 
 def test_nothing_grows_for_ever() -> None:
-    past = Past()
+    past = ObservedHistory()
     places = ("a:1", "b:1")
     for i in range(1_000):
         here, there = places if i % 2 else places[::-1]
@@ -105,7 +111,7 @@ def test_nothing_grows_for_ever() -> None:
 
 def test_of_a_huge_cluster_fewer_moments_are_kept(monkeypatch) -> None:  # type: ignore[no-untyped-def]
     monkeypatch.setattr(module, "CELLS_MOST", 100)
-    past = Past()
+    past = ObservedHistory()
     carried = {"a:1": {f"t/n/0x{i:08x}_0xffffffff": 1.0 for i in range(5)}}
     for i in range(1, 60):
         past = past.after(at(10 * i, carried))

@@ -1,4 +1,4 @@
-"""Who is held back by which limit, and why, in sentences."""
+"""Publish limits that hold producers back, in sentences."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -15,22 +15,22 @@ LEVELS: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Throttled:
-    """One limit that somebody waits at."""
+class ReachedLimit:
+    """One publish limit at which producers wait."""
 
     broker: str
     subject: str
     """The topic, the resource group or the broker that is limited."""
     why: str
     waiting: tuple[str, ...] = ()
-    """Who waits, a sentence each."""
+    """The producers that wait, a sentence each."""
     topics: frozenset[str] = frozenset()
 
 
-def of_limits(broker: str, limits: Iterable[Mapping[str, Any]]) -> tuple[Throttled, ...]:
-    """What `broker-stats/throttling` of a broker of ours says, without limits nobody waits at."""
+def of_limits(broker: str, limits: Iterable[Mapping[str, Any]]) -> tuple[ReachedLimit, ...]:
+    """The limits in our brokers' `broker-stats/throttling` at which producers wait."""
     return tuple(
-        Throttled(
+        ReachedLimit(
             broker,
             str(limit["subject"]),
             f"{LEVELS.get(limit['level'], limit['level'])}: {_allowed(limit)}",
@@ -44,10 +44,10 @@ def of_limits(broker: str, limits: Iterable[Mapping[str, Any]]) -> tuple[Throttl
 
 def of_metrics(
     broker: str, counts: Mapping[str, float], before: Mapping[str, float]
-) -> tuple[Throttled, ...]:
+) -> tuple[ReachedLimit, ...]:
     """What Apache's counters of rate-limited publishing say since the look before."""
     return tuple(
-        Throttled(
+        ReachedLimit(
             broker,
             topic,
             f"its publish limit was reached {counted(round(count - before[topic]), 'time')} "

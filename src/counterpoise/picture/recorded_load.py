@@ -1,4 +1,4 @@
-"""What a history tells of one bundle or broker: its load over time, and who had it when."""
+"""The recorded load of one bundle or broker over time, and a bundle's owners."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,57 +7,57 @@ from typing import Final
 import numpy as np
 
 from counterpoise.load.rates import Floats, Indices
-from counterpoise.picture.past import CHANGES_MOST, Change, Fate, Trace
+from counterpoise.picture.observed import CHANGES_MOST, ChangeKind, LoadCurve, OwnerChange
 
 POINTS_MOST: Final = 300
 """Points of a curve; more are averaged, since no screen shows them."""
-EMPTY: Final = Trace((), (), ())
+EMPTY: Final = LoadCurve((), (), ())
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedLoad:
     """What is known from before, and beside, what a page saw itself."""
 
-    trace: Trace = EMPTY
-    changes: tuple[Change, ...] = ()
+    curve: LoadCurve = EMPTY
+    changes: tuple[OwnerChange, ...] = ()
     """The latest last."""
 
-    def with_seen(self, seen: Trace) -> Trace:
+    def with_seen(self, seen: LoadCurve) -> LoadCurve:
         """The recorded curve, and after its end what was seen since."""
-        last = self.trace.times_ms[-1] if self.trace.times_ms else -1
+        last = self.curve.times_ms[-1] if self.curve.times_ms else -1
         first = next((i for i, at in enumerate(seen.times_ms) if at > last), len(seen.times_ms))
-        return Trace(
-            self.trace.times_ms + seen.times_ms[first:],
-            self.trace.bytes_per_s + seen.bytes_per_s[first:],
-            self.trace.messages_per_s + seen.messages_per_s[first:],
+        return LoadCurve(
+            self.curve.times_ms + seen.times_ms[first:],
+            self.curve.bytes_per_s + seen.bytes_per_s[first:],
+            self.curve.messages_per_s + seen.messages_per_s[first:],
         )
 
 
 def of_bundle(
     bundle: str, times_ms: Indices, brokers: Sequence[str], flows: Floats, messages: Floats
-) -> Recorded:
+) -> RecordedLoad:
     """A bundle's, from its reports in the order of time."""
     changes = [
-        Change(int(at), bundle, Fate.MOVED, source, destination)
+        OwnerChange(int(at), bundle, ChangeKind.MOVED, source, destination)
         for at, source, destination in zip(times_ms[1:], brokers, brokers[1:], strict=False)
         if source != destination
     ]
-    return Recorded(_thinned(times_ms, flows, messages), tuple(changes[-CHANGES_MOST:]))
+    return RecordedLoad(_thinned(times_ms, flows, messages), tuple(changes[-CHANGES_MOST:]))
 
 
-def of_broker(times_ms: Indices, flows: Floats, messages: Floats) -> Recorded:
+def of_broker(times_ms: Indices, flows: Floats, messages: Floats) -> RecordedLoad:
     """A broker's, from its reports in the order of time."""
-    return Recorded(_thinned(times_ms, flows, messages))
+    return RecordedLoad(_thinned(times_ms, flows, messages))
 
 
-def _thinned(times_ms: Indices, flows: Floats, messages: Floats) -> Trace:
+def _thinned(times_ms: Indices, flows: Floats, messages: Floats) -> LoadCurve:
     """At most `POINTS_MOST` points, each the mean of those in its part of the time."""
     if len(times_ms) > POINTS_MOST:
         first, last = int(times_ms[0]), int(times_ms[-1])
         place = (times_ms - first) * POINTS_MOST // (last - first + 1)
         flows, messages = _means(place, flows), _means(place, messages)
         times_ms = first + _means(place, times_ms - first).astype(np.intp)
-    return Trace(tuple(times_ms.tolist()), tuple(flows.tolist()), tuple(messages.tolist()))
+    return LoadCurve(tuple(times_ms.tolist()), tuple(flows.tolist()), tuple(messages.tolist()))
 
 
 def _means(place: Indices, values: Floats | Indices) -> Floats:

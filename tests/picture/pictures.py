@@ -1,4 +1,4 @@
-"""Scenes for tests, from what each broker carries."""
+"""Pictures of clusters for tests, from what each broker carries."""
 
 from collections.abc import Mapping
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from counterpoise.load.rates import Rates
 from counterpoise.load.view import BrokerColumns, BundleColumns, ClusterView
-from counterpoise.picture.scene import Scene
+from counterpoise.picture.cluster_picture import ClusterPicture
 
 Carried = Mapping[str, Mapping[str, float]]
 
@@ -47,5 +47,5 @@ def rates_of(bytes_in: "np.typing.NDArray[np.float64]") -> Rates:
     return Rates.of(bytes_in / 100, nothing, bytes_in, nothing)
 
 
-def scene_of(carried: Carried, at_ms: int = 1_000, **more: object) -> Scene:
-    return Scene(at_ms, view_of(carried, at_ms), **more)  # type: ignore[arg-type]
+def picture_of(carried: Carried, at_ms: int = 1_000, **more: object) -> ClusterPicture:
+    return ClusterPicture(at_ms, view_of(carried, at_ms), **more)  # type: ignore[arg-type]

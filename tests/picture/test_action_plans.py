@@ -3,21 +3,21 @@
 import pytest
 
 from counterpoise.decide.plan import Kind
-from counterpoise.picture.plans import plan_split, plan_transfer, plan_unload
-from counterpoise.picture.scene import Scene
-from tests.picture.scenes import scene_of
+from counterpoise.picture.action_plans import plan_split, plan_transfer, plan_unload
+from counterpoise.picture.cluster_picture import ClusterPicture
+from tests.picture.pictures import picture_of
 
 BIG = "public/default/0x00000000_0x80000000"
 SMALL = "public/default/0x80000000_0xffffffff"
 OWN = "pulsar/a:1/0x00000000_0xffffffff"
-SCENE = scene_of(
+PICTURE = picture_of(
     {"a:1": {BIG: 900.0, SMALL: 300.0, OWN: 0.0}, "b:1": {}, "c:1": {}, "d:1": {}},
     silent={"d:1": "no answer within 4 s"},
 )
 
 
 def test_a_transfer_shows_both_brokers_before_and_after() -> None:
-    plan = plan_transfer(SCENE, SMALL, "b:1")
+    plan = plan_transfer(PICTURE, SMALL, "b:1")
     assert not plan.refused
     assert [(e.broker, e.before, e.after) for e in plan.effects] == [
         ("a:1", 1200.0, 900.0),
@@ -33,8 +33,8 @@ def test_a_transfer_shows_both_brokers_before_and_after() -> None:
 
 
 def test_a_move_that_makes_it_worse_says_so() -> None:
-    scene = scene_of({"a:1": {BIG: 500.0}, "b:1": {SMALL: 500.0}})
-    [warning] = plan_transfer(scene, BIG, "b:1").warnings
+    picture = picture_of({"a:1": {BIG: 500.0}, "b:1": {SMALL: 500.0}})
+    [warning] = plan_transfer(picture, BIG, "b:1").warnings
     assert warning == "the cluster becomes less even: 0.00 becomes 1.00"
 
 
@@ -53,26 +53,26 @@ def test_a_move_that_makes_it_worse_says_so() -> None:
 def test_what_cannot_be_done_is_refused_with_the_reason(
     bundle: str, destination: str, why: str
 ) -> None:
-    plan = plan_transfer(SCENE, bundle, destination)
+    plan = plan_transfer(PICTURE, bundle, destination)
     assert plan.refused.startswith(why)
     assert plan.moves == ()
 
 
 def test_nothing_is_planned_for_an_owner_that_does_not_answer_or_a_cluster_out_of_reach() -> None:
-    silent = scene_of({"a:1": {BIG: 1.0}, "b:1": {}}, silent={"a:1": "refused"})
+    silent = picture_of({"a:1": {BIG: 1.0}, "b:1": {}}, silent={"a:1": "refused"})
     assert plan_unload(silent, BIG).refused == "its owner a:1 does not answer: refused"
-    away = Scene(5, SCENE.view, {}, "the cluster does not answer")
+    away = ClusterPicture(5, PICTURE.view, {}, "the cluster does not answer")
     assert plan_split(away, BIG).refused == "the cluster does not answer"
 
 
 def test_an_unload_leaves_the_choice_to_the_cluster() -> None:
-    plan = plan_unload(SCENE, BIG)
+    plan = plan_unload(PICTURE, BIG)
     assert [move.destination for move in plan.moves] == [""]
     assert plan.imbalance is None
 
 
 def test_a_split_says_where_it_cuts_and_that_it_is_for_ever() -> None:
-    plan = plan_split(SCENE, BIG)
+    plan = plan_split(PICTURE, BIG)
     assert "0x00000000_0x40000000 and 0x40000000_0x80000000" in plan.steps[0]
     assert plan.warnings[0].startswith("Pulsar cannot join bundles again")
     assert plan.warnings[1] == "it has 1 topic: a split cannot share its load"
@@ -81,7 +81,7 @@ def test_a_split_says_where_it_cuts_and_that_it_is_for_ever() -> None:
 
 def test_what_is_too_small_cannot_be_split() -> None:
     tiny = "public/default/0x00000000_0x00000001"
-    scene = scene_of({"a:1": {tiny: 1.0}})
-    assert plan_split(scene, tiny).refused == "its range is too small to be cut"
-    odd = scene_of({"a:1": {"odd": 1.0}})
+    picture = picture_of({"a:1": {tiny: 1.0}})
+    assert plan_split(picture, tiny).refused == "its range is too small to be cut"
+    odd = picture_of({"a:1": {"odd": 1.0}})
     assert "odd" in plan_split(odd, "odd").refused

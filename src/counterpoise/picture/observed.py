@@ -1,6 +1,6 @@
-"""What a page remembers of a cluster: loads for a while, and every change of an owner.
+"""What the console observed of a cluster: loads for a while, and every change of an owner.
 
-A fold of scenes, bounded in memory however long a page stays open and however large the cluster is.
+A fold of pictures, bounded in memory however long a page stays open and however large the cluster.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.errors import InvalidName
-from counterpoise.picture.scene import NOBODY, Scene
+from counterpoise.picture.cluster_picture import NO_OWNER, ClusterPicture
 
 Narrow = npt.NDArray[np.float32]
 
@@ -24,16 +24,16 @@ SAMPLES_LEAST: Final = 8
 SAMPLE_EVERY_MS: Final = 5_000
 CHANGES_MOST: Final = 500
 AWAY_MOST_MS: Final = 10 * 60_000
-"""How long a bundle that nobody reports counts as on its way; then it is merely not loaded."""
+"""How long a bundle that no broker reports counts as on its way; then it counts as not loaded."""
 
 
-class Fate(StrEnum):
+class ChangeKind(StrEnum):
     """What happened to a bundle."""
 
     MOVED = "moved"
     """It has another owner."""
     LEFT = "left"
-    """Nobody reports it any more."""
+    """No broker reports it any more."""
     CAME = "came"
     """It is reported, which it was not before."""
     SPLIT = "split"
@@ -41,12 +41,12 @@ class Fate(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """What happened to a bundle, and between whom; empty where there is nobody."""
+class OwnerChange:
+    """A change of a bundle's owner; an empty name stands for no broker."""
 
     at_ms: int
     bundle: str
-    fate: Fate
+    fate: ChangeKind
     source: str
     destination: str
 
@@ -54,18 +54,18 @@ class Change:
     def sentence(self) -> str:
         """The same for a person."""
         match self.fate:
-            case Fate.MOVED:
-                return f"moved from {self.source or 'nobody'} to {self.destination}"
-            case Fate.LEFT:
+            case ChangeKind.MOVED:
+                return f"moved from {self.source or 'no broker'} to {self.destination}"
+            case ChangeKind.LEFT:
                 return f"left {self.source}; no broker reports it"
-            case Fate.CAME:
+            case ChangeKind.CAME:
                 return f"came to {self.destination}"
-            case Fate.SPLIT:
+            case ChangeKind.SPLIT:
                 return f"was split on {self.source}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sample:
+class LoadSample:
     """The loads of all bundles at one moment."""
 
     at_ms: int
@@ -77,24 +77,26 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Past:
+class ObservedHistory:
     """Everything that is remembered."""
 
-    samples: tuple[Sample, ...] = ()
-    changes: tuple[Change, ...] = ()
+    samples: tuple[LoadSample, ...] = ()
+    changes: tuple[OwnerChange, ...] = ()
     """The latest last."""
     away: Mapping[str, tuple[int, str]] = field(default_factory=dict)
-    """Bundles that nobody reports: since when, and who had them."""
-    last: Scene | None = None
+    """Bundles that no broker reports: since when, and their last owner."""
+    last: ClusterPicture | None = None
 
-    def after(self, scene: Scene) -> "Past":
-        """With one more scene; one in which the cluster did not answer changes nothing."""
-        if scene.trouble or not scene.at_ms:
+    def after(self, picture: ClusterPicture) -> "ObservedHistory":
+        """With one more picture; one in which the cluster did not answer changes nothing."""
+        if picture.trouble or not picture.at_ms:
             return self
-        changes, away = self._changed(scene)
-        return Past(self._sampled(scene), (*self.changes, *changes)[-CHANGES_MOST:], away, scene)
+        changes, away = self._changed(picture)
+        return ObservedHistory(
+            self._sampled(picture), (*self.changes, *changes)[-CHANGES_MOST:], away, picture
+        )
 
-    def trace(self, bundle: str) -> "Trace":
+    def bundle_curve(self, bundle: str) -> "LoadCurve":
         """One bundle's load over time."""
         times, flows, messages = [], [], []
         names: tuple[str, ...] = ()
@@ -105,61 +107,63 @@ class Past:
             times.append(sample.at_ms)
             flows.append(float(sample.bytes[row]) if row >= 0 else None)
             messages.append(float(sample.messages[row]) if row >= 0 else None)
-        return Trace(tuple(times), tuple(flows), tuple(messages))
+        return LoadCurve(tuple(times), tuple(flows), tuple(messages))
 
-    def broker_trace(self, broker: str) -> "Trace":
+    def broker_curve(self, broker: str) -> "LoadCurve":
         """One broker's load over time."""
         found = [
             (each.at_ms, float(each.broker_bytes[each.brokers.index(broker)]))
             for each in self.samples
             if broker in each.brokers
         ]
-        return Trace(tuple(at for at, _ in found), tuple(flow for _, flow in found), ())
+        return LoadCurve(tuple(at for at, _ in found), tuple(flow for _, flow in found), ())
 
-    def of_bundle(self, bundle: str) -> tuple[Change, ...]:
+    def of_bundle(self, bundle: str) -> tuple[OwnerChange, ...]:
         """What happened to one bundle, the latest first."""
         return tuple(each for each in reversed(self.changes) if each.bundle == bundle)
 
-    def _sampled(self, scene: Scene) -> tuple[Sample, ...]:
-        if self.samples and scene.at_ms - self.samples[-1].at_ms < SAMPLE_EVERY_MS:
+    def _sampled(self, picture: ClusterPicture) -> tuple[LoadSample, ...]:
+        if self.samples and picture.at_ms - self.samples[-1].at_ms < SAMPLE_EVERY_MS:
             return self.samples
-        view = scene.view
+        view = picture.view
         # The same names are one tuple, so that samples of an unchanged cluster share it.
         known = self.samples[-1].names if self.samples else ()
         names = known if known == view.bundles else view.bundles
-        sample = Sample(
-            scene.at_ms,
+        sample = LoadSample(
+            picture.at_ms,
             names,
-            scene.bundle_bytes.astype(np.float32),
-            scene.bundle_messages.astype(np.float32),
+            picture.bundle_bytes.astype(np.float32),
+            picture.bundle_messages.astype(np.float32),
             view.brokers,
-            scene.per_broker(scene.bundle_bytes).astype(np.float32),
+            picture.per_broker(picture.bundle_bytes).astype(np.float32),
         )
         most = max(SAMPLES_LEAST, min(SAMPLES_MOST, CELLS_MOST // max(1, 2 * len(names))))
         return (*self.samples, sample)[-most:]
 
-    def _changed(self, scene: Scene) -> tuple[list[Change], dict[str, tuple[int, str]]]:
+    def _changed(
+        self, picture: ClusterPicture
+    ) -> tuple[list[OwnerChange], dict[str, tuple[int, str]]]:
         if self.last is None:
             return [], {}
-        if _same_owners(self.last, scene):
-            return [], self._still_away(scene.at_ms, ())
-        then, current = _owner_by_name(self.last), _owner_by_name(scene)
-        away = self._still_away(scene.at_ms, current)
+        if _same_owners(self.last, picture):
+            return [], self._still_away(picture.at_ms, ())
+        then, current = _owner_by_name(self.last), _owner_by_name(picture)
+        away = self._still_away(picture.at_ms, current)
         changes = []
         appeared = sorted(current.keys() - then.keys())
         for bundle in sorted(then.keys() - current.keys()):
             source = then[bundle]
-            if _heirs(bundle, appeared):
-                changes.append(Change(scene.at_ms, bundle, Fate.SPLIT, source, ""))
+            if _was_split(bundle, appeared):
+                changes.append(OwnerChange(picture.at_ms, bundle, ChangeKind.SPLIT, source, ""))
             else:
-                changes.append(Change(scene.at_ms, bundle, Fate.LEFT, source, ""))
-                away[bundle] = (scene.at_ms, source)
+                changes.append(OwnerChange(picture.at_ms, bundle, ChangeKind.LEFT, source, ""))
+                away[bundle] = (picture.at_ms, source)
         for bundle in appeared:
             source = self.away.get(bundle, (0, ""))[1]
-            fate = Fate.MOVED if source and source != current[bundle] else Fate.CAME
-            changes.append(Change(scene.at_ms, bundle, fate, source, current[bundle]))
+            fate = ChangeKind.MOVED if source and source != current[bundle] else ChangeKind.CAME
+            changes.append(OwnerChange(picture.at_ms, bundle, fate, source, current[bundle]))
         changes += [
-            Change(scene.at_ms, bundle, Fate.MOVED, then[bundle], current[bundle])
+            OwnerChange(picture.at_ms, bundle, ChangeKind.MOVED, then[bundle], current[bundle])
             for bundle in sorted(then.keys() & current.keys())
             if then[bundle] != current[bundle]
         ]
@@ -174,7 +178,7 @@ class Past:
 
 
 @dataclass(frozen=True, slots=True)
-class Trace:
+class LoadCurve:
     """Load over time; None where there was nothing to be seen."""
 
     times_ms: tuple[int, ...]
@@ -182,7 +186,7 @@ class Trace:
     messages_per_s: tuple[float | None, ...]
 
 
-def _same_owners(one: Scene, other: Scene) -> bool:
+def _same_owners(one: ClusterPicture, other: ClusterPicture) -> bool:
     return (
         one.view.bundles == other.view.bundles
         and one.view.brokers == other.view.brokers
@@ -190,12 +194,12 @@ def _same_owners(one: Scene, other: Scene) -> bool:
     )
 
 
-def _owner_by_name(scene: Scene) -> dict[str, str]:
-    view = scene.view
+def _owner_by_name(picture: ClusterPicture) -> dict[str, str]:
+    view = picture.view
     return {
         bundle: view.brokers[owner]
-        for bundle, owner in zip(view.bundles, scene.owners.tolist(), strict=True)
-        if owner != NOBODY
+        for bundle, owner in zip(view.bundles, picture.owners.tolist(), strict=True)
+        if owner != NO_OWNER
     }
 
 
@@ -206,7 +210,7 @@ def _index(names: Sequence[str], wanted: str) -> int:
         return -1
 
 
-def _heirs(bundle: str, appeared: Sequence[str]) -> bool:
+def _was_split(bundle: str, appeared: Sequence[str]) -> bool:
     """Whether a part of this bundle is among those that appeared."""
     if not appeared:
         return False

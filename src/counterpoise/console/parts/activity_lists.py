@@ -7,15 +7,15 @@ from datetime import UTC, datetime
 
 from nicegui import ui
 
-from counterpoise.console.deeds import Activity, State
-from counterpoise.console.desk import Desk, Sources
+from counterpoise.console.actions import ActionState, Activity
 from counterpoise.console.elements import Grid, Lines, Row, Text, attributes, button, section
-from counterpoise.picture.decided import Decided
-from counterpoise.picture.treemap import What
+from counterpoise.console.page_session import PageSession, Sources
+from counterpoise.picture.round_summary import RoundSummary
+from counterpoise.picture.treemap import TileKind
 
 SHEDS = "The cluster sheds load by itself, too (loadBalancerSheddingEnabled)."
 SHOWN = 30
-"""How many rounds, deeds or changes are shown; the others scroll away."""
+"""How many rounds, actions or changes are shown; the others scroll away."""
 
 
 def clock(at_ms: int) -> str:
@@ -39,15 +39,15 @@ def scrolled(label: str) -> ui.element:
 class RoundList:
     """Rounds, the latest first; each unfolds into its moves and its reasons."""
 
-    def __init__(self, desk: Desk, label: str, empty: str) -> None:
-        self._desk = desk
-        self._cards: dict[int, tuple[Decided, ui.element]] = {}
+    def __init__(self, session: PageSession, label: str, empty: str) -> None:
+        self._session = session
+        self._cards: dict[int, tuple[RoundSummary, ui.element]] = {}
         self._holder = scrolled(label)
         self._empty = Text("p", empty, "quiet")
 
-    def show(self, told: Sequence[Decided]) -> None:
+    def show(self, summaries: Sequence[RoundSummary]) -> None:
         """Show these, given with the oldest first."""
-        latest = told[-SHOWN:]
+        latest = summaries[-SHOWN:]
         self._empty.set_visibility(not latest)
         kept = {each.at_ms for each in latest}
         for at_ms in [at for at in self._cards if at not in kept]:
@@ -67,7 +67,7 @@ class RoundList:
                 self._draw(each)
             self._cards[each.at_ms] = (each, card)
 
-    def _draw(self, each: Decided) -> None:
+    def _draw(self, each: RoundSummary) -> None:
         span = f"{clock(each.at_ms)} UTC"
         if each.rounds > 1:
             span = f"{clock(each.at_ms)} to {clock(each.until_ms)} UTC, {each.rounds} rounds"
@@ -81,8 +81,8 @@ class RoundList:
                     attributes(pick, type="button")
                     pick.on("click", lambda _, key=move.subject: self._bundle(key))
                     Text("span", f" {move.sentence}")
-                    if move.came_of_it:
-                        Text("span", f" {move.came_of_it}", "outcome")
+                    if move.outcome:
+                        Text("span", f" {move.outcome}", "outcome")
             for effect in each.effects:
                 Text("li", effect.sentence, "effect")
         if each.stays:
@@ -96,40 +96,40 @@ class RoundList:
                         Text("li", stay.whole)
 
     def _bundle(self, key: str) -> None:
-        self._desk.choose(What.BUNDLE, key)
+        self._session.choose(TileKind.BUNDLE, key)
 
 
-def rounds_of(sources: Sources) -> tuple[Decided, ...]:
+def rounds_of(sources: Sources) -> tuple[RoundSummary, ...]:
     """What was really decided: by a balancer beside the cluster, and by its own leader."""
-    both = (*sources.rounds.told, *sources.watch.shed)
+    both = (*sources.rounds.summaries, *sources.watch.shed)
     return tuple(sorted(both, key=lambda made: made.at_ms))
 
 
 class Decisions:
     """The balancer's rounds, and what the cluster's strategy would do."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, session: PageSession) -> None:
+        self._session = session
         with section("Decisions"), ui.element("div").classes("columns"):
             with ui.element("div"):
                 Text("h3", "What was decided")
                 self._state = Text("p", "", "quiet")
-                if desk.sources.rounds.can_be_told:
+                if session.sources.rounds.accepts_control:
                     with ui.element("div").classes("bar controls"):
                         button("Pause", lambda: self._say("pause"))
                         button("Resume", lambda: self._say("go"))
                         button("Stop the balancer", lambda: self._say("stop"), "danger")
-                self._rounds = RoundList(desk, "Rounds of the balancer", "No round so far.")
+                self._rounds = RoundList(session, "Rounds of the balancer", "No round so far.")
             with ui.element("div"):
                 Text("h3", "What the cluster's strategy would do now")
                 self._advisor = Text("p", "", "quiet")
                 self._advice = RoundList(
-                    desk, "Rounds of advice", "The first advice comes with the next look."
+                    session, "Rounds of advice", "The first advice comes with the next look."
                 )
 
     def show(self) -> None:
         """Show what is known now."""
-        sources = self._desk.sources
+        sources = self._session.sources
         self._state.text = sources.rounds.state
         self._advisor.text = " ".join(
             each for each in (sources.watch.advisor, SHEDS if sources.watch.sheds else "") if each
@@ -138,22 +138,22 @@ class Decisions:
         self._advice.show(sources.watch.advice)
 
     async def _say(self, wish: str) -> None:
-        who = self._desk.operator.name
-        told = await self._desk.sources.rounds.say(wish, f"by {who}, at the console")
-        self._desk.announce(told)
+        who = self._session.operator.name
+        sentence = await self._session.sources.rounds.say(wish, f"by {who}, at the console")
+        self._session.announce(sentence)
 
 
 class Activities:
-    """Deeds of this console, and every change of an owner that was seen."""
+    """Actions of this console, and every change of an owner that was seen."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, session: PageSession) -> None:
+        self._session = session
         self._version = -1
         self._lines: dict[int, tuple[Text, Lines, ui.button]] = {}
         with section("Moves"), ui.element("div").classes("columns"):
             with ui.element("div"):
                 Text("h3", "Asked for here")
-                self._holder = scrolled("Deeds, the latest first")
+                self._holder = scrolled("Actions, the latest first")
                 self._none = Text("p", "Nothing has been asked for yet.", "quiet")
             with ui.element("div"):
                 Text("h3", "On their way")
@@ -162,20 +162,20 @@ class Activities:
                 self._changes = Grid(
                     "Changes of owners, the latest first",
                     ("Bundle", "What happened.", "When, UTC>"),
-                    choose=lambda key: desk.choose(What.BUNDLE, key),
+                    choose=lambda key: session.choose(TileKind.BUNDLE, key),
                     empty="No bundle has changed hands since the console was started.",
                 )
 
     def show(self) -> None:
         """Show what is known now."""
-        watch = self._desk.sources.watch
+        watch = self._session.sources.watch
         away = [
-            f"{bundle}: nobody reports it since {clock(since)}, {source} had it"
+            f"{bundle}: no broker reports it since {clock(since)}; {source} had it"
             for bundle, (since, source) in sorted(watch.past.away.items())
         ]
         twice = [
             f"{bundle}: {' and '.join(brokers)} report it, it changes hands"
-            for bundle, brokers in sorted(watch.scene.twice.items())
+            for bundle, brokers in sorted(watch.picture.twice.items())
         ]
         self._away.show((twice + away)[:SHOWN])
         self._changes.show(
@@ -184,20 +184,20 @@ class Activities:
                 for each in reversed(watch.past.changes[-SHOWN:])
             ]
         )
-        deeds = self._desk.sources.deeds
-        if deeds.version != self._version:
-            self._version = deeds.version
-            self._show_deeds(deeds.activities[:SHOWN])
+        actions = self._session.sources.actions
+        if actions.version != self._version:
+            self._version = actions.version
+            self._show_actions(actions.activities[:SHOWN])
 
-    def _show_deeds(self, activities: Sequence[Activity]) -> None:
+    def _show_actions(self, activities: Sequence[Activity]) -> None:
         self._none.set_visibility(not activities)
         for each in reversed(activities):
             if each.number not in self._lines:
                 self._add(each)
-            headline, told, stop = self._lines[each.number]
+            headline, log, stop = self._lines[each.number]
             headline.text = f"{each.title}: {each.state.value}"
-            told.show(each.told[-SHOWN:])
-            stop.set_visibility(each.state is State.RUNNING)
+            log.show(each.log[-SHOWN:])
+            stop.set_visibility(each.state is ActionState.RUNNING)
 
     def _add(self, activity: Activity) -> None:
         with self._holder:
@@ -207,22 +207,22 @@ class Activities:
             with ui.element("p").classes("headline"):
                 headline = Text("strong")
                 Text("span", f"{clock(activity.started_ms)} UTC, by {activity.who}", "quiet")
-            told = Lines("")
-            stop = button("Stop", lambda: self._desk.sources.deeds.stop(activity), "danger")
+            log = Lines("")
+            stop = button("Stop", lambda: self._session.sources.actions.stop(activity), "danger")
             attributes(stop, aria_label=f"Stop: {activity.title}")
-        self._lines[activity.number] = (headline, told, stop)
+        self._lines[activity.number] = (headline, log, stop)
 
 
-class HeldBack:
-    """Who is throttled, and why."""
+class ReachedLimits:
+    """The publish limits at which producers wait."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, session: PageSession) -> None:
+        self._session = session
         with section("Throttling"):
             self._grid = Grid(
-                "Limits that somebody waits at",
-                ("Limited", "Broker", "Why.", "Who waits."),
-                empty="Nobody waits at any publish limit.",
+                "Limits at which producers wait",
+                ("Limited", "Broker", "Why.", "Waiting."),
+                empty="No producer waits at a publish limit.",
             )
 
     def show(self) -> None:
@@ -233,6 +233,6 @@ class HeldBack:
                     each.subject,
                     (each.subject, each.broker, each.why, "; ".join(each.waiting[:5])),
                 )
-                for each in self._desk.sources.watch.throttled[:100]
+                for each in self._session.sources.watch.throttled[:100]
             ]
         )

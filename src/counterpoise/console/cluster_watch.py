@@ -19,11 +19,16 @@ from counterpoise.decide.balancing.round import Strategy, decide, newest_poll, r
 from counterpoise.load.fold import Batch, FoldState, fold
 from counterpoise.load.fold_view import cluster_view
 from counterpoise.load.rows import BROKER, GAP, ReportRows
-from counterpoise.picture.decided import Decided, decided, decided_of_json, with_round
-from counterpoise.picture.past import Past
-from counterpoise.picture.scene import Moved, Scene
-from counterpoise.picture.tables import bundle_row
-from counterpoise.picture.throttled import Throttled
+from counterpoise.picture.cluster_picture import ClusterPicture, CompletedMove
+from counterpoise.picture.observed import ObservedHistory
+from counterpoise.picture.reached_limits import ReachedLimit
+from counterpoise.picture.round_summary import (
+    RoundSummary,
+    round_summary_of_json,
+    summarize_round,
+    with_round,
+)
+from counterpoise.picture.tables import bundle_line
 from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, AdminOptions, RefusedError
 from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.collect.settings import settings_of_any
@@ -36,20 +41,20 @@ log = logging.getLogger(__name__)
 
 SETTINGS_EVERY_S = 60.0
 ROUNDS_EVERY_S = 3.0
-NOTHING: Mapping[str, Moved] = MappingProxyType({})
+NOTHING: Mapping[str, CompletedMove] = MappingProxyType({})
 
 
-class Watch:
+class ClusterWatch:
     """Looks again and again, and keeps what was seen last; pages read it when they want."""
 
     def __init__(
         self, session: aiohttp.ClientSession, options: ConsoleOptions, clock_ms: Callable[[], int]
     ) -> None:
         self.options = options
-        self.scene = Scene.nothing()
-        self.past = Past()
-        self.throttled: tuple[Throttled, ...] = ()
-        self.advice: tuple[Decided, ...] = ()
+        self.picture = ClusterPicture.nothing()
+        self.past = ObservedHistory()
+        self.throttled: tuple[ReachedLimit, ...] = ()
+        self.advice: tuple[RoundSummary, ...] = ()
         """What the cluster's strategy would do, round by round."""
         self.advisor = ""
         """Which strategy that is."""
@@ -62,12 +67,12 @@ class Watch:
         self._throttling = Throttling(self._admin)
         self._placing = SceneOfRounds(session, options.watch.addresses)
         self._state = FoldState.empty()
-        self._moved: Mapping[str, Moved] = {}
+        self._moved: Mapping[str, CompletedMove] = {}
         self._memory = RoundMemory()
         self._strategy: Strategy | None = None
-        self.shed: tuple[Decided, ...] = ()
+        self.shed: tuple[RoundSummary, ...] = ()
         """What the leader did by itself, round by round."""
-        self._tells_rounds: dict[str, bool] = {}
+        self._answers_rounds: dict[str, bool] = {}
         self._settings_at = self._advised_at = self._asked_at = -SETTINGS_EVERY_S
 
     async def run(self) -> None:
@@ -85,29 +90,29 @@ class Watch:
         rows = await self._collector.poll()
         asked = self._moved
         # In a thread: a large cluster takes a while, and pages want to be answered meanwhile.
-        self._state, self.past, self.scene = await asyncio.to_thread(
+        self._state, self.past, self.picture = await asyncio.to_thread(
             seen, self._state, self.past, rows, asked
         )
-        over = asked.items() - self.scene.moved.items()
+        over = asked.items() - self.picture.moved.items()
         self._moved = {k: each for k, each in self._moved.items() if (k, each) not in over}
-        if self.scene.trouble:
+        if self.picture.trouble:
             return
         if _due(self._settings_at, SETTINGS_EVERY_S):
             await self._read_settings()
         if _due(self._advised_at, self.options.advise_every_s):
             await self._advise()
-        answering = [each for each in self.scene.view.brokers if each not in self.scene.silent]
+        answering = [each for each in self.picture.view.brokers if each not in self.picture.silent]
         if _due(self._asked_at, ROUNDS_EVERY_S):
             self._asked_at = time.monotonic()
             await self._ask_rounds(answering)
         self.throttled = await self._throttling.look(self.address, answering)
 
-    def heard(self, outcome: Outcome) -> None:
+    def move_completed(self, outcome: Outcome) -> None:
         """Take note of a move that was carried out, before anybody reports it."""
-        row = self.scene.view.bundle_index(outcome.bundle)
+        row = self.picture.view.bundle_index(outcome.bundle)
         if outcome.status is Status.MOVED and outcome.owner and row is not None:
-            source = bundle_row(self.scene, row).owner
-            moved = Moved(source, outcome.owner, outcome.ended_at_ms)
+            source = bundle_line(self.picture, row).owner
+            moved = CompletedMove(source, outcome.owner, outcome.ended_at_ms)
             self._moved = {**self._moved, outcome.bundle: moved}
 
     def address(self, broker: str) -> str:
@@ -116,27 +121,31 @@ class Watch:
 
     async def _read_settings(self) -> None:
         self._settings_at = time.monotonic()
-        addresses = [*self.options.watch.addresses, *map(self.address, self.scene.view.brokers)]
+        addresses = [*self.options.watch.addresses, *map(self.address, self.picture.view.brokers)]
         with contextlib.suppress(RefusedError):
             self.settings = (await settings_of_any(self._admin, addresses)).values
         self._strategy, self.advisor = self.options.strategy(self.settings)
         self.sheds = await sheds_by_itself(self._admin, addresses)
 
     async def _ask_rounds(self, brokers: Iterable[str]) -> None:
-        """Brokers of ours tell what they did while they led; Apache's keep it to themselves."""
-        asked = [each for each in brokers if self._tells_rounds.get(each, True)]
-        told = await asyncio.gather(*(self._rounds_of(each) for each in asked))
-        shed: tuple[Decided, ...] = ()
-        for made in sorted((made for each in told for made in each), key=lambda made: made.at_ms):
+        """The rounds of each broker that publishes them; Apache's brokers do not."""
+        asked = [each for each in brokers if self._answers_rounds.get(each, True)]
+        answers = await asyncio.gather(*(self._rounds_of(each) for each in asked))
+        shed: tuple[RoundSummary, ...] = ()
+        for made in sorted(
+            (made for each in answers for made in each), key=lambda made: made.at_ms
+        ):
             shed = with_round(shed, made)
         self.shed = shed
 
-    async def _rounds_of(self, broker: str) -> list[Decided]:
+    async def _rounds_of(self, broker: str) -> list[RoundSummary]:
         url = f"{self.address(broker)}/admin/v2/broker-stats/shedding"
         try:
-            return [decided_of_json(each) for each in orjson.loads(await self._admin.get(url))]
+            return [
+                round_summary_of_json(each) for each in orjson.loads(await self._admin.get(url))
+            ]
         except RefusedError as error:
-            self._tells_rounds[broker] = error.status != 404
+            self._answers_rounds[broker] = error.status != 404
         except (*UNREADABLE, orjson.JSONDecodeError, KeyError, TypeError, ValueError):
             pass
         return []
@@ -153,24 +162,29 @@ class Watch:
             return
         made = await asyncio.to_thread(decide, state, self._memory, strategy, around)
         self._memory = made.memory
-        told = await asyncio.to_thread(decided, made, {}, self.scene.view)
-        self.advice = with_round(self.advice, told)
+        summary = await asyncio.to_thread(summarize_round, made, {}, self.picture.view)
+        self.advice = with_round(self.advice, summary)
 
 
 def seen(
-    state: FoldState, past: Past, rows: ReportRows, moved: Mapping[str, Moved] = NOTHING
-) -> tuple[FoldState, Past, Scene]:
+    state: FoldState,
+    past: ObservedHistory,
+    rows: ReportRows,
+    moved: Mapping[str, CompletedMove] = NOTHING,
+) -> tuple[FoldState, ObservedHistory, ClusterPicture]:
     """What is known after a poll; `moved` are moves that were carried out from here."""
     state = fold(state, Batch.of(rows))
     at_ms = int(rows["poll_id"][0])
     gaps = rows["kind"] == GAP
     silent = zip(rows["broker"][gaps].tolist(), rows["note"][gaps].tolist(), strict=True)
-    told = rows["kind"] == BROKER
-    reports = zip(rows["broker"][told].tolist(), rows["report_at_ms"][told].tolist(), strict=True)
+    reported = rows["kind"] == BROKER
+    reports = zip(
+        rows["broker"][reported].tolist(), rows["report_at_ms"][reported].tolist(), strict=True
+    )
     reported_ms = dict(reports)
     news = {bundle: each for bundle, each in moved.items() if each.is_news(reported_ms)}
-    scene = Scene(at_ms, cluster_view(state, at_ms), dict(silent), trouble(rows), news)
-    return state, past.after(scene), scene
+    picture = ClusterPicture(at_ms, cluster_view(state, at_ms), dict(silent), trouble(rows), news)
+    return state, past.after(picture), picture
 
 
 def _due(last: float, every_s: float) -> bool:

@@ -11,9 +11,14 @@ import pyarrow.parquet as pq
 
 from counterpoise.decide.balancing.moves import Outcome, Status
 from counterpoise.load.rows import BROKER, BUNDLE, RATES
-from counterpoise.picture.decided import ROUNDS_MOST, Decided, decided, with_round
-from counterpoise.picture.recorded import Recorded, of_broker, of_bundle
-from counterpoise.picture.treemap import What
+from counterpoise.picture.recorded_load import RecordedLoad, of_broker, of_bundle
+from counterpoise.picture.round_summary import (
+    ROUNDS_MOST,
+    RoundSummary,
+    summarize_round,
+    with_round,
+)
+from counterpoise.picture.treemap import TileKind
 from counterpoise.pipeline.history.compaction import read_table_parts
 from counterpoise.pipeline.history.control import Control, Wish, read_control, write_control
 from counterpoise.pipeline.history.faults import HistoryFaultError
@@ -34,27 +39,27 @@ class HistoryReader:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._rounds: dict[int, Decided] = {}
+        self._rounds: dict[int, RoundSummary] = {}
         self._open: set[int] = set()
         """Rounds whose moves are not all over, so that they are read again."""
 
-    def read(self, after_ms: int) -> tuple[tuple[Decided, ...], str]:
+    def read(self, after_ms: int) -> tuple[tuple[RoundSummary, ...], str]:
         """See `rounds.Reader`."""
         try:
             self._read_new(after_ms)
             control = read_control(self._store)
         except HistoryFaultError as error:
             raise ValueError(str(error)) from None
-        told: tuple[Decided, ...] = ()
+        summaries: tuple[RoundSummary, ...] = ()
         for at_ms in sorted(self._rounds):
-            told = with_round(told, self._rounds[at_ms])
+            summaries = with_round(summaries, self._rounds[at_ms])
         state = control.withholds(0) or f"The balancer's history is {self._store.address}."
-        return told, state
+        return summaries, state
 
-    def recorded(self, what: What, key: str, after_ms: int) -> Recorded:
+    def recorded(self, what: TileKind, key: str, after_ms: int) -> RecordedLoad:
         """See `rounds.Reader`."""
         name = what.value
-        wanted = [("kind", "=", BUNDLE if what is What.BUNDLE else BROKER), (name, "=", key)]
+        wanted = [("kind", "=", BUNDLE if what is TileKind.BUNDLE else BROKER), (name, "=", key)]
         parts = []
         try:
             for file in files(self._store, "reports", after=after_ms)[-FILES_MOST:]:
@@ -67,12 +72,12 @@ class HistoryReader:
         except HistoryFaultError as error:
             raise ValueError(str(error)) from None
         if not parts:
-            return Recorded()
+            return RecordedLoad()
         rows = pa.concat_tables(parts)
         of = columns_of(rows, LOADS)
         flows = of["msg_throughput_in"] + of["msg_throughput_out"]
         messages = of["msg_rate_in"] + of["msg_rate_out"]
-        if what is What.BUNDLE:
+        if what is TileKind.BUNDLE:
             return of_bundle(key, of["poll_id"], of["broker"].tolist(), flows, messages)
         return of_broker(of["poll_id"], flows, messages)
 
@@ -98,7 +103,7 @@ class HistoryReader:
             made = tables.round(poll)
             if made is None:
                 continue
-            self._rounds[poll] = decided(made, outcomes)
+            self._rounds[poll] = summarize_round(made, outcomes)
             over = all(move.id in outcomes for move in made.moves) or poll < polls[-1]
             (self._open.discard if over else self._open.add)(poll)
         for poll in sorted(self._rounds)[:-ROUNDS_MOST]:

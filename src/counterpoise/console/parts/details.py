@@ -7,36 +7,36 @@ from collections.abc import Callable
 
 from nicegui import ui
 
-from counterpoise.console.desk import Desk
 from counterpoise.console.elements import Grid, Lines, Row, Text, attributes, section
+from counterpoise.console.page_session import PageSession
+from counterpoise.console.parts.action_buttons import ActionButtons
+from counterpoise.console.parts.activity_lists import clock, moment, rounds_of
 from counterpoise.console.parts.curve import Curve
-from counterpoise.console.parts.doing import Doing
-from counterpoise.console.parts.told import clock, moment, rounds_of
 from counterpoise.load.usage import RESOURCES
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.errors import InvalidName
 from counterpoise.names.topic import TopicName
-from counterpoise.picture.decided import about
-from counterpoise.picture.past import Change
-from counterpoise.picture.tables import broker_rows, bundle_row
-from counterpoise.picture.treemap import What
+from counterpoise.picture.observed import OwnerChange
+from counterpoise.picture.round_summary import about
+from counterpoise.picture.tables import broker_lines, bundle_line
+from counterpoise.picture.treemap import TileKind
 from counterpoise.picture.units import bytes_per_s, counted, messages_per_s, times
 
 SHOWN = 12
 
 
-class Chosen:
+class Details:
     """The panel beside the map."""
 
-    def __init__(self, desk: Desk, zoom: Callable[[str], None]) -> None:
-        self._desk = desk
+    def __init__(self, session: PageSession, zoom: Callable[[str], None]) -> None:
+        self._session = session
         with section("Chosen", "card chosen"):
             self._title = Text("h2", "Nothing is chosen")
             attributes(self._title, tabindex="-1")
             self._facts = Lines("Choose a broker or a bundle, in the map or in a table.")
-            self._doing = Doing(desk, zoom)
+            self._buttons = ActionButtons(session, zoom)
             with ui.element("div") as self._more:
-                self._curve = Curve(desk, self.show)
+                self._curve = Curve(session, self.show)
                 with ui.element("div") as self._resources:
                     Text("h3", "Use of resources")
                     self._usage = Grid("Use of resources", ("Resource", "Used>"))
@@ -44,42 +44,42 @@ class Chosen:
                 self._changes = Lines("Nothing since the console was started.")
                 Text("h3", "What was decided about it")
                 self._decided = Lines("Nothing that is known here.")
-                Text("h3", "Who is held back")
-                self._held = Lines("Nobody.")
-        desk.on_choice.append(self.show)
+                Text("h3", "Throttled producers")
+                self._held = Lines("None.")
+        session.on_choice.append(self.show)
         self.show()
 
     def show(self) -> None:
         """Show what is known now."""
-        desk = self._desk
-        self._doing.show()
-        self._more.set_visibility(desk.what is not None)
+        session = self._session
+        self._buttons.show()
+        self._more.set_visibility(session.what is not None)
         self._curve.look_back()
-        if desk.what is What.BUNDLE:
-            self._show_bundle(desk.key)
-        elif desk.what is What.BROKER:
-            self._show_broker(desk.key)
+        if session.what is TileKind.BUNDLE:
+            self._show_bundle(session.key)
+        elif session.what is TileKind.BROKER:
+            self._show_broker(session.key)
 
     def _show_bundle(self, bundle: str) -> None:
-        scene, watch = self._desk.scene, self._desk.sources.watch
+        picture, watch = self._session.picture, self._session.sources.watch
         self._title.text = bundle
-        row = scene.view.bundle_index(bundle)
+        row = picture.view.bundle_index(bundle)
         if row is None:
             since = watch.past.away.get(bundle)
-            told = f"no broker reports it since {clock(since[0])} UTC" if since else "it is gone"
-            self._facts.show([f"{told}: it is on its way, was split, or is not loaded"])
+            state = f"no broker reports it since {clock(since[0])} UTC" if since else "it is gone"
+            self._facts.show([f"{state}: it is on its way, was split, or is not loaded"])
         else:
-            of = bundle_row(scene, row)
+            of = bundle_line(picture, row)
             self._facts.show(
                 [
-                    f"owner {of.owner or 'nobody'}",
+                    f"owner {of.owner or 'none'}",
                     f"{bytes_per_s(of.bytes_per_s)}, {messages_per_s(of.messages_per_s)}, "
                     f"{counted(of.topics, 'topic')}",
                 ]
             )
-        self._curve.show(watch.past.trace(bundle), bundle)
+        self._curve.show(watch.past.bundle_curve(bundle), bundle)
         self._resources.set_visibility(False)
-        now_ms = self._desk.sources.clock_ms()
+        now_ms = self._session.sources.clock_ms()
         happened = self._happened(bundle)[:SHOWN]
         self._changes.show([f"{moment(e.at_ms, now_ms)} {e.sentence}" for e in happened])
         self._decisions(bundle)
@@ -91,9 +91,9 @@ class Chosen:
         self._held.show(held[:SHOWN])
 
     def _show_broker(self, broker: str) -> None:
-        scene, watch = self._desk.scene, self._desk.sources.watch
+        picture, watch = self._session.picture, self._session.sources.watch
         self._title.text = broker
-        found = next((each for each in broker_rows(scene) if each.broker == broker), None)
+        found = next((each for each in broker_lines(picture) if each.broker == broker), None)
         if found is None:
             self._facts.show(["the cluster does not list it any more"])
         else:
@@ -106,10 +106,10 @@ class Chosen:
                     f"{counted(found.bundles, 'bundle')}, {counted(found.topics, 'topic')}",
                 ]
             )
-        self._curve.show(watch.past.broker_trace(broker), broker)
-        row = scene.view.broker_index(broker)
+        self._curve.show(watch.past.broker_curve(broker), broker)
+        row = picture.view.broker_index(broker)
         self._resources.set_visibility(True)
-        usage = [] if row is None else scene.view.broker.usage[row].tolist()
+        usage = [] if row is None else picture.view.broker.usage[row].tolist()
         self._usage.show(
             [
                 Row(name, (name, f"{used:.0f}%"))
@@ -127,18 +127,18 @@ class Chosen:
             [f"{e.subject}: {e.why}" for e in watch.throttled if e.broker == broker][:SHOWN]
         )
 
-    def _happened(self, bundle: str) -> tuple[Change, ...]:
+    def _happened(self, bundle: str) -> tuple[OwnerChange, ...]:
         """What happened to it, the latest first: what was seen, and what was recorded before."""
-        seen = self._desk.sources.watch.past.of_bundle(bundle)
+        seen = self._session.sources.watch.past.of_bundle(bundle)
         first = seen[-1].at_ms if seen else math.inf
         return seen + tuple(e for e in reversed(self._curve.recorded.changes) if e.at_ms < first)
 
     def _decisions(self, subject: str) -> None:
-        sources = self._desk.sources
+        sources = self._session.sources
         found = [
-            f"{clock(each.until_ms)} {word}: {said.whole} {said.came_of_it}".strip()
-            for word, told in (("decided", rounds_of(sources)), ("advice", sources.watch.advice))
-            for each, said in about(told, subject)
+            f"{clock(each.until_ms)} {word}: {explanation.whole} {explanation.outcome}".strip()
+            for word, rounds in (("decided", rounds_of(sources)), ("advice", sources.watch.advice))
+            for each, explanation in about(rounds, subject)
         ]
         self._decided.show(found[:SHOWN])
 

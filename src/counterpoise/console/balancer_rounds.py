@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-from counterpoise.picture.decided import Decided
-from counterpoise.picture.recorded import Recorded
-from counterpoise.picture.treemap import What
+from counterpoise.picture.recorded_load import RecordedLoad
+from counterpoise.picture.round_summary import RoundSummary
+from counterpoise.picture.treemap import TileKind
 
 log = logging.getLogger(__name__)
 
@@ -19,61 +19,61 @@ WINDOW_MS = 6 * 3600 * 1000
 """How far back a page looks."""
 
 
-class Reader(Protocol):
+class RoundReader(Protocol):
     """Where rounds are kept."""
 
-    def read(self, after_ms: int) -> tuple[tuple[Decided, ...], str]:
+    def read(self, after_ms: int) -> tuple[tuple[RoundSummary, ...], str]:
         """The rounds after that, oldest first, and the balancer's state in a sentence.
 
         Raises OSError or ValueError, whose text says why there are none.
         """
         ...
 
-    def recorded(self, what: What, key: str, after_ms: int) -> Recorded:
+    def recorded(self, what: TileKind, key: str, after_ms: int) -> RecordedLoad:
         """What was recorded of a bundle or a broker after that; raises OSError or ValueError."""
         ...
 
     def say(self, wish: str, now_ms: int, why: str) -> None:
-        """Tell the balancer to ``go``, ``pause`` or ``stop``; raises OSError or ValueError."""
+        """Order the balancer to ``go``, ``pause`` or ``stop``; raises OSError or ValueError."""
         ...
 
 
-class Rounds:
-    """Reads again and again what a balancer keeps, and tells it what an operator wants."""
+class BalancerRounds:
+    """Polls what a balancer keeps, and passes on what an operator wants of it."""
 
-    def __init__(self, reader: Reader | None, clock_ms: Callable[[], int]) -> None:
+    def __init__(self, reader: RoundReader | None, clock_ms: Callable[[], int]) -> None:
         self._reader = reader
         self._clock_ms = clock_ms
-        self.told: tuple[Decided, ...] = ()
+        self.summaries: tuple[RoundSummary, ...] = ()
         """Oldest first."""
         self.state = (
             ""
             if reader
             else (
-                "Rounds of the cluster's own leader, where it tells of them. "
+                "Rounds of the cluster's own leader, where it publishes them. "
                 "With --history, those of a balancer beside it, too."
             )
         )
 
     @property
-    def can_be_told(self) -> bool:
+    def accepts_control(self) -> bool:
         """Whether there is a balancer that listens."""
         return self._reader is not None
 
-    async def recorded(self, what: What, key: str, span_ms: int) -> Recorded:
+    async def recorded(self, what: TileKind, key: str, span_ms: int) -> RecordedLoad:
         """What was recorded of a bundle or a broker; raises OSError or ValueError."""
         if self._reader is None:
-            return Recorded()
+            return RecordedLoad()
         return await asyncio.to_thread(self._reader.recorded, what, key, self._clock_ms() - span_ms)
 
     async def say(self, wish: str, why: str) -> str:
-        """Tell the balancer to ``go``, ``pause`` or ``stop``; says what came of it."""
+        """Order the balancer to ``go``, ``pause`` or ``stop``; returns the result in a sentence."""
         if self._reader is None:
-            return "there is no balancer to be told"
+            return "no balancer takes this order: the console was started without --history"
         try:
             await asyncio.to_thread(self._reader.say, wish, self._clock_ms(), why)
         except (OSError, ValueError) as error:
-            return f"the balancer could not be told: {error}"
+            return f"the order was not written to the history: {error}"
         return {
             "go": "moves go on",
             "pause": "no further move begins",
@@ -86,7 +86,7 @@ class Rounds:
             began = time.monotonic()
             try:
                 after_ms = self._clock_ms() - WINDOW_MS
-                self.told, self.state = await asyncio.to_thread(self._reader.read, after_ms)
+                self.summaries, self.state = await asyncio.to_thread(self._reader.read, after_ms)
             except (OSError, ValueError) as error:
                 self.state = f"the balancer's rounds cannot be read: {error}"
             except Exception:

@@ -1,4 +1,4 @@
-"""Carry out what was confirmed, one deed at a time for each bundle, and say what comes of it."""
+"""Carry out what was confirmed, one action at a time for each bundle, and log what happens."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from counterpoise.console.roles import Operator
 from counterpoise.decide.balancing.drain import DrainPlan
 from counterpoise.decide.balancing.moves import Move, Outcome, Status
 from counterpoise.names.bundle import BundleName
-from counterpoise.picture.plans import Plan
+from counterpoise.picture.action_plans import ActionPlan
 from counterpoise.pipeline.drive.drain import Drain, DrainRefusedError
 from counterpoise.pipeline.drive.policies import CannotSeeError
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
@@ -25,8 +25,8 @@ STALE_AFTER_S = 300.0
 """A plan that was confirmed later than this after it was made is not carried out: look again."""
 
 
-class State(StrEnum):
-    """How far a deed is."""
+class ActionState(StrEnum):
+    """How far an action is."""
 
     RUNNING = "running"
     DONE = "done"
@@ -36,29 +36,29 @@ class State(StrEnum):
 
 @dataclass(eq=False, slots=True)
 class Activity:
-    """One deed under way, or over; only `Deeds` changes it."""
+    """One action, running or ended; only `Actions` changes it."""
 
     number: int
     title: str
     who: str
     started_ms: int
     bundles: frozenset[str]
-    state: State = State.RUNNING
-    told: list[str] = field(default_factory=list)
+    state: ActionState = ActionState.RUNNING
+    log: list[str] = field(default_factory=list)
     """What happened, a sentence each, the latest last."""
     task: asyncio.Task[None] | None = None
 
 
-Work = Callable[[Activity, aiohttp.ClientSession], Awaitable[State]]
+Work = Callable[[Activity, aiohttp.ClientSession], Awaitable[ActionState]]
 DrainWith = Callable[[aiohttp.ClientSession, Callable[[str], None]], Drain]
 
 
 class BusyError(RuntimeError):
-    """Somebody does something with that bundle just now; the message says what."""
+    """Another action on that bundle is running; the message names it."""
 
 
-class Deeds:
-    """Every deed of this console, whichever page asked for it."""
+class Actions:
+    """Every action of this console, from all of its pages."""
 
     def __init__(self, clock_ms: Callable[[], int], ended: Callable[[Outcome], None]) -> None:
         """``ended`` hears of each move that was carried out."""
@@ -71,31 +71,35 @@ class Deeds:
         """Rises whenever anything changes."""
 
     def moves(
-        self, plan: Plan, operator: Operator, brokers: Sequence[str], where: Callable[[str], str]
+        self,
+        plan: ActionPlan,
+        operator: Operator,
+        brokers: Sequence[str],
+        where: Callable[[str], str],
     ) -> Activity:
-        """Carry out a plan of moves; `where` tells a broker's address; raises `BusyError`."""
+        """Carry out a plan of moves; `where` gives a broker's address; raises `BusyError`."""
 
-        async def work(activity: Activity, session: aiohttp.ClientSession) -> State:
+        async def work(activity: Activity, session: aiohttp.ClientSession) -> ActionState:
             options = ExecutorOptions(execute=True, stale_after_s=STALE_AFTER_S)
             executor = Executor(session, self._clock_ms, options, where=where)
             outcomes: list[Outcome] = []
 
             def done(outcome: Outcome) -> None:
                 outcomes.append(outcome)
-                self._tell(activity, _told(outcome))
+                self._log(activity, _sentence(outcome))
                 self._ended(outcome)
 
             await executor.carry_out(plan.moves, brokers, done)
-            return State.DONE if all(map(_succeeded, outcomes)) else State.FAILED
+            return ActionState.DONE if all(map(_succeeded, outcomes)) else ActionState.FAILED
 
         return self._begin(plan.title, operator, _bundles(plan.moves), work)
 
-    def split(self, plan: Plan, operator: Operator, address: str) -> Activity:
+    def split(self, plan: ActionPlan, operator: Operator, address: str) -> Activity:
         """Carry out a split by the broker at an address; raises `BusyError`."""
         name = BundleName.parse(plan.bundle)
         url = f"{address}/admin/v2/namespaces/{name.namespace}"
 
-        async def work(activity: Activity, session: aiohttp.ClientSession) -> State:
+        async def work(activity: Activity, session: aiohttp.ClientSession) -> ActionState:
             # Without a body Pulsar still insists on a content type it knows.
             headers = {"Content-Type": "application/json"}
             query = {"unload": "false"}
@@ -104,42 +108,42 @@ class Deeds:
             ) as response:
                 if response.status >= 300:
                     said = (await response.text()).strip()[:300]
-                    self._tell(activity, f"the cluster refuses: HTTP {response.status} {said}")
-                    return State.FAILED
+                    self._log(activity, f"the cluster refuses: HTTP {response.status} {said}")
+                    return ActionState.FAILED
             async with session.get(f"{url}/bundles") as response:
                 cut = (await response.json(content_type=None))["boundaries"]
             parts = [at for at in cut if name.range.lower < int(at, 16) < name.range.upper]
             if not parts:
-                self._tell(activity, "the cluster accepted it, and did not split the bundle")
-                return State.FAILED
-            self._tell(activity, f"split at {', '.join(parts)}")
-            return State.DONE
+                self._log(activity, "the cluster accepted it, and did not split the bundle")
+                return ActionState.FAILED
+            self._log(activity, f"split at {', '.join(parts)}")
+            return ActionState.DONE
 
         return self._begin(plan.title, operator, frozenset((plan.bundle,)), work)
 
     def drain(
-        self, plan: Plan, operator: Operator, drain_with: DrainWith, drain_plan: DrainPlan
+        self, plan: ActionPlan, operator: Operator, drain_with: DrainWith, drain_plan: DrainPlan
     ) -> Activity:
         """Empty a broker as planned; raises `BusyError`."""
 
-        async def work(activity: Activity, session: aiohttp.ClientSession) -> State:
-            drain = drain_with(session, lambda sentence: self._tell(activity, sentence))
+        async def work(activity: Activity, session: aiohttp.ClientSession) -> ActionState:
+            drain = drain_with(session, lambda sentence: self._log(activity, sentence))
             try:
                 drained = await drain.carry_out(drain_plan)
             except (DrainRefusedError, CannotSeeError) as error:
-                self._tell(activity, str(error))
-                return State.FAILED
+                self._log(activity, str(error))
+                return ActionState.FAILED
             for bundle, why in drained.left.items():
-                self._tell(activity, f"left: {bundle}: {why}")
+                self._log(activity, f"left: {bundle}: {why}")
             if not drained.left:
-                self._tell(activity, "the broker is empty")
-            return State.FAILED if drained.left else State.DONE
+                self._log(activity, "the broker is empty")
+            return ActionState.FAILED if drained.left else ActionState.DONE
 
         return self._begin(plan.title, operator, _bundles(plan.moves), work)
 
     def stop(self, activity: Activity) -> None:
         """Begin nothing more of it; what began ends by itself."""
-        if activity.task is not None and activity.state is State.RUNNING:
+        if activity.task is not None and activity.state is ActionState.RUNNING:
             activity.task.cancel()
 
     async def close(self) -> None:
@@ -157,13 +161,13 @@ class Deeds:
         work: Work,
     ) -> Activity:
         for each in self.activities:
-            if each.state is State.RUNNING and (both := each.bundles & bundles):
+            if each.state is ActionState.RUNNING and (both := each.bundles & bundles):
                 raise BusyError(
                     f"{min(both)} is being worked on already: {each.title}, asked for by {each.who}"
                 )
         activity = Activity(next(self._numbers), title, operator.name, self._clock_ms(), bundles)
         self.activities.insert(0, activity)
-        over = [each for each in self.activities[KEPT:] if each.state is not State.RUNNING]
+        over = [each for each in self.activities[KEPT:] if each.state is not ActionState.RUNNING]
         self.activities = [each for each in self.activities if each not in over]
         activity.task = asyncio.create_task(self._run(activity, operator, work))
         self.version += 1
@@ -175,16 +179,16 @@ class Deeds:
             async with operator.session(timeout=timeout) as session:
                 activity.state = await work(activity, session)
         except asyncio.CancelledError:
-            activity.state = State.STOPPED
-            self._tell(activity, "stopped: nothing more begins; what began ends by itself")
+            activity.state = ActionState.STOPPED
+            self._log(activity, "stopped: nothing more begins; what began ends by itself")
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError, KeyError) as error:
-            activity.state = State.FAILED
-            self._tell(activity, f"the cluster could not be asked: {str(error) or type(error)}")
+            activity.state = ActionState.FAILED
+            self._log(activity, f"the cluster could not be asked: {str(error) or type(error)}")
         finally:
             self.version += 1
 
-    def _tell(self, activity: Activity, sentence: str) -> None:
-        activity.told.append(sentence)
+    def _log(self, activity: Activity, sentence: str) -> None:
+        activity.log.append(sentence)
         self.version += 1
 
 
@@ -196,7 +200,7 @@ def _succeeded(outcome: Outcome) -> bool:
     return outcome.status in {Status.MOVED, Status.ALREADY_THERE, Status.ELSEWHERE, Status.UNOWNED}
 
 
-def _told(outcome: Outcome) -> str:
+def _sentence(outcome: Outcome) -> str:
     took = f" after {(outcome.ended_at_ms - outcome.started_at_ms) / 1000:.1f} s"
     owner = f", its owner is {outcome.owner}" if outcome.owner else ""
     error = f": {outcome.error}" if outcome.error else ""

@@ -1,6 +1,6 @@
-"""What a deed would do, before anybody does it: who carries what then, and what speaks against it.
+"""Plans of an operator's actions: what each broker carries afterwards, and what speaks against it.
 
-The same frozen plan is shown and carried out, so nobody confirms one thing and gets another.
+The plan that is shown is the frozen value that is carried out.
 """
 
 from collections.abc import Sequence
@@ -14,12 +14,12 @@ from counterpoise.load.view import ClusterView
 from counterpoise.names.bundle import BundleName, namespace_of
 from counterpoise.names.errors import InvalidName
 from counterpoise.names.namespace import bound_to_broker
-from counterpoise.picture.scene import NOBODY, Scene
+from counterpoise.picture.cluster_picture import NO_OWNER, ClusterPicture
 from counterpoise.picture.units import bytes_per_s, counted, times
 
 
-class Deed(StrEnum):
-    """What can be done by button."""
+class Action(StrEnum):
+    """What an operator can do by button."""
 
     TRANSFER = "Transfer"
     UNLOAD = "Unload"
@@ -48,17 +48,17 @@ class Effect:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """A deed that can be confirmed, or the reason why not."""
+class ActionPlan:
+    """An action to be confirmed, or the reason why it is refused."""
 
-    deed: Deed
+    action: Action
     title: str
     steps: tuple[str, ...] = ()
     """What will happen, a sentence each."""
     effects: tuple[Effect, ...] = ()
     """Of the brokers for which anything changes."""
     imbalance: tuple[float, float] | None = None
-    """The largest broker ÷ the mean - 1, before and after; None when nobody can tell."""
+    """The largest broker ÷ the mean - 1, before and after; None when it is not known."""
     warnings: tuple[str, ...] = ()
     """What speaks against it."""
     refused: str = ""
@@ -68,85 +68,85 @@ class Plan:
     """The bundle to split."""
 
 
-def plan_transfer(scene: Scene, bundle: str, destination: str) -> Plan:
+def plan_transfer(picture: ClusterPicture, bundle: str, destination: str) -> ActionPlan:
     """Give a bundle to a broker that is named."""
     title = f"Transfer {bundle} to {destination}"
-    source, refused = _owner(scene, bundle)
+    source, refused = _owner(picture, bundle)
     if not refused and destination == source:
         refused = f"{destination} has it already"
-    if not refused and destination not in scene.view.brokers:
+    if not refused and destination not in picture.view.brokers:
         refused = f"the cluster lists no broker {destination}"
-    if not refused and destination in scene.silent:
-        refused = f"{destination} does not answer: {scene.silent[destination]}"
+    if not refused and destination in picture.silent:
+        refused = f"{destination} does not answer: {picture.silent[destination]}"
     if refused:
-        return Plan(Deed.TRANSFER, title, refused=refused)
+        return ActionPlan(Action.TRANSFER, title, refused=refused)
     steps = (
         f"{source} closes the bundle's topics; its clients are sent on",
         f"{destination} is asked until it says that it owns the bundle",
     )
-    move = _move(scene, bundle, source, destination)
-    return of_moves(scene, Deed.TRANSFER, title, [move], steps)
+    move = _move(picture, bundle, source, destination)
+    return of_moves(picture, Action.TRANSFER, title, [move], steps)
 
 
-def plan_unload(scene: Scene, bundle: str) -> Plan:
+def plan_unload(picture: ClusterPicture, bundle: str) -> ActionPlan:
     """Take a bundle from its broker; the cluster's own placement finds it another."""
     title = f"Unload {bundle}"
-    source, refused = _owner(scene, bundle)
+    source, refused = _owner(picture, bundle)
     if refused:
-        return Plan(Deed.UNLOAD, title, refused=refused)
-    move = _move(scene, bundle, source, None)
+        return ActionPlan(Action.UNLOAD, title, refused=refused)
+    move = _move(picture, bundle, source, None)
     steps = (
         f"{source} closes the bundle's topics; its clients look them up again",
         "the cluster's placement chooses who gets it; that may be the same broker",
     )
-    return Plan(Deed.UNLOAD, title, steps, moves=(move,))
+    return ActionPlan(Action.UNLOAD, title, steps, moves=(move,))
 
 
-def plan_split(scene: Scene, bundle: str) -> Plan:
-    """Cut a bundle in two halves of its range, and let go of both."""
+def plan_split(picture: ClusterPicture, bundle: str) -> ActionPlan:
+    """Split a bundle into two halves of its range; both stay with its owner."""
     title = f"Split {bundle}"
-    source, refused = _owner(scene, bundle)
+    source, refused = _owner(picture, bundle)
     if refused:
-        return Plan(Deed.SPLIT, title, refused=refused)
+        return ActionPlan(Action.SPLIT, title, refused=refused)
     try:
         name = BundleName.parse(bundle)
     except InvalidName as error:
-        return Plan(Deed.SPLIT, title, refused=str(error))
+        return ActionPlan(Action.SPLIT, title, refused=str(error))
     lower, upper = name.range.lower, name.range.upper
     if upper - lower < 2:
-        return Plan(Deed.SPLIT, title, refused="its range is too small to be cut")
+        return ActionPlan(Action.SPLIT, title, refused="its range is too small to be cut")
     middle = lower + (upper - lower) // 2
-    topics = int(scene.view.bundle.topics[_row(scene, bundle)])
+    topics = int(picture.view.bundle.topics[_row(picture, bundle)])
     warnings = ["Pulsar cannot join bundles again: a split is for ever"]
     if topics < 2:
         warnings.append(f"it has {counted(topics, 'topic')}: a split cannot share its load")
     steps = (
         f"{source} cuts it into 0x{lower:08x}_0x{middle:08x} and 0x{middle:08x}_0x{upper:08x}",
-        "both stay where they are until somebody moves them",
+        "both stay where they are until they are moved",
     )
-    return Plan(Deed.SPLIT, title, steps, warnings=tuple(warnings), bundle=bundle)
+    return ActionPlan(Action.SPLIT, title, steps, warnings=tuple(warnings), bundle=bundle)
 
 
 def of_moves(
-    scene: Scene, deed: Deed, title: str, moves: Sequence[Move], steps: Sequence[str]
-) -> Plan:
+    picture: ClusterPicture, action: Action, title: str, moves: Sequence[Move], steps: Sequence[str]
+) -> ActionPlan:
     """A plan that consists of moves, with what they do to the picture."""
-    after = projected(scene.view, moves)
-    then = Scene(scene.at_ms, after)
-    loads, heat = _loads(scene.view), _ratios(scene.view)
+    after = projected(picture.view, moves)
+    then = ClusterPicture(picture.at_ms, after)
+    loads, heat = _loads(picture.view), _ratios(picture.view)
     loads_after, heat_after = _loads(then.view), _ratios(then.view)
     part = dict.fromkeys(b for move in moves for b in (move.source, move.destination))
     effects = tuple(
         Effect(broker, loads[row], loads_after[row], heat[row], heat_after[row])
         for broker in part
-        if (row := scene.view.broker_index(broker)) is not None
+        if (row := picture.view.broker_index(broker)) is not None
     )
     before, behind = max(heat, default=1.0) - 1, max(heat_after, default=1.0) - 1
     warnings = []
     if behind > before + 0.005:
         warnings.append(f"the cluster becomes less even: {before:.2f} becomes {behind:.2f}")
-    return Plan(
-        deed, title, tuple(steps), effects, (before, behind), tuple(warnings), moves=tuple(moves)
+    return ActionPlan(
+        action, title, tuple(steps), effects, (before, behind), tuple(warnings), moves=tuple(moves)
     )
 
 
@@ -169,29 +169,29 @@ def _ratios(view: ClusterView) -> list[float]:
     return [load / mean if mean > 0 else 1.0 for load in loads]
 
 
-def _move(scene: Scene, bundle: str, source: str, destination: str | None) -> Move:
+def _move(picture: ClusterPicture, bundle: str, source: str, destination: str | None) -> Move:
     kind = Kind.UNLOAD if destination is None else Kind.TRANSFER
     decision = Decision(kind, bundle, source, destination, "console", "an operator asked for it")
-    return Move(move_id(scene.at_ms, bundle), scene.at_ms, decision, "an operator asked for it")
+    return Move(move_id(picture.at_ms, bundle), picture.at_ms, decision, "an operator asked for it")
 
 
-def _owner(scene: Scene, bundle: str) -> tuple[str, str]:
+def _owner(picture: ClusterPicture, bundle: str) -> tuple[str, str]:
     """Who has it, or why nothing can be done with it."""
-    if scene.trouble:
-        return "", scene.trouble
-    row = scene.view.bundle_index(bundle)
-    if row is None or scene.owners[row] == NOBODY:
+    if picture.trouble:
+        return "", picture.trouble
+    row = picture.view.bundle_index(bundle)
+    if row is None or picture.owners[row] == NO_OWNER:
         return "", "no broker reports it just now: it is on its way, was split, or is not loaded"
     if bound_to_broker(namespace_of(bundle)):
         return "", "it belongs to its broker alone and cannot go anywhere"
-    owner = scene.view.brokers[int(scene.owners[row])]
-    if owner in scene.silent:
-        return owner, f"its owner {owner} does not answer: {scene.silent[owner]}"
+    owner = picture.view.brokers[int(picture.owners[row])]
+    if owner in picture.silent:
+        return owner, f"its owner {owner} does not answer: {picture.silent[owner]}"
     return owner, ""
 
 
-def _row(scene: Scene, bundle: str) -> int:
-    row = scene.view.bundle_index(bundle)
+def _row(picture: ClusterPicture, bundle: str) -> int:
+    row = picture.view.bundle_index(bundle)
     if row is None:
         raise KeyError(bundle)
     return row

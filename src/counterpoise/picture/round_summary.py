@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from counterpoise.decide.balancing.moves import Outcome, Round
 from counterpoise.load.view import ClusterView
-from counterpoise.picture.plans import Deed, Effect, of_moves
-from counterpoise.picture.scene import Scene
+from counterpoise.picture.action_plans import Action, Effect, of_moves
+from counterpoise.picture.cluster_picture import ClusterPicture
 
 ROUNDS_MOST: Final = 200
 REASONS_MOST: Final = 50
@@ -15,14 +15,14 @@ REASONS_MOST: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Explanation:
     """One thing that was done, or not done, and why."""
 
     subject: str
     sentence: str
     setting: str = ""
     """The option that would change it."""
-    came_of_it: str = ""
+    outcome: str = ""
     """How a move ended."""
 
     @property
@@ -34,7 +34,7 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
+class RoundSummary:
     """One round for a person; several in a row that said the same are one."""
 
     at_ms: int
@@ -44,9 +44,9 @@ class Decided:
     strategy: str
     imbalance: float
     after: float | None
-    """What the moves should make of the imbalance; None where nobody can tell."""
-    moves: tuple[Said, ...]
-    stays: tuple[Said, ...]
+    """What the moves should make of the imbalance; None where it is not known."""
+    moves: tuple[Explanation, ...]
+    stays: tuple[Explanation, ...]
     more: int
     """How many reasons are not shown."""
     effects: tuple[Effect, ...] = ()
@@ -63,25 +63,26 @@ class Decided:
         return f"{what}; {largest}{then}"
 
 
-def decided(
+def summarize_round(
     made: Round, outcomes: Mapping[str, Outcome], view: ClusterView | None = None
-) -> Decided:
+) -> RoundSummary:
     """A round for a person; with the view that it was decided on, also what comes of it."""
     moves = tuple(
-        Said(
+        Explanation(
             move.bundle,
             _moved(move.source, move.destination, move.decision.sentence, move.placement),
-            came_of_it=_told(outcomes.get(move.id)),
+            outcome=_sentence(outcomes.get(move.id)),
         )
         for move in made.moves
     )
     stays = tuple(
-        Said(each.subject, each.sentence, each.setting) for each in made.rejections[:REASONS_MOST]
+        Explanation(each.subject, each.sentence, each.setting)
+        for each in made.rejections[:REASONS_MOST]
     )
     plan = None
     if view is not None and made.moves:
-        plan = of_moves(Scene(made.poll_id, view), Deed.CARRY_OUT, "", made.moves, ())
-    return Decided(
+        plan = of_moves(ClusterPicture(made.poll_id, view), Action.CARRY_OUT, "", made.moves, ())
+    return RoundSummary(
         made.poll_id,
         made.poll_id,
         1,
@@ -95,21 +96,23 @@ def decided(
     )
 
 
-def decided_of_json(told: Mapping[str, Any]) -> Decided:
-    """A round that a leader tells of (`Round.to_json`); raises KeyError or TypeError."""
+def round_summary_of_json(published: Mapping[str, Any]) -> RoundSummary:
+    """A round that a leader publishes (`Round.to_json`); raises KeyError or TypeError."""
     moves = tuple(
-        Said(str(each["bundle"]), _moved(each["broker"], each["destination"], each["sentence"],
-                                         each["placement"]))
-        for each in told["moves"]
-    )  # fmt: skip
-    reasons = told["rejections"]
+        Explanation(
+            str(each["bundle"]),
+            _moved(each["broker"], each["destination"], each["sentence"], each["placement"]),
+        )
+        for each in published["moves"]
+    )
+    reasons = published["rejections"]
     stays = tuple(
-        Said(str(each["subject"]), str(each["sentence"]), str(each["setting"]))
+        Explanation(str(each["subject"]), str(each["sentence"]), str(each["setting"]))
         for each in reasons[:REASONS_MOST]
     )
-    at_ms, more = int(told["at"]), max(0, len(reasons) - REASONS_MOST)
-    name, imbalance = str(told["strategy"]), float(told["imbalance"])
-    return Decided(at_ms, at_ms, 1, name, imbalance, None, moves, stays, more)
+    at_ms, more = int(published["at"]), max(0, len(reasons) - REASONS_MOST)
+    name, imbalance = str(published["strategy"]), float(published["imbalance"])
+    return RoundSummary(at_ms, at_ms, 1, name, imbalance, None, moves, stays, more)
 
 
 def _moved(source: str, destination: str | None, sentence: str, placement: str) -> str:
@@ -117,29 +120,31 @@ def _moved(source: str, destination: str | None, sentence: str, placement: str) 
     return f"from {source} to {where}: {sentence}; {placement}"
 
 
-def with_round(told: tuple[Decided, ...], new: Decided) -> tuple[Decided, ...]:
+def with_round(known: tuple[RoundSummary, ...], new: RoundSummary) -> tuple[RoundSummary, ...]:
     """With one more round at the end; the figures of one that says the same are the newer ones."""
-    if told and _same(told[-1], new):
-        merged = replace(new, at_ms=told[-1].at_ms, rounds=told[-1].rounds + 1)
-        return (*told[:-1], merged)
-    return (*told, new)[-ROUNDS_MOST:]
+    if known and _same(known[-1], new):
+        merged = replace(new, at_ms=known[-1].at_ms, rounds=known[-1].rounds + 1)
+        return (*known[:-1], merged)
+    return (*known, new)[-ROUNDS_MOST:]
 
 
-def about(told: Iterable[Decided], subject: str) -> tuple[tuple[Decided, Said], ...]:
+def about(
+    rounds: Iterable[RoundSummary], subject: str
+) -> tuple[tuple[RoundSummary, Explanation], ...]:
     """What was said of one bundle or broker, the latest first."""
     return tuple(
-        (each, said)
-        for each in reversed(tuple(told))
-        for said in (*each.moves, *each.stays)
-        if said.subject == subject
+        (each, explanation)
+        for each in reversed(tuple(rounds))
+        for explanation in (*each.moves, *each.stays)
+        if explanation.subject == subject
     )
 
 
-def _same(one: Decided, other: Decided) -> bool:
+def _same(one: RoundSummary, other: RoundSummary) -> bool:
     """Whether two rounds moved nothing for the same reasons, whatever their figures."""
 
-    def reasons(each: Decided) -> frozenset[tuple[str, str]]:
-        return frozenset((said.subject, said.setting) for said in each.stays)
+    def reasons(each: RoundSummary) -> frozenset[tuple[str, str]]:
+        return frozenset((explanation.subject, explanation.setting) for explanation in each.stays)
 
     return (
         not one.moves
@@ -149,7 +154,7 @@ def _same(one: Decided, other: Decided) -> bool:
     )
 
 
-def _told(outcome: Outcome | None) -> str:
+def _sentence(outcome: Outcome | None) -> str:
     if outcome is None:
         return ""
     took = (outcome.ended_at_ms - outcome.started_at_ms) / 1000

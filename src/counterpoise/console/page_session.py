@@ -6,52 +6,52 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from counterpoise.console.deeds import Deeds
+from counterpoise.console.actions import Actions
+from counterpoise.console.balancer_rounds import BalancerRounds
+from counterpoise.console.cluster_watch import ClusterWatch
 from counterpoise.console.options import ConsoleOptions
 from counterpoise.console.roles import Operator
-from counterpoise.console.rounds import Rounds
-from counterpoise.console.watch import Watch
-from counterpoise.picture.scene import Scene
+from counterpoise.picture.cluster_picture import ClusterPicture
 from counterpoise.picture.trades import Trade
-from counterpoise.picture.treemap import Area, Tile, What, treemap
+from counterpoise.picture.treemap import Area, Tile, TileKind, treemap
 
 
 @dataclass(frozen=True, slots=True)
 class Sources:
     """What all pages share."""
 
-    watch: Watch
-    deeds: Deeds
-    rounds: Rounds
+    watch: ClusterWatch
+    actions: Actions
+    rounds: BalancerRounds
     trades: Callable[[], Sequence[tuple[str, Sequence[Trade]]]]
     """Backtests by the name of their file."""
     clock_ms: Callable[[], int]
 
     @property
     def options(self) -> ConsoleOptions:
-        """What the console was told."""
+        """The console's options."""
         return self.watch.options
 
 
 @dataclass(eq=False, slots=True)
-class Desk:
+class PageSession:
     """One operator's page."""
 
     sources: Sources
     operator: Operator
     announce: Callable[[str], None] = lambda sentence: None
-    """Says a sentence to whoever listens to a screen reader, and shows it for a moment."""
-    what: What | None = None
+    """Announces a sentence to screen readers, and shows it for a moment."""
+    what: TileKind | None = None
     key: str = ""
     """The broker or bundle that is chosen."""
     on_choice: list[Callable[[], None]] = field(default_factory=list)
 
     @property
-    def scene(self) -> Scene:
+    def picture(self) -> ClusterPicture:
         """What is known now."""
-        return self.sources.watch.scene
+        return self.sources.watch.picture
 
-    def choose(self, what: What | None, key: str = "") -> None:
+    def choose(self, what: TileKind | None, key: str = "") -> None:
         """Show this broker or bundle."""
         self.what, self.key = what, key
         for each in self.on_choice:
@@ -59,6 +59,6 @@ class Desk:
 
 
 @lru_cache(maxsize=8)
-def drawn(scene: Scene, area: Area, only: str) -> tuple[Tile, ...]:
-    """The tiles of a scene, made once for all pages that show it."""
-    return treemap(scene, area, only)
+def drawn(picture: ClusterPicture, area: Area, only: str) -> tuple[Tile, ...]:
+    """The tiles of a picture, made once for all pages that show it."""
+    return treemap(picture, area, only)

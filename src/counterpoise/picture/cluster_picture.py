@@ -1,4 +1,4 @@
-"""A scene: everything that is known of a cluster at one moment, as a page needs it."""
+"""A picture of a cluster: everything that is known of it at one moment, as a page needs it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,13 +12,13 @@ from counterpoise.load.fold_view import cluster_view
 from counterpoise.load.rates import Floats, Indices
 from counterpoise.load.view import ClusterView
 
-NOBODY: Final = -1
+NO_OWNER: Final = -1
 """The owner of a bundle that no broker reports."""
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
-    """A move that was seen to end, and that reports need not tell of yet.
+class CompletedMove:
+    """A move that has ended, and that load reports may not show yet.
 
     Apache's brokers report when their load changed a good deal, or after a quarter of an hour.
     """
@@ -33,8 +33,8 @@ class Moved:
 
 
 @dataclass(frozen=True, eq=False)
-class Scene:
-    """What was seen of a cluster, frozen."""
+class ClusterPicture:
+    """A frozen snapshot of a cluster, with what reports do not say yet."""
 
     at_ms: int
     """When, milliseconds since 1970."""
@@ -42,27 +42,27 @@ class Scene:
     silent: Mapping[str, str] = field(default_factory=dict)
     """Brokers that did not answer, and why."""
     trouble: str = ""
-    """Why nobody could be asked; empty when the cluster answered."""
-    moved: Mapping[str, Moved] = field(default_factory=dict)
+    """Why no broker could be asked; empty when the cluster answered."""
+    moved: Mapping[str, CompletedMove] = field(default_factory=dict)
     """Bundles of which more is known than was reported."""
 
     @staticmethod
-    def nothing() -> "Scene":
+    def nothing() -> "ClusterPicture":
         """Before the first look."""
-        return Scene(0, cluster_view(FoldState.empty(), 0))
+        return ClusterPicture(0, cluster_view(FoldState.empty(), 0))
 
     @cached_property
     def owners(self) -> Indices:
-        """The owner of each bundle, an index into the view's brokers, or `NOBODY`.
+        """The owner of each bundle, an index into the view's brokers, or `NO_OWNER`.
 
         While a bundle changes hands two brokers may report it; the later in order is taken.
         """
         view = self.view
-        owners = np.full(len(view.bundles), NOBODY, dtype=np.intp)
+        owners = np.full(len(view.bundles), NO_OWNER, dtype=np.intp)
         owners[view.members] = np.repeat(np.arange(len(view.brokers)), np.diff(view.offsets))
         for bundle, moved in self.moved.items():
             row, owner = view.bundle_index(bundle), view.broker_index(moved.owner)
-            known = (NOBODY, view.broker_index(moved.source))
+            known = (NO_OWNER, view.broker_index(moved.source))
             # Whom else it is reported by had it later.
             if row is not None and owner is not None and owners[row] in known:
                 owners[row] = owner
@@ -92,7 +92,7 @@ class Scene:
 
     def per_broker(self, of_bundles: Floats) -> Floats:
         """A figure of bundles, added up by their owners."""
-        owned = self.owners != NOBODY
+        owned = self.owners != NO_OWNER
         count = len(self.view.brokers)
         return np.bincount(self.owners[owned], of_bundles[owned], minlength=count).astype(float)
 

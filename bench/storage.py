@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bench.figures import Figure
 from counterpoise.storage.files.store import FileLedgerStore
-from counterpoise.storage.port import Group, Log, Lost, StorageError
+from counterpoise.storage.port import EntryGroup, Log, Lost, StorageError
 
 ENTRY = b"x" * 150
 PENDING_MAX = 20_000
@@ -26,7 +26,7 @@ class Committed:
         self.wanted = 0
         self.reached = asyncio.Event()
 
-    def committed(self, group: Group[None]) -> None:
+    def committed(self, group: EntryGroup[None]) -> None:
         self.entries += len(group.entries)
         self.groups += 1
         if self.entries >= self.wanted:

@@ -12,7 +12,7 @@ from counterpoise.wire.entry import build
 from counterpoise.wire.proto.base_pb2 import BaseCommand
 from counterpoise.wire.proto.metadata_pb2 import MessageMetadata
 from counterpoise.wire.protocol import ServerProtocol
-from counterpoise.wire.states import Turn
+from counterpoise.wire.states import PeerChange
 
 RUN = 500
 """Frames at a time, about what one read of a socket brings."""
@@ -24,7 +24,7 @@ def _publishing() -> ServerProtocol:
     server.receive(framed(BaseCommand(type=BaseCommand.Type.CONNECT, connect=connect)))
     producer = {"topic": "t", "producer_id": 0, "request_id": 1}
     server.receive(framed(BaseCommand(type=BaseCommand.Type.PRODUCER, producer=producer)))
-    server.producer_turn(0, Turn.OPENED)
+    server.change_producer(0, PeerChange.OPENED)
     subscribe = {
         "topic": "t",
         "subscription": "s",
@@ -33,7 +33,7 @@ def _publishing() -> ServerProtocol:
         "request_id": 2,
     }
     server.receive(framed(BaseCommand(type=BaseCommand.Type.SUBSCRIBE, subscribe=subscribe)))
-    server.consumer_turn(0, Turn.OPENED)
+    server.change_consumer(0, PeerChange.OPENED)
     return server
 
 

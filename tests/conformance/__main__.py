@@ -49,7 +49,7 @@ def main(words: list[str] | None = None) -> int:
             continue
         lib = args.jars if args.jars and version == MAIN_VERSION else pulsar_lib(version)
         if lib is None:
-            print(f"not judged, for want of Pulsar {version}: {', '.join(s.name for s in suites)}")
+            print(f"not judged, without Pulsar {version}: {', '.join(s.name for s in suites)}")
             print(f"(give the jars with {LIB_VARIABLE}, or install Maven)")
             not_judged += [suite.name for suite in suites]
             continue

@@ -54,7 +54,7 @@ def cache() -> Path:
 
 
 def _fetch(maven: str, version: str, target: Path) -> Path | None:
-    """Fill `target` at once: it appears complete or not at all, whoever else fetches meanwhile."""
+    """Fill `target` at once: it appears complete or not at all, even with several processes."""
     target.parent.mkdir(parents=True, exist_ok=True)
     _say(f"fetching the jars of Apache Pulsar {version} into {target} (about 240 MB, once)")
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=f"{target.name}-") as scratch:
@@ -76,7 +76,7 @@ def _fetch(maven: str, version: str, target: Path) -> Path | None:
         try:
             jars.rename(target)
         except OSError:
-            if not target.is_dir():  # somebody else's complete fetch is as good as ours
+            if not target.is_dir():  # another process's complete fetch is as good as ours
                 raise
     return target
 

@@ -34,7 +34,7 @@ class Outcome:
 
     @property
     def shortcoming(self) -> str | None:
-        """Why the outcome proves less than it should, or None; differences are told apart."""
+        """Why the outcome proves less than it should, or None; differences are counted apart."""
         if not self.lines:
             return f"{self.suite}: judged nothing"
         if not self.acted:

@@ -38,7 +38,7 @@ def _per_line(case: Case, ours: Answer, theirs: Answer) -> str | None:
     if isinstance(ours, dict):
         return f"ours raised: {ours.get('raised')}"
     for number, (mine, reply) in enumerate(zip(ours, theirs, strict=True), 1):
-        if _nobody_to_choose(case, number, mine, reply):
+        if _no_candidate(case, number, mine, reply):
             continue
         for key in mine:
             if mine[key] != reply.get(key):
@@ -46,7 +46,7 @@ def _per_line(case: Case, ours: Answer, theirs: Answer) -> str | None:
     return None
 
 
-def _nobody_to_choose(case: Case, number: int, mine: Any, reply: Any) -> bool:
+def _no_candidate(case: Case, number: int, mine: Any, reply: Any) -> bool:
     """AvgShedder's placement divides by the number of candidates, 0 included; ours answers none."""
     requests = case.get("requests")
     return (

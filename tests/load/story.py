@@ -45,7 +45,7 @@ def poll(
 ) -> ReportRows:
     """One poll's rows; a broker with None is a gap, one of `repeated` has nothing new to say.
 
-    ``trouble`` is why nobody could be read at all.
+    ``trouble`` is why no broker could be read.
     """
     poll_id = START + round(number * every_ms)
     return poll_rows(poll_id, trouble, fetched(poll_id, brokers, repeated))

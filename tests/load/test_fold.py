@@ -160,7 +160,7 @@ def test_a_silent_broker_keeps_its_last_report_and_one_that_left_does_not() -> N
     assert list(left.served["bundle"]) == [BUNDLES[0]]
 
 
-def test_a_poll_that_reached_nobody_changes_nothing() -> None:
+def test_a_poll_that_reached_no_broker_changes_nothing() -> None:
     before = folded([poll(1, {"b1:80": {BUNDLES[0]: 1.0}})])
     assert_same(fold(before, Batch.of(poll(2, {}, trouble="refused"))), before)
 
@@ -211,7 +211,7 @@ def test_averages_survive_being_written_down(polls: list[ReportRows]) -> None:
     assert with_averages(state, {name: BundleData.unseen() for name in written}, 0) is state
 
 
-def test_a_bundle_on_the_move_keeps_its_averages_for_a_while_and_then_begins_anew() -> None:
+def test_a_bundle_on_the_move_keeps_its_averages_for_a_while_and_then_restarts() -> None:
     def seen(second: int) -> ReportRows:
         return poll(second, {"b1:80": {BUNDLES[0]: 100.0 + second}}, every_ms=1000)
 

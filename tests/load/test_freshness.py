@@ -1,4 +1,4 @@
-"""One measurement is one sample, however often it is read, and whatever does not tell it apart."""
+"""One measurement is one sample, however often it is read, and what is no sign of a new one."""
 
 import numpy as np
 import pytest
@@ -50,7 +50,7 @@ def test_what_is_new(name: str) -> None:
     assert " ".join(found) == expected
 
 
-def test_the_order_in_which_bundles_are_told_is_no_news() -> None:
+def test_the_order_of_the_bundles_is_no_news() -> None:
     both = bundle_columns(
         ["a/b/0x0_0x1", "a/b/0x1_0x2"],
         {

@@ -120,8 +120,8 @@ def test_what_is_wrong_in_a_list_is_named_by_its_place() -> None:
     top = {"topBundlesLoadData": [stats, {**stats, "bundleName": 7}]}
     with pytest.raises(LoadDataError) as error:
         TopBundlesLoadData.from_json(top, "top")
-    told = str(error.value)
-    assert told.startswith("top.topBundlesLoadData[1].bundleName: expected a string, got int 7")
+    message = str(error.value)
+    assert message.startswith("top.topBundlesLoadData[1].bundleName: expected a string, got int 7")
 
 
 def test_max_resource_usage_divides_in_32_bits_and_leaves_heap_out() -> None:

@@ -32,7 +32,7 @@ def test_each_name_is_found_where_it_stands_or_nowhere(
     asked = np.array([*map(one, names), None], TEXT)[:-1]
     there = np.array([*map(other, among), None], TEXT)[:-1]
     found = places(asked, there)
-    same = one is other  # else nobody has anybody's hash
+    same = one is other  # else no hash belongs to another row
     expected = [among.index(name) if same and name in among else -1 for name in names]
     assert found.tolist() == expected
     assert found.dtype == np.int64

@@ -20,7 +20,7 @@ from counterpoise.load.view import ClusterView
 
 
 def line() -> dict[str, Any]:
-    """Two brokers out of order, a bundle both report, one nobody reports, one without data."""
+    """Two brokers out of order, a bundle both report, one that none reports, one without data."""
     first = LocalBrokerData(
         cpu=ResourceUsage(50, 100), bundles=("t/n/c", "t/n/a", "t/n/gone"), msg_rate_in=1.0
     )

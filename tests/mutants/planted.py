@@ -1,4 +1,4 @@
-"""Faults that somebody once planted by hand and no test noticed, and their relatives.
+"""Faults that were once planted by hand and no test noticed, and their relatives.
 
 Each is a change of a source file and the test that has to fail because of it.
 """

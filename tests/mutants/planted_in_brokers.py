@@ -1,4 +1,4 @@
-"""Faults of brokers: what clients are told and keep, and who owns what."""
+"""Faults of brokers: what clients are answered and keep, and which broker owns what."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ IN_BROKERS: tuple[Fault, ...] = (
         quick=True,
     ),
     Fault(
-        "a lookup is sent to a dead heir",
+        "a lookup is sent to a dead successor",
         "broker/bundles/lookup.py",
         "        if destination not in await self._registry.active():\n",
         "        if False:\n",
@@ -136,8 +136,8 @@ IN_BROKERS: tuple[Fault, ...] = (
     Fault(
         "what comes for a producer that the broker closed is stored",
         "wire/states.py",
-        "    (_DETACHED, Type.SEND): Step(_DETACHED, discard=True),\n",
-        "    (_DETACHED, Type.SEND): Step(_DETACHED),\n",
+        "    (_DETACHED, Type.SEND): Transition(_DETACHED, discard=True),\n",
+        "    (_DETACHED, Type.SEND): Transition(_DETACHED),\n",
         _STATES,
     ),
     Fault(
@@ -150,12 +150,12 @@ IN_BROKERS: tuple[Fault, ...] = (
     Fault(
         "a producer is gone as soon as the broker closes it",
         "wire/states.py",
-        "    (_READY, Turn.DETACHED): Step(_DETACHED),\n    (_READY, Type.SEND)",
-        "    (_READY, Turn.DETACHED): Step(_ABSENT),\n    (_READY, Type.SEND)",
+        "    (_READY, PeerChange.DETACHED): Transition(_DETACHED),\n    (_READY, Type.SEND)",
+        "    (_READY, PeerChange.DETACHED): Transition(_ABSENT),\n    (_READY, Type.SEND)",
         _STATES,
     ),
     Fault(
-        "whoever seeks without a consumer is disconnected",
+        "a client that seeks without a consumer is disconnected",
         "wire/states.py",
         "        for command in _REQUESTS\n    },\n    **{(state, Type.CONSUMER_STATS)",
         "        for command in _REQUESTS[1:]\n    },\n    **{(state, Type.CONSUMER_STATS)",

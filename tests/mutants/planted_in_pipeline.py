@@ -105,14 +105,14 @@ IN_PIPELINE: tuple[Fault, ...] = (
         f"{_EXECUTOR}::test_no_broker_that_takes_bundles_over_is_asked_what_it_owns",
     ),
     Fault(
-        "the executor has the broker look up that is to let go",
+        "the executor asks the releasing broker for the lookup",
         "pipeline/executor.py",
         "            heir or move.source,\n",
         "            move.source,\n",
         f"{_EXECUTOR}::test_an_unloaded_bundle_is_looked_up_where_it_is_to_go",
     ),
     Fault(
-        "a lookup that brings a bundle to its heir leaves the choice to the leader",
+        "a lookup that brings a bundle to its destination leaves the choice to the leader",
         "pipeline/owners.py",
         '        asks = "?authoritative=true" if takes else ""\n',
         '        asks = ""\n',

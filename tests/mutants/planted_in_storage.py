@@ -25,9 +25,9 @@ IN_STORAGE: tuple[Fault, ...] = (
     Fault(
         "recovery reads first and fences afterwards",
         "storage/files/recovery.py",
-        "    claimed = fence.claim(directory, owner, disk, last, let_go)\n",
+        "    claimed = fence.claim(directory, owner, disk, last, released)\n",
         """    early = survey(directory, disk)
-    claimed = fence.claim(directory, owner, disk, last, let_go)
+    claimed = fence.claim(directory, owner, disk, last, released)
 """,
         f"{_FAULTS_OF_DISKS}::test_a_successor_fences_before_it_reads_anything",
     ),
@@ -64,7 +64,7 @@ IN_STORAGE: tuple[Fault, ...] = (
     Fault(
         "a raised fence is not synced",
         "storage/files/fence.py",
-        "        if let_go is None or epoch != let_go + 1:\n            disk.sync(descriptor)\n",
+        "        if released is None or epoch != released + 1:\n            disk.sync(descriptor)\n",
         "",
         f"{_FAULTS_OF_DISKS}::test_a_successor_fences_before_it_reads_anything",
     ),
@@ -76,14 +76,14 @@ IN_STORAGE: tuple[Fault, ...] = (
         f"{_FAULTS_OF_DISKS}::test_nothing_is_acknowledged_before_the_disk_has_all_of_it",
     ),
     Fault(
-        "an owner that lets go waits for the disk",
+        "an owner that closes waits for the disk",
         "storage/files/store.py",
         "            self.finish_later(FinishState(wait))\n",
         "            await self.in_thread(wait)\n",
         f"{_FAULTS_OF_DISKS}::test_a_hand_over_waits_for_a_slow_disk_once",
     ),
     Fault(
-        "an heir syncs one thing after the other",
+        "a new owner syncs one thing after the other",
         "storage/files/log.py",
         """            await asyncio.gather(
                 store.beside(recovered.states.settle),
@@ -122,7 +122,7 @@ IN_STORAGE: tuple[Fault, ...] = (
     Fault(
         "what waits behind a failed write is stored before it",
         "storage/grouplog.py",
-        "        waiting += self._gathering.contexts\n        self._submitted, self._gathering = None, Group()\n",
+        "        waiting += self._gathering.contexts\n        self._submitted, self._gathering = None, EntryGroup()\n",
         "        self._submitted = None\n",
         f"{_FAULTS_OF_DISKS}::test_what_waits_behind_a_failed_write_is_not_stored_before_it",
     ),

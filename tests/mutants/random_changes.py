@@ -78,7 +78,7 @@ def try_some(
     *,
     env: dict[str, str],
 ) -> int:
-    """Change a room ``count`` times; how many changes nobody noticed and nobody explains."""
+    """Change a room ``count`` times; how many changes no test noticed and no note explains."""
     why = explained()
     reach = measure(copy, ROOMS[room], env)
     package = copy / "src" / "counterpoise"
@@ -98,18 +98,18 @@ def try_some(
                 if fails([*_PYTEST, *tests], copy, env, _SECONDS):
                     noticed += 1
                     continue
-        told = [
+        said = [
             line.rstrip()
             for line in ndiff(before.splitlines(), after.splitlines())
             if line[0] in "+-"
         ]
         file = str(change.path.relative_to(package))
-        if any(about in (file, "several files") and lines.issuperset(told) for about, lines in why):
+        if any(about in (file, "several files") and lines.issuperset(said) for about, lines in why):
             known += 1
             continue
         unexplained += 1
         found = "SURVIVED" if tests else "UNTESTED"
-        print(f"{found} {file}:{change.lines.start}", *told, sep="\n", flush=True)
+        print(f"{found} {file}:{change.lines.start}", *said, sep="\n", flush=True)
     print(
         f"{room}: {noticed} of {noticed + known + unexplained} random changes noticed,"
         f" {known} explained ({len(places)} places)",

@@ -27,7 +27,7 @@ class Reach:
     def tests(self, path: Path, lines: Iterable[int]) -> list[str]:
         """Those that come by one of the lines, the quickest first.
 
-        After them all others where one of the lines is run by an import, since nobody knows what
+        After them all others where one of the lines is run by an import, since it is not known what
         comes of it where.
         """
         known = self.tests_of.get(path.resolve(), {})

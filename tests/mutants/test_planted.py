@@ -17,7 +17,7 @@ QUICK = [fault for fault in PLANTED if fault.quick]
 @pytest.mark.parametrize("fault", PLANTED, ids=lambda fault: fault.what)
 def test_a_fault_has_its_place_and_its_test(fault: Fault) -> None:
     source = (ROOT / "src" / "counterpoise" / fault.file).read_text()
-    assert source.count(fault.old) == 1, "code has changed around it: plant it there anew"
+    assert source.count(fault.old) == 1, "code has changed around it: plant it there again"
     compile(source.replace(fault.old, fault.new), fault.file, "exec")
     file, _, name = fault.test.partition("::")
     assert (ROOT / file).exists()

@@ -33,10 +33,10 @@ def fails(
         run.kill()
         run.join()
         return True
-    told = said.read_text(errors="replace")
-    no_such_test = run.exitcode == pytest.ExitCode.USAGE_ERROR and "not found:" in told
+    output = said.read_text(errors="replace")
+    no_such_test = run.exitcode == pytest.ExitCode.USAGE_ERROR and "not found:" in output
     if run.exitcode == pytest.ExitCode.NO_TESTS_COLLECTED or no_such_test:
-        raise RuntimeError(f"{' '.join(arguments)[:500]}\n{told[-3000:]}")
+        raise RuntimeError(f"{' '.join(arguments)[:500]}\n{output[-3000:]}")
     return run.exitcode != 0
 
 

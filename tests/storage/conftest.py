@@ -8,7 +8,7 @@ import pytest
 
 from counterpoise.storage.files.store import FileLedgerStore
 from counterpoise.storage.memory import MemoryLedgerStore
-from counterpoise.storage.port import Group, LedgerStore, Log, Lost, StorageError
+from counterpoise.storage.port import EntryGroup, LedgerStore, Log, Lost, StorageError
 
 #: Makes another broker's access to the same stored logs.
 Brokers = Callable[[], LedgerStore]
@@ -27,7 +27,7 @@ class Heard:
         self.damage: list[Lost] = []
         self._changed = asyncio.Event()
 
-    def committed(self, group: Group[object]) -> None:
+    def committed(self, group: EntryGroup[object]) -> None:
         assert group.first == len(self.entries) + self.offset(group)
         self.entries += group.entries
         self.contexts += group.contexts
@@ -36,7 +36,7 @@ class Heard:
         ]
         self._changed.set()
 
-    def offset(self, group: Group[object]) -> int:
+    def offset(self, group: EntryGroup[object]) -> int:
         if not hasattr(self, "_offset"):
             self._offset = group.first - len(self.entries)
         return self._offset

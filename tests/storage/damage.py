@@ -31,7 +31,7 @@ def damage(path: Path, kind: str, rng: random.Random) -> None:
 
 
 class Pristine:
-    """Ledgers as they were before: tells afterwards which entries are still whole.
+    """Ledgers as they were before: says afterwards which entries are still whole.
 
     An entry is whole when the bytes of its record are where they were.
     """

@@ -1,17 +1,17 @@
-"""A disk that does what a test tells it: fail, hang, or show what was not made durable."""
+"""A disk that does what a test sets: fail, hang, or show what was not made durable."""
 
 import os
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from counterpoise.storage.files.disk import Disk
+from counterpoise.storage.files.disk import LedgerDisk
 
 Before = Callable[[str, Path], None]
 """Called with what is about to be done to which file; may raise, wait, or do something else."""
 
 
-class FaultyDisk(Disk):
+class FaultyDisk(LedgerDisk):
     """Calls ``before`` first; knows which files and names are not durable yet."""
 
     def __init__(self) -> None:

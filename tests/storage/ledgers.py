@@ -7,7 +7,7 @@ from pathlib import Path
 from crc32c import crc32c
 
 from counterpoise.storage.files import committed, state
-from counterpoise.storage.files.disk import Disk
+from counterpoise.storage.files.disk import LedgerDisk
 from counterpoise.storage.files.ledger import LedgerFile
 from counterpoise.storage.files.record import FILE_HEADER_SIZE, MarkedFormat
 from counterpoise.storage.files.store import FileLedgerStore
@@ -76,7 +76,7 @@ async def noted(root: Path, entries: int) -> None:
     async with asyncio.timeout(20):
         while True:
             (epoch,) = state.epochs(root / NAME)
-            note = committed.noted(root / NAME, epoch, Disk())
+            note = committed.noted(root / NAME, epoch, LedgerDisk())
             if note is not None and note.entries == entries:
                 return
             await asyncio.sleep(0.01)

@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from counterpoise.storage.cache import EntryCache, LogCache
-from counterpoise.storage.port import Group
+from counterpoise.storage.port import EntryGroup
 
 
-def group(first: int, count: int, ledger: int = 0) -> Group[None]:
-    made: Group[None] = Group()
+def group(first: int, count: int, ledger: int = 0) -> EntryGroup[None]:
+    made: EntryGroup[None] = EntryGroup()
     made.entries = [b"%08d" % n for n in range(first, first + count)]
     made.messages = [1] * count
     made.first, made.ledger_id, made.size = first, ledger, 8 * count
@@ -63,21 +63,21 @@ def test_a_closed_log_gives_its_memory_back() -> None:
 
 
 class Watched(list[bytes]):
-    """A list that tells when nobody has it any more."""
+    """A list that notes when the last reference to it is gone."""
 
 
-def test_what_was_evicted_or_closed_is_kept_by_nobody() -> None:
+def test_nothing_keeps_what_was_evicted_or_closed() -> None:
     """Of each of very many topics the last entries would stay, beyond what the cache may take."""
     cache = EntryCache(5_000)
     first, second = LogCache(cache), LogCache(cache)
-    for let_go in (lambda: second.add(group(100, 60)), first.close):
+    for drop in (lambda: second.add(group(100, 60)), first.close):
         held = group(0, 20)
         held.entries = entries = Watched(held.entries)
         gone = weakref.ref(entries)
         first.add(held)
         del held, entries
         assert first.at(19) is not None
-        let_go()
+        drop()
         gc.collect()
         assert gone() is None
         assert first.at(19) is None

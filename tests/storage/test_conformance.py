@@ -60,7 +60,7 @@ async def test_what_is_committed_can_be_read(brokers: Brokers) -> None:
 
 
 @pytest.mark.parametrize("seed", range(12))
-async def test_whenever_somebody_prepares_the_next_owner_finds_what_was_stored_last(
+async def test_whenever_a_log_is_prepared_the_next_owner_finds_what_was_stored_last(
     brokers: Brokers, seed: int
 ) -> None:
     """Prepared long ago, while it was written, for a move that went elsewhere, or not at all."""
@@ -92,25 +92,27 @@ async def test_whenever_somebody_prepares_the_next_owner_finds_what_was_stored_l
         await log.close()
 
 
-async def test_whether_a_log_was_let_go_is_about_whoever_opened_it_last(brokers: Brokers) -> None:
+async def test_a_log_is_released_when_its_last_owner_has_closed_it(brokers: Brokers) -> None:
     first, second = brokers(), brokers()
-    assert not await second.let_go(NAME), "there is none"
+    assert not await second.is_released(NAME), "there is none"
     log = await first.open(NAME, "a", Heard())
-    assert not await second.let_go(NAME)
+    assert not await second.is_released(NAME)
     await log.close()
-    assert await second.let_go(NAME)
+    assert await second.is_released(NAME)
     taken = await second.open(NAME, "b", Heard())
-    assert not await first.let_go(NAME), "what the owner before that left is no word of this one's"
+    assert not await first.is_released(NAME), (
+        "what the owner before that left says nothing of this one"
+    )
     again = await first.open(NAME, "a", Heard())
     await taken.close()
-    assert not await second.let_go(NAME), "who was fenced speaks for nobody"
+    assert not await second.is_released(NAME), "a fenced owner releases nothing"
     await again.close()
-    assert await second.let_go(NAME)
+    assert await second.is_released(NAME)
     await first.delete(NAME)
-    assert not await second.let_go(NAME)
+    assert not await second.is_released(NAME)
 
 
-async def test_a_log_that_was_deleted_after_it_was_prepared_begins_anew(brokers: Brokers) -> None:
+async def test_a_log_that_was_deleted_after_it_was_prepared_begins_empty(brokers: Brokers) -> None:
     first, second, heard = brokers(), brokers(), Heard()
     log = await first.open(NAME, "a", heard)
     await write(log, heard, *bodies(3))

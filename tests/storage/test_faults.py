@@ -1,4 +1,4 @@
-"""Disks that fail, fill up or hang: nothing acknowledged is lost, and nobody waits unheard."""
+"""Disks that fail, fill up or hang: nothing acknowledged is lost, every caller gets an answer."""
 
 import asyncio
 import errno
@@ -28,7 +28,7 @@ async def opened(
 
 
 async def refused(log: Log[object], heard: Heard, *entries: bytes) -> None:
-    """Append, and be told that it was not stored."""
+    """Append, and expect the error that it was not stored."""
     before = len(heard.refusals)
     for entry in entries:
         log.append(entry, 1, entry)
@@ -56,7 +56,7 @@ async def test_a_failed_write_fails_its_callers_and_the_log_goes_on(
     kept = [] if first else [b"kept 1", b"kept 2"]
     if kept:
         await write(log, heard, *kept)
-    store.descriptors._limit = -1  # files are opened anew for each write
+    store.descriptors._limit = -1  # files are opened again for each write
     disk.before = fault = Failing(what, file, code)
     if not first and what == "open" and file == ".ledger":
         log._file.close()  # type: ignore[attr-defined]
@@ -174,7 +174,7 @@ async def test_closing_waits_for_a_silent_disk_only_so_long(tmp_path: Path, file
     await store.close()
 
 
-async def test_a_store_closes_although_its_disk_lets_nobody_read(
+async def test_a_store_closes_although_its_disk_answers_no_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every thread that reads may hang there; the broker has to end all the same."""
@@ -242,17 +242,17 @@ async def test_a_successor_fences_before_it_reads_anything(tmp_path: Path) -> No
     await store.close()
 
 
-def test_a_fence_that_was_let_go_needs_no_sync_unless_somebody_came_between(
+def test_the_fence_after_a_released_log_needs_no_sync_unless_another_owner_came_between(
     tmp_path: Path,
 ) -> None:
-    """Whoever let go writes no more; whoever took over after it may."""
+    """An owner that released the log writes no more; one that took over after it may."""
     disk = FaultyDisk()
     assert fence.claim(tmp_path, "first", disk).epoch == 1
     assert tmp_path / "fence" not in disk.unsynced
-    assert fence.claim(tmp_path, "heir", disk, let_go=1).epoch == 2
+    assert fence.claim(tmp_path, "successor", disk, released=1).epoch == 2
     assert tmp_path / "fence" in disk.unsynced
     disk.unsynced.clear()
-    assert fence.claim(tmp_path, "late", disk, let_go=1).epoch == 3
+    assert fence.claim(tmp_path, "late", disk, released=1).epoch == 3
     assert tmp_path / "fence" not in disk.unsynced
 
 
@@ -344,7 +344,7 @@ async def test_a_full_disk_takes_the_last_cursors_over_an_older_copy(tmp_path: P
     await store.close()
 
 
-async def test_who_lets_go_leaves_the_disk_to_the_next_owner_first(tmp_path: Path) -> None:
+async def test_an_owner_that_closes_leaves_the_disk_to_the_next_one_first(tmp_path: Path) -> None:
     """Two that make a disk wait at the same time wait for each other."""
     disk = FaultyDisk()
     store, log, heard = await opened(tmp_path, disk)
@@ -445,8 +445,8 @@ async def test_whatever_is_raised_in_a_commit_fails_that_group_only(
 
     with monkeypatch.context() as patched:
         patched.setattr(heard, "committed", deaf)
-        await refused(log, heard, b"stored, but nobody was told")
-    heard.entries.append(b"stored, but nobody was told")
+        await refused(log, heard, b"stored, but not acknowledged")
+    heard.entries.append(b"stored, but not acknowledged")
     assert heard.committed == committed
     await write(log, heard, b"last")
     assert (await everything(log))[-1] == b"last"

@@ -1,4 +1,4 @@
-"""Work that comes now and then is one thread's; nobody else is woken for it."""
+"""Work that comes now and then is one thread's; no other thread is woken for it."""
 
 import threading
 from collections import Counter

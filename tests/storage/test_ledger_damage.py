@@ -67,7 +67,7 @@ def test_a_damaged_byte_costs_the_record_it_lies_in_and_no_other(tmp_path: Path,
             else:
                 until = bad if bad is not None and bad > cold else 4
                 assert (piece.entries, piece.lost) == (ENTRIES[cold:until], None), f"byte {at}"
-        # Nobody noted how many there were: the last may look as if it had not been finished.
+        # How many there were was not noted: the last may look as if it had not been finished.
         assert seven(path).scan().lost in (damaged, ()) if bad == 3 else (damaged,)
 
 
@@ -87,7 +87,7 @@ def test_records_of_another_ledger_are_none(tmp_path: Path) -> None:
 
 
 def test_an_entry_that_holds_a_record_is_not_taken_for_one(tmp_path: Path) -> None:
-    """Whoever writes entries does not know the log's marker."""
+    """A client that writes entries does not know the log's marker."""
     path = tmp_path / "x.ledger"
     forged = records([b"forged"], [1], 3, MarkedFormat(7, b"guessed!"))
     whole = SEVEN.file_header() + records([b"a", b"b", forged * 9, b"c", b"d"], [1] * 5, 0)

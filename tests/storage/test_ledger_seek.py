@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from counterpoise.storage.files.disk import Disk
+from counterpoise.storage.files.disk import LedgerDisk
 from counterpoise.storage.files.ledger import LedgerFile
 from counterpoise.storage.files.record import HEADER_SIZE, MarkedFormat
 from tests.storage.ledgers import MARKER, SEVEN, records
@@ -16,7 +16,7 @@ from tests.storage.ledgers import MARKER, SEVEN, records
 MANY = 40_000
 
 
-class CountingDisk(Disk):
+class CountingDisk(LedgerDisk):
     """Knows how much was read."""
 
     def __init__(self) -> None:

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from counterpoise.storage.files.disk import Disk
+from counterpoise.storage.files.disk import LedgerDisk
 from counterpoise.storage.files.ledger import LedgerFile
 from counterpoise.storage.files.record import FILE_HEADER_SIZE
 from tests.storage.ledgers import MARKER, seven
 
 
-class Reluctant(Disk):
+class Reluctant(LedgerDisk):
     """Takes only so many bytes at once."""
 
     def __init__(self, at_once: int) -> None:
@@ -47,8 +47,8 @@ def test_a_disk_that_takes_less_than_it_is_given(tmp_path: Path, at_once: int) -
     assert file.read(0, len(entries), 1 << 30).entries == entries
 
 
-class Watched(Disk):
-    """Knows which files have writes that nobody has synced."""
+class Watched(LedgerDisk):
+    """Knows which files have writes that were not synced."""
 
     def __init__(self) -> None:
         self.unsynced: set[int] = set()
@@ -77,7 +77,7 @@ class Watched(Disk):
 def test_a_write_returns_when_all_of_it_is_synced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entries: list[bytes], syncs_writes: bool
 ) -> None:
-    monkeypatch.setattr(Disk, "syncs_writes", syncs_writes and Disk().syncs_writes)
+    monkeypatch.setattr(LedgerDisk, "syncs_writes", syncs_writes and LedgerDisk().syncs_writes)
     disk = Watched()
     file = LedgerFile(tmp_path / "x.ledger", 7, MARKER, disk)
     file.write([])

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from counterpoise.storage.files import state
-from counterpoise.storage.files.disk import Disk
+from counterpoise.storage.files.disk import LedgerDisk
 from counterpoise.storage.files.recovery import take_over
 from counterpoise.storage.files.store import FileLedgerStore
 from counterpoise.storage.port import CursorState, Log, Position
@@ -110,6 +110,6 @@ async def test_a_lost_fence_does_not_bring_an_epoch_back(tmp_path: Path) -> None
     directory = tmp_path / NAME
     (before,) = state.epochs(directory)
     (directory / "fence").write_bytes(b"")
-    recovered = take_over(directory, "next", Disk())
+    recovered = take_over(directory, "next", LedgerDisk())
     assert recovered.fence.epoch > before
     assert [s.entries for s in recovered.saved.ledgers] == [len(ENTRIES)]

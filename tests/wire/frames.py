@@ -7,7 +7,7 @@ from counterpoise.wire.events import Event
 from counterpoise.wire.proto.base_pb2 import BaseCommand
 from counterpoise.wire.proto.metadata_pb2 import MessageMetadata
 from counterpoise.wire.protocol import ServerProtocol
-from counterpoise.wire.states import Turn
+from counterpoise.wire.states import PeerChange
 
 Type = BaseCommand.Type
 
@@ -72,10 +72,10 @@ def opened(producers: int = 3, consumers: int = 3) -> ServerProtocol:
     protocol.receive(connect())
     for number in range(producers):
         protocol.receive(producer(number))
-        protocol.producer_turn(number, Turn.OPENED)
+        protocol.change_producer(number, PeerChange.OPENED)
     for number in range(consumers):
         protocol.receive(subscribe(number))
-        protocol.consumer_turn(number, Turn.OPENED)
+        protocol.change_consumer(number, PeerChange.OPENED)
     return protocol
 
 

@@ -283,7 +283,7 @@ CASES: list[tuple[int, str, dict[str, object], events.Event]] = [
             kind,
             field,
             {"request_id": 5},
-            events.Refused(
+            events.RequestRefused(
                 5,
                 ServerError.NotAllowedError,
                 "Transactions are not enabled on this broker",

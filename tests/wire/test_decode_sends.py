@@ -15,7 +15,7 @@ from counterpoise.wire.errors import ServerError
 from counterpoise.wire.events import Event, Send, SendRefused, Violation
 from counterpoise.wire.proto.metadata_pb2 import MessageMetadata
 from counterpoise.wire.protocol import ServerProtocol
-from counterpoise.wire.states import Turn
+from counterpoise.wire.states import PeerChange
 from tests.wire import frames
 from tests.wire.strategies import entries, uint64
 
@@ -182,7 +182,7 @@ def test_a_large_producer_id_is_not_mistaken_for_a_small_one(
     protocol.receive(frames.connect())
     for peer in set(peers):
         protocol.receive(frames.producer(peer))
-        protocol.producer_turn(peer, Turn.OPENED)
+        protocol.change_producer(peer, PeerChange.OPENED)
     (event,) = protocol.receive(frames.send(peers[0], sequence_id))
     assert isinstance(event, Send)
     assert (event.producer_id, event.sequence_id) == (peers[0], sequence_id)
@@ -215,7 +215,7 @@ def test_an_entry_without_checksum_is_taken_as_it_is() -> None:
 
 def test_late_sends_of_a_producer_the_broker_closed_are_dropped() -> None:
     protocol = frames.opened()
-    protocol.producer_turn(1, Turn.DETACHED)
+    protocol.change_producer(1, PeerChange.DETACHED)
     good = frames.entry()
     data = frames.send(1, 5) + frames.send(2, 6, good) + frames.send(1, 7)
     assert protocol.receive(data) == [Send(2, 6, 0, 1, False, good)]

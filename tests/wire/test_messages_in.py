@@ -43,7 +43,7 @@ def test_a_count_that_cannot_be(count: int) -> None:
         messages_in(entry_of(b"123456" * 2, num_messages_in_batch=count))
 
 
-def test_a_size_that_cannot_be_helps_nobody() -> None:
+def test_an_impossible_size_field_is_not_believed() -> None:
     lie = {"compression": CompressionType.ZSTD, "uncompressed_size": 2**32 - 1}
     with pytest.raises(BadEntry):
         messages_in(entry_of(b"!", num_messages_in_batch=BATCH_MAX + 1, **lie))

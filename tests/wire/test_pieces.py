@@ -6,7 +6,7 @@ from counterpoise.wire.decode import PIECE
 from counterpoise.wire.events import Ack, Event, Ping, Redeliver, Send
 from counterpoise.wire.proto.base_pb2 import BaseCommand
 from counterpoise.wire.protocol import ServerProtocol
-from counterpoise.wire.states import Turn
+from counterpoise.wire.states import PeerChange
 from tests.wire import frames
 from tests.wire.frames import Type
 
@@ -104,7 +104,7 @@ def test_asked_without_a_limit_it_gives_all_pieces() -> None:
 def test_the_rest_is_dropped_with_its_consumer() -> None:
     protocol = frames.opened()
     assert len(protocol.receive(redeliver(5 * PIECE) + PING, STEP)) == 1
-    protocol.consumer_turn(0, Turn.DETACHED)
+    protocol.change_consumer(0, PeerChange.DETACHED)
     left: list[Event] = []
     while protocol.waiting:
         left += protocol.receive(b"", STEP)

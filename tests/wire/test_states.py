@@ -8,13 +8,13 @@ from collections.abc import Callable
 import pytest
 
 from counterpoise.wire.decode import READERS
-from counterpoise.wire.events import AuthResponse, Connect, Event, Refused, Violation
+from counterpoise.wire.events import AuthResponse, Connect, Event, RequestRefused, Violation
 from counterpoise.wire.proto.base_pb2 import BaseCommand
 from counterpoise.wire.protocol import ServerProtocol
 from counterpoise.wire.states import (
     ConnectionState,
+    PeerChange,
     PeerState,
-    Turn,
 )
 from tests.wire import frames
 from tests.wire.strategies import FIELDS
@@ -54,9 +54,9 @@ def producer(state: PeerState) -> ServerProtocol:
     if state is not PeerState.ABSENT:
         protocol.receive(frames.producer(0))
     if state in (PeerState.READY, PeerState.DETACHED):
-        protocol.producer_turn(0, Turn.OPENED)
+        protocol.change_producer(0, PeerChange.OPENED)
     if state is PeerState.DETACHED:
-        protocol.producer_turn(0, Turn.DETACHED)
+        protocol.change_producer(0, PeerChange.DETACHED)
     assert protocol.producer_state(0) is state
     return protocol
 
@@ -66,9 +66,9 @@ def consumer(state: PeerState) -> ServerProtocol:
     if state is not PeerState.ABSENT:
         protocol.receive(frames.subscribe(0))
     if state in (PeerState.READY, PeerState.DETACHED):
-        protocol.consumer_turn(0, Turn.OPENED)
+        protocol.change_consumer(0, PeerChange.OPENED)
     if state is PeerState.DETACHED:
-        protocol.consumer_turn(0, Turn.DETACHED)
+        protocol.change_consumer(0, PeerChange.DETACHED)
     assert protocol.consumer_state(0) is state
     return protocol
 
@@ -86,7 +86,7 @@ WHEN_OPEN = """
 """
 
 #: What becomes of a producer, from what ServerCnx does: a state is the one that follows a command
-#: that is taken; `dropped` is heard by nobody, `violates` ends the connection, a word in capitals
+#: that is taken; `dropped` gives no event, `violates` ends the connection, a word in capitals
 #: is the error that answers it. The last three are what the broker itself does; `-`: it cannot.
 PRODUCERS = """
                     ABSENT              OPENING             READY       DETACHED
@@ -171,7 +171,7 @@ def test_after_a_violation_nothing_is_heard(kind: int) -> None:
 @pytest.mark.parametrize(("command", "state", "becomes"), cases(PRODUCERS))
 def test_producer(command: str, state: str, becomes: str) -> None:
     protocol = producer(PeerState[state])
-    meets(protocol, command, state, becomes, protocol.producer_turn)
+    meets(protocol, command, state, becomes, protocol.change_producer)
     if becomes.islower() and becomes not in ("dropped", "violates"):
         assert protocol.producer_state(0).name == becomes.upper()
     elif becomes != "violates":
@@ -181,7 +181,7 @@ def test_producer(command: str, state: str, becomes: str) -> None:
 @pytest.mark.parametrize(("command", "state", "becomes"), cases(CONSUMERS))
 def test_consumer(command: str, state: str, becomes: str) -> None:
     protocol = consumer(PeerState[state])
-    meets(protocol, command, state, becomes, protocol.consumer_turn)
+    meets(protocol, command, state, becomes, protocol.change_consumer)
     if becomes.islower() and becomes not in ("dropped", "violates"):
         assert protocol.consumer_state(0).name == becomes.upper()
     elif becomes != "violates":
@@ -193,15 +193,15 @@ def meets(
     command: str,
     state: str,
     becomes: str,
-    turn: Callable[[int, Turn], object],
+    turn: Callable[[int, PeerChange], object],
 ) -> None:
     """Give a command, or a turn of the broker's, to a peer in this state."""
     if command.islower():
         if becomes == "-":
             with pytest.raises(KeyError):
-                turn(0, Turn[command.upper()])
+                turn(0, PeerChange[command.upper()])
         else:
-            turn(0, Turn[command.upper()])
+            turn(0, PeerChange[command.upper()])
         return
     events = protocol.receive(minimal(Type.Value(command)))
     if becomes == "violates":
@@ -210,14 +210,14 @@ def meets(
         assert events == []
     elif becomes.isupper():
         [refused] = events
-        assert isinstance(refused, Refused)
+        assert isinstance(refused, RequestRefused)
         assert (refused.request_id, refused.code, refused.message) == (
             0,
             *ERRORS[command, becomes],
         )
     else:
         assert len(events) == 1
-        assert not isinstance(events[0], Refused | Violation)
+        assert not isinstance(events[0], RequestRefused | Violation)
 
 
 def violated(protocol: ServerProtocol, events: list[Event], why: str) -> None:
@@ -229,8 +229,8 @@ def violated(protocol: ServerProtocol, events: list[Event], why: str) -> None:
 
 def test_every_command_of_a_client_is_tried_by_hypothesis() -> None:
     assert set(FIELDS) | {Type.CONNECT} == set(READERS)
-    told = {*BEFORE_CONNECT.split(), *WHEN_OPEN.split()}
-    assert {Type.Name(kind) for kind in READERS} == told
+    listed = {*BEFORE_CONNECT.split(), *WHEN_OPEN.split()}
+    assert {Type.Name(kind) for kind in READERS} == listed
 
 
 def test_who_is_not_known_yet_is_read_no_further() -> None:

@@ -187,7 +187,7 @@ def test_a_violation_is_in_the_same_place_and_the_last_however_the_stream_is_cut
 def test_every_kind_of_broken_frame(broken: bytes, what: str) -> None:
     protocol = ServerProtocol(max_message_size=1_000_000)
     protocol.receive(frames.connect() + frames.producer(0))
-    protocol.producer_turn(0, frames.Turn.OPENED)
+    protocol.change_producer(0, frames.PeerChange.OPENED)
     events = protocol.receive(broken)
     assert len(events) == 1
     assert isinstance(events[0], Violation)
@@ -199,7 +199,7 @@ def test_the_limit_itself_is_allowed() -> None:
     limit = len(frames.send(0, 1, body)) - 4
     protocol = ServerProtocol(max_message_size=limit - 10 * 1024)
     protocol.receive(frames.connect() + frames.producer(0))
-    protocol.producer_turn(0, frames.Turn.OPENED)
+    protocol.change_producer(0, frames.PeerChange.OPENED)
     (event,) = protocol.receive(frames.send(0, 1, body))
     assert not isinstance(event, Violation)
     (event,) = protocol.receive(frames.send(0, 1, body + b"x"))

@@ -27,7 +27,7 @@ class Assignments:
         self._topics: Counter[str] = Counter()
 
     def broker_of(self, bundle: str) -> str | None:
-        """Who was given this bundle, None when nobody was."""
+        """The broker that was just given this bundle; None if none was."""
         given = self._by_bundle.get(bundle)
         return None if given is None else given.broker
 
@@ -40,7 +40,7 @@ class Assignments:
         return self._topics[broker]
 
     def add(self, bundle: str, given: Assignment) -> None:
-        """Count a bundle to its new broker, whoever was given it before."""
+        """Count a bundle to its new broker instead of the one it was given to before."""
         if bundle in self._by_bundle:
             self._keep({name: each for name, each in self._by_bundle.items() if name != bundle})
         self._by_bundle[bundle] = given
@@ -49,7 +49,7 @@ class Assignments:
     def settle(self, served: Table, brokers: Iterable[str], since_ms: int) -> None:
         """Forget those that their broker reports by now, or cannot: it left, or had its time.
 
-        Whoever was given a bundle before ``since_ms`` was never asked for it by a client.
+        For an assignment older than ``since_ms`` no client has asked the new broker.
         """
         if not self._by_bundle:
             return
@@ -68,7 +68,7 @@ class Assignments:
     def namespaces(self, served: Table) -> defaultdict[str, Counter[str]]:
         """How many bundles of each namespace each broker has: reported or just given to it.
 
-        A bundle that was just given to somebody is not counted where it is still reported.
+        A bundle that was just given to a broker is not counted where it is still reported.
         """
         held: defaultdict[str, Counter[str]] = defaultdict(Counter)
         pairs = zip(served["broker"].tolist(), served["bundle"].tolist(), strict=True)

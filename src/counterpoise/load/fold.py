@@ -7,7 +7,7 @@ samples that never were:
 
 * A report is one sample however often it is read. Pulsar samples every report again whenever any
   broker publishes.
-* A bundle that nobody reports has no place in the view, but its averages are kept until
+* A bundle that no broker reports has no place in the view, but its averages are kept until
   `forget_after_ms` have passed since its last sample: it is on its way to another broker, and what
   is known of it is what placing it rests on. Pulsar drops them at once and assumes a default. A
   bundle in the latest report of a listed broker is kept, however old that report is.
@@ -52,7 +52,7 @@ FORGET_AFTER_MS: Final = 10 * 60 * 1000
 
 @dataclass(frozen=True, slots=True)
 class FoldOptions:
-    """How samples are averaged, and how long those of a bundle that nobody reports are kept."""
+    """How samples are averaged, and how long those of an unreported bundle are kept."""
 
     short_samples: int = SHORT_TERM_SAMPLES
     long_samples: int = LONG_TERM_SAMPLES

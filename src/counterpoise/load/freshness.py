@@ -1,10 +1,10 @@
 """Whether a report says something new: one measurement is one sample, however often it is read.
 
-A report's own `lastUpdate` tells, where it has one. But Pulsar's modular manager raises it only
+A report's own `lastUpdate` says so, where it has one. But Pulsar's modular manager raises it only
 when the load changed by a tenth, or after a quarter of an hour, while its answer has what was
 measured a minute ago at most; so other figures of the bundles are news too, and the `lastUpdate`
 that follows them with the same figures is not news again. Host usage says nothing: a broker
-measures it anew whenever it is asked. Where there is no time (the extensible manager), the same
+measures it on every request. Where there is no time (the extensible manager), the same
 figures are a measurement of their own once the broker must have measured again and nothing flows.
 """
 
@@ -21,7 +21,7 @@ class Taken:
     figures: int
     taken_ms: int
     ahead: bool = False
-    """Whether its figures came before the `lastUpdate` that will tell of them."""
+    """Whether its figures came before the `lastUpdate` that belongs to them."""
 
 
 def take(before: Taken | None, seen: Measured, at_ms: int, every_ms: int) -> tuple[Taken, bool]:
@@ -33,8 +33,8 @@ def take(before: Taken | None, seen: Measured, at_ms: int, every_ms: int) -> tup
     if before is None:
         return Taken(seen.reported_ms, seen.figures, at_ms), True
     if seen.reported_ms != before.reported_ms:
-        told_before = same and before.ahead
-        return Taken(seen.reported_ms, seen.figures, at_ms), not told_before
+        counted_before = same and before.ahead
+        return Taken(seen.reported_ms, seen.figures, at_ms), not counted_before
     if not same:
         return Taken(seen.reported_ms, seen.figures, at_ms, ahead=seen.reported_ms > 0), True
     if seen.reported_ms == 0 and seen.idle and at_ms - before.taken_ms >= every_ms:

@@ -25,7 +25,7 @@ class Measured:
     """A broker's report: its own figures by `rows.COLUMNS`, and its bundles' as columns.
 
     `reported_ms` is the report's own time, 0 where it has none. `figures` is a checksum of what was
-    measured of the bundles: no host usage, which a broker measures anew whenever it is asked.
+    measured of the bundles: no host usage, which a broker measures on every request.
     """
 
     broker: Row
@@ -70,7 +70,7 @@ def bundle_columns(
 
 
 def checksum(bundles: Table) -> int:
-    """CRC-32 of the bundles' figures, in whatever order they were told."""
+    """CRC-32 of the bundles' figures, independent of their order."""
     order: Column = np.argsort(bundles["digest"], kind="stable")
     total = 0
     for name in OF_BUNDLE[1:]:

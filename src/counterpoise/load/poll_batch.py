@@ -25,8 +25,8 @@ def poll_batch(poll_id: int, fetched: Sequence[Fetched]) -> Batch:
         if not isinstance(one.answer, Measured):
             reports.append({**common, "kind": GAP, "note": one.answer.reason})
             continue
-        told = {"kind": BROKER, "report_at_ms": one.reported_ms, "fresh": one.fresh}
-        reports.append({**common, **one.answer.broker, **told})
+        broker = {"kind": BROKER, "report_at_ms": one.reported_ms, "fresh": one.fresh}
+        reports.append({**common, **one.answer.broker, **broker})
         if one.fresh:
             samples.append(_samples(poll_id, seq, one, one.answer.bundles))
             seq += len(one.answer.bundles["bundle"])

@@ -134,7 +134,7 @@ class LocalBrokerData:
         )
 
     def without_deltas(self) -> "LocalBrokerData":
-        """The report after it has been written: no gains and losses left to tell."""
+        """The report after it has been written: its gains and losses have been reported."""
         return replace(self, last_bundle_gains=(), last_bundle_losses=())
 
 

@@ -1,4 +1,4 @@
-"""The load stores of PIP-192 as reports give them, for whoever cannot read the brokers' topics.
+"""The load stores of PIP-192 built from reports, where the brokers' topics cannot be read.
 
 A broker under the extensible manager publishes exponential averages of its usage and traffic, and
 its busiest bundles. The admin API gives neither; but it gives what they are made from: the usage

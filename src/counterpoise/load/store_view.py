@@ -25,7 +25,7 @@ TopBundles = tuple[tuple[str, float], ...]
 class BundleRules:
     """Which bundles may move where; without rules every bundle may move anywhere.
 
-    ``owners`` is who owns a bundle by the bundle state channel (None: nobody asks),
+    ``owners`` is each bundle's owner by the bundle state channel (None: not asked for),
     ``with_policies`` the bundles with an isolation policy or anti-affinity group, ``allowed`` the
     brokers that pass every filter for a bundle, where that is not all of them.
     """

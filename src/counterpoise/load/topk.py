@@ -1,4 +1,4 @@
-"""The busiest bundles that a broker tells the others of (``TopKBundles``, PIP-192)."""
+"""The busiest bundles of a broker, as it publishes them (``TopKBundles``, PIP-192)."""
 
 from collections.abc import Collection, Mapping
 from typing import Final

@@ -33,7 +33,7 @@ class ResourceUsage:
 
 
 NO_USAGE: Final = ResourceUsage()
-"""A resource that nobody measured: 0 percent."""
+"""A resource that was not measured: 0 percent."""
 
 
 def percent_of(usage: Float64s, limit: Float64s) -> Float32s:

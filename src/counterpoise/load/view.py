@@ -273,7 +273,7 @@ def _by_name(
 def movable_mask(bundles: Sequence[str], bound: Callable[[str], bool] = bound_to_broker) -> Masks:
     """Which bundles a shedder may touch: all but those of a namespace bound to one broker.
 
-    ``bound`` tells such a namespace; by default the rule of 4.0.7.
+    ``bound`` says whether a namespace is such a one; by default the rule of 4.0.7.
     """
     mask = np.ones(len(bundles), dtype=np.bool_)
     maybe = np.fromiter(map(str.startswith, bundles, repeat(BOUND_TENANTS)), np.bool_, len(bundles))

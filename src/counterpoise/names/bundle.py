@@ -38,7 +38,7 @@ def format_boundary(value: int) -> str:
 
 
 def namespace_of(bundle: str) -> str:
-    """The namespace in a bundle's name that nobody has checked, as it stands in a report."""
+    """The namespace part of a bundle's name, unchecked, as reports spell it."""
     return bundle.rpartition("/")[0]
 
 

@@ -7,5 +7,5 @@ EXTENSIBLE: Final = "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleL
 
 
 def is_extensible(name: str) -> bool:
-    """Whether a class is that of PIP-192, or what somebody made of it."""
+    """Whether the class is PIP-192's extensible load manager or derived from it, by its name."""
     return "ExtensibleLoadManager" in name

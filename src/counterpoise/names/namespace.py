@@ -1,4 +1,4 @@
-"""A namespace, and how to tell the ones that Pulsar keeps for itself."""
+"""A namespace's name, and which namespaces Pulsar keeps for itself."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class Option:
     blank_is_none: bool = False
     """Whether a blank value says "none" instead of keeping the default."""
     secret: bool = False
-    """Whether its value is for nobody's eyes: never listed, never told in an error."""
+    """Whether its value is a secret: never listed and never part of an error message."""
 
     @property
     def range_text(self) -> str:

@@ -35,8 +35,8 @@ def compile_pattern(text: str) -> Pattern:
     try:
         compiled: Pattern = re2.compile(text, options)
     except (re2.error, UnicodeEncodeError) as error:
-        told = error.args[0] if error.args else error
-        problem = told.decode(errors="replace") if isinstance(told, bytes) else str(told)
+        said = error.args[0] if error.args else error
+        problem = said.decode(errors="replace") if isinstance(said, bytes) else str(said)
         raise InvalidName(text, f"not a regular expression: {problem}") from None
     return compiled
 

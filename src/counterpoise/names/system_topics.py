@@ -7,4 +7,4 @@ SERVICE_UNIT_STATE: Final = "persistent://pulsar/system/loadbalancer-service-uni
 BROKER_LOAD_DATA: Final = "non-persistent://pulsar/system/loadbalancer-broker-load-data"
 TOP_BUNDLES_LOAD_DATA: Final = "non-persistent://pulsar/system/loadbalancer-top-bundles-load-data"
 SYSTEM_TOPICS: Final = frozenset({SERVICE_UNIT_STATE, BROKER_LOAD_DATA, TOP_BUNDLES_LOAD_DATA})
-"""Where records are on a topic, the leader serves these, whoever has their bundle."""
+"""With a topic as state store the leader serves these, whichever broker owns their bundle."""

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections import deque
 from typing import Any
 
-from counterpoise.storage.port import Chunk, Group
+from counterpoise.storage.port import Chunk, EntryGroup
 
 _SMALL = 64
 """Groups below this many entries are joined, so that a slow topic has few chunks as well."""
@@ -64,7 +64,7 @@ class LogCache:
         self.size = 0
         self.closed = False
 
-    def add(self, group: Group[Any]) -> None:
+    def add(self, group: EntryGroup[Any]) -> None:
         """Keep a committed group; its lists are the chunk's, to which those that follow are added.
 
         So a chunk that was read before may have grown since, at its end.

@@ -1,4 +1,4 @@
-"""What all logs share: gathering appends into groups, telling the listener, closing in order."""
+"""What all logs share: gathering appends into groups, notifying the listener, closing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from counterpoise.storage.ledger_index import LedgerIndex
 from counterpoise.storage.port import (
     Chunk,
     CursorState,
-    Group,
+    EntryGroup,
     LedgerInfo,
     LogClosedError,
     LogListener,
@@ -47,8 +47,8 @@ class GroupLog(ABC, Generic[C]):
         self._index = LedgerIndex(ledgers)
         self._cursors = dict(cursors)
         self._loop = asyncio.get_running_loop()
-        self._gathering: Group[C] = Group()
-        self._submitted: Group[C] | None = None
+        self._gathering: EntryGroup[C] = EntryGroup()
+        self._submitted: EntryGroup[C] | None = None
         self._scheduled = False
         self._error: StorageError | None = None
         self._idle: list[asyncio.Future[None]] = []
@@ -128,17 +128,17 @@ class GroupLog(ABC, Generic[C]):
             if self._idle:
                 self._wake_idle()
             return
-        self._gathering = Group()
+        self._gathering = EntryGroup()
         self._submitted = group
         try:
             group.ledger_id, group.first_entry = self._place(group)
             self._write(group)
         except Exception as error:
-            # Whatever it is, it is about this group: its callers are told, the log goes on.
+            # Whatever it is, it is about this group: its callers get the error, the log goes on.
             _log.exception("%s: a group could not be written", self.name)
             self._refuse(StorageError(f"{self.name}: {error!r}"))
 
-    def _written(self, group: Group[C]) -> None:
+    def _written(self, group: EntryGroup[C]) -> None:
         """A store calls this when ``group`` is durable and the fence was seen intact after."""
         last = self._index.last
         if group.ledger_id != last.ledger_id:
@@ -153,8 +153,8 @@ class GroupLog(ABC, Generic[C]):
         try:
             self._listener.committed(group)
         except Exception as error:
-            # They are stored, but whoever waits for an answer must get one.
-            _log.exception("%s: telling of stored entries", self.name)
+            # They are stored, but a caller that waits for an answer must get one.
+            _log.exception("%s: the listener failed on stored entries", self.name)
             self._listener.refused(StorageError(f"{self.name}: {error!r}"), group.contexts)
 
     def _refuse(self, error: StorageError) -> None:
@@ -167,7 +167,7 @@ class GroupLog(ABC, Generic[C]):
         waiting = list(self._submitted.contexts) if self._submitted is not None else []
         # Behind a gap nothing may be stored that was meant to follow it.
         waiting += self._gathering.contexts
-        self._submitted, self._gathering = None, Group()
+        self._submitted, self._gathering = None, EntryGroup()
         self._scheduled = False
         self._wake_idle()
         return waiting
@@ -198,14 +198,14 @@ class GroupLog(ABC, Generic[C]):
         await self._persist()
 
     async def close(self) -> None:
-        """Flush and let go; appending afterwards raises `LogClosedError`."""
+        """Flush and release the log; appending afterwards raises `LogClosedError`."""
         try:
             async with asyncio.timeout(self.close_seconds):
                 if self._error is None:
                     await self.drain()
                 if self._error is None:
                     self._error = LogClosedError(f"{self.name} was closed by this broker")
-                    await self._let_go()
+                    await self._write_final_state()
         except TimeoutError:
             silent = StorageError(
                 f"{self.name}: the disk did not answer within {self.close_seconds:g} s"
@@ -245,15 +245,15 @@ class GroupLog(ABC, Generic[C]):
         """A chunk beginning at ``index``."""
 
     @abstractmethod
-    def _place(self, group: Group[C]) -> tuple[int, int]:
+    def _place(self, group: EntryGroup[C]) -> tuple[int, int]:
         """Ledger id and first entry id for the next group; rolls over to a new ledger here."""
 
     @abstractmethod
-    def _write(self, group: Group[C]) -> None:
+    def _write(self, group: EntryGroup[C]) -> None:
         """Begin writing; ends in `_written` or `_fail`. Sets ``group.size``."""
 
     @abstractmethod
-    def _remember(self, group: Group[C]) -> None:
+    def _remember(self, group: EntryGroup[C]) -> None:
         """Keep a committed group for `cached`."""
 
     @abstractmethod
@@ -269,7 +269,7 @@ class GroupLog(ABC, Generic[C]):
         """Save cursors and the list of ledgers."""
 
     @abstractmethod
-    async def _let_go(self) -> None:
+    async def _write_final_state(self) -> None:
         """Leave the next owner all that it goes by; nothing is written any more."""
 
     @abstractmethod

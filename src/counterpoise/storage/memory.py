@@ -10,7 +10,7 @@ from counterpoise.storage.grouplog import GroupLog
 from counterpoise.storage.port import (
     Chunk,
     CursorState,
-    Group,
+    EntryGroup,
     Log,
     LogFencedError,
     LogListener,
@@ -28,7 +28,7 @@ class _Stored:
     def __init__(self) -> None:
         self.epoch = 0
         self.owner = ""
-        self.let_go = False
+        self.released = False
         self.next_ledger = 0
         self.ledgers: dict[int, tuple[list[bytes], list[int]]] = {}
         self.cursors: dict[str, CursorState] = {}
@@ -44,13 +44,13 @@ class MemoryLedgerStore:
         self._lock = threading.Lock()
 
     async def open(self, name: str, owner: str, listener: LogListener[C]) -> Log[C]:
-        """Take log ``name`` over from whoever had it."""
+        """Take log ``name`` over from its former owner."""
         with self._lock:
             stored = self._logs.setdefault(name, _Stored())
         with stored.lock:
             stored.epoch += 1
             stored.owner = owner
-            stored.let_go = False
+            stored.released = False
             for ledger_id in [i for i, (entries, _) in stored.ledgers.items() if not entries]:
                 del stored.ledgers[ledger_id]
             return _MemoryLog(name, stored, listener, self._ledger_entries)
@@ -58,10 +58,10 @@ class MemoryLedgerStore:
     async def prepare(self, name: str) -> None:
         """Everything is at hand."""
 
-    async def let_go(self, name: str) -> bool:
+    async def is_released(self, name: str) -> bool:
         """Whether its last owner has closed it."""
         stored = self._logs.get(name)
-        return stored is not None and stored.let_go
+        return stored is not None and stored.released
 
     async def exists(self, name: str) -> bool:
         """Whether the log was created and not deleted."""
@@ -109,13 +109,13 @@ class _MemoryLog(GroupLog[C]):
         chunk = self.cached(index)
         return chunk if chunk is not None else Chunk(index, (), ())
 
-    def _place(self, group: Group[C]) -> tuple[int, int]:
+    def _place(self, group: EntryGroup[C]) -> tuple[int, int]:
         last = self._index.last
         if last.entries < self._ledger_entries:
             return last.ledger_id, last.entries
         return -1, 0
 
-    def _write(self, group: Group[C]) -> None:
+    def _write(self, group: EntryGroup[C]) -> None:
         stored = self._stored
         with stored.lock:
             if stored.epoch != self._epoch:
@@ -133,7 +133,7 @@ class _MemoryLog(GroupLog[C]):
         group.size = sum(map(len, group.entries))
         self._written(group)
 
-    def _remember(self, group: Group[C]) -> None:
+    def _remember(self, group: EntryGroup[C]) -> None:
         pass  # written is remembered
 
     def _cursors_changed(self) -> None:
@@ -150,9 +150,9 @@ class _MemoryLog(GroupLog[C]):
     async def _persist(self) -> None:
         pass  # cursors are stored as they change
 
-    async def _let_go(self) -> None:
+    async def _write_final_state(self) -> None:
         with self._stored.lock:
-            self._stored.let_go |= self._stored.epoch == self._epoch
+            self._stored.released |= self._stored.epoch == self._epoch
 
     async def _release(self) -> None:
         pass

@@ -28,7 +28,7 @@ def open_ledgers(options: StorageOptions) -> LedgerStore:
     """The store that ``options.url`` names; raises `InvalidLedgerUrl`.
 
     A store in memory is shared by handing the same object to several brokers; any other is opened
-    by each broker for itself (`in_memory` tells).
+    by each broker for itself (see `in_memory`).
     """
     scheme, colon, _ = options.url.partition(":")
     opener = SCHEMES.get(scheme)

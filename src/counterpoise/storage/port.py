@@ -3,10 +3,10 @@
 Laws of this room:
 
 * A **log** is one topic's messages: an ordered list of *ledgers*. Opening a log starts a new
-  ledger and fences whoever had it open before; a fenced owner acknowledges nothing more.
+  ledger and fences the broker that had it open before; a fenced owner acknowledges nothing more.
 * An entry counts as stored only when its group has been committed: written, synchronised, and
   the fence seen intact *after* that. Then, and in order, the listener hears of it.
-* A write that fails fails its callers, not the log: nobody knows what the disk has of it, so its
+* A write that fails fails its callers, not the log: what the disk has of it is unknown, so its
   ledger is closed at the last entry that was committed, and the next write begins a new one.
 * What the disk has lost is named, never served and never waited for: the rest goes on in order.
 * Inside this process an entry is addressed by its **index**, a plain integer that is contiguous
@@ -101,7 +101,7 @@ C = TypeVar("C")
 C_contra = TypeVar("C_contra", contravariant=True)
 
 
-class Group(Generic[C]):
+class EntryGroup(Generic[C]):
     """Entries that are committed together, and the caller's context of each.
 
     ``first`` (the index of ``entries[0]``) and its position are known once it is committed.
@@ -122,7 +122,7 @@ class Group(Generic[C]):
 class LogListener(Protocol[C]):
     """Who appends to a log; called on the event loop that opened it."""
 
-    def committed(self, group: Group[C]) -> None:
+    def committed(self, group: EntryGroup[C]) -> None:
         """Every entry of ``group`` is stored for good. Groups arrive in order of appending."""
 
     def refused(self, error: StorageError, contexts: Sequence[C]) -> None:
@@ -135,7 +135,7 @@ class LogListener(Protocol[C]):
         """The log can take no more. Entries of ``contexts`` were appended, never acknowledged."""
 
     def lost(self, lost: Lost) -> None:
-        """A read met entries that cannot be read any more; told once. See `Log.lost`."""
+        """A read met entries that cannot be read any more; called once for each. See `Log.lost`."""
 
 
 class Log(Protocol[C_contra]):
@@ -171,7 +171,8 @@ class Log(Protocol[C_contra]):
     def cursors_lost(self) -> bool:
         """Whether durable cursors existed that could not be read when the log was opened.
 
-        Nobody knows how far they had come, so whoever comes back has to begin where the log does.
+        How far they had come is unknown, so a subscription that comes back begins where the log
+        does.
         """
 
     def append(self, entry: bytes, messages: int, context: C_contra) -> None:
@@ -213,7 +214,7 @@ class Log(Protocol[C_contra]):
         """Wait until all that was appended is committed (or failed) and cursors are saved."""
 
     async def close(self) -> None:
-        """Wait for what was appended, and let go. A fenced log closes without a word.
+        """Wait for what was appended, and release the log. A fenced log closes without an error.
 
         What the next owner finds is all there, cursors too; the disk may have their last state a
         moment later, and until then the one before it.
@@ -239,11 +240,11 @@ class LedgerStore(Protocol):
         changed. Raises `StorageError`, after which `open` takes its time as without it.
         """
 
-    async def let_go(self, name: str) -> bool:
-        """Whether whoever opened log ``name`` last has closed it, in order and for good.
+    async def is_released(self, name: str) -> bool:
+        """Whether the last owner of log ``name`` has closed it, in order and for good.
 
         What it acknowledged is all there, and it acknowledges nothing any more. False as well
-        where nobody can know: it died, or there is no such log. Raises `StorageError`.
+        where that cannot be known: it died, or there is no such log. Raises `StorageError`.
         """
 
     async def exists(self, name: str) -> bool:

@@ -24,7 +24,7 @@ LIST_MAX: Final = 10_000
 """Properties, or hash ranges, of one command. Positions have no such limit: they come in pieces."""
 
 
-class Limit(NamedTuple):
+class FieldLimit(NamedTuple):
     """A number that must lie between two others."""
 
     field: str
@@ -33,11 +33,11 @@ class Limit(NamedTuple):
 
 
 #: By command: what its numbers may be.
-LIMITS: Final[dict[int, tuple[Limit, ...]]] = {
+LIMITS: Final[dict[int, tuple[FieldLimit, ...]]] = {
     # ``Consumer.flowPermits`` of Pulsar refuses 0, and what is negative as an int of Java.
-    Type.FLOW: (Limit("message_permits", 1, _INT32_MAX),),
-    # A ``long`` of Java. The next exclusive producer is told one more than it.
-    Type.PRODUCER: (Limit("topic_epoch", 0, _INT64_MAX),),
+    Type.FLOW: (FieldLimit("message_permits", 1, _INT32_MAX),),
+    # A ``long`` of Java. The next exclusive producer gets this value plus one.
+    Type.PRODUCER: (FieldLimit("topic_epoch", 0, _INT64_MAX),),
 }
 
 

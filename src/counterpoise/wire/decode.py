@@ -255,7 +255,7 @@ def _get_schema(command: commands.CommandGetSchema, _: bytes) -> events.Event:
 
 
 def _no_transactions(command: Any, _: bytes) -> events.Event:
-    return events.Refused(
+    return events.RequestRefused(
         command.request_id,
         ServerError.NotAllowedError,
         "Transactions are not enabled on this broker",

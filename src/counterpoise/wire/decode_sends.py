@@ -107,8 +107,8 @@ def decode_sends(
             break
         entry = data[entry_at:stop]
         messages = 1
-        # Most messages are no batch, and most of those have the field's tag nowhere. (Looking
-        # through a small entry costs less than telling where to look.)
+        # Most messages are no batch, and most of those have the field's tag nowhere. (Searching
+        # a small entry costs less than finding where its metadata ends.)
         if BATCH_TAG in entry:
             try:
                 messages = messages_in(entry)

@@ -231,7 +231,7 @@ def watch_started(
 def watch_update(
     watcher_id: int, new: Iterable[str], deleted: Iterable[str], topics_hash: str
 ) -> bytes:
-    """Tell a watcher what came and what went."""
+    """A topic list watcher's update: the topics that were created and deleted."""
     return frame(
         BaseCommand(
             type=_Type.WATCH_TOPIC_UPDATE,

@@ -96,7 +96,7 @@ def last_message_id(request_id: int, last: MessageId, mark_delete: MessageId | N
 
 
 def active_consumer(consumer_id: int, *, is_active: bool) -> bytes:
-    """Tell a Failover consumer whether it is the active one."""
+    """Notify a Failover consumer whether it is the active one."""
     return frame(
         BaseCommand(
             type=_Type.ACTIVE_CONSUMER_CHANGE,
@@ -108,7 +108,7 @@ def active_consumer(consumer_id: int, *, is_active: bool) -> bytes:
 
 
 def reached_end(consumer_id: int) -> bytes:
-    """Tell a consumer that its terminated topic has no more messages."""
+    """Notify a consumer that its terminated topic has no more messages."""
     return frame(
         BaseCommand(
             type=_Type.REACHED_END_OF_TOPIC,

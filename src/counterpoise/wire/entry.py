@@ -131,7 +131,7 @@ def build(metadata: MessageMetadata, payload: bytes) -> bytes:
 
 
 def sticky_key(metadata: MessageMetadata) -> bytes:
-    """Tell which key decides a message's Key_Shared consumer.
+    """The key that decides which Key_Shared consumer gets a message.
 
     The ordering key, else the partition key (decoded if it was sent in base64), else the producer
     and the sequence id, so that keyless messages spread (``AbstractBaseDispatcher.peekStickyKey``).

@@ -39,7 +39,7 @@ class ServerError(IntEnum):
     ProducerFenced = 25
 
 
-class ProtocolError(Exception):
+class ProtocolViolationError(Exception):
     """The peer broke the protocol; its connection cannot go on.
 
     ``what`` says which rule was broken, ``where`` names the frame: its command if it got that

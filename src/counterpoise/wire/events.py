@@ -7,7 +7,7 @@ make; all compare by value.
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from counterpoise.wire.errors import ProtocolError, ServerError
+from counterpoise.wire.errors import ProtocolViolationError, ServerError
 from counterpoise.wire.values import (
     AccessMode,
     InitialPosition,
@@ -66,7 +66,7 @@ class PartitionedMetadata:
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """Which broker serves a topic? ``authoritative``: this one was told to take it."""
+    """Which broker serves a topic? ``authoritative``: this broker is the chosen one."""
 
     request_id: int
     topic: str
@@ -87,7 +87,7 @@ class GetTopics:
 
 @dataclass(frozen=True, slots=True)
 class WatchTopics:
-    """Tell me whenever the namespace's topics that match change (PIP-145)."""
+    """Subscribe to changes of the namespace's matching topics (PIP-145)."""
 
     request_id: int
     watcher_id: int
@@ -139,7 +139,7 @@ class Send(NamedTuple):
 
 
 class SendRefused(NamedTuple):
-    """An entry that must not be stored: the client is to be told, the connection goes on."""
+    """An entry that must not be stored: answer with SEND_ERROR; the connection goes on."""
 
     producer_id: int
     sequence_id: int
@@ -269,7 +269,7 @@ class GetSchema:
 
 @dataclass(frozen=True, slots=True)
 class GetOrCreateSchema:
-    """Register a schema and tell its version."""
+    """Register a schema and answer with its version."""
 
     request_id: int
     topic: str
@@ -277,7 +277,7 @@ class GetOrCreateSchema:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RequestRefused:
     """A request that cannot be served in the present state; answer it with this error."""
 
     request_id: int
@@ -289,7 +289,7 @@ class Refused:
 class Violation:
     """The peer broke the protocol: always the last event of a connection."""
 
-    error: ProtocolError
+    error: ProtocolViolationError
 
 
 Event = (
@@ -317,6 +317,6 @@ Event = (
     | CloseConsumer
     | GetSchema
     | GetOrCreateSchema
-    | Refused
+    | RequestRefused
     | Violation
 )

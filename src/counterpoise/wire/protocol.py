@@ -8,7 +8,7 @@ Laws of this file:
 - The events do not depend on how the stream was cut into chunks, nor on how many of them are taken
   at a time: bytes whose turn has not come wait here, undecoded.
 - Whether a command may come is decided by the tables of `states` alone. What the broker itself
-  does to a producer or a consumer is told with `producer_turn` and `consumer_turn`.
+  does to a producer or a consumer is reported by `change_producer` and `change_consumer`.
 """
 
 from collections.abc import Iterator
@@ -21,8 +21,8 @@ from counterpoise.wire.checks import COMMAND_SIZE_MAX, what_is_wrong
 from counterpoise.wire.constants import DEFAULT_MAX_MESSAGE_SIZE, FRAME_PADDING
 from counterpoise.wire.decode import IN_PIECES, PIECE, READERS
 from counterpoise.wire.decode_sends import decode_sends
-from counterpoise.wire.errors import ProtocolError, ServerError
-from counterpoise.wire.events import Event, Refused, Send, SendRefused, Violation
+from counterpoise.wire.errors import ProtocolViolationError, ServerError
+from counterpoise.wire.events import Event, RequestRefused, Send, SendRefused, Violation
 from counterpoise.wire.proto.base_pb2 import BaseCommand
 from counterpoise.wire.receive_buffer import LENGTH_SIZE, ReceiveBuffer
 from counterpoise.wire.states import (
@@ -30,8 +30,8 @@ from counterpoise.wire.states import (
     CONSUMER,
     PRODUCER,
     ConnectionState,
+    PeerChange,
     PeerState,
-    Turn,
 )
 
 _Pieces = tuple[Iterator[Event], Any, int, int]
@@ -46,8 +46,8 @@ _Type = BaseCommand.Type
 _CONNECTING: Final = ConnectionState.CONNECTING
 _OPEN: Final = ConnectionState.OPEN
 _FAILED: Final = ConnectionState.FAILED
-_PRODUCER_COMMANDS = frozenset(key for _, key in PRODUCER if not isinstance(key, Turn))
-_CONSUMER_COMMANDS = frozenset(key for _, key in CONSUMER if not isinstance(key, Turn))
+_PRODUCER_COMMANDS = frozenset(key for _, key in PRODUCER if not isinstance(key, PeerChange))
+_CONSUMER_COMMANDS = frozenset(key for _, key in CONSUMER if not isinstance(key, PeerChange))
 
 
 class ServerProtocol:
@@ -103,14 +103,14 @@ class ServerProtocol:
         """Where a consumer is in its life."""
         return self._consumers.get(consumer_id, PeerState.ABSENT)
 
-    def producer_turn(self, producer_id: int, turn: Turn) -> None:
+    def change_producer(self, producer_id: int, change: PeerChange) -> None:
         """Note what the broker did to a producer; KeyError if it could not have."""
-        step = PRODUCER[self.producer_state(producer_id), turn]
+        step = PRODUCER[self.producer_state(producer_id), change]
         _enter(self._producers, producer_id, step.next)
 
-    def consumer_turn(self, consumer_id: int, turn: Turn) -> None:
+    def change_consumer(self, consumer_id: int, change: PeerChange) -> None:
         """Note what the broker did to a consumer; KeyError if it could not have."""
-        step = CONSUMER[self.consumer_state(consumer_id), turn]
+        step = CONSUMER[self.consumer_state(consumer_id), change]
         _enter(self._consumers, consumer_id, step.next)
 
     def receive(self, data: bytes, most: int = _ALL) -> list[Event]:
@@ -177,7 +177,7 @@ class ServerProtocol:
                 odd += 1 + (wanted >> FRAME_SHIFT)
                 self._frame(data[begin + LENGTH_SIZE : begin + wanted], begin, events)
                 begin += wanted
-        except ProtocolError as error:
+        except ProtocolViolationError as error:
             self._state = _FAILED
             events.append(Violation(error))
             return
@@ -186,7 +186,7 @@ class ServerProtocol:
             self._buffer.keep(data[begin:], wanted)
 
     def _frame_size(self, data: bytes, begin: int, end: int) -> int:
-        """Tell how many bytes the frame at ``begin`` takes, its length field included."""
+        """How many bytes the frame at ``begin`` takes, its length field included."""
         if end - begin < LENGTH_SIZE:
             return LENGTH_SIZE
         total = int.from_bytes(data[begin : begin + LENGTH_SIZE], "big")
@@ -235,7 +235,7 @@ class ServerProtocol:
         self._admit(read(request, frame[command_end:]), request, kind, begin, events)
 
     def _next_piece(self, pieces: _Pieces, events: list[Event]) -> None:
-        """Hand on a piece, if there still is whom it is for: each asks the table anew."""
+        """Emit one piece if its producer or consumer still exists, by the table."""
         events_of, request, kind, begin = pieces
         event = next(events_of, None)
         if event is None:
@@ -262,7 +262,7 @@ class ServerProtocol:
         if step.discard:
             return
         if step.refuse is not None:
-            events.append(Refused(request.request_id, *step.refuse))
+            events.append(RequestRefused(request.request_id, *step.refuse))
         elif isinstance(event, Send):
             events.append(self._checked(event, begin))
         else:
@@ -281,9 +281,11 @@ class ServerProtocol:
                 code, why = ServerError.NotAllowedError, f"The entry is refused: {error}"
         return SendRefused(send.producer_id, send.sequence_id, code, why)
 
-    def _broken(self, what: str, begin: int, kind: int | None = None) -> ProtocolError:
+    def _broken(self, what: str, begin: int, kind: int | None = None) -> ProtocolViolationError:
         name = "a frame" if kind is None else f"a {_Type.Name(kind)} frame"
-        return ProtocolError(what, f"{name} at byte {self._position + begin} of the stream")
+        return ProtocolViolationError(
+            what, f"{name} at byte {self._position + begin} of the stream"
+        )
 
 
 def _enter(peers: dict[int, PeerState], peer: int, state: PeerState) -> None:

@@ -105,7 +105,7 @@ def read_from_start(topic: str, consumer_id: int, request_id: int, subscription:
 
 
 def subscribe_durably(topic: str, consumer_id: int, request_id: int, subscription: str) -> bytes:
-    """Subscribe from a topic's first message on, beside whoever has the same subscription."""
+    """Subscribe from a topic's first message on, shared with the subscription's other consumers."""
     return frame(
         BaseCommand(
             type=_Type.SUBSCRIBE,

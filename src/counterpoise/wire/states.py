@@ -1,9 +1,9 @@
 """Everything that decides whether a command may come now, and what state it leaves behind.
 
-Three tables, for the connection, for each producer and for each consumer on it. A pair that a
-table does not list is a violation of the protocol; there is no other rule anywhere. Some commands
-arrive late through nobody's fault (the broker closed the producer while a message was under way):
-those have a row that discards or refuses them, as ServerCnx does in Pulsar.
+Three tables, for the connection, for each producer and for each consumer on it. A pair that a table
+does not list is a violation of the protocol; there is no other rule anywhere. Some commands arrive
+late without a fault of the client (the broker closed the producer while a message was under way):
+these have a row that discards or refuses them, as ServerCnx does in Pulsar.
 """
 
 from enum import Enum, auto
@@ -35,8 +35,8 @@ class PeerState(Enum):
     DETACHED = auto()
 
 
-class Turn(Enum):
-    """What the broker itself does to a producer or a consumer."""
+class PeerChange(Enum):
+    """What the broker itself does to a producer or a consumer: the tables' other input."""
 
     OPENED = auto()
     REFUSED = auto()
@@ -50,8 +50,8 @@ class Refusal(NamedTuple):
     message: str
 
 
-class Step(NamedTuple):
-    """What becomes of a command: the next state, and whether anybody hears of it."""
+class Transition(NamedTuple):
+    """A table entry: the next state, and whether the command is discarded or refused."""
 
     next: PeerState
     discard: bool = False
@@ -113,51 +113,51 @@ _CONSUMER_PRESENT = Refusal(
 )
 _NO_CONSUMER = Refusal(ServerError.MetadataError, "Consumer not found")
 
-PRODUCER: dict[tuple[PeerState, int | Turn], Step] = {
-    (_ABSENT, Type.PRODUCER): Step(_OPENING),
-    (_OPENING, Type.PRODUCER): Step(_OPENING, refuse=_PRODUCER_PRESENT),
-    (_READY, Type.PRODUCER): Step(_READY),
-    (_DETACHED, Type.PRODUCER): Step(_OPENING),
-    (_OPENING, Turn.OPENED): Step(_READY),
-    (_OPENING, Turn.REFUSED): Step(_ABSENT),
-    (_OPENING, Turn.DETACHED): Step(_DETACHED),
-    (_READY, Turn.DETACHED): Step(_DETACHED),
-    (_READY, Type.SEND): Step(_READY),
-    (_DETACHED, Type.SEND): Step(_DETACHED, discard=True),
-    (_ABSENT, Type.CLOSE_PRODUCER): Step(_ABSENT, refuse=_NO_PRODUCER),
-    (_OPENING, Type.CLOSE_PRODUCER): Step(_ABSENT),
-    (_READY, Type.CLOSE_PRODUCER): Step(_ABSENT),
-    (_DETACHED, Type.CLOSE_PRODUCER): Step(_ABSENT),
+PRODUCER: dict[tuple[PeerState, int | PeerChange], Transition] = {
+    (_ABSENT, Type.PRODUCER): Transition(_OPENING),
+    (_OPENING, Type.PRODUCER): Transition(_OPENING, refuse=_PRODUCER_PRESENT),
+    (_READY, Type.PRODUCER): Transition(_READY),
+    (_DETACHED, Type.PRODUCER): Transition(_OPENING),
+    (_OPENING, PeerChange.OPENED): Transition(_READY),
+    (_OPENING, PeerChange.REFUSED): Transition(_ABSENT),
+    (_OPENING, PeerChange.DETACHED): Transition(_DETACHED),
+    (_READY, PeerChange.DETACHED): Transition(_DETACHED),
+    (_READY, Type.SEND): Transition(_READY),
+    (_DETACHED, Type.SEND): Transition(_DETACHED, discard=True),
+    (_ABSENT, Type.CLOSE_PRODUCER): Transition(_ABSENT, refuse=_NO_PRODUCER),
+    (_OPENING, Type.CLOSE_PRODUCER): Transition(_ABSENT),
+    (_READY, Type.CLOSE_PRODUCER): Transition(_ABSENT),
+    (_DETACHED, Type.CLOSE_PRODUCER): Transition(_ABSENT),
 }
 
 _FIRE_AND_FORGET = (Type.FLOW, Type.ACK, Type.REDELIVER_UNACKNOWLEDGED_MESSAGES)
 _REQUESTS = (Type.SEEK, Type.GET_LAST_MESSAGE_ID, Type.UNSUBSCRIBE)
 
-CONSUMER: dict[tuple[PeerState, int | Turn], Step] = {
-    (_ABSENT, Type.SUBSCRIBE): Step(_OPENING),
-    (_OPENING, Type.SUBSCRIBE): Step(_OPENING, refuse=_CONSUMER_PRESENT),
-    (_READY, Type.SUBSCRIBE): Step(_READY),
-    (_DETACHED, Type.SUBSCRIBE): Step(_OPENING),
-    (_OPENING, Turn.OPENED): Step(_READY),
-    (_OPENING, Turn.REFUSED): Step(_ABSENT),
-    (_OPENING, Turn.DETACHED): Step(_DETACHED),
-    (_READY, Turn.DETACHED): Step(_DETACHED),
-    **{(_READY, command): Step(_READY) for command in (*_FIRE_AND_FORGET, *_REQUESTS)},
+CONSUMER: dict[tuple[PeerState, int | PeerChange], Transition] = {
+    (_ABSENT, Type.SUBSCRIBE): Transition(_OPENING),
+    (_OPENING, Type.SUBSCRIBE): Transition(_OPENING, refuse=_CONSUMER_PRESENT),
+    (_READY, Type.SUBSCRIBE): Transition(_READY),
+    (_DETACHED, Type.SUBSCRIBE): Transition(_OPENING),
+    (_OPENING, PeerChange.OPENED): Transition(_READY),
+    (_OPENING, PeerChange.REFUSED): Transition(_ABSENT),
+    (_OPENING, PeerChange.DETACHED): Transition(_DETACHED),
+    (_READY, PeerChange.DETACHED): Transition(_DETACHED),
+    **{(_READY, command): Transition(_READY) for command in (*_FIRE_AND_FORGET, *_REQUESTS)},
     **{
-        (state, command): Step(state, discard=True)
+        (state, command): Transition(state, discard=True)
         for state in (_ABSENT, _OPENING, _DETACHED)
         for command in _FIRE_AND_FORGET
     },
-    # What was on its way when the client was told to reconnect still counts.
-    (_DETACHED, Type.ACK): Step(_DETACHED),
+    # Acknowledgements under way when the broker asked the client to reconnect still count.
+    (_DETACHED, Type.ACK): Transition(_DETACHED),
     **{
-        (state, command): Step(state, refuse=_NO_CONSUMER)
+        (state, command): Transition(state, refuse=_NO_CONSUMER)
         for state in (_ABSENT, _OPENING, _DETACHED)
         for command in _REQUESTS
     },
-    **{(state, Type.CONSUMER_STATS): Step(state) for state in PeerState},
-    (_ABSENT, Type.CLOSE_CONSUMER): Step(_ABSENT, refuse=_NO_CONSUMER),
-    (_OPENING, Type.CLOSE_CONSUMER): Step(_ABSENT),
-    (_READY, Type.CLOSE_CONSUMER): Step(_ABSENT),
-    (_DETACHED, Type.CLOSE_CONSUMER): Step(_ABSENT),
+    **{(state, Type.CONSUMER_STATS): Transition(state) for state in PeerState},
+    (_ABSENT, Type.CLOSE_CONSUMER): Transition(_ABSENT, refuse=_NO_CONSUMER),
+    (_OPENING, Type.CLOSE_CONSUMER): Transition(_ABSENT),
+    (_READY, Type.CLOSE_CONSUMER): Transition(_ABSENT),
+    (_DETACHED, Type.CLOSE_CONSUMER): Transition(_ABSENT),
 }

@@ -86,7 +86,7 @@ async def half_closed(brokers: Brokers) -> tuple[BundleName, asyncio.Task[Any]]:
     unloading = asyncio.create_task(owner.namespaces.unload(bundle, heir.id))
     await eventually(lambda: heir.ownership.inheriting(bundle), "the heir owns it")
     closed = brokers.ledgers._logs[log_name(topic_in(bundle, "quick"))]
-    await eventually(lambda: closed.let_go, "the former owner has closed one of them")
+    await eventually(lambda: closed.released, "the former owner has closed one of them")
     return bundle, unloading
 
 
@@ -118,7 +118,7 @@ async def test_who_comes_too_early_is_served_with_the_first_that_is_not(brokers:
     for _ in range(20):
         await asyncio.sleep(0)
     stored = brokers.ledgers._logs[log_name(slow)]
-    stored.let_go = True
+    stored.released = True
     producer = asyncio.create_task(heir.topics.get(slow))
     assert await producer is await consumer
     assert not heir.ownership.serves(bundle)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from counterpoise.storage.memory import MemoryLedgerStore
-from counterpoise.storage.port import Group, Log, LogListener, Lost, StorageError
+from counterpoise.storage.port import EntryGroup, Log, LogListener, Lost, StorageError
 
 
 class _Held:
@@ -16,7 +16,7 @@ class _Held:
         self._listener = listener
         self._store = store
 
-    def committed(self, group: Group[Any]) -> None:
+    def committed(self, group: EntryGroup[Any]) -> None:
         self._store.report(lambda: self._listener.committed(group))
 
     def refused(self, error: StorageError, contexts: Sequence[Any]) -> None:

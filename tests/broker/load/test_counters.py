@@ -46,7 +46,7 @@ def test_a_topic_loaded_again_does_not_go_backwards() -> None:
     assert rates.take([again], [], 1.0)[TOPIC.bundle].msg_rate_in == 10.0
 
 
-def test_counters_that_fall_begin_anew_and_never_give_a_negative_rate() -> None:
+def test_counters_that_fall_start_again_and_never_give_a_negative_rate() -> None:
     rates = BundleRates()
     rates.take([TOPIC], [], 0.0)
     fallen = replace(TOPIC, msg_in=7, bytes_in=70, msg_out=0, bytes_out=0)

@@ -83,7 +83,7 @@ async def test_a_change_is_published_and_no_change_is_not(brokers: BrokersOfTest
     report = await stored_report(broker)
     assert report.bundles == (str(bundle),)
     assert report.last_bundle_gains == (str(bundle),)
-    assert broker.load_report().last_bundle_gains == (), "told once"
+    assert broker.load_report().last_bundle_gains == (), "reported once"
     second = await broker.metadata.get(paths.broker(broker.id))
     assert first is not None
     assert second is not None

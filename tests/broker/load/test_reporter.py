@@ -22,7 +22,7 @@ class Host:
 
 
 class Registrations:
-    """Where reports are written; each write waits until it is told how it ends."""
+    """Where reports are written; each write waits until the test says how it ends."""
 
     def __init__(self) -> None:
         self.begun: asyncio.Queue[asyncio.Future[None]] = asyncio.Queue()

@@ -13,7 +13,7 @@ import pytest
 from counterpoise.admin.topic_json import topic_stats_json
 from counterpoise.broker.topic.persistent import PersistentTopic
 from counterpoise.storage.files import committed, state
-from counterpoise.storage.files.disk import Disk
+from counterpoise.storage.files.disk import LedgerDisk
 from counterpoise.storage.files.store import FileLedgerStore
 from counterpoise.storage.files.verify import verify
 from counterpoise.storage.port import Position
@@ -68,7 +68,7 @@ async def noted(directory: Path, last: Position) -> None:
     (epoch,) = state.epochs(directory)
     async with asyncio.timeout(20):
         while True:
-            note = committed.noted(directory, epoch, Disk())
+            note = committed.noted(directory, epoch, LedgerDisk())
             if note is not None and note.entries == last.entry_id + 1:
                 return
             await asyncio.sleep(0.01)

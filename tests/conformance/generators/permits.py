@@ -6,7 +6,7 @@ from typing import Any
 from counterpoise.security.authorization import NAMESPACE_NEEDS, TOPIC_NEEDS
 
 ROLES = ["alice", "bob", "alice-2", "svc-alice", "admin", "root", "proxy", "proxy-2"]
-PATTERNS = [*ROLES, "alice*", "*alice", "*", "svc-*", "a*e", "nobody"]
+PATTERNS = [*ROLES, "alice*", "*alice", "*", "svc-*", "a*e", "unknown"]
 ACTIONS = ["produce", "consume", "functions", "sources", "sinks", "packages"]
 TOPICS = [
     "persistent://t/ns/a",

@@ -73,7 +73,7 @@ def _data() -> dict[str, Any]:
 def _policy(rng: Random) -> dict[str, Any]:
     return {
         "namespaces": rng.sample(("t/.*", "t/a", "u/.*", "pulsar/system", "t/[bc]"), 1),
-        "primary": rng.sample(("a-.*", "b-.*", "a-0\\.x", "a-[12].x", "nobody"), rng.randint(1, 2)),
+        "primary": rng.sample(("a-.*", "b-.*", "a-0\\.x", "a-[12].x", "none"), rng.randint(1, 2)),
         "secondary": rng.sample(("b-.*", "a-.*", "a-3.x"), rng.randint(0, 2)),
         "auto_failover_policy": {
             "policy_type": "min_available",

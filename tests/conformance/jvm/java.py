@@ -115,7 +115,7 @@ class Java:
         return made
 
     def release(self) -> None:
-        """Let go of every double made so far: a case's doubles end with the case."""
+        """Drop every double made so far: a case's doubles end with the case."""
         for subclass in self._doubles.values():
             subclass.handler.answers.clear()
 

@@ -82,7 +82,7 @@ class ModularPlacement:
         return None if found is None else str(found)
 
     def _never_seen(self) -> Any:
-        """What the load manager makes up for a bundle nobody has reported."""
+        """What the load manager makes up for a bundle without a report."""
         average = {"msgThroughputIn": 50000, "msgThroughputOut": 50000}
         average |= {"msgRateIn": 50, "msgRateOut": 50, "numSamples": 0}
         data = {

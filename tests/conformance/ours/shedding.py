@@ -29,7 +29,7 @@ def plans(case: Case) -> list[Any]:
         view = shedder.view.from_load_data(line)
         plan = shedder.plan(view, memory, options, line["now"], Random(0))
         memory = plan.memory
-        json.dumps(plan.to_json())  # explanations are lazy: have them told, for every input
+        json.dumps(plan.to_json())  # explanations are lazy: have them written, for every input
         out.append(plan)
     return out
 

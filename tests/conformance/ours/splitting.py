@@ -5,8 +5,8 @@ from typing import Any
 
 from counterpoise.decide.splitting import SplitOptions, SplitRequest, algorithm, points_of
 from counterpoise.decide.splitting.extensible import (
-    Ownership,
     SplitMemory,
+    SplitScope,
     find_own_bundles_to_split,
 )
 from counterpoise.decide.splitting.line import split_line
@@ -49,7 +49,7 @@ def extensible(case: Case) -> Answer:
     answers = []
     for line in case["lines"]:
         stats = {name: NamespaceBundleStats.from_json(s) for name, s in line["stats"].items()}
-        ownership = Ownership(frozenset(line["owned"]), line["splitting"], line["counts"])
+        ownership = SplitScope(frozenset(line["owned"]), line["splitting"], line["counts"])
         plan = find_own_bundles_to_split(
             BundleLoads.measured("me:8080", stats),
             ownership,

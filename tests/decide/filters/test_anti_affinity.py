@@ -2,7 +2,7 @@
 
 import pytest
 
-from counterpoise.decide.filters import Status, spread
+from counterpoise.decide.filters import FilterStatus, spread
 from counterpoise.decide.filters.anti_affinity import (
     bundles_in_group,
     may_unload,
@@ -50,10 +50,10 @@ def test_the_documented_example_of_three_domains():
 
 def test_no_group_no_filter():
     outcome = spread(FOUR, None, DOMAINS)
-    assert (list(outcome.kept), outcome.status) == (FOUR, Status.OFF)
+    assert (list(outcome.kept), outcome.status) == (FOUR, FilterStatus.OFF)
 
 
-def test_nobody_to_filter():
+def test_no_broker_to_filter():
     assert spread([], {"b1": 1}, DOMAINS).kept == ()
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from counterpoise.decide.filters import BrokerFacts, IsolationPolicy, Status, isolate
+from counterpoise.decide.filters import BrokerFacts, FilterStatus, IsolationPolicy, isolate
 from counterpoise.load.fields import LoadDataError
 
 BROKERS = ["broker-1:8080", "broker-2:8080", "broker-3:8080"]
@@ -37,7 +37,7 @@ def test_a_governed_namespace_gets_primaries_then_secondaries(
     assert all(each.sentence for each in outcome.dropped)
 
 
-def test_an_ungoverned_namespace_gets_what_nobody_reserves():
+def test_an_ungoverned_namespace_gets_what_is_not_reserved():
     policies = policy(["broker-1"], ["broker-2"])
     outcome = isolate("public/default", BROKERS, policies, {})
     assert list(outcome.kept) == BROKERS[1:]
@@ -81,7 +81,7 @@ def test_namespaces_must_match_in_full():
 def test_hosts_are_what_stands_before_the_last_colon():
     outcome = isolate("t/n", ["::1:8080"], {"p": IsolationPolicy(("t/n",), ("::1",))}, {})
     assert outcome.kept == ("::1:8080",)
-    assert outcome.status is Status.APPLIED
+    assert outcome.status is FilterStatus.APPLIED
 
 
 def test_a_policy_is_read_as_pulsar_writes_it():

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from counterpoise.decide.filters import (
     BrokerFacts,
-    Status,
+    FilterStatus,
     below_max_topics,
     fewest_of_namespace,
     latest_version,
@@ -39,7 +39,7 @@ def test_fewest_bundles_of_the_namespace(held, kept):
 
 def test_even_distribution_can_be_off():
     outcome = fewest_of_namespace(["b1", "b2"], {"b1": 9}, enabled=False)
-    assert (outcome.kept, outcome.status) == (("b1", "b2"), Status.OFF)
+    assert (outcome.kept, outcome.status) == (("b1", "b2"), FilterStatus.OFF)
 
 
 def topics(**counts):
@@ -65,7 +65,7 @@ def test_topics_of_bundles_just_given_count_for_the_modular_manager():
 def test_when_all_have_too_many_only_the_extensible_manager_gives_up():
     facts = topics(b1=11, b2=12)
     modular = below_max_topics(["b1", "b2"], facts, 10)
-    assert (modular.kept, modular.status) == (("b1", "b2"), Status.SET_ASIDE)
+    assert (modular.kept, modular.status) == (("b1", "b2"), FilterStatus.SET_ASIDE)
     assert under_max_topics(["b1", "b2"], facts, 10).kept == ()
 
 
@@ -101,13 +101,13 @@ def test_only_the_latest_version_stays(texts, kept):
 def test_one_unreadable_version_lets_everybody_stay(bad):
     facts = versions("2.0.0", bad)
     outcome = latest_version(["b1", "b2"], facts, enabled=True)
-    assert (outcome.kept, outcome.status) == (("b1", "b2"), Status.FAILED)
+    assert (outcome.kept, outcome.status) == (("b1", "b2"), FilterStatus.FAILED)
     assert "b2" in outcome.reason
 
 
 def test_versions_do_not_matter_unless_asked():
     facts = versions("2.0.0", "xyz")
-    assert latest_version(["b1", "b2"], facts, enabled=False).status is Status.OFF
+    assert latest_version(["b1", "b2"], facts, enabled=False).status is FilterStatus.OFF
     assert latest_version([], {}, enabled=True).kept == ()
 
 
@@ -136,4 +136,4 @@ def test_brokers_being_emptied_get_nothing():
     outcome = not_draining(["b1", "b2"], {"b1"})
     assert outcome.kept == ("b2",)
     assert outcome.dropped[0].sentence == "b1 is being emptied"
-    assert not_draining(["b1"], ()).status is Status.OFF
+    assert not_draining(["b1"], ()).status is FilterStatus.OFF

@@ -35,7 +35,7 @@ def placed(bundle: str, seen: ClusterView) -> Placement[NoMemory]:
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.4, -0.4])
-def test_brokers_of_one_busy_host_are_told_apart_by_their_bytes(noise: float) -> None:
+def test_bytes_distinguish_brokers_of_one_busy_host(noise: float) -> None:
     seen = view(["h:1", "h:2", "h:3"], [99.0, 99.0 + noise, 99.0], [900.0, 100.0, 0.0])
     assert placed(HOT, seen).broker == "h:3"
     assert placed(COOL, seen).broker == "h:3"
@@ -49,7 +49,7 @@ def test_on_one_host_too_the_problem_is_not_only_moved() -> None:
     assert placed(COOL, seen).broker == "h:2"
 
 
-def test_hosts_of_ones_own_are_told_apart_by_their_usage() -> None:
+def test_usage_distinguishes_brokers_on_hosts_of_their_own() -> None:
     seen = view(["h1:1", "h2:1", "h3:1"], [80.0, 30.0, 60.0], [900.0, 800.0, 0.0])
     assert placed(COOL, seen).broker == "h2:1"
     assert placed(HOT, seen).broker is None, "30 and three quarters of 80 is more than 80"

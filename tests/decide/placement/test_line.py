@@ -1,4 +1,4 @@
-"""A line of ``decide place``: what the strategies may rely on, whoever wrote the line."""
+"""A line of ``decide place``: what the strategies may rely on, with any writer of the line."""
 
 import pytest
 

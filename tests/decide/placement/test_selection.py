@@ -2,7 +2,7 @@
 
 import pytest
 
-from counterpoise.decide.filters import BrokerFacts, FilterOptions, IsolationPolicy, Status
+from counterpoise.decide.filters import BrokerFacts, FilterOptions, FilterStatus, IsolationPolicy
 from counterpoise.decide.placement import (
     PLACEMENTS,
     Chooser,
@@ -73,7 +73,7 @@ def test_an_unreadable_version_brings_everybody_back():
     around = Surroundings(["b1", "b2"], facts, namespace_bundles={"b1": 1})
     options = FilterOptions(prefer_later_versions=True)
     chosen = select(loads(b1=1, b2=5), around, options)
-    assert chosen.outcomes[-1].status is Status.FAILED
+    assert chosen.outcomes[-1].status is FilterStatus.FAILED
     assert chosen.broker == "b1"
     assert "not a semantic version" in chosen.notes[0]
 
@@ -117,7 +117,7 @@ def test_brokers_being_emptied_are_passed_over_even_at_the_end():
     assert select(loads(b1=5, b2=1), around).broker == "b1"
 
 
-def test_nobody_available_is_an_answer():
+def test_no_available_broker_is_an_answer():
     chosen = select(loads(b1=1), Surroundings([]))
     assert chosen.broker is None
     assert chosen.placement.rule == "no_candidates"
@@ -139,7 +139,7 @@ EXTENSIBLE = FilterOptions(load_manager_class="ext", max_topics=10)
         ),
     ],
 )
-def test_the_extensible_manager_brings_nobody_back(facts, options, broker):
+def test_the_extensible_manager_brings_no_broker_back(facts, options, broker):
     usage = {"b1:1": 0.1, "b2:1": 0.9}
     chosen = select_extensible(
         BUNDLE, Surroundings(["b1:1", "b2:1"], facts), usage, options, PlacementOptions()

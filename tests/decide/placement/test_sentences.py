@@ -90,7 +90,7 @@ def view_of(**usages: float | str) -> ClusterView:
     return ClusterView.from_load_data({"now": 0, "brokerData": brokers, "bundleData": {}})
 
 
-def test_nobody_is_least_used_where_nobody_tells() -> None:
+def test_none_is_least_used_where_none_reports_usage() -> None:
     strategy: Any = PLACEMENTS["LeastUsage"]
     view = view_of(a="NaN", b="NaN")
     placed = strategy.place("t/n/x", ["a:1", "b:1"], view, None, PlacementOptions())

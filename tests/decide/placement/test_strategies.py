@@ -11,7 +11,7 @@ from counterpoise.decide.placement import (
     PlacementOptions,
     place_by_store_usage,
 )
-from counterpoise.decide.placement.round_robin import Turn
+from counterpoise.decide.placement.round_robin import RotationMemory
 from counterpoise.decide.weights import ResourceWeights
 from counterpoise.names.options import INT32_MAX, ConfigError
 
@@ -91,7 +91,7 @@ loaded = st.fixed_dictionaries({"long_rate": rates, "preallocated": rates, "cpu"
     data=st.data(),
 )
 def test_the_least_rate_is_that_of_every_candidates_score(brokers, shuffle, data):
-    candidates = sorted(brokers)  # as the view has them: nobody is looked up
+    candidates = sorted(brokers)  # as the view has them: none is looked up
     if data.draw(st.booleans()):
         candidates = shuffle.sample(candidates, data.draw(st.integers(1, len(candidates))))
     score = {
@@ -154,7 +154,7 @@ def test_a_broker_without_bundles_or_messages_is_seen_as_it_is_now(idle):
     assert placed.broker == "1"
 
 
-def test_every_candidate_is_smoothed_and_nobody_else():
+def test_every_candidate_is_smoothed_and_no_other():
     first = choose(USAGE, usage_view({"1": 50, "2": 50, "3": 50}), ["1", "2", "3"])
     placed = choose(USAGE, usage_view({"1": 90, "2": 90, "3": 90}), ["1", "2"], first.memory)
     assert placed.memory.usage == pytest.approx({"1": 0.54, "2": 0.54, "3": 0.5})
@@ -227,7 +227,7 @@ def test_round_robin():
     assert turn(["2", "4"]) == "4"
     assert turn([]) is None
     assert turn(["2", "4"]) == "2"
-    memory = Turn(INT32_MAX, memory.order)
+    memory = RotationMemory(INT32_MAX, memory.order)
     assert turn(["2", "4"]) == "4"
     assert memory.count == 0
     assert TURNS.memory_from_json(memory.to_json()) == memory
@@ -283,7 +283,7 @@ def test_no_candidates_is_an_answer(strategy):
 
 
 @pytest.mark.parametrize("strategy", [RATE, USAGE], ids=lambda each: each.name)
-def test_a_candidate_nobody_knows_is_left_out_and_named(strategy):
+def test_an_unknown_candidate_is_left_out_and_named(strategy):
     placed = choose(strategy, view_of({"1": {}}), ["9", "1"])
     assert placed.admissible == ("1",)
     assert [each.subject for each in placed.rejections] == ["9"]
@@ -334,7 +334,7 @@ def test_strategies_are_found_by_both_names(name):
     assert PLACEMENTS.built_in(name) is RATE
 
 
-@pytest.mark.parametrize("name", ["", "Nobody", "com.acme.LeastLongTermMessageRate"])
+@pytest.mark.parametrize("name", ["", "Unknown", "com.acme.LeastLongTermMessageRate"])
 def test_an_unknown_strategy_is_no_strategy(name):
     with pytest.raises(ConfigError):
         PLACEMENTS.built_in(name)

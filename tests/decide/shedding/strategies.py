@@ -9,7 +9,7 @@ from tests.decide.shedding.clusters import Line, broker, bundle, line
 
 MIB = 1024.0 * 1024.0
 common = [0.0, 1.0, 900.0, 1000.0, 5e4, MIB, 3 * MIB, 1e9, 2.2e9, 1e11]
-# Nothing between nought and what a setting can be told apart from it.
+# Nothing between nought and the least value that a setting can have.
 amounts = st.sampled_from(common) | st.floats(1e-9, 1e8)
 odd = amounts | st.sampled_from([math.nan, math.inf, -5.0, -0.0])
 percents = st.sampled_from([0.0, 10.0, 30.0, 50.0, 75.0, 85.0, 90.0, 99.9, 150.0]) | st.floats(

@@ -119,7 +119,7 @@ def uneven(hot: float = 80.0, idle: float = 0.0, count: int = 10) -> Line:
     return line(brokers, bundles)
 
 
-def test_the_busiest_broker_gives_to_an_idle_one_when_nobody_is_far_above() -> None:
+def test_the_busiest_broker_gives_to_an_idle_one_when_none_is_far_above() -> None:
     """testLowerBoundaryShedding: ten brokers at 80 %, one at 0."""
     assert not plan("ThresholdShedder", uneven()).decisions
     made = plan("ThresholdShedder", uneven(), lowerBoundarySheddingEnabled="true")
@@ -127,7 +127,7 @@ def test_the_busiest_broker_gives_to_an_idle_one_when_nobody_is_far_above() -> N
     assert {d.reason for d in made.decisions} == {"LowerBoundary"}
 
 
-def test_the_lower_boundary_needs_somebody_idle() -> None:
+def test_the_lower_boundary_needs_an_idle_broker() -> None:
     """testLowerBoundarySheddingNoBrokerToOffload."""
     made = plan("ThresholdShedder", uneven(idle=78.0), lowerBoundarySheddingEnabled="true")
     assert not made.decisions

@@ -278,16 +278,16 @@ def test_transfer_shedder_says_which_of_its_rules_it_was() -> None:
             "topBundlesLoadData": {"topBundlesLoadData": top},
         }
 
-    def told(loads: dict[str, float]) -> str:
+    def sentences(loads: dict[str, float]) -> str:
         brokers = {f"b{each}:80": entry(each, load) for each, load in loads.items()}
         view = LoadStoreView.from_load_data({"now": NOW, "brokers": brokers})
         return transferred(view, {}, 9).decisions[0].sentence
 
-    assert "the loads deviate by 0.400, more than 0.25 (" in told({"a": 0.9, "b": 0.1})
+    assert "the loads deviate by 0.400, more than 0.25 (" in sentences({"a": 0.9, "b": 0.1})
     idle = {"a": 0.01, **dict.fromkeys("bcdefghi", 0.5)}
-    assert "ba:80 has less than 12.5% (half of loadBalancerBrokerLoadTargetStd)" in told(idle)
+    assert "ba:80 has less than 12.5% (half of loadBalancerBrokerLoadTargetStd)" in sentences(idle)
     full = {"a": 0.95, **dict.fromkeys("bcdefghi", 0.5)}
-    assert "ba:80 is above 85% (loadBalancerBrokerOverloadedThresholdPercentage)" in told(full)
+    assert "ba:80 is above 85% (loadBalancerBrokerOverloadedThresholdPercentage)" in sentences(full)
 
 
 def test_transfer_shedder_does_not_call_equal_what_it_did_not_look_at() -> None:
@@ -336,7 +336,7 @@ def ruled(made: Plan[Any]) -> set[tuple[str, str, str]]:
 
 @FEW
 @given(lines())
-def test_whoever_is_called_the_busiest_is(data: Line) -> None:
+def test_the_broker_named_the_busiest_is(data: Line) -> None:
     made = plan(
         "ThresholdShedder",
         data,

@@ -128,13 +128,13 @@ def test_when_every_bundle_has_policies_none_moves_unless_they_may() -> None:
 
 
 def test_filters_that_leave_no_broker_or_fail_keep_bundles() -> None:
-    """testBundlesWithAntiAffinityGroup, testFilterHasException: nobody is allowed."""
+    """testBundlesWithAntiAffinityGroup, testFilterHasException: no broker is allowed."""
     setup = Setup()
     every = [n for record in setup.view().top for n, _ in record or ()]
-    nobody: dict[str, frozenset[str]] = dict.fromkeys(every, frozenset())
-    setup.more["rules"] = BundleRules(allowed=nobody)
+    none: dict[str, frozenset[str]] = dict.fromkeys(every, frozenset())
+    setup.more["rules"] = BundleRules(allowed=none)
     assert set(stopped(setup.plan())) == {"NoBundles"}
-    allowed = {**nobody, E1: frozenset(name(i) for i in range(1, 6))}
+    allowed = {**none, E1: frozenset(name(i) for i in range(1, 6))}
     setup.more["rules"] = BundleRules(allowed=allowed)
     assert found(setup.plan()) == move(5, E1, 1)
 

@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 
 from counterpoise.decide.splitting import (
     BundleLoads,
-    Ownership,
     SplitMemory,
     SplitOptions,
     SplitPoints,
     SplitRequest,
+    SplitScope,
     algorithm,
     find_own_bundles_to_split,
 )
@@ -44,7 +44,7 @@ def run(stats, memory=None, *, options=OPTIONS, cut=halve, **about):
     }
     loads = BundleLoads.measured("broker-1", stats)
     return find_own_bundles_to_split(
-        loads, Ownership(**known), memory or SplitMemory(), options, cut
+        loads, SplitScope(**known), memory or SplitMemory(), options, cut
     )
 
 
@@ -101,7 +101,7 @@ def test_one_topic_is_never_split_and_keeps_its_hits(topics):
     assert "too_few_topics" in {each.rule for each in made.rejections}
 
 
-def test_a_bundle_of_somebody_else_is_not_split_and_keeps_its_hits():
+def test_a_bundle_of_another_broker_is_not_split_and_keeps_its_hits():
     memory = rounds(3, {FIRST: HOT}).memory
     made = run({FIRST: HOT}, memory, owned=set())
     assert (made.decisions, made.memory.hits) == ((), {FIRST: 3})
@@ -176,7 +176,7 @@ def test_what_cannot_be_cut_is_a_failure(bundle):
     assert made.memory.hits == {}
 
 
-def test_a_namespace_nobody_knows_is_a_failure():
+def test_an_unknown_namespace_is_a_failure():
     made = rounds(4, {FIRST: HOT}, bundle_counts={})
     assert [each.rule for each in made.rejections] == ["failure"]
 

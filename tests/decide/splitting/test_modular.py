@@ -114,11 +114,13 @@ def test_a_rate_that_is_no_number_is_not_the_closest():
     nan = float("nan")
     reports = {"b": report(**{ONE: stats(), TWO: stats()})}
     data = {ONE: long_term(rate=nan), TWO: long_term(rate=7.0)}
-    told = [each.sentence for each in plan(reports, data).rejections]
-    assert any(f"{TWO} comes closest with 7 msg/s" in each for each in told)
-    told = [each.sentence for each in plan(reports, {**data, TWO: long_term(rate=nan)}).rejections]
-    assert any("none reports a figure that is a number" in each for each in told)
-    assert not any("[" in each for each in told)
+    sentences = [each.sentence for each in plan(reports, data).rejections]
+    assert any(f"{TWO} comes closest with 7 msg/s" in each for each in sentences)
+    sentences = [
+        each.sentence for each in plan(reports, {**data, TWO: long_term(rate=nan)}).rejections
+    ]
+    assert any("none reports a figure that is a number" in each for each in sentences)
+    assert not any("[" in each for each in sentences)
 
 
 def test_no_topic_is_not_called_one_topic():
@@ -134,7 +136,7 @@ def test_each_namespace_has_its_own_maximum():
     assert [each.bundle for each in made.decisions] == ["ten/other/0x0_0x1"]
 
 
-def test_a_namespace_nobody_knows_is_passed_over():
+def test_an_unknown_namespace_is_passed_over():
     made = plan({"b": report(**{ONE: stats(topics=5000)})}, counts={})
     assert made.decisions == ()
     assert "its namespace's bundles are not known" in made.rejections[0].sentence

@@ -16,8 +16,8 @@ from counterpoise.decide.splitting import (
     find_bundles_to_split,
 )
 from counterpoise.decide.splitting.extensible import (
-    Ownership,
     SplitMemory,
+    SplitScope,
     find_own_bundles_to_split,
 )
 from counterpoise.load.report import LocalBrokerData
@@ -101,11 +101,11 @@ class OwnFinder:
             due.append(bundle)
             return SplitPoints((), "", "")
 
-        find_own_bundles_to_split(loads, Ownership(owned, (), counts), self._memory, options, ask)
+        find_own_bundles_to_split(loads, SplitScope(owned, (), counts), self._memory, options, ask)
         points = {bundle: await self._points(bundle) for bundle in due}
         busy = await self._splitting({str(bundle.namespace) for bundle in due})
         plan = find_own_bundles_to_split(
-            loads, Ownership(owned, busy, counts), self._memory, options, points.__getitem__
+            loads, SplitScope(owned, busy, counts), self._memory, options, points.__getitem__
         )
         self._memory = plan.memory
         return plan

@@ -174,7 +174,7 @@ class Connection(asyncio.Protocol):
             events.ConsumerStats: consuming.stats,
             events.Unsubscribe: consuming.unsubscribe,
             events.CloseConsumer: consuming.close,
-            events.Refused: self._refuse,
+            events.RequestRefused: self._refuse,
             events.Violation: self._violation,
         }
 
@@ -253,7 +253,7 @@ class Connection(asyncio.Protocol):
             )
         )
 
-    def _refuse(self, event: events.Refused) -> None:
+    def _refuse(self, event: events.RequestRefused) -> None:
         self._outbox.write(encode.error(event.request_id, event.code, event.message))
 
     def _violation(self, event: events.Violation) -> None:

@@ -23,7 +23,7 @@ from counterpoise.wire import encode, encode_peers, events
 from counterpoise.wire.encode_runs import Delivery
 from counterpoise.wire.encode_runs import messages as wire_messages
 from counterpoise.wire.errors import ServerError
-from counterpoise.wire.states import Turn
+from counterpoise.wire.states import PeerChange
 from counterpoise.wire.values import MessageId
 
 
@@ -66,7 +66,7 @@ class Consuming:
         except BaseException:
             if self._opening.get(consumer_id) is event:
                 del self._opening[consumer_id]
-                self._link.protocol.consumer_turn(consumer_id, Turn.REFUSED)
+                self._link.protocol.change_consumer(consumer_id, PeerChange.REFUSED)
             raise
         told = self._after_success.pop(consumer_id, b"")
         if self._opening.get(consumer_id) is not event:
@@ -76,7 +76,7 @@ class Consuming:
         del self._opening[consumer_id]
         self._consumers[consumer_id] = consumer
         self._set_epoch(consumer_id, event.epoch)
-        self._link.protocol.consumer_turn(consumer_id, Turn.OPENED)
+        self._link.protocol.change_consumer(consumer_id, PeerChange.OPENED)
         return encode.success(event.request_id) + told
 
     def _request(self, event: events.Subscribe) -> SubscribeRequest:
@@ -249,14 +249,14 @@ class Consuming:
         opening = self._opening.pop(consumer_id, None)
         if opening is not None:
             # Its subscribe is still under way: refused, so that the client looks up again.
-            self._link.protocol.consumer_turn(consumer_id, Turn.REFUSED)
+            self._link.protocol.change_consumer(consumer_id, PeerChange.REFUSED)
             self._link.outbox.write(
                 encode.error(
                     opening.request_id, ServerError.ServiceNotReady, "The topic is being unloaded"
                 )
             )
         elif self._consumers.pop(consumer_id, None) is not None:
-            self._link.protocol.consumer_turn(consumer_id, Turn.DETACHED)
+            self._link.protocol.change_consumer(consumer_id, PeerChange.DETACHED)
             whereto = self._link.sent_on_to(assigned_broker_url) or ()
             self._link.outbox.write(encode_peers.close_consumer(consumer_id, *whereto))
 

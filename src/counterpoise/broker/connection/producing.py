@@ -22,7 +22,7 @@ from counterpoise.wire import encode, encode_peers
 from counterpoise.wire.encode_runs import send_receipt, send_receipts
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.events import CloseProducer, OpenProducer, Send, SendRefused
-from counterpoise.wire.states import Turn
+from counterpoise.wire.states import PeerChange
 
 _PENDING: Final = PauseReason.PENDING_PUBLISHES
 _PRODUCER_ID: Final = itemgetter(Send._fields.index("producer_id"))
@@ -91,7 +91,7 @@ class Producing:
 
     def _refuse_while_closing(self, event: OpenProducer) -> None:
         del self._opening[event.producer_id]
-        self._link.protocol.producer_turn(event.producer_id, Turn.REFUSED)
+        self._link.protocol.change_producer(event.producer_id, PeerChange.REFUSED)
         self._link.outbox.write(
             encode.error(
                 event.request_id, ServerError.ServiceNotReady, "The producer is being closed"
@@ -116,14 +116,14 @@ class Producing:
             # It may have been closed meanwhile, and opened anew.
             if self._opening.get(producer_id) is event:
                 del self._opening[producer_id]
-                self._link.protocol.producer_turn(producer_id, Turn.REFUSED)
+                self._link.protocol.change_producer(producer_id, PeerChange.REFUSED)
             raise
         del self._opening[producer_id]
         self._share.join()
         attached = self._attached[producer_id] = _Attached(producer)
         if not producer.ready:
             attached.ready_request = event.request_id
-        self._link.protocol.producer_turn(producer_id, Turn.OPENED)
+        self._link.protocol.change_producer(producer_id, PeerChange.OPENED)
         return self._success(event.request_id, producer, version)
 
     def _success(self, request_id: int, producer: Producer, version: bytes) -> bytes:
@@ -294,7 +294,7 @@ class Producing:
         if attached.close_request is not None:
             return
         del self._attached[producer_id]
-        self._link.protocol.producer_turn(producer_id, Turn.DETACHED)
+        self._link.protocol.change_producer(producer_id, PeerChange.DETACHED)
         whereto = self._link.sent_on_to(assigned_broker_url) or ()
         self._link.outbox.write(encode_peers.close_producer(producer_id, *whereto))
 

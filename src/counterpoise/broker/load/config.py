@@ -11,7 +11,7 @@ from counterpoise.names.options import option
 
 @dataclass(frozen=True, slots=True)
 class LoadReportConfig:
-    """When a broker measures itself, and what makes it tell the others."""
+    """When a broker measures itself, and when it publishes its report."""
 
     min_interval_ms: int = option(
         5000,
@@ -73,8 +73,8 @@ class LoadReportConfig:
 
     @property
     def kept_ms(self) -> int:
-        """How long the averages of a bundle are kept that nobody reports, in milliseconds.
+        """How long the averages of an unreported bundle are kept, in milliseconds.
 
-        Long enough that a broker with nothing new to say tells of itself in the meantime.
+        Long enough that a broker without changes publishes its report in the meantime.
         """
         return max(FORGET_AFTER_MS, 2 * self.max_interval_minutes * 60_000)

@@ -16,7 +16,7 @@ class TopicCount(NamedTuple):
     topic: str
     bundle: str
     opened: float
-    """Tells this loading of the topic from an earlier one, whose counters it does not continue."""
+    """Identifies this loading of the topic; counters of an earlier one are not continued."""
     msg_in: int
     bytes_in: int
     msg_out: int

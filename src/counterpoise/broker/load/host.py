@@ -36,7 +36,7 @@ class SharedProcess:
         self._members: Final[list[Callable[[], Traffic]]] = []
 
     def join(self, traffic: Callable[[], Traffic]) -> None:
-        """One more broker, whose bytes are asked for so that its share can be told."""
+        """One more broker, whose bytes are asked for to compute its share."""
         self._members.append(traffic)
 
     def leave(self, traffic: Callable[[], Traffic]) -> None:

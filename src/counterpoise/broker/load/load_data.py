@@ -1,9 +1,9 @@
 """Brokers' load under the extensible load manager: published on two topics, read by all (PIP-192).
 
 Each broker writes its `BrokerLoadData` and its busiest bundles under its id. The topics are not
-persistent: whoever links anew publishes at once, and whoever hears of a broker for the first time
-publishes again, so that a broker that comes later knows the others in a moment (Pulsar's waits for
-their next report).
+persistent: a broker that links again publishes at once, and one that hears of another for the first
+time publishes again, so that a broker that comes later knows the others in a moment (Pulsar's waits
+for their next report).
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ class LoadDataExchange:
         ]
 
     async def stop(self) -> None:
-        """End, and tell the others to forget this broker, as far as they can be reached."""
+        """End, and publish that this broker is gone, as far as the others can be reached."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -184,7 +184,7 @@ class LoadDataExchange:
         return {broker: data.weighted_max_ema for broker, data in self.brokers.items()}
 
     def forget(self) -> None:
-        """Start the averages anew: a bundle came or went, and the past says little now."""
+        """Restart the averages: a bundle came or went, and the past says little now."""
         self._mine, self._published = BrokerLoadData(), None
 
     async def publish(self) -> None:
@@ -193,9 +193,9 @@ class LoadDataExchange:
         report = self._report()
         self._mine = measured(self._mine, report, terms, now_ms)
         if worth_publishing(self._published, self._mine, terms, now_ms):
-            told = replace(self._mine, reported_at=now_ms)
-            await self._loads_link.publish(self._me, _bytes(told.to_json()))
-            self._mine = self._published = told
+            published = replace(self._mine, reported_at=now_ms)
+            await self._loads_link.publish(self._me, _bytes(published.to_json()))
+            self._mine = self._published = published
         top = top_bundles(report.last_stats, terms.most_bundles)
         await self._top_link.publish(self._me, _bytes(top.to_json()))
         for broker_id in await self._gone(self.brokers.keys() | self.top_bundles.keys()):
@@ -205,7 +205,7 @@ class LoadDataExchange:
     def _link(
         self, topic: str, known: dict[str, T], read: Callable[[object], T]
     ) -> SystemTopicLink:
-        def publish_anew() -> None:
+        def publish_again() -> None:
             self._published = None
             self._due.set()
 
@@ -215,7 +215,7 @@ class LoadDataExchange:
                 return
             if heard.key not in known and heard.key != self._me:
                 # It has just come, and missed what was said before.
-                publish_anew()
+                publish_again()
             try:
                 known[heard.key] = read(json.loads(heard.value))
             except (LoadDataError, ValueError, RecursionError) as error:
@@ -223,7 +223,7 @@ class LoadDataExchange:
 
         return SystemTopicLink(
             topic,
-            Listener(lambda: None, take, publish_anew),
+            Listener(lambda: None, take, publish_again),
             producer_name=self._me,
             timeout_s=LINK_S,
             security=self._security,

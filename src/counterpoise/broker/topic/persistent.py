@@ -24,7 +24,7 @@ from counterpoise.broker.topic.subscription import (
 )
 from counterpoise.broker.topic.topic import Topic
 from counterpoise.names.topic import TopicName
-from counterpoise.storage.port import CursorState, Group, Log, Lost, Position, StorageError
+from counterpoise.storage.port import CursorState, EntryGroup, Log, Lost, Position, StorageError
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.events import Send
 from counterpoise.wire.values import InitialPosition
@@ -134,7 +134,7 @@ class PersistentTopic(Topic):
         except StorageError as failure:
             self.failed(failure, ())
 
-    def committed(self, group: Group[Published]) -> None:
+    def committed(self, group: EntryGroup[Published]) -> None:
         """Send receipts, then deliver (the log calls this)."""
         contexts = group.contexts
         begin, count = 0, len(contexts)

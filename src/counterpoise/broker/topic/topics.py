@@ -148,7 +148,7 @@ class TopicRegistry:
         if name in self._topics:
             return True
         try:
-            return name.is_persistent and await self._store.let_go(log_name(name))
+            return name.is_persistent and await self._store.is_released(log_name(name))
         except StorageError as error:
             _log.info("%s: whether its former owner has closed it: %s", name, error)
             return False

@@ -4,7 +4,7 @@ from counterpoise.decide.filters.anti_affinity import spread
 from counterpoise.decide.filters.facts import BrokerFacts
 from counterpoise.decide.filters.isolation import IsolationPolicy, isolate
 from counterpoise.decide.filters.options import FilterOptions
-from counterpoise.decide.filters.outcome import FilterOutcome, Status
+from counterpoise.decide.filters.outcome import FilterOutcome, FilterStatus
 from counterpoise.decide.filters.simple import (
     below_max_topics,
     fewest_of_namespace,
@@ -19,8 +19,8 @@ __all__ = [
     "BrokerFacts",
     "FilterOptions",
     "FilterOutcome",
+    "FilterStatus",
     "IsolationPolicy",
-    "Status",
     "below_max_topics",
     "fewest_of_namespace",
     "isolate",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from counterpoise.decide.filters.outcome import FilterOutcome, Status, applied, unchanged
+from counterpoise.decide.filters.outcome import FilterOutcome, FilterStatus, applied, unchanged
 from counterpoise.decide.plan import Rejection
 from counterpoise.names.options import INT32_MAX
 
@@ -62,7 +62,9 @@ def spread(
     over the candidates in it, and a broker of no known domain is in "default".
     """
     if counts is None:
-        return unchanged(NAME, Status.OFF, brokers, "the namespace is in no anti-affinity group")
+        return unchanged(
+            NAME, FilterStatus.OFF, brokers, "the namespace is in no anti-affinity group"
+        )
     left = list(brokers)
     lost: list[Rejection] = []
     if domains:
@@ -129,7 +131,7 @@ def may_unload(
     if least == 0 or current > least or any(each != least for each in served):
         return None
     if not served:
-        sentence = "{subject} stays: nobody is there to take a bundle of its anti-affinity group"
+        sentence = "{subject} stays: there is no broker to take a bundle of its anti-affinity group"
         return Rejection(bundle, "anti_affinity", None, None, "", sentence)
     return Rejection(
         bundle,

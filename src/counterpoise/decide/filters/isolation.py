@@ -80,8 +80,8 @@ def isolate(
 ) -> FilterOutcome:
     """Keep the brokers that a namespace's policy allows; without one, those that none reserves.
 
-    Parity: ``LoadManagerShared.applyNamespacePolicies`` of 4.0.7. Quirks kept: under a policy
-    nobody asks whether a broker serves the topic's domain, and being another policy's secondary
+    Parity: ``LoadManagerShared.applyNamespacePolicies`` of 4.0.7. Quirks kept: under a policy it
+    does not count whether a broker serves the topic's domain, and being another policy's secondary
     reserves no broker.
     """
     found = governing_policy(namespace, policies)

@@ -9,7 +9,7 @@ from enum import StrEnum
 from counterpoise.decide.plan import Rejection
 
 
-class Status(StrEnum):
+class FilterStatus(StrEnum):
     """What a filter did."""
 
     APPLIED = "applied"
@@ -17,7 +17,7 @@ class Status(StrEnum):
     OFF = "off"
     """Nothing asks for it: a setting is off, or the namespace has no such policy."""
     SET_ASIDE = "set_aside"
-    """Its rule would have left nobody, so it was not heeded."""
+    """Its rule would have left no broker, so it was not applied."""
     FAILED = "failed"
     """It could not judge, and says why; everybody stays."""
 
@@ -30,13 +30,15 @@ class FilterOutcome:
     """
 
     filter: str
-    status: Status
+    status: FilterStatus
     kept: tuple[str, ...]
     dropped: tuple[Rejection, ...]
     reason: str
 
 
-def unchanged(name: str, status: Status, brokers: Sequence[str], reason: str) -> FilterOutcome:
+def unchanged(
+    name: str, status: FilterStatus, brokers: Sequence[str], reason: str
+) -> FilterOutcome:
     """An outcome that leaves everybody."""
     return FilterOutcome(name, status, tuple(brokers), (), reason)
 
@@ -53,4 +55,4 @@ def applied(
             kept.append(broker)
         else:
             dropped.append(rejection)
-    return FilterOutcome(name, Status.APPLIED, tuple(kept), tuple(dropped), reason)
+    return FilterOutcome(name, FilterStatus.APPLIED, tuple(kept), tuple(dropped), reason)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from counterpoise.decide.filters.facts import UNKNOWN, BrokerFacts
-from counterpoise.decide.filters.outcome import FilterOutcome, Status, applied, unchanged
+from counterpoise.decide.filters.outcome import FilterOutcome, FilterStatus, applied, unchanged
 from counterpoise.decide.plan import Rejection
 
 _MAX_TOPICS = "loadBalancerBrokerMaxTopics"
@@ -14,7 +14,7 @@ _MAX_TOPICS = "loadBalancerBrokerMaxTopics"
 def below_max_topics(
     brokers: Sequence[str], facts: Mapping[str, BrokerFacts], limit: int
 ) -> FilterOutcome:
-    """Keep brokers with at most ``limit`` topics; heeded only while it leaves somebody (modular).
+    """Keep brokers with at most ``limit`` topics; applied only while it leaves a broker (modular).
 
     Topics of bundles just assigned count too. Parity:
     ``LoadManagerShared.filterBrokersWithLargeTopicCount`` of 4.0.7.
@@ -28,14 +28,14 @@ def below_max_topics(
     outcome = applied("max_topics", brokers, judge, f"at most {limit} topics")
     if not outcome.kept and brokers:
         reason = f"every broker has more than {limit} topics ({_MAX_TOPICS}), so none is refused"
-        return unchanged("max_topics", Status.SET_ASIDE, brokers, reason)
+        return unchanged("max_topics", FilterStatus.SET_ASIDE, brokers, reason)
     return outcome
 
 
 def under_max_topics(
     brokers: Sequence[str], facts: Mapping[str, BrokerFacts], limit: int
 ) -> FilterOutcome:
-    """Keep brokers with fewer than ``limit`` topics, even if nobody is left (extensible).
+    """Keep brokers with fewer than ``limit`` topics, even if none is left (extensible).
 
     Parity: ``extensions.filter.BrokerMaxTopicCountFilter`` of 4.0.7: ``limit`` itself is too many.
     """
@@ -79,7 +79,7 @@ def fewest_of_namespace(
     """
     name, setting = "even_distribution", "loadBalancerDistributeBundlesEvenlyEnabled"
     if not enabled:
-        return unchanged(name, Status.OFF, brokers, f"{setting} is false")
+        return unchanged(name, FilterStatus.OFF, brokers, f"{setting} is false")
     least = min((counts.get(broker, 0) for broker in brokers), default=0)
 
     def judge(broker: str) -> Rejection | None:
@@ -95,7 +95,7 @@ def fewest_of_namespace(
 def not_draining(brokers: Sequence[str], draining: Collection[str]) -> FilterOutcome:
     """Keep the brokers that are not being emptied."""
     if not draining:
-        return unchanged("draining", Status.OFF, brokers, "no broker is being emptied")
+        return unchanged("draining", FilterStatus.OFF, brokers, "no broker is being emptied")
 
     def judge(broker: str) -> Rejection | None:
         if broker not in draining:
@@ -108,7 +108,7 @@ def not_draining(brokers: Sequence[str], draining: Collection[str]) -> FilterOut
 def not_barred(brokers: Sequence[str], barred: Mapping[str, str]) -> FilterOutcome:
     """Keep the brokers that may have this bundle; the others come with the reason why not."""
     if not barred:
-        return unchanged("barred", Status.OFF, brokers, "nobody is barred")
+        return unchanged("barred", FilterStatus.OFF, brokers, "no broker is barred")
 
     def judge(broker: str) -> Rejection | None:
         if broker not in barred:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import total_ordering
 
 from counterpoise.decide.filters.facts import UNKNOWN, BrokerFacts
-from counterpoise.decide.filters.outcome import FilterOutcome, Status, applied, unchanged
+from counterpoise.decide.filters.outcome import FilterOutcome, FilterStatus, applied, unchanged
 from counterpoise.decide.plan import Rejection
 
 NAME = "latest_version"
@@ -51,22 +51,24 @@ class Version:
 def latest_version(
     brokers: Sequence[str], facts: Mapping[str, BrokerFacts], *, enabled: bool
 ) -> FilterOutcome:
-    """Keep the brokers of the latest version; when one's version cannot be read, nobody is judged.
+    """Keep the brokers of the latest version; when one's version cannot be read, all are kept.
 
     Parity: both managers' ``BrokerVersionFilter`` of 4.0.7. Build metadata orders its search for
     the latest, but equality ignores it, so it decides nothing.
     """
     if not enabled:
-        return unchanged(NAME, Status.OFF, brokers, f"{SETTING} is false")
+        return unchanged(NAME, FilterStatus.OFF, brokers, f"{SETTING} is false")
     if not brokers:
-        return unchanged(NAME, Status.APPLIED, brokers, "there is nobody to compare")
+        return unchanged(NAME, FilterStatus.APPLIED, brokers, "there is no broker to compare")
     versions: dict[str, Version] = {}
     for broker in brokers:
         text = facts.get(broker, UNKNOWN).version
         version = Version.parse(text) if text else None
         if version is None:
-            what = f"{text!r} is not a semantic version" if text else "it has told no version"
-            return unchanged(NAME, Status.FAILED, brokers, f"{broker}: {what}; {SETTING} is off")
+            what = f"{text!r} is not a semantic version" if text else "it has reported no version"
+            return unchanged(
+                NAME, FilterStatus.FAILED, brokers, f"{broker}: {what}; {SETTING} is off"
+            )
         versions[broker] = version
     latest = max(versions.values())
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from counterpoise.decide.memory import NO_MEMORY, Memoryless, NoMemory
 from counterpoise.decide.placement.options import PlacementOptions
-from counterpoise.decide.placement.strategy import Placement, known_candidates, nobody, pick
+from counterpoise.decide.placement.strategy import Placement, known_candidates, no_candidate, pick
 from counterpoise.decide.plan import Rejection
 from counterpoise.decide.sentence import sentence
 from counterpoise.load.view import ClusterView
@@ -43,7 +43,7 @@ class LeastLongTermMessageRate(Memoryless):
         """Choose the candidate with the lowest score."""
         names, rows, unknown = known_candidates(candidates, view)
         if not names:
-            return nobody(NO_MEMORY, unknown)
+            return no_candidate(NO_MEMORY, unknown)
         limit = options.overloaded_threshold_percentage
         average, broker = view.broker.long_average, view.broker
         with np.errstate(all="ignore"):

@@ -11,7 +11,7 @@ import numpy as np
 
 from counterpoise.decide.memory import NO_MEMORY, Memory, NoMemory
 from counterpoise.decide.placement.options import PlacementOptions
-from counterpoise.decide.placement.strategy import Placement, known_candidates, nobody
+from counterpoise.decide.placement.strategy import Placement, known_candidates, no_candidate
 from counterpoise.decide.plan import Rejection
 from counterpoise.decide.sentence import sentence
 from counterpoise.load.fields import read_number, read_object, write_number
@@ -64,7 +64,7 @@ class LeastResourceUsageWithWeight:
         """Choose a candidate clearly below the average, and smooth every candidate's usage."""
         names, rows, unknown = known_candidates(candidates, view)
         if not names:
-            return nobody(memory, unknown)
+            return no_candidate(memory, unknown)
         past, history = memory.usage, options.history_percentage
         with np.errstate(all="ignore"):
             latest = view.weighted_usage(options.weights.modular)[rows]
@@ -103,13 +103,13 @@ def place_by_store_usage(
 
     ``candidates`` are named once each; ``usage_ema`` is each broker's ``weightedMaxEMA``. Brokers
     that have none count neither in the average nor among the preferred, but are admissible when
-    nobody is preferred.
+    no broker is preferred.
 
     Parity: ``extensions.strategy.LeastResourceUsageWithWeight`` of 4.0.7.
     """
     names = tuple(candidates)
     if not names:
-        return nobody(NO_MEMORY)
+        return no_candidate(NO_MEMORY)
     known = tuple(name for name in names if name in usage_ema)
     usage = np.array([usage_ema[name] for name in known], dtype=np.float64)
     with np.errstate(all="ignore"):
@@ -125,7 +125,7 @@ def _below_average(
     options: PlacementOptions,
     rng: Random | None,
 ) -> Placement[M]:
-    """Choose by the usage of ``known``; ``everybody`` is admissible when nobody is preferred."""
+    """Choose by the usage of ``known``; ``everybody`` is admissible when none is preferred."""
     margin = options.average_difference_percentage
     average = sum_in_order(usage) / len(known) if known else 0.0
     below = usage + margin / 100.0 <= average

@@ -13,7 +13,7 @@ from counterpoise.decide.placement.strategy import (
     Candidates,
     Placement,
     known_candidates,
-    nobody,
+    no_candidate,
 )
 from counterpoise.decide.plan import Rejection
 from counterpoise.decide.sentence import sentence
@@ -28,8 +28,8 @@ class LeastUsage(Memoryless):
     One of our own. Ties go by bytes/s, then by name. A bundle that would make its destination
     as hot as its source is stays where it is: moving it would only move the problem.
 
-    Brokers that share a host measure the same machine, whoever of them keeps it busy: among them
-    usage says nothing, and bytes/s decide.
+    Brokers that share a host measure the same machine, whichever of them keeps it busy: among
+    them usage says nothing, and bytes/s decide.
     """
 
     name = "LeastUsage"
@@ -47,7 +47,7 @@ class LeastUsage(Memoryless):
         """Choose among `candidates`; the bundle's present broker is the one that reports it."""
         names, rows, unknown = known_candidates(candidates, view)
         if not names:
-            return nobody(NO_MEMORY, unknown)
+            return no_candidate(NO_MEMORY, unknown)
         if isinstance(names, Candidates):
             best, every = names.once(_choice, view, options)
         else:
@@ -70,7 +70,7 @@ def _choice(rows: Indices, view: ClusterView, options: PlacementOptions) -> tupl
 def _best(rows: Indices, view: ClusterView, every: Floats) -> int:
     """The least used of these brokers; ties go by bytes/s, then by name."""
     usage = every[rows]
-    usage[~np.isfinite(usage)] = np.inf  # who reports no figure is nobody's first choice
+    usage[~np.isfinite(usage)] = np.inf  # a broker that reports no figure is chosen last
     least = rows[usage == usage[usage.argmin()]]
     if len(least) > 1:
         carried = view.broker.traffic.throughput(least)
@@ -95,7 +95,7 @@ def _why(view: ClusterView, best: int, usage: float) -> str:
 
 
 def _refused(view: ClusterView, bundle: str, target: int, usage: Floats) -> Rejection | None:
-    """Why the move would not make the hottest cooler; None when it would, or nobody has it."""
+    """Why the move would not make the hottest cooler; None when it would, or no broker has it."""
     row = view.bundle_index(bundle)
     source = None if row is None else view.first_reporter(row)
     if row is None or source is None:
@@ -148,5 +148,5 @@ _NO_FIGURE = "{subject} stays: the broker it is on reports no figure that is a n
 
 
 def _no_gain(bundle: str, target: str, after: float, before: float, template: str) -> Rejection:
-    told = template if np.isfinite(before) else _NO_FIGURE
-    return Rejection(bundle, "no-gain", after, before, "", told, {"target": target})
+    reason = template if np.isfinite(before) else _NO_FIGURE
+    return Rejection(bundle, "no-gain", after, before, "", reason, {"target": target})

@@ -6,12 +6,12 @@ from typing import Any
 
 from counterpoise.decide.memory import Memoryless
 from counterpoise.decide.placement.options import PlacementOptions
-from counterpoise.decide.placement.strategy import Placement, nobody
+from counterpoise.decide.placement.strategy import Placement, no_candidate
 from counterpoise.load.view import ClusterView
 
 
 class Only(Memoryless):
-    """One broker, or nobody; `why` it is meant for that one is the placement's reason."""
+    """One broker, or none; `why` it is meant for that one is the placement's reason."""
 
     name = "Only"
     options = PlacementOptions
@@ -29,7 +29,7 @@ class Only(Memoryless):
         options: PlacementOptions,
         rng: Random | None = None,
     ) -> Placement[Any]:
-        """The broker, or nobody; whatever another strategy remembers is left as it is."""
+        """The broker, or none; whatever another strategy remembers is left as it is."""
         if self._broker not in candidates:
-            return nobody(memory)
+            return no_candidate(memory)
         return Placement(self._broker, (self._broker,), "only", self._why, memory)

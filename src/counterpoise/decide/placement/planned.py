@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 from counterpoise.decide.placement.options import PlacementOptions
-from counterpoise.decide.placement.strategy import Placement, nobody
+from counterpoise.decide.placement.strategy import Placement, no_candidate
 from counterpoise.load.fields import read_object, read_text
 from counterpoise.load.view import ClusterView
 
@@ -74,7 +74,7 @@ class AvgShedderPlacement:
     ) -> Placement[PlannedTargets]:
         """Choose the planned target, or any candidate; without ``rng`` the least used one."""
         if not candidates:
-            return nobody(memory)
+            return no_candidate(memory)
         key = load_key(view, bundle)
         planned = memory.targets.get(key)
         if planned is not None and planned in candidates:

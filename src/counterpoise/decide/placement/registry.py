@@ -1,4 +1,4 @@
-"""The placement strategies: whoever adds one writes it in here."""
+"""The placement strategies by name; a new one is registered here."""
 
 from typing import Any, Final
 

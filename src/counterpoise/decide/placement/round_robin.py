@@ -8,14 +8,14 @@ from random import Random
 from typing import Any
 
 from counterpoise.decide.placement.options import PlacementOptions
-from counterpoise.decide.placement.strategy import Placement, nobody
+from counterpoise.decide.placement.strategy import Placement, no_candidate
 from counterpoise.load.fields import read_integer, read_object, read_texts
 from counterpoise.load.view import ClusterView
 from counterpoise.names.options import INT32_MAX
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class RotationMemory:
     """Whose turn it is: a running count, and the brokers it counts through."""
 
     count: int = 0
@@ -36,23 +36,23 @@ class RoundRobinBrokerSelector:
     name = "RoundRobinBrokerSelector"
     options = PlacementOptions
 
-    def initial_memory(self) -> Turn:
+    def initial_memory(self) -> RotationMemory:
         """The first candidate's turn."""
-        return Turn()
+        return RotationMemory()
 
     def place(
         self,
         bundle: str,
         candidates: Sequence[str],
         view: ClusterView,
-        memory: Turn,
+        memory: RotationMemory,
         options: PlacementOptions,
         rng: Random | None = None,
-    ) -> Placement[Turn]:
+    ) -> Placement[RotationMemory]:
         """Choose whose turn it is; an empty list costs no turn."""
         asked = tuple(candidates)
         if not asked:
-            return nobody(memory)
+            return no_candidate(memory)
         order = memory.order if len(memory.order) == len(asked) else asked
         index = memory.count % len(asked)
         if order[index] not in asked:
@@ -60,16 +60,16 @@ class RoundRobinBrokerSelector:
         count = 0 if memory.count == INT32_MAX else memory.count + 1
         chosen = order[index]
         reason = f"it is its turn, number {index + 1} of {len(asked)}"
-        return Placement(chosen, (chosen,), "in_turn", reason, Turn(count, order))
+        return Placement(chosen, (chosen,), "in_turn", reason, RotationMemory(count, order))
 
-    def forget(self, memory: Turn, active: Collection[str]) -> Turn:
+    def forget(self, memory: RotationMemory, active: Collection[str]) -> RotationMemory:
         """Nothing: a broker that is gone is noticed when its turn comes."""
         return memory
 
-    def memory_from_json(self, value: Any) -> Turn:
+    def memory_from_json(self, value: Any) -> RotationMemory:
         """Count and order."""
         fields = read_object(value, "memory")
-        return Turn(
+        return RotationMemory(
             read_integer(fields.get("count", 0), "memory.count"),
             read_texts(fields.get("order", ()), "memory.order"),
         )

@@ -12,7 +12,7 @@ from counterpoise.decide.filters.anti_affinity import spread
 from counterpoise.decide.filters.facts import BrokerFacts
 from counterpoise.decide.filters.isolation import IsolationPolicy, isolate
 from counterpoise.decide.filters.options import FilterOptions
-from counterpoise.decide.filters.outcome import FilterOutcome, Status
+from counterpoise.decide.filters.outcome import FilterOutcome, FilterStatus
 from counterpoise.decide.filters.simple import (
     below_max_topics,
     fewest_of_namespace,
@@ -115,8 +115,8 @@ def select_modular(
 ) -> Selection[M]:
     """The modular manager's way: policies, topic cap, anti-affinity, evenness, class and version.
 
-    When class and version leave nobody or cannot judge, everybody the policies allow is back. When
-    the strategy's choice is overloaded, it chooses once more, among all the policies allow.
+    When class and version leave no broker or cannot judge, all that the policies allow are back.
+    When the strategy's choice is overloaded, it chooses once more, among all the policies allow.
 
     Parity: ``ModularLoadManagerImpl.selectBroker`` of 4.0.7. Brokers that are being emptied are
     passed over first, those that are barred once the policies have judged; Pulsar knows neither.
@@ -147,7 +147,7 @@ def pass_modular(namespace: str, around: Surroundings, options: FilterOptions) -
     left = apply(same_load_manager(left, around.facts, options.load_manager_class))
     left = apply(latest_version(left, around.facts, enabled=options.prefer_later_versions))
     notes = []
-    if not left or outcomes[-1].status is Status.FAILED:
+    if not left or outcomes[-1].status is FilterStatus.FAILED:
         why = outcomes[-1].reason if left else "no broker passes every filter"
         notes.append(f"{why}; all that the policies allow are candidates again")
         left = free.kept
@@ -159,8 +159,8 @@ def choose_modular(bundle: str, passed: Passed, chooser: Chooser[M], memory: M) 
     notes = passed.notes
     placed = chooser.place(bundle, passed.left, memory)
     if chooser.overloaded(placed.broker):
-        told = f"{placed.broker} is overloaded; chosen again among all the policies allow"
-        notes = (*notes, told)
+        note = f"{placed.broker} is overloaded; chosen again among all the policies allow"
+        notes = (*notes, note)
         again = chooser.place(bundle, passed.allowed, placed.memory)
         placed = again if again.broker is not None else placed
     return Selection(placed, passed.outcomes, notes)
@@ -176,7 +176,7 @@ def select_extensible(
 ) -> Selection[NoMemory]:
     """The extensible manager's way: class, topic cap, version, anti-affinity, policies.
 
-    Nothing brings a broker back that a filter dropped; a filter that cannot judge drops nobody.
+    Nothing brings a broker back that a filter dropped; a filter that cannot judge drops none.
 
     Parity: ``ExtensibleLoadManagerImpl`` of 4.0.7 with its own LeastResourceUsageWithWeight.
     """

@@ -81,7 +81,7 @@ class PlacementStrategy(Protocol[M, C]):
         ...
 
 
-def nobody(memory: M, rejections: Sequence[Rejection] = ()) -> Placement[M]:
+def no_candidate(memory: M, rejections: Sequence[Rejection] = ()) -> Placement[M]:
     """The answer when no candidate is left."""
     reason = (
         "none of the candidates has sent a load report"

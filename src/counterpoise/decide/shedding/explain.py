@@ -53,7 +53,7 @@ def unload(
 
 
 def no_broker() -> Rejection:
-    """There is nobody to shed."""
+    """There is no broker to shed."""
     return Rejection("cluster", "no-broker", 0.0, 1.0, "", "no broker has sent a load report")
 
 

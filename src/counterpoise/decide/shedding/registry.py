@@ -1,4 +1,4 @@
-"""The shedding strategies: whoever adds one writes it in here."""
+"""The shedding strategies by name; a new one is registered here."""
 
 from typing import Any, Final
 

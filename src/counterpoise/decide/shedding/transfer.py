@@ -24,7 +24,7 @@ from counterpoise.load.store_view import LoadStoreView
 class TransferMemory:
     """How many calls in a row found the cluster uneven, and what the last call noticed.
 
-    ``cooled`` are the brokers whose cool-down the last call found to be over: whoever keeps
+    ``cooled`` are the brokers whose cool-down the last call found to be over: the keeper of
     ``recentlyUnloadedBrokers`` drops them, as Pulsar's class does itself.
     """
 

@@ -45,7 +45,7 @@ _STOPS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
         ),
         "CoolDown": (
             _DELAY,
-            "{subject} measured its load {value:,.0f} s after bundles moved, too early to tell; it "
+            "{subject} measured its load {value:,.0f} s after bundles moved, too early; it "
             "has {limit:,.0f} s ({setting})",
         ),
     }

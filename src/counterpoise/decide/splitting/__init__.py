@@ -2,8 +2,8 @@
 
 from counterpoise.decide.splitting.algorithms import ALGORITHMS, algorithm
 from counterpoise.decide.splitting.extensible import (
-    Ownership,
     SplitMemory,
+    SplitScope,
     find_own_bundles_to_split,
 )
 from counterpoise.decide.splitting.loads import BundleLoads
@@ -21,12 +21,12 @@ from counterpoise.decide.splitting.request import (
 __all__ = [
     "ALGORITHMS",
     "BundleLoads",
-    "Ownership",
     "SplitAlgorithm",
     "SplitMemory",
     "SplitOptions",
     "SplitPoints",
     "SplitRequest",
+    "SplitScope",
     "TopicLoad",
     "TopicPoint",
     "algorithm",

@@ -11,7 +11,7 @@ from typing import Any
 from counterpoise.decide.plan import Decision, Plan, Rejection
 from counterpoise.decide.splitting.limits import (
     MIN_TOPICS,
-    Limit,
+    SplitLimit,
     first_reasons,
     limits_of,
     nearest_to_limits,
@@ -49,7 +49,7 @@ class SplitMemory:
 
 
 @dataclass(frozen=True, slots=True)
-class Ownership:
+class SplitScope:
     """What a broker knows of the namespaces whose bundles it may split."""
 
     owned: Collection[str]
@@ -62,7 +62,7 @@ class Ownership:
 
 def find_own_bundles_to_split(
     loads: BundleLoads,
-    ownership: Ownership,
+    ownership: SplitScope,
     memory: SplitMemory,
     options: SplitOptions,
     cut: Callable[[BundleName], SplitPoints],
@@ -124,7 +124,7 @@ def find_own_bundles_to_split(
 
 def _explanation(
     loads: BundleLoads,
-    limits: tuple[Limit, ...],
+    limits: tuple[SplitLimit, ...],
     refused: Sequence[Rejection],
     *,
     nothing_above: bool,
@@ -147,7 +147,7 @@ def _splittable(bundle: str) -> BundleName | None:
 
 
 def _stopped(
-    bundle: BundleName, ownership: Ownership, taken: Mapping[str, int], options: SplitOptions
+    bundle: BundleName, ownership: SplitScope, taken: Mapping[str, int], options: SplitOptions
 ) -> Rejection | None:
     """Why a bundle above a limit for long enough is still not cut, if anything stops it."""
     namespace = str(bundle.namespace)

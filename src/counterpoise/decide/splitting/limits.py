@@ -18,7 +18,7 @@ MIN_TOPICS = 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Limit:
+class SplitLimit:
     """One limit held against every bundle; ``reason`` is Pulsar's label for it."""
 
     reason: str
@@ -48,18 +48,18 @@ class Limit:
         return f", and {shown} ({self.setting})"
 
 
-def limits_of(loads: BundleLoads, options: SplitOptions) -> tuple[Limit, ...]:
+def limits_of(loads: BundleLoads, options: SplitOptions) -> tuple[SplitLimit, ...]:
     """The limits in the order in which Pulsar looks for a reason."""
     prefix = "loadBalancerNamespaceBundleMax"
     return (
-        Limit(
+        SplitLimit(
             "Topics",
             loads.topics.astype(np.float64),
             options.max_topics,
             prefix + "Topics",
             "{value:.0f} topics, limit {limit:.0f}",
         ),
-        Limit(
+        SplitLimit(
             "Sessions",
             loads.sessions.astype(np.float64),
             options.max_sessions,
@@ -67,14 +67,14 @@ def limits_of(loads: BundleLoads, options: SplitOptions) -> tuple[Limit, ...]:
             "{value:.0f} producers and consumers, limit {limit:.0f}",
             active=options.max_sessions > 0,
         ),
-        Limit(
+        SplitLimit(
             "MsgRate",
             loads.msg_rate,
             options.max_msg_rate,
             prefix + "MsgRate",
             "{value:.6g} msg/s, limit {limit:.0f}",
         ),
-        Limit(
+        SplitLimit(
             "Bandwidth",
             loads.msg_throughput,
             options.max_bandwidth_bytes_int32,
@@ -90,7 +90,7 @@ def _overflow(options: SplitOptions) -> str:
     return f" after {options.max_bandwidth_mbytes} * {MEBIBYTE} overflowed 32 bits"
 
 
-def first_reasons(limits: tuple[Limit, ...], splittable: Masks) -> dict[int, Limit]:
+def first_reasons(limits: tuple[SplitLimit, ...], splittable: Masks) -> dict[int, SplitLimit]:
     """The first limit each bundle exceeds, by the bundle's row; rows rise."""
     first = np.full(len(splittable), -1)
     for index in reversed(range(len(limits))):
@@ -99,7 +99,7 @@ def first_reasons(limits: tuple[Limit, ...], splittable: Masks) -> dict[int, Lim
     return {row: limits[first[row]] for row in np.flatnonzero(first >= 0).tolist()}
 
 
-def nearest_to_limits(loads: BundleLoads, limits: tuple[Limit, ...]) -> Iterator[Rejection]:
+def nearest_to_limits(loads: BundleLoads, limits: tuple[SplitLimit, ...]) -> Iterator[Rejection]:
     """Why nothing is split: for each limit, the bundle that comes closest to it."""
     for each in limits:
         if not len(each.values) or not each.active or bool(each.exceeded.any()):
@@ -118,12 +118,12 @@ def nearest_to_limits(loads: BundleLoads, limits: tuple[Limit, ...]) -> Iterator
         )
 
 
-def _no_figure(limit: Limit) -> Rejection:
+def _no_figure(limit: SplitLimit) -> Rejection:
     template = "no bundle is above {limit:.0f} ({setting}): none reports a figure that is a number"
     return Rejection("cluster", "below_limit", None, float(limit.limit), limit.setting, template)
 
 
-def single_topic(loads: BundleLoads, limits: tuple[Limit, ...]) -> Iterator[Rejection]:
+def single_topic(loads: BundleLoads, limits: tuple[SplitLimit, ...]) -> Iterator[Rejection]:
     """Bundles above a limit that hold one topic or none."""
     few = loads.topics < MIN_TOPICS
     above = np.logical_or.reduce([each.exceeded for each in limits]) & few

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from counterpoise.decide.plan import Decision, Kind, Plan, Rejection
 from counterpoise.decide.splitting.limits import (
     MIN_TOPICS,
-    Limit,
+    SplitLimit,
     first_reasons,
     limits_of,
     nearest_to_limits,
@@ -66,8 +66,8 @@ def find_bundles_to_split(
 def split_decision(
     bundle: str,
     broker: str,
-    limit: Limit,
-    limits: tuple[Limit, ...],
+    limit: SplitLimit,
+    limits: tuple[SplitLimit, ...],
     row: int,
     boundaries: tuple[int, ...] = (),
 ) -> Decision:
@@ -99,6 +99,6 @@ def at_maximum(bundle: str, count: int, taken: int, options: SplitOptions) -> Re
 
 
 def of_unknown_namespace(bundle: str) -> Rejection:
-    """Why a bundle is not split whose namespace nobody counted."""
+    """Why a bundle is not split if the bundles of its namespace are not known."""
     template = "{subject} is above a limit, but its namespace's bundles are not known"
     return Rejection(bundle, "failure", None, None, "", template)

@@ -1,9 +1,9 @@
 """How far the open ledger was committed, noted now and then beside it.
 
-Nothing waits for this note and nothing is lost without it. It tells a recovery that entries at the
-end of a ledger are missing which had been stored, where it would otherwise see a group that was
-never finished. It is not synced: a killed process leaves it behind, and after a power failure it
-may be old, which only makes it say less.
+Nothing waits for this note and nothing is lost without it. By it a recovery sees that stored
+entries are missing at the end of a ledger, where it would otherwise see a group that was never
+finished. It is not synced: a killed process leaves it behind, and after a power failure it may be
+old, which only makes it say less.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from crc32c import crc32c
 
-from counterpoise.storage.files.disk import Disk, read_file, write_all
+from counterpoise.storage.files.disk import LedgerDisk, read_file, write_all
 
 _NOTE = struct.Struct(">8sQQI")
 _MAGIC = b"CPCOMMIT"
@@ -29,7 +29,7 @@ class Committed(NamedTuple):
     entries: int
 
 
-def note(directory: Path, epoch: int, committed: Committed, disk: Disk) -> None:
+def note(directory: Path, epoch: int, committed: Committed, disk: LedgerDisk) -> None:
     """Write the note over the last one; raises `OSError`."""
     descriptor = disk.open(_path(directory, epoch), os.O_WRONLY | os.O_CREAT)
     try:
@@ -38,7 +38,7 @@ def note(directory: Path, epoch: int, committed: Committed, disk: Disk) -> None:
         disk.close(descriptor)
 
 
-def noted(directory: Path, epoch: int, disk: Disk) -> Committed | None:
+def noted(directory: Path, epoch: int, disk: LedgerDisk) -> Committed | None:
     """The note of an epoch's owner; None when there is none or it is damaged."""
     try:
         content = read_file(disk, _path(directory, epoch))
@@ -49,7 +49,7 @@ def noted(directory: Path, epoch: int, disk: Disk) -> Committed | None:
     return found if _packed(found) == content else None
 
 
-def remove_before(directory: Path, epoch: int, disk: Disk) -> None:
+def remove_before(directory: Path, epoch: int, disk: LedgerDisk) -> None:
     """Delete the notes of former owners."""
     for path in list(directory.glob(_PREFIX + "*")):
         if path.name < f"{_PREFIX}{epoch:016x}":

@@ -54,7 +54,7 @@ class Committer:
                 job.run()
             except Exception:
                 # A job keeps what it raises; one that doesn't must not cost the others their turn.
-                _log.exception("a write ended in an error that nobody was told")
+                _log.exception("a write job raised an error that it does not report itself")
             self._done.append(job)
             # The loop clears the flag before it empties the deque, so no job is left behind.
             if not self._notified:

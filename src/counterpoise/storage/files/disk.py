@@ -15,7 +15,7 @@ _sync = getattr(os, "fdatasync", os.fsync)
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
-class Disk:
+class LedgerDisk:
     """The operating system's files. All of it blocks; all of it raises `OSError`."""
 
     def open(self, path: str | Path, flags: int) -> int:
@@ -23,7 +23,7 @@ class Disk:
         return os.open(path, flags | os.O_CLOEXEC, 0o644)
 
     def close(self, descriptor: int) -> None:
-        """Let go of a descriptor."""
+        """Close a descriptor."""
         os.close(descriptor)
 
     def read(self, descriptor: int, size: int, offset: int) -> bytes:
@@ -37,7 +37,7 @@ class Disk:
         return data
 
     def first(self, path: str | Path, size: int) -> bytes:
-        """The first bytes of a file, opened anew: that makes a network file system ask its server.
+        """The first bytes of a file. Opening it again makes a network file system ask its server.
 
         ``size`` is less than a page.
         """
@@ -58,7 +58,7 @@ class Disk:
         """Write pieces one after the other; returns how many bytes were taken.
 
         ``synced``: on the disk when it returns, where the system can do both in one call
-        (`syncs_writes` tells).
+        (see `syncs_writes`).
         """
         return os.pwritev(descriptor, pieces, offset, _DSYNC if synced else 0)
 
@@ -83,7 +83,7 @@ class Disk:
         """Bytes of an open file."""
         return os.fstat(descriptor).st_size
 
-    def let_go(self, descriptor: int, start: int, end: int) -> None:
+    def drop_cached(self, descriptor: int, start: int, end: int) -> None:
         """Take a range out of the system's page cache, whole pages only; ``end`` 0 is the file's.
 
         Advice: where it is not taken, nothing is lost by it.
@@ -98,7 +98,7 @@ class Disk:
         path.unlink(missing_ok=True)
 
 
-def read_file(disk: Disk, path: Path) -> bytes:
+def read_file(disk: LedgerDisk, path: Path) -> bytes:
     """All of a small file."""
     descriptor = disk.open(path, os.O_RDONLY)
     try:
@@ -108,7 +108,7 @@ def read_file(disk: Disk, path: Path) -> bytes:
 
 
 def write_all(
-    disk: Disk, descriptor: int, pieces: Sequence[bytes], offset: int, *, synced: bool = False
+    disk: LedgerDisk, descriptor: int, pieces: Sequence[bytes], offset: int, *, synced: bool = False
 ) -> int:
     """Write all of it, however little the disk takes at once; returns the offset after it."""
     left: Sequence[bytes | memoryview] = pieces

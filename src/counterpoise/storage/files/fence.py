@@ -11,7 +11,7 @@ import fcntl
 import os
 from pathlib import Path
 
-from counterpoise.storage.files.disk import Disk, write_all
+from counterpoise.storage.files.disk import LedgerDisk, write_all
 
 _WIDTH = 256
 """Bytes of the fence file: less than a page, so a write is never seen in part."""
@@ -24,14 +24,14 @@ class Fence:
 
     __slots__ = ("_disk", "_mine", "_path", "epoch")
 
-    def __init__(self, path: str, epoch: int, mine: bytes, disk: Disk) -> None:
+    def __init__(self, path: str, epoch: int, mine: bytes, disk: LedgerDisk) -> None:
         self._path = path
         self._mine = mine
         self._disk = disk
         self.epoch = epoch
 
     def holds(self) -> bool:
-        """Whether nobody has claimed the log since; raises `OSError` when nobody can say."""
+        """Whether no later owner has claimed the log; raises `OSError` if it cannot be read."""
         try:
             return self._disk.first(self._path, _WIDTH) == self._mine
         except FileNotFoundError:
@@ -50,19 +50,19 @@ class Fence:
         try:
             return Path(self._path).read_bytes()[16:].decode(errors="replace").strip()
         except FileNotFoundError:
-            return "nobody: it was deleted"
+            return "no broker: the log was deleted"
         except OSError as error:
-            return f"somebody unknown ({error})"
+            return f"an unknown broker ({error})"
 
 
 def claim(
-    directory: Path, owner: str, disk: Disk, above: int = 0, let_go: int | None = None
+    directory: Path, owner: str, disk: LedgerDisk, above: int = 0, released: int | None = None
 ) -> Fence:
-    """Fence off whoever owns the log; blocks while another broker does the same.
+    """Fence off the log's owner; blocks while another broker does the same.
 
     ``above``: the new epoch is larger than this as well (epochs seen in file names, in case the
-    fence itself was lost). ``let_go``: the epoch of an owner that acknowledges nothing any more; if
-    it was the last, nobody has to be held off by a fence that outlives a power failure.
+    fence itself was lost). ``released``: the epoch of an owner that acknowledges nothing any more;
+    if it was the last, the fence has no living owner to hold off and is not synced.
     """
     path = directory / NAME
     descriptor = disk.open(path, os.O_RDWR | os.O_CREAT)
@@ -71,15 +71,15 @@ def claim(
         epoch = max(_epoch(disk.read(descriptor, _WIDTH, 0)), above) + 1
         mine = f"{epoch:016x} {owner}".encode()[: _WIDTH - 1].ljust(_WIDTH - 1) + b"\n"
         write_all(disk, descriptor, [mine], 0)
-        if let_go is None or epoch != let_go + 1:
+        if released is None or epoch != released + 1:
             disk.sync(descriptor)
     finally:
         disk.close(descriptor)
     return Fence(str(path), epoch, mine, disk)
 
 
-def epoch(directory: Path, disk: Disk) -> int:
-    """Of whoever claimed the log last; 0 where nobody did."""
+def epoch(directory: Path, disk: LedgerDisk) -> int:
+    """The epoch of the last owner to claim the log; 0 if none did."""
     try:
         return _epoch(disk.first(directory / NAME, _WIDTH))
     except FileNotFoundError:

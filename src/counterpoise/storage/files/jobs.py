@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from counterpoise.storage.files import committed
 from counterpoise.storage.files.committed import Committed
-from counterpoise.storage.files.disk import Disk
+from counterpoise.storage.files.disk import LedgerDisk
 from counterpoise.storage.files.ledger import LedgerFile
 from counterpoise.storage.files.state import SavedState
-from counterpoise.storage.port import Group, StorageError
+from counterpoise.storage.port import EntryGroup, StorageError
 
 if TYPE_CHECKING:
     from counterpoise.storage.files.log import FileLog
@@ -26,7 +26,7 @@ class WriteGroup:
         self,
         log: FileLog[Any],
         file: LedgerFile,
-        group: Group[Any],
+        group: EntryGroup[Any],
         pieces: list[bytes],
         seal: tuple[SavedState, int] | None,
     ) -> None:
@@ -50,7 +50,7 @@ class WriteGroup:
             self._error = StorageError(f"{self._file.path} cannot be written: {error}")
 
     def finish(self) -> None:
-        """Tell the log."""
+        """Report the outcome to the log."""
         self._log.written(self._group, self._offset, self._error)
 
 
@@ -59,7 +59,7 @@ class NoteCommitted:
 
     __slots__ = ("_committed", "_disk", "_log")
 
-    def __init__(self, log: FileLog[Any], noted: Committed, disk: Disk) -> None:
+    def __init__(self, log: FileLog[Any], noted: Committed, disk: LedgerDisk) -> None:
         self._log = log
         self._committed = noted
         self._disk = disk
@@ -70,7 +70,7 @@ class NoteCommitted:
             committed.note(self._log.directory, self._log.fence.epoch, self._committed, self._disk)
 
     def finish(self) -> None:
-        """Nobody waits for it."""
+        """Nothing waits for it."""
 
 
 class FinishState:
@@ -87,7 +87,7 @@ class FinishState:
             self._wait()
 
     def finish(self) -> None:
-        """Nobody waits for it."""
+        """Nothing waits for it."""
 
 
 class CloseFile:
@@ -104,4 +104,4 @@ class CloseFile:
             self._file.close()
 
     def finish(self) -> None:
-        """Nobody waits for it."""
+        """Nothing waits for it."""

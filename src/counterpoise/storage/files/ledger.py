@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
 
-from counterpoise.storage.files.disk import Disk, write_all
+from counterpoise.storage.files.disk import LedgerDisk, write_all
 from counterpoise.storage.files.record import (
     FILE_HEADER_SIZE,
     MARKER_SIZE,
@@ -28,7 +28,7 @@ _FLOOD = 256 * 1024
 """A group this large comes from a flood, which would fill the page cache with what consumers get
 from the broker's own cache; finding new pages for it was seen to cost more than writing them."""
 
-_DISK = Disk()
+_DISK = LedgerDisk()
 
 
 class Descriptors:
@@ -55,7 +55,7 @@ class Scan:
     """What a ledger's file holds: ``entries`` in all, of which the ``lost`` ranges are damaged.
 
     ``size``: bytes of the sound ones. ``stored``: so many are known to have been on the disk, and
-    so may have been acknowledged; of a lost one beyond that nobody knows. ``torn``: bytes at the
+    so may have been acknowledged; of a lost one beyond that it is unknown. ``torn``: bytes at the
     end of a group that was not finished: never acknowledged, never to be served.
     """
 
@@ -88,7 +88,7 @@ class LedgerFile:
         path: Path,
         ledger_id: int,
         marker: bytes = b"",
-        disk: Disk = _DISK,
+        disk: LedgerDisk = _DISK,
         descriptors: Descriptors | None = None,
     ) -> None:
         """``marker``: the log's; needed for writing, and for reading behind a damaged head.
@@ -118,8 +118,8 @@ class LedgerFile:
     def write(self, pieces: Sequence[bytes]) -> int:
         """Append records, wait until they are on disk; returns the offset of the first.
 
-        Creates the file the first time. After an error nobody knows what the file holds beyond
-        what was written before: it must not be written again.
+        Creates the file the first time. After an error it is unknown what the file holds
+        beyond what was written before: it must not be written again.
         """
         if self._descriptor < 0:
             self._open_for_writing()
@@ -136,7 +136,7 @@ class LedgerFile:
         if not at_once:
             self._disk.sync(self._descriptor)
         if size >= _FLOOD:
-            self._disk.let_go(self._descriptor, start, self.written)
+            self._disk.drop_cached(self._descriptor, start, self.written)
         if self._open.crowded:
             self.close()
         return start
@@ -157,7 +157,7 @@ class LedgerFile:
         self.written = write_all(self._disk, self._descriptor, [self._records.file_header()], 0)
 
     def close(self) -> None:
-        """Let go of the file descriptor; writing opens it again."""
+        """Close the file descriptor; writing opens it again."""
         if self._descriptor >= 0:
             descriptor, self._descriptor = self._descriptor, -1
             self._open.add(-1)
@@ -190,7 +190,7 @@ class LedgerFile:
         try:
             if settle:
                 disk.sync(descriptor)
-                disk.let_go(descriptor, 0, 0)
+                disk.drop_cached(descriptor, 0, 0)
             read = _reader(disk, descriptor)
             kind = self._format_in(read)
             walker = Walker(read, kind, Place(0, kind.file_header_size))
@@ -285,7 +285,7 @@ class LedgerFile:
         return MarkedFormat(self.ledger_id, marker)
 
 
-def _reader(disk: Disk, descriptor: int) -> ReadAt:
+def _reader(disk: LedgerDisk, descriptor: int) -> ReadAt:
     return lambda size, offset: disk.read(descriptor, size, offset)
 
 

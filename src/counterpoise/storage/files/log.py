@@ -22,7 +22,7 @@ from counterpoise.storage.grouplog import GroupLog
 from counterpoise.storage.ledger_index import IndexedLedger
 from counterpoise.storage.port import (
     Chunk,
-    Group,
+    EntryGroup,
     LogFencedError,
     LogListener,
     Lost,
@@ -122,7 +122,7 @@ class FileLog(GroupLog[C]):
         try:
             await store.beside(recovered.tidy, self.directory, store.disk)
         except OSError as error:
-            # It is nobody's, and the next owner tries again.
+            # No log refers to these files, and the next owner tries again.
             _log.info("%s: what former owners left stays there: %s", self.directory, error)
 
     def _start_file(self, file: LedgerFile | None = None) -> LedgerFile:
@@ -138,7 +138,7 @@ class FileLog(GroupLog[C]):
 
     # --- writing -------------------------------------------------------------------------
 
-    def _place(self, group: Group[C]) -> tuple[int, int]:
+    def _place(self, group: EntryGroup[C]) -> tuple[int, int]:
         last = self._index.last
         if self._broken:
             self._begin_another()
@@ -153,7 +153,7 @@ class FileLog(GroupLog[C]):
         former, self._file = self._file, self._start_file()
         self._store.committer.submit(CloseFile(former))
 
-    def _write(self, group: Group[C]) -> None:
+    def _write(self, group: EntryGroup[C]) -> None:
         file = self._file
         pieces = file.encode(group.entries, group.messages, group.first_entry)
         group.size = sum(map(len, pieces)) - HEADER_SIZE * len(group.entries)
@@ -170,7 +170,7 @@ class FileLog(GroupLog[C]):
         """Make a state durable, in a thread."""
         self._states.save(state, number=number)
 
-    def written(self, group: Group[C], offset: int, error: StorageError | None) -> None:
+    def written(self, group: EntryGroup[C], offset: int, error: StorageError | None) -> None:
         """A group's job is done (`WriteGroup` calls this on the loop)."""
         if not self._settled.done():
             # The disk may not know yet whose the log is: a wait for the first write only.
@@ -199,7 +199,7 @@ class FileLog(GroupLog[C]):
                 self._note_timer = self._loop.call_later(NOTE_SECONDS, self._note)
 
     def _break(self, error: StorageError) -> None:
-        """A write failed: what the disk has of it nobody knows, so its file is left alone."""
+        """A write failed: what the disk has of it is unknown, so its file is left alone."""
         if not self._broken:
             _log.error("%s: %s; the next write begins a new ledger", self.name, error)
         self._broken = True
@@ -208,7 +208,7 @@ class FileLog(GroupLog[C]):
             self._abandoned.append(failed)
         self._refuse(error)
 
-    def _remember(self, group: Group[C]) -> None:
+    def _remember(self, group: EntryGroup[C]) -> None:
         self._cache.add(group)
 
     def _note(self) -> None:
@@ -335,7 +335,7 @@ class FileLog(GroupLog[C]):
                 self._unsaved, self._trimmed = True, [*trimmed, *self._trimmed]
                 raise
 
-    async def _let_go(self) -> None:
+    async def _write_final_state(self) -> None:
         # Waits for no save that is under way, and for no disk: clients wait for the next owner.
         self._states_made += 1
         state, number = self._state(final=True), self._states_made

@@ -36,7 +36,7 @@ FILE_HEADER_SIZE = _FILE_HEADER.size
 MARKER_SIZE = 8
 
 
-class Record(NamedTuple):
+class LedgerRecord(NamedTuple):
     """A sound record: ``stored`` entries of its ledger were on disk when it was written."""
 
     entry_id: int
@@ -48,7 +48,7 @@ class Record(NamedTuple):
 
 
 class Format(Protocol):
-    """How a ledger's records are told from other bytes."""
+    """How a ledger's records are distinguished from other bytes."""
 
     header_size: int
     """Bytes of a record before its entry."""
@@ -64,7 +64,7 @@ class Format(Protocol):
     def entry_id(self, data: bytes, at: int) -> int | None:
         """The id of the entry whose record begins at ``at``; None if none does."""
 
-    def decode(self, data: bytes, at: int, entry_id: int) -> Iterator[Record]:
+    def decode(self, data: bytes, at: int, entry_id: int) -> Iterator[LedgerRecord]:
         """Whole and sound records from ``at`` on, the first of them with this id.
 
         Ends at the first one that is cut off or does not match.
@@ -142,7 +142,7 @@ class MarkedFormat:
             return None
         return int.from_bytes(data[at + 16 : at + 20], "big")
 
-    def decode(self, data: bytes, at: int, entry_id: int) -> Iterator[Record]:
+    def decode(self, data: bytes, at: int, entry_id: int) -> Iterator[LedgerRecord]:
         """See `Format.decode`."""
         unpack, end, marker, seed = _HEADER.unpack_from, len(data), self.marker, self._seed
         while at + HEADER_SIZE <= end:
@@ -155,7 +155,7 @@ class MarkedFormat:
             mixed = entry_id * _BY_ENTRY + place * _BY_PLACE + seed
             if crc32c(entry, (mixed ^ count * _BY_MESSAGES) & _MASK) != checksum:
                 return
-            yield Record(entry_id, count, entry, entry_id - place, at)
+            yield LedgerRecord(entry_id, count, entry, entry_id - place, at)
             entry_id += 1
 
     def find(self, data: bytes, at: int, entry_id: int) -> tuple[int, int] | None:
@@ -207,7 +207,7 @@ class OldFormat:
         """See `Format.entry_id`."""
         return None
 
-    def decode(self, data: bytes, at: int, entry_id: int) -> Iterator[Record]:
+    def decode(self, data: bytes, at: int, entry_id: int) -> Iterator[LedgerRecord]:
         """See `Format.decode`."""
         while at + self.header_size <= len(data):
             size, checksum, messages = self._header.unpack_from(data, at)
@@ -219,7 +219,7 @@ class OldFormat:
             if crc32c(entry, (entry_id * _BY_ENTRY ^ messages) & _MASK) != checksum:
                 return
             # Nothing says which entries shared a group: each counts as one of its own.
-            yield Record(entry_id, messages, entry, entry_id, at)
+            yield LedgerRecord(entry_id, messages, entry, entry_id, at)
             entry_id += 1
 
     def find(self, data: bytes, at: int, entry_id: int) -> tuple[int, int] | None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from counterpoise.storage.files import committed, fence, state
-from counterpoise.storage.files.disk import Disk
+from counterpoise.storage.files.disk import LedgerDisk
 from counterpoise.storage.files.fence import Fence
 from counterpoise.storage.files.ledger import LedgerFile, Scan
 from counterpoise.storage.files.record import MARKER_SIZE
@@ -30,13 +30,13 @@ NO_STATE = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Survey:
+class LedgerSurvey:
     """What a directory holds. ``last`` is what its owner saved; ``sealed`` what counts now.
 
     ``found``: every (ledger id, epoch) that has a file. ``missing``: ledgers without one.
     ``scans``: the outcome for each ledger that had to be read. ``lost``: all that is, known before
     or not. ``unreadable``: copies of the state that are damaged. ``cursors_lost_below``: see
-    `SavedState`. Of an owner that let go in order no ledger has to be read.
+    `SavedState`. Of an owner that closed the log in order no ledger has to be read.
     """
 
     last: SavedState
@@ -55,7 +55,7 @@ class Survey:
 class Recovered:
     """A log as its new owner finds it. ``files`` has every closed ledger's file.
 
-    ``obsolete``: ledger files that belong to nobody.
+    ``obsolete``: ledger files that no state refers to.
     """
 
     fence: Fence
@@ -66,7 +66,7 @@ class Recovered:
     newly_lost: tuple[Lost, ...] = field(default=())
     obsolete: tuple[Path, ...] = ()
 
-    def tidy(self, directory: Path, disk: Disk) -> None:
+    def tidy(self, directory: Path, disk: LedgerDisk) -> None:
         """Remove what former owners left, once the state is on disk and the log still ours."""
         if not self.fence.holds():
             return
@@ -84,7 +84,7 @@ def ledger_path(directory: Path, ledger_id: int, epoch: int) -> Path:
     return directory / f"{ledger_id}-{epoch:016x}.ledger"
 
 
-def take_over(directory: Path, owner: str, disk: Disk) -> Recovered:
+def take_over(directory: Path, owner: str, disk: LedgerDisk) -> Recovered:
     """Fence the former owner and recover. Blocks; the log is this owner's when it returns.
 
     Nothing may be acknowledged before `StateFiles.settle` and a sync of the directory have
@@ -94,14 +94,14 @@ def take_over(directory: Path, owner: str, disk: Disk) -> Recovered:
     directory.mkdir(parents=True, exist_ok=True)
     seen = [*state.epochs(directory), *(epoch for _, epoch in _ledger_files(directory))]
     last = max(seen, default=0)
-    let_go = last if state.closed(directory, last, disk) else None
-    claimed = fence.claim(directory, owner, disk, last, let_go)
+    released = last if state.closed(directory, last, disk) else None
+    claimed = fence.claim(directory, owner, disk, last, released)
     if created:
         disk.sync_directory(directory)
         disk.sync_directory(directory.parent)
     # Not before: what the former owner writes from now on, it never acknowledges.
     found = survey(directory, disk)
-    newly_lost = _told(directory, found)
+    newly_lost = _log_findings(directory, found)
 
     first = found.sealed[0].ledger_id if found.sealed else found.next_ledger
     saved = SavedState(
@@ -124,7 +124,7 @@ def take_over(directory: Path, owner: str, disk: Disk) -> Recovered:
     return Recovered(claimed, saved, found.next_ledger, found.files, states, newly_lost, obsolete)
 
 
-def survey(directory: Path, disk: Disk, *, settle: bool = True) -> Survey:
+def survey(directory: Path, disk: LedgerDisk, *, settle: bool = True) -> LedgerSurvey:
     """Find what belongs to a log, and what of it is lost.
 
     That is every ledger the last saved state lists as closed, and every ledger file of that
@@ -166,7 +166,7 @@ def survey(directory: Path, disk: Disk, *, settle: bool = True) -> Survey:
     nothing_read = last.epoch == NO_STATE and bool(unreadable or found)
     next_ledger = max([last.first, *(i + 1 for i, _ in found), *(i + 1 for i in sealed)])
     kept = tuple(s for _, s in sorted(sealed.items()) if s.entries)
-    return Survey(
+    return LedgerSurvey(
         last,
         kept,
         tuple(found),
@@ -191,10 +191,10 @@ def merged(lost: list[Lost]) -> tuple[Lost, ...]:
     return tuple(made)
 
 
-def _last_state(directory: Path, disk: Disk) -> tuple[SavedState, tuple[Path, ...], bool]:
+def _last_state(directory: Path, disk: LedgerDisk) -> tuple[SavedState, tuple[Path, ...], bool]:
     """The newest state that can be read (`NO_STATE` if none can), and what could not be.
 
-    Then whether its owner let go in order.
+    Then whether its owner closed the log in order.
     """
     unreadable: list[Path] = []
     for epoch in reversed(state.epochs(directory)):
@@ -205,10 +205,11 @@ def _last_state(directory: Path, disk: Disk) -> tuple[SavedState, tuple[Path, ..
     return SavedState(NO_STATE), tuple(unreadable), False
 
 
-def _told(directory: Path, found: Survey) -> tuple[Lost, ...]:
+def _log_findings(directory: Path, found: LedgerSurvey) -> tuple[Lost, ...]:
     """Log what recovery met, each loss once in the life of the log; the new ones."""
     for path in found.unreadable:
-        # A copy is written in place: whoever dies over it leaves it unfinished, and another whole.
+        # A copy is written in place: an owner that dies over it leaves it unfinished, the other
+        # whole.
         if state.epoch_of(path.name) == found.last.epoch:
             _log.warning("%s was not finished, or is damaged: the other copy counts", path)
         else:
@@ -242,7 +243,7 @@ def _told(directory: Path, found: Survey) -> tuple[Lost, ...]:
     return new
 
 
-def _file(directory: Path, ledger: Sealed, marker: bytes, disk: Disk) -> LedgerFile:
+def _file(directory: Path, ledger: Sealed, marker: bytes, disk: LedgerDisk) -> LedgerFile:
     path = ledger_path(directory, ledger.ledger_id, ledger.epoch)
     return LedgerFile(path, ledger.ledger_id, marker, disk)
 

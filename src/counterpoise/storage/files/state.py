@@ -4,9 +4,9 @@ There are two copies, ``state-<epoch>.a`` and ``state-<epoch>.b``, written in tu
 copy that a crash cut short, or that was damaged later, leaves the one before it; and writing over
 what is there needs no space on a disk that is full.
 
-An owner that lets go in order leaves a third, ``state-<epoch>.final``: it says that this is all, so
-that the next owner need not look for more. It is there to be read at once; the disk may have it
-later, since the other two would do.
+An owner that closes the log in order leaves a third, ``state-<epoch>.final``: it says that this is
+all, so that the next owner need not look for more. It is there to be read at once; the disk may
+have it later, since the other two would do.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Any
 
 from crc32c import crc32c
 
-from counterpoise.storage.files.disk import Disk, read_file, write_all
+from counterpoise.storage.files.disk import LedgerDisk, read_file, write_all
 from counterpoise.storage.port import CursorState, Lost, Position
 
 _log = logging.getLogger(__name__)
@@ -88,7 +88,7 @@ class SavedState:
 class StateFiles:
     """The two copies of one epoch, written by its owner; from any thread."""
 
-    def __init__(self, directory: Path, epoch: int, disk: Disk) -> None:
+    def __init__(self, directory: Path, epoch: int, disk: LedgerDisk) -> None:
         self._directory = directory
         self._epoch = epoch
         self._disk = disk
@@ -150,7 +150,7 @@ class StateFiles:
         return descriptor
 
 
-def _sync_and_close(disk: Disk, descriptor: int) -> None:
+def _sync_and_close(disk: LedgerDisk, descriptor: int) -> None:
     try:
         disk.sync(descriptor)
     finally:
@@ -158,10 +158,10 @@ def _sync_and_close(disk: Disk, descriptor: int) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedState:
     """The newest state of an epoch that could be read, and the files that could not.
 
-    ``closed``: its owner let go in order, and this is all that it left.
+    ``closed``: its owner closed the log in order, and this is all that it left.
     """
 
     state: SavedState | None
@@ -169,12 +169,12 @@ class Loaded:
     closed: bool = False
 
 
-def load(directory: Path, epoch: int, disk: Disk) -> Loaded:
+def load(directory: Path, epoch: int, disk: LedgerDisk) -> LoadedState:
     """The state that the owner of ``epoch`` saved last."""
     damaged: list[Path] = []
     found: list[tuple[int, SavedState]] = []
     if (final := _final(directory, epoch, disk, damaged)) is not None:
-        return Loaded(final, (), closed=True)
+        return LoadedState(final, (), closed=True)
     for name in (*_COPIES, "json"):
         path = copy_path(directory, epoch, name)
         try:
@@ -186,15 +186,15 @@ def load(directory: Path, epoch: int, disk: Disk) -> Loaded:
         except _DAMAGE:
             damaged.append(path)
     found.sort(key=lambda each: each[0])
-    return Loaded(found[-1][1] if found else None, tuple(damaged))
+    return LoadedState(found[-1][1] if found else None, tuple(damaged))
 
 
-def closed(directory: Path, epoch: int, disk: Disk) -> bool:
-    """Whether the owner of ``epoch`` let go in order."""
+def closed(directory: Path, epoch: int, disk: LedgerDisk) -> bool:
+    """Whether the owner of ``epoch`` closed the log in order."""
     return _final(directory, epoch, disk, []) is not None
 
 
-def _final(directory: Path, epoch: int, disk: Disk, damaged: list[Path]) -> SavedState | None:
+def _final(directory: Path, epoch: int, disk: LedgerDisk, damaged: list[Path]) -> SavedState | None:
     path = copy_path(directory, epoch, _FINAL)
     try:
         return _read(read_file(disk, path), epoch)[1]
@@ -227,7 +227,7 @@ def epochs(directory: Path) -> list[int]:
     return sorted({epoch for epoch in found if epoch is not None})
 
 
-def remove_before(directory: Path, epoch: int, disk: Disk) -> None:
+def remove_before(directory: Path, epoch: int, disk: LedgerDisk) -> None:
     """Delete the states of former owners."""
     for old in epochs(directory):
         if old < epoch:

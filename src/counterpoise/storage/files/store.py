@@ -14,7 +14,7 @@ from typing import ParamSpec, TypeVar
 from counterpoise.storage.cache import EntryCache
 from counterpoise.storage.files import fence, state
 from counterpoise.storage.files.committer import Committer, Job
-from counterpoise.storage.files.disk import Disk
+from counterpoise.storage.files.disk import LedgerDisk
 from counterpoise.storage.files.jobs import FinishState
 from counterpoise.storage.files.ledger import Descriptors, LedgerFile
 from counterpoise.storage.files.log import FileLog
@@ -41,7 +41,7 @@ clients that have just come."""
 UNFINISHED_MAX = 100
 """How many closed logs may have a file open until the disk has it."""
 OPEN_ATTEMPTS = 3
-"""How often a log is opened anew whose directory a deletion takes away meanwhile."""
+"""How often opening a log is tried while deletions take its directory away."""
 
 
 class FileLedgerStore:
@@ -58,17 +58,17 @@ class FileLedgerStore:
         ledger_bytes: int = LEDGER_BYTES,
         cache_bytes: int = CACHE_BYTES,
         max_open_files: int = MAX_OPEN_FILES,
-        disk: Disk | None = None,
+        disk: LedgerDisk | None = None,
     ) -> None:
         self._root = root
-        self.disk = disk or Disk()
+        self.disk = disk or LedgerDisk()
         self.ledger_bytes = ledger_bytes
         self.tidy_seconds = TIDY_SECONDS
         self.descriptors = Descriptors(max_open_files)
         self.cache = EntryCache(cache_bytes)
         self._committer: Committer | None = None
         self._threads = Threads(4, "ledger-reader")
-        # Of their own, so that a disk that is waited for keeps nobody from reading.
+        # Threads of their own, so that waiting for the disk delays no reads.
         self._settlers = Threads(8, "ledger-settler")
         self._prepared: set[str] = set()
         self._unfinished: list[Job] = []
@@ -117,14 +117,14 @@ class FileLedgerStore:
         if len(self._prepared) < PREPARED_MAX:
             self._prepared.add(name)
 
-    async def let_go(self, name: str) -> bool:
-        """Whether the state that whoever raised the fence last left says that it is all."""
+    async def is_released(self, name: str) -> bool:
+        """Whether the last owner left a final state."""
         directory = self._directory(name)
         try:
             if name in self._prepared:
                 # Looked at a moment ago: it is in memory, and quicker than any thread.
-                return _was_let_go(directory, self.disk)
-            return await self.in_thread(_was_let_go, directory, self.disk)
+                return _is_released(directory, self.disk)
+            return await self.in_thread(_is_released, directory, self.disk)
         except OSError as error:
             raise StorageError(f"log {name} in {directory} cannot be read: {error}") from error
 
@@ -166,13 +166,13 @@ class FileLedgerStore:
         return await self._threads.run(lambda: work(*args, **kwargs))
 
     async def beside(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Wait for the disk, beside whoever reads and writes."""
+        """Wait for the disk without delaying reads and writes."""
         return await self._settlers.run(lambda: work(*args, **kwargs))
 
     async def end(self, work: Callable[[], Callable[[], None] | None]) -> None:
         """Do what a log does last; what that returns waits for the disk, and is left for later.
 
-        It is done to the end although whoever waits may be cancelled: it has a file open.
+        It is done to the end although its caller may be cancelled: it has a file open.
         """
         ending = asyncio.get_running_loop().create_task(self._end(work))
         self.keep(ending)
@@ -208,26 +208,26 @@ class FileLedgerStore:
         return directory
 
 
-def _look_at(directory: Path, disk: Disk) -> None:
+def _look_at(directory: Path, disk: LedgerDisk) -> None:
     with contextlib.suppress(FileNotFoundError):
         for epoch in state.epochs(directory):
             state.load(directory, epoch, disk)
         fence.exists(directory)
 
 
-def _was_let_go(directory: Path, disk: Disk) -> bool:
+def _is_released(directory: Path, disk: LedgerDisk) -> bool:
     return state.closed(directory, fence.epoch(directory, disk), disk)
 
 
-def _take_over(directory: Path, owner: str, disk: Disk) -> Recovered:
+def _take_over(directory: Path, owner: str, disk: LedgerDisk) -> Recovered:
     for _ in range(OPEN_ATTEMPTS - 1):
-        # Where a deletion moves the directory away meanwhile, the log begins anew.
+        # Where a deletion moves the directory away meanwhile, the log begins empty.
         with contextlib.suppress(FileNotFoundError):
             return take_over(directory, owner, disk)
     return take_over(directory, owner, disk)
 
 
-def _delete(directory: Path, disk: Disk) -> None:
+def _delete(directory: Path, disk: LedgerDisk) -> None:
     if not fence.exists(directory):
         return
     # Aside first: another deletion, or a log that begins under this name, must not meet its files.

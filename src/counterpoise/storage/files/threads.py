@@ -26,7 +26,7 @@ class Threads:
         self._lock = threading.Lock()
 
     async def run(self, work: Callable[[], R]) -> R:
-        """Do it in a thread. Whoever waits may be cancelled; the work goes on."""
+        """Do it in a thread. The caller may be cancelled; the work goes on."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[R] = loop.create_future()
         with self._lock:
@@ -53,7 +53,7 @@ class Threads:
                 self._busy -= 1
             try:
                 loop.call_soon_threadsafe(outcome)
-            except RuntimeError:  # the loop is gone, and whoever waited with it
+            except RuntimeError:  # the loop is gone, and its waiters with it
                 continue
 
     def close(self) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from counterpoise.storage.files import fence, state
-from counterpoise.storage.files.disk import Disk
+from counterpoise.storage.files.disk import LedgerDisk
 from counterpoise.storage.files.recovery import ledger_path, merged, survey
 from counterpoise.storage.port import Lost
 
@@ -49,9 +49,9 @@ class LogReport:
         return not (self.lost or self.unreadable or self.cursors_lost or self.problem)
 
 
-def verify(root: Path, disk: Disk | None = None) -> Iterator[LogReport]:
+def verify(root: Path, disk: LedgerDisk | None = None) -> Iterator[LogReport]:
     """Every log below ``root``, by name; reads every ledger from end to end."""
-    disk = disk or Disk()
+    disk = disk or LedgerDisk()
     for directory in sorted({path.parent for path in root.rglob("*") if _belongs(path)}):
         name = directory.relative_to(root).as_posix()
         try:
@@ -64,7 +64,7 @@ def _belongs(path: Path) -> bool:
     return path.name == fence.NAME or path.suffix == ".ledger" or state.is_copy(path.name)
 
 
-def _verified(name: str, directory: Path, disk: Disk) -> LogReport:
+def _verified(name: str, directory: Path, disk: LedgerDisk) -> LogReport:
     found = survey(directory, disk, settle=False)
     ledgers: list[LedgerReport] = []
     for sealed in found.sealed:

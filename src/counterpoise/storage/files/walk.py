@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from counterpoise.storage.files.record import Format, Record
+from counterpoise.storage.files.record import Format, LedgerRecord
 
 WINDOW = 1 << 20
 
@@ -35,7 +35,7 @@ class Walker:
         self._kind = kind
         self._expected, self.offset = start
 
-    def __iter__(self) -> Iterator[tuple[Record, int]]:
+    def __iter__(self) -> Iterator[tuple[LedgerRecord, int]]:
         """Each sound record and the offset it begins at."""
         kind = self._kind
         while True:

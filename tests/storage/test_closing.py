@@ -1,4 +1,4 @@
-"""Whoever stops waiting for a log to close leaves no file open."""
+"""A caller that stops waiting for a log to close leaves no file open."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def test_a_log_whose_closing_is_given_up(tmp_path: Path, store_closes: str
         hanging.released.set()
         await store.close()
     assert list(disk.paths.values()) == []
-    # And what it wrote counts: whoever comes finds that all is there.
+    # And what it wrote counts: the next owner finds that all is there.
     assert [each for each in disk.unsynced if each.suffix == ".final"] == []
     again, log, _ = await opened(tmp_path, FaultyDisk(), "next")
     assert log.end == 1

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench.figures import Figure
-from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic.ports import Delivery, ProducerRequest, SubscribeRequest
 from counterpoise.broker.topic.topics import TopicRegistry
 from counterpoise.names.bundle import BundleName, NamespaceBundles

@@ -13,7 +13,7 @@ PACKAGE = ROOT / "src" / "counterpoise"
 #: Imports (which file, of which) that close a circle on purpose, and why.
 CIRCLES: Mapping[tuple[str, str], str] = {
     ("counterpoise", "counterpoise.app.embedded"): "for its types; it is imported when first used",
-    ("counterpoise.broker.connection.shared", "counterpoise.broker.connection.connection"): (
+    ("counterpoise.broker.connection.shared_parts", "counterpoise.broker.connection.connection"): (
         "for a type: it counts the connections that share it"
     ),
     ("counterpoise.quota.flow", "counterpoise.quota.publish_limit"): (

@@ -16,7 +16,7 @@ from counterpoise.admin.metrics import exposition
 from counterpoise.admin.metrics.figure import Figure
 from counterpoise.admin.packed import Packed, answer_with
 from counterpoise.admin.shared_answers import SharedAnswers
-from counterpoise.broker.background import BackgroundTasks
+from counterpoise.broker.base.background import BackgroundTasks
 
 LARGE_ANSWER = b"x" * 8_000_000
 PUT = b"PUT /take HTTP/1.1\r\nHost: a\r\n"

@@ -11,7 +11,7 @@ import pulsar
 import pytest
 
 from counterpoise.app.zookeeper import ZooKeeper
-from counterpoise.broker.broker import Broker, WebServer
+from counterpoise.broker.broker import AdminServer, Broker
 from counterpoise.broker.bundles.options import IN_STORE, ON_TOPIC, OwnershipOptions
 from counterpoise.broker.config import BrokerConfig
 from counterpoise.broker.load import LoadReportConfig, SharedProcess
@@ -46,7 +46,7 @@ class BrokersOfTest:
         self.ledgers = MemoryLedgerStore()
         self.process = SharedProcess()
         self.metadata_url = metadata_url
-        self.web: Callable[[Broker], WebServer] | None = None
+        self.web: Callable[[Broker], AdminServer] | None = None
         self.all: list[Broker] = []
         self.leadership: list[tuple[str, bool]] = []
 

@@ -13,7 +13,7 @@ from counterpoise.broker.broker import Broker
 from counterpoise.broker.bundles.lookup_answer import Connect
 from counterpoise.broker.config import BrokerConfig
 from counterpoise.broker.connection.outbox import MIB
-from counterpoise.broker.doors import Door
+from counterpoise.broker.server_sockets import ServerSocket
 from counterpoise.decide.filters import FilterOptions
 from counterpoise.decide.placement import PlacementOptions
 from counterpoise.metadata import MemoryTree
@@ -60,7 +60,7 @@ async def test_a_taken_port_is_an_error_and_leaves_no_trace(brokers: BrokersOfTe
 
 async def test_a_start_that_fails_half_way_is_undone(brokers: BrokersOfTest) -> None:
     class Broken:
-        async def start(self, doors: Sequence[Door]) -> None:
+        async def start(self, doors: Sequence[ServerSocket]) -> None:
             for door in doors:
                 door.socket.close()
             raise RuntimeError("no web today")

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from counterpoise.broker import paths
-from counterpoise.broker.background import BackgroundTasks
+from counterpoise.broker.base import paths
+from counterpoise.broker.base.background import BackgroundTasks
 from counterpoise.broker.config import BrokerConfig
 from counterpoise.broker.live import LiveSettings
 from counterpoise.broker.namespaces.auto_creation import AutoTopicCreation

@@ -8,7 +8,7 @@ _TOPIC = "tests/broker/topic/test_publish_and_consume.py"
 _BAD_DAYS = "tests/broker/bundles/test_bad_days.py"
 _ELECTION = "tests/broker/bundles/test_election.py"
 _STATES = "tests/wire/test_states.py"
-_CONSUMING = "tests/broker/connection/test_consuming.py"
+_CONSUMING = "tests.broker.connection.test_consumers.py"
 
 IN_BROKERS: tuple[Fault, ...] = (
     Fault(
@@ -51,7 +51,7 @@ IN_BROKERS: tuple[Fault, ...] = (
     ),
     Fault(
         "consumers that were lost stay with their subscription",
-        "broker/connection/consuming.py",
+        "broker/connection/consumers.py",
         "        one_by_one(consumers, Consumer.close)\n",
         "",
         f"{_CONSUMING}::test_a_lost_connection_leaves_no_consumer_behind",

@@ -246,7 +246,7 @@ def test_what_cannot_be_used_is_told_at_the_start(
 def test_a_client_that_never_shakes_hands_is_cut_off(
     authority: ThrowAwayAuthority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("counterpoise.broker.connection.listener.HANDSHAKE_S", 0.2)
+    monkeypatch.setattr("counterpoise.broker.connection.client_listener.HANDSHAKE_S", 0.2)
     config = {**PORTS, **files_of(authority, authority.server())}
     with Cluster(brokers=1, config=config) as cluster:
         host, _, port = cluster.service_url_tls.rpartition("/")[2].rpartition(":")

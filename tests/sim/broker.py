@@ -9,8 +9,8 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from counterpoise.broker import paths
-from counterpoise.broker.background import BackgroundTasks, BackOff
+from counterpoise.broker.base import paths
+from counterpoise.broker.base.background import BackgroundTasks, BackOff
 from counterpoise.broker.bundles.election import LeaderElection
 from counterpoise.broker.bundles.lookup import LookupService
 from counterpoise.broker.bundles.lookup_answer import LookupAnswer

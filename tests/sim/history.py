@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Final
 
+from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.bundles.lookup_answer import Redirect
-from counterpoise.broker.errors import BrokerError
 from counterpoise.metadata import MetadataError
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.load_managers import EXTENSIBLE, MODULAR

@@ -14,7 +14,7 @@ from aiohttp import web
 
 from counterpoise.admin.packed import Packed, answer_with
 from counterpoise.admin.shapes import Json
-from counterpoise.broker.face import ByTurns
+from counterpoise.broker.face import WorkBudget
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -28,7 +28,7 @@ async def in_turns(
     things: Iterable[tuple[str, T]], tell: Callable[[T], Awaitable[Json]]
 ) -> dict[str, Any]:
     """What ``tell`` says of each, by its name; ``things`` must not change meanwhile."""
-    found, turns = {}, ByTurns(IN_A_TURN)
+    found, turns = {}, WorkBudget(IN_A_TURN)
     for name, each in things:
         found[name] = await tell(each)
         await turns.did()
@@ -39,7 +39,7 @@ async def each_in_turns(
     things: Iterable[T], tell: Callable[[T], R], in_a_turn: int = IN_A_TURN
 ) -> list[R]:
     """What ``tell`` says of each; ``things`` must not change meanwhile."""
-    found, turns = [], ByTurns(in_a_turn)
+    found, turns = [], WorkBudget(in_a_turn)
     for each in things:
         found.append(tell(each))
         await turns.did()
@@ -48,7 +48,7 @@ async def each_in_turns(
 
 async def encoded(value: Json) -> Packed:
     """The value as JSON."""
-    text, turns = Packed(), ByTurns(3 * IN_A_TURN)
+    text, turns = Packed(), WorkBudget(3 * IN_A_TURN)
     for piece in _pieces(value):
         text.write(piece)
         await turns.did()

@@ -12,7 +12,7 @@ from aiohttp import web
 from counterpoise.admin.large_json import IN_A_TURN
 from counterpoise.admin.redirect import ask
 from counterpoise.admin.shapes import Json
-from counterpoise.broker.face import ByTurns
+from counterpoise.broker.face import WorkBudget
 
 T = TypeVar("T")
 
@@ -43,7 +43,7 @@ async def try_all(questions: Sequence[Callable[[], Awaitable[T]]]) -> list[T | E
     """The answer to each, or its failure, in order; a few are asked at a time."""
     left = list(enumerate(questions))[::-1]
     found: list[T | Exception] = [_UNANSWERED] * len(left)
-    turns = ByTurns(IN_A_TURN)
+    turns = WorkBudget(IN_A_TURN)
 
     async def work() -> None:
         while left:

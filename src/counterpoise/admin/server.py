@@ -11,7 +11,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from counterpoise.admin.app import create_app
 from counterpoise.admin.guests import BETWEEN_REQUESTS_S, READ_AT_ONCE, Guests
-from counterpoise.broker.face import BrokerFace, Door
+from counterpoise.broker.face import BrokerFace, ServerSocket
 from counterpoise.names.options import Option
 from counterpoise.security.tls import HANDSHAKE_S
 
@@ -46,7 +46,7 @@ class WebServer:
         self._runner: web.AppRunner | None = None
         self._servers: list[asyncio.Server] = []
 
-    async def start(self, doors: Sequence[Door]) -> None:
+    async def start(self, doors: Sequence[ServerSocket]) -> None:
         """Serve on bound sockets, which are closed by :meth:`stop`."""
         guests = Guests(self._broker.config.http_connections_max)
         runner = web.AppRunner(

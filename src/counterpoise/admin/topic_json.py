@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from counterpoise.admin.large_json import IN_A_TURN, each_in_turns, in_turns
 from counterpoise.admin.subscription_json import JsonObject, subscription_json, timestamp
-from counterpoise.broker.face import ByTurns, PersistentTopic, Producer, Subscription, Topic
+from counterpoise.broker.face import PersistentTopic, Producer, Subscription, Topic, WorkBudget
 
 RANGES_IN_A_TURN: Final = 500
 """How many acknowledged ranges are written before others have their turn."""
@@ -307,7 +307,7 @@ async def sum_of_stats(partitions: list[JsonObject]) -> JsonObject:
     busy = [each["averageMsgSize"] for each in partitions if each["averageMsgSize"]]
     total["averageMsgSize"] = sum(busy) / len(busy) if busy else 0.0
     subscriptions: dict[str, JsonObject] = {}
-    turns = ByTurns(IN_A_TURN)
+    turns = WorkBudget(IN_A_TURN)
     for partition in partitions:
         await turns.did(1 + len(partition["subscriptions"]))
         for name in SUMMED_TOPIC_FIGURES:

@@ -8,8 +8,8 @@ import socket
 from collections.abc import Sequence
 
 from counterpoise.app.wiring import make_web_server
-from counterpoise.broker.broker import Broker, WebServer
-from counterpoise.broker.doors import Door
+from counterpoise.broker.broker import AdminServer, Broker
+from counterpoise.broker.server_sockets import ServerSocket
 
 
 class WebOnDemand:
@@ -23,11 +23,11 @@ class WebOnDemand:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._doors: Sequence[Door] = ()
-        self._server: WebServer | None = None
+        self._doors: Sequence[ServerSocket] = ()
+        self._server: AdminServer | None = None
         self._loading: asyncio.Task[None] | None = None
 
-    async def start(self, doors: Sequence[Door]) -> None:
+    async def start(self, doors: Sequence[ServerSocket]) -> None:
         """Serve on bound sockets, which are closed by :meth:`stop`."""
         self._doors = doors
         self._loading = self._broker.background.keep("admin API", lambda: self._serve(doors))
@@ -43,7 +43,7 @@ class WebOnDemand:
             for door in self._doors:
                 door.socket.close()
 
-    async def _serve(self, doors: Sequence[Door]) -> None:
+    async def _serve(self, doors: Sequence[ServerSocket]) -> None:
         await _somebody_at([door.socket for door in doors])
         # In a thread: connections that are being served shall not wait for it.
         await asyncio.to_thread(importlib.import_module, "counterpoise.admin.server")

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from counterpoise.broker.broker import Broker, WebServer
+from counterpoise.broker.broker import AdminServer, Broker
 from counterpoise.broker.config import BrokerConfig
 from counterpoise.broker.load import SharedProcess
 from counterpoise.metadata.memory import MemoryTree
@@ -25,7 +25,7 @@ async def make_broker(
     tree: MemoryTree | None = None,
     on_leadership: Callable[[bool], None] | None = None,
     process: SharedProcess | None = None,
-    web: Callable[[Broker], WebServer] | None = None,
+    web: Callable[[Broker], AdminServer] | None = None,
 ) -> Broker:
     """A broker with a metadata session of its own, ready to be started.
 
@@ -49,12 +49,12 @@ async def make_broker(
     )
 
 
-def make_web_server(broker: Broker) -> WebServer:
+def make_web_server(broker: Broker) -> AdminServer:
     """The server of a broker's admin API; loads it."""
     # Imported late: it brings an HTTP library, which many embedded clusters never need.
-    from counterpoise.admin.server import WebServer as AdminServer
+    from counterpoise.admin.server import WebServer
 
-    return AdminServer(broker, known_settings, check_setting)
+    return WebServer(broker, known_settings, check_setting)
 
 
 def known_settings() -> Iterable[Option]:

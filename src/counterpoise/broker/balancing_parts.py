@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from counterpoise.broker.background import BackgroundTasks
+from counterpoise.broker.base.background import BackgroundTasks
 from counterpoise.broker.bundles.auto_split import AutoSplit
 from counterpoise.broker.bundles.election import LeaderElection
 from counterpoise.broker.bundles.moves import BundleMoves

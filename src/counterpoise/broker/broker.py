@@ -8,9 +8,8 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
+from counterpoise.broker.base.errors import store_errors_as_not_ready
 from counterpoise.broker.config import BrokerConfig
-from counterpoise.broker.doors import Door, Doors, open_doors
-from counterpoise.broker.errors import store_errors_as_not_ready
 from counterpoise.broker.exposure import exposures
 from counterpoise.broker.live import LiveSettings
 from counterpoise.broker.load import (
@@ -18,6 +17,7 @@ from counterpoise.broker.load import (
 )
 from counterpoise.broker.namespaces.bootstrap import bootstrap
 from counterpoise.broker.parts import BrokerParts
+from counterpoise.broker.server_sockets import ServerSocket, ServerSockets, open_doors
 from counterpoise.load.report import LocalBrokerData
 from counterpoise.metadata import MetadataStore, SessionEvent, StoreUnavailable
 from counterpoise.names.options import ConfigError
@@ -30,10 +30,10 @@ STOP_WITHIN_S: Final = 15.0
 """How long a broker that stops hands its bundles over, before it just leaves."""
 
 
-class WebServer(Protocol):
+class AdminServer(Protocol):
     """The admin API's server, which the broker starts and stops."""
 
-    async def start(self, doors: Sequence[Door]) -> None:
+    async def start(self, doors: Sequence[ServerSocket]) -> None:
         """Serve on bound sockets."""
         ...
 
@@ -56,7 +56,7 @@ class Broker(BrokerParts):
         *,
         metadata: MetadataStore,
         ledgers: LedgerStore,
-        web: Callable[[Broker], WebServer] | None = None,
+        web: Callable[[Broker], AdminServer] | None = None,
         on_leadership: Callable[[bool], None] | None = None,
         process: SharedProcess | None = None,
     ) -> None:
@@ -132,7 +132,7 @@ class Broker(BrokerParts):
     def _set_publish_buffer(self, live: LiveSettings) -> None:
         self.listener.set_publish_buffer(live.config.connection.publish_buffer_mb)
 
-    async def _join(self, doors: Doors) -> None:
+    async def _join(self, doors: ServerSockets) -> None:
         await bootstrap(self.policies, self.config, self.addresses)
         await self.live.start(self.background)
         self.live.subscribe(lambda _: self.reporter.write_soon())

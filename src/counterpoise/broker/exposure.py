@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from counterpoise.broker.advertised import bind_addresses_of
+from counterpoise.broker.base.advertised import bind_addresses_of
 from counterpoise.broker.config import BrokerConfig
 from counterpoise.names.hosts import is_loopback
 

@@ -9,17 +9,16 @@ from __future__ import annotations
 import asyncio
 from typing import Protocol
 
-from counterpoise.broker.background import BackgroundTasks
+from counterpoise.broker.base.background import BackgroundTasks
+from counterpoise.broker.base.by_turns import WorkBudget, in_pieces
+from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.bundles.lookup_answer import Redirect, told_to
 from counterpoise.broker.bundles.service import NamespaceService
 from counterpoise.broker.bundles.shedding import LeaderShedding
 from counterpoise.broker.bundles.tally import BundleTally
-from counterpoise.broker.by_turns import ByTurns, in_pieces
 from counterpoise.broker.config import BrokerConfig
-from counterpoise.broker.connection.listener import Listener
+from counterpoise.broker.connection.client_listener import ClientListener
 from counterpoise.broker.connection.pause import PauseReason
-from counterpoise.broker.doors import Addresses, Door
-from counterpoise.broker.errors import BrokerError
 from counterpoise.broker.limits.dispatch_limit import DispatchLevel
 from counterpoise.broker.limits.seen import SeenLimit
 from counterpoise.broker.live import LiveSettings
@@ -32,6 +31,7 @@ from counterpoise.broker.namespaces.policies.records import JsonObject, TooLarge
 from counterpoise.broker.peers.unloads import ORDERED_BY_LEADER
 from counterpoise.broker.schemas.compatibility import why_incompatible
 from counterpoise.broker.schemas.registry import SchemaRegistry
+from counterpoise.broker.server_sockets import Addresses, ServerSocket
 from counterpoise.broker.topic import InitialPosition, SubscriptionType
 from counterpoise.broker.topic.dispatch.recipient import Recipient
 from counterpoise.broker.topic.lookback import earliest_in_backlog, first_published_at, survey
@@ -59,9 +59,7 @@ __all__ = [
     "BrokerConfig",
     "BrokerError",
     "BrokerFace",
-    "ByTurns",
     "DispatchLevel",
-    "Door",
     "InitialPosition",
     "JsonObject",
     "LocalBrokerData",
@@ -76,12 +74,14 @@ __all__ = [
     "Redirect",
     "Schema",
     "SeenLimit",
+    "ServerSocket",
     "StoreUnavailable",
     "StoredMessage",
     "Subscription",
     "SubscriptionType",
     "TooLarge",
     "Topic",
+    "WorkBudget",
     "bundles_json",
     "earliest_in_backlog",
     "first_published_at",
@@ -114,7 +114,7 @@ class BrokerFace(Protocol):
     """The topics that this broker serves now."""
     schemas: SchemaRegistry
     """The schemas of topics."""
-    listener: Listener
+    listener: ClientListener
     """Its clients' connections."""
     shedding: LeaderShedding
     """What it did, and did not, while it led."""

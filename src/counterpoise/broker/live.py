@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from counterpoise.broker import paths
-from counterpoise.broker.background import BackgroundTasks
+from counterpoise.broker.base import paths
+from counterpoise.broker.base.background import BackgroundTasks
 from counterpoise.broker.config import BrokerConfig, check_supported
 from counterpoise.broker.namespaces.policies import Policies
 from counterpoise.metadata import MetadataStore, Notification, StoreUnavailable

@@ -9,8 +9,11 @@ from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING, Final
 
-from counterpoise.broker.background import BackgroundTasks
 from counterpoise.broker.balancing_parts import BalancingParts
+from counterpoise.broker.base.background import BackgroundTasks
+from counterpoise.broker.base.clock import wall_clock_ms
+from counterpoise.broker.base.errors import BrokerError
+from counterpoise.broker.base.traffic import Traffic
 from counterpoise.broker.bundles.auto_split import AutoSplit
 from counterpoise.broker.bundles.election import LeaderElection
 from counterpoise.broker.bundles.lookup import LookupService
@@ -24,12 +27,9 @@ from counterpoise.broker.bundles.service import NamespaceService
 from counterpoise.broker.bundles.shedding import LeaderShedding
 from counterpoise.broker.bundles.split_points import SplitPointFinder
 from counterpoise.broker.bundles.tally import BundleTally
-from counterpoise.broker.clock import wall_clock_ms
 from counterpoise.broker.config import BrokerConfig, check_supported
 from counterpoise.broker.connection import Services
-from counterpoise.broker.connection.listener import Listener
-from counterpoise.broker.doors import Addresses
-from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.connection.client_listener import ClientListener
 from counterpoise.broker.limits.policies import LimitPolicies
 from counterpoise.broker.live import LiveSettings
 from counterpoise.broker.load import (
@@ -47,9 +47,9 @@ from counterpoise.broker.namespaces.catalog import TopicCatalog
 from counterpoise.broker.namespaces.policies import Policies
 from counterpoise.broker.namespaces.topic_changes import TopicChanges
 from counterpoise.broker.schemas.registry import SchemaRegistry
+from counterpoise.broker.server_sockets import Addresses
 from counterpoise.broker.topic.ports import ServiceUrls
 from counterpoise.broker.topic.topics import TopicRegistry
-from counterpoise.broker.traffic import Traffic
 from counterpoise.decide.splitting import TopicLoad
 from counterpoise.load.fold import FoldOptions
 from counterpoise.metadata import MetadataStore, StoreUnavailable
@@ -85,7 +85,7 @@ class BrokerParts(BalancingParts):
     topics: TopicRegistry
     limits: LimitPolicies
     schemas: SchemaRegistry
-    listener: Listener
+    listener: ClientListener
     load_keeper: LoadKeeper
     live: LiveSettings
     repairs: OwnershipRepairs
@@ -191,7 +191,7 @@ class BrokerParts(BalancingParts):
             refresh_check_s=config.authentication.refresh_check_s,
             authenticate_original=config.authentication.authenticate_original,
         )
-        self.listener = Listener(services, connection, self.background)
+        self.listener = ClientListener(services, connection, self.background)
         self._assemble_reporting()
 
     def _terms(self) -> Terms:

@@ -13,9 +13,9 @@ import time
 from typing import Any
 
 from counterpoise.app.main import main
-from counterpoise.broker.connection.consuming import Consuming
-from counterpoise.broker.connection.finding import Finding
-from counterpoise.broker.connection.producing import Producing
+from counterpoise.broker.connection.consumers import ClientConsumers
+from counterpoise.broker.connection.producers import ClientProducers
+from counterpoise.broker.connection.topic_queries import TopicQueries
 
 _kept: list[bytes] = []
 
@@ -49,20 +49,20 @@ def _die() -> None:
 
 
 def _hang_up() -> None:
-    def end(self: Producing, _: Any) -> None:
+    def end(self: ClientProducers, _: Any) -> None:
         self._link.outbox._transport.abort()
 
-    Producing.open = end  # type: ignore[method-assign]
+    ClientProducers.open = end  # type: ignore[method-assign]
 
 
 def _repeat() -> None:
-    deliver = Consuming.deliver
+    deliver = ClientConsumers.deliver
 
-    def twice(self: Consuming, *what: Any) -> None:
+    def twice(self: ClientConsumers, *what: Any) -> None:
         deliver(self, *what)
         deliver(self, *what)
 
-    Consuming.deliver = twice  # type: ignore[method-assign]
+    ClientConsumers.deliver = twice  # type: ignore[method-assign]
     _plant("")
 
 
@@ -75,18 +75,18 @@ FAULTS = {
     "afterwards": _hang_up,
     "bystander": _repeat,
 }
-_lookup = Finding.lookup
+_lookup = TopicQueries.lookup
 
 
 def _plant(fault: str) -> None:
     """Let lookups show the fault; without one they are as they were."""
 
-    def lookup(self: Finding, event: Any) -> None:
+    def lookup(self: TopicQueries, event: Any) -> None:
         if "attacked" in event.topic:
             FAULTS[fault]()
         _lookup(self, event)
 
-    Finding.lookup = lookup if fault else _lookup  # type: ignore[method-assign]
+    TopicQueries.lookup = lookup if fault else _lookup  # type: ignore[method-assign]
 
 
 if __name__ == "__main__":

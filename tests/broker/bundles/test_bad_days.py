@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from counterpoise.broker import parts, paths
+from counterpoise.broker import parts
+from counterpoise.broker.base import paths
+from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.broker import Broker
-from counterpoise.broker.errors import BrokerError
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.topic import TopicName
 from counterpoise.ownership.lock.nodes import hand_over_of

@@ -8,7 +8,7 @@ from typing import NoReturn
 
 import pytest
 
-from counterpoise.broker.background import BackgroundTasks
+from counterpoise.broker.base.background import BackgroundTasks
 from counterpoise.broker.bundles.topic_records import TopicRecords
 from counterpoise.broker.peers import Heard, Listener, PeerError
 from counterpoise.metadata import SessionEvent, StoreUnavailable

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
+from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.bundles.lookup_answer import Connect, LookupAnswer, Redirect
-from counterpoise.broker.errors import BrokerError
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName

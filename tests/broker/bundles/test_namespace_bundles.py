@@ -8,9 +8,9 @@ import json
 import pulsar
 import pytest
 
-from counterpoise.broker import paths
+from counterpoise.broker.base import paths
+from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.broker import Broker
-from counterpoise.broker.errors import BrokerError
 from counterpoise.metadata import BadVersion, MetadataStore
 from counterpoise.names.bundle import BundleName, NamespaceBundles
 from counterpoise.names.errors import InvalidName

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from counterpoise.broker import paths
+from counterpoise.broker.base import paths
 from counterpoise.broker.bundles.placement import LoadPlacer
 from counterpoise.broker.load.cluster_load import ClusterLoad
 from counterpoise.broker.load.registry import BrokerRegistry, write_report

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from counterpoise.broker.background import BackgroundTasks
+from counterpoise.broker.base.background import BackgroundTasks
+from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.broker import Broker
 from counterpoise.broker.bundles.shedding import LeaderShedding
 from counterpoise.broker.bundles.shedding_options import SheddingConfig
 from counterpoise.broker.bundles.tally import BundleTally
-from counterpoise.broker.errors import BrokerError
 from counterpoise.decide.balancing.moves import Move
 from counterpoise.decide.balancing.options import BalanceOptions
 from counterpoise.decide.balancing.round import Shed, Strategy

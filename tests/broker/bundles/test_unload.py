@@ -11,10 +11,10 @@ from itertools import pairwise
 import pulsar
 import pytest
 
-from counterpoise.broker import paths
+from counterpoise.broker.base import paths
+from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.broker import Broker
 from counterpoise.broker.bundles.lookup_answer import Connect, LookupAnswer, Redirect
-from counterpoise.broker.errors import BrokerError
 from counterpoise.metadata import BadVersion
 from counterpoise.metadata.port import MUST_NOT_EXIST
 from counterpoise.names.bundle import BundleName

@@ -10,10 +10,10 @@ from typing import Self
 
 import uvloop
 
-from counterpoise.broker.background import BackgroundTasks
+from counterpoise.broker.base.background import BackgroundTasks
 from counterpoise.broker.bundles.lookup_answer import Connect
 from counterpoise.broker.connection import ConnectionConfig, Services
-from counterpoise.broker.connection.listener import Listener
+from counterpoise.broker.connection.client_listener import ClientListener
 from counterpoise.broker.topic.topics import TopicRegistry
 from counterpoise.names.bundle import BundleName, NamespaceBundles
 from counterpoise.names.namespace import NamespaceName
@@ -128,7 +128,7 @@ class OneBroker:
         world = self.everything
         self.topics = TopicRegistry(self._store, world, world, owner="localhost:0")
         services = Services(self.topics, world, world, world, world.on_topics_changed)
-        self.listener = Listener(services, self._config, self.background)
+        self.listener = ClientListener(services, self._config, self.background)
         sock = socket.create_server(("127.0.0.1", 0))
         world.url = f"pulsar://127.0.0.1:{await self.listener.start(sock)}"
         self._ready.set_result(world.url)

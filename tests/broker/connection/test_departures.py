@@ -5,8 +5,8 @@ import threading
 
 import pytest
 
+from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.bundles.lookup_answer import Connect
-from counterpoise.broker.errors import BrokerError
 from counterpoise.names.topic import TopicName
 from counterpoise.wire.errors import ServerError
 from tests.broker.connection.one_broker import Everything, OneBroker

@@ -5,8 +5,8 @@ from collections import deque
 
 import pytest
 
-from counterpoise.broker.connection import turn
-from counterpoise.broker.connection.turn import TURN_S, one_by_one
+from counterpoise.broker.connection import reading_rounds
+from counterpoise.broker.connection.reading_rounds import TURN_S, one_by_one
 from counterpoise.names.topic import TopicName
 from tests.broker.connection.one_broker import OneBroker
 from tests.broker.connection.raw_client import RawClient
@@ -28,7 +28,7 @@ class Clock:
 @pytest.fixture
 def slow(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(turn, "time", clock)
+    monkeypatch.setattr(reading_rounds, "time", clock)
     return clock
 
 

@@ -13,7 +13,7 @@ from counterpoise.names.topic import TopicName
 from counterpoise.wire.errors import ServerError
 from tests.broker.connection.one_broker import OneBroker
 from tests.broker.connection.raw_client import RawClient
-from tests.broker.connection.test_consuming import ack, flow, publish, take
+from tests.broker.connection.test_consumers import ack, flow, publish, take
 from tests.wire import frames
 from tests.wire.frames import Type
 

@@ -9,7 +9,7 @@ import pytest
 from counterpoise.broker.connection import ConnectionConfig
 from counterpoise.broker.connection.outbox import MIB
 from counterpoise.broker.connection.pause import ReadingPause
-from counterpoise.broker.connection.publish_buffer import PublishBuffer, Share
+from counterpoise.broker.connection.publish_buffer import PublishBuffer, PublishShare
 from tests.broker.connection.held_store import HeldStore
 from tests.broker.connection.one_broker import OneBroker
 from tests.broker.connection.raw_client import RawClient
@@ -24,7 +24,7 @@ class Party:
     def __init__(self, limit: int = 100) -> None:
         self.buffer = PublishBuffer(limit)
 
-    def connection(self) -> Share:
+    def connection(self) -> PublishShare:
         transport = cast("asyncio.Transport", StrictTransport())
         share = self.buffer.share(ReadingPause(transport, lambda: 0.0))
         share.join()

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from counterpoise.broker.connection import finding, watching
+from counterpoise.broker.connection import topic_queries, topic_watches
+from counterpoise.broker.connection.client_link import REQUESTS_MAX
 from counterpoise.broker.connection.connection import STEP
-from counterpoise.broker.connection.link import REQUESTS_MAX
 from counterpoise.broker.connection.outbox import GIVE_UP_AT, HIGH_WATER, MIB, UNREAD_MAX
+from counterpoise.broker.connection.reading_rounds import REQUEST_S, ROUND_S, ReadingRounds
+from counterpoise.broker.connection.topic_watches import WATCHES_MAX
 from counterpoise.broker.connection.topics_hash import topics_hash
-from counterpoise.broker.connection.turn import REQUEST_S, ROUND_S, Rounds
-from counterpoise.broker.connection.watching import WATCHES_MAX
 from counterpoise.names.topic import TopicName
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.proto.base_pb2 import BaseCommand
@@ -172,7 +172,7 @@ def test_who_asks_little_is_served_soon_among_many_who_ask_much() -> None:
 
 
 async def test_rounds_give_everybody_as_many_turns() -> None:
-    rounds, turns = Rounds(), [0] * 10
+    rounds, turns = ReadingRounds(), [0] * 10
 
     def take(number: int) -> None:
         turns[number] += 1
@@ -189,7 +189,7 @@ async def test_rounds_give_everybody_as_many_turns() -> None:
 
 
 async def test_a_turn_that_fails_takes_nobody_elses(caplog: pytest.LogCaptureFixture) -> None:
-    rounds, had = Rounds(), asyncio.Event()
+    rounds, had = ReadingRounds(), asyncio.Event()
 
     def broken() -> None:
         raise RuntimeError("a fault")
@@ -324,8 +324,8 @@ def test_one_client_is_told_of_topics_in_a_turn(
         order.append("told")
         return topics_hash(names)
 
-    monkeypatch.setattr(finding, "topics_hash", told)
-    monkeypatch.setattr(watching, "topics_hash", told)
+    monkeypatch.setattr(topic_queries, "topics_hash", told)
+    monkeypatch.setattr(topic_watches, "topics_hash", told)
     world = Everything()
     world.topics = {TopicName.parse(f"public/default/t{n}") for n in range(10)}
     ask = command(

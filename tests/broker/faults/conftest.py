@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from counterpoise.broker import paths
+from counterpoise.broker.base import paths
 from counterpoise.broker.broker import Broker
 from counterpoise.broker.bundles.options import IN_STORE, ON_TOPIC
 from counterpoise.metadata import MemoryTree

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import cast
 
-from counterpoise.broker.connection.held import Held, HeldMemory
 from counterpoise.broker.connection.pause import ReadingPause
+from counterpoise.broker.connection.throttled import ThrottledMemory, ThrottledPublishes
 from counterpoise.broker.limits.publish import PublishLimits
 from counterpoise.broker.limits.rates import Rate, TopicRates
 from counterpoise.names.topic import TopicName
@@ -46,10 +46,10 @@ class FakeTopic:
 class Wired:
     """A connection: it is read while nothing pauses it, and its producers take turns."""
 
-    def __init__(self, memory: HeldMemory, entries_max: int = 50_000) -> None:
+    def __init__(self, memory: ThrottledMemory, entries_max: int = 50_000) -> None:
         self.transport = StrictTransport()
         self.pause = ReadingPause(cast("object", self.transport), lambda: 0.0)  # type: ignore[arg-type]
-        self._held = Held(self.pause, memory, entries_max, 16 << 20)
+        self._held = ThrottledPublishes(self.pause, memory, entries_max, 16 << 20)
         self.unread: deque[tuple[Publisher, int, int, int]] = deque()
 
     def held(self, entries: int, size: int) -> None:
@@ -128,7 +128,7 @@ class Clients:
 
     def __init__(self, loop: JumpingLoop, memory: int = 0) -> None:
         self._loop = loop
-        self.memory = HeldMemory(memory)
+        self.memory = ThrottledMemory(memory)
         self.rates: dict[TopicName, TopicRates] = {}
         self.limits = PublishLimits("b", self._rates_of, clock_ns=self.now)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from counterpoise.broker import paths
+from counterpoise.broker.base import paths
 from counterpoise.broker.limits.groups import ResourceGroups
 from counterpoise.broker.limits.publish import PublishLimits
 from counterpoise.broker.limits.rates import TopicRates

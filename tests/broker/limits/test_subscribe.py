@@ -2,7 +2,7 @@
 
 import pytest
 
-from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.limits.options import RateOptions
 from counterpoise.broker.limits.rates import Rate, TopicRates, rates_of
 from counterpoise.broker.limits.subscribe import SWEEP, SubscribeLimits

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, cast
 
-from counterpoise.broker.background import BackgroundTasks
-from counterpoise.broker.connection.held import Held, HeldMemory
+from counterpoise.broker.base.background import BackgroundTasks
+from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.connection.pause import ReadingPause
-from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.connection.throttled import ThrottledMemory, ThrottledPublishes
 from counterpoise.broker.limits.options import RateOptions
 from counterpoise.broker.limits.policies import LimitPolicies
 from counterpoise.broker.namespaces.policies import Policies
@@ -51,7 +51,7 @@ class Broker:
         self.name = name
         self.options = RateOptions()
         self.ownership = Everything()
-        self.memory = HeldMemory(HELD_MEMORY)
+        self.memory = ThrottledMemory(HELD_MEMORY)
         self.background = BackgroundTasks()
 
     async def start(self) -> None:
@@ -91,7 +91,7 @@ class Wire:
             lambda: 0.0,
             self._released,
         )
-        self.holds = Held(self.pause, broker.memory, HELD_ENTRIES_MAX, 1 << 20)
+        self.holds = ThrottledPublishes(self.pause, broker.memory, HELD_ENTRIES_MAX, 1 << 20)
         self.unread: deque[tuple[Producer, Send]] = deque()
         self.writers: dict[int, Writer] = {}
         self.readers: dict[int, Reader] = {}

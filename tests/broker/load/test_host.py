@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from counterpoise.broker.base.traffic import Traffic
 from counterpoise.broker.load.host import (
     ProcessUsage,
     SharedProcess,
     available_cores,
     memory_limit_bytes,
 )
-from counterpoise.broker.traffic import Traffic
 
 
 class Wire:

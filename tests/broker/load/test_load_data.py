@@ -11,7 +11,7 @@ import numpy as np
 import pulsar
 import pytest
 
-from counterpoise.broker.background import BackgroundTasks
+from counterpoise.broker.base.background import BackgroundTasks
 from counterpoise.broker.broker import Broker
 from counterpoise.broker.load.load_data import (
     BROKER_LOAD_DATA,

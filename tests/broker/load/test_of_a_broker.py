@@ -6,7 +6,7 @@ import json
 
 import pulsar
 
-from counterpoise.broker import paths
+from counterpoise.broker.base import paths
 from counterpoise.broker.broker import Broker
 from counterpoise.broker.load import LoadReportConfig
 from counterpoise.load.report import LocalBrokerData

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from counterpoise.broker.background import BackgroundTasks
+from counterpoise.broker.base.background import BackgroundTasks
 from counterpoise.broker.load import reporter as module
 from counterpoise.broker.load.config import LoadReportConfig
 from counterpoise.broker.load.reporter import LoadReporter

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.namespaces.auto_creation import AutoTopicCreation
 from counterpoise.broker.namespaces.catalog import TopicCatalog, matching
 from counterpoise.broker.namespaces.policies import Policies

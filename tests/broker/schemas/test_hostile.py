@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.schemas import registry
 from counterpoise.broker.schemas.avro import CHECKS_MAX, NotAvro, why_unreadable
 from counterpoise.broker.schemas.compatibility import why_incompatible

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
 
-from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic.consumer import Consumer
 from counterpoise.broker.topic.ports import ProducerRequest, ServiceUrls, SubscribeRequest
 from counterpoise.broker.topic.producer import Producer

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from counterpoise.broker.topic.dispatch import feed
+from counterpoise.broker.topic.dispatch import entry_reader
 from counterpoise.storage.files.store import FileLedgerStore
 from counterpoise.storage.port import Chunk, StorageError
 from counterpoise.wire.values import SubscriptionType
@@ -64,7 +64,7 @@ async def test_a_seek_looks_into_the_files(on_disk: World) -> None:
 async def test_a_disk_that_cannot_be_read_is_tried_again_and_skips_nothing(
     on_disk: World, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(feed, "_RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(entry_reader, "_RETRY_SECONDS", 0.01)
     await fill(on_disk)
     topic = await on_disk.topic()
     log = topic.log  # type: ignore[attr-defined]

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic import topics
 from counterpoise.broker.topic.producer import Producer
 from counterpoise.names.topic import TopicName

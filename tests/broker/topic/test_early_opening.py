@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic.topics import TopicRegistry
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.memory import MemoryLedgerStore

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic.consumer import Consumer
 from counterpoise.broker.topic.ports import KeySharedMeta
 from counterpoise.storage.memory import MemoryLedgerStore

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.memory import MemoryLedgerStore

@@ -2,7 +2,7 @@
 
 import pytest
 
-from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic.nonpersistent import NonPersistentTopic
 from counterpoise.broker.topic.ports import EARLIEST
 from counterpoise.names.topic import TopicName

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic.persistent import PersistentTopic
 from counterpoise.broker.topic.ports import ProducerRequest
 from counterpoise.names.topic import TopicName

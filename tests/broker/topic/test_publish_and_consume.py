@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic.persistent import PersistentTopic
 from counterpoise.broker.topic.ports import ServiceUrls
 from counterpoise.broker.topic.topics import TopicRegistry

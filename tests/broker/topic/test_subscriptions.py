@@ -6,7 +6,7 @@ import time
 import pytest
 
 from counterpoise.admin.subscription_json import subscription_json
-from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic.dispatch.single_active import SingleActiveDispatcher
 from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.persistent import PersistentTopic

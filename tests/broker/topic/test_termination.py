@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.base.errors import BrokerError
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.wire.errors import ServerError
 from tests.broker.topic.conftest import World, entry, publish

@@ -7,11 +7,11 @@ from typing import cast
 
 import pytest
 
-from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic.acks import AckState
+from counterpoise.broker.topic.dispatch.delivery_turns import TURN, DeliveryTurns
 from counterpoise.broker.topic.dispatch.recipient import Recipient
-from counterpoise.broker.topic.dispatch.rota import Rota
-from counterpoise.broker.topic.dispatch.turns import TURN, Turns
+from counterpoise.broker.topic.dispatch.round_robin import RoundRobin
 from counterpoise.broker.topic.persistent import PersistentTopic
 from counterpoise.broker.topic.subscription import SAVE_WORK, SEEK_WORK
 from counterpoise.storage.memory import MemoryLedgerStore
@@ -185,7 +185,7 @@ async def test_a_second_seek_is_refused_while_the_first_is_under_way() -> None:
 
 
 async def test_who_wants_little_does_not_wait_for_who_wants_much() -> None:
-    turns, order = Turns(turn=100), []
+    turns, order = DeliveryTurns(turn=100), []
     turns.spend(100)
     for number in range(1000):
         turns.wait(lambda number=number: order.append(number), "much", 10)  # type: ignore[misc]
@@ -198,7 +198,7 @@ async def test_who_wants_little_does_not_wait_for_who_wants_much() -> None:
 
 
 async def test_clients_share_each_turn_of_the_loop() -> None:
-    turns, counts = Turns(turn=TURN), Counter[int]()
+    turns, counts = DeliveryTurns(turn=TURN), Counter[int]()
 
     def go_on(who: int) -> None:
         counts[who] += 1
@@ -217,20 +217,20 @@ async def test_clients_share_each_turn_of_the_loop() -> None:
 
 async def test_who_waits_for_a_turn_is_woken_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many wait: to wake them all in every turn would be quadratic."""
-    turns, waits, wait = Turns(), 0, Turns.wait
+    turns, waits, wait = DeliveryTurns(), 0, DeliveryTurns.wait
 
-    def counted(self: Turns, *args: object) -> None:
+    def counted(self: DeliveryTurns, *args: object) -> None:
         nonlocal waits
         waits += 1
         wait(self, *args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Turns, "wait", counted)
+    monkeypatch.setattr(DeliveryTurns, "wait", counted)
     await asyncio.gather(*(turns.take(SEEK_WORK, "one") for _ in range(1000)))
     assert waits <= 1000
 
 
 async def test_everybody_gets_a_turn_although_one_fails(caplog: pytest.LogCaptureFixture) -> None:
-    turns, order = Turns(turn=1), []
+    turns, order = DeliveryTurns(turn=1), []
     done = asyncio.Event()
 
     def broken() -> None:
@@ -260,7 +260,7 @@ def recipient(priority: int) -> Recipient:
 
 
 def test_the_rota_goes_round_inside_the_best_priority() -> None:
-    rota = Rota()
+    rota = RoundRobin()
     first, second, low = recipient(0), recipient(0), recipient(1)
     for each in (low, first, second, first):
         rota.enter(each)

@@ -9,7 +9,7 @@ from counterpoise.admin.metrics import balancing, broker, limits, topics
 from counterpoise.admin.metrics.figure import Figure, Labels
 from counterpoise.admin.metrics.reference import MEANINGS, is_counter
 from counterpoise.admin.packed import Packed
-from counterpoise.broker.face import BrokerFace, ByTurns
+from counterpoise.broker.face import BrokerFace, WorkBudget
 
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
@@ -24,7 +24,7 @@ async def gathered(of: BrokerFace) -> AsyncIterator[Figure]:
 
     The broker goes on serving meanwhile: what belongs together is of one moment.
     """
-    turns = ByTurns(FIGURES_IN_A_TURN)
+    turns = WorkBudget(FIGURES_IN_A_TURN)
     for piece in _pieces(of):
         found = list(piece)
         for figure in found:

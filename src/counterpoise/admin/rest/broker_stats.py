@@ -15,7 +15,7 @@ from counterpoise.admin.request import answer, broker_of
 from counterpoise.admin.shapes import Json
 from counterpoise.admin.shared_answers import SHARED
 from counterpoise.admin.topic_json import broker_topic_json
-from counterpoise.broker.face import ByTurns
+from counterpoise.broker.face import WorkBudget
 
 BASE = "/admin/v2/broker-stats"
 
@@ -46,7 +46,7 @@ async def topics(request: web.Request) -> web.StreamResponse:
 
     async def make() -> Packed:
         figures: dict[str, dict[str, dict[str, dict[str, Json]]]] = {}
-        turns = ByTurns(IN_A_TURN)
+        turns = WorkBudget(IN_A_TURN)
         for name, topic in sorted(broker.topics.loaded.items()):
             found = await broker.namespaces.bundles(name.namespace_name)
             bundles = figures.setdefault(str(name.namespace_name), {})

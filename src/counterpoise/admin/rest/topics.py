@@ -26,7 +26,7 @@ from counterpoise.admin.route import AUTHORITATIVE, body_of
 from counterpoise.admin.shapes import FLAG, Json, Shape, map_of, nullable, text
 from counterpoise.admin.shared_answers import SHARED
 from counterpoise.admin.topic_json import internal_stats_json, topic_stats_json
-from counterpoise.broker.face import BrokerError, ByTurns, Topic, earliest_in_backlog, in_pieces
+from counterpoise.broker.face import BrokerError, Topic, WorkBudget, earliest_in_backlog, in_pieces
 from counterpoise.names.bundle import BundleRange
 from counterpoise.names.topic import NON_PERSISTENT, PERSISTENT, TopicName
 
@@ -167,7 +167,7 @@ async def stats_json(request: web.Request, topic: Topic) -> dict[str, Json]:
 
 async def _tell_earliest(topic: Topic, found: dict[str, Json]) -> None:
     """Add when the oldest messages that some subscription has not acknowledged were published."""
-    oldest, turns = [], ByTurns(IN_A_TURN)
+    oldest, turns = [], WorkBudget(IN_A_TURN)
     for name, subscription in list(topic.subscriptions.items()):
         if name not in found["subscriptions"]:
             continue

@@ -14,9 +14,9 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Protocol
 
+from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.bundles.split_finders import Finder
 from counterpoise.broker.bundles.tally import BundleTally
-from counterpoise.broker.errors import BrokerError
 from counterpoise.decide.plan import Decision, Rejection
 from counterpoise.decide.splitting import SplitOptions
 from counterpoise.metadata import MetadataError

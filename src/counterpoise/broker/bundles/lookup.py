@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
+from counterpoise.broker.base.errors import BrokerError, store_errors_as_not_ready
 from counterpoise.broker.bundles.election import LeaderElection
 from counterpoise.broker.bundles.lookup_answer import Connect, LookupAnswer, Redirect
 from counterpoise.broker.bundles.ownership import PATIENCE_S, BundleOwnership
 from counterpoise.broker.bundles.placement import Placer
 from counterpoise.broker.bundles.tally import FAILURE, SKIP, SUCCESS, BundleTally
-from counterpoise.broker.errors import BrokerError, store_errors_as_not_ready
 from counterpoise.broker.load.registry import BrokerRegistry
 from counterpoise.names.bundle import BundleName
 from counterpoise.ownership.records import NamespaceEphemeralData

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from counterpoise.broker.advertised import SERVICE_URL, SERVICE_URL_TLS, Listeners
-from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.base.advertised import SERVICE_URL, SERVICE_URL_TLS, Listeners
+from counterpoise.broker.base.errors import BrokerError
 from counterpoise.wire.errors import ServerError
 
 

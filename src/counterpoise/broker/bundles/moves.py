@@ -7,13 +7,13 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
-from counterpoise.broker.background import BackgroundTasks
+from counterpoise.broker.base.background import BackgroundTasks
+from counterpoise.broker.base.errors import BrokerError, store_errors_as_not_ready
 from counterpoise.broker.bundles.lookup import LookupService
 from counterpoise.broker.bundles.namespace_bundles import NamespaceBundleCache
 from counterpoise.broker.bundles.ownership import BundleOwnership
 from counterpoise.broker.bundles.placement import Placer
 from counterpoise.broker.bundles.tally import SKIP, BundleTally, counted
-from counterpoise.broker.errors import BrokerError, store_errors_as_not_ready
 from counterpoise.broker.load.registry import BrokerRegistry
 from counterpoise.broker.namespaces.policies import Policies
 from counterpoise.metadata import MetadataError

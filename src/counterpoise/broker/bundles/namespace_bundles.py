@@ -7,8 +7,8 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from counterpoise.broker import paths
-from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.base import paths
+from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.namespaces.policies import Policies
 from counterpoise.broker.namespaces.policies.namespaces import bundles_json, local_policies_json
 from counterpoise.broker.namespaces.policies.records import JsonObject, read_object, write_object

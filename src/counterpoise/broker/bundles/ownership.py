@@ -7,12 +7,12 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from typing import Any, Final, Protocol
 
-from counterpoise.broker.background import BackgroundTasks
+from counterpoise.broker.base.background import BackgroundTasks
+from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.bundles.records import record_paths
 from counterpoise.broker.bundles.runner import Runner
 from counterpoise.broker.bundles.store_questions import ask_store
 from counterpoise.broker.bundles.tally import BundleTally
-from counterpoise.broker.errors import BrokerError
 from counterpoise.metadata import (
     MetadataError,
     MetadataStore,

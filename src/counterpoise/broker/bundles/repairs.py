@@ -7,11 +7,11 @@ import logging
 from collections.abc import Callable
 from typing import Any, Final
 
-from counterpoise.broker.background import BackgroundTasks
+from counterpoise.broker.base.background import BackgroundTasks
+from counterpoise.broker.base.clock import wall_clock_ms
 from counterpoise.broker.bundles.placement import Placer
 from counterpoise.broker.bundles.records import record_paths
 from counterpoise.broker.bundles.tally import FAILURE, SKIP, SUCCESS, BundleTally
-from counterpoise.broker.clock import wall_clock_ms
 from counterpoise.broker.load.registry import BrokerRegistry
 from counterpoise.metadata import MetadataError, MetadataStore, Notification, SessionEvent
 from counterpoise.metadata.cache import MetadataCache

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Final, Generic, TypeVar
 
-from counterpoise.broker.background import BackgroundTasks
+from counterpoise.broker.base.background import BackgroundTasks
 from counterpoise.metadata import MetadataError
 from counterpoise.ownership.machine import Effects, ProtocolError
 from counterpoise.ownership.port import Failed, Prepare, Question, TellHeir, WakeMe, Woken

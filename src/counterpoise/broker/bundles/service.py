@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 
+from counterpoise.broker.base.errors import BrokerError, store_errors_as_not_ready
 from counterpoise.broker.bundles.lookup import LookupService
 from counterpoise.broker.bundles.lookup_answer import LookupAnswer
 from counterpoise.broker.bundles.moves import BundleMoves
 from counterpoise.broker.bundles.namespace_bundles import NamespaceBundleCache
 from counterpoise.broker.bundles.ownership import BundleOwnership
-from counterpoise.broker.errors import BrokerError, store_errors_as_not_ready
 from counterpoise.names.bundle import BundleName, NamespaceBundles
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.system_topics import SYSTEM_TOPICS

@@ -15,11 +15,11 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, Protocol
 
-from counterpoise.broker.background import BackgroundTasks
+from counterpoise.broker.base.background import BackgroundTasks
+from counterpoise.broker.base.clock import wall_clock_ms
+from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.bundles.shedding_options import SheddingConfig
 from counterpoise.broker.bundles.tally import FAILURE, SKIP, SUCCESS, BundleTally
-from counterpoise.broker.clock import wall_clock_ms
-from counterpoise.broker.errors import BrokerError
 from counterpoise.decide.balancing.moves import Move, Round, RoundMemory
 from counterpoise.decide.plan import Rejection
 from counterpoise.metadata import MetadataError

@@ -6,10 +6,10 @@ import logging
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, Protocol
 
+from counterpoise.broker.base.clock import wall_clock_ms
 from counterpoise.broker.bundles.ownership import BundleOwnership
 from counterpoise.broker.bundles.placement import LoadPlacer
 from counterpoise.broker.bundles.shedding_options import SheddingConfig
-from counterpoise.broker.clock import wall_clock_ms
 from counterpoise.broker.load.cluster_load import ClusterLoad
 from counterpoise.decide.balancing.round import Shed, Strategy
 from counterpoise.decide.balancing.scene import Scene, bundle_rules

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any, Protocol
 
+from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.bundles.namespace_bundles import NamespaceBundleCache
-from counterpoise.broker.errors import BrokerError
 from counterpoise.broker.load.cluster_load import ClusterLoad
 from counterpoise.decide.plan import Plan
 from counterpoise.decide.splitting import (

@@ -15,11 +15,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, NoReturn, Protocol
 
-from counterpoise.broker.background import BackgroundTasks
+from counterpoise.broker.base.background import BackgroundTasks
 from counterpoise.broker.peers import Heard, Listener, PeerError, SystemTopicLink
 from counterpoise.broker.peers.json_schemas import SCHEMAS
 from counterpoise.broker.peers.system_topic import KEEPER, read_entry
-from counterpoise.broker.topic.compaction import Compaction, Loaded
+from counterpoise.broker.topic.compaction import Compaction, LoadedTopics
 from counterpoise.metadata import (
     BadVersion,
     MetadataStore,
@@ -115,7 +115,7 @@ class TopicRecords:
         self._leave_session = store.subscribe_session(self._on_session)
         self._link = link(Listener(self._on_begin, self._on_message, self._on_caught_up))
 
-    def start(self, broker_url: str, topics: Loaded) -> None:
+    def start(self, broker_url: str, topics: LoadedTopics) -> None:
         """Begin to read; ``broker_url`` is any broker to find the topic at.
 
         ``topics`` are those that this broker serves.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.bundles.service import NamespaceService
 from counterpoise.broker.bundles.tally import BundleTally
-from counterpoise.broker.errors import BrokerError
 from counterpoise.broker.load.registry import BrokerRegistry
 from counterpoise.decide.balancing.moves import Move
 from counterpoise.names.bundle import BundleName

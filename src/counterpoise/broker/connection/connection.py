@@ -7,20 +7,20 @@ import time
 from collections.abc import Callable
 from typing import Any, Final, cast
 
-from counterpoise.broker.clock import wall_clock_ms
-from counterpoise.broker.connection.consuming import Consuming
-from counterpoise.broker.connection.finding import Finding
+from counterpoise.broker.base.clock import wall_clock_ms
+from counterpoise.broker.connection.client_link import ClientLink, log
+from counterpoise.broker.connection.consumers import ClientConsumers
 from counterpoise.broker.connection.handshake import NO_REQUEST, REFRESH, Admission, Handshake
 from counterpoise.broker.connection.keep_alive import KeepAlive
-from counterpoise.broker.connection.link import Link, log
 from counterpoise.broker.connection.outbox import Outbox
 from counterpoise.broker.connection.pause import PauseReason, ReadingPause
-from counterpoise.broker.connection.permits import Permits
+from counterpoise.broker.connection.permissions import ClientPermissions
 from counterpoise.broker.connection.ports import ConnectionConfig, Services
-from counterpoise.broker.connection.producing import Producing
-from counterpoise.broker.connection.shared import Shared
-from counterpoise.broker.connection.turn import REQUEST_S, TURN_S
-from counterpoise.broker.connection.watching import Watching
+from counterpoise.broker.connection.producers import ClientProducers
+from counterpoise.broker.connection.reading_rounds import REQUEST_S, TURN_S
+from counterpoise.broker.connection.shared_parts import SharedByConnections
+from counterpoise.broker.connection.topic_queries import TopicQueries
+from counterpoise.broker.connection.topic_watches import TopicListWatches
 from counterpoise.wire import encode, events
 from counterpoise.wire.constants import PROTOCOL_VERSION
 from counterpoise.wire.errors import ServerError
@@ -48,7 +48,7 @@ class Connection(asyncio.Protocol):
         self,
         services: Services,
         config: ConnectionConfig,
-        shared: Shared,
+        shared: SharedByConnections,
         listener: str = "",
     ) -> None:
         """``listener``: for which of ``advertisedListeners`` its socket is bound, if for any."""
@@ -78,23 +78,25 @@ class Connection(asyncio.Protocol):
             on_writable=self._resume_consumers,
             give_up=self._end,
         )
-        self._link = Link(
+        self._link = ClientLink(
             self._shared.background,
             self._protocol,
             self._outbox,
             self.pause,
             f"/{peer[0]}:{peer[1]}" if peer else "unknown",
-            Permits(self._services.security.authorization),
+            ClientPermissions(self._services.security.authorization),
             self._listener,
         )
         self._handshake = self._make_handshake()
         self._share = self._shared.publish_buffer.share(self.pause)
-        self._producing = Producing(
+        self._producing = ClientProducers(
             self._link, self._services, self._config, self._share, self._shared.held_memory
         )
-        self._consuming = Consuming(self._link, self._services)
-        self._finding = Finding(self._link, self._services, self._config, self._shared)
-        self._watching = Watching(self._link, self._services, self._config, self._shared.listings)
+        self._consuming = ClientConsumers(self._link, self._services)
+        self._finding = TopicQueries(self._link, self._services, self._config, self._shared)
+        self._watching = TopicListWatches(
+            self._link, self._services, self._config, self._shared.listings
+        )
         self._handlers = self._handler_table()
         self._keep_alive = KeepAlive(
             loop,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from counterpoise.broker.connection.link import Link, log
+from counterpoise.broker.connection.client_link import ClientLink, log
 from counterpoise.broker.connection.pause import PauseReason
 from counterpoise.security.authorization import Caller
 from counterpoise.security.gate import Security
@@ -21,7 +21,7 @@ NO_REQUEST: Final = (1 << 64) - 1
 """The request id of an error that answers none: -1 in 64 bits."""
 
 
-class Refused(Exception):
+class HandshakeRefused(Exception):
     """A client that is not let in: the code and the words it is told."""
 
     def __init__(self, code: ServerError, told: str) -> None:
@@ -49,7 +49,7 @@ class Handshake:
 
     def __init__(
         self,
-        link: Link,
+        link: ClientLink,
         security: Security,
         certificate: dict[str, Any] | None,
         admission: Admission,
@@ -89,7 +89,7 @@ class Handshake:
     async def _admit(self, event: events.Connect) -> None:
         try:
             caller = await self._identify(event)
-        except Refused as refused:
+        except HandshakeRefused as refused:
             self._end(refused.code, refused.told, str(refused.__cause__ or refused.told))
             return
         except Exception:
@@ -117,9 +117,9 @@ class Handshake:
         rules = self._security.authorization
         if rules.enabled:
             if rules.why_invalid(caller) is not None:
-                raise Refused(ServerError.AuthorizationError, "Invalid roles.")
+                raise HandshakeRefused(ServerError.AuthorizationError, "Invalid roles.")
             if event.proxy_version is not None and not rules.is_proxy(caller.role):
-                raise Refused(
+                raise HandshakeRefused(
                     ServerError.AuthorizationError,
                     "Must not set proxyVersion without connecting as a ProxyRole.",
                 )
@@ -129,14 +129,16 @@ class Handshake:
         try:
             return await self._security.authentication.of_command(shown)
         except AuthenticationError as error:
-            raise Refused(ServerError.AuthenticationError, "Failed to authenticate") from error
+            raise HandshakeRefused(
+                ServerError.AuthenticationError, "Failed to authenticate"
+            ) from error
 
     async def _refresh(self, event: events.AuthResponse) -> None:
         self._challenged = False
         shown = Credentials(event.auth_method, event.auth_data, self._certificate)
         try:
             principal = await self._believed(shown)
-        except Refused as refused:
+        except HandshakeRefused as refused:
             self._end(refused.code, refused.told, str(refused.__cause__))
             return
         if principal.role != self._principal.role:

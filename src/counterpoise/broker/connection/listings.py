@@ -6,15 +6,15 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
-from counterpoise.broker.by_turns import in_pieces
+from counterpoise.broker.base.by_turns import in_pieces
+from counterpoise.broker.base.single_flight import SingleFlight
 from counterpoise.broker.connection.ports import Catalog
 from counterpoise.broker.namespaces.catalog import matching
-from counterpoise.broker.namespaces.together import Together
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName
 
 T = TypeVar("T")
-Topics = Sequence[TopicName]
+TopicNames = Sequence[TopicName]
 
 
 class Listings:
@@ -25,15 +25,15 @@ class Listings:
     """
 
     def __init__(self, catalog: Catalog) -> None:
-        self._lists: Together[tuple[NamespaceName, str], Topics] = Together(
+        self._lists: SingleFlight[tuple[NamespaceName, str], TopicNames] = SingleFlight(
             lambda key: catalog.topics_of(*key)
         )
         self._one = asyncio.Lock()
-        self._compared: tuple[Topics, Topics] = ((), ())
+        self._compared: tuple[TopicNames, TopicNames] = ((), ())
         self._difference: tuple[list[TopicName], list[TopicName]] = ([], [])
 
     async def tell(
-        self, namespace: NamespaceName, mode: str, tell: Callable[[Topics], Awaitable[T]]
+        self, namespace: NamespaceName, mode: str, tell: Callable[[TopicNames], Awaitable[T]]
     ) -> T:
         """Do this with a namespace's topics as they are now, when nobody else is at it."""
         with self._lists.asking((namespace, mode)) as asking:
@@ -46,14 +46,16 @@ class Listings:
                         return told
                 await asking.find()
 
-    async def matching(self, topics: Topics, pattern: str | None) -> list[TopicName]:
+    async def matching(self, topics: TopicNames, pattern: str | None) -> list[TopicName]:
         """The topics that a pattern selects, found a few at a time."""
         found: list[TopicName] = []
         async for some in in_pieces(topics):
             found += matching(some, pattern)
         return found
 
-    def difference(self, before: Topics, now: Topics) -> tuple[list[TopicName], list[TopicName]]:
+    def difference(
+        self, before: TopicNames, now: TopicNames
+    ) -> tuple[list[TopicName], list[TopicName]]:
         """Which topics are new and which are gone; worked out once for all that watch them."""
         if self._compared[0] is not before or self._compared[1] is not now:
             old, new = set(before), set(now)

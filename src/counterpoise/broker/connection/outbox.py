@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
+from counterpoise.broker.base.traffic import Traffic
 from counterpoise.broker.connection.pause import PauseReason, ReadingPause
-from counterpoise.broker.traffic import Traffic
 
 MIB: Final = 1024 * 1024
 HIGH_WATER: Final = MIB

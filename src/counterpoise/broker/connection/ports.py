@@ -16,14 +16,14 @@ from counterpoise.wire.constants import DEFAULT_MAX_MESSAGE_SIZE
 from counterpoise.wire.values import Schema
 
 
-class Topics(Protocol):
+class TopicProvider(Protocol):
     """The topics of this broker."""
 
     async def get(self, name: TopicName, *, create: bool = True) -> Topic:
         """Return the topic, loading it if this broker owns it; BrokerError otherwise."""
 
 
-class Namespaces(Protocol):
+class TopicLookup(Protocol):
     """Which broker serves what."""
 
     async def lookup(self, topic: TopicName, *, authoritative: bool = False) -> LookupAnswer:
@@ -73,8 +73,8 @@ def _never(_namespace: NamespaceName, _listener: Callable[[], None]) -> Callable
 class Services:
     """The broker, as its connections see it."""
 
-    topics: Topics
-    namespaces: Namespaces
+    topics: TopicProvider
+    namespaces: TopicLookup
     catalog: Catalog
     schemas: Schemas
     on_topics_changed: OnTopicsChanged = _never

@@ -17,9 +17,9 @@ class PublishBuffer:
     def __init__(self, limit: int) -> None:
         """``limit`` is in bytes; 0 for no limit."""
         self._limit = limit
-        self._publishers: set[Share] = set()
-        self._waiting: set[Share] = set()
-        self._held: set[Share] = set()
+        self._publishers: set[PublishShare] = set()
+        self._waiting: set[PublishShare] = set()
+        self._held: set[PublishShare] = set()
         self._full = False
         #: Bytes that wait now, of all connections.
         self.waiting = 0
@@ -39,23 +39,23 @@ class PublishBuffer:
         elif not limit or self.waiting < limit // 2:
             self._release_all()
 
-    def share(self, pause: ReadingPause) -> Share:
+    def share(self, pause: ReadingPause) -> PublishShare:
         """A connection's part."""
-        return Share(self, pause)
+        return PublishShare(self, pause)
 
-    def join(self, share: Share) -> None:
-        """A connection is about to publish (`Share` calls this)."""
+    def join(self, share: PublishShare) -> None:
+        """A connection is about to publish (`PublishShare` calls this)."""
         self._publishers.add(share)
         if self._full:
             self._hold(share)
 
-    def leave(self, share: Share) -> None:
-        """A connection is gone; what it has waiting still counts (`Share` calls this)."""
+    def leave(self, share: PublishShare) -> None:
+        """A connection is gone; what it has waiting still counts (`PublishShare` calls this)."""
         self._publishers.discard(share)
         self._held.discard(share)
 
-    def add(self, share: Share, by: int) -> None:
-        """Of a share so many bytes more wait, or less if negative (`Share` calls this)."""
+    def add(self, share: PublishShare, by: int) -> None:
+        """Of a share so many bytes more wait, or less if negative (`PublishShare` calls this)."""
         share.waiting += by
         self.waiting += by
         if share.waiting:
@@ -68,7 +68,7 @@ class PublishBuffer:
         elif self._held:
             self._shrunk(share)
 
-    def _grown(self, share: Share) -> None:
+    def _grown(self, share: PublishShare) -> None:
         """It is more than half full."""
         if share.waiting * len(self._waiting) >= self.waiting:
             self._hold(share)
@@ -77,7 +77,7 @@ class PublishBuffer:
             for each in self._publishers:
                 self._hold(each)
 
-    def _shrunk(self, share: Share) -> None:
+    def _shrunk(self, share: PublishShare) -> None:
         if self.waiting <= self._limit // 4:
             self._full = False
             self._release_all()
@@ -90,12 +90,12 @@ class PublishBuffer:
         for each in held:
             each.pause.release(PauseReason.PUBLISH_BUFFER)
 
-    def _hold(self, share: Share) -> None:
+    def _hold(self, share: PublishShare) -> None:
         self._held.add(share)
         share.pause.hold(PauseReason.PUBLISH_BUFFER)
 
 
-class Share:
+class PublishShare:
     """What one connection has waiting, in bytes."""
 
     __slots__ = ("_buffer", "new", "pause", "waiting")

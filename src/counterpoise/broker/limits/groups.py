@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from counterpoise.broker import paths
+from counterpoise.broker.base import paths
 from counterpoise.broker.limits.ports import Reached
 from counterpoise.broker.limits.publish import PublishLimits
 from counterpoise.broker.limits.rates import Rate, Use, group_rate

@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
 
-from counterpoise.broker import paths
-from counterpoise.broker.background import BackgroundTasks
-from counterpoise.broker.errors import store_errors_as_not_ready
+from counterpoise.broker.base import paths
+from counterpoise.broker.base.background import BackgroundTasks
+from counterpoise.broker.base.errors import store_errors_as_not_ready
 from counterpoise.broker.limits.groups import GroupSource, ResourceGroups
 from counterpoise.broker.limits.options import RateOptions
 from counterpoise.broker.limits.publish import PublishLimits

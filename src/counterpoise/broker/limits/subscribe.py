@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.limits.rates import Rate
 from counterpoise.names.topic import TopicName
 from counterpoise.quota import SECOND_NS, Bucket

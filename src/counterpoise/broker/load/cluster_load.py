@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
-from counterpoise.broker import paths
+from counterpoise.broker.base import paths
 from counterpoise.broker.load.registry import BrokerRegistry
 from counterpoise.load.assignments import Assignment, Assignments
 from counterpoise.load.average import BundleData

@@ -16,7 +16,7 @@ from typing import Final, Protocol
 
 import psutil
 
-from counterpoise.broker.traffic import Traffic
+from counterpoise.broker.base.traffic import Traffic
 from counterpoise.load.report import SystemResourceUsage
 from counterpoise.load.usage import ResourceUsage
 

@@ -9,8 +9,8 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from counterpoise.broker import paths
-from counterpoise.broker.background import BackgroundTasks
+from counterpoise.broker.base import paths
+from counterpoise.broker.base.background import BackgroundTasks
 from counterpoise.broker.load.cluster_load import ClusterLoad
 from counterpoise.load.average import BundleData
 from counterpoise.load.broker_average import broker_averages

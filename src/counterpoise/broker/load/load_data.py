@@ -18,8 +18,8 @@ from typing import Any, Final, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from counterpoise.broker.background import BackgroundTasks
-from counterpoise.broker.clock import wall_clock_ms
+from counterpoise.broker.base.background import BackgroundTasks
+from counterpoise.broker.base.clock import wall_clock_ms
 from counterpoise.broker.load.change import MINUTE_MS, percent_change
 from counterpoise.broker.load.config import LoadReportConfig
 from counterpoise.broker.peers import Heard, Listener, PeerError, SystemTopicLink

@@ -6,7 +6,7 @@ import contextlib
 import json
 from typing import Final
 
-from counterpoise.broker import paths
+from counterpoise.broker.base import paths
 from counterpoise.load.report import LocalBrokerData
 from counterpoise.metadata import MetadataStore, NodeError, Notification, SessionEvent
 from counterpoise.metadata.cache import MetadataCache

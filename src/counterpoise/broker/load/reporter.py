@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Final
 
-from counterpoise.broker.background import BackgroundTasks
+from counterpoise.broker.base.background import BackgroundTasks
 from counterpoise.broker.load.change import needs_update
 from counterpoise.broker.load.config import LoadReportConfig
 from counterpoise.broker.load.counters import BundleRates, TopicCount

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 
 from counterpoise.broker.config import BrokerConfig
-from counterpoise.broker.doors import Addresses
 from counterpoise.broker.load import TopicCount
+from counterpoise.broker.server_sockets import Addresses
 from counterpoise.broker.topic.topic import Topic
 from counterpoise.load.report import LocalBrokerData
 from counterpoise.names.bundle import BundleName

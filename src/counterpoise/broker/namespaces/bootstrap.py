@@ -6,9 +6,9 @@ import contextlib
 from typing import Final
 
 from counterpoise.broker.config import BrokerConfig
-from counterpoise.broker.doors import Addresses
 from counterpoise.broker.namespaces.policies import Policies
 from counterpoise.broker.namespaces.policies.namespaces import bundles_json
+from counterpoise.broker.server_sockets import Addresses
 from counterpoise.metadata import BadVersion
 from counterpoise.names.bundle import NamespaceBundles
 from counterpoise.names.load_managers import EXTENSIBLE

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from counterpoise.broker.by_turns import in_pieces
-from counterpoise.broker.errors import BrokerError, store_errors_as_not_ready
+from counterpoise.broker.base.by_turns import in_pieces
+from counterpoise.broker.base.errors import BrokerError, store_errors_as_not_ready
+from counterpoise.broker.base.single_flight import SingleFlight
 from counterpoise.broker.namespaces.auto_creation import AutoTopicCreation
 from counterpoise.broker.namespaces.policies import Policies
 from counterpoise.broker.namespaces.policies.records import JsonObject
-from counterpoise.broker.namespaces.together import Together
 from counterpoise.metadata import BadVersion
 from counterpoise.names.errors import InvalidName
 from counterpoise.names.namespace import NamespaceName
@@ -32,7 +32,7 @@ class TopicCatalog:
     def __init__(self, policies: Policies, default: Callable[[], AutoTopicCreation]) -> None:
         self._policies = policies
         self._default = default
-        self._list = Together(self._listed)
+        self._list = SingleFlight(self._listed)
 
     async def exists(self, topic: TopicName) -> bool:
         """Whether a persistent topic has been created."""

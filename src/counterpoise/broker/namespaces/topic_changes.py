@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from counterpoise.broker import paths
+from counterpoise.broker.base import paths
 from counterpoise.metadata import MetadataStore, Notification
 from counterpoise.names.namespace import NamespaceName
 

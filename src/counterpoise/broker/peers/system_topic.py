@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NoReturn
 
-from counterpoise.broker.clock import wall_clock_ms
+from counterpoise.broker.base.clock import wall_clock_ms
 from counterpoise.broker.peers.connection import TLS_SCHEME, PeerConnection, PeerError
 from counterpoise.security.client import NOBODY, ClientSecurity
 from counterpoise.wire import requests

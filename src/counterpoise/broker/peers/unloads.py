@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote
 
-from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.base.errors import BrokerError
 from counterpoise.names.bundle import BundleName
 from counterpoise.security.client import ClientSecurity, http_session
 from counterpoise.wire.errors import ServerError

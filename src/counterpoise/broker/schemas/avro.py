@@ -39,7 +39,7 @@ class NotAvro(ValueError):
 
 
 @dataclass(slots=True)
-class _Side:
+class _SchemaSide:
     """One schema, with its named types by full name."""
 
     root: Any
@@ -114,7 +114,9 @@ def why_unreadable(reader: Any, writer: Any) -> str | None:
     comparisons: of two unions each branch may have to be held against each.
     """
     try:
-        return _Resolution(_Side(reader), _Side(writer)).check(reader, "", writer, "", "")
+        return _Resolution(_SchemaSide(reader), _SchemaSide(writer)).check(
+            reader, "", writer, "", ""
+        )
     except (AttributeError, KeyError, RecursionError, TypeError) as error:
         # A part of it is of another kind than Avro has there, or inside too many others.
         raise NotAvro(f"{type(error).__name__}: {error}") from None
@@ -123,7 +125,7 @@ def why_unreadable(reader: Any, writer: Any) -> str | None:
 class _Resolution:
     """One comparison; a pair of records under way is assumed to match, as recursion demands."""
 
-    def __init__(self, reader: _Side, writer: _Side) -> None:
+    def __init__(self, reader: _SchemaSide, writer: _SchemaSide) -> None:
         self._reader = reader
         self._writer = writer
         self._under_way: set[tuple[int, int]] = set()

@@ -7,9 +7,9 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final
 
-from counterpoise.broker import paths
-from counterpoise.broker.by_turns import OneATurn
-from counterpoise.broker.errors import BrokerError, store_errors_as_not_ready
+from counterpoise.broker.base import paths
+from counterpoise.broker.base.by_turns import OnePerTurn
+from counterpoise.broker.base.errors import BrokerError, store_errors_as_not_ready
 from counterpoise.broker.schemas.compatibility import why_incompatible
 from counterpoise.metadata import BadVersion, MetadataStore, NotFound
 from counterpoise.metadata.port import MUST_NOT_EXIST, Stored
@@ -41,7 +41,7 @@ class SchemaRegistry:
 
     def __init__(self, store: MetadataStore) -> None:
         self._store = store
-        self._turns = OneATurn()
+        self._turns = OnePerTurn()
         #: What was read last, by path: as it is stored, and what that means.
         self._known: dict[str, tuple[bytes, tuple[Schema, ...]]] = {}
 

@@ -34,7 +34,7 @@ Survivors = Callable[[Sequence[bytes]], Sequence[bytes]]
 """What is left of all entries, oldest first: at least one, or all are kept."""
 
 
-class Loaded(Protocol):
+class LoadedTopics(Protocol):
     """The topics that a broker has loaded."""
 
     @property
@@ -83,7 +83,7 @@ class Compaction:
             keeper.advance(before - 1)
             keeper.save()
 
-    async def keep(self, topics: Loaded) -> None:
+    async def keep(self, topics: LoadedTopics) -> None:
         """Load the topic anew, which begins it anew, whenever it has grown too large."""
         while True:
             await asyncio.sleep(LOOK_S)
@@ -92,7 +92,7 @@ class Compaction:
                 await topics.unload_topic(self.topic)
 
 
-class _Nobody:
+class _NoSink:
     """Hears of what was stored, and has nobody to tell."""
 
     def settled(self, producer: object, count: int) -> None:
@@ -101,7 +101,7 @@ class _Nobody:
 
 def _nobody(topic: PersistentTopic) -> Producer:
     meter = Meter(topic.commons.clock)
-    sink = cast("ProducerSink", _Nobody())
+    sink = cast("ProducerSink", _NoSink())
     made = Producer(ProducerRequest(0), "compaction", sink, topic, meter)
     made.closed = True
     return made

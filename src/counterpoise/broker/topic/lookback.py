@@ -21,7 +21,7 @@ class Backlogged(Protocol):
     acks: AckState
 
 
-class Survey(NamedTuple):
+class BacklogSurvey(NamedTuple):
     """What a subscription has before it."""
 
     entries: int
@@ -33,7 +33,7 @@ class Survey(NamedTuple):
     """False where there was more than is looked at."""
 
 
-async def survey(log: Log[Any], acks: AckState, most: int = SURVEYED_MAX) -> Survey:
+async def survey(log: Log[Any], acks: AckState, most: int = SURVEYED_MAX) -> BacklogSurvey:
     """Count the entries that are stored and not acknowledged, and the messages in them."""
     entries = messages = 0
     first = last = log.begin - 1
@@ -46,7 +46,7 @@ async def survey(log: Log[Any], acks: AckState, most: int = SURVEYED_MAX) -> Sur
                 entries += 1
                 messages += held
             index += 1
-    return Survey(entries, messages, first, last, index >= log.end)
+    return BacklogSurvey(entries, messages, first, last, index >= log.end)
 
 
 async def earliest_in_backlog(of: Backlogged) -> int | None:

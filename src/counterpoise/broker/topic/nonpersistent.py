@@ -70,7 +70,7 @@ class NonPersistentTopic(Topic):
         """Nothing is stored."""
 
 
-class _Nothing:
+class _EmptyLog:
     """A log that has no entry and takes none, for subscriptions to stand on."""
 
     name = "nothing"
@@ -122,4 +122,4 @@ class _Nothing:
         pass
 
 
-_NOTHING: Log[Any] = _Nothing()
+_NOTHING: Log[Any] = _EmptyLog()

@@ -7,9 +7,8 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic.acks import AckState, restored_acks
-from counterpoise.broker.topic.commons import Commons
 from counterpoise.broker.topic.consumer import Consumer
 from counterpoise.broker.topic.lookback import first_published_at
 from counterpoise.broker.topic.ports import (
@@ -19,6 +18,7 @@ from counterpoise.broker.topic.ports import (
     SubscribeRequest,
 )
 from counterpoise.broker.topic.producer import Producer
+from counterpoise.broker.topic.shared_parts import SharedByTopics
 from counterpoise.broker.topic.subscription import (
     Subscription,
 )
@@ -46,7 +46,7 @@ class PersistentTopic(Topic):
     def __init__(
         self,
         name: TopicName,
-        commons: Commons,
+        commons: SharedByTopics,
         *,
         on_lost: Callable[[PersistentTopic, StorageError], None],
     ) -> None:

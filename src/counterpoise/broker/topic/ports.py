@@ -7,8 +7,13 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from counterpoise.broker.advertised import NO_LISTENERS, SERVICE_URL, SERVICE_URL_TLS, Listeners
-from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.base.advertised import (
+    NO_LISTENERS,
+    SERVICE_URL,
+    SERVICE_URL_TLS,
+    Listeners,
+)
+from counterpoise.broker.base.errors import BrokerError
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.port import Position
 from counterpoise.wire.encode_runs import Delivery
@@ -162,7 +167,7 @@ class ConsumerSink(Protocol):
         """The topic was terminated and everything has been acknowledged."""
 
 
-class Ownership(Protocol):
+class OwnedBundles(Protocol):
     """What a topic registry must know about bundles: which are ours."""
 
     def owns(self, topic: TopicName) -> bool:
@@ -179,7 +184,7 @@ class Ownership(Protocol):
         """A topic was opened: let whoever approaches it look again."""
 
 
-class TopicCatalog(Protocol):
+class TopicMetadata(Protocol):
     """The metadata of which topics exist. `exists` and `create` are about persistent ones."""
 
     async def exists(self, topic: TopicName) -> bool:

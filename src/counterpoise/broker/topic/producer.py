@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import Protocol
 
-from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic.meter import Meter
 from counterpoise.broker.topic.ports import ProducerRequest, ProducerSink
 from counterpoise.names.topic import TopicName

@@ -9,17 +9,17 @@ from contextlib import asynccontextmanager
 from itertools import islice
 from typing import Any
 
-from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.limits.gate import Gate
 from counterpoise.broker.topic.acks import AckState
-from counterpoise.broker.topic.commons import Commons
-from counterpoise.broker.topic.dispatch.by_type import DISPATCHERS, Wanted
+from counterpoise.broker.topic.dispatch.by_type import DISPATCHERS, DispatcherSpec
 from counterpoise.broker.topic.dispatch.dispatcher import Dispatcher
 from counterpoise.broker.topic.dispatch.recipient import Recipient
-from counterpoise.broker.topic.headcount import Headcount
 from counterpoise.broker.topic.lookback import first_published_at
 from counterpoise.broker.topic.meter import DeliveryMeters, Meter
 from counterpoise.broker.topic.ports import Acked, SubscribeRequest
+from counterpoise.broker.topic.shared_parts import SharedByTopics
+from counterpoise.broker.topic.topic_limits import TopicLimits
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.port import CursorState, Log, Lost, Position
 from counterpoise.wire.errors import ServerError
@@ -52,7 +52,7 @@ class Subscription:
         *,
         durable: bool,
         properties: Mapping[str, str],
-        commons: Commons,
+        commons: SharedByTopics,
         meter_out: Meter,
         on_ended: Callable[[str], None],
         on_advanced: Callable[[], None],
@@ -116,7 +116,7 @@ class Subscription:
         """Whether nothing goes out until its consumers acknowledge something."""
         return self.dispatcher is not None and self.dispatcher.blocked
 
-    def attach(self, consumer: Recipient, headcount: Headcount) -> None:
+    def attach(self, consumer: Recipient, headcount: TopicLimits) -> None:
         """Add a consumer; raise `BrokerError` where the type forbids it."""
         if self.closed:
             # Deleted while the consumer waited, for the disk say: nothing would wake it any more.
@@ -142,12 +142,12 @@ class Subscription:
         self.dispatcher, self.type = dispatcher, request.type
         dispatcher.add(consumer)
 
-    def _new_dispatcher(self, request: SubscribeRequest, headcount: Headcount) -> Dispatcher:
+    def _new_dispatcher(self, request: SubscribeRequest, headcount: TopicLimits) -> Dispatcher:
         if self.dispatcher is not None:
             self._retire(self.dispatcher)
         commons = self._commons
         made = DISPATCHERS[request.type](
-            Wanted(
+            DispatcherSpec(
                 self.topic,
                 self.log,
                 self.acks,

@@ -10,10 +10,8 @@ from functools import partial
 from operator import itemgetter
 from typing import Final
 
-from counterpoise.broker.errors import BrokerError
-from counterpoise.broker.topic.commons import Commons
+from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic.consumer import Consumer
-from counterpoise.broker.topic.headcount import headcount_of
 from counterpoise.broker.topic.meter import Meter
 from counterpoise.broker.topic.ports import (
     ConsumerSink,
@@ -23,7 +21,9 @@ from counterpoise.broker.topic.ports import (
     SubscribeRequest,
 )
 from counterpoise.broker.topic.producer import Producer, ProducerSet
+from counterpoise.broker.topic.shared_parts import SharedByTopics
 from counterpoise.broker.topic.subscription import Subscription
+from counterpoise.broker.topic.topic_limits import headcount_of
 from counterpoise.names.topic import TopicName
 from counterpoise.quota import Flow
 from counterpoise.storage.port import Position
@@ -46,7 +46,7 @@ they get again."""
 class Topic(ABC):
     """One topic this broker owns. All of it runs on the broker's event loop."""
 
-    def __init__(self, name: TopicName, commons: Commons) -> None:
+    def __init__(self, name: TopicName, commons: SharedByTopics) -> None:
         self.name = name
         self.commons = commons
         self.producers = ProducerSet()

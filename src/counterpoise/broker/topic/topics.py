@@ -14,20 +14,20 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from counterpoise.broker.background import BackgroundTasks
-from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.base.background import BackgroundTasks
+from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.limits.publish import PublishLimits
 from counterpoise.broker.limits.rates import no_rates
-from counterpoise.broker.topic.commons import Commons
 from counterpoise.broker.topic.compaction import Compaction
-from counterpoise.broker.topic.dispatch.turns import Turns
-from counterpoise.broker.topic.headcount import headcount_of
+from counterpoise.broker.topic.dispatch.delivery_turns import DeliveryTurns
 from counterpoise.broker.topic.meter import RateClock
 from counterpoise.broker.topic.nonpersistent import NonPersistentTopic
 from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.persistent import PersistentTopic
-from counterpoise.broker.topic.ports import Ownership, ServiceUrls, TopicCatalog
+from counterpoise.broker.topic.ports import OwnedBundles, ServiceUrls, TopicMetadata
+from counterpoise.broker.topic.shared_parts import SharedByTopics
 from counterpoise.broker.topic.topic import Topic
+from counterpoise.broker.topic.topic_limits import headcount_of
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.port import LedgerStore, Position, StorageError
@@ -51,8 +51,8 @@ class TopicRegistry:
     def __init__(
         self,
         store: LedgerStore,
-        ownership: Ownership,
-        catalog: TopicCatalog,
+        ownership: OwnedBundles,
+        catalog: TopicMetadata,
         *,
         owner: str,
         cluster: str = "standalone",
@@ -89,7 +89,9 @@ class TopicRegistry:
         self._policies = policies
         self.clock = RateClock(now)
         self.limits = limits or PublishLimits(owner, no_rates)
-        self._commons = Commons(options, self.clock, Turns(), self.limits, self._new_producer_name)
+        self._commons = SharedByTopics(
+            options, self.clock, DeliveryTurns(), self.limits, self._new_producer_name
+        )
 
     @property
     def loaded(self) -> Mapping[TopicName, Topic]:
@@ -245,7 +247,7 @@ class TopicRegistry:
     ) -> int:
         """Close every topic of the bundle; returns how many. See `Topic.leave`.
 
-        `Ownership.owns` must already refuse the bundle, so that no topic is loaded meanwhile.
+        `OwnedBundles.owns` must already refuse the bundle, so that no topic is loaded meanwhile.
         Where the disk does not answer in time the clients are sent on all the same: the next
         owner fences the logs.
         """

@@ -12,7 +12,7 @@ from counterpoise.broker.namespaces.policies.dynamic import DynamicSettings
 from counterpoise.broker.namespaces.policies.isolation import Isolation
 from counterpoise.broker.namespaces.policies.namespaces import Namespaces
 from counterpoise.broker.namespaces.policies.partitions import PartitionedTopics
-from counterpoise.broker.namespaces.policies.resource_groups import ResourceGroups
+from counterpoise.broker.namespaces.policies.resource_groups import ResourceGroupRecords
 from counterpoise.broker.namespaces.policies.tenants import Tenants
 from counterpoise.broker.namespaces.policies.topic_policies import TopicPolicies
 from counterpoise.broker.namespaces.policies.topics import Topics
@@ -25,7 +25,7 @@ class Policies(
     Tenants,
     Namespaces,
     PartitionedTopics,
-    ResourceGroups,
+    ResourceGroupRecords,
     TopicPolicies,
     Topics,
 ):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from counterpoise.broker import paths
+from counterpoise.broker.base import paths
 from counterpoise.broker.namespaces.policies.records import Records
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from urllib.parse import unquote_plus
 
-from counterpoise.broker import paths
+from counterpoise.broker.base import paths
 from counterpoise.broker.namespaces.policies.records import JsonObject, Records
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName

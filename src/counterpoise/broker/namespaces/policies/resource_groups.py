@@ -6,12 +6,12 @@ import contextlib
 from collections.abc import Mapping
 from typing import Any
 
-from counterpoise.broker import paths
+from counterpoise.broker.base import paths
 from counterpoise.broker.namespaces.policies.records import JsonObject, Records
 from counterpoise.metadata import NotFound
 
 
-class ResourceGroups(Records):
+class ResourceGroupRecords(Records):
     """What groups of namespaces may use, on all brokers together."""
 
     async def resource_groups(self) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from counterpoise.broker import paths
+from counterpoise.broker.base import paths
 from counterpoise.broker.namespaces.policies.records import JsonObject, Records
 
 

@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from counterpoise.broker import paths
+from counterpoise.broker.base import paths
 from counterpoise.broker.namespaces.policies.records import JsonObject, Records
 from counterpoise.metadata import NotFound
 from counterpoise.names.topic import TopicName

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from urllib.parse import unquote_plus
 
-from counterpoise.broker import paths
-from counterpoise.broker.by_turns import in_pieces
+from counterpoise.broker.base import paths
+from counterpoise.broker.base.by_turns import in_pieces
+from counterpoise.broker.base.single_flight import SingleFlight
 from counterpoise.broker.namespaces.policies.records import JsonObject, Records
-from counterpoise.broker.namespaces.together import Together
 from counterpoise.metadata import BadVersion, MetadataStore, NotFound
 from counterpoise.metadata.cache import MetadataCache
 from counterpoise.metadata.port import MUST_NOT_EXIST
@@ -52,7 +52,7 @@ class Topics(Records):
     def __init__(self, store: MetadataStore, cache: MetadataCache[JsonObject]) -> None:
         super().__init__(store, cache)
         self._existing = MetadataCache(store, f"{paths.TOPICS}/", TopicRecord.read)
-        self._list = Together(self._listed)
+        self._list = SingleFlight(self._listed)
 
     async def topics(self, namespace: NamespaceName, domain: str = PERSISTENT) -> list[TopicName]:
         """A namespace's topics, sorted; non-persistent ones are known to their owners only."""

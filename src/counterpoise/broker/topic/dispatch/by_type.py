@@ -7,39 +7,39 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from counterpoise.broker.topic.acks import AckState
+from counterpoise.broker.topic.dispatch.delivery_turns import DeliveryTurns
 from counterpoise.broker.topic.dispatch.dispatcher import Dispatcher
 from counterpoise.broker.topic.dispatch.failover_order import FailoverOrder
 from counterpoise.broker.topic.dispatch.key_shared import KeySharedDispatcher
 from counterpoise.broker.topic.dispatch.recipient import Recipient
 from counterpoise.broker.topic.dispatch.shared import SharedDispatcher
 from counterpoise.broker.topic.dispatch.single_active import SingleActiveDispatcher
-from counterpoise.broker.topic.dispatch.turns import Turns
-from counterpoise.broker.topic.headcount import Headcount
 from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.ports import SubscribeRequest
+from counterpoise.broker.topic.topic_limits import TopicLimits
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.port import Log
 from counterpoise.wire.values import SubscriptionType
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class DispatcherSpec:
     """What a dispatcher is made for: the topic, its log and cursor, and its first consumer."""
 
     topic: TopicName
     log: Log[Any]
     acks: AckState
     options: TopicOptions
-    headcount: Headcount
-    turns: Turns
+    headcount: TopicLimits
+    turns: DeliveryTurns
     request: SubscribeRequest
 
 
-def _exclusive(wanted: Wanted) -> Dispatcher:
+def _exclusive(wanted: DispatcherSpec) -> Dispatcher:
     return SingleActiveDispatcher(wanted.log, wanted.acks, wanted.turns)
 
 
-def _failover(wanted: Wanted) -> Dispatcher:
+def _failover(wanted: DispatcherSpec) -> Dispatcher:
     topic, options = wanted.topic, wanted.options
     order: FailoverOrder[Recipient] = FailoverOrder(
         str(topic),
@@ -51,11 +51,11 @@ def _failover(wanted: Wanted) -> Dispatcher:
     )
 
 
-def _shared(wanted: Wanted) -> Dispatcher:
+def _shared(wanted: DispatcherSpec) -> Dispatcher:
     return SharedDispatcher(wanted.log, wanted.acks, wanted.turns, wanted.options, wanted.headcount)
 
 
-def _key_shared(wanted: Wanted) -> Dispatcher:
+def _key_shared(wanted: DispatcherSpec) -> Dispatcher:
     return KeySharedDispatcher(
         wanted.log,
         wanted.acks,
@@ -66,7 +66,7 @@ def _key_shared(wanted: Wanted) -> Dispatcher:
     )
 
 
-DISPATCHERS: Final[Mapping[SubscriptionType, Callable[[Wanted], Dispatcher]]] = {
+DISPATCHERS: Final[Mapping[SubscriptionType, Callable[[DispatcherSpec], Dispatcher]]] = {
     SubscriptionType.Exclusive: _exclusive,
     SubscriptionType.Failover: _failover,
     SubscriptionType.Shared: _shared,

@@ -8,9 +8,9 @@ from typing import Any
 
 from counterpoise.broker.limits.gate import Gate
 from counterpoise.broker.topic.acks import AckState
-from counterpoise.broker.topic.dispatch.feed import Feed
+from counterpoise.broker.topic.dispatch.delivery_turns import DeliveryTurns
+from counterpoise.broker.topic.dispatch.entry_reader import EntryReader
 from counterpoise.broker.topic.dispatch.recipient import Recipient
-from counterpoise.broker.topic.dispatch.turns import Turns
 from counterpoise.broker.topic.ports import SubscribeRequest
 from counterpoise.storage.port import Log
 
@@ -28,7 +28,7 @@ class Dispatcher(ABC):
     (a dict, so that each comes and goes at the same cost, however many there are).
     """
 
-    def __init__(self, log: Log[Any], acks: AckState, turns: Turns) -> None:
+    def __init__(self, log: Log[Any], acks: AckState, turns: DeliveryTurns) -> None:
         self.log = log
         self.acks = acks
         self.consumers: dict[Recipient, None] = {}
@@ -38,12 +38,12 @@ class Dispatcher(ABC):
         self._waits = False
         #: What dispatch limits leave it; whoever makes it may give it another.
         self.gate = Gate((), self.dispatch)
-        self._feed = Feed(log, self.dispatch)
+        self._feed = EntryReader(log, self.dispatch)
 
     def dispatch(self) -> None:
         """Send what can be sent now. Called when entries, permits or room have come.
 
-        What the loop's turn has no time for is sent in one of the next (`Turns`).
+        What the loop's turn has no time for is sent in one of the next (`DeliveryTurns`).
         """
         if self.closed or self._waits or not self.consumers:
             return

@@ -11,8 +11,9 @@ from collections import OrderedDict
 from heapq import heappop, heappush
 from typing import Any
 
-from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic.acks import AckState
+from counterpoise.broker.topic.dispatch.delivery_turns import DeliveryTurns
 from counterpoise.broker.topic.dispatch.dispatcher import BURST_BYTES, BURST_ENTRIES
 from counterpoise.broker.topic.dispatch.recipient import Recipient
 from counterpoise.broker.topic.dispatch.selectors import (
@@ -23,10 +24,9 @@ from counterpoise.broker.topic.dispatch.selectors import (
     StickyRanges,
 )
 from counterpoise.broker.topic.dispatch.shared import SharedDispatcher
-from counterpoise.broker.topic.dispatch.turns import Turns
-from counterpoise.broker.topic.headcount import Headcount
 from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.ports import KeySharedMeta, SubscribeRequest
+from counterpoise.broker.topic.topic_limits import TopicLimits
 from counterpoise.storage.port import Chunk, Log
 from counterpoise.wire.encode_runs import Delivery
 from counterpoise.wire.entry import NO_KEY, BadEntry, metadata_of, sticky_key
@@ -46,9 +46,9 @@ class KeySharedDispatcher(SharedDispatcher):
         self,
         log: Log[Any],
         acks: AckState,
-        turns: Turns,
+        turns: DeliveryTurns,
         options: TopicOptions,
-        headcount: Headcount,
+        headcount: TopicLimits,
         meta: KeySharedMeta,
     ) -> None:
         super().__init__(log, acks, turns, options, headcount)

@@ -10,12 +10,12 @@ from heapq import heappop, heappush
 from typing import Any
 
 from counterpoise.broker.topic.acks import AckState
+from counterpoise.broker.topic.dispatch.delivery_turns import DeliveryTurns
 from counterpoise.broker.topic.dispatch.dispatcher import BURST_BYTES, BURST_ENTRIES, Dispatcher
 from counterpoise.broker.topic.dispatch.recipient import Recipient
-from counterpoise.broker.topic.dispatch.rota import Rota
-from counterpoise.broker.topic.dispatch.turns import Turns
-from counterpoise.broker.topic.headcount import Headcount
+from counterpoise.broker.topic.dispatch.round_robin import RoundRobin
 from counterpoise.broker.topic.options import TopicOptions
+from counterpoise.broker.topic.topic_limits import TopicLimits
 from counterpoise.storage.port import Chunk, Log
 from counterpoise.wire.encode_runs import Delivery
 from counterpoise.wire.entry import BadEntry, metadata_of
@@ -39,9 +39,9 @@ class SharedDispatcher(Dispatcher):
         self,
         log: Log[Any],
         acks: AckState,
-        turns: Turns,
+        turns: DeliveryTurns,
         options: TopicOptions,
-        headcount: Headcount,
+        headcount: TopicLimits,
     ) -> None:
         super().__init__(log, acks, turns)
         self.unacked = 0
@@ -54,7 +54,7 @@ class SharedDispatcher(Dispatcher):
         self._replay_set: set[int] = set()
         self._delayed: list[tuple[int, int]] = []
         self._timer: asyncio.TimerHandle | None = None
-        self._rota = Rota()
+        self._rota = RoundRobin()
         self._burst_bytes = BURST_BYTES
 
     @property

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from counterpoise.broker.topic.acks import AckState
+from counterpoise.broker.topic.dispatch.delivery_turns import DeliveryTurns
 from counterpoise.broker.topic.dispatch.dispatcher import BURST_BYTES, BURST_ENTRIES, Dispatcher
 from counterpoise.broker.topic.dispatch.failover_order import FailoverOrder
 from counterpoise.broker.topic.dispatch.recipient import Recipient
-from counterpoise.broker.topic.dispatch.turns import Turns
 from counterpoise.storage.port import Log
 from counterpoise.wire.encode_runs import Delivery
 
@@ -28,7 +28,7 @@ class SingleActiveDispatcher(Dispatcher):
         self,
         log: Log[Any],
         acks: AckState,
-        turns: Turns,
+        turns: DeliveryTurns,
         order: FailoverOrder[Recipient] | None = None,
         *,
         switch_delay: float = 1.0,

@@ -6,17 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from counterpoise.broker.limits.publish import PublishLimits
-from counterpoise.broker.topic.dispatch.turns import Turns
+from counterpoise.broker.topic.dispatch.delivery_turns import DeliveryTurns
 from counterpoise.broker.topic.meter import RateClock
 from counterpoise.broker.topic.options import TopicOptions
 
 
 @dataclass(frozen=True, slots=True)
-class Commons:
+class SharedByTopics:
     """One of each for a broker: settings, the clock of its rates, turns of delivery, limits."""
 
     options: TopicOptions
     clock: RateClock
-    turns: Turns
+    turns: DeliveryTurns
     limits: PublishLimits
     new_producer_name: Callable[[], str]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from counterpoise.broker.background import BackgroundTasks
+from counterpoise.broker.base.background import BackgroundTasks
 from counterpoise.storage.port import Chunk, Log, StorageError
 
 _log = logging.getLogger(__name__)
@@ -19,7 +19,7 @@ READ_BYTES = 1 << 20
 _RETRY_SECONDS = 5.0
 
 
-class Feed:
+class EntryReader:
     """One dispatcher's window on a log: what it read last, and the read that is under way."""
 
     __slots__ = ("_background", "_chunk", "_complaint", "_log", "_reading", "_wake")

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from counterpoise.broker.by_turns import ByTurns, OneATurn
+from counterpoise.broker.base.by_turns import OnePerTurn, WorkBudget
 
 
 async def turns_while(work: asyncio.Future[object]) -> int:
@@ -20,7 +20,7 @@ async def test_others_have_their_turn_whenever_enough_was_done(
     work: int, most: int, least: int
 ) -> None:
     async def hundred() -> None:
-        turns = ByTurns(most)
+        turns = WorkBudget(most)
         for _ in range(100):
             await turns.did(work)
 
@@ -28,7 +28,7 @@ async def test_others_have_their_turn_whenever_enough_was_done(
 
 
 async def test_one_begins_in_each_turn_in_the_order_of_asking() -> None:
-    turns, begun = OneATurn(), list[int]()
+    turns, begun = OnePerTurn(), list[int]()
 
     async def one(number: int) -> None:
         await turns.mine()

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.wire.errors import ServerError
 
 
 @dataclass(frozen=True, slots=True)
-class Headcount:
+class TopicLimits:
     """The limits of one topic; 0 is no limit."""
 
     producers: int
@@ -44,14 +44,14 @@ class Headcount:
             )
 
 
-def headcount_of(policies: Mapping[str, Any] | None, options: TopicOptions) -> Headcount:
+def headcount_of(policies: Mapping[str, Any] | None, options: TopicOptions) -> TopicLimits:
     """What a namespace's ``Policies`` say, and broker.conf where they say nothing."""
 
     def limit(name: str, default: int) -> int:
         said = (policies or {}).get(name)
         return said if isinstance(said, int) and said >= 0 else default
 
-    return Headcount(
+    return TopicLimits(
         limit("max_producers_per_topic", options.max_producers),
         limit("max_consumers_per_topic", options.max_consumers),
         limit("max_consumers_per_subscription", options.max_consumers_per_subscription),

@@ -8,19 +8,19 @@ import socket
 
 import pytest
 
-from counterpoise.broker.background import BackgroundTasks
+from counterpoise.broker.base.background import BackgroundTasks
 from counterpoise.broker.connection import ConnectionConfig, Services
-from counterpoise.broker.connection.listener import Listener
+from counterpoise.broker.connection.client_listener import ClientListener
 from counterpoise.broker.topic.topics import TopicRegistry
 from counterpoise.storage.memory import MemoryLedgerStore
 from tests.broker.connection.one_broker import Everything
 
 
-def new_listener(background: BackgroundTasks) -> Listener:
+def new_listener(background: BackgroundTasks) -> ClientListener:
     world = Everything()
     topics = TopicRegistry(MemoryLedgerStore(), world, world, owner="localhost:0")
     services = Services(topics, world, world, world, world.on_topics_changed)
-    return Listener(services, ConnectionConfig(), background)
+    return ClientListener(services, ConnectionConfig(), background)
 
 
 @pytest.mark.parametrize("end", ["stop", "kill"])

@@ -29,7 +29,7 @@ SHARE_MIN: Final = 1 / 32
 _AT_ONCE: Final = ROUND_S / TURN_S
 
 
-class Rounds:
+class ReadingRounds:
     """The turns of a broker's connections: ``left`` is what this round still has, in seconds.
 
     A client's turn is short, but there may be a thousand that want one: those that find nothing

@@ -1,6 +1,6 @@
 """What all connections together hold back for publish limits."""
 
-from counterpoise.broker.connection.held import Held, HeldMemory
+from counterpoise.broker.connection.throttled import ThrottledMemory, ThrottledPublishes
 
 
 class Pause:
@@ -17,9 +17,9 @@ class Pause:
 
 
 def test_the_memory_is_what_all_of_them_hold() -> None:
-    memory = HeldMemory(limit=1000)
+    memory = ThrottledMemory(limit=1000)
     pauses = [Pause(), Pause()]
-    one, other = (Held(pause, memory, 100, 10_000) for pause in pauses)  # type: ignore[arg-type]
+    one, other = (ThrottledPublishes(pause, memory, 100, 10_000) for pause in pauses)  # type: ignore[arg-type]
     one.add(1, 600)
     assert (memory.size, memory.full) == (600, False)
     other.add(1, 400)

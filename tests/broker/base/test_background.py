@@ -7,8 +7,8 @@ import logging
 
 import pytest
 
-from counterpoise.broker.background import BackgroundTasks, BackOff
-from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.base.background import BackgroundTasks, BackOff
+from counterpoise.broker.base.errors import BrokerError
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.topic import TopicName
 from counterpoise.wire.errors import ServerError
@@ -20,7 +20,7 @@ AT_ONCE = BackOff(first_s=0, most_s=0)
 async def test_what_is_kept_begins_again_after_each_failure(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    caplog.set_level(logging.DEBUG, "counterpoise.broker.background")
+    caplog.set_level(logging.DEBUG, "counterpoise.broker.base.background")
     background = BackgroundTasks(AT_ONCE)
     runs = 0
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
-from counterpoise.broker.advertised import (
+from counterpoise.broker.base.advertised import (
     BindAddress,
     Listeners,
     bind_addresses_of,
@@ -23,7 +23,7 @@ from counterpoise.security.tls import TlsDoor
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class ServerSocket:
     """A bound socket, and the TLS that is spoken there."""
 
     socket: socket.socket
@@ -57,11 +57,11 @@ class Addresses:
 
 
 @dataclass(frozen=True, slots=True)
-class Doors:
+class ServerSockets:
     """Every port of a broker: of the binary protocol and of the admin API, each plain and TLS."""
 
-    service: tuple[Door, ...]
-    web: tuple[Door, ...]
+    service: tuple[ServerSocket, ...]
+    web: tuple[ServerSocket, ...]
 
     def addresses(self, config: BrokerConfig) -> Addresses:
         """Where the broker is reached: at the listeners that are advertised, else at its host."""
@@ -82,7 +82,7 @@ class Doors:
         )
 
 
-def _ports(doors: tuple[Door, ...]) -> tuple[int | None, int | None]:
+def _ports(doors: tuple[ServerSocket, ...]) -> tuple[int | None, int | None]:
     """The plain port and the one for TLS."""
     found = {door.tls is not None: door.port for door in doors if not door.listener}
     return found.get(False), found.get(True)
@@ -92,7 +92,7 @@ def _url(scheme: str, host: str, port: int | None) -> str | None:
     return None if port is None else f"{scheme}://{host}:{port}"
 
 
-def open_doors(config: BrokerConfig, stack: contextlib.ExitStack) -> Doors:
+def open_doors(config: BrokerConfig, stack: contextlib.ExitStack) -> ServerSockets:
     """Bind every port that the settings name; ``stack`` closes them again.
 
     Raises `ConfigError` for settings that do not go together or certificates that cannot be used,
@@ -107,19 +107,21 @@ def open_doors(config: BrokerConfig, stack: contextlib.ExitStack) -> Doors:
         ciphers=tls.web_ciphers or tls.ciphers,
     )
 
-    def door(port: int | None, make: Callable[[], TlsDoor] | None = None) -> tuple[Door, ...]:
+    def door(
+        port: int | None, make: Callable[[], TlsDoor] | None = None
+    ) -> tuple[ServerSocket, ...]:
         if port is None:
             return ()
         context = make().context if make is not None else None
-        return (Door(stack.enter_context(_bind(config.bind_address, port)), context),)
+        return (ServerSocket(stack.enter_context(_bind(config.bind_address, port)), context),)
 
-    def further(each: BindAddress) -> Door:
+    def further(each: BindAddress) -> ServerSocket:
         context = (web_tls if each.web else service_tls)().context if each.tls else None
         bound = _bind(each.host.strip("[]"), each.port)
-        return Door(stack.enter_context(bound), context, each.listener)
+        return ServerSocket(stack.enter_context(bound), context, each.listener)
 
     bound = bind_addresses_of(config.bind_addresses)
-    doors = Doors(
+    doors = ServerSockets(
         door(config.broker_service_port) + door(config.broker_service_port_tls, service_tls),
         door(config.web_service_port) + door(config.web_service_port_tls, web_tls),
     )
@@ -132,7 +134,7 @@ def open_doors(config: BrokerConfig, stack: contextlib.ExitStack) -> Doors:
         raise ConfigError("brokerServicePort", "is blank, and so is brokerServicePortTls: set one")
     if not doors.web:
         raise ConfigError("webServicePort", "is blank, and so is webServicePortTls: set one")
-    return Doors(
+    return ServerSockets(
         doors.service + tuple(further(each) for each in bound if not each.web),
         doors.web + tuple(further(each) for each in bound if each.web),
     )

@@ -7,23 +7,23 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from counterpoise.broker.background import BackgroundTasks
-from counterpoise.broker.connection.held import HeldMemory
+from counterpoise.broker.base.background import BackgroundTasks
+from counterpoise.broker.base.errors import BrokerError
+from counterpoise.broker.base.traffic import Traffic
 from counterpoise.broker.connection.listings import Listings
 from counterpoise.broker.connection.outbox import MIB
 from counterpoise.broker.connection.pause import PauseReason
 from counterpoise.broker.connection.ports import Catalog, ConnectionConfig
 from counterpoise.broker.connection.publish_buffer import PublishBuffer
-from counterpoise.broker.connection.turn import Rounds
-from counterpoise.broker.errors import BrokerError
-from counterpoise.broker.traffic import Traffic
+from counterpoise.broker.connection.reading_rounds import ReadingRounds
+from counterpoise.broker.connection.throttled import ThrottledMemory
 from counterpoise.wire.errors import ServerError
 
 if TYPE_CHECKING:
     from counterpoise.broker.connection.connection import Connection
 
 
-class Shared:
+class SharedByConnections:
     """One for each broker, made by its listener."""
 
     def __init__(
@@ -31,11 +31,11 @@ class Shared:
     ) -> None:
         self.background = background
         self.traffic = Traffic()
-        self.rounds = Rounds()
+        self.rounds = ReadingRounds()
         #: Published bytes that wait for storage.
         self.publish_buffer = PublishBuffer(0)
         #: What waits for a rate limit may take half as much again as what waits for the disk.
-        self.held_memory = HeldMemory(0)
+        self.held_memory = ThrottledMemory(0)
         self.set_publish_buffer(config.publish_buffer_mb)
         self.lookups = Lookups(config.lookups_max)
         self.listings = Listings(catalog)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from counterpoise.broker.errors import BrokerError, store_errors_as_not_ready
+from counterpoise.broker.base.errors import BrokerError, store_errors_as_not_ready
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName
 from counterpoise.security.authorization import Authorization, Caller, SubscriptionRefused
 from counterpoise.wire.errors import ServerError
 
 
-class Permits:
+class ClientPermissions:
     """Asks for one client; every refusal is a `BrokerError` (AuthorizationError)."""
 
     __slots__ = ("_authorization", "caller")

@@ -11,7 +11,7 @@ K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
 
 
-class Together(Generic[K, T]):
+class SingleFlight(Generic[K, T]):
     """Finds one answer at a time for each key.
 
     Whoever asks while one is being found gets the next, since the present one may have missed what
@@ -20,7 +20,7 @@ class Together(Generic[K, T]):
 
     def __init__(self, find: Callable[[K], Awaitable[T]]) -> None:
         self._find = find
-        self._known: dict[K, _Known[T]] = {}
+        self._known: dict[K, _Flights[T]] = {}
 
     async def __call__(self, key: K) -> T:
         """The answer, found after this was called; raises what finding it raises."""
@@ -29,19 +29,19 @@ class Together(Generic[K, T]):
             return asking.answer
 
     @contextmanager
-    def asking(self, key: K) -> Iterator[Asking[T]]:
+    def asking(self, key: K) -> Iterator[FlightTicket[T]]:
         """Ask now; and find the answer later, unless somebody else has by then."""
-        known = self._known.setdefault(key, _Known())
+        known = self._known.setdefault(key, _Flights())
         known.asking += 1
         try:
-            yield Asking(known, lambda: self._find(key))
+            yield FlightTicket(known, lambda: self._find(key))
         finally:
             known.asking -= 1
             if not known.asking:
                 self._known.pop(key, None)
 
 
-class _Known(Generic[T]):
+class _Flights(Generic[T]):
     """What was found last for a key, while anybody asks for it."""
 
     def __init__(self) -> None:
@@ -54,10 +54,10 @@ class _Known(Generic[T]):
         self.value: T
 
 
-class Asking(Generic[T]):
+class FlightTicket(Generic[T]):
     """One who asks."""
 
-    def __init__(self, known: _Known[T], find: Callable[[], Awaitable[T]]) -> None:
+    def __init__(self, known: _Flights[T], find: Callable[[], Awaitable[T]]) -> None:
         self._known = known
         self._before = known.begun
         self._find = find

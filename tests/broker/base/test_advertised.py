@@ -10,9 +10,9 @@ import pytest
 
 from counterpoise import Cluster
 from counterpoise.app.wiring import config_of
-from counterpoise.broker.advertised import listeners_of
+from counterpoise.broker.base.advertised import listeners_of
+from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.bundles.lookup_answer import told_to
-from counterpoise.broker.errors import BrokerError
 from counterpoise.broker.exposure import exposures
 from counterpoise.broker.topic.ports import ServiceUrls
 from counterpoise.decide.filters.options import FilterOptions

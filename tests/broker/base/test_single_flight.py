@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from counterpoise.broker.by_turns import PIECE, in_pieces
-from counterpoise.broker.namespaces.together import Together
+from counterpoise.broker.base.by_turns import PIECE, in_pieces
+from counterpoise.broker.base.single_flight import SingleFlight
 
 
 class Slow:
@@ -34,7 +34,7 @@ async def turns(count: int = 5) -> None:
 
 async def test_all_who_ask_meanwhile_share_the_next_answer() -> None:
     slow = Slow()
-    ask = Together(slow)
+    ask = SingleFlight(slow)
     first = asyncio.ensure_future(ask("a"))
     await turns()
     later = [asyncio.ensure_future(ask("a")) for _ in range(100)]
@@ -51,7 +51,7 @@ async def test_all_who_ask_meanwhile_share_the_next_answer() -> None:
 async def test_a_failure_is_shared_by_those_who_waited_and_by_nobody_after() -> None:
     slow = Slow()
     slow.fails = {1, 2}
-    ask = Together(slow)
+    ask = SingleFlight(slow)
     first = asyncio.ensure_future(ask("a"))
     await turns()
     later = [asyncio.ensure_future(ask("a")) for _ in range(10)]
@@ -67,7 +67,7 @@ async def test_a_failure_is_shared_by_those_who_waited_and_by_nobody_after() -> 
 
 async def test_who_stops_asking_takes_nobody_with_it() -> None:
     slow = Slow()
-    ask = Together(slow)
+    ask = SingleFlight(slow)
     first, second, third = (asyncio.ensure_future(ask("a")) for _ in range(3))
     await turns()
     first.cancel()

@@ -7,11 +7,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Final, TypeVar
 
-from counterpoise.broker.connection.link import Link, log
+from counterpoise.broker.base.errors import BrokerError
+from counterpoise.broker.connection.client_link import ClientLink, log
 from counterpoise.broker.connection.listings import Listings
 from counterpoise.broker.connection.ports import ConnectionConfig, Services
 from counterpoise.broker.connection.topics_hash import topics_hash
-from counterpoise.broker.errors import BrokerError
 from counterpoise.broker.namespaces.catalog import matching
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName
@@ -25,11 +25,11 @@ WATCHES_MAX: Final = 100
 """Watches on one connection: each remembers a namespace's topics, and lists them at each change."""
 
 
-class Watch:
+class TopicListWatch:
     """One watch: lists anew after each change, and tells the client the difference."""
 
     def __init__(
-        self, link: Link, services: Services, listings: Listings, event: WatchTopics
+        self, link: ClientLink, services: Services, listings: Listings, event: WatchTopics
     ) -> None:
         self._link = link
         self._listings = listings
@@ -97,17 +97,17 @@ class Watch:
             self._task.cancel()
 
 
-class Watching:
+class TopicListWatches:
     """Serves WATCH_TOPIC_LIST and WATCH_TOPIC_LIST_CLOSE."""
 
     def __init__(
-        self, link: Link, services: Services, config: ConnectionConfig, listings: Listings
+        self, link: ClientLink, services: Services, config: ConnectionConfig, listings: Listings
     ) -> None:
         self._link = link
         self._listings = listings
         self._services = services
         self._config = config
-        self._watches: dict[int, Watch] = {}
+        self._watches: dict[int, TopicListWatch] = {}
 
     def open(self, event: WatchTopics) -> None:
         """WATCH_TOPIC_LIST: list the topics, then tell of every change."""
@@ -132,7 +132,7 @@ class Watching:
                 ServerError.NotAllowedError,
                 f"More than {WATCHES_MAX} watches of topics on one connection; list them instead",
             )
-        watch = self._watches[event.watcher_id] = Watch(
+        watch = self._watches[event.watcher_id] = TopicListWatch(
             self._link, self._services, self._listings, event
         )
         try:

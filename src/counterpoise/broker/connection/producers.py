@@ -9,13 +9,13 @@ from functools import partial
 from operator import itemgetter
 from typing import Final
 
-from counterpoise.broker.connection.held import Held, HeldMemory
-from counterpoise.broker.connection.link import Link, topic_name
+from counterpoise.broker.base.errors import BrokerError
+from counterpoise.broker.connection.client_link import ClientLink, topic_name
 from counterpoise.broker.connection.pause import PauseReason
 from counterpoise.broker.connection.ports import ConnectionConfig, Services
-from counterpoise.broker.connection.publish_buffer import Share
-from counterpoise.broker.connection.turn import one_by_one
-from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.connection.publish_buffer import PublishShare
+from counterpoise.broker.connection.reading_rounds import one_by_one
+from counterpoise.broker.connection.throttled import ThrottledMemory, ThrottledPublishes
 from counterpoise.broker.topic.ports import ProducerRequest, ServiceUrls
 from counterpoise.broker.topic.producer import Producer
 from counterpoise.wire import encode, encode_peers
@@ -50,7 +50,7 @@ class _Attached:
         return size
 
 
-class Producing:
+class ClientProducers:
     """Serves PRODUCER, SEND and CLOSE_PRODUCER; the `ProducerSink` of this connection's topics.
 
     With too many publishes pending, the connection is not read until half are answered.
@@ -58,11 +58,11 @@ class Producing:
 
     def __init__(
         self,
-        link: Link,
+        link: ClientLink,
         services: Services,
         config: ConnectionConfig,
-        share: Share,
-        held_memory: HeldMemory,
+        share: PublishShare,
+        held_memory: ThrottledMemory,
     ) -> None:
         self._link = link
         self._services = services
@@ -75,7 +75,9 @@ class Producing:
         self._left: dict[object, _Attached] = {}
         self._share = share
         #: What waits for a publish rate limit, and not for the disk: that is not pending.
-        self._held = Held(link.pause, held_memory, config.held_entries_max, config.held_bytes_max)
+        self._held = ThrottledPublishes(
+            link.pause, held_memory, config.held_entries_max, config.held_bytes_max
+        )
 
     def open(self, event: OpenProducer) -> None:
         """PRODUCER: attach one; asked again for one that is there, say so again."""

@@ -12,7 +12,7 @@ PIECE: Final = 500
 """How many names are looked at before others have their turn: some two milliseconds."""
 
 
-class ByTurns:
+class WorkBudget:
     """Counts what was done, and lets others have their turn whenever it is enough."""
 
     __slots__ = ("_left", "_most")
@@ -29,7 +29,7 @@ class ByTurns:
             await asyncio.sleep(0)
 
 
-class OneATurn:
+class OnePerTurn:
     """Lets one of those who want to do long work begin it in each turn of the event loop."""
 
     __slots__ = ("_one",)

@@ -7,12 +7,12 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Final
 
-from counterpoise.broker.background import BackgroundTasks
+from counterpoise.broker.base.background import BackgroundTasks
+from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.connection.outbox import Outbox
 from counterpoise.broker.connection.pause import PauseReason, ReadingPause
-from counterpoise.broker.connection.permits import Permits
+from counterpoise.broker.connection.permissions import ClientPermissions
 from counterpoise.broker.connection.round_trips import RoundTrips
-from counterpoise.broker.errors import BrokerError
 from counterpoise.broker.topic.ports import ServiceUrls
 from counterpoise.names.errors import InvalidName
 from counterpoise.names.topic import TopicName
@@ -28,7 +28,7 @@ log = logging.getLogger("counterpoise.broker")
 Refuse = Callable[[ServerError, str], bytes]
 
 
-class Link:
+class ClientLink:
     """The protocol's state, the way out, why nothing is read, and the requests under way.
 
     A request whose client goes away is finished all the same, and its answer thrown away: it may
@@ -59,7 +59,7 @@ class Link:
         outbox: Outbox,
         pause: ReadingPause,
         address: str,
-        permits: Permits,
+        permits: ClientPermissions,
         listener: str = "",
     ) -> None:
         """``listener``: see `Connection`."""

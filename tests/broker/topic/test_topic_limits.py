@@ -2,9 +2,9 @@
 
 import pytest
 
-from counterpoise.broker.errors import BrokerError
-from counterpoise.broker.topic.headcount import Headcount, headcount_of
+from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic.options import TopicOptions
+from counterpoise.broker.topic.topic_limits import TopicLimits, headcount_of
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.wire.errors import ServerError
@@ -80,7 +80,7 @@ async def test_zero_is_no_limit(store: MemoryLedgerStore) -> None:
 @pytest.mark.parametrize("nonsense", [None, -1, "many", 1.5])
 def test_a_policy_that_says_nothing_leaves_the_setting(nonsense: object) -> None:
     found = headcount_of({"max_consumers_per_topic": nonsense}, TopicOptions(max_consumers=7))
-    assert found == Headcount(0, 7, 0, 50_000, 200_000)
+    assert found == TopicLimits(0, 7, 0, 50_000, 200_000)
 
 
 async def test_key_shared_without_a_ring(store: MemoryLedgerStore) -> None:

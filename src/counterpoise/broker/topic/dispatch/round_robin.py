@@ -8,7 +8,7 @@ from collections import OrderedDict
 from counterpoise.broker.topic.dispatch.recipient import Recipient
 
 
-class Rota:
+class RoundRobin:
     """Recipients in line by priority (the lowest number is the best).
 
     One that cannot be sent anything when its turn comes leaves the line, and `enter`s again once it

@@ -9,12 +9,12 @@ import ssl
 from collections import Counter
 from functools import partial
 
-from counterpoise.broker.background import BackgroundTasks
+from counterpoise.broker.base.background import BackgroundTasks
 from counterpoise.broker.connection import Connection, ConnectionConfig, Services
-from counterpoise.broker.connection.held import HeldMemory
 from counterpoise.broker.connection.pause import PauseReason
 from counterpoise.broker.connection.publish_buffer import PublishBuffer
-from counterpoise.broker.connection.shared import Shared
+from counterpoise.broker.connection.shared_parts import SharedByConnections
+from counterpoise.broker.connection.throttled import ThrottledMemory
 from counterpoise.security.tls import HANDSHAKE_S
 
 FAREWELL_S = 1.0
@@ -23,7 +23,7 @@ _TURNS_TO_COME_IN = 4
 """Turns of the loop from the acceptance of a client to its being sent away."""
 
 
-class Listener:
+class ClientListener:
     """Serves clients on one socket or several, from `start` to `stop`."""
 
     def __init__(
@@ -35,7 +35,9 @@ class Listener:
         """``background``: where requests are worked on; whoever gives it ends it."""
         self._services = services
         self._config = config
-        self._shared = Shared(config, background or BackgroundTasks(), services.catalog)
+        self._shared = SharedByConnections(
+            config, background or BackgroundTasks(), services.catalog
+        )
         self._servers: list[asyncio.Server] = []
 
     @property
@@ -67,7 +69,7 @@ class Listener:
         return self._shared.publish_buffer
 
     @property
-    def held_memory(self) -> HeldMemory:
+    def held_memory(self) -> ThrottledMemory:
         """Published bytes that wait for a rate limit, of all connections."""
         return self._shared.held_memory
 

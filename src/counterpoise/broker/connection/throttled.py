@@ -11,7 +11,7 @@ RESUME_PART: Final = 64
 connection wait for it too, and at the rate of the one that is throttled."""
 
 
-class HeldMemory:
+class ThrottledMemory:
     """Bytes that are held back, over all connections of a broker."""
 
     __slots__ = ("limit", "size")
@@ -27,7 +27,7 @@ class HeldMemory:
         return 0 < self.limit <= self.size
 
 
-class Held:
+class ThrottledPublishes:
     """Entries and bytes of one connection; with too many it is not read any more.
 
     While all connections together hold too much, each is not read from the moment when another of
@@ -37,7 +37,7 @@ class Held:
     __slots__ = ("_entries_max", "_memory", "_pause", "_size_max", "entries", "size")
 
     def __init__(
-        self, pause: ReadingPause, memory: HeldMemory, entries_max: int, size_max: int
+        self, pause: ReadingPause, memory: ThrottledMemory, entries_max: int, size_max: int
     ) -> None:
         self._pause = pause
         self._memory = memory

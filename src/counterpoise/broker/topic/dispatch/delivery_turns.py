@@ -18,7 +18,7 @@ SHARE_MIN: Final = 200
 _Waiting = tuple[Callable[[], None], int]
 
 
-class Turns:
+class DeliveryTurns:
     """One broker's delivery work: ``left`` is what the loop's current turn may still do.
 
     A dispatcher that finds nothing left, or leaves nothing, waits in line; so however much backlog

@@ -5,23 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.bundles.lookup_answer import Connect, told_to
-from counterpoise.broker.connection.link import Link, topic_name
+from counterpoise.broker.connection.client_link import ClientLink, topic_name
 from counterpoise.broker.connection.ports import ConnectionConfig, Services
-from counterpoise.broker.connection.shared import Shared
+from counterpoise.broker.connection.shared_parts import SharedByConnections
 from counterpoise.broker.connection.topics_hash import topics_hash
-from counterpoise.broker.errors import BrokerError
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName
 from counterpoise.wire import encode, encode_peers, events
 from counterpoise.wire.errors import ServerError
 
 
-class Finding:
+class TopicQueries:
     """Serves PARTITIONED_METADATA, LOOKUP, GET_TOPICS_OF_NAMESPACE and the schema requests."""
 
     def __init__(
-        self, link: Link, services: Services, config: ConnectionConfig, shared: Shared
+        self,
+        link: ClientLink,
+        services: Services,
+        config: ConnectionConfig,
+        shared: SharedByConnections,
     ) -> None:
         self._link = link
         self._services = services

@@ -7,11 +7,11 @@ from collections import deque
 from collections.abc import Sequence
 from functools import partial
 
+from counterpoise.broker.base.errors import BrokerError
+from counterpoise.broker.connection.client_link import ClientLink, log, topic_name
 from counterpoise.broker.connection.consumer_figures import figures_of
-from counterpoise.broker.connection.link import Link, log, topic_name
 from counterpoise.broker.connection.ports import Services
-from counterpoise.broker.connection.turn import one_by_one
-from counterpoise.broker.errors import BrokerError
+from counterpoise.broker.connection.reading_rounds import one_by_one
 from counterpoise.broker.topic.consumer import Consumer
 from counterpoise.broker.topic.ports import (
     KeySharedMeta,
@@ -27,10 +27,10 @@ from counterpoise.wire.states import PeerChange
 from counterpoise.wire.values import MessageId
 
 
-class Consuming:
+class ClientConsumers:
     """Serves SUBSCRIBE and what consumers send; the `ConsumerSink` of this connection's topics."""
 
-    def __init__(self, link: Link, services: Services) -> None:
+    def __init__(self, link: ClientLink, services: Services) -> None:
         self._link = link
         self._services = services
         self._consumers: dict[int, Consumer] = {}

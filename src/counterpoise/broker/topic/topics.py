@@ -140,7 +140,7 @@ class TopicRegistry:
         if name.is_persistent and await self._catalog.exists(name):
             return await self._open(name)
         if not create:
-            raise _not_found(name)
+            raise BrokerError(ServerError.TopicNotFound, f"Topic {name} not found")
         if not name.is_persistent:
             return await self._begin(name)
         await self._catalog.create(name)
@@ -381,10 +381,6 @@ class TopicRegistry:
             topic.closing = True
         self._topics.clear()
         self.limits.stop()
-
-
-def _not_found(name: TopicName) -> BrokerError:
-    return BrokerError(ServerError.TopicNotFound, f"Topic {name} not found")
 
 
 def _being_deleted(name: TopicName) -> BrokerError:

@@ -99,9 +99,10 @@ IN_PIPELINE: tuple[Fault, ...] = (
     ),
     Fault(
         "the executor asks brokers what they own while they take bundles over",
-        "pipeline/owners.py",
-        "        if topic := await self._to_look_up(bundle, asked):\n",
-        '        if topic := "":\n',
+        "pipeline/bundle_lookup.py",
+        "        whose = await self._ownership.whose(bundle, broker, brokers)\n",
+        "        await self._ownership.listed(brokers)\n"
+        "        whose = await self._ownership.whose(bundle, broker, brokers)\n",
         f"{_EXECUTOR}::test_no_broker_that_takes_bundles_over_is_asked_what_it_owns",
     ),
     Fault(
@@ -113,7 +114,7 @@ IN_PIPELINE: tuple[Fault, ...] = (
     ),
     Fault(
         "a lookup that brings a bundle to its destination leaves the choice to the leader",
-        "pipeline/owners.py",
+        "pipeline/bundle_lookup.py",
         '        asks = "?authoritative=true" if takes else ""\n',
         '        asks = ""\n',
         f"{_EXECUTOR}::test_a_destination_that_another_lookup_would_lose_takes_the_bundle",

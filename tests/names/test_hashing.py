@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from counterpoise.names import murmur3_32, sticky_key_hash, topic_hash
+from counterpoise.names.hashing import topic_at
 
 REFERENCE = [
     (b"", 0x00000000),
@@ -37,6 +38,14 @@ def test_where_pulsar_puts_a_topic(topic, point):
 @given(st.text(st.characters(blacklist_categories=("Cs",))))
 def test_a_topic_is_on_the_ring(text):
     assert topic_hash(text) == crc32(text.encode()) <= 0xFFFFFFFF
+
+
+@given(st.text(st.characters(blacklist_categories=("Cs",))), st.integers(0, 0xFFFFFFFF))
+def test_a_topic_is_named_for_any_point_of_the_ring(start, point):
+    name = topic_at(start, point)
+    assert topic_hash(name) == point
+    assert name.startswith(start)
+    assert set(name[len(start) :]) <= {"0", "1"}
 
 
 @given(st.binary(max_size=40))

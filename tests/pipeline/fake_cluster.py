@@ -15,7 +15,7 @@ from aiohttp import web
 from counterpoise.load.report import LocalBrokerData, NamespaceBundleStats, SystemResourceUsage
 from counterpoise.load.usage import ResourceUsage
 from counterpoise.names.bundle import BundleName
-from counterpoise.names.hashing import topic_hash
+from counterpoise.names.hashing import topic_at, topic_hash
 
 CLUSTER = "fake"
 
@@ -42,7 +42,7 @@ class FakeBroker:
     taking: int = 0
     """How many bundles it is just taking over."""
     stuck: asyncio.Event | None = None
-    """Set once it was asked what it owns while it took bundles over: it answers nothing more."""
+    """Set once it was asked what stops one of Apache's: it answers nothing more."""
 
     def report(self) -> LocalBrokerData:
         owned = (b for b, o in self.cluster.owners.items() if o == self.name)
@@ -122,7 +122,7 @@ class FakeCluster:
                     "/admin/v2/namespaces/{tenant}/{namespace}/{range}/unload",
                     _bound(self._unload, broker),
                 ),
-                web.get("/admin/v2/persistent/{tenant}/{namespace}", self._topics),
+                web.get("/admin/v2/persistent/{tenant}/{namespace}", _bound(self._topics, broker)),
                 web.get("/admin/v2/tenants", self._tenants),
                 web.get("/admin/v2/namespaces/{tenant}", self._namespaces),
                 web.get("/admin/v2/namespaces/{tenant}/{namespace}/bundles", self._bundles),
@@ -207,11 +207,14 @@ class FakeCluster:
     async def _clusters(self, request: web.Request) -> web.Response:
         return web.json_response([CLUSTER])
 
-    async def _topics(self, request: web.Request) -> web.Response:
-        parts = request.match_info
-        bundle = f"{parts['tenant']}/{parts['namespace']}/{request.query['bundle']}"
-        there = bundle in self.loads and not self.no_topics
-        return web.json_response([topic_of(bundle)] if there else [])
+    async def _topics(self, broker: FakeBroker, request: web.Request) -> web.Response:
+        """The namespace's topics; a filter by bundle stops it, as one of Apache's just started."""
+        if "bundle" in request.query:
+            broker.stuck = asyncio.Event()
+            await broker.stuck.wait()
+        start = f"{request.match_info['tenant']}/{request.match_info['namespace']}/"
+        there = () if self.no_topics else (each for each in self.loads if each.startswith(start))
+        return web.json_response([topic_of(each) for each in there])
 
     async def _lookup(self, broker: FakeBroker, request: web.Request) -> web.Response:
         parts = request.match_info
@@ -231,9 +234,8 @@ class FakeCluster:
 
     def _bundle_of(self, topic: str) -> str:
         for each in self.loads:
-            if topic == topic_of(each):
-                return each
-            if self.creates and topic_hash(topic) in BundleName.parse(each).range:
+            there = topic == topic_of(each) and not self.no_topics
+            if topic_hash(topic) in BundleName.parse(each).range and (there or self.creates):
                 return each
         return ""
 
@@ -314,5 +316,5 @@ def wide_bundle(index: int, namespace: str = "public/default") -> str:
 
 def topic_of(bundle: str) -> str:
     """The only topic of a bundle."""
-    namespace, _, span = bundle.rpartition("/")
-    return f"persistent://{namespace}/in {span}"
+    name = BundleName.parse(bundle)
+    return topic_at(f"persistent://{name.namespace}/in-", name.range.lower)

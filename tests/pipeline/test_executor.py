@@ -6,11 +6,12 @@ import aiohttp
 
 from counterpoise.decide.balancing.moves import Outcome, RoundMemory, Status
 from counterpoise.decide.balancing.round import decide
+from counterpoise.pipeline.bundle_lookup import name_in
 from counterpoise.pipeline.executor import Executor
 from counterpoise.pipeline.history.port import History
 from tests.decide.balancing.test_round import strategy
 from tests.load.story import START
-from tests.pipeline.fake_cluster import FakeCluster, bundle_name, topic_of, wide_bundle
+from tests.pipeline.fake_cluster import FakeCluster, bundle_name, wide_bundle
 from tests.pipeline.rounds import DO_IT, Told, balancer, made_of, outcomes, seen
 
 
@@ -65,7 +66,7 @@ async def test_an_unloaded_bundle_is_looked_up_where_it_is_to_go(
     uneven: FakeCluster, http: aiohttp.ClientSession, history: History
 ) -> None:
     made = await made_of(balancer(http, history), seen(uneven))
-    asked = [(move.destination, topic_of(move.bundle)) for move in made.moves]
+    asked = [(move.destination, name_in(move.bundle)) for move in made.moves]
     # Once to see that the source has it, once to bring it to its heir.
     assert sorted(uneven.lookups) == sorted(2 * asked)
 
@@ -130,7 +131,7 @@ async def test_what_is_changing_hands_until_the_time_is_up_is_said_with_the_brok
     move = made.moves[0]
     heir = next(each for each in uneven.brokers if each.name == move.destination)
     executor, ended = Executor(http, lambda: START, DO_IT), list[Outcome]()
-    path = lookups + topic_of(move.bundle).rpartition("/")[2]
+    path = lookups + name_in(move.bundle).rpartition("/")[2]
 
     class Unloads(list[tuple[str, str]]):
         def append(self, each: tuple[str, str]) -> None:
@@ -157,6 +158,22 @@ async def test_a_bundle_without_topics_is_looked_up_by_a_name_that_one_could_hav
     assert not [path for each in cluster.brokers for path in each.asked if "ownedN" in path]
 
 
+async def test_where_clients_may_create_no_topics_one_list_of_topics_serves_all_bundles(
+    cluster: FakeCluster, http: aiohttp.ClientSession, history: History
+) -> None:
+    """A filter by bundle would stop each broker that is asked, as one of Apache's."""
+    first, _, _ = [await cluster.add_broker() for _ in range(3)]
+    for index in range(10):
+        cluster.carry(first, bundle_name(index), 9000.0 + index)
+    cluster.creates = False
+    made = await made_of(balancer(http, history), seen(cluster))
+    assert len(made.moves) > 1
+    assert {one.status for one in outcomes(history, made)} == {Status.MOVED}
+    listed = "/admin/v2/persistent/public/default"
+    assert sum(path == listed for each in cluster.brokers for path in each.asked) == 1
+    assert not any(each.stuck for each in cluster.brokers)
+
+
 async def test_where_clients_may_create_no_topics_brokers_are_asked_what_they_own(
     cluster: FakeCluster, http: aiohttp.ClientSession, history: History
 ) -> None:
@@ -168,15 +185,6 @@ async def test_where_clients_may_create_no_topics_brokers_are_asked_what_they_ow
     made = await made_of(balancer(http, history), seen(cluster))
     assert {one.status for one in outcomes(history, made)} == {Status.UNOWNED}
     assert {bundle for bundle, _ in cluster.unloads} == {move.bundle for move in made.moves}
-
-
-async def test_an_unloaded_bundle_without_topics_has_no_owner(
-    uneven: FakeCluster, http: aiohttp.ClientSession, history: History
-) -> None:
-    uneven.no_topics = True
-    made = await made_of(balancer(http, history), seen(uneven))
-    assert {(o.status, o.owner) for o in outcomes(history, made)} == {(Status.UNOWNED, "")}
-    assert {bundle for bundle, _ in uneven.unloads} == {move.bundle for move in made.moves}
 
 
 async def test_a_decision_on_old_news_is_not_carried_out(

@@ -15,9 +15,10 @@ from yarl import URL
 from counterpoise.app.addresses import admin_urls
 from counterpoise.app.client import client_security
 from counterpoise.app.errors import UserError
+from counterpoise.pipeline.bundle_lookup import BundleLookup, pause_after
+from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, AdminOptions
 from counterpoise.pipeline.collect.where import web_address
 from counterpoise.pipeline.collect.words import WHO, said
-from counterpoise.pipeline.owners import NO_ANSWER, Owners
 from counterpoise.security.client import http_session
 
 T = TypeVar("T")
@@ -31,7 +32,8 @@ class Cluster:
     def __init__(self, session: aiohttp.ClientSession, urls: Sequence[str]) -> None:
         self._session = session
         self.urls = urls
-        self._owners = Owners(session, partial(web_address, addresses=urls))
+        admin = Admin(session, AdminOptions())
+        self._lookup = BundleLookup(admin, partial(web_address, addresses=urls))
 
     async def ask(self, method: str, path: str, told: Json = None) -> Json:
         """What the first broker that can be reached answers; raises `UserError`."""
@@ -66,14 +68,14 @@ class Cluster:
     async def owner(self, bundle: str, heir: str = "") -> str | None:
         """The id of the broker that says it has a bundle; None if nobody does or none can tell.
 
-        Asked by lookups (`pipeline/owners.py`), so what nobody has gets an owner: the ``heir``,
-        or whomever the leader chooses.
+        Asked by lookups (`pipeline/bundle_lookup.py`), so an unowned bundle gets an owner:
+        ``heir``, or the broker that the leader chooses.
         """
         brokers = [str(each) for each in await self.ask("GET", "/admin/v2/brokers")]
         asked = heir or next(iter(brokers), "")
         try:
-            return await self._owners.owner(bundle, asked, brokers, takes=bool(heir)) or None
-        except NO_ANSWER:
+            return await self._lookup.owner(bundle, asked, brokers, takes=bool(heir)) or None
+        except (*UNREADABLE, ValueError):
             return None
 
     async def until_owned(self, bundle: str, heir: str, wait_s: float) -> str | None:
@@ -84,7 +86,7 @@ class Cluster:
             owner = await self.owner(bundle, heir)
             if owner == heir or clock() > deadline:
                 return owner
-            pause = self._owners.pause(bundle, pause)
+            pause = pause_after(pause)
             await asyncio.sleep(pause)
 
     async def ask_at(self, url: str, method: str, path: str, told: Json = None) -> Json:

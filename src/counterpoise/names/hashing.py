@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from struct import unpack
 from zlib import crc32
 
@@ -19,6 +20,40 @@ def topic_hash(topic: str) -> int:
     CRC-32 over UTF-8, unsigned (``NamespaceService`` picks Guava's ``crc32`` and pads it).
     """
     return crc32(topic.encode())
+
+
+_DIGITS = 32
+"""Binary digits that reach every point: CRC-32's polynomial is primitive."""
+
+
+def topic_at(start: str, point: int) -> str:
+    """The topic name that begins with ``start`` and lies at exactly this point of the ring.
+
+    CRC-32 is linear over XOR: each of 32 appended digits, ``0`` or ``1``, flips a fixed set of the
+    hash's bits. Which digits have to be ``1`` is a system of linear equations.
+    """
+    zeros = start + "0" * _DIGITS
+    missing, digits = topic_hash(zeros) ^ point, 0
+    for bits, flipped in _flips():
+        if missing ^ bits < missing:
+            missing ^= bits
+            digits ^= flipped
+    return f"{start}{digits:0{_DIGITS}b}"
+
+
+@cache
+def _flips() -> tuple[tuple[int, int], ...]:
+    """Bits of the hash, highest first, each with the digits that flip no higher one."""
+    zeros = crc32(b"0" * _DIGITS)
+    rows: dict[int, tuple[int, int]] = {}
+    for place in range(_DIGITS):
+        digits = 1 << place
+        bits = crc32(f"{digits:0{_DIGITS}b}".encode()) ^ zeros
+        while bits.bit_length() in rows:
+            above, those = rows[bits.bit_length()]
+            bits, digits = bits ^ above, digits ^ those
+        rows[bits.bit_length()] = bits, digits
+    return tuple(rows[height] for height in sorted(rows, reverse=True))
 
 
 def murmur3_32(data: bytes, seed: int = 0) -> int:

@@ -13,8 +13,12 @@ import aiohttp
 
 from counterpoise.decide.balancing.moves import Move, Outcome, Status
 from counterpoise.names.bundle import BundleName
+from counterpoise.pipeline.bundle_lookup import BundleLookup, pause_after
+from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, AdminOptions, RefusedError
 from counterpoise.pipeline.collect.words import said
-from counterpoise.pipeline.owners import NO_ANSWER, Owners, RefusedError
+
+NO_ANSWER = (*UNREADABLE, ValueError)
+"""What may come of asking a broker, a name in its answer that is none included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +68,7 @@ class Executor:
         self._session = session
         self._clock_ms = clock_ms
         self._options = options
-        self._owners = Owners(session, where)
+        self._lookup = BundleLookup(Admin(session, AdminOptions()), where)
 
     async def carry_out(
         self, moves: Sequence[Move], brokers: Sequence[str], done: Callable[[Outcome], None]
@@ -148,7 +152,7 @@ class Executor:
         """Who owns the bundle now; empty when nobody does."""
         # Who is to have it is asked as if the leader had sent us: nobody's bundle it takes.
         heir = move.destination
-        return await self._owners.owner(
+        return await self._lookup.owner(
             move.bundle,
             heir or move.source,
             (move.source, *brokers),
@@ -159,7 +163,7 @@ class Executor:
     async def _owner_by_now(self, move: Move, brokers: Sequence[str]) -> str:
         """Who owns a bundle that is not moved any more: it may have been before a restart."""
         with contextlib.suppress(*NO_ANSWER):
-            return await self._owners.owner(
+            return await self._lookup.owner(
                 move.bundle, move.source, brokers, believed=(move.source,)
             )
         return ""
@@ -199,7 +203,7 @@ class Executor:
                         return Status.ELSEWHERE, owner
                     if owner and clock() - began >= self._options.back_after_s:
                         await self._came_back(move)
-                    pause = self._owners.pause(move.bundle, pause)
+                    pause = pause_after(pause)
                     await asyncio.sleep(pause)
         except TimeoutError:
             if owner:
@@ -217,7 +221,7 @@ class Executor:
         """Raise when the source says itself that it has the bundle: others may know it late."""
         owner = ""
         with contextlib.suppress(*NO_ANSWER):
-            owner = await self._owners.says_itself(move.bundle, move.source)
+            owner = await self._lookup.named_by(move.source, move.bundle, (move.source,))
         if owner == move.source:
             raise _CameBackError(
                 f"{owner} still owns it, or owns it again, though the unload was accepted"

@@ -260,6 +260,7 @@ async def test_what_went_elsewhere_or_to_nobody_says_what_comes_next(
     uneven: FakeCluster, http: aiohttp.ClientSession, tmp_path: Path, fault: str, says: str
 ) -> None:
     plan = await planned(uneven, http)
+    uneven.creates = fault != "no_topics"
     setattr(uneven, fault, True)
     came = await carried_out(uneven, http, open_store(tmp_path), plan)
     last = {one.bundle: one for one in came.outcomes if one.bundle in came.left}

@@ -18,6 +18,7 @@ from counterpoise.app.main import full_parser, main
 from counterpoise.app.verbs.watchdog import _look
 from counterpoise.decide.watchdog.sight import Finding, Record, WatchdogOptions
 from counterpoise.names.load_managers import EXTENSIBLE, MODULAR
+from counterpoise.pipeline.bundle_lookup import BundleLookup
 from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.collect.admin import Admin, AdminOptions
 from counterpoise.pipeline.collect.collector import Collector
@@ -73,7 +74,8 @@ class Dog:
         self.metrics = Metrics(wall_clock_ms, 5.0)
         looker = Looker(admin, addresses, channel)
         self.dog = Watchdog(
-            http, admin, looker, "http://{}".format, self.said.append,
+            http, BundleLookup(admin, "http://{}".format), looker, "http://{}".format,
+            self.said.append,
             WatchdogOptions(patience_ms=0),
             remedies, self.metrics,
         )  # fmt: skip
@@ -458,7 +460,15 @@ async def test_what_a_dead_broker_leaves_to_nobody_is_found_and_mended(
         collector = Collector(http, addresses, wall_clock_ms)
         looker = Looker(admin, addresses)
         options = WatchdogOptions(patience_ms=0)
-        dog = Watchdog(http, admin, looker, "http://{}".format, said.append, options, remedies=True)
+        dog = Watchdog(
+            http,
+            BundleLookup(admin, "http://{}".format),
+            looker,
+            "http://{}".format,
+            said.append,
+            options,
+            remedies=True,
+        )
         while not dog.memory.carried_at_ms.get(bundle):
             producer.send(b"x" * 1000)
             await dog.take(await collector.poll())

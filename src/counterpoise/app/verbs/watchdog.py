@@ -157,6 +157,7 @@ async def _watchdog(
     metrics: Metrics,
 ) -> AsyncIterator[Watchdog]:
     from counterpoise.decide.watchdog.sight import WatchdogOptions
+    from counterpoise.pipeline.bundle_lookup import BundleLookup
     from counterpoise.pipeline.collect.admin import Admin, AdminOptions
     from counterpoise.pipeline.collect.where import web_address
     from counterpoise.pipeline.watchdog.look import Looker
@@ -170,12 +171,13 @@ async def _watchdog(
             channel = Channel(args.service_url, say)
     admin = Admin(session, AdminOptions())
     options = WatchdogOptions(patience_ms=round(args.patience * 1000))
+    where = partial(web_address, addresses=addresses)
     try:
         yield Watchdog(
             session,
-            admin,
+            BundleLookup(admin, where),
             Looker(admin, addresses, channel.read if channel else None),
-            partial(web_address, addresses=addresses),
+            where,
             say,
             options,
             args.remedy,

@@ -1,19 +1,17 @@
 """Looks, judges, alerts once for each thing that is wrong, and does the safe thing when told to."""
 
-import contextlib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from urllib.parse import quote
 
 import aiohttp
-import orjson
 
 from counterpoise.decide.watchdog.judge import KINDS, judge
 from counterpoise.decide.watchdog.sight import Finding, Remembered, WatchdogOptions
 from counterpoise.load.rows import ReportRows
 from counterpoise.names.bundle import BundleName
+from counterpoise.pipeline.bundle_lookup import BundleLookup
 from counterpoise.pipeline.collect.admin import (
     UNREADABLE,
     Admin,
@@ -31,7 +29,7 @@ class Watchdog:
     """One cluster's; `tell` hears of each alert once, and when it is over."""
 
     session: aiohttp.ClientSession
-    admin: Admin
+    lookup: BundleLookup
     looker: Looker
     where: Callable[[str], str]
     """The address of a broker's admin API, by its id."""
@@ -72,10 +70,11 @@ class Watchdog:
             bundle = BundleName.parse(finding.subject)
             if finding.remedy == "unload":
                 await self._unload(finding.broker, bundle)
-            looked_up = await self._look_up(finding.broker, bundle)
+            owner = await self.lookup.owner(finding.subject, finding.broker)
         except (*UNREADABLE, ValueError) as error:
             return f"{what} at {finding.broker} failed: {said(error)}"
-        return f"{what} at {finding.broker} is done{looked_up}"
+        now = f"it is at {owner} now" if owner else "it has no topic that could be looked up"
+        return f"{what} at {finding.broker} is done: {now}"
 
     async def _unload(self, broker: str, bundle: BundleName) -> None:
         url = f"{self.where(broker)}/admin/v2/namespaces/{bundle.namespace}/{bundle.range}/unload"
@@ -84,20 +83,6 @@ class Watchdog:
             if response.status >= 300:
                 text = (await response.text()).strip()[:200]
                 raise RefusedError(f"HTTP {response.status} {text}", response.status)
-
-    async def _look_up(self, broker: str, bundle: BundleName) -> str:
-        """Ask for one of its topics, which gives the bundle to a broker."""
-        base = self.where(broker)
-        listing = f"{base}/admin/v2/persistent/{bundle.namespace}?bundle={bundle.range}"
-        topics = orjson.loads(await self.admin.get(listing))
-        if not topics:
-            return ", and it has no topic that could be looked up"
-        path = quote(str(topics[0]).replace("://", "/", 1))
-        answer = orjson.loads(await self.admin.get(f"{base}/lookup/v2/topic/{path}"))
-        owner = ""
-        with contextlib.suppress(AttributeError):
-            owner = answer.get("httpUrl") or answer.get("brokerUrl") or ""
-        return f": it is at {owner} now" if owner else ""
 
 
 def guard(
@@ -109,7 +94,9 @@ def guard(
     """A watchdog that only alerts, beside whoever looks at the cluster anyway."""
     admin = Admin(session, AdminOptions())
     where = partial(web_address, addresses=addresses)
-    return Watchdog(session, admin, Looker(admin, addresses), where, tell, metrics=metrics)
+    return Watchdog(
+        session, BundleLookup(admin, where), Looker(admin, addresses), where, tell, metrics=metrics
+    )
 
 
 def alert_of(finding: Finding) -> str:

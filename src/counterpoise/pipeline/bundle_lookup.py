@@ -1,0 +1,116 @@
+"""Who owns a bundle, by lookups, asked so that no broker is harmed by the question.
+
+A lookup is what clients do all the time. It is asked for a name that a topic of the bundle could
+have: that creates nothing, and costs a broker two reads of its metadata store. Where clients may
+create no topics, such a name is not found; there the namespace's topics are listed once for all of
+its bundles, and one of the bundle's own is looked up. What else was tried, and stops a broker of
+Apache's for ever, is in `docs/BALANCER.md`.
+"""
+
+from collections.abc import Callable, Collection
+from typing import Final
+from urllib.parse import quote, urlsplit
+
+import orjson
+
+from counterpoise.names.bundle import BundleName
+from counterpoise.names.hashing import topic_at
+from counterpoise.pipeline.collect.admin import Admin, RefusedError
+from counterpoise.pipeline.collect.owned import BEING_UNLOADED, Ownership
+from counterpoise.pipeline.topic_lists import TopicLists
+
+ASKS: Final = "counterpoise-asks-"
+LOOK_EVERY_S: Final = 0.1
+LOOK_MOST_S: Final = 2.0
+"""Between two lookups, once the answer takes long."""
+NOT_FOUND: Final = 404
+
+
+class BundleLookup:
+    """Asks the brokers of one cluster who owns a bundle; an unowned one may get an owner by it."""
+
+    def __init__(self, admin: Admin, where: Callable[[str], str]) -> None:
+        """`where` gives the address of a broker's admin API by its id."""
+        self._admin = admin
+        self._where = where
+        self._ownership = Ownership(admin, where)
+        self._topics = TopicLists(admin)
+
+    async def owner(
+        self,
+        bundle: str,
+        asked: str,
+        brokers: Collection[str] = (),
+        *,
+        takes: bool = False,
+        believed: Collection[str] = (),
+    ) -> str:
+        """The broker that has a bundle, by its own word; empty when no broker does.
+
+        `asked` is the broker to ask first, which `takes` an unowned bundle (`_looked_up`);
+        `brokers` are those that may own it. An owner that `asked` names is asked itself, unless it
+        is one of the `believed`. Raises one of `UNREADABLE`.
+        """
+        owner = await self.named_by(asked, bundle, brokers, takes=takes)
+        if owner in ("", asked) or owner in believed:
+            return owner
+        # Another one than expected: it has to say so itself.
+        return await self.named_by(owner, bundle, brokers)
+
+    async def named_by(
+        self, broker: str, bundle: str, brokers: Collection[str] = (), *, takes: bool = False
+    ) -> str:
+        """Whom a broker names as the bundle's owner, empty for none; raises one of `UNREADABLE`."""
+        name = BundleName.parse(bundle)
+        if not self._topics.is_listed(str(name.namespace)):
+            found = await self._looked_up(name, name_in(bundle), broker, takes=takes)
+            if found is not None:
+                return found
+        if topic := await self._topics.topic_in(name, self._where(broker)):
+            found = await self._looked_up(name, topic, broker, takes=takes)
+            if found is not None:
+                return found
+        # The bundle has no topic that could be looked up.
+        whose = await self._ownership.whose(bundle, broker, brokers)
+        if not whose.active:
+            raise RefusedError(f"{bundle} {BEING_UNLOADED}")
+        return whose.owner
+
+    async def _looked_up(
+        self, bundle: BundleName, topic: str, broker: str, *, takes: bool = False
+    ) -> str | None:
+        """The owner, by a broker's answer to a lookup; None when there is no such topic.
+
+        An unowned bundle gets an owner by being looked up: the broker itself with `takes`, as if
+        the leader had sent us there, else the broker that the leader chooses. Raises one of
+        `UNREADABLE`, as while the bundle changes hands.
+        """
+        path = quote(topic.replace("://", "/", 1))
+        asks = "?authoritative=true" if takes else ""
+        url = f"{self._where(broker)}/lookup/v2/topic/{path}{asks}"
+        reply = await self._admin.ask(url, redirects=True)
+        if reply.status == NOT_FOUND:
+            return None
+        if reply.status != 200:
+            raise RefusedError(f"{url}: {reply.refused()}", reply.status)
+        try:
+            found = orjson.loads(reply.body)
+            there = found.get("httpUrl") or found.get("httpUrlTls")
+        except (ValueError, AttributeError) as error:
+            raise RefusedError(f"{url}: the answer cannot be read: {error}") from None
+        if not there:
+            raise RefusedError(
+                f"{broker} does not say where the web service of {bundle}'s owner is"
+            )
+        return urlsplit(str(there)).netloc
+
+
+def pause_after(before: float = 0.0) -> float:
+    """Seconds until the owner is asked for again, by the pause before: longer each time."""
+    return min(LOOK_MOST_S, before * 1.2) or LOOK_EVERY_S
+
+
+def name_in(bundle: str) -> str:
+    """The name of a topic that would be in a bundle."""
+    name = BundleName.parse(bundle)
+    return topic_at(f"persistent://{name.namespace}/{ASKS}", name.range.lower)

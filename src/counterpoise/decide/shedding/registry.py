@@ -4,6 +4,7 @@ from typing import Any, Final
 
 from counterpoise.decide.registry import Registry
 from counterpoise.decide.shedding.avg import AvgShedder
+from counterpoise.decide.shedding.counterpoise.strategy import Counterpoise
 from counterpoise.decide.shedding.overload import OverloadShedder
 from counterpoise.decide.shedding.strategy import Shedder
 from counterpoise.decide.shedding.threshold import ThresholdShedder
@@ -22,5 +23,6 @@ SHEDDERS: Final[Registry[Shedder[Any, Any, Any]]] = Registry(
         _MODULAR + "UniformLoadShedder": UniformLoadShedder(),
         _MODULAR + "AvgShedder": AvgShedder(),
         _EXTENSIBLE + "TransferShedder": TransferShedder(),
+        Counterpoise.name: Counterpoise(),
     },
 )

@@ -1,0 +1,84 @@
+"""The cluster as the search looks at it: utilisation per broker, and what may move."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from counterpoise.load.rates import Floats, Indices
+from counterpoise.load.usage import BANDWIDTH_IN, BANDWIDTH_OUT, CPU
+from counterpoise.load.view import ClusterView, Masks
+
+_USAGE = (CPU, BANDWIDTH_IN, BANDWIDTH_OUT)
+_LEAST_USED = 0.02
+"""Below this a use says too little about what a broker can carry."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cluster:
+    """Brokers as rows, bundles as rows, figures as columns."""
+
+    load: Floats
+    """Of each bundle: messages/s, bytes/s in, bytes/s out."""
+    owner: Indices
+    """The broker of each bundle, -1 where no broker reports it."""
+    scale: Floats
+    """By broker and figure: what a unit of load adds to its utilisation, 1 being the mean's."""
+    movable: Masks
+    destination: Masks
+    """Which brokers may receive."""
+
+    @property
+    def utilisation(self) -> Floats:
+        """By broker and figure; the scarcest figure has mean 1 over brokers of equal size."""
+        return totals(self.load, self.owner, len(self.scale)) * self.scale
+
+
+def totals(load: Floats, owner: Indices, brokers: int) -> Floats:
+    """The load of each broker, figure by figure."""
+    there = owner >= 0
+    rows = owner[there]
+    return np.stack(
+        [np.bincount(rows, load[there, each], minlength=brokers) for each in range(load.shape[1])],
+        axis=1,
+    )
+
+
+def capacities(view: ClusterView, weights: Floats, remembered: Floats) -> Floats:
+    """What each broker can carry of each figure, from what it carries and how much that uses.
+
+    Messages/s stand for the processor. Where a use is too small to say, or no number, what was
+    ``remembered`` (NaN for nothing) counts, else the median of the others; 0 where a figure has
+    no weight or no broker says anything.
+    """
+    traffic = view.broker.traffic
+    carried = np.stack([traffic.rate(), traffic.throughput_in, traffic.throughput_out], axis=1)
+    used = view.broker.usage[:, _USAGE].astype(np.float64) * weights[list(_USAGE)] / 100.0
+    with np.errstate(all="ignore"):
+        seen = carried / used
+    seen[~((used > _LEAST_USED) & np.isfinite(seen) & (seen > 0))] = np.nan
+    # Half of what is new: a use is measured over another span than the traffic.
+    known = np.where(np.isnan(remembered), seen, 0.9 * remembered + 0.1 * seen)
+    known = np.where(np.isnan(known), remembered, known)
+    for column in known.T:
+        there = np.isfinite(column)
+        if there.any():
+            middle = np.median(column[there])
+            column[~there] = middle
+            column[np.abs(column - middle) < 0.15 * middle] = middle
+    return np.nan_to_num(known, nan=0.0)
+
+
+def scales(load: Floats, owner: Indices, capacity: Floats) -> Floats:
+    """What a unit of load adds to a broker's utilisation, so that the scarcest has mean 1."""
+    whole = load[owner >= 0].sum(axis=0)
+    with np.errstate(all="ignore"):
+        use = np.where(capacity.sum(axis=0) > 0, whole / capacity.sum(axis=0), 0.0)
+    if not use.any():
+        # No broker says how much its load uses: bytes/s stand for everything.
+        equal = np.zeros_like(capacity)
+        mean = whole[1:].sum() / max(1, len(capacity))
+        equal[:, 1:] = 1.0 / mean if mean > 0 else 0.0
+        return equal
+    with np.errstate(all="ignore"):
+        each: Floats = np.where(capacity > 0, 1.0 / capacity, 0.0) / use.max()
+    return each

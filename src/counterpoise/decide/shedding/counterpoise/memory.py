@@ -1,0 +1,124 @@
+"""What the strategy remembers of each bundle, and of what it did not do."""
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from counterpoise.load.fields import LoadDataError, read_integer, read_number, read_object
+
+Floats32 = npt.NDArray[np.float32]
+Integers32 = npt.NDArray[np.int32]
+Times = npt.NDArray[np.int64]
+
+RATES: Final = 3
+"""Figures of a bundle: messages/s, bytes/s in, bytes/s out."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tracks:
+    """One entry per bundle of ``CounterpoiseMemory.bundles``: 56 bytes each."""
+
+    level: Floats32
+    """Smoothed load, without noise."""
+    trend: Floats32
+    """How much the level grows in a minute."""
+    average: Floats32
+    """The short average that was seen last; the next sample is unfolded from it."""
+    spread: Floats32
+    """Mean absolute deviation of a sample from its forecast, as a part of the level."""
+    count: Integers32
+    """Samples seen."""
+    owner: Integers32
+    """The broker that served it, an index into ``CounterpoiseMemory.brokers``; -1 for none."""
+    moved_ms: Times
+    """When it was first seen on that broker; 0 when it was always there."""
+
+    @staticmethod
+    def empty(count: int) -> "Tracks":
+        """Bundles that were never seen."""
+        return Tracks(
+            np.zeros((count, RATES), np.float32),
+            np.zeros((count, RATES), np.float32),
+            np.zeros((count, RATES), np.float32),
+            np.zeros(count, np.float32),
+            np.zeros(count, np.int32),
+            np.full(count, -1, np.int32),
+            np.zeros(count, np.int64),
+        )
+
+    def take(self, rows: npt.NDArray[np.intp]) -> "Tracks":
+        """The chosen bundles in this order; a negative row is a bundle that was never seen."""
+        known = rows >= 0
+        made = Tracks.empty(len(rows))
+        for name in Tracks.__slots__:
+            getattr(made, name)[known] = getattr(self, name)[rows[known]]
+        return made
+
+
+NO_TRACKS: Final = Tracks.empty(0)
+
+
+@dataclass(frozen=True, slots=True)
+class CounterpoiseMemory:
+    """All that the strategy knows beside the view; JSON both ways."""
+
+    bundles: tuple[str, ...] = ()
+    brokers: tuple[str, ...] = ()
+    tracks: Tracks = NO_TRACKS
+    seen_ms: int = 0
+    """When the last view was made."""
+    regret: float = 0.0
+    """What was lost by not moving so far, in imbalance times minutes (see `timing.py`)."""
+    capacity: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    """By broker: what it can carry of each figure, as last measured."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The memory as a JSON object; columns are little-endian arrays in base64."""
+        return {
+            "bundles": list(self.bundles),
+            "brokers": list(self.brokers),
+            "tracks": {name: _text(getattr(self.tracks, name)) for name in Tracks.__slots__},
+            "seenAt": self.seen_ms,
+            "regret": self.regret,
+            "capacity": {name: list(each) for name, each in self.capacity.items()},
+        }
+
+    @staticmethod
+    def from_json(value: Any) -> "CounterpoiseMemory":
+        """The memory that ``to_json`` wrote; raises ``LoadDataError``."""
+        fields = read_object(value, "memory")
+        bundles = tuple(fields.get("bundles", ()))
+        columns = read_object(fields.get("tracks", {}), "memory.tracks")
+        tracks = Tracks.empty(len(bundles))
+        made = {
+            name: _column(columns.get(name), getattr(tracks, name), f"memory.tracks.{name}")
+            for name in Tracks.__slots__
+        }
+        capacity = read_object(fields.get("capacity", {}), "memory.capacity")
+        return CounterpoiseMemory(
+            bundles,
+            tuple(fields.get("brokers", ())),
+            replace(tracks, **made),
+            read_integer(fields.get("seenAt", 0), "memory.seenAt"),
+            read_number(fields.get("regret", 0.0), "memory.regret"),
+            {name: tuple(map(float, each)) for name, each in capacity.items()},
+        )
+
+
+def _text(column: npt.NDArray[Any]) -> str:
+    return base64.b64encode(np.ascontiguousarray(column).data).decode("ascii")
+
+
+def _column(text: object, like: npt.NDArray[Any], path: str) -> npt.NDArray[Any]:
+    if text is None:
+        return like
+    try:
+        raw = base64.b64decode(str(text), validate=True)
+        return np.frombuffer(raw, like.dtype).reshape(like.shape).copy()
+    except ValueError:
+        expected = f"a column of {like.dtype} for {len(like)} bundles"
+        raise LoadDataError(path, expected, text) from None

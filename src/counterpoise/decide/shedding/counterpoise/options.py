@@ -1,0 +1,45 @@
+"""The settings of Counterpoise: what a move is worth, and limits."""
+
+from dataclasses import dataclass
+
+from counterpoise.decide.weights import DEFAULT_WEIGHTS, ResourceWeights
+from counterpoise.names.options import option
+
+
+@dataclass(frozen=True, slots=True)
+class CounterpoiseOptions:
+    """What Counterpoise reads."""
+
+    move_price: float = option(
+        0.1,
+        conf="counterpoiseMovePrice",
+        unit="imbalance hours of one broker",
+        low=0.0,
+        dynamic=True,
+        why="what a move must win: one broker this much above the mean, for an hour, is worth one",
+    )
+    horizon_minutes: int = option(
+        60,
+        conf="counterpoiseHorizonMinutes",
+        unit="minutes",
+        low=1,
+        dynamic=True,
+        why="how far ahead load is predicted, and for how long a move is taken to pay",
+    )
+    max_moves: int = option(
+        1000,
+        conf="counterpoiseMaxMovesPerRound",
+        unit="bundles",
+        low=0,
+        dynamic=True,
+        why="most bundles that one round moves",
+    )
+    grace_minutes: int = option(
+        30,
+        conf="loadBalancerSheddingGracePeriodMinutes",
+        unit="minutes",
+        low=0,
+        dynamic=True,
+        why="how long a bundle that was moved is left alone",
+    )
+    weights: ResourceWeights = DEFAULT_WEIGHTS

@@ -7,7 +7,7 @@ from bench.figures import Figure
 from counterpoise.app.strategies import strategy_from
 from counterpoise.names.properties import Properties
 from counterpoise.pipeline.backtest.run import run_tasks, tasks_of
-from counterpoise.pipeline.backtest.simulate import Candidate, simulate
+from counterpoise.pipeline.backtest.simulate import BacktestCandidate, simulate
 from counterpoise.pipeline.backtest.synthetic import SyntheticTrace
 from counterpoise.pipeline.stream.session import start_session, stop_session
 
@@ -22,7 +22,7 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
     hours = QUICK_HOURS if quick else 24.0
     trace = SyntheticTrace("diurnal", hours=hours)
     candidates = [
-        Candidate(f"{shedder}/{placement}", strategy_from(Properties({}), shedder=shedder,
+        BacktestCandidate(f"{shedder}/{placement}", strategy_from(Properties({}), shedder=shedder,
                                                           placement=placement))
         for shedder in SHEDDERS
         for placement in PLACEMENTS

@@ -18,7 +18,7 @@ from tests.conformance.jars import AVG_SHEDDER_VERSION, MAIN_VERSION, pulsar_lib
 from bench._shedding_clusters import cluster, load_stores
 from bench.figures import Figure
 from counterpoise.app.java import find_java
-from counterpoise.decide.plan import Plan
+from counterpoise.decide.plan import StrategyPlan
 from counterpoise.decide.shedding import SHEDDERS
 from counterpoise.load import LoadStoreView
 
@@ -83,11 +83,11 @@ def time_transfer(brokers: int, rounds: int) -> Times:
     options = shedder.options(hit_count_threshold=0)
     memory, rng = shedder.initial_memory(), Random(0)
 
-    def call(view: LoadStoreView) -> Plan[Any]:
-        made: Plan[Any] = shedder.plan(view, memory, options, 0, rng)
+    def call(view: LoadStoreView) -> StrategyPlan[Any]:
+        made: StrategyPlan[Any] = shedder.plan(view, memory, options, 0, rng)
         return made
 
-    ways: dict[str, Iterable[Callable[[], Plan[Any]]]] = {
+    ways: dict[str, Iterable[Callable[[], StrategyPlan[Any]]]] = {
         "": repeat(partial(call, load_stores(brokers)), TRANSFER_ROUNDS),
         " on new data": (partial(call, load_stores(brokers)) for _ in range(rounds)),
     }
@@ -98,7 +98,7 @@ def time_transfer(brokers: int, rounds: int) -> Times:
     return times
 
 
-def _best(calls: Iterable[Callable[[], Plan[Any]]]) -> tuple[float, Plan[Any]]:
+def _best(calls: Iterable[Callable[[], StrategyPlan[Any]]]) -> tuple[float, StrategyPlan[Any]]:
     """Best seconds of a call, and its answer.
 
     Making what it is called with, and dropping the answer before, are not part of it.

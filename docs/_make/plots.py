@@ -12,11 +12,11 @@ import matplotlib as mpl
 import numpy as np
 
 from counterpoise.app.strategies import strategy_from
-from counterpoise.decide.plan import Plan
+from counterpoise.decide.plan import StrategyPlan
 from counterpoise.decide.shedding import SHEDDERS
 from counterpoise.load.view import ClusterView
 from counterpoise.names.properties import Properties
-from counterpoise.pipeline.backtest.simulate import Candidate, simulate
+from counterpoise.pipeline.backtest.simulate import BacktestCandidate, simulate
 from counterpoise.pipeline.backtest.synthetic import SyntheticTrace
 
 mpl.use("svg")
@@ -47,7 +47,7 @@ class Watched:
 
     def plan(
         self, view: ClusterView, memory: Any, options: Any, now_ms: int, rng: Random
-    ) -> Plan[Any]:
+    ) -> StrategyPlan[Any]:
         """Look, then let it decide."""
         self.seen.append((now_ms, view.broker.traffic.throughput()))
         made = self._shedder.plan(view, memory, options, now_ms, rng)
@@ -62,7 +62,7 @@ def draw(to: Path) -> None:
         shedder = STRATEGIES[0] if name == "nobody" else name
         watched = Watched(SHEDDERS.find(shedder), obeyed=name != "nobody")
         strategy = replace(strategy_from(conf, shedder=shedder), shedder=watched)
-        candidate = Candidate(name, strategy)
+        candidate = BacktestCandidate(name, strategy)
         result = simulate(candidate, trace, 0, trace.steps, move_s=0.1, seed=SEED)
         _picture(to / f"strategy-{name}.svg", name, watched, result)
 

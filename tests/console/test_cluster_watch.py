@@ -7,7 +7,7 @@ import aiohttp
 from counterpoise.app.verbs.console import drain_rules_of, strategy_of
 from counterpoise.console.cluster_watch import ClusterWatch, seen
 from counterpoise.console.options import ConsoleOptions, WatchOptions
-from counterpoise.decide.balancing.moves import Outcome, Status
+from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus
 from counterpoise.load.fold import FoldState
 from counterpoise.load.rows import ReportRows
 from counterpoise.picture.cluster_picture import CompletedMove
@@ -56,8 +56,8 @@ def rows(poll: int, reported_ms: int) -> ReportRows:
     return ReportRows.of([{"poll_id": poll, "kind": "poll"}, *report])
 
 
-def ended(status: Status) -> Outcome:
-    return Outcome("5-0", 5, BUNDLE, "a:1", "b:1", status, "b:1", 55, 60, "")
+def ended(status: MoveStatus) -> MoveOutcome:
+    return MoveOutcome("5-0", 5, BUNDLE, "a:1", "b:1", status, "b:1", 55, 60, "")
 
 
 async def test_a_page_remembers_what_was_carried_out_until_it_is_reported() -> None:
@@ -65,9 +65,9 @@ async def test_a_page_remembers_what_was_carried_out_until_it_is_reported() -> N
         options = ConsoleOptions(WatchOptions(["http://127.0.0.1:1"]), strategy_of, drain_rules_of)
         watch = ClusterWatch(session, options, lambda: 0)
         state, past, watch.picture = seen(FoldState.empty(), ObservedHistory(), rows(50, 40))
-        watch.move_completed(ended(Status.FAILED))
+        watch.move_completed(ended(MoveStatus.FAILED))
         assert watch._moved == {}
-        watch.move_completed(ended(Status.MOVED))
+        watch.move_completed(ended(MoveStatus.MOVED))
         assert watch._moved == {BUNDLE: CompletedMove("a:1", "b:1", 60)}
     state, past, picture = seen(state, past, rows(70, 40), watch._moved)
     assert bundle_page(picture).rows[0].owner == "b:1"

@@ -6,7 +6,7 @@ import pytest
 
 from counterpoise.console.balancer_rounds import BalancerRounds
 from counterpoise.console.history_reader import HistoryReader
-from counterpoise.decide.balancing.moves import Status
+from counterpoise.decide.balancing.moves import MoveStatus
 from counterpoise.picture.observed import LoadCurve
 from counterpoise.picture.recorded_load import RecordedLoad
 from counterpoise.picture.round_summary import RoundSummary, summarize_round
@@ -35,7 +35,7 @@ def test_rounds_come_with_what_came_of_them(store: Store) -> None:
     tables.record_round(made(5, (move(),), (stays("b:1"),)))
     [first] = read(reader)
     assert first == summarize_round(made(5, (move(),), (stays("b:1"),)), {})
-    tables.record_outcome(outcome(Status.MOVED))
+    tables.record_outcome(outcome(MoveStatus.MOVED))
     [again] = read(reader)
     assert again.moves[0].outcome == "moved after 0.4 s"
     tables.record_round(made(6, (), (stays(),)))

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from counterpoise.console.trade_files import TradeFiles
 from counterpoise.picture.charts import trade_options
-from counterpoise.pipeline.backtest.measure import Result
+from counterpoise.pipeline.backtest.measure import BacktestResult
 
 
 def result(label: str, imbalance: float, moved: float) -> dict[str, object]:
-    row: dict[str, object] = dict.fromkeys((each.name for each in fields(Result)), 1)
+    row: dict[str, object] = dict.fromkeys((each.name for each in fields(BacktestResult)), 1)
     return {**row, "label": label, "imbalance": imbalance, "moved": moved, "score": 0.0}
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from counterpoise.decide.plan import Decision, Kind, Rejection
+from counterpoise.decide.plan import Decision, DecisionKind, Rejection
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,9 @@ def test_figures_are_written_as_a_person_reads_them(
 
 def test_a_sentence_has_its_own_figures_and_those_of_all() -> None:
     template = "{bundle} leaves {source} for {destination}: {need:,.0f} B/s ({{kept}})"
-    made = Decision(Kind.TRANSFER, "t/n/{x}", "b1", "b2", "Uneven", template, {"need": 1234.5})
+    made = Decision(
+        DecisionKind.TRANSFER, "t/n/{x}", "b1", "b2", "Uneven", template, {"need": 1234.5}
+    )
     assert made.sentence == "t/n/{x} leaves b1 for b2: 1,234 B/s ({kept})"
     with pytest.raises(KeyError):
-        Decision(Kind.UNLOAD, "t/n/x", "b1", None, "Uneven", "{nothing}").sentence  # noqa: B018
+        Decision(DecisionKind.UNLOAD, "t/n/x", "b1", None, "Uneven", "{nothing}").sentence  # noqa: B018

@@ -154,14 +154,14 @@ IN_PIPELINE: tuple[Fault, ...] = (
         "pipeline/balancer.py",
         "decide(state, memory, self._strategy, scene)",
         "decide(state, memory, self._strategy)",
-        "tests/pipeline/drive/test_policies.py::test_a_round_heeds_the_policies_of_its_moment",
+        "tests/pipeline/test_policies.py::test_a_round_heeds_the_policies_of_its_moment",
     ),
     Fault(
         "a bundle goes wherever the strategy chose, whatever policies say",
         "decide/balancing/destination.py",
         "            chooser = replace(chooser, strategy=Only(wanted, ASKED))\n",
         '            return Placement(wanted, (wanted,), "asked", ASKED, memory)\n',
-        "tests/decide/balancing/test_scene.py::"
+        "tests/decide/balancing/test_policies.py::"
         "test_a_destination_that_the_strategy_chose_is_held_against_the_policies",
     ),
     Fault(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from counterpoise.decide.plan import Kind
+from counterpoise.decide.plan import DecisionKind
 from counterpoise.picture.action_plans import plan_split, plan_transfer, plan_unload
 from counterpoise.picture.cluster_picture import ClusterPicture
 from tests.picture.pictures import picture_of
@@ -28,7 +28,7 @@ def test_a_transfer_shows_both_brokers_before_and_after() -> None:
     assert plan.warnings == ()
     [move] = plan.moves
     assert (move.bundle, move.source, move.destination) == (SMALL, "a:1", "b:1")
-    assert move.decision.kind is Kind.TRANSFER
+    assert move.decision.kind is DecisionKind.TRANSFER
     assert "becomes 900 B/s" in plan.effects[0].sentence
 
 

@@ -1,6 +1,6 @@
 """Rounds for a person: every sentence, before and after, and nothing twice."""
 
-from counterpoise.decide.balancing.moves import Status
+from counterpoise.decide.balancing.moves import MoveStatus
 from counterpoise.picture.round_summary import (
     REASONS_MOST,
     ROUNDS_MOST,
@@ -19,7 +19,7 @@ SEEN = view_of({"a:1": {BUNDLE: 300.0, OTHER: 300.0}, "b:1": {}})
 
 def test_a_move_has_its_sentence_its_effect_and_its_outcome() -> None:
     found = summarize_round(
-        made(5, (move(),), (stays("b:1"),)), {"5-0000000a": outcome(Status.MOVED)}, SEEN
+        made(5, (move(),), (stays("b:1"),)), {"5-0000000a": outcome(MoveStatus.MOVED)}, SEEN
     )
     [explanation] = found.moves
     assert explanation.sentence == "from a:1 to b:1: a:1 is 90% used; the least used"
@@ -34,7 +34,9 @@ def test_a_move_has_its_sentence_its_effect_and_its_outcome() -> None:
 
 
 def test_a_move_that_was_not_made_says_why() -> None:
-    found = summarize_round(made(5, (move(),)), {"5-0000000a": outcome(Status.WITHHELD, "paused")})
+    found = summarize_round(
+        made(5, (move(),)), {"5-0000000a": outcome(MoveStatus.WITHHELD, "paused")}
+    )
     assert found.moves[0].outcome == "withheld: paused"
     assert summarize_round(made(5, (move(),)), {}).moves[0].outcome == ""
 

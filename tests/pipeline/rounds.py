@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import aiohttp
 
-from counterpoise.decide.balancing.moves import Outcome, Round
+from counterpoise.decide.balancing.moves import MoveOutcome, Round
 from counterpoise.decide.balancing.round import Strategy
 from counterpoise.load.fold import Batch, FoldState, fold
 from counterpoise.pipeline.balancer import Balancer
@@ -56,7 +56,7 @@ async def made_of(balancer: Balancer, state: FoldState) -> Round:
     return made
 
 
-def outcomes(history: History, made: Round) -> list[Outcome]:
+def outcomes(history: History, made: Round) -> list[MoveOutcome]:
     found = [history.outcome(move.id) for move in made.moves]
     assert None not in found
     return [outcome for outcome in found if outcome]

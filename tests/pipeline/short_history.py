@@ -1,6 +1,6 @@
 """A balancer's history that forgets when the process ends."""
 
-from counterpoise.decide.balancing.moves import Outcome, Round, RoundMemory
+from counterpoise.decide.balancing.moves import MoveOutcome, Round, RoundMemory
 
 
 class ShortHistory:
@@ -8,7 +8,7 @@ class ShortHistory:
 
     def __init__(self) -> None:
         self.rounds: dict[int, Round] = {}
-        self.outcomes: dict[str, Outcome] = {}
+        self.outcomes: dict[str, MoveOutcome] = {}
         self.memories: dict[int, RoundMemory] = {}
 
     def memory_before(self, poll_id: int) -> RoundMemory:
@@ -29,7 +29,7 @@ class ShortHistory:
         newest = max(self.rounds, default=0)
         return None if self.is_complete(newest) else self.rounds.get(newest)
 
-    def outcome(self, move_id: str) -> Outcome | None:
+    def outcome(self, move_id: str) -> MoveOutcome | None:
         """What became of a move, when that is known already."""
         return self.outcomes.get(move_id)
 
@@ -37,7 +37,7 @@ class ShortHistory:
         """Keep a round before any of its moves is carried out."""
         self.rounds[made.poll_id] = made
 
-    def record_outcome(self, outcome: Outcome) -> None:
+    def record_outcome(self, outcome: MoveOutcome) -> None:
         """Keep an outcome as soon as it is known."""
         self.outcomes[outcome.id] = outcome
 

@@ -7,7 +7,7 @@ import aiohttp
 import pytest
 
 from counterpoise.decide.balancing.approval import ApprovalRules
-from counterpoise.decide.balancing.moves import Outcome, Round, Status
+from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus, Round
 from counterpoise.decide.balancing.options import BalanceOptions
 from counterpoise.decide.balancing.round import traffic
 from counterpoise.pipeline.balancer import Balancer, before_moves
@@ -30,7 +30,7 @@ async def test_a_round_is_carried_out_verified_and_kept(
     assert len(made.moves) > 1
     assert sorted(uneven.unloads) == sorted((m.bundle, m.destination) for m in made.moves)
     for outcome in outcomes(history, made):
-        assert outcome.status is Status.MOVED
+        assert outcome.status is MoveStatus.MOVED
         assert outcome.owner == outcome.destination == uneven.owners[outcome.bundle]
     assert history.round(made.poll_id) == made
     memory = history.memory_before(made.poll_id + 1)
@@ -74,7 +74,10 @@ async def test_a_round_that_was_cut_off_is_finished_and_not_repeated(
     assert len(uneven.unloads) == len(made.moves)
     assert len({bundle for bundle, _ in uneven.unloads}) == len(made.moves)
     assert left < len(made.moves) or cut == "before the memory"
-    assert {o.status for o in outcomes(history, made)} <= {Status.MOVED, Status.ALREADY_THERE}
+    assert {o.status for o in outcomes(history, made)} <= {
+        MoveStatus.MOVED,
+        MoveStatus.ALREADY_THERE,
+    }
     assert history.is_complete(made.poll_id)
 
 
@@ -91,7 +94,7 @@ def cut_off(history: HistoryTables, where: str, patch: pytest.MonkeyPatch) -> No
     elif where == "after one outcome":
         keep_outcome, kept = history.record_outcome, []
 
-        def after_outcome(outcome: Outcome) -> None:
+        def after_outcome(outcome: MoveOutcome) -> None:
             if kept:
                 raise CutOffError  # carried out, but nobody wrote it down
             kept.append(outcome)
@@ -112,7 +115,7 @@ async def test_a_dry_run_touches_nothing_and_does_not_repeat_itself(
     dry = replace(DO_IT, execute=False)
     every_poll = strategy(interval_ms=1)
     made = await made_of(balancer(http, history, options=dry, by=every_poll), seen(uneven))
-    assert {o.status for o in outcomes(history, made)} == {Status.DRY_RUN}
+    assert {o.status for o in outcomes(history, made)} == {MoveStatus.DRY_RUN}
     assert uneven.unloads == []
     again = await balancer(http, history, options=dry, by=every_poll).step(seen(uneven, 1))
     assert again is not None
@@ -251,7 +254,9 @@ async def test_what_a_rule_withholds_is_not_done_and_is_kept_with_the_rule(
     assert len(made.moves) > 1, "or this test says nothing"
     assert len(uneven.unloads) == 1
     kept = outcomes(history, made)
-    assert [one.status for one in kept] == [Status.MOVED] + [Status.WITHHELD] * (len(kept) - 1)
+    assert [one.status for one in kept] == [MoveStatus.MOVED] + [MoveStatus.WITHHELD] * (
+        len(kept) - 1
+    )
     assert "--max-moves-a-round" in kept[-1].error
     left_alone = history.memory_before(made.poll_id + 1).recently_unloaded
     assert set(left_alone) == {made.moves[0].bundle}, "the others may go in the next round"

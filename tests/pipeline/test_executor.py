@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import aiohttp
 
-from counterpoise.decide.balancing.moves import Outcome, RoundMemory, Status
+from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus, RoundMemory
 from counterpoise.decide.balancing.round import decide
 from counterpoise.pipeline.bundle_lookup import name_in
 from counterpoise.pipeline.executor import Executor
@@ -26,7 +26,7 @@ async def test_a_bundle_that_is_gone_or_there_already_is_not_unloaded(
     by_bundle = {o.bundle: o for o in outcomes(history, made)}
     for bundle, owner in hot.items():
         there = by_bundle[bundle].destination == owner
-        assert by_bundle[bundle].status is (Status.ALREADY_THERE if there else Status.GONE)
+        assert by_bundle[bundle].status is (MoveStatus.ALREADY_THERE if there else MoveStatus.GONE)
         assert by_bundle[bundle].owner == owner
         assert bundle not in dict(uneven.unloads)
 
@@ -37,7 +37,7 @@ async def test_a_destination_that_was_lost_is_seen(
     uneven.lose_destination = True
     made = await made_of(balancer(http, history), seen(uneven))
     for outcome in outcomes(history, made):
-        assert outcome.status is Status.ELSEWHERE
+        assert outcome.status is MoveStatus.ELSEWHERE
         assert outcome.owner == uneven.owners[outcome.bundle] != outcome.destination
 
 
@@ -47,7 +47,7 @@ async def test_a_refusal_is_a_failure_with_the_clusters_words_and_may_be_tried_a
     uneven.refuse_unload = 412
     told = Told()
     made = await made_of(balancer(http, history, told), seen(uneven))
-    assert {o.status for o in outcomes(history, made)} == {Status.FAILED}
+    assert {o.status for o in outcomes(history, made)} == {MoveStatus.FAILED}
     assert "412" in told
     assert "no" in outcomes(history, made)[0].error
     assert history.memory_before(made.poll_id + 1).recently_unloaded == {}
@@ -58,7 +58,7 @@ async def test_an_unload_that_changes_nothing_is_a_failure(
 ) -> None:
     uneven.forget_unload = True
     made = await made_of(balancer(http, history), seen(uneven))
-    assert {o.status for o in outcomes(history, made)} == {Status.FAILED}
+    assert {o.status for o in outcomes(history, made)} == {MoveStatus.FAILED}
     assert "still owns it" in outcomes(history, made)[0].error
 
 
@@ -86,7 +86,7 @@ async def test_a_bundle_that_comes_back_to_its_source_is_unloaded_once_more(
     uneven.unloads = Second(came_back)
     options = replace(DO_IT, back_after_s=0.05, at_once=1)
     made = await made_of(balancer(http, history, options=options), seen(uneven))
-    assert {one.status for one in outcomes(history, made)} == {Status.MOVED}
+    assert {one.status for one in outcomes(history, made)} == {MoveStatus.MOVED}
     assert len(uneven.unloads) == 2 * len(made.moves)
 
 
@@ -96,7 +96,7 @@ async def test_a_bundle_that_always_comes_back_is_given_up(
     uneven.forget_unload = True
     options = replace(DO_IT, back_after_s=0.05)
     made = await made_of(balancer(http, history, options=options), seen(uneven))
-    assert {one.status for one in outcomes(history, made)} == {Status.FAILED}
+    assert {one.status for one in outcomes(history, made)} == {MoveStatus.FAILED}
     assert "still owns it, or owns it again" in outcomes(history, made)[0].error
     assert len(uneven.unloads) == 2 * len(made.moves)
 
@@ -107,7 +107,7 @@ async def test_a_destination_that_another_lookup_would_lose_takes_the_bundle(
     """Pulsar's leader keeps a destination for one lookup only: the next one finds it gone."""
     uneven.lose_heirs = True
     made = await made_of(balancer(http, history), seen(uneven))
-    assert {one.status for one in outcomes(history, made)} == {Status.MOVED}
+    assert {one.status for one in outcomes(history, made)} == {MoveStatus.MOVED}
 
 
 async def test_no_broker_that_takes_bundles_over_is_asked_what_it_owns(
@@ -117,7 +117,7 @@ async def test_no_broker_that_takes_bundles_over_is_asked_what_it_owns(
     uneven.takes_s = 0.05
     made = await made_of(balancer(http, history), seen(uneven))
     assert len(made.moves) > 1
-    assert {one.status for one in outcomes(history, made)} == {Status.MOVED}
+    assert {one.status for one in outcomes(history, made)} == {MoveStatus.MOVED}
     assert not any(each.stuck for each in uneven.brokers)
     assert not [path for each in uneven.brokers for path in each.asked if "ownedN" in path]
 
@@ -130,7 +130,7 @@ async def test_what_is_changing_hands_until_the_time_is_up_is_said_with_the_brok
     made = await made_of(balancer(http, history, options=replace(DO_IT, execute=False)), state)
     move = made.moves[0]
     heir = next(each for each in uneven.brokers if each.name == move.destination)
-    executor, ended = Executor(http, lambda: START, DO_IT), list[Outcome]()
+    executor, ended = Executor(http, lambda: START, DO_IT), list[MoveOutcome]()
     path = lookups + name_in(move.bundle).rpartition("/")[2]
 
     class Unloads(list[tuple[str, str]]):
@@ -141,7 +141,7 @@ async def test_what_is_changing_hands_until_the_time_is_up_is_said_with_the_brok
     uneven.unloads = Unloads()
     await executor.carry_out([move], uneven.names, ended.append)
     [one] = ended
-    assert one.status is Status.FAILED
+    assert one.status is MoveStatus.FAILED
     assert "no owner shows within" in one.error
     assert "the bundle is being unloaded" in one.error
 
@@ -154,7 +154,7 @@ async def test_a_bundle_without_topics_is_looked_up_by_a_name_that_one_could_hav
         cluster.carry(first, wide_bundle(index), 9000.0 + index)
     cluster.no_topics, cluster.takes_s = True, 0.05
     made = await made_of(balancer(http, history), seen(cluster))
-    assert {one.status for one in outcomes(history, made)} == {Status.MOVED}
+    assert {one.status for one in outcomes(history, made)} == {MoveStatus.MOVED}
     assert not [path for each in cluster.brokers for path in each.asked if "ownedN" in path]
 
 
@@ -168,7 +168,7 @@ async def test_where_clients_may_create_no_topics_one_list_of_topics_serves_all_
     cluster.creates = False
     made = await made_of(balancer(http, history), seen(cluster))
     assert len(made.moves) > 1
-    assert {one.status for one in outcomes(history, made)} == {Status.MOVED}
+    assert {one.status for one in outcomes(history, made)} == {MoveStatus.MOVED}
     listed = "/admin/v2/persistent/public/default"
     assert sum(path == listed for each in cluster.brokers for path in each.asked) == 1
     assert not any(each.stuck for each in cluster.brokers)
@@ -183,7 +183,7 @@ async def test_where_clients_may_create_no_topics_brokers_are_asked_what_they_ow
         cluster.carry(first, wide_bundle(index), 9000.0 + index)
     cluster.no_topics, cluster.creates = True, False
     made = await made_of(balancer(http, history), seen(cluster))
-    assert {one.status for one in outcomes(history, made)} == {Status.UNOWNED}
+    assert {one.status for one in outcomes(history, made)} == {MoveStatus.UNOWNED}
     assert {bundle for bundle, _ in cluster.unloads} == {move.bundle for move in made.moves}
 
 
@@ -192,7 +192,7 @@ async def test_a_decision_on_old_news_is_not_carried_out(
 ) -> None:
     late = balancer(http, history, clock=lambda: START + 121_000)
     made = await made_of(late, seen(uneven))
-    assert {o.status for o in outcomes(history, made)} == {Status.STALE}
+    assert {o.status for o in outcomes(history, made)} == {MoveStatus.STALE}
     assert uneven.unloads == []
 
 
@@ -207,8 +207,8 @@ async def test_what_was_moved_before_a_long_pause_is_known_to_be_there(
     history.record_round(made)
     await balancer(http, history, clock=lambda: START + 3_600_000).step(sees)
     by_bundle = {one.bundle: one for one in outcomes(history, made)}
-    assert by_bundle[moved.bundle].status is Status.ALREADY_THERE
+    assert by_bundle[moved.bundle].status is MoveStatus.ALREADY_THERE
     assert by_bundle[moved.bundle].owner == moved.destination
-    assert {by_bundle[each.bundle].status for each in rest} == {Status.STALE}
+    assert {by_bundle[each.bundle].status for each in rest} == {MoveStatus.STALE}
     assert uneven.unloads == []
     assert moved.bundle in history.memory_before(made.poll_id + 1).recently_unloaded

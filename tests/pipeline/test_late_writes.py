@@ -18,7 +18,7 @@ import pytest
 
 from counterpoise.app.main import main
 from counterpoise.app.strategies import strategy_from
-from counterpoise.decide.balancing.moves import Outcome, Round, RoundMemory, Status
+from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus, Round, RoundMemory
 from counterpoise.load.fold import FoldState
 from counterpoise.names.properties import Properties
 from counterpoise.pipeline.history.care import repair
@@ -99,10 +99,10 @@ def look(store: Store, number: int, broker: str = "b1:80") -> None:
     land(store, rows)
 
 
-def outcome(number: int, owner: str) -> Outcome:
-    return Outcome(
+def outcome(number: int, owner: str) -> MoveOutcome:
+    return MoveOutcome(
         id=f"{at(number)}-00000001", poll_id=at(number), bundle=bundle_name(0), source="b1:80",
-        destination="b2:80", status=Status.MOVED, owner=owner, started_at_ms=1, ended_at_ms=2,
+        destination="b2:80", status=MoveStatus.MOVED, owner=owner, started_at_ms=1, ended_at_ms=2,
         error="",
     )  # fmt: skip
 

@@ -11,7 +11,7 @@ from counterpoise.pipeline.history.layout import files
 from counterpoise.pipeline.history.lease import LeaseOptions
 from counterpoise.pipeline.history.outage import through_outages
 from counterpoise.pipeline.history.store import open_store
-from counterpoise.pipeline.watch.watcher import Watcher, WatchSettings
+from counterpoise.pipeline.watch.watcher import ClusterWatcher, WatchSettings
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name
 from tests.pipeline.s3_server import Bucket, bucket
 
@@ -103,9 +103,9 @@ async def test_a_watch_goes_on_when_its_store_is_back(
         cluster.report_time += 1
         kept.put_nowait(int(rows["poll_id"][0]))
 
-    def made(lease: LeaseOptions) -> Watcher:
+    def made(lease: LeaseOptions) -> ClusterWatcher:
         settings = WatchSettings((cluster.admin_url,), uri, poll_every_s=0.05, lease=lease)
-        return Watcher(settings, said.put_nowait, after)
+        return ClusterWatcher(settings, said.put_nowait, after)
 
     again = SHORT.after_an_outage()
     watching = asyncio.create_task(

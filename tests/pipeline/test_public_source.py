@@ -11,12 +11,12 @@ from pyspark.sql.datasource import CaseInsensitiveDict
 
 from counterpoise.load.rows import COLUMNS
 from counterpoise.pipeline.backtest.run import joined, play, run_tasks, tasks_of
-from counterpoise.pipeline.backtest.simulate import Candidate
+from counterpoise.pipeline.backtest.simulate import BacktestCandidate
 from counterpoise.pipeline.backtest.synthetic import SyntheticTrace
 from counterpoise.pipeline.history.compaction import compact
 from counterpoise.pipeline.history.reports import land
 from counterpoise.pipeline.history.store import open_store
-from counterpoise.pipeline.stream.public_source import Broker, Files, PulsarLoad
+from counterpoise.pipeline.stream.public_source import BrokerPartition, FilePartition, PulsarLoad
 from tests.load.story import START, poll
 from tests.pipeline.backtest.test_simulate import strategy
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name
@@ -123,10 +123,10 @@ def test_many_small_files_are_a_few_partitions_and_a_large_one_is_its_own(tmp_pa
     recorded(tmp_path, 70)
     compact(open_store(tmp_path), "reports", up_to_poll=START + 5000, at_least=1)
     parts = source(str(tmp_path)).reader(None).partitions()
-    assert [len(part.names) for part in parts if isinstance(part, Files)] == [1, 64, 4]
+    assert [len(part.names) for part in parts if isinstance(part, FilePartition)] == [1, 64, 4]
     stream = source(str(tmp_path)).streamReader(None)
     parts = stream.partitions({"poll": START + 10_000}, {"poll": START + 25_000})
-    assert [len(part.names) for part in parts if isinstance(part, Files)] == [3]
+    assert [len(part.names) for part in parts if isinstance(part, FilePartition)] == [3]
 
 
 async def test_a_cluster_that_asks_who_one_is_is_read_by_any_of_its_addresses() -> None:
@@ -151,13 +151,13 @@ async def test_a_cluster_that_asks_who_one_is_is_read_by_any_of_its_addresses() 
         parts = await asyncio.to_thread(reader.partitions)
     finally:
         await runner.cleanup()
-    assert [part.name for part in parts if isinstance(part, Broker)] == ["b1:80"]
+    assert [part.name for part in parts if isinstance(part, BrokerPartition)] == ["b1:80"]
     assert asked == ["Bearer abc"]
 
 
 def test_plays_on_spark_are_plays(spark: "SparkSession") -> None:
     trace = SyntheticTrace("bursty", count_of_brokers=6, count_of_bundles=60, hours=1.0)
-    candidates = [Candidate("nobody", None), Candidate("threshold", strategy())]
+    candidates = [BacktestCandidate("nobody", None), BacktestCandidate("threshold", strategy())]
     tasks = tasks_of(candidates, trace, parts=2, move_s=1.0, seed=1)
     heard: list[int] = []
     results = run_tasks(spark, tasks, lambda done, result: heard.append(done))

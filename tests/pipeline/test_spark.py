@@ -14,7 +14,7 @@ import aiohttp
 import numpy as np
 import pytest
 
-from counterpoise.decide.balancing.moves import Round, Status
+from counterpoise.decide.balancing.moves import MoveStatus, Round
 from counterpoise.load.fold import Batch, FoldOptions, FoldState, fold, merged
 from counterpoise.load.rows import ReportRows
 from counterpoise.pipeline.balancer import Balancer
@@ -270,7 +270,7 @@ async def test_the_balancer_evens_a_cluster_out_and_lets_go(
     loads = cluster.throughputs().values()
     assert max(loads) / (sum(loads) / 3) - 1 < 0.4
     outcomes = read_table(open_store(tmp_path), "outcomes")
-    assert {row["status"] for row in outcomes} == {Status.MOVED.value}
+    assert {row["status"] for row in outcomes} == {MoveStatus.MOVED.value}
     assert len(cluster.unloads) == len({row["id"] for row in outcomes})
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from counterpoise import Cluster
 from counterpoise.app.strategies import strategy_from
-from counterpoise.decide.balancing.moves import Status
+from counterpoise.decide.balancing.moves import MoveStatus
 from counterpoise.names.properties import Properties
 from counterpoise.pipeline.executor import ExecutorOptions
 from counterpoise.pipeline.history.store import open_store
@@ -96,7 +96,7 @@ async def test_the_balancer_on_spark_evens_out_brokers_and_loses_nothing(
             load.enough.set()
             await asyncio.to_thread(load.join)
         rows = read_table(open_store(tmp_path), "outcomes")
-        done = [row for row in rows if row["status"] == Status.MOVED.value]
+        done = [row for row in rows if row["status"] == MoveStatus.MOVED.value]
         assert done, rows
         last = {row["bundle"]: row["destination"] for row in done}
         assert {bundle: owners.get(bundle) for bundle in last} == last, "as the brokers see it"

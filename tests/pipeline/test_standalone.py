@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from counterpoise.app.strategies import strategy_from
-from counterpoise.decide.balancing.moves import Status
+from counterpoise.decide.balancing.moves import MoveStatus
 from counterpoise.names.properties import Properties
 from counterpoise.pipeline.backtest.recorded import Recording
 from counterpoise.pipeline.backtest.run import play, tasks_of
-from counterpoise.pipeline.backtest.simulate import Candidate
+from counterpoise.pipeline.backtest.simulate import BacktestCandidate
 from counterpoise.pipeline.history.store import open_store
 from counterpoise.pipeline.history.tables import read_table
 from counterpoise.pipeline.stream.states import complete
@@ -80,7 +80,7 @@ async def test_a_cluster_is_balanced_though_an_executor_is_lost_and_the_load_is_
     finally:
         await balance.kill()
     outcomes = read_table(store, "outcomes")
-    assert {row["status"] for row in outcomes} == {Status.MOVED.value}, outcomes
+    assert {row["status"] for row in outcomes} == {MoveStatus.MOVED.value}, outcomes
     assert len(cluster.unloads) == len({row["id"] for row in outcomes})
     assert complete(store), "the checkpoint is in the history"
     assert not list((tmp_path / "driver").iterdir()), "and nothing where the driver ran"
@@ -115,7 +115,7 @@ class Own(ThresholdShedder):
 def _backtest_of(uri: str) -> dict[str, dict[str, object]]:
     """The same plays in this process."""
     by = strategy_from(Properties({}), shedder="ThresholdShedder", placement="LeastUsage")
-    tried = [Candidate("ThresholdShedder", by), Candidate("nobody moves", None)]
+    tried = [BacktestCandidate("ThresholdShedder", by), BacktestCandidate("nobody moves", None)]
     tasks = tasks_of(tried, Recording(uri, 1000), parts=1, move_s=1.0, seed=1)
     played = [play(task).to_json() for task in tasks]
     return {str(row.pop("label")): row for row in played}

@@ -12,7 +12,7 @@ import pytest
 from pyarrow import fs, parquet
 
 from counterpoise.app.main import main
-from counterpoise.decide.balancing.moves import RoundMemory, Status
+from counterpoise.decide.balancing.moves import MoveStatus, RoundMemory
 from counterpoise.load.fold import FoldState
 from counterpoise.load.rows import ReportRows
 from counterpoise.pipeline.collect.collector import Collector
@@ -128,7 +128,10 @@ async def test_a_round_whose_state_is_gone_is_seen_through_all_the_same(
     [begun] = read_table(store, "rounds")
     made = later.round(begun["poll_id"])
     assert made is not None
-    assert {one.status for one in outcomes(later, made)} <= {Status.MOVED, Status.ALREADY_THERE}
+    assert {one.status for one in outcomes(later, made)} <= {
+        MoveStatus.MOVED,
+        MoveStatus.ALREADY_THERE,
+    }
     assert later.is_complete(made.poll_id)
     assert len(made.moves) == len(set(uneven.unloads)) == len(uneven.unloads) >= asked
 
@@ -329,5 +332,5 @@ async def test_what_was_decided_at_another_time_is_not_carried_out(
     history = HistoryTables(store)
     late = balancer(http, history, clock=lambda: START + late_s * 1000)
     made = await made_of(late, seen(uneven))
-    assert {one.status for one in outcomes(history, made)} == {Status.STALE}
+    assert {one.status for one in outcomes(history, made)} == {MoveStatus.STALE}
     assert uneven.unloads == []

@@ -36,7 +36,7 @@ from counterpoise.decide.balancing.round import (
 )
 from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.decide.placement.selection import Chooser
-from counterpoise.decide.plan import Decision, Kind
+from counterpoise.decide.plan import Decision, DecisionKind
 from counterpoise.load.fold import Batch, FoldState, fold
 from counterpoise.load.fold_view import cluster_view
 from counterpoise.load.rows import COLUMNS, ReportRows
@@ -179,7 +179,7 @@ class Places:
             [sum(_rate(view, b) for b, to in given if to == broker) for broker in view.brokers]
         )
         chooser = Chooser(strategy.placement, view, strategy.placement_options, None)
-        decision = Decision(Kind.UNLOAD, each.bundle, each.source, None, "recorded", "")
+        decision = Decision(DecisionKind.UNLOAD, each.bundle, each.source, None, "recorded", "")
         filters = strategy.as_leader or FilterOptions()
         memory, mine = strategy.placement.initial_memory(), namespace_of(each.bundle)
         more = Counter(broker for bundle, broker in given if namespace_of(bundle) == mine)

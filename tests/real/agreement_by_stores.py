@@ -24,15 +24,15 @@ from typing import Any, NamedTuple
 from counterpoise.app.conf import read_conf, settings_from
 from counterpoise.app.strategies import strategy_from
 from counterpoise.decide.balancing.moves import RoundMemory
+from counterpoise.decide.balancing.policies import PlacementPolicies
 from counterpoise.decide.balancing.round import Strategy, answering_brokers, decide_on
-from counterpoise.decide.balancing.scene import Scene
 from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.load.fold import FoldState
 from counterpoise.load.fold_view import cluster_view
 from counterpoise.load.store_of_reports import Ema, averaged
 from counterpoise.load.store_view import LoadStoreView
-from counterpoise.pipeline.drive.policies import FACTS, facts_of
+from counterpoise.pipeline.policies import FACTS, facts_of
 from tests.real.agreement import Recorded, day_of, line_ms
 from tests.real.stores import Stores, records
 
@@ -156,13 +156,13 @@ class ByHistory:
             print("   ours does nothing by", loads, *(each.sentence for each in found.rejections))
         return frozenset((m.source, m.bundle, m.destination) for m in found.moves)
 
-    def _told(self, state: FoldState, at_ms: int) -> Scene | None:
+    def _told(self, state: FoldState, at_ms: int) -> PlacementPolicies | None:
         if self._stores is None:
             return None
         self._stores.until(at_ms)
         told = {broker: each.weighted_max_ema for broker, each in self._stores.loads.items()}
         facts = facts_of({name: state.brokers[name] for name in FACTS})
-        return Scene(facts, averages=told, filters=self._filters)
+        return PlacementPolicies(facts, averages=told, filters=self._filters)
 
 
 def compare(history: str, told: Path, log: Path, conf_file: str) -> None:

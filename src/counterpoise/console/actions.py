@@ -12,12 +12,12 @@ import aiohttp
 
 from counterpoise.console.roles import Operator
 from counterpoise.decide.balancing.drain import DrainPlan
-from counterpoise.decide.balancing.moves import Move, Outcome, Status
+from counterpoise.decide.balancing.moves import Move, MoveOutcome, MoveStatus
 from counterpoise.names.bundle import BundleName
 from counterpoise.picture.action_plans import ActionPlan
-from counterpoise.pipeline.drive.drain import Drain, DrainRefusedError
-from counterpoise.pipeline.drive.policies import CannotSeeError
+from counterpoise.pipeline.drive.drain import BrokerDrain, DrainRefusedError
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
+from counterpoise.pipeline.policies import CannotSeeError
 
 KEPT = 200
 HTTP_TIMEOUT_S = 60.0
@@ -50,7 +50,7 @@ class Activity:
 
 
 Work = Callable[[Activity, aiohttp.ClientSession], Awaitable[ActionState]]
-DrainWith = Callable[[aiohttp.ClientSession, Callable[[str], None]], Drain]
+DrainWith = Callable[[aiohttp.ClientSession, Callable[[str], None]], BrokerDrain]
 
 
 class BusyError(RuntimeError):
@@ -60,7 +60,7 @@ class BusyError(RuntimeError):
 class Actions:
     """Every action of this console, from all of its pages."""
 
-    def __init__(self, clock_ms: Callable[[], int], ended: Callable[[Outcome], None]) -> None:
+    def __init__(self, clock_ms: Callable[[], int], ended: Callable[[MoveOutcome], None]) -> None:
         """``ended`` hears of each move that was carried out."""
         self._clock_ms = clock_ms
         self._ended = ended
@@ -82,9 +82,9 @@ class Actions:
         async def work(activity: Activity, session: aiohttp.ClientSession) -> ActionState:
             options = ExecutorOptions(execute=True, stale_after_s=STALE_AFTER_S)
             executor = Executor(session, self._clock_ms, options, where=where)
-            outcomes: list[Outcome] = []
+            outcomes: list[MoveOutcome] = []
 
-            def done(outcome: Outcome) -> None:
+            def done(outcome: MoveOutcome) -> None:
                 outcomes.append(outcome)
                 self._log(activity, _sentence(outcome))
                 self._ended(outcome)
@@ -196,11 +196,16 @@ def _bundles(moves: Sequence[Move]) -> frozenset[str]:
     return frozenset(move.bundle for move in moves)
 
 
-def _succeeded(outcome: Outcome) -> bool:
-    return outcome.status in {Status.MOVED, Status.ALREADY_THERE, Status.ELSEWHERE, Status.UNOWNED}
+def _succeeded(outcome: MoveOutcome) -> bool:
+    return outcome.status in {
+        MoveStatus.MOVED,
+        MoveStatus.ALREADY_THERE,
+        MoveStatus.ELSEWHERE,
+        MoveStatus.UNOWNED,
+    }
 
 
-def _sentence(outcome: Outcome) -> str:
+def _sentence(outcome: MoveOutcome) -> str:
     took = f" after {(outcome.ended_at_ms - outcome.started_at_ms) / 1000:.1f} s"
     owner = f", its owner is {outcome.owner}" if outcome.owner else ""
     error = f": {outcome.error}" if outcome.error else ""

@@ -14,7 +14,7 @@ import orjson
 
 from counterpoise.console.options import ConsoleOptions, Settings
 from counterpoise.console.throttling import Throttling
-from counterpoise.decide.balancing.moves import Outcome, RoundMemory, Status
+from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus, RoundMemory
 from counterpoise.decide.balancing.round import Strategy, decide, newest_poll, reads_stores
 from counterpoise.load.fold import Batch, FoldState, fold
 from counterpoise.load.fold_view import cluster_view
@@ -35,7 +35,7 @@ from counterpoise.pipeline.collect.settings import settings_of_any
 from counterpoise.pipeline.collect.shedder import sheds_by_itself
 from counterpoise.pipeline.collect.told import trouble
 from counterpoise.pipeline.collect.where import web_address
-from counterpoise.pipeline.drive.policies import CannotSeeError, SceneOfRounds
+from counterpoise.pipeline.policies import CannotSeeError, RoundPolicies
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +65,7 @@ class ClusterWatch:
         self._admin = Admin(session, asking)
         self._collector = Collector(session, options.watch.addresses, clock_ms, options=asking)
         self._throttling = Throttling(self._admin)
-        self._placing = SceneOfRounds(session, options.watch.addresses)
+        self._placing = RoundPolicies(session, options.watch.addresses)
         self._state = FoldState.empty()
         self._moved: Mapping[str, CompletedMove] = {}
         self._memory = RoundMemory()
@@ -107,10 +107,10 @@ class ClusterWatch:
             await self._ask_rounds(answering)
         self.throttled = await self._throttling.look(self.address, answering)
 
-    def move_completed(self, outcome: Outcome) -> None:
+    def move_completed(self, outcome: MoveOutcome) -> None:
         """Take note of a move that was carried out, before anybody reports it."""
         row = self.picture.view.bundle_index(outcome.bundle)
-        if outcome.status is Status.MOVED and outcome.owner and row is not None:
+        if outcome.status is MoveStatus.MOVED and outcome.owner and row is not None:
             source = bundle_line(self.picture, row).owner
             moved = CompletedMove(source, outcome.owner, outcome.ended_at_ms)
             self._moved = {**self._moved, outcome.bundle: moved}

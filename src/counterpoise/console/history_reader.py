@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from counterpoise.decide.balancing.moves import Outcome, Status
+from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus
 from counterpoise.load.rows import BROKER, BUNDLE, RATES
 from counterpoise.picture.recorded_load import RecordedLoad, of_broker, of_bundle
 from counterpoise.picture.round_summary import (
@@ -31,7 +31,7 @@ from counterpoise.pipeline.history.tables import HistoryTables
 LOADS = ["poll_id", "broker", *RATES]
 FILES_MOST = 5_000
 """How many files are read for one curve; a history that is compacted has far fewer."""
-OUTCOME_FIELDS = tuple(Outcome.__dataclass_fields__)
+OUTCOME_FIELDS = tuple(MoveOutcome.__dataclass_fields__)
 
 
 class HistoryReader:
@@ -109,11 +109,11 @@ class HistoryReader:
         for poll in sorted(self._rounds)[:-ROUNDS_MOST]:
             del self._rounds[poll]
 
-    def _outcomes(self, first_poll: int) -> dict[str, Outcome]:
+    def _outcomes(self, first_poll: int) -> dict[str, MoveOutcome]:
         parts = read_table_parts(self._store, "outcomes", after=first_poll - 1)
         return {row["id"]: _outcome(row) for part in parts for row in part.to_pylist()}
 
 
-def _outcome(row: Mapping[str, Any]) -> Outcome:
+def _outcome(row: Mapping[str, Any]) -> MoveOutcome:
     known = {name: row[name] for name in OUTCOME_FIELDS}
-    return Outcome(**{**known, "status": Status(row["status"])})
+    return MoveOutcome(**{**known, "status": MoveStatus(row["status"])})

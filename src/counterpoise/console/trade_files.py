@@ -9,7 +9,7 @@ from pathlib import Path
 import orjson
 
 from counterpoise.picture.trades import Trade
-from counterpoise.pipeline.backtest.measure import Result
+from counterpoise.pipeline.backtest.measure import BacktestResult
 from counterpoise.pipeline.backtest.report import best_trades, ranked
 
 
@@ -36,8 +36,8 @@ class TradeFiles:
 
 def trades_of(text: bytes) -> tuple[Trade, ...]:
     """The trades of a file's text, the best score first; raises ValueError, TypeError, KeyError."""
-    names = [each.name for each in fields(Result)]
-    results = [Result(**{name: row[name] for name in names}) for row in orjson.loads(text)]
+    names = [each.name for each in fields(BacktestResult)]
+    results = [BacktestResult(**{name: row[name] for name in names}) for row in orjson.loads(text)]
     best = {id(each) for each in best_trades(results)}
     return tuple(
         Trade(each.label, each.moved, each.imbalance, each.moves, each.thrash, id(each) in best)

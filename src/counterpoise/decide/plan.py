@@ -12,7 +12,7 @@ from counterpoise.load.fields import to_json
 M = TypeVar("M")
 
 
-class Kind(StrEnum):
+class DecisionKind(StrEnum):
     """What is to be done with a bundle."""
 
     UNLOAD = "unload"
@@ -33,7 +33,7 @@ class Decision(NamedTuple):
     for a large cluster makes thousands and a frozen dataclass takes four times as long to make.
     """
 
-    kind: Kind
+    kind: DecisionKind
     bundle: str
     source: str
     destination: str | None
@@ -112,7 +112,7 @@ class Rejection(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Plan(Generic[M]):
+class StrategyPlan(Generic[M]):
     """A strategy's answer, with the memory to hand it next time."""
 
     decisions: tuple[Decision, ...]

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from counterpoise.decide.balancing.moves import Move, move_id
 from counterpoise.decide.balancing.projection import Projection
-from counterpoise.decide.plan import Decision, Kind
+from counterpoise.decide.plan import Decision, DecisionKind
 from counterpoise.load.view import ClusterView
 from counterpoise.names.bundle import BundleName, namespace_of
 from counterpoise.names.errors import InvalidName
@@ -170,7 +170,7 @@ def _ratios(view: ClusterView) -> list[float]:
 
 
 def _move(picture: ClusterPicture, bundle: str, source: str, destination: str | None) -> Move:
-    kind = Kind.UNLOAD if destination is None else Kind.TRANSFER
+    kind = DecisionKind.UNLOAD if destination is None else DecisionKind.TRANSFER
     decision = Decision(kind, bundle, source, destination, "console", "an operator asked for it")
     return Move(move_id(picture.at_ms, bundle), picture.at_ms, decision, "an operator asked for it")
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from counterpoise.decide.balancing.moves import Outcome, Round
+from counterpoise.decide.balancing.moves import MoveOutcome, Round
 from counterpoise.load.view import ClusterView
 from counterpoise.picture.action_plans import Action, Effect, of_moves
 from counterpoise.picture.cluster_picture import ClusterPicture
@@ -64,7 +64,7 @@ class RoundSummary:
 
 
 def summarize_round(
-    made: Round, outcomes: Mapping[str, Outcome], view: ClusterView | None = None
+    made: Round, outcomes: Mapping[str, MoveOutcome], view: ClusterView | None = None
 ) -> RoundSummary:
     """A round for a person; with the view that it was decided on, also what comes of it."""
     moves = tuple(
@@ -154,7 +154,7 @@ def _same(one: RoundSummary, other: RoundSummary) -> bool:
     )
 
 
-def _sentence(outcome: Outcome | None) -> str:
+def _sentence(outcome: MoveOutcome | None) -> str:
     if outcome is None:
         return ""
     took = (outcome.ended_at_ms - outcome.started_at_ms) / 1000

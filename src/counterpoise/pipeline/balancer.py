@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from counterpoise.decide.balancing.approval import ApprovalRules, Moved, Withheld, approve
-from counterpoise.decide.balancing.moves import Outcome, Round, Status
+from counterpoise.decide.balancing.approval import ApprovalRules, PastMove, Withheld, approve
+from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus, Round
 from counterpoise.decide.balancing.round import (
     Strategy,
     carried,
@@ -23,12 +23,12 @@ from counterpoise.decide.balancing.round import (
 )
 from counterpoise.decide.balancing.thrash import trailed
 from counterpoise.load.fold import FoldState
-from counterpoise.pipeline.drive.policies import CannotSeeError
 from counterpoise.pipeline.executor import Executor
 from counterpoise.pipeline.history.port import History
+from counterpoise.pipeline.policies import CannotSeeError
 
 if TYPE_CHECKING:
-    from counterpoise.pipeline.drive.policies import SceneOfRounds
+    from counterpoise.pipeline.policies import RoundPolicies
     from counterpoise.pipeline.watch.metrics import Metrics
 
 
@@ -46,9 +46,9 @@ class Balancer:
         tell: Callable[[str], None],
         *,
         rules: ApprovalRules | None = None,
-        moved_before: Iterable[Moved] = (),
+        moved_before: Iterable[PastMove] = (),
         metrics: "Metrics | None" = None,
-        scenes: "SceneOfRounds | None" = None,
+        scenes: "RoundPolicies | None" = None,
     ) -> None:
         """`rules` say what may be carried out; `moved_before` is what was moved lately.
 
@@ -179,21 +179,21 @@ class Balancer:
             )
         self._unseen = bool(reason)
 
-    async def _see_through(self, made: Round, brokers: tuple[str, ...]) -> list[Outcome]:
+    async def _see_through(self, made: Round, brokers: tuple[str, ...]) -> list[MoveOutcome]:
         known = [self._history.outcome(move.id) for move in made.moves]
         outcomes = [outcome for outcome in known if outcome]
         tried = {outcome.id for outcome in outcomes}
         parts = {move.id: move.part for move in made.moves}
         withheld_now: set[tuple[str, str]] = set()
 
-        def done(outcome: Outcome) -> None:
+        def done(outcome: MoveOutcome) -> None:
             self._history.record_outcome(outcome)
             if self._metrics:
                 self._metrics.ended(outcome)
             outcomes.append(outcome)
             if outcome.carried_out:
-                self._moved.append(Moved(outcome.ended_at_ms, parts[outcome.id]))
-            if outcome.status is Status.WITHHELD:
+                self._moved.append(PastMove(outcome.ended_at_ms, parts[outcome.id]))
+            if outcome.status is MoveStatus.WITHHELD:
                 key = (outcome.bundle, _rule(outcome.error))
                 withheld_now.add(key)
                 if key in self._withheld:
@@ -232,16 +232,16 @@ def _rule(reason: str) -> str:
     return reason.rpartition("(")[2]
 
 
-def refused_by_rule(each: Withheld) -> Outcome:
+def refused_by_rule(each: Withheld) -> MoveOutcome:
     """The outcome of a move that a rule withholds."""
     move = each.move
-    return Outcome(
+    return MoveOutcome(
         id=move.id,
         poll_id=move.poll_id,
         bundle=move.bundle,
         source=move.source,
         destination=move.destination,
-        status=Status.WITHHELD,
+        status=MoveStatus.WITHHELD,
         owner="",
         started_at_ms=move.poll_id,
         ended_at_ms=move.poll_id,
@@ -250,19 +250,19 @@ def refused_by_rule(each: Withheld) -> Outcome:
 
 
 def before_moves(
-    outcomes: Iterable[Outcome], seen: Mapping[str, float], loads: Mapping[str, float]
+    outcomes: Iterable[MoveOutcome], seen: Mapping[str, float], loads: Mapping[str, float]
 ) -> dict[str, float]:
     """What the brokers reported between which load moved: their next measurement is another.
 
     Who had no traffic and got none looks the same each time it is measured, and is left out.
     """
-    moved = [one for one in outcomes if one.status is Status.MOVED]
+    moved = [one for one in outcomes if one.status is MoveStatus.MOVED]
     changed = {one.source for one in moved if seen.get(one.source)}
     changed |= {one.destination for one in moved if loads.get(one.bundle)}
     return {broker: seen[broker] for broker in sorted(changed & seen.keys())}
 
 
-def told(outcome: Outcome) -> str:
+def told(outcome: MoveOutcome) -> str:
     """An outcome as a sentence."""
     took = f"after {(outcome.ended_at_ms - outcome.started_at_ms) / 1000:.1f} s"
     owner = f", owner {outcome.owner}" if outcome.owner else ""

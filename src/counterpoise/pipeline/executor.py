@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import aiohttp
 
-from counterpoise.decide.balancing.moves import Move, Outcome, Status
+from counterpoise.decide.balancing.moves import Move, MoveOutcome, MoveStatus
 from counterpoise.names.bundle import BundleName
 from counterpoise.pipeline.bundle_lookup import BundleLookup, pause_after
 from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, AdminOptions, RefusedError
@@ -71,7 +71,7 @@ class Executor:
         self._lookup = BundleLookup(Admin(session, AdminOptions()), where)
 
     async def carry_out(
-        self, moves: Sequence[Move], brokers: Sequence[str], done: Callable[[Outcome], None]
+        self, moves: Sequence[Move], brokers: Sequence[str], done: Callable[[MoveOutcome], None]
     ) -> None:
         """Carry the moves out; `done` hears of each outcome as soon as it is known.
 
@@ -93,16 +93,16 @@ class Executor:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _carry_out(self, move: Move, brokers: Sequence[str]) -> Outcome:
+    async def _carry_out(self, move: Move, brokers: Sequence[str]) -> MoveOutcome:
         started = self._clock_ms()
         owner, error = "", ""
         try:
             status, owner = await self._attempt(move, brokers, started)
         except _WithheldError as reason:
-            status, error = Status.WITHHELD, str(reason)
+            status, error = MoveStatus.WITHHELD, str(reason)
         except NO_ANSWER as trouble:
-            status, error = Status.FAILED, said(trouble)
-        return Outcome(
+            status, error = MoveStatus.FAILED, said(trouble)
+        return MoveOutcome(
             id=move.id,
             poll_id=move.poll_id,
             bundle=move.bundle,
@@ -123,17 +123,21 @@ class Executor:
         if (took := clock() - began) > self._options.send_within_s:
             raise RefusedError(f"it took {took:.1f} s to ask whether it may be moved")
 
-    async def _attempt(self, move: Move, brokers: Sequence[str], now_ms: int) -> tuple[Status, str]:
+    async def _attempt(
+        self, move: Move, brokers: Sequence[str], now_ms: int
+    ) -> tuple[MoveStatus, str]:
         if self._options.execute:
             await self._may()
         stale = abs(now_ms - move.poll_id) > self._options.stale_after_s * 1000
         if not self._options.execute:
-            return (Status.STALE, "") if stale else (Status.DRY_RUN, move.source)
+            return (MoveStatus.STALE, "") if stale else (MoveStatus.DRY_RUN, move.source)
         owner = await (self._owner_by_now(move, brokers) if stale else self._owner(move, brokers))
         if owner and owner != move.source:
-            return (Status.ALREADY_THERE if owner == move.destination else Status.GONE), owner
+            return (
+                MoveStatus.ALREADY_THERE if owner == move.destination else MoveStatus.GONE
+            ), owner
         if stale:
-            return Status.STALE, ""
+            return MoveStatus.STALE, ""
         # Nobody's: unloaded, perhaps by a balancer that was cut off then; it goes to its heir.
         tries = self._options.unloads if owner else 1
         for left in reversed(range(tries)):
@@ -184,7 +188,7 @@ class Executor:
                 text = (await response.text()).strip()[:300]
                 raise RefusedError(f"unload: HTTP {response.status} {text}".strip())
 
-    async def _verify(self, move: Move, brokers: Sequence[str]) -> tuple[Status, str]:
+    async def _verify(self, move: Move, brokers: Sequence[str]) -> tuple[MoveStatus, str]:
         """Ask until the destination says that it has the bundle, or the time is up."""
         owner, trouble, pause = "", "", 0.0
         clock = asyncio.get_running_loop().time
@@ -198,9 +202,9 @@ class Executor:
                     except NO_ANSWER as error:
                         trouble = said(error)  # as while it changes hands
                     if owner and (owner == move.destination or not move.destination):
-                        return Status.MOVED, owner
+                        return MoveStatus.MOVED, owner
                     if owner and owner != move.source:
-                        return Status.ELSEWHERE, owner
+                        return MoveStatus.ELSEWHERE, owner
                     if owner and clock() - began >= self._options.back_after_s:
                         await self._came_back(move)
                     pause = pause_after(pause)
@@ -215,7 +219,7 @@ class Executor:
                     f"unloaded, and no owner shows within {self._options.verify_within_s:g} s: "
                     f"{trouble}"
                 ) from None
-            return Status.UNOWNED, ""
+            return MoveStatus.UNOWNED, ""
 
     async def _came_back(self, move: Move) -> None:
         """Raise when the source says itself that it has the bundle: others may know it late."""

@@ -22,7 +22,6 @@ from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.collect.shedder import sheds_by_itself
 from counterpoise.pipeline.collect.told import trouble
 from counterpoise.pipeline.collect.where import web_address
-from counterpoise.pipeline.drive.policies import SceneOfRounds
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
 from counterpoise.pipeline.history.care import CLOCKS_DIFFER_MS
 from counterpoise.pipeline.history.control import read_control
@@ -34,6 +33,7 @@ from counterpoise.pipeline.history.moved import moved_since
 from counterpoise.pipeline.history.store import open_store
 from counterpoise.pipeline.history.tables import HistoryTables
 from counterpoise.pipeline.history.version import expect_version
+from counterpoise.pipeline.policies import RoundPolicies
 from counterpoise.pipeline.stream.fold import start_fold
 from counterpoise.pipeline.stream.running import Stream, StreamFailedError, jvm_at_hand
 from counterpoise.pipeline.stream.session import (
@@ -148,7 +148,7 @@ class SparkBalancer:
                 rules=settings.rules,
                 moved_before=await asyncio.to_thread(moved_since, store, self._began_ms - HOUR_MS),
                 metrics=self._metrics,
-                scenes=SceneOfRounds(session, settings.addresses),
+                scenes=RoundPolicies(session, settings.addresses),
             )
             self._admin = Admin(session, AdminOptions())
             if settings.executor.execute:

@@ -17,8 +17,8 @@ from counterpoise.broker.bundles.shedding_options import SheddingConfig
 from counterpoise.broker.bundles.tally import BundleTally
 from counterpoise.decide.balancing.moves import Move
 from counterpoise.decide.balancing.options import BalanceOptions
+from counterpoise.decide.balancing.policies import PlacementPolicies
 from counterpoise.decide.balancing.round import Shed, Strategy
-from counterpoise.decide.balancing.scene import Scene
 from counterpoise.decide.shedding import SHEDDERS
 from counterpoise.decide.shedding.options import UniformOptions, UnloadLimits
 from counterpoise.load.fold_view import cluster_view
@@ -83,7 +83,7 @@ class Leader:
         self.seen_recent.append(frozenset(recent))
         return cluster_view(seen(UNEVEN), self.now_ms, recent)
 
-    async def scene(self, made: Shed) -> Scene | None:
+    async def scene(self, made: Shed) -> PlacementPolicies | None:
         return None
 
 

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from counterpoise.decide.advice.plan import AdvisedPlan, MoveTime, PlanError
-from counterpoise.decide.advice.planned import AdviceOptions, Scene, advise
+from counterpoise.decide.advice.planned import AdviceOptions, ClusterSnapshot, advise
 from counterpoise.decide.balancing.round import answering_brokers, decide
-from counterpoise.decide.plan import Decision, Kind, Plan
+from counterpoise.decide.plan import Decision, DecisionKind, StrategyPlan
 from counterpoise.load.fold import Batch, FoldState, fold
 from counterpoise.load.fold_view import cluster_view
 from tests.decide.balancing.test_round import strategy
@@ -25,11 +25,11 @@ HOT: Loads = {bundle_name(i): 9000.0 + i for i in range(10)}
 UNEVEN: dict[str, Loads | None] = {"b1:80": HOT, "b2:80": {bundle_name(20): 9000.0}, "b3:80": {}}
 
 
-def scene(reported: dict[str, Loads | None], **more: Any) -> Scene:
+def scene(reported: dict[str, Loads | None], **more: Any) -> ClusterSnapshot:
     state = fold(FoldState.empty(), Batch.of(poll(0, reported)))
     view = cluster_view(state, START)
     given = {"answering": answering_brokers(state), "source": "a test"}
-    return Scene(view, **{**given, **more})
+    return ClusterSnapshot(view, **{**given, **more})
 
 
 def plan(reported: dict[str, Loads | None], name: str = "ThresholdShedder") -> AdvisedPlan:
@@ -139,16 +139,17 @@ def test_a_round_that_would_undo_the_good_of_those_before_it_is_left_out_and_sai
     class Swings(type(strategy().shedder)):  # type: ignore[misc]
         """Takes all but one bundle from whoever has the most, whatever comes of it."""
 
-        def plan(self, view: Any, memory: Any, *more: Any) -> Plan[Any]:
+        def plan(self, view: Any, memory: Any, *more: Any) -> StrategyPlan[Any]:
             loads = view.broker.traffic.throughput()
             source = int(loads.argmax())
             target = view.brokers[int(loads.argmin())]
             rows = [r for r in view.reported_by(source) if not view.bundle.recently_unloaded[r]]
             names = [view.bundles[row] for row in rows][: 3 if source == 0 else None]
             moves = [
-                Decision(Kind.TRANSFER, n, view.brokers[source], target, "x", "x") for n in names
+                Decision(DecisionKind.TRANSFER, n, view.brokers[source], target, "x", "x")
+                for n in names
             ]
-            return Plan(tuple(moves), (), memory)
+            return StrategyPlan(tuple(moves), (), memory)
 
     by = replace(strategy(), shedder=Swings())
     two: dict[str, Loads | None] = {

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from counterpoise.decide.advice.plan import SplitAdvice
-from counterpoise.decide.advice.splits import SplitScene, advise_splits
+from counterpoise.decide.advice.splits import SplitEvidence, advise_splits
 from counterpoise.decide.splitting.options import SplitOptions
 from counterpoise.decide.splitting.request import TopicLoad
 from counterpoise.load.fold import Batch, FoldState, fold
@@ -20,11 +20,11 @@ REPORTED: dict[str, Loads | None] = {"b1:80": {WHOLE: 90_000.0, OTHER: 10.0}, "b
 NAMES = [f"persistent://public/default/t{number}" for number in range(10)]
 
 
-def looked_at(times: int, reported: dict[str, Loads | None]) -> SplitScene:
+def looked_at(times: int, reported: dict[str, Loads | None]) -> SplitEvidence:
     state = FoldState.empty()
     for number in range(times):
         state = fold(state, Batch.of(poll(number, reported)))
-    return SplitScene(cluster_view(state, START))
+    return SplitEvidence(cluster_view(state, START))
 
 
 def even(names: list[str] = NAMES) -> dict[str, TopicLoad]:
@@ -81,7 +81,7 @@ def test_what_is_hot_now_and_was_not_in_the_long_run_waits() -> None:
     state = FoldState.empty()
     for number in range(60):
         state = fold(state, Batch.of(poll(number, quiet if number < 40 else REPORTED)))
-    scene = SplitScene(cluster_view(state, START), topics={WHOLE: even()})
+    scene = SplitEvidence(cluster_view(state, START), topics={WHOLE: even()})
     [found] = advise_splits(scene, SplitOptions())
     assert found.verdict == "wait"
     assert "in the long run" in found.why

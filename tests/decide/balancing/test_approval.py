@@ -2,9 +2,9 @@
 
 import pytest
 
-from counterpoise.decide.balancing.approval import ApprovalRules, Moved, approve, in_window
+from counterpoise.decide.balancing.approval import ApprovalRules, PastMove, approve, in_window
 from counterpoise.decide.balancing.moves import Move, move_id
-from counterpoise.decide.plan import Decision, Kind
+from counterpoise.decide.plan import Decision, DecisionKind
 
 NOON = 1_700_049_600_000  # 2023-11-15 12:00 UTC
 MINUTE = 60_000
@@ -12,14 +12,14 @@ MINUTE = 60_000
 
 def move(number: int, namespace: str = "t/n", part: float = 0.1) -> Move:
     bundle = f"{namespace}/0x{number:08x}_0x{number + 1:08x}"
-    decision = Decision(Kind.UNLOAD, bundle, "b1:80", "b2:80", "r", "because", {})
+    decision = Decision(DecisionKind.UNLOAD, bundle, "b1:80", "b2:80", "r", "because", {})
     return Move(move_id(NOON, bundle), NOON, decision, "", part)
 
 
 MOVES = [move(n) for n in range(4)]
 
 
-def let_through(rules: ApprovalRules, moved: tuple[Moved, ...] = ()) -> list[int]:
+def let_through(rules: ApprovalRules, moved: tuple[PastMove, ...] = ()) -> list[int]:
     approved, withheld = approve(MOVES, moved, NOON, rules)
     assert len(approved) + len(withheld) == len(MOVES)
     assert all("(--" in each.reason for each in withheld)
@@ -35,7 +35,7 @@ def test_so_many_a_round_the_first_ones() -> None:
 
 
 def test_so_many_an_hour_those_of_before_included() -> None:
-    lately = tuple(Moved(NOON - each * MINUTE, 0.0) for each in (59, 60, 1))
+    lately = tuple(PastMove(NOON - each * MINUTE, 0.0) for each in (59, 60, 1))
     assert let_through(ApprovalRules(moves_an_hour=4), lately) == [0, 1]
     assert let_through(ApprovalRules(moves_an_hour=2), lately) == []
 
@@ -52,7 +52,7 @@ def test_so_much_load_a_round_and_a_smaller_one_may_follow_a_larger() -> None:
 
 
 def test_so_much_load_an_hour_that_of_before_included() -> None:
-    lately = (Moved(NOON - 59 * MINUTE, 0.15), Moved(NOON - 60 * MINUTE, 0.5))
+    lately = (PastMove(NOON - 59 * MINUTE, 0.15), PastMove(NOON - 60 * MINUTE, 0.5))
     assert let_through(ApprovalRules(part_an_hour=0.4), lately) == [0, 1]
     assert let_through(ApprovalRules(part_an_hour=0.2), lately) == []
     idle = [move(7, part=0.0)]

@@ -9,7 +9,7 @@ from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.decide.placement.least_message_rate import LeastLongTermMessageRate
 from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.decide.placement.selection import Chooser, Selection
-from counterpoise.decide.plan import Decision, Kind
+from counterpoise.decide.plan import Decision, DecisionKind
 from tests.decide.balancing.test_refill import bundles, scene
 
 UNEVEN = FilterOptions(distribute_evenly=False)
@@ -35,7 +35,7 @@ def chosen(
 
 
 def shed(bundle: str, source: str, destination: str | None = None) -> Decision:
-    return Decision(Kind.UNLOAD, bundle, source, destination, "r", "because")
+    return Decision(DecisionKind.UNLOAD, bundle, source, destination, "r", "because")
 
 
 def test_the_fewest_bundles_of_the_namespace_come_before_any_load() -> None:

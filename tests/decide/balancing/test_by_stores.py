@@ -8,8 +8,8 @@ import pytest
 
 from counterpoise.app.strategies import strategy_from
 from counterpoise.decide.balancing.moves import Round, RoundMemory
+from counterpoise.decide.balancing.policies import PlacementPolicies
 from counterpoise.decide.balancing.round import Strategy, decide
-from counterpoise.decide.balancing.scene import Scene
 from counterpoise.decide.filters.facts import BrokerFacts
 from counterpoise.decide.filters.isolation import IsolationPolicy
 from counterpoise.decide.filters.options import FilterOptions
@@ -18,7 +18,7 @@ from counterpoise.load.fold import Batch, FoldState, fold
 from counterpoise.load.fold_view import cluster_view
 from counterpoise.load.store_of_reports import Ema, Known, averaged, store_view
 from counterpoise.names.properties import Properties
-from counterpoise.pipeline.backtest.simulate import Candidate, simulate
+from counterpoise.pipeline.backtest.simulate import BacktestCandidate, simulate
 from counterpoise.pipeline.backtest.synthetic import SyntheticTrace
 from tests.decide.balancing.test_round import UNEVEN
 from tests.load.story import START, Loads, poll
@@ -31,7 +31,10 @@ def transfer(**settings: str) -> Strategy:
 
 
 def rounds(
-    by: Strategy, count: int, reported: dict[str, Loads | None], around: Scene | None = None
+    by: Strategy,
+    count: int,
+    reported: dict[str, Loads | None],
+    around: PlacementPolicies | None = None,
 ) -> list[Round]:
     """Rounds a minute apart of a load that stays as it is; nothing is carried out."""
     state, memory, made = FoldState.empty(), RoundMemory(), list[Round]()
@@ -59,7 +62,7 @@ def test_brokers_that_tell_their_own_averages_are_believed() -> None:
     """By what they report the third is the idlest; by their averages the second is."""
     facts = dict.fromkeys(UNEVEN, BrokerFacts(FilterOptions().load_manager_class))
     told = {"b1:80": 0.9, "b2:80": 0.1, "b3:80": 0.5, "gone:80": 5.0}
-    around = Scene(facts, averages=told)
+    around = PlacementPolicies(facts, averages=told)
     made = rounds(transfer(), 4, UNEVEN, around)
     assert {broker: ema.load for broker, ema in made[-1].memory.loads.items()} == {
         broker: load for broker, load in told.items() if broker != "gone:80"
@@ -132,10 +135,10 @@ def test_bundles_are_ranked_in_pulsar_s_steps() -> None:
 def test_a_backtest_plays_it() -> None:
     trace = SyntheticTrace("scale-out", count_of_brokers=4, count_of_bundles=64, hours=2.0)
     opened = trace.open() if hasattr(trace, "open") else trace
-    by = Candidate("TransferShedder", transfer(loadBalancerBrokerLoadTargetStd="0.05"))
+    by = BacktestCandidate("TransferShedder", transfer(loadBalancerBrokerLoadTargetStd="0.05"))
     moved, still = (
         simulate(each, opened, 0, opened.steps, move_s=1.0, seed=1)
-        for each in (by, Candidate("nobody", None))
+        for each in (by, BacktestCandidate("nobody", None))
     )
     assert moved.moves > 0
     assert moved.imbalance < still.imbalance
@@ -149,7 +152,9 @@ def test_its_shedder_passes_over_what_policies_keep_and_sheds_the_rest() -> None
     allowed = "loadBalancerSheddingBundlesWithPoliciesEnabled"
 
     def shed(value: str, **policies: IsolationPolicy) -> set[tuple[str, str]]:
-        around = Scene(facts, policies=policies, filters=FilterOptions(distribute_evenly=False))
+        around = PlacementPolicies(
+            facts, policies=policies, filters=FilterOptions(distribute_evenly=False)
+        )
         made = rounds(transfer(**{allowed: value}), 4, reported, around)[-1]
         return {(move.bundle.rpartition("/")[0], move.destination) for move in made.moves}
 

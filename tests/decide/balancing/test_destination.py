@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from counterpoise.decide.balancing.destination import Destinations
-from counterpoise.decide.balancing.scene import Scene
+from counterpoise.decide.balancing.policies import PlacementPolicies
 from counterpoise.decide.filters.anti_affinity import bundles_in_group
 from counterpoise.decide.filters.facts import BrokerFacts
 from counterpoise.decide.filters.isolation import IsolationPolicy
@@ -19,7 +19,7 @@ from counterpoise.decide.placement.least_usage import LeastUsage
 from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.decide.placement.selection import Chooser
 from counterpoise.decide.placement.strategy import Candidates, known_candidates
-from counterpoise.decide.plan import Decision, Kind
+from counterpoise.decide.plan import Decision, DecisionKind
 from counterpoise.decide.weights import ResourceWeights
 from counterpoise.load.fold_view import cluster_view
 from counterpoise.load.usage import BANDWIDTH_IN, CPU
@@ -43,14 +43,14 @@ def view() -> ClusterView:
     return cluster_view(seen({"b1:80": BUSY, **idle}), START)
 
 
-def scene(**more: object) -> Scene:
+def scene(**more: object) -> PlacementPolicies:
     facts = dict.fromkeys(("b1:80", *OTHERS), KNOWN)
-    return replace(Scene(facts, filters=FILTERS), **more)  # type: ignore[arg-type]
+    return replace(PlacementPolicies(facts, filters=FILTERS), **more)  # type: ignore[arg-type]
 
 
 def sent(
     view: ClusterView,
-    around: Scene | None,
+    around: PlacementPolicies | None,
     bundles: list[str],
     left_lately: Mapping[str, frozenset[str]] | None = None,
 ) -> list[str | None]:
@@ -59,7 +59,7 @@ def sent(
     chooser = Chooser(LeastUsage(), view, PlacementOptions())
     found = []
     for bundle in bundles:
-        decision = Decision(Kind.UNLOAD, bundle, "b1:80", None, "test", "because")
+        decision = Decision(DecisionKind.UNLOAD, bundle, "b1:80", None, "test", "because")
         left = (left_lately or {}).get(bundle, frozenset())
         placed = places.of(decision, chooser, NO_MEMORY, left)
         broker = placed.broker
@@ -72,7 +72,7 @@ def sent(
 
 @pytest.mark.parametrize("around", [None, scene()])
 def test_a_bundle_that_left_a_broker_lately_has_candidates_of_its_own(
-    view: ClusterView, around: Scene | None
+    view: ClusterView, around: PlacementPolicies | None
 ) -> None:
     bundles = [bundle_name(n, MINE) for n in range(3)]
     left = {bundles[1]: frozenset(["b2:80"])}
@@ -120,7 +120,9 @@ def test_why_a_bundle_stays_is_told_of_its_own_broker_and_policy(view: ClusterVi
     places = Destinations(view, view.brokers, scene(policies=alone))
     chooser = Chooser(LeastUsage(), view, PlacementOptions())
     for name, of in (("p", MINE), ("q", THEIRS), ("p", MINE)):
-        decision = Decision(Kind.UNLOAD, bundle_name(0, of), "b1:80", None, "test", "because")
+        decision = Decision(
+            DecisionKind.UNLOAD, bundle_name(0, of), "b1:80", None, "test", "because"
+        )
         placed = places.of(decision, chooser, NO_MEMORY, frozenset())
         told = placed.rejections[0].sentence
         assert told.startswith(f"{bundle_name(0, of)} stays: no other broker may have it")
@@ -131,7 +133,7 @@ def test_what_the_strategy_itself_says_of_a_bundle_that_stays_is_told_under_poli
     big = {"b1:80": {bundle_name(0, MINE): 90_000.0, bundle_name(1, MINE): 1.0}, "b2:80": {}}
     found = cluster_view(seen(big), START)
     around = scene(facts=dict.fromkeys(big, KNOWN))
-    decision = Decision(Kind.UNLOAD, bundle_name(0, MINE), "b1:80", None, "test", "because")
+    decision = Decision(DecisionKind.UNLOAD, bundle_name(0, MINE), "b1:80", None, "test", "because")
     chooser = Chooser(LeastUsage(), found, PlacementOptions())
     said = [
         Destinations(found, found.brokers, each).of(decision, chooser, NO_MEMORY, frozenset())

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from counterpoise.decide.balancing.projection import Projection
-from counterpoise.decide.plan import Decision, Kind
+from counterpoise.decide.plan import Decision, DecisionKind
 from counterpoise.load.fold_view import cluster_view
 from counterpoise.load.view import ClusterView
 from tests.decide.balancing.test_round import UNEVEN, seen
@@ -32,7 +32,7 @@ def some_bundle(view: ClusterView) -> str:
 
 
 def moved(view: ClusterView, bundle: str, to: str | None = CALM) -> ClusterView:
-    decision = Decision(Kind.UNLOAD, bundle, BUSY, to, "", "")
+    decision = Decision(DecisionKind.UNLOAD, bundle, BUSY, to, "", "")
     return Projection(view).after(decision).view
 
 

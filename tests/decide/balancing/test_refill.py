@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from counterpoise.decide.balancing.drain import DrainScene
+from counterpoise.decide.balancing.drain import ClusterSnapshot
 from counterpoise.decide.balancing.refill import RefillPlan, plan_refill, refill_refusal
 from counterpoise.decide.filters.isolation import IsolationPolicy
 from counterpoise.decide.filters.options import FilterOptions
@@ -16,7 +16,7 @@ from counterpoise.load.view import BrokerColumns, BundleColumns, ClusterView
 Loads = Mapping[str, Sequence[tuple[str, float]]]
 
 
-def scene(loads: Loads, **more: object) -> DrainScene:
+def scene(loads: Loads, **more: object) -> ClusterSnapshot:
     """Brokers with bundles of so many bytes/s each."""
     bundles = sorted({name for each in loads.values() for name, _ in each})
     carried = {name: load for each in loads.values() for name, load in each}
@@ -40,7 +40,7 @@ def scene(loads: Loads, **more: object) -> DrainScene:
         reported=(np.array(owner, np.intp), np.array(rows, np.intp)),
     )
     owned = {b: [name for name, _ in loads[b]] for b in brokers}
-    return DrainScene("", view, owned, **more)  # type: ignore[arg-type]
+    return ClusterSnapshot("", view, owned, **more)  # type: ignore[arg-type]
 
 
 def bundles(prefix: str, *loads: float, namespace: str = "t/n") -> list[tuple[str, float]]:

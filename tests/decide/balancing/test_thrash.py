@@ -11,7 +11,7 @@ from counterpoise.decide.balancing.moves import RoundMemory
 from counterpoise.decide.balancing.round import decide
 from counterpoise.decide.balancing.thrash import Hop, thrashing, trailed
 from counterpoise.load.rates import Rates
-from counterpoise.pipeline.backtest.simulate import Candidate, simulate
+from counterpoise.pipeline.backtest.simulate import BacktestCandidate, simulate
 from counterpoise.pipeline.backtest.trace import Hosts
 from tests.decide.balancing.test_round import UNEVEN, seen, sentences, strategy
 from tests.load.story import START, Loads
@@ -130,7 +130,7 @@ class Swing:
 def moves_of(span_ms: int) -> tuple[int, int]:
     """How often bundles move in six hours of a swinging load, and how often back."""
     by = strategy("ThresholdShedder", grace_ms=0, interval_ms=MINUTE, thrash_span_ms=span_ms)
-    result = simulate(Candidate("x", by), Swing(), 0, Swing.steps, move_s=1.0, seed=1)
+    result = simulate(BacktestCandidate("x", by), Swing(), 0, Swing.steps, move_s=1.0, seed=1)
     return result.moves, result.thrash
 
 

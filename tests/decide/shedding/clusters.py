@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from random import Random
 from typing import Any
 
-from counterpoise.decide.plan import Plan
+from counterpoise.decide.plan import StrategyPlan
 from counterpoise.decide.shedding import SHEDDERS
 from counterpoise.load.average import BundleData, TimeAverageMessageData
 from counterpoise.load.report import LocalBrokerData
@@ -60,7 +60,7 @@ def line(
     }
 
 
-def run(strategy: str, lines: Iterable[Line], **settings: object) -> list[Plan[Any]]:
+def run(strategy: str, lines: Iterable[Line], **settings: object) -> list[StrategyPlan[Any]]:
     """One strategy over lines in order, its memory handed on through JSON."""
     shedder = SHEDDERS.find(strategy)
     options = from_conf(shedder.options, {name: str(value) for name, value in settings.items()})
@@ -74,12 +74,12 @@ def run(strategy: str, lines: Iterable[Line], **settings: object) -> list[Plan[A
     return plans
 
 
-def plan(strategy: str, data: Line, **settings: object) -> Plan[Any]:
+def plan(strategy: str, data: Line, **settings: object) -> StrategyPlan[Any]:
     """A fresh strategy's plan for one line."""
     return run(strategy, [data], **settings)[0]
 
 
-def chosen(made: Plan[Any]) -> dict[str, list[str]]:
+def chosen(made: StrategyPlan[Any]) -> dict[str, list[str]]:
     """Bundles by broker, in the order they were chosen."""
     found: dict[str, list[str]] = {}
     for decision in made.decisions:
@@ -87,6 +87,6 @@ def chosen(made: Plan[Any]) -> dict[str, list[str]]:
     return found
 
 
-def rules(made: Plan[Any]) -> dict[str, str]:
+def rules(made: StrategyPlan[Any]) -> dict[str, str]:
     """Rule by subject of every rejection."""
     return {rejection.subject: rejection.rule for rejection in made.rejections}

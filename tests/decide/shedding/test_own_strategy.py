@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from counterpoise.decide.memory import NoMemory
-from counterpoise.decide.plan import Decision, Kind, Plan, Rejection
+from counterpoise.decide.plan import Decision, DecisionKind, Rejection, StrategyPlan
 from counterpoise.decide.shedding import SHEDDERS, Shedder
 from counterpoise.load.view import ClusterView
 from counterpoise.names.options import ConfigError, option
@@ -52,7 +52,7 @@ class DeviationShedder:
         options: DeviationOptions,
         now_ms: int,
         rng: Random,
-    ) -> Plan[NoMemory]:
+    ) -> StrategyPlan[NoMemory]:
         rates = view.broker.traffic.rate()
         top, low = int(rates.argmax()), int(rates.argmin())
         above = float((rates[top] - rates.mean()) / (rates.std() or 1.0))
@@ -62,10 +62,10 @@ class DeviationShedder:
             rejection = Rejection(
                 view.brokers[top], "even", above, options.deviations, "deviationThreshold", why
             )
-            return Plan((), (rejection,), memory)
+            return StrategyPlan((), (rejection,), memory)
         busiest = rows[view.bundle.short.rate(rows).argmax()]
         decision = Decision(
-            Kind.TRANSFER,
+            DecisionKind.TRANSFER,
             view.bundles[busiest],
             view.brokers[top],
             view.brokers[low],
@@ -73,7 +73,7 @@ class DeviationShedder:
             "{source} is {above:.2f} deviations above the mean; {bundle} goes to {destination}",
             {"above": above},
         )
-        return Plan((decision,), (), memory)
+        return StrategyPlan((decision,), (), memory)
 
 
 class Unready(DeviationShedder):

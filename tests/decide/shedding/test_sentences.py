@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from counterpoise.decide.plan import Decision, Plan, Rejection
+from counterpoise.decide.plan import Decision, Rejection, StrategyPlan
 from counterpoise.decide.shedding import SHEDDERS
 from counterpoise.load.store_view import LoadStoreView
 from counterpoise.names.options import Option, all_options, from_conf
@@ -84,14 +84,14 @@ def stores(draw: st.DrawFn) -> LoadStoreView:
     return LoadStoreView.from_load_data(data)
 
 
-def transferred(view: LoadStoreView, conf: dict[str, str], hits: int) -> Plan[Any]:
+def transferred(view: LoadStoreView, conf: dict[str, str], hits: int) -> StrategyPlan[Any]:
     shedder = SHEDDERS["TransferShedder"]
     options = from_conf(shedder.options, conf)
     memory = shedder.memory_from_json({"hits": hits})
     return shedder.plan(view, memory, options, NOW, None)  # type: ignore[arg-type]
 
 
-def check(strategy: str, made: Plan[Any]) -> None:
+def check(strategy: str, made: StrategyPlan[Any]) -> None:
     """What must hold of every plan's words."""
     known = {option.conf for option in all_options(SHEDDERS[strategy].options)}
     assert made.decisions or made.rejections, "silence"
@@ -330,7 +330,7 @@ def fits(option: Option, value: Any) -> bool:
     return option.kind is not int or float(value).is_integer()
 
 
-def ruled(made: Plan[Any]) -> set[tuple[str, str, str]]:
+def ruled(made: StrategyPlan[Any]) -> set[tuple[str, str, str]]:
     return {(each.subject, each.rule, each.setting) for each in made.rejections}
 
 

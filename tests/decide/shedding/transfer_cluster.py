@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from counterpoise.decide.plan import Plan
+from counterpoise.decide.plan import StrategyPlan
 from counterpoise.decide.shedding.options import TransferOptions
 from counterpoise.decide.shedding.transfer import TransferMemory, TransferShedder
 from counterpoise.load.extensible import BrokerLoadData, TopBundlesLoadData
@@ -107,11 +107,13 @@ class Setup:
             **self.more,
         )
 
-    def plan(self, options: TransferOptions = OPTIONS) -> Plan[TransferMemory]:
+    def plan(self, options: TransferOptions = OPTIONS) -> StrategyPlan[TransferMemory]:
         return plan(self.view(), options)
 
 
-def plan(view: LoadStoreView, options: TransferOptions = OPTIONS, hits: int = 0) -> Plan[Any]:
+def plan(
+    view: LoadStoreView, options: TransferOptions = OPTIONS, hits: int = 0
+) -> StrategyPlan[Any]:
     return TransferShedder().plan(view, TransferMemory(hits), options, NOW, Random(0))
 
 
@@ -122,7 +124,7 @@ def name(number: int) -> str:
 Found = set[tuple[str, str, str | None, str]]
 
 
-def found(made: Plan[Any]) -> Found:
+def found(made: StrategyPlan[Any]) -> Found:
     return {(d.source, d.bundle, d.destination, d.reason) for d in made.decisions}
 
 
@@ -133,6 +135,6 @@ def move(source: int, bundle: str, to: int | None, reason: str = OVERLOADED) -> 
 BASE = move(5, E1, 1) | move(4, D1, 2)
 
 
-def stopped(made: Plan[Any]) -> list[str]:
+def stopped(made: StrategyPlan[Any]) -> list[str]:
     assert not made.decisions
     return [rejection.rule for rejection in made.rejections]

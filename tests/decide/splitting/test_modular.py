@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counterpoise.decide.plan import Kind
+from counterpoise.decide.plan import DecisionKind
 from counterpoise.decide.splitting import BundleLoads, SplitOptions, find_bundles_to_split
 from counterpoise.load.average import BundleData, TimeAverageMessageData
 from counterpoise.load.report import LocalBrokerData, NamespaceBundleStats
@@ -72,7 +72,7 @@ def test_limits_are_strict_and_the_first_is_the_reason(given, bundle_data, reaso
     made = plan({"broker": report(**{ONE: given})}, bundle_data)
     assert chosen(made) == ([(ONE, reason)] if reason else [])
     for decision in made.decisions:
-        assert decision.kind is Kind.SPLIT
+        assert decision.kind is DecisionKind.SPLIT
         assert decision.source == "broker"
         assert decision.sentence.endswith(")")
         assert decision.figures["setting"].startswith("loadBalancerNamespaceBundleMax")

@@ -6,29 +6,29 @@ from dataclasses import replace
 import pytest
 
 from counterpoise.decide.watchdog.judge import KINDS, judge
-from counterpoise.decide.watchdog.sight import (
-    Finding,
-    Owned,
-    Record,
-    Remembered,
-    Sight,
+from counterpoise.decide.watchdog.observation import (
+    ChannelRecord,
+    ClusterObservation,
+    OwnedBundle,
+    WatchdogFinding,
+    WatchdogMemory,
     WatchdogOptions,
 )
 
 START = 1_700_000_000_000
 A, B, C = (f"public/default/0x{n:08x}_0x{n + 1:08x}" for n in range(3))
-WELL = Sight(
+WELL = ClusterObservation(
     START,
     ("b1:80", "b2:80"),
-    owned={"b1:80": {A: Owned()}, "b2:80": {B: Owned()}},
+    owned={"b1:80": {A: OwnedBundle()}, "b2:80": {B: OwnedBundle()}},
     carried={A: 100.0, B: 200.0},
     leaders={"b1:80": "b1:80", "b2:80": "b1:80"},
 )
 
 
-def seen(*sights: Sight, every_ms: int = 10_000) -> tuple[Finding, ...]:
+def seen(*sights: ClusterObservation, every_ms: int = 10_000) -> tuple[WatchdogFinding, ...]:
     """What is said after these looks, ten seconds apart."""
-    memory, found = Remembered(), tuple[Finding, ...]()
+    memory, found = WatchdogMemory(), tuple[WatchdogFinding, ...]()
     for number, sight in enumerate(sights):
         found, memory = judge(
             replace(sight, now_ms=START + number * every_ms), memory, WatchdogOptions()
@@ -36,7 +36,7 @@ def seen(*sights: Sight, every_ms: int = 10_000) -> tuple[Finding, ...]:
     return found
 
 
-def lasting(sight: Sight, times: int = 4) -> Sequence[Finding]:
+def lasting(sight: ClusterObservation, times: int = 4) -> Sequence[WatchdogFinding]:
     """What is said of a well cluster that then looks like this for half a minute."""
     return seen(WELL, *[sight] * times)
 
@@ -45,19 +45,23 @@ def test_a_cluster_that_is_well_is_not_spoken_of() -> None:
     assert not lasting(WELL, 200)
 
 
-TWO = replace(WELL, owned={"b1:80": {A: Owned()}, "b2:80": {B: Owned(), A: Owned()}})
-NOBODY = replace(WELL, owned={"b1:80": {}, "b2:80": {B: Owned()}}, carried={B: 200.0})
+TWO = replace(
+    WELL, owned={"b1:80": {A: OwnedBundle()}, "b2:80": {B: OwnedBundle(), A: OwnedBundle()}}
+)
+NOBODY = replace(WELL, owned={"b1:80": {}, "b2:80": {B: OwnedBundle()}}, carried={B: 200.0})
 SILENT = replace(
-    WELL, owned={"b2:80": {B: Owned()}}, silent={"b1:80": "no answer within 10 s"},
+    WELL, owned={"b2:80": {B: OwnedBundle()}}, silent={"b1:80": "no answer within 10 s"},
     leaders={"b2:80": "b2:80"},
 )  # fmt: skip
-INACTIVE = replace(WELL, owned={"b1:80": {A: Owned(active=False)}, "b2:80": {B: Owned()}})
+INACTIVE = replace(
+    WELL, owned={"b1:80": {A: OwnedBundle(active=False)}, "b2:80": {B: OwnedBundle()}}
+)
 NO_LEADER = replace(WELL, leaders={"b1:80": "", "b2:80": ""})
 LEFT = replace(WELL, leaders={"b1:80": "b9:80", "b2:80": "b9:80"})
 TORN = replace(WELL, leaders={"b1:80": "b1:80", "b2:80": "b2:80"})
-ASSIGNING = replace(WELL, records={C: Record("Assigning", "b2:80", START - 60_000)})
-GHOST = replace(WELL, records={C: Record("Owned", "b9:80", START)})
-FORGOTTEN = replace(WELL, records={C: Record("Owned", "b2:80", START)})
+ASSIGNING = replace(WELL, records={C: ChannelRecord("Assigning", "b2:80", START - 60_000)})
+GHOST = replace(WELL, records={C: ChannelRecord("Owned", "b9:80", START)})
+FORGOTTEN = replace(WELL, records={C: ChannelRecord("Owned", "b2:80", START)})
 
 
 @pytest.mark.parametrize(
@@ -76,7 +80,7 @@ FORGOTTEN = replace(WELL, records={C: Record("Owned", "b2:80", START)})
     ],
 )
 def test_what_lasts_is_said_with_what_helps(
-    sight: Sight, kind: str, subject: str, said: str, remedy: str
+    sight: ClusterObservation, kind: str, subject: str, said: str, remedy: str
 ) -> None:
     [found] = lasting(sight)
     assert (found.kind, found.subject, found.remedy) == (kind, subject, remedy)
@@ -86,21 +90,21 @@ def test_what_lasts_is_said_with_what_helps(
 
 
 @pytest.mark.parametrize("sight", [TWO, NOBODY, SILENT, INACTIVE, NO_LEADER, TORN, FORGOTTEN])
-def test_what_passes_is_not_said(sight: Sight) -> None:
+def test_what_passes_is_not_said(sight: ClusterObservation) -> None:
     assert not seen(WELL, sight, sight, sight)
     assert not seen(WELL, sight, sight, sight, WELL, sight, sight, sight), "it begins anew"
 
 
 def test_a_record_tells_itself_how_long_it_has_been_in_flight() -> None:
     assert [each.kind for each in seen(ASSIGNING)] == ["in-flight"]
-    young = replace(WELL, records={C: Record("Assigning", "b2:80", START - 5_000)})
+    young = replace(WELL, records={C: ChannelRecord("Assigning", "b2:80", START - 5_000)})
     assert not seen(young)
 
 
 def test_a_bundle_that_changes_its_state_all_the_time_is_not_stuck() -> None:
     states = ("Releasing", "Assigning")
     sights = [
-        replace(WELL, records={C: Record(states[n % 2], "b2:80", START + n * 10_000)})
+        replace(WELL, records={C: ChannelRecord(states[n % 2], "b2:80", START + n * 10_000)})
         for n in range(10)
     ]
     assert not seen(*sights)
@@ -112,7 +116,7 @@ def test_a_leader_that_does_not_shed_is_said_only_after_a_long_time_without_a_mo
     assert not seen(*minutes, every_ms=60_000)
     [found] = seen(*minutes, uneven, uneven, every_ms=60_000)
     assert (found.kind, found.subject) == ("leader-does-not-shed", "b1:80")
-    moved = replace(uneven, owned={"b1:80": {}, "b2:80": {A: Owned(), B: Owned()}})
+    moved = replace(uneven, owned={"b1:80": {}, "b2:80": {A: OwnedBundle(), B: OwnedBundle()}})
     assert not seen(*minutes, moved, moved, every_ms=60_000), "something moved"
     assert not seen(*[replace(uneven, sheds=False)] * 30, every_ms=60_000), "it is not to"
     assert not seen(*[replace(uneven, imbalance=0.4)] * 30, every_ms=60_000), "it is even enough"
@@ -122,17 +126,19 @@ def test_a_bundle_that_was_split_is_owned_by_its_parts() -> None:
     whole, left, right = (
         f"public/default/0x{low:08x}_0x{high:08x}" for low, high in ((0, 8), (0, 4), (4, 8))
     )
-    before = replace(WELL, owned={"b1:80": {whole: Owned()}}, carried={whole: 9.0})
-    after = replace(WELL, owned={"b1:80": {left: Owned()}, "b2:80": {right: Owned()}}, carried={})
+    before = replace(WELL, owned={"b1:80": {whole: OwnedBundle()}}, carried={whole: 9.0})
+    after = replace(
+        WELL, owned={"b1:80": {left: OwnedBundle()}, "b2:80": {right: OwnedBundle()}}, carried={}
+    )
     assert not seen(before, *[after] * 5)
-    lost = replace(after, owned={"b1:80": {"public/other/0x00000000_0x00000004": Owned()}})
+    lost = replace(after, owned={"b1:80": {"public/other/0x00000000_0x00000004": OwnedBundle()}})
     assert [each.subject for each in seen(before, *[lost] * 5)] == [whole]
 
 
 def test_a_bundle_without_load_may_be_nobodys() -> None:
     idle = replace(WELL, carried={A: 0.0, B: 0.0})
     assert not seen(idle, *[replace(idle, owned={"b1:80": {}, "b2:80": {}})] * 9)
-    long_ago = [replace(WELL, owned={"b2:80": {B: Owned()}, "b1:80": {}}, carried={})] * 70
+    long_ago = [replace(WELL, owned={"b2:80": {B: OwnedBundle()}, "b1:80": {}}, carried={})] * 70
     assert not seen(WELL, *long_ago), "it has carried nothing for ten minutes"
 
 
@@ -149,18 +155,20 @@ def test_a_silent_broker_is_said_even_when_nobody_knows_what_it_owned() -> None:
 
 def test_heartbeats_are_nobodys_when_their_broker_ends() -> None:
     own = "pulsar/b1:80/0x00000000_0xffffffff"
-    before = replace(WELL, owned={"b1:80": {own: Owned()}, "b2:80": {}}, carried={own: 5.0})
+    before = replace(WELL, owned={"b1:80": {own: OwnedBundle()}, "b2:80": {}}, carried={own: 5.0})
     assert not seen(before, *[replace(before, owned={"b2:80": {}}, carried={})] * 9)
 
 
 def test_the_system_namespace_is_named_by_nobody_under_the_extensible_manager() -> None:
     system = "pulsar/system/0x50000000_0x60000000"
-    before = replace(WELL, carried={system: 548.0}, records={system: Record("Owned", "b1:80", 1)})
+    before = replace(
+        WELL, carried={system: 548.0}, records={system: ChannelRecord("Owned", "b1:80", 1)}
+    )
     assert not lasting(before)
 
 
 @pytest.mark.parametrize("wrong", [ASSIGNING, GHOST, FORGOTTEN])
-def test_what_the_channel_said_holds_until_it_can_be_read_again(wrong: Sight) -> None:
+def test_what_the_channel_said_holds_until_it_can_be_read_again(wrong: ClusterObservation) -> None:
     """Nobody sees that it is over, and nothing begins that has not lasted."""
     unread = replace(WELL, records=None)
     before = seen(WELL, *[wrong] * 4)

@@ -9,7 +9,7 @@ from counterpoise.app.errors import UserError
 from counterpoise.app.verbs.backtest_compare import cut_of, differences, sides_of, sources_of
 from counterpoise.pipeline.backtest.cut import CutSource
 from counterpoise.pipeline.backtest.run import Task, play, tasks_of
-from counterpoise.pipeline.backtest.simulate import Candidate
+from counterpoise.pipeline.backtest.simulate import BacktestCandidate
 from counterpoise.pipeline.backtest.synthetic import SyntheticTrace
 
 SMALL = SyntheticTrace("heavy-tailed", count_of_brokers=3, count_of_bundles=12, hours=0.2)
@@ -40,7 +40,9 @@ def test_a_bundle_of_one_topic_stays_whole_however_often_it_is_cut() -> None:
 
 
 def test_it_is_the_same_wherever_it_is_played() -> None:
-    tasks = tasks_of([Candidate("c", None)], CutSource(SMALL, 4), parts=2, move_s=1.0, seed=1)
+    tasks = tasks_of(
+        [BacktestCandidate("c", None)], CutSource(SMALL, 4), parts=2, move_s=1.0, seed=1
+    )
     assert isinstance(tasks[0], Task)
     assert [play(task) for task in tasks] == [play(task) for task in tasks]
     first = CutSource(SMALL, 4)

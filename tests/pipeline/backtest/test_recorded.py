@@ -12,7 +12,7 @@ from counterpoise.app.main import main
 from counterpoise.app.verbs.backtest import add_parser
 from counterpoise.app.verbs.backtest_grid import candidates_of, grid, unplayed
 from counterpoise.names.options import ConfigError
-from counterpoise.pipeline.backtest.measure import Result
+from counterpoise.pipeline.backtest.measure import BacktestResult
 from counterpoise.pipeline.backtest.recorded import NothingRecordedError, Recording, move_seconds
 from counterpoise.pipeline.backtest.report import best_trades, change, draw, idle, ranked, table
 from counterpoise.pipeline.backtest.run import joined
@@ -115,11 +115,11 @@ def test_what_moves_took_is_learnt_from_outcomes() -> None:
     assert move_seconds([row("dry run", 0)]) is None
 
 
-def result(label: str, imbalance: float, moved: float, **more: object) -> Result:
+def result(label: str, imbalance: float, moved: float, **more: object) -> BacktestResult:
     given = {"first_ms": 0, "steps": 60, "hours": 1.0, "worst": 2.0, "deviation": 0.2,
              "uneven": 0.5, "moves": 4, "waited_s": 4.0, "delayed": 1.0, "thrash": 0,
              "orphans": 0} | more  # fmt: skip
-    return Result(label, imbalance=imbalance, moved=moved, **given)  # type: ignore[arg-type]
+    return BacktestResult(label, imbalance=imbalance, moved=moved, **given)  # type: ignore[arg-type]
 
 
 def test_spans_are_put_together_by_their_time() -> None:

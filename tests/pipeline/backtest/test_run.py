@@ -7,7 +7,7 @@ import pytest
 
 from counterpoise.app.main import main
 from counterpoise.pipeline.backtest.run import LITTLE, is_little, play, play_here, tasks_of
-from counterpoise.pipeline.backtest.simulate import Candidate
+from counterpoise.pipeline.backtest.simulate import BacktestCandidate
 from counterpoise.pipeline.backtest.synthetic import SyntheticTrace
 from counterpoise.pipeline.stream import session
 
@@ -21,7 +21,7 @@ def small(bundles: int = 20) -> SyntheticTrace:
 
 
 def test_plays_here_are_plays_in_their_order() -> None:
-    candidates = [Candidate(name, None) for name in ("b", "a")]
+    candidates = [BacktestCandidate(name, None) for name in ("b", "a")]
     tasks = tasks_of(candidates, small(), parts=2, move_s=1.0, seed=1)
     heard: list[tuple[int, str]] = []
     results = play_here(tasks, lambda done, result: heard.append((done, result.label)))

@@ -16,10 +16,10 @@ from counterpoise.load.report import LocalBrokerData, NamespaceBundleStats, Syst
 from counterpoise.load.usage import ResourceUsage
 from counterpoise.load.view import Integers, Masks
 from counterpoise.names.properties import Properties
-from counterpoise.pipeline.backtest.measure import Result
-from counterpoise.pipeline.backtest.simulate import Candidate, simulate
+from counterpoise.pipeline.backtest.measure import BacktestResult
+from counterpoise.pipeline.backtest.simulate import BacktestCandidate, simulate
 from counterpoise.pipeline.backtest.synthetic import KINDS, SyntheticTrace
-from counterpoise.pipeline.backtest.trace import Hosts, Trace
+from counterpoise.pipeline.backtest.trace import Hosts, LoadTrace
 
 START = 1_700_000_000_000
 FLOORS = {"loadBalancerBundleUnloadMinThroughputThreshold": "0.001", "minUnloadMessage": "1",
@@ -74,9 +74,9 @@ def strategy(name: str = "ThresholdShedder", placement: str = "LeastUsage") -> S
     return strategy_from(Properties(FLOORS), shedder=name, placement=placement)
 
 
-def played(trace: Trace, by: Strategy | None, **more: float) -> Result:
+def played(trace: LoadTrace, by: Strategy | None, **more: float) -> BacktestResult:
     return simulate(
-        Candidate("c", by), trace, 0, trace.steps, move_s=more.get("move_s", 1.0), seed=1
+        BacktestCandidate("c", by), trace, 0, trace.steps, move_s=more.get("move_s", 1.0), seed=1
     )
 
 

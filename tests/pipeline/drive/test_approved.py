@@ -11,9 +11,9 @@ import pytest
 
 from counterpoise.app.main import main
 from counterpoise.decide.advice.plan import AdvisedPlan, MoveTime
-from counterpoise.decide.advice.planned import Scene, advise
+from counterpoise.decide.advice.planned import ClusterSnapshot, advise
 from counterpoise.decide.balancing.approval import ApprovalRules
-from counterpoise.decide.balancing.moves import RoundMemory, Status
+from counterpoise.decide.balancing.moves import MoveStatus, RoundMemory
 from counterpoise.decide.balancing.thrash import Hop
 from counterpoise.load.fold import Batch, FoldState, fold
 from counterpoise.load.fold_view import cluster_view
@@ -25,7 +25,7 @@ from counterpoise.pipeline.drive.approved import (
     CarriedOut,
     PlanRefusedError,
 )
-from counterpoise.pipeline.drive.scene import CannotSeeError
+from counterpoise.pipeline.drive.snapshot import CannotSeeError
 from counterpoise.pipeline.history.control import Control, Wish, write_control
 from counterpoise.pipeline.history.store import Store, open_store
 from counterpoise.pipeline.history.tables import HistoryTables, read_table
@@ -39,7 +39,9 @@ async def planned(cluster: FakeCluster, http: aiohttp.ClientSession) -> AdvisedP
     rows = await Collector(http, [cluster.admin_url], wall_clock_ms).poll()
     state = fold(FoldState.empty(), Batch.of(rows))
     view = cluster_view(state, int(rows["poll_id"][0]))
-    plan = advise(Scene(view, set(view.brokers)), strategy(), MoveTime(1, 1, "x"), wall_clock_ms())
+    plan = advise(
+        ClusterSnapshot(view, set(view.brokers)), strategy(), MoveTime(1, 1, "x"), wall_clock_ms()
+    )
     assert len(plan.steps) > 3
     return plan
 
@@ -167,7 +169,7 @@ async def test_a_world_that_changed_refuses_the_whole_plan_unless_a_part_will_do
     came = await carried_out(uneven, http, store, plan, replace(DO_IT, partial=True))
     assert said in came.left[plan.steps[0].bundle]
     assert plan.steps[0].bundle not in {bundle for bundle, _ in uneven.unloads}
-    assert all(one.status is Status.MOVED for one in came.outcomes)
+    assert all(one.status is MoveStatus.MOVED for one in came.outcomes)
 
 
 async def test_a_plan_that_would_make_things_worse_by_now_is_refused(

@@ -11,7 +11,7 @@ import pytest
 
 from counterpoise.app.main import main
 from counterpoise.decide.balancing.approval import ApprovalRules
-from counterpoise.decide.balancing.moves import Status
+from counterpoise.decide.balancing.moves import MoveStatus
 from counterpoise.decide.balancing.round import newest_poll
 from counterpoise.pipeline.balancer import Balancer
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
@@ -135,7 +135,7 @@ async def test_status_tells_the_last_poll_the_last_round_and_the_hour(
     assert found.gaps[uneven.names[2]][0] == 2
     assert found.round is not None
     assert (found.round.moves, found.round.complete) == (len(made.moves), True)
-    assert found.outcomes == {Status.MOVED: 1, Status.WITHHELD: len(made.moves) - 1}
+    assert found.outcomes == {MoveStatus.MOVED: 1, MoveStatus.WITHHELD: len(made.moves) - 1}
     withheld = {"1 moves a round are allowed (--max-moves-a-round)": len(made.moves) - 1}
     assert found.withheld == withheld
     for table in TABLES:

@@ -16,15 +16,20 @@ from counterpoise import Cluster
 from counterpoise.app.main import main
 from counterpoise.app.verbs.drain import _json, _show
 from counterpoise.decide.balancing.drain import DrainRules
-from counterpoise.decide.balancing.moves import Status
+from counterpoise.decide.balancing.moves import MoveStatus
 from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.decide.placement import PLACEMENTS
 from counterpoise.load.report import NamespaceBundleStats
 from counterpoise.names.load_managers import MODULAR
 from counterpoise.pipeline.clock import wall_clock_ms
-from counterpoise.pipeline.drive.drain import Drain, Drained, DrainOptions, DrainRefusedError
-from counterpoise.pipeline.drive.policies import CannotSeeError
-from counterpoise.pipeline.drive.scene import SceneReader
+from counterpoise.pipeline.drive.drain import (
+    BrokerDrain,
+    DrainOptions,
+    DrainRefusedError,
+    DrainResult,
+)
+from counterpoise.pipeline.drive.snapshot import SnapshotReader
+from counterpoise.pipeline.policies import CannotSeeError
 from tests.pipeline.fake_cluster import CLUSTER, FakeBroker, FakeCluster, bundle_name
 
 QUICK = DrainOptions(verify_within_s=1.0)
@@ -47,17 +52,17 @@ def drain(
     rules: DrainRules | None = None,
     options: DrainOptions = QUICK,
     tell: Callable[[str], None] = lambda sentence: None,
-) -> Drain:
-    reader = SceneReader(http, [cluster.admin_url], wall_clock_ms)
+) -> BrokerDrain:
+    reader = SnapshotReader(http, [cluster.admin_url], wall_clock_ms)
     broker = broker or cluster.names[0]
-    return Drain(http, reader, broker, rules or DrainRules(), wall_clock_ms, tell, options)
+    return BrokerDrain(http, reader, broker, rules or DrainRules(), wall_clock_ms, tell, options)
 
 
 def heal(cluster: FakeCluster) -> None:
     cluster.forget_unload = False
 
 
-async def drained(each: Drain) -> Drained:
+async def drained(each: BrokerDrain) -> DrainResult:
     return await each.carry_out(await each.plan())
 
 
@@ -70,7 +75,7 @@ async def test_a_broker_is_emptied_evenly_and_every_owner_verified(
     assert full.unloads == [], "a plan touches nothing"
     found = await each.carry_out(plan)
     assert not found.left
-    assert {o.status for o in found.outcomes} == {Status.MOVED}
+    assert {o.status for o in found.outcomes} == {MoveStatus.MOVED}
     assert {m.bundle: m.destination for m in plan.moves} == full.owners
     # Bundles of a namespace are distributed evenly, whatever the strategy would have liked.
     assert Counter(full.owners.values()) == {full.names[1]: 6, full.names[2]: 6}
@@ -136,9 +141,9 @@ async def test_how_long_each_move_took_is_told(
     cluster.carry(first, bundle_name(1), 10.0)
     reads = itertools.count(wall_clock_ms(), 1500)
     told: list[str] = []
-    reader = SceneReader(http, [cluster.admin_url], wall_clock_ms)
+    reader = SnapshotReader(http, [cluster.admin_url], wall_clock_ms)
     clock = lambda: next(reads)  # noqa: E731
-    await drained(Drain(http, reader, first.name, DrainRules(), clock, told.append, QUICK))
+    await drained(BrokerDrain(http, reader, first.name, DrainRules(), clock, told.append, QUICK))
     [sentence] = [each for each in told if each.startswith("moved ")]
     assert f"moved {bundle_name(1)} after 1.5 s, " in sentence
 
@@ -150,7 +155,7 @@ async def test_an_unload_that_works_the_second_time_leaves_nothing(
     each = drain(full, http, tell=lambda sentence: heal(full))
     found = await drained(each)
     assert not found.left
-    assert Status.FAILED in {o.status for o in found.outcomes}
+    assert MoveStatus.FAILED in {o.status for o in found.outcomes}
     assert full.names[0] not in full.owners.values()
 
 
@@ -258,7 +263,7 @@ async def test_what_cannot_be_emptied_is_refused(
 
 
 async def test_a_cluster_out_of_reach_is_a_sentence(http: aiohttp.ClientSession) -> None:
-    reader = SceneReader(http, ["http://127.0.0.1:1"], wall_clock_ms)
+    reader = SnapshotReader(http, ["http://127.0.0.1:1"], wall_clock_ms)
     with pytest.raises(CannotSeeError, match=r"the cluster does not answer: http://127\.0\.0\.1:1"):
         await reader.read("a:1")
 

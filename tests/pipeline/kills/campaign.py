@@ -19,7 +19,7 @@ import numpy as np
 import psutil
 
 from counterpoise.app.strategies import strategy_from
-from counterpoise.decide.balancing.moves import Status
+from counterpoise.decide.balancing.moves import MoveStatus
 from counterpoise.names.properties import Properties
 from counterpoise.pipeline.history.layout import files
 from counterpoise.pipeline.history.ownership import TABLE
@@ -252,7 +252,10 @@ class Campaign:
 
 _SLOW = "it took "
 """How it begins to say why nothing was asked for: this machine or the store stood still."""
-_FINE = {each.value for each in (Status.MOVED, Status.ALREADY_THERE, Status.STALE, Status.GONE)}
+_FINE = {
+    each.value
+    for each in (MoveStatus.MOVED, MoveStatus.ALREADY_THERE, MoveStatus.STALE, MoveStatus.GONE)
+}
 
 
 def _stands_still(pid: int) -> None:

@@ -18,7 +18,7 @@ from counterpoise.pipeline.history.tables import read_table
 from counterpoise.pipeline.watch.changes import Changes
 from counterpoise.pipeline.watch.metrics import Metrics
 from counterpoise.pipeline.watch.serve import CannotListenError, serving
-from counterpoise.pipeline.watch.watcher import Watcher, WatchSettings
+from counterpoise.pipeline.watch.watcher import ClusterWatcher, WatchSettings
 from tests.load.story import Loads, poll
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name
 
@@ -100,7 +100,7 @@ async def watching(
     address = None if port is None else ("127.0.0.1", port)
     settings = WatchSettings((cluster.admin_url,), str(folder), 0.01, metrics=address)
     stop = asyncio.Event()
-    running = asyncio.create_task(Watcher(settings, said.append, after_poll).run(stop))
+    running = asyncio.create_task(ClusterWatcher(settings, said.append, after_poll).run(stop))
     try:
         yield next_poll
     finally:
@@ -150,7 +150,7 @@ async def test_a_second_writer_is_refused(cluster: FakeCluster, tmp_path: Path) 
     async with watching(cluster, tmp_path, []) as next_poll:
         await next_poll()
         with pytest.raises(HistoryInUseError, match=str(tmp_path)):
-            await Watcher(settings, lambda _: None).run(asyncio.Event())
+            await ClusterWatcher(settings, lambda _: None).run(asyncio.Event())
 
 
 async def test_a_word_of_the_operator_ends_it(cluster: FakeCluster, tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ async def test_a_word_of_the_operator_ends_it(cluster: FakeCluster, tmp_path: Pa
     async def after_poll(_: object) -> None:
         write_control(store, Control(Wish.STOP, wall_clock_ms() + 1))
 
-    await Watcher(settings, said.append, after_poll).run(asyncio.Event())
+    await ClusterWatcher(settings, said.append, after_poll).run(asyncio.Event())
     assert said[-1] == "told to stop (counterpoise control)"
 
 
@@ -210,7 +210,7 @@ async def test_a_watchdog_beside_it_counts_what_it_finds(
     broker = await cluster.add_broker()
     broker.answers["/admin/v2/brokers/leaderBroker"] = (404, b"none")
     settings = WatchSettings((cluster.admin_url,), str(tmp_path), 0.01, once=True, watchdog=True)
-    watcher = Watcher(settings, lambda _: None)
+    watcher = ClusterWatcher(settings, lambda _: None)
     await watcher.run(asyncio.Event())
     text = watcher.metrics.text().decode()
     assert 'counterpoise_balancer_watchdog_findings{kind="no-leader"} 0.0' in text, "not for long"

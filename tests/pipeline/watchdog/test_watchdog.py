@@ -16,7 +16,7 @@ import pytest
 from counterpoise import Cluster
 from counterpoise.app.main import full_parser, main
 from counterpoise.app.verbs.watchdog import _look
-from counterpoise.decide.watchdog.sight import Finding, Record, WatchdogOptions
+from counterpoise.decide.watchdog.observation import ChannelRecord, WatchdogFinding, WatchdogOptions
 from counterpoise.names.load_managers import EXTENSIBLE, MODULAR
 from counterpoise.pipeline.bundle_lookup import BundleLookup
 from counterpoise.pipeline.clock import wall_clock_ms
@@ -282,9 +282,9 @@ async def test_a_broker_that_does_not_answer_is_named_with_what_it_owns(
 async def test_the_state_channel_is_held_against_the_brokers(
     two: FakeCluster, http: aiohttp.ClientSession
 ) -> None:
-    stuck = Record("Releasing", two.names[0], wall_clock_ms() - 90_000)
-    ghost = Record("Owned", two.names[0], 1)
-    good = Record("Owned", two.names[0], 1)
+    stuck = ChannelRecord("Releasing", two.names[0], wall_clock_ms() - 90_000)
+    ghost = ChannelRecord("Owned", two.names[0], 1)
+    good = ChannelRecord("Owned", two.names[0], 1)
     records = {A: good, B: stuck, bundle_name(7): ghost}
     said = await Dog(two, http, channel=lambda: records).look()
     assert [each.split(":")[0] for each in said] == ["ALERT in-flight", "ALERT not-serving"]
@@ -304,8 +304,8 @@ async def test_metrics_count_what_is_wrong_by_kind(
 @pytest.mark.parametrize(
     ("data", "record"),
     [
-        (b'{"state":"Owned","dstBroker":"b:1","timestamp":7}', Record("Owned", "b:1", 7)),
-        (b'{"state":"Free","sourceBroker":"b:1"}', Record("Free", "b:1", 0)),
+        (b'{"state":"Owned","dstBroker":"b:1","timestamp":7}', ChannelRecord("Owned", "b:1", 7)),
+        (b'{"state":"Free","sourceBroker":"b:1"}', ChannelRecord("Free", "b:1", 0)),
         (b"", None),
         (b"null", None),
         (b'{"dstBroker":"b:1"}', None),
@@ -313,7 +313,7 @@ async def test_metrics_count_what_is_wrong_by_kind(
         (b"\xff", None),
     ],
 )
-def test_a_record_of_the_channel_is_read_or_left(data: bytes, record: Record | None) -> None:
+def test_a_record_of_the_channel_is_read_or_left(data: bytes, record: ChannelRecord | None) -> None:
     read = written(data)
     assert (read.seen if read is not None else None) == record
 
@@ -377,13 +377,13 @@ def test_the_channel_shows_the_last_record_that_holds() -> None:
         has_message_available=lambda: bool(left), read_next=lambda _: left.pop(0)
     )
     assert channel.read() == {
-        "n/a": Record("Owned", "b:1", 2),
-        "n/b": Record("Assigning", "b:2", 4),
+        "n/a": ChannelRecord("Owned", "b:1", 2),
+        "n/b": ChannelRecord("Assigning", "b:2", 4),
     }
 
 
 def test_an_alert_says_what_helps() -> None:
-    found = Finding("in-flight", A, 1, "it is stuck", "lookup", "b1:80")
+    found = WatchdogFinding("in-flight", A, 1, "it is stuck", "lookup", "b1:80")
     assert alert_of(found) == "ALERT in-flight: it is stuck (--remedy: lookup at b1:80)"
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from counterpoise.app.main import Subparsers
     from counterpoise.decide.advice.plan import AdvisedPlan
     from counterpoise.decide.balancing.round import Strategy
-    from counterpoise.pipeline.advise.look import Looked, LookOptions
+    from counterpoise.pipeline.advise.look import AdviceInputs, LookOptions
     from counterpoise.pipeline.history.store import Store
 
 EPILOG = """\
@@ -149,7 +149,7 @@ async def _look(
     addresses: tuple[str, ...],
     store: Store | None,
     options: LookOptions,
-) -> Looked:
+) -> AdviceInputs:
     from counterpoise.pipeline.advise.look import look_at_cluster, look_at_history
     from counterpoise.pipeline.clock import wall_clock_ms
 

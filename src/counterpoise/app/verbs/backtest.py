@@ -28,10 +28,10 @@ from counterpoise.app.verbs.balance import add_spark_arguments, spark_setting, w
 
 if TYPE_CHECKING:
     from counterpoise.app.main import Subparsers
-    from counterpoise.pipeline.backtest.measure import Result
+    from counterpoise.pipeline.backtest.measure import BacktestResult
     from counterpoise.pipeline.backtest.recorded import Recording
     from counterpoise.pipeline.backtest.run import Source
-    from counterpoise.pipeline.backtest.simulate import Candidate
+    from counterpoise.pipeline.backtest.simulate import BacktestCandidate
     from counterpoise.pipeline.backtest.synthetic import SyntheticTrace
 
 PICTURES = (".png", ".svg", ".pdf")
@@ -182,7 +182,9 @@ def _check(args: argparse.Namespace) -> None:
         raise UserError(f"--plot {args.plot}: there is no directory {args.plot.absolute().parent}")
 
 
-def _played(args: argparse.Namespace, plays: Sequence[tuple[Candidate, Source]]) -> list[Result]:
+def _played(
+    args: argparse.Namespace, plays: Sequence[tuple[BacktestCandidate, Source]]
+) -> list[BacktestResult]:
     from counterpoise.pipeline.backtest.run import (
         is_little,
         opened,
@@ -210,7 +212,7 @@ def _played(args: argparse.Namespace, plays: Sequence[tuple[Candidate, Source]])
         args.master = "local[*]"
     began = time.monotonic()
 
-    def progress(done: int, result: Result) -> None:
+    def progress(done: int, result: BacktestResult) -> None:
         took = time.monotonic() - began
         sys.stderr.write(f"{done}/{len(tasks)} after {took:.0f} s: {result.label}\n")
 
@@ -272,7 +274,7 @@ def _source(args: argparse.Namespace) -> SyntheticTrace | Recording:
     return SyntheticTrace(kind, **{"seed": args.seed, "step_ms": step_ms, **given})
 
 
-def _plays(args: argparse.Namespace) -> list[tuple[Candidate, Source]]:
+def _plays(args: argparse.Namespace) -> list[tuple[BacktestCandidate, Source]]:
     """Who plays which load."""
     source = _source(args)
     if not args.compare:

@@ -20,7 +20,7 @@ from counterpoise.names.properties import Properties
 if TYPE_CHECKING:
     from counterpoise.pipeline.backtest.recorded import Recording
     from counterpoise.pipeline.backtest.run import Source
-    from counterpoise.pipeline.backtest.simulate import Candidate
+    from counterpoise.pipeline.backtest.simulate import BacktestCandidate
     from counterpoise.pipeline.backtest.synthetic import SyntheticTrace
 
 BUNDLES = "defaultNumberOfNamespaceBundles"
@@ -75,12 +75,12 @@ def _conf(name: str, args: argparse.Namespace) -> Properties:
         raise UserError(f"{error} (a version is one of {', '.join(VERSIONS)})") from None
 
 
-def candidate_of(side: Side, thrash_span_s: float) -> Candidate:
+def candidate_of(side: Side, thrash_span_s: float) -> BacktestCandidate:
     """Its strategy, as Pulsar's leader plays it."""
-    from counterpoise.pipeline.backtest.simulate import Candidate
+    from counterpoise.pipeline.backtest.simulate import BacktestCandidate
 
     try:
-        return Candidate(side.label, as_pulsar(side.conf, thrash_span_s=thrash_span_s))
+        return BacktestCandidate(side.label, as_pulsar(side.conf, thrash_span_s=thrash_span_s))
     except ConfigError as error:
         raise UserError(f"{side.label}: {error}") from None
 

@@ -25,25 +25,25 @@ from counterpoise.names.properties import Properties
 
 if TYPE_CHECKING:
     from counterpoise.decide.balancing.round import Strategy
-    from counterpoise.pipeline.backtest.simulate import Candidate
+    from counterpoise.pipeline.backtest.simulate import BacktestCandidate
 
 EVERY = "ThresholdShedder,OverloadShedder,UniformLoadShedder,AvgShedder"
 NOBODY = "nobody moves"
 
 
-def candidates_of(args: argparse.Namespace) -> list[Candidate]:
+def candidates_of(args: argparse.Namespace) -> list[BacktestCandidate]:
     """Nobody, and each strategy with each combination of those settings that it reads.
 
     Raises `UserError`, also for a setting that none of them reads.
     """
-    from counterpoise.pipeline.backtest.simulate import Candidate
+    from counterpoise.pipeline.backtest.simulate import BacktestCandidate
 
     named = _named(args)
     if not named:
         raise UserError(f"--strategies {args.strategies!r} names none; such as {EVERY}")
     own = partial(_own_options, named)
     conf = read_conf(args.conf, args.settings, own)
-    found = {NOBODY: Candidate(NOBODY, None)}
+    found = {NOBODY: BacktestCandidate(NOBODY, None)}
     unread = {text.partition("=")[0].strip() for text in args.grid}
     for name, overrides in itertools.product(named, grid(args.grid, own)):
         shedder, _, placement = name.partition("/")
@@ -51,7 +51,7 @@ def candidates_of(args: argparse.Namespace) -> list[Candidate]:
         read = {key: value for key, value in overrides.items() if key in _read_by(by, placement)}
         unread -= read.keys()
         label = " ".join([name, *(f"{key}={value}" for key, value in read.items())])
-        found.setdefault(label, Candidate(label, by))
+        found.setdefault(label, BacktestCandidate(label, by))
     if unread:
         tried = ", ".join(named)
         raise UserError(f"--grid {min(unread)}: {tried} read no such setting, so nothing changes")

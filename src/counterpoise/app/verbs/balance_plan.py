@@ -53,9 +53,9 @@ def run_plan(args: argparse.Namespace, rules: ApprovalRules) -> int:
     """Check the plan, and carry it out if told to."""
     with needed_by("a plan"):
         from counterpoise.pipeline.drive.approved import PlanRefusedError
-        from counterpoise.pipeline.drive.policies import CannotSeeError
         from counterpoise.pipeline.history.faults import HistoryFaultError
         from counterpoise.pipeline.history.lease import HistoryInUseError
+        from counterpoise.pipeline.policies import CannotSeeError
     plan = _read(args.plan)
     try:
         came = asyncio.run(_carry_out(args, plan, rules))

@@ -24,8 +24,8 @@ from counterpoise.security.client import http_session
 
 if TYPE_CHECKING:
     from counterpoise.app.main import Subparsers
-    from counterpoise.pipeline.drive.drain import Drain, Drained
-    from counterpoise.pipeline.drive.scene import SceneReader
+    from counterpoise.pipeline.drive.drain import BrokerDrain, DrainResult
+    from counterpoise.pipeline.drive.snapshot import SnapshotReader
 
 EXIT_LEFT = 1
 HTTP_TIMEOUT_S = 60.0
@@ -85,24 +85,24 @@ def run(args: argparse.Namespace) -> int:
 async def _run(args: argparse.Namespace, addresses: tuple[str, ...]) -> int:
     with needed_by("draining"):
         from counterpoise.pipeline.clock import wall_clock_ms
-        from counterpoise.pipeline.drive.drain import Drain, DrainOptions, DrainRefusedError
-        from counterpoise.pipeline.drive.policies import CannotSeeError
-        from counterpoise.pipeline.drive.scene import SceneReader
+        from counterpoise.pipeline.drive.drain import BrokerDrain, DrainOptions, DrainRefusedError
+        from counterpoise.pipeline.drive.snapshot import SnapshotReader
+        from counterpoise.pipeline.policies import CannotSeeError
     options = DrainOptions(attempts=args.attempts, at_once=args.at_once, partial=args.partial)
     timeout = aiohttp.ClientTimeout(total=HTTP_TIMEOUT_S)
     async with http_session(client_security(args), timeout=timeout) as session:
-        reader = SceneReader(session, addresses, wall_clock_ms)
+        reader = SnapshotReader(session, addresses, wall_clock_ms)
         told = (lambda sentence: None) if args.json else though_nobody_reads(say)
         try:
             rules = await _rules(reader, addresses, args)
-            drain = Drain(session, reader, args.broker, rules, wall_clock_ms, told, options)
+            drain = BrokerDrain(session, reader, args.broker, rules, wall_clock_ms, told, options)
             return await _drain(drain, args)
         except (DrainRefusedError, CannotSeeError) as error:
             raise UserError(str(error)) from None
 
 
 async def _rules(
-    reader: SceneReader, addresses: tuple[str, ...], args: argparse.Namespace
+    reader: SnapshotReader, addresses: tuple[str, ...], args: argparse.Namespace
 ) -> DrainRules:
     """The cluster's own settings; refuses to work against a shedder that works the other way."""
     from counterpoise.pipeline.collect.shedder import sheds_by_itself
@@ -118,7 +118,7 @@ async def _rules(
     )
 
 
-async def _drain(drain: Drain, args: argparse.Namespace) -> int:
+async def _drain(drain: BrokerDrain, args: argparse.Namespace) -> int:
     plan = await drain.plan()
     if not args.json:
         _show(plan, execute=args.execute)
@@ -148,7 +148,7 @@ def _show(plan: DrainPlan, *, execute: bool) -> None:
         say(f"{what} would leave {plan.broker}; nothing was touched (--execute moves them)")
 
 
-def _show_end(broker: str, drained: Drained) -> None:
+def _show_end(broker: str, drained: DrainResult) -> None:
     for bundle, why in drained.left.items():
         say(f"left: {bundle}: {why}")
     state = f"{len(drained.left)} bundles are left on it" if drained.left else "it is empty"
@@ -156,7 +156,7 @@ def _show_end(broker: str, drained: Drained) -> None:
     say(f"{broker}: {count} attempt{'' if count == 1 else 's'}, {state}")
 
 
-def _json(plan: DrainPlan, drained: Drained | None) -> dict[str, object]:
+def _json(plan: DrainPlan, drained: DrainResult | None) -> dict[str, object]:
     found: dict[str, object] = {
         "broker": plan.broker,
         "executed": drained is not None,

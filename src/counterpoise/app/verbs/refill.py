@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from counterpoise.app.main import Subparsers
     from counterpoise.decide.advice.plan import AdvisedPlan
     from counterpoise.pipeline.drive.approved import CarriedOut
-    from counterpoise.pipeline.drive.scene import SceneReader
+    from counterpoise.pipeline.drive.snapshot import SnapshotReader
     from counterpoise.pipeline.history.store import Store
 
 HTTP_TIMEOUT_S = 60.0
@@ -89,9 +89,9 @@ def run(args: argparse.Namespace) -> int:
         )
     with needed_by("refilling"):
         from counterpoise.pipeline.drive.approved import PlanRefusedError
-        from counterpoise.pipeline.drive.policies import CannotSeeError
         from counterpoise.pipeline.history.faults import HistoryFaultError
         from counterpoise.pipeline.history.lease import HistoryInUseError
+        from counterpoise.pipeline.policies import CannotSeeError
     try:
         return asyncio.run(_run(args, admin_urls(args.admin_url)))
     except (
@@ -104,13 +104,15 @@ def run(args: argparse.Namespace) -> int:
 
 async def _run(args: argparse.Namespace, addresses: tuple[str, ...]) -> int:
     from counterpoise.pipeline.clock import wall_clock_ms
-    from counterpoise.pipeline.drive.scene import SceneReader
+    from counterpoise.pipeline.drive.snapshot import SnapshotReader
     from counterpoise.pipeline.history.store import open_store
 
     store = open_store(args.history) if args.history else None
     timeout = aiohttp.ClientTimeout(total=HTTP_TIMEOUT_S)
     async with http_session(client_security(args), timeout=timeout) as session:
-        plan = await _plan(args, SceneReader(session, addresses, wall_clock_ms), addresses, store)
+        plan = await _plan(
+            args, SnapshotReader(session, addresses, wall_clock_ms), addresses, store
+        )
         if args.save:
             args.save.write_text(json.dumps(plan.to_json(), indent=2) + "\n", encoding="utf-8")
         _show(args, plan)
@@ -120,7 +122,10 @@ async def _run(args: argparse.Namespace, addresses: tuple[str, ...]) -> int:
 
 
 async def _plan(
-    args: argparse.Namespace, reader: SceneReader, addresses: tuple[str, ...], store: Store | None
+    args: argparse.Namespace,
+    reader: SnapshotReader,
+    addresses: tuple[str, ...],
+    store: Store | None,
 ) -> AdvisedPlan:
     from counterpoise.decide.advice.refilled import refilled
     from counterpoise.decide.balancing.approval import HOUR_MS

@@ -82,7 +82,11 @@ def run(args: argparse.Namespace) -> int:
         from counterpoise.pipeline.history.lease import HistoryInUseError, LeaseOptions
         from counterpoise.pipeline.history.outage import through_outages
         from counterpoise.pipeline.watch.serve import CannotListenError
-        from counterpoise.pipeline.watch.watcher import NothingSeenError, Watcher, WatchSettings
+        from counterpoise.pipeline.watch.watcher import (
+            ClusterWatcher,
+            NothingSeenError,
+            WatchSettings,
+        )
     settings = WatchSettings(
         addresses=admin_urls(args.admin_url),
         history=args.history,
@@ -95,10 +99,10 @@ def run(args: argparse.Namespace) -> int:
         lease=LeaseOptions(wait_s=args.wait_for_history),
     )
     try:
-        first = Watcher(settings, tell)
+        first = ClusterWatcher(settings, tell)
         patient = replace(settings, lease=settings.lease.after_an_outage())
         tell(f"watching {args.admin_url}; nothing is touched")
-        run = partial(through_outages, first, lambda: Watcher(patient, tell), tell=tell)
+        run = partial(through_outages, first, lambda: ClusterWatcher(patient, tell), tell=tell)
         asyncio.run(until_told(run))
     except (
         HistoryInUseError, HistoryFaultError, NothingSeenError, CannotListenError, ValueError

@@ -156,7 +156,7 @@ async def _watchdog(
     say: Callable[[str], None],
     metrics: Metrics,
 ) -> AsyncIterator[Watchdog]:
-    from counterpoise.decide.watchdog.sight import WatchdogOptions
+    from counterpoise.decide.watchdog.observation import WatchdogOptions
     from counterpoise.pipeline.bundle_lookup import BundleLookup
     from counterpoise.pipeline.collect.admin import Admin, AdminOptions
     from counterpoise.pipeline.collect.where import web_address

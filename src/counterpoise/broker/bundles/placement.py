@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from counterpoise.broker.load.cluster_load import ClusterLoad
 from counterpoise.broker.namespaces.policies import Policies
-from counterpoise.decide.balancing.scene import Scene, count_namespaces
+from counterpoise.decide.balancing.policies import PlacementPolicies, count_namespaces
 from counterpoise.decide.filters import BrokerFacts, FilterOptions, IsolationPolicy
 from counterpoise.decide.filters.anti_affinity import bundles_in_group
 from counterpoise.decide.placement import PLACEMENTS, PlacementOptions
@@ -94,11 +94,11 @@ class LoadPlacer:
         self._memory = selection.placement.memory
         return selection
 
-    async def scene(self, namespaces: Iterable[str]) -> Scene:
+    async def scene(self, namespaces: Iterable[str]) -> PlacementPolicies:
         """What placing bundles of these namespaces depends on besides load."""
         held = self._load.namespaces()
         extensible = self._usage_ema is not None
-        return Scene(
+        return PlacementPolicies(
             facts={broker_id: self._facts(broker_id) for broker_id in self._load.reports},
             held=held,
             policies=await self._isolation(),

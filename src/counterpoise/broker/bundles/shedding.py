@@ -26,8 +26,8 @@ from counterpoise.metadata import MetadataError
 from counterpoise.names.errors import InvalidName
 
 if TYPE_CHECKING:
+    from counterpoise.decide.balancing.policies import PlacementPolicies
     from counterpoise.decide.balancing.round import Shed, Strategy, View
-    from counterpoise.decide.balancing.scene import Scene
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ class Sight(Protocol):
         """The cluster now: ``recent`` bundles and ``unloaded`` brokers moved a moment ago."""
         ...
 
-    async def scene(self, made: Shed) -> Scene | None:
+    async def scene(self, made: Shed) -> PlacementPolicies | None:
         """What placing these bundles depends on besides load, if they have to be placed."""
         ...
 

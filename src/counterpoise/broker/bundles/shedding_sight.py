@@ -11,8 +11,8 @@ from counterpoise.broker.bundles.ownership import BundleOwnership
 from counterpoise.broker.bundles.placement import LoadPlacer
 from counterpoise.broker.bundles.shedding_options import SheddingConfig
 from counterpoise.broker.load.cluster_load import ClusterLoad
+from counterpoise.decide.balancing.policies import PlacementPolicies, bundle_rules
 from counterpoise.decide.balancing.round import Shed, Strategy
-from counterpoise.decide.balancing.scene import Scene, bundle_rules
 from counterpoise.decide.placement import PLACEMENTS
 from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.decide.shedding import SHEDDERS, Shedder
@@ -73,7 +73,7 @@ class ReportSight:
         await self._load.refresh()
         return self._load.view_now(recent)
 
-    async def scene(self, made: Shed) -> Scene | None:
+    async def scene(self, made: Shed) -> PlacementPolicies | None:
         """See `Sight.scene`."""
         bundles = [each.bundle for each in made.decisions]
         return await self._placer.scene(map(bundle_namespace, bundles)) if bundles else None
@@ -134,7 +134,7 @@ class StoreSight:
             ),
         )
 
-    async def scene(self, made: Shed) -> Scene | None:
+    async def scene(self, made: Shed) -> PlacementPolicies | None:
         """See `Sight.scene`: a bundle without a destination goes where its owner places it."""
         del made
         return None

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.bundles.namespace_bundles import NamespaceBundleCache
 from counterpoise.broker.load.cluster_load import ClusterLoad
-from counterpoise.decide.plan import Plan
+from counterpoise.decide.plan import StrategyPlan
 from counterpoise.decide.splitting import (
     BundleLoads,
     SplitOptions,
@@ -34,7 +34,7 @@ class Finder(Protocol):
         """Whether their parts may be unloaded afterwards."""
         ...
 
-    async def find(self, options: SplitOptions) -> Plan[Any]:
+    async def find(self, options: SplitOptions) -> StrategyPlan[Any]:
         """What is to be split now, this broker's bundles and others'. Raises `MetadataError`."""
         ...
 
@@ -49,7 +49,7 @@ class ReportFinder:
         self._bundles = bundles
         self._me = me
 
-    async def find(self, options: SplitOptions) -> Plan[Any]:
+    async def find(self, options: SplitOptions) -> StrategyPlan[Any]:
         """See `Finder.find`."""
         await self._load.refresh()
         reports = self._load.reports
@@ -88,7 +88,7 @@ class OwnFinder:
         self._points = points
         self._memory = SplitMemory()
 
-    async def find(self, options: SplitOptions) -> Plan[Any]:
+    async def find(self, options: SplitOptions) -> StrategyPlan[Any]:
         """See `Finder.find`."""
         loads = BundleLoads.measured(self._me, self._report().last_stats)
         owned = {str(bundle) for bundle in self._owned()}

@@ -22,9 +22,9 @@ from counterpoise.picture.action_plans import (
 from counterpoise.picture.tables import broker_lines, bundle_line
 from counterpoise.picture.treemap import TileKind
 from counterpoise.picture.units import times
-from counterpoise.pipeline.drive.drain import Drain, DrainOptions, DrainRefusedError
-from counterpoise.pipeline.drive.policies import CannotSeeError
-from counterpoise.pipeline.drive.scene import SceneReader
+from counterpoise.pipeline.drive.drain import BrokerDrain, DrainOptions, DrainRefusedError
+from counterpoise.pipeline.drive.snapshot import SnapshotReader
+from counterpoise.pipeline.policies import CannotSeeError
 
 
 class ActionButtons:
@@ -93,10 +93,12 @@ class ActionButtons:
 
         def drain_with(
             http: aiohttp.ClientSession, log: Callable[[str], None] = lambda sentence: None
-        ) -> Drain:
-            reader = SceneReader(http, options.watch.addresses, session.sources.clock_ms)
+        ) -> BrokerDrain:
+            reader = SnapshotReader(http, options.watch.addresses, session.sources.clock_ms)
             clock_ms = session.sources.clock_ms
-            return Drain(http, reader, broker, rules, clock_ms, log, DrainOptions(partial=True))
+            return BrokerDrain(
+                http, reader, broker, rules, clock_ms, log, DrainOptions(partial=True)
+            )
 
         async with session.operator.session() as http:
             try:

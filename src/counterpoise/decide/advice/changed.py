@@ -3,17 +3,17 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from counterpoise.decide.advice.plan import AdvisedPlan, Step
+from counterpoise.decide.advice.plan import AdvisedPlan, PlanStep
 from counterpoise.decide.advice.planned import imbalance_of
 from counterpoise.decide.balancing.moves import Move, move_id
 from counterpoise.decide.balancing.projection import Projection
 from counterpoise.decide.balancing.round import part_of
-from counterpoise.decide.plan import Decision, Kind
+from counterpoise.decide.plan import Decision, DecisionKind
 from counterpoise.load.view import ClusterView
 
 
 @dataclass(frozen=True, slots=True)
-class WorldNow:
+class ClusterSnapshot:
     """What a plan is held against."""
 
     view: ClusterView
@@ -25,11 +25,11 @@ class WorldNow:
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class PlanCheck:
     """What is left of a plan, and what stands against it."""
 
-    to_do: tuple[Step, ...]
-    done: tuple[Step, ...]
+    to_do: tuple[PlanStep, ...]
+    done: tuple[PlanStep, ...]
     """Steps whose destination has the bundle already."""
     changed: Mapping[str, str]
     """Bundles whose step does not fit any more, and why."""
@@ -37,7 +37,7 @@ class Checked:
     """Why nothing of the plan may be carried out, whatever its single steps are."""
 
 
-def check(plan: AdvisedPlan, world: WorldNow, valid_for_ms: int) -> Checked:
+def check(plan: AdvisedPlan, world: ClusterSnapshot, valid_for_ms: int) -> PlanCheck:
     """Hold a plan against the world as it is now."""
     owners: dict[str, list[str]] = {}
     for broker in sorted(world.owned):
@@ -54,10 +54,10 @@ def check(plan: AdvisedPlan, world: WorldNow, valid_for_ms: int) -> Checked:
         else:
             to_do.append(step)
     refusal = _too_old(plan, world.view.now_ms, valid_for_ms) or _no_gain(to_do, world.view)
-    return Checked(tuple(to_do), tuple(done), changed, refusal)
+    return PlanCheck(tuple(to_do), tuple(done), changed, refusal)
 
 
-def moves_of(steps: Sequence[Step], plan_id: str, view: ClusterView) -> list[Move]:
+def moves_of(steps: Sequence[PlanStep], plan_id: str, view: ClusterView) -> list[Move]:
     """The steps as moves that are decided on this view, because somebody approved them."""
     now_ms = view.now_ms
     return [
@@ -72,14 +72,20 @@ def moves_of(steps: Sequence[Step], plan_id: str, view: ClusterView) -> list[Mov
     ]
 
 
-def _decision(step: Step) -> Decision:
+def _decision(step: PlanStep) -> Decision:
     figures = {"why": step.why}
     return Decision(
-        Kind.TRANSFER, step.bundle, step.source, step.destination, step.rule, "{why}", figures
+        DecisionKind.TRANSFER,
+        step.bundle,
+        step.source,
+        step.destination,
+        step.rule,
+        "{why}",
+        figures,
     )
 
 
-def _reason(step: Step, has: Sequence[str], world: WorldNow) -> str:
+def _reason(step: PlanStep, has: Sequence[str], world: ClusterSnapshot) -> str:
     for broker in (step.source, step.destination):
         if broker in world.silent:
             return f"{broker} does not answer: {world.silent[broker]}"
@@ -102,7 +108,7 @@ def _too_old(plan: AdvisedPlan, now_ms: int, valid_for_ms: int) -> str:
     )
 
 
-def _no_gain(steps: Sequence[Step], view: ClusterView) -> str:
+def _no_gain(steps: Sequence[PlanStep], view: ClusterView) -> str:
     """Why the steps would not help by the loads of now."""
     if not steps:
         return ""

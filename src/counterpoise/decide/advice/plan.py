@@ -51,7 +51,7 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PlanStep:
     """One move of a plan."""
 
     round: int
@@ -130,7 +130,7 @@ class AdvisedPlan:
     placement: str
     before: Picture
     after: Picture
-    steps: tuple[Step, ...]
+    steps: tuple[PlanStep, ...]
     not_done: tuple[WhyNot, ...]
     splits: tuple[SplitAdvice, ...]
     took: MoveTime

@@ -12,21 +12,21 @@ from counterpoise.decide.advice.plan import (
     Cost,
     MoveTime,
     Picture,
+    PlanStep,
     SplitAdvice,
-    Step,
     WhyNot,
 )
 from counterpoise.decide.balancing.moves import Move, Round, RoundMemory
+from counterpoise.decide.balancing.policies import PlacementPolicies
 from counterpoise.decide.balancing.projection import Projection, with_owners
 from counterpoise.decide.balancing.round import Strategy, decide_on, imbalance
-from counterpoise.decide.balancing.scene import Scene as PoliciesScene
 from counterpoise.decide.plan import Rejection
 from counterpoise.decide.weights import DEFAULT_WEIGHTS
 from counterpoise.load.view import ClusterView, unloaded_mask
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class ClusterSnapshot:
     """What a plan is made of: what was seen, and what is remembered."""
 
     view: ClusterView
@@ -38,7 +38,7 @@ class Scene:
     memory: RoundMemory = field(default_factory=RoundMemory)
     connections: Mapping[str, int] = field(default_factory=dict)
     """Producers and consumers by bundle."""
-    policies: PoliciesScene | None = None
+    policies: PlacementPolicies | None = None
     """Which brokers may have what; None: nobody could be asked."""
     source: str = ""
     """Whence it was read, for a person."""
@@ -54,7 +54,7 @@ class AdviceOptions:
 
 
 def advise(
-    scene: Scene,
+    scene: ClusterSnapshot,
     strategy: Strategy,
     took: MoveTime,
     made_at_ms: int,
@@ -68,7 +68,7 @@ def advise(
     it is. A further round is part of the plan only if it leaves the brokers more even.
     """
     options = options or AdviceOptions()
-    play = _Play(scene, strategy, took)
+    play = _PlanDraft(scene, strategy, took)
     for number in range(1, options.rounds + 1):
         if not play.round(number):
             break
@@ -90,15 +90,15 @@ def advise(
     ).sealed()
 
 
-class _Play:
-    def __init__(self, scene: Scene, strategy: Strategy, took: MoveTime) -> None:
+class _PlanDraft:
+    def __init__(self, scene: ClusterSnapshot, strategy: Strategy, took: MoveTime) -> None:
         self._scene = scene
         self._strategy = strategy
         self._took = took
         self._recent = dict(scene.recent)
         self._memory = scene.memory
         self.view = scene.view
-        self.steps: list[Step] = []
+        self.steps: list[PlanStep] = []
         self.why_not: dict[tuple[str, str], WhyNot] = {}
         self.notes: list[str] = []
 
@@ -149,7 +149,7 @@ class _Play:
         later = self.view.now_ms + self._strategy.balance.decide_every_ms
         self.view = replace(self.view, now_ms=later)
 
-    def _carried_out(self, number: int, made: Round) -> tuple[list[Step], ClusterView]:
+    def _carried_out(self, number: int, made: Round) -> tuple[list[PlanStep], ClusterView]:
         steps, projection = [], Projection(self.view)
         for move in made.moves:
             projection = projection.after(move.decision)
@@ -173,9 +173,9 @@ def cost_of(view: ClusterView, bundle: str, connections: Mapping[str, int], took
     return Cost(int(view.bundle.topics[row]), count, view.carried(bundle), took.seconds)
 
 
-def step_of(number: int, move: Move, cost: Cost, after: ClusterView) -> Step:
+def step_of(number: int, move: Move, cost: Cost, after: ClusterView) -> PlanStep:
     """A move as a step of a plan's round; ``after`` is the cluster once it is made."""
-    return Step(
+    return PlanStep(
         number,
         move.bundle,
         move.source,

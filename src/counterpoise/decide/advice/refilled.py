@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from counterpoise.decide.advice.plan import FORMAT, AdvisedPlan, MoveTime, Step, WhyNot
+from counterpoise.decide.advice.plan import FORMAT, AdvisedPlan, MoveTime, PlanStep, WhyNot
 from counterpoise.decide.advice.planned import cost_of, picture, step_of, with_hosts_usage
-from counterpoise.decide.balancing.approval import ApprovalRules, Moved, approve
-from counterpoise.decide.balancing.drain import DrainScene
+from counterpoise.decide.balancing.approval import ApprovalRules, PastMove, approve
+from counterpoise.decide.balancing.drain import ClusterSnapshot
 from counterpoise.decide.balancing.projection import Projection
 from counterpoise.decide.balancing.refill import RefillPlan
 
@@ -14,18 +14,18 @@ STRATEGY = "refill"
 
 def refilled(
     found: RefillPlan,
-    scene: DrainScene,
+    scene: ClusterSnapshot,
     connections: Mapping[str, int],
     took: MoveTime,
     made_at_ms: int,
     source: str,
     rules: ApprovalRules,
-    before: Sequence[Moved] = (),
+    before: Sequence[PastMove] = (),
     at_once: int = 4,
 ) -> AdvisedPlan:
     """The plan; what the operator's rules would withhold now is not part of it, and says so."""
     approved, withheld = approve(found.moves, before, made_at_ms, rules)
-    projection, steps = Projection(scene.view), list[Step]()
+    projection, steps = Projection(scene.view), list[PlanStep]()
     for move in approved:
         projection = projection.after(move.decision)
         cost = cost_of(scene.view, move.bundle, connections, took)

@@ -36,7 +36,7 @@ SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
-class SplitScene:
+class SplitEvidence:
     """What split advice rests on beside the loads."""
 
     view: ClusterView
@@ -47,7 +47,7 @@ class SplitScene:
     """How many bundles each namespace has; reported ones are counted where it is not known."""
 
 
-def hot_bundles(scene: SplitScene, options: SplitOptions) -> dict[str, str]:
+def hot_bundles(scene: SplitEvidence, options: SplitOptions) -> dict[str, str]:
     """The bundles that a split is thought of for, the hottest first, and why."""
     view = scene.view
     hot: dict[str, str] = {}
@@ -68,14 +68,14 @@ def hot_bundles(scene: SplitScene, options: SplitOptions) -> dict[str, str]:
     return {b: hot[b] for b in sorted(hot, key=lambda b: (-weight.get(b, 0.0), b))}
 
 
-def advise_splits(scene: SplitScene, options: SplitOptions) -> tuple[SplitAdvice, ...]:
+def advise_splits(scene: SplitEvidence, options: SplitOptions) -> tuple[SplitAdvice, ...]:
     """What to do with each hot bundle."""
     return tuple(
         _advice(bundle, why, scene, options) for bundle, why in hot_bundles(scene, options).items()
     )
 
 
-def _advice(bundle: str, hot: str, scene: SplitScene, options: SplitOptions) -> SplitAdvice:
+def _advice(bundle: str, hot: str, scene: SplitEvidence, options: SplitOptions) -> SplitAdvice:
     view = scene.view
     row = view.bundle_index(bundle)
     if row is None:
@@ -94,7 +94,7 @@ def _verdict(
     bundle: str,
     row: int,
     shares: list[tuple[str, float]],
-    scene: SplitScene,
+    scene: SplitEvidence,
     options: SplitOptions,
     namespace: str,
 ) -> tuple[str, str, str, str]:
@@ -208,7 +208,7 @@ def _command(bundle: str, algorithm: str, boundary: int) -> str:
     )
 
 
-def _loads(scene: SplitScene) -> BundleLoads:
+def _loads(scene: SplitEvidence) -> BundleLoads:
     view = scene.view
     owner = np.repeat(np.arange(len(view.brokers)), np.diff(view.offsets))
     first = dict(zip(view.members[::-1].tolist(), owner[::-1].tolist(), strict=True))

@@ -26,7 +26,7 @@ class ApprovalRules:
     """Namespaces, or bundles, that stay where they are."""
 
 
-class Moved(NamedTuple):
+class PastMove(NamedTuple):
     """A move that was carried out."""
 
     at_ms: int
@@ -43,7 +43,7 @@ class Withheld:
 
 
 def approve(
-    moves: Sequence[Move], before: Collection[Moved], now_ms: int, rules: ApprovalRules
+    moves: Sequence[Move], before: Collection[PastMove], now_ms: int, rules: ApprovalRules
 ) -> tuple[list[Move], list[Withheld]]:
     """The moves that may be carried out, in their order, and those that may not.
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from counterpoise.decide.balancing.scene import HAS_IT, Scene
+from counterpoise.decide.balancing.policies import HAS_IT, PlacementPolicies
 from counterpoise.decide.filters.anti_affinity import may_unload, same_group
 from counterpoise.decide.filters.facts import UNKNOWN
 from counterpoise.decide.filters.isolation import governing_policy
@@ -30,7 +30,9 @@ class Destinations:
     What is the same for many bundles, such as who the candidates are, is worked out once.
     """
 
-    def __init__(self, view: ClusterView, answering: Collection[str], scene: Scene | None) -> None:
+    def __init__(
+        self, view: ClusterView, answering: Collection[str], scene: PlacementPolicies | None
+    ) -> None:
         self._view = view
         self._answering = answering
         self._policies = None if scene is None else _Policies(view, answering, scene)
@@ -89,7 +91,9 @@ class _Left:
 class _Policies:
     """Destinations where the filters have a say."""
 
-    def __init__(self, view: ClusterView, answering: Collection[str], scene: Scene) -> None:
+    def __init__(
+        self, view: ClusterView, answering: Collection[str], scene: PlacementPolicies
+    ) -> None:
         self._view = view
         self._facts = dict(scene.facts)
         self._held = {broker: Counter(held) for broker, held in scene.held.items()}

@@ -27,7 +27,7 @@ from counterpoise.decide.placement.selection import (
     select_modular,
 )
 from counterpoise.decide.placement.strategy import PlacementStrategy
-from counterpoise.decide.plan import Decision, Kind, Rejection
+from counterpoise.decide.plan import Decision, DecisionKind, Rejection
 from counterpoise.load.view import ClusterView
 from counterpoise.names.bundle import namespace_of
 from counterpoise.names.namespace import bound_to_broker
@@ -37,7 +37,7 @@ NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
-class DrainScene:
+class ClusterSnapshot:
     """What was read of a cluster before one of its brokers is emptied."""
 
     broker: str
@@ -79,7 +79,7 @@ class DrainPlan:
     """Brokers that could not be read, and why: they are given nothing."""
 
 
-def plan_drain(scene: DrainScene, rules: DrainRules) -> DrainPlan:
+def plan_drain(scene: ClusterSnapshot, rules: DrainRules) -> DrainPlan:
     """Place all of a broker's bundles elsewhere; the largest first, since they are hardest to fit.
 
     Without randomness: the same scene gives the same plan.
@@ -113,7 +113,12 @@ def plan_drain(scene: DrainScene, rules: DrainRules) -> DrainPlan:
             stuck.append(_stuck(bundle, chosen, scene.silent))
             continue
         decision = Decision(
-            Kind.TRANSFER, bundle, scene.broker, chosen.broker, "drain", "{source} is being emptied"
+            DecisionKind.TRANSFER,
+            bundle,
+            scene.broker,
+            chosen.broker,
+            "drain",
+            "{source} is being emptied",
         )
         now_ms = view.now_ms
         moves.append(Move(move_id(now_ms, bundle), now_ms, decision, _why(chosen)))
@@ -125,7 +130,7 @@ def plan_drain(scene: DrainScene, rules: DrainRules) -> DrainPlan:
     return DrainPlan(scene.broker, tuple(moves), tuple(stuck), bound, scene.silent)
 
 
-def refusal(scene: DrainScene) -> str:
+def refusal(scene: ClusterSnapshot) -> str:
     """Why this broker cannot be emptied at all, as a sentence; empty when it can."""
     brokers = sorted({*scene.owned, *scene.silent})
     if scene.broker not in brokers:

@@ -45,7 +45,7 @@ def move_id(poll_id: int, bundle: str) -> str:
     return f"{poll_id}-{zlib.crc32(bundle.encode()):08x}"
 
 
-class Status(StrEnum):
+class MoveStatus(StrEnum):
     """How a move ended."""
 
     MOVED = "moved"
@@ -69,7 +69,7 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class MoveOutcome:
     """What became of a move. Times are milliseconds since 1970."""
 
     id: str
@@ -77,7 +77,7 @@ class Outcome:
     bundle: str
     source: str
     destination: str
-    status: Status
+    status: MoveStatus
     owner: str
     """Who owned the bundle at the end; empty when nobody did, or nobody looked."""
     started_at_ms: int
@@ -88,19 +88,24 @@ class Outcome:
     @property
     def carried_out(self) -> bool:
         """Whether the cluster was asked to move the bundle."""
-        return self.status in (Status.MOVED, Status.ELSEWHERE, Status.UNOWNED, Status.FAILED)
+        return self.status in (
+            MoveStatus.MOVED,
+            MoveStatus.ELSEWHERE,
+            MoveStatus.UNOWNED,
+            MoveStatus.FAILED,
+        )
 
     @property
     def hop(self) -> Hop | None:
         """Where the bundle went, when it went anywhere."""
-        if self.status not in (Status.MOVED, Status.ELSEWHERE):
+        if self.status not in (MoveStatus.MOVED, MoveStatus.ELSEWHERE):
             return None
         return Hop(self.ended_at_ms, self.source, self.owner)
 
     @property
     def settles(self) -> bool:
         """Whether the bundle is to be left alone for the grace period."""
-        return self.status not in (Status.FAILED, Status.STALE, Status.WITHHELD)
+        return self.status not in (MoveStatus.FAILED, MoveStatus.STALE, MoveStatus.WITHHELD)
 
 
 @dataclass(frozen=True, slots=True)

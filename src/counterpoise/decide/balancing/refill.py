@@ -11,15 +11,15 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
-from counterpoise.decide.balancing.drain import DrainScene, known_load
+from counterpoise.decide.balancing.drain import ClusterSnapshot, known_load
 from counterpoise.decide.balancing.moves import Move, move_id
+from counterpoise.decide.balancing.policies import HAS_IT
 from counterpoise.decide.balancing.round import part_of
-from counterpoise.decide.balancing.scene import HAS_IT
 from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.decide.placement.only import Only
 from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.decide.placement.selection import Chooser, Surroundings, select_modular
-from counterpoise.decide.plan import Decision, Kind, Rejection
+from counterpoise.decide.plan import Decision, DecisionKind, Rejection
 from counterpoise.names.bundle import namespace_of
 from counterpoise.names.namespace import SYSTEM_NAMESPACE_TEXT, bound_to_broker
 
@@ -36,7 +36,7 @@ class RefillPlan:
 
 
 def plan_refill(
-    scene: DrainScene,
+    scene: ClusterSnapshot,
     targets: Collection[str],
     filters: FilterOptions,
     leave_alone: Collection[str] = frozenset(),
@@ -49,7 +49,7 @@ def plan_refill(
     return _Refill(scene, targets, filters, leave_alone).plan()
 
 
-def refill_refusal(scene: DrainScene, targets: Collection[str]) -> str:
+def refill_refusal(scene: ClusterSnapshot, targets: Collection[str]) -> str:
     """Why these brokers cannot be filled, as a sentence; empty when they can."""
     brokers = sorted({*scene.owned, *scene.silent})
     for target in targets:
@@ -65,7 +65,7 @@ def refill_refusal(scene: DrainScene, targets: Collection[str]) -> str:
 class _Refill:
     def __init__(
         self,
-        scene: DrainScene,
+        scene: ClusterSnapshot,
         targets: Collection[str],
         filters: FilterOptions,
         leave_alone: Collection[str],
@@ -146,7 +146,7 @@ class _Refill:
     def _move(self, bundle: str, carried: float, donor: str, target: str) -> None:
         view = self._scene.view
         decision = Decision(
-            Kind.TRANSFER, bundle, donor, target, "refill",
+            DecisionKind.TRANSFER, bundle, donor, target, "refill",
             "{destination} carries {has:.0%} of the mean, {source} {gives:.0%}",
             {"has": self._load[target] / self._mean, "gives": self._load[donor] / self._mean},
         )  # fmt: skip

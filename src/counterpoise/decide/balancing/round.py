@@ -11,8 +11,8 @@ from counterpoise.decide.balancing.as_leader import select_as_leader, stays
 from counterpoise.decide.balancing.destination import Destinations
 from counterpoise.decide.balancing.moves import Move, Round, RoundMemory, move_id
 from counterpoise.decide.balancing.options import BalanceOptions
+from counterpoise.decide.balancing.policies import PlacementPolicies, bundle_rules
 from counterpoise.decide.balancing.projection import Projection
-from counterpoise.decide.balancing.scene import Scene, bundle_rules
 from counterpoise.decide.balancing.thrash import going_back, left_lately, thrashing
 from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.decide.placement.least_usage import LeastUsage
@@ -129,7 +129,10 @@ def _repeated(state: FoldState, memory: RoundMemory) -> list[str]:
 
 
 def decide(
-    state: FoldState, memory: RoundMemory, strategy: Strategy, scene: Scene | None = None
+    state: FoldState,
+    memory: RoundMemory,
+    strategy: Strategy,
+    scene: PlacementPolicies | None = None,
 ) -> Round:
     """Ask the strategy; the time is that of the newest poll, so that a replay decides the same."""
     now_ms = newest_poll(state)
@@ -164,7 +167,7 @@ def decide_on(
     recent: Mapping[str, int],
     memory: RoundMemory,
     strategy: Strategy,
-    scene: Scene | None = None,
+    scene: PlacementPolicies | None = None,
 ) -> Round:
     """The round of a view, in which the bundles of `recent` are marked as unloaded a moment ago.
 
@@ -183,7 +186,7 @@ def _by_stores(
     recent: Mapping[str, int],
     memory: RoundMemory,
     strategy: Strategy,
-    scene: Scene | None,
+    scene: PlacementPolicies | None,
 ) -> Round:
     """The round of a strategy that reads load stores, where only reports are to be had."""
     own = strategy.placement_options
@@ -226,7 +229,7 @@ def placed(
     recent: Mapping[str, int],
     memory: RoundMemory,
     strategy: Strategy,
-    scene: Scene | None = None,
+    scene: PlacementPolicies | None = None,
 ) -> Round:
     """The second half: give each decision a destination.
 
@@ -292,7 +295,7 @@ def _place(
     answering: Collection[str],
     memory: RoundMemory,
     strategy: Strategy,
-    scene: Scene | None,
+    scene: PlacementPolicies | None,
 ) -> tuple[tuple[Move, ...], Any, list[Rejection]]:
     """Give each decision a destination, entering each move before the next is placed."""
     placement = strategy.placement

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from counterpoise.decide.placement.planned import load_key
-from counterpoise.decide.plan import Decision, Plan
+from counterpoise.decide.plan import Decision, StrategyPlan
 from counterpoise.decide.shedding.avg_moves import PROMISED, Moves, reasons
 from counterpoise.decide.shedding.avg_pairs import Hits
 from counterpoise.decide.shedding.options import AvgOptions
@@ -91,7 +91,7 @@ class AvgShedder:
         options: AvgOptions,
         now_ms: int,
         rng: Random,
-    ) -> Plan[AvgMemory]:
+    ) -> StrategyPlan[AvgMemory]:
         """Decide what moves between uneven pairs; ``now_ms`` and ``rng`` are not used."""
         del now_ms, rng
         with np.errstate(all="ignore"):
@@ -105,7 +105,7 @@ class AvgShedder:
             after = AvgMemory(hits.low, hits.high, destinations)
             moved = frozenset(decision.source for decision in decisions)
             rejections = tuple(reasons(moves, pairs, ripe, after, moved))
-        return Plan(tuple(decisions), rejections, after)
+        return StrategyPlan(tuple(decisions), rejections, after)
 
 
 def _promise(

@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from counterpoise.decide.plan import Decision, Kind, Rejection
+from counterpoise.decide.plan import Decision, DecisionKind, Rejection
 from counterpoise.decide.shedding.avg_pairs import Pair
 from counterpoise.decide.shedding.candidates import Ranked, by_rate, by_throughput
 from counterpoise.decide.shedding.explain import lone_bundle, no_broker, no_candidates
@@ -108,7 +108,7 @@ class Moves:
         }
         return [
             Decision(
-                Kind.TRANSFER,
+                DecisionKind.TRANSFER,
                 view.bundles[row],
                 view.brokers[pair.high],
                 view.brokers[pair.low],

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from counterpoise.decide.plan import Decision, Kind, Rejection
+from counterpoise.decide.plan import Decision, DecisionKind, Rejection
 from counterpoise.decide.shedding.candidates import Ranked
 from counterpoise.load.rates import Floats, Indices
 from counterpoise.load.usage import RESOURCES
@@ -38,7 +38,7 @@ def unload(
     bundles = view.bundles
     return [
         Decision(
-            Kind.UNLOAD,
+            DecisionKind.UNLOAD,
             bundles[row],
             source,
             None,

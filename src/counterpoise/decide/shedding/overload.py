@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from counterpoise.decide.memory import Memoryless, NoMemory
-from counterpoise.decide.plan import Decision, Plan, Rejection
+from counterpoise.decide.plan import Decision, Rejection, StrategyPlan
 from counterpoise.decide.shedding.candidates import by_throughput, how_many
 from counterpoise.decide.shedding.explain import (
     lone_bundle,
@@ -51,7 +51,7 @@ class OverloadShedder(Memoryless):
         options: OverloadOptions,
         now_ms: int,
         rng: Random,
-    ) -> Plan[NoMemory]:
+    ) -> StrategyPlan[NoMemory]:
         """Decide what every overloaded broker sheds; ``now_ms`` and ``rng`` are not used."""
         del now_ms, rng
         weights = options.weights.modular
@@ -62,7 +62,9 @@ class OverloadShedder(Memoryless):
             need = (view.broker.traffic.throughput() * excess).tolist()
             decisions = _decide(view, usage, limit, need, weights)
         chosen = frozenset(decision.source for decision in decisions)
-        return Plan(tuple(decisions), tuple(_rejections(view, usage, limit, chosen)), memory)
+        return StrategyPlan(
+            tuple(decisions), tuple(_rejections(view, usage, limit, chosen)), memory
+        )
 
 
 def _decide(

@@ -14,7 +14,7 @@ from random import Random
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from counterpoise.decide.memory import Memory
-from counterpoise.decide.plan import Plan
+from counterpoise.decide.plan import StrategyPlan
 
 V_contra = TypeVar("V_contra", contravariant=True)
 M = TypeVar("M", bound=Memory)
@@ -52,6 +52,8 @@ class Shedder(Protocol[V_contra, M, C]):
         """The memory once only the brokers ``active`` are left (``onActiveBrokersChange``)."""
         ...
 
-    def plan(self, view: V_contra, memory: M, options: C, now_ms: int, rng: Random) -> Plan[M]:
+    def plan(
+        self, view: V_contra, memory: M, options: C, now_ms: int, rng: Random
+    ) -> StrategyPlan[M]:
         """Decide. Same arguments, same plan: no clock, no I/O, no randomness but ``rng``."""
         ...

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from counterpoise.decide.plan import Decision, Plan, Rejection
+from counterpoise.decide.plan import Decision, Rejection, StrategyPlan
 from counterpoise.decide.shedding.candidates import by_throughput, how_many
 from counterpoise.decide.shedding.explain import lone_bundle, no_broker, no_candidates, unload
 from counterpoise.decide.shedding.options import ThresholdOptions
@@ -108,7 +108,7 @@ class ThresholdShedder:
         options: ThresholdOptions,
         now_ms: int,
         rng: Random,
-    ) -> Plan[ThresholdMemory]:
+    ) -> StrategyPlan[ThresholdMemory]:
         """Decide what brokers above the average shed; ``now_ms`` and ``rng`` are not used."""
         del now_ms, rng
         with np.errstate(all="ignore"):
@@ -116,19 +116,19 @@ class ThresholdShedder:
 
     def _plan(
         self, view: ClusterView, memory: ThresholdMemory, options: ThresholdOptions
-    ) -> Plan[ThresholdMemory]:
+    ) -> StrategyPlan[ThresholdMemory]:
         latest = view.weighted_usage(options.weights.modular)
         memory, cluster = _step(view, memory, latest, options)
         if cluster.average == 0:
-            return Plan((), tuple(_idle(view)), memory)
+            return StrategyPlan((), tuple(_idle(view)), memory)
         decisions = _above(cluster)
         if decisions or not options.lower_boundary:
             chosen = frozenset(decision.source for decision in decisions)
-            return Plan(tuple(decisions), tuple(_rejections(cluster, chosen)), memory)
+            return StrategyPlan(tuple(decisions), tuple(_rejections(cluster, chosen)), memory)
         memory, again = _step(view, memory, latest, options)
         decisions, stopped = _below(again)
         chosen = frozenset(decision.source for decision in decisions)
-        return Plan(tuple(decisions), (*_rejections(cluster, chosen), *stopped), memory)
+        return StrategyPlan(tuple(decisions), (*_rejections(cluster, chosen), *stopped), memory)
 
 
 def _step(

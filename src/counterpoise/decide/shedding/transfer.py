@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from counterpoise.decide.plan import Plan, Rejection
+from counterpoise.decide.plan import Rejection, StrategyPlan
 from counterpoise.decide.shedding.options import TransferOptions
 from counterpoise.decide.shedding.transfer_exchange import Exchange, divide
 from counterpoise.decide.shedding.transfer_explain import (
@@ -76,20 +76,20 @@ class TransferShedder:
         options: TransferOptions,
         now_ms: int,
         rng: Random,
-    ) -> Plan[TransferMemory]:
+    ) -> StrategyPlan[TransferMemory]:
         """Decide what moves; the time is the view's, ``now_ms`` and ``rng`` are not used."""
         del now_ms, rng
         measured = measure(view, options)
         if measured.stop is not None:
             stop = measured.stop
             after = TransferMemory(memory.hits, measured.cooled)
-            return Plan((), (why_stopped(stop),), after)
+            return StrategyPlan((), (why_stopped(stop),), after)
         spread = Spread.of(view, options, measured.loads)
         figures = {"average": spread.average, "std": spread.std}
         hits = memory.hits + 1 if spread.cause() else 0
         if hits <= options.hit_count_threshold:
             uneven = Uneven(spread.average, spread.std, hits, len(view.brokers) - spread.count)
-            return Plan(
+            return StrategyPlan(
                 (),
                 (why_uneven(uneven, options),),
                 TransferMemory(hits, measured.cooled),
@@ -102,7 +102,7 @@ class TransferShedder:
         reasons = tuple(map(_reason, idle))
         if not moving and not idle:
             reasons = (why_nothing(options, len(view.brokers)),)
-        return Plan(decisions, reasons, after, figures)
+        return StrategyPlan(decisions, reasons, after, figures)
 
 
 def _even_out(spread: Spread) -> tuple[list[Exchange], list[Exchange]]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from counterpoise.decide.plan import Decision, Kind
+from counterpoise.decide.plan import Decision, DecisionKind
 from counterpoise.decide.shedding.options import TransferOptions
 from counterpoise.decide.shedding.transfer_explain import (
     BECAUSE_BACK,
@@ -115,7 +115,10 @@ class Exchange:
     def decisions(self) -> list[Decision]:
         """What moves, and why."""
         busy, idle, to = self._ends()
-        kind, reason = Kind.UNLOAD if to is None else Kind.TRANSFER, self.cause.label
+        kind, reason = (
+            DecisionKind.UNLOAD if to is None else DecisionKind.TRANSFER,
+            self.cause.label,
+        )
         moved = because_moved(self.cause)
         leaving = {
             "std": self.std,

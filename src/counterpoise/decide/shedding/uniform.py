@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from counterpoise.decide.memory import Memoryless, NoMemory
-from counterpoise.decide.plan import Decision, Plan, Rejection
+from counterpoise.decide.plan import Decision, Rejection, StrategyPlan
 from counterpoise.decide.shedding import java_int
 from counterpoise.decide.shedding.candidates import Ranked, by_rate, by_throughput
 from counterpoise.decide.shedding.explain import lone_bundle, no_broker, no_candidates, unload
@@ -98,19 +98,19 @@ class UniformLoadShedder(Memoryless):
         options: UniformOptions,
         now_ms: int,
         rng: Random,
-    ) -> Plan[NoMemory]:
+    ) -> StrategyPlan[NoMemory]:
         """Decide what the busiest broker gives up; ``now_ms`` and ``rng`` are not used."""
         del now_ms, rng
         rate, throughput = _rate_gap(view, options), _throughput_gap(view, options)
         gap = rate if rate.exceeded else throughput
         stops = _stops(view, gap, rate, throughput)
         if stops or gap.source is None:
-            return Plan((), stops, memory)
+            return StrategyPlan((), stops, memory)
         rank = by_rate if gap is rate else by_throughput
         ranked = rank(view, np.array([gap.source], dtype=np.intp))[0]
         picked = _take(ranked, gap.need, options.max_bundles)
         decisions = _decisions(view, gap, gap is rate, picked)
-        return Plan(
+        return StrategyPlan(
             tuple(decisions),
             ()
             if decisions

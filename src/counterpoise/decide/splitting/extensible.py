@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from counterpoise.decide.plan import Decision, Plan, Rejection
+from counterpoise.decide.plan import Decision, Rejection, StrategyPlan
 from counterpoise.decide.splitting.limits import (
     MIN_TOPICS,
     SplitLimit,
@@ -66,7 +66,7 @@ def find_own_bundles_to_split(
     memory: SplitMemory,
     options: SplitOptions,
     cut: Callable[[BundleName], SplitPoints],
-) -> Plan[SplitMemory]:
+) -> StrategyPlan[SplitMemory]:
     """The bundles this broker is to split now, each with its one boundary.
 
     ``loads`` are `BundleLoads.measured`; ``cut`` is the default algorithm over a bundle's topics. A
@@ -119,7 +119,7 @@ def find_own_bundles_to_split(
             refused += [_next_time(loads.bundles[each], options) for each in reasons if each > row]
             break
     explain = _explanation(loads, limits, refused, nothing_above=not reasons)
-    return Plan(tuple(chosen), tuple(explain()), SplitMemory(MappingProxyType(hits)))
+    return StrategyPlan(tuple(chosen), tuple(explain()), SplitMemory(MappingProxyType(hits)))
 
 
 def _explanation(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from counterpoise.decide.plan import Decision, Kind, Plan, Rejection
+from counterpoise.decide.plan import Decision, DecisionKind, Rejection, StrategyPlan
 from counterpoise.decide.splitting.limits import (
     MIN_TOPICS,
     SplitLimit,
@@ -23,7 +23,7 @@ MAXIMUM_BUNDLES = "loadBalancerNamespaceMaximumBundles"
 
 def find_bundles_to_split(
     loads: BundleLoads, bundle_counts: Mapping[str, int], options: SplitOptions
-) -> Plan[None]:
+) -> StrategyPlan[None]:
     """The bundles above a limit, as the leader under the modular manager finds them.
 
     ``loads`` are `BundleLoads.averaged`; ``bundle_counts`` says how many bundles each namespace
@@ -60,7 +60,7 @@ def find_bundles_to_split(
         if not chosen:
             yield from nearest_to_limits(loads, limits)
 
-    return Plan(tuple(chosen.values()), tuple(explain()), None)
+    return StrategyPlan(tuple(chosen.values()), tuple(explain()), None)
 
 
 def split_decision(
@@ -80,7 +80,7 @@ def split_decision(
         "also": "".join(each.also(row) for each in others),
     }
     return Decision(
-        Kind.SPLIT, bundle, broker, None, limit.reason, limit.sentence, figures, boundaries
+        DecisionKind.SPLIT, bundle, broker, None, limit.reason, limit.sentence, figures, boundaries
     )
 
 

@@ -1,4 +1,4 @@
 """What is wrong with a cluster although it answers: pure judgement of what was seen.
 
-`sight.py` is what was seen, `judge.py` what is to be said of it, and what would help.
+`observation.py` is what was seen; `judge.py` finds what is wrong with it, and what would help.
 """

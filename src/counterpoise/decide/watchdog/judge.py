@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from counterpoise.decide.watchdog.sight import (
-    Finding,
-    Remembered,
-    Sight,
+from counterpoise.decide.watchdog.observation import (
+    ClusterObservation,
+    WatchdogFinding,
+    WatchdogMemory,
     WatchdogOptions,
 )
 from counterpoise.names.bundle import namespace_of, range_of
@@ -26,8 +26,8 @@ IN_FLIGHT: Final = frozenset({"Assigning", "Releasing", "Splitting"})
 
 
 def judge(
-    sight: Sight, before: Remembered, options: WatchdogOptions
-) -> tuple[tuple[Finding, ...], Remembered]:
+    sight: ClusterObservation, before: WatchdogMemory, options: WatchdogOptions
+) -> tuple[tuple[WatchdogFinding, ...], WatchdogMemory]:
     """What has been wrong for longer than the patience, and what to remember."""
     now = remember(sight, before, options)
     suspects = {each.key: each for each in _suspects(sight, now, options)}
@@ -42,18 +42,20 @@ def judge(
         # Nobody can see whether it is over.
         recorded = before.recorded
         lasting += tuple(each for each in recorded if each.key not in since)
-    return lasting, Remembered(
+    return lasting, WatchdogMemory(
         since, now.carried_at_ms, now.carried, now.owners, now.moved_at_ms, recorded
     )
 
 
-def _is_of_channel(finding: Finding) -> bool:
+def _is_of_channel(finding: WatchdogFinding) -> bool:
     """Whether the bundle state channel says so, and not the brokers."""
     stuck = finding.kind == "in-flight" and finding.remedy == "lookup"
     return stuck or (finding.kind == "not-serving" and "/" in finding.subject)
 
 
-def remember(sight: Sight, before: Remembered, options: WatchdogOptions) -> Remembered:
+def remember(
+    sight: ClusterObservation, before: WatchdogMemory, options: WatchdogOptions
+) -> WatchdogMemory:
     """What is known of the bundles after this look."""
     oldest = sight.now_ms - options.idle_after_ms
     busy = {bundle: load for bundle, load in sight.carried.items() if load > 0}
@@ -63,7 +65,7 @@ def remember(sight: Sight, before: Remembered, options: WatchdogOptions) -> Reme
     changed = any(before.owners.get(bundle, broker) != broker for bundle, broker in seen.items())
     carried = {b: load for b, load in before.carried.items() if b in at_ms} | busy
     first = before.moved_at_ms == 0
-    return Remembered(
+    return WatchdogMemory(
         before.since_ms,
         at_ms,
         carried,
@@ -72,7 +74,7 @@ def remember(sight: Sight, before: Remembered, options: WatchdogOptions) -> Reme
     )
 
 
-def _since(suspect: Finding, before: Remembered, now: Remembered) -> int:
+def _since(suspect: WatchdogFinding, before: WatchdogMemory, now: WatchdogMemory) -> int:
     """Since when something has looked wrong without a break."""
     if suspect.kind == "in-flight" and suspect.remedy == "lookup":
         return suspect.since_ms  # the record says itself when it was written
@@ -84,9 +86,9 @@ def _patience(kind: str, options: WatchdogOptions) -> int:
     return options.shed_patience_ms if kind == "leader-does-not-shed" else options.patience_ms
 
 
-def _lasted(finding: Finding, since_ms: int, now_ms: int) -> Finding:
+def _lasted(finding: WatchdogFinding, since_ms: int, now_ms: int) -> WatchdogFinding:
     seconds = (now_ms - since_ms) / 1000
-    return Finding(
+    return WatchdogFinding(
         finding.kind,
         finding.subject,
         since_ms,
@@ -97,21 +99,23 @@ def _lasted(finding: Finding, since_ms: int, now_ms: int) -> Finding:
     )
 
 
-def _suspects(sight: Sight, now: Remembered, options: WatchdogOptions) -> Iterator[Finding]:
+def _suspects(
+    sight: ClusterObservation, now: WatchdogMemory, options: WatchdogOptions
+) -> Iterator[WatchdogFinding]:
     yield from _leaders(sight, options)
     holders: dict[str, list[str]] = {}
     for broker in sorted(sight.owned):
         for bundle, state in sorted(sight.owned[broker].items()):
             holders.setdefault(bundle, []).append(broker)
             if not state.active:
-                yield Finding(
+                yield WatchdogFinding(
                     "in-flight", bundle, sight.now_ms,
                     f"{broker} has {bundle} and neither serves it nor lets go of it",
                     "unload", broker,
                 )  # fmt: skip
     for bundle, brokers in holders.items():
         if len(brokers) > 1:
-            yield Finding(
+            yield WatchdogFinding(
                 "two-owners", bundle, sight.now_ms,
                 f"{bundle} is owned by {' and '.join(brokers)} at once: messages can be lost",
                 advice=f"stop all of them but one: {brokers[0]} stays the owner then",
@@ -120,37 +124,37 @@ def _suspects(sight: Sight, now: Remembered, options: WatchdogOptions) -> Iterat
     yield from _recorded(sight, holders)
 
 
-def _leaders(sight: Sight, options: WatchdogOptions) -> Iterator[Finding]:
+def _leaders(sight: ClusterObservation, options: WatchdogOptions) -> Iterator[WatchdogFinding]:
     named = sorted({leader for leader in sight.leaders.values() if leader})
     if sight.leaders and not named:
-        yield Finding(
+        yield WatchdogFinding(
             "no-leader", "cluster", sight.now_ms,
             "no broker leads: nothing is placed, split or shed",
             advice="look at the brokers' connection to the metadata store",
         )  # fmt: skip
     for leader in named:
         if leader not in sight.brokers:
-            yield Finding(
+            yield WatchdogFinding(
                 "no-leader", leader, sight.now_ms,
                 f"the leader is {leader}, which is no broker of the cluster any more",
                 advice="its session should have ended: look at the metadata store",
             )  # fmt: skip
         elif leader in sight.silent:
-            yield Finding(
+            yield WatchdogFinding(
                 "no-leader", leader, sight.now_ms,
                 f"the leader {leader} does not answer ({sight.silent[leader]})",
                 advice="restart it: another one is elected when its session ends",
             )  # fmt: skip
     if len(named) > 1:
         told = ", ".join(f"{broker} says {who}" for broker, who in sorted(sight.leaders.items()))
-        yield Finding(
+        yield WatchdogFinding(
             "several-leaders", "cluster", sight.now_ms,
             f"the brokers do not agree who leads: {told}",
             advice="restart those that name the wrong one",
         )  # fmt: skip
     uneven = sight.imbalance > options.uneven_above and len(sight.brokers) > 1
     if sight.sheds and uneven and len(named) == 1:
-        yield Finding(
+        yield WatchdogFinding(
             "leader-does-not-shed", named[0], sight.now_ms,
             f"{named[0]} leads and is to shed load, but no bundle has moved although the imbalance "
             f"is {sight.imbalance:.2f}",
@@ -159,7 +163,9 @@ def _leaders(sight: Sight, options: WatchdogOptions) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _unowned(sight: Sight, now: Remembered, holders: dict[str, list[str]]) -> Iterator[Finding]:
+def _unowned(
+    sight: ClusterObservation, now: WatchdogMemory, holders: dict[str, list[str]]
+) -> Iterator[WatchdogFinding]:
     """Bundles that carried something a while ago and that no broker has."""
     lost: dict[str, list[str]] = {}
     for bundle in sorted(now.carried_at_ms.keys() - holders.keys()):
@@ -173,19 +179,19 @@ def _unowned(sight: Sight, now: Remembered, holders: dict[str, list[str]]) -> It
         if owner in sight.silent:
             lost.setdefault(owner, []).append(bundle)
         elif not sight.silent and sight.owned:  # whoever is silent may have it
-            yield Finding(
+            yield WatchdogFinding(
                 "nobody-owns", bundle, sight.now_ms,
                 f"nobody owns {bundle}, which carried {bytes_text(now.carried.get(bundle, 0.0))}",
                 "lookup", min(sight.owned, default=""),
             )  # fmt: skip
     for broker in sorted(sight.silent.keys() - lost.keys()):
-        yield Finding(
+        yield WatchdogFinding(
             "not-serving", broker, sight.now_ms,
             f"{broker} is listed and does not answer ({sight.silent[broker]})",
             advice="restart it, or end its session: whatever it owns goes to others then",
         )  # fmt: skip
     for broker, bundles in lost.items():
-        yield Finding(
+        yield WatchdogFinding(
             "not-serving", broker, sight.now_ms,
             f"{broker} owns {len(bundles)} bundles that carried load, {bundles[0]} among them, and "
             f"does not answer ({sight.silent[broker]})",
@@ -205,13 +211,15 @@ def _was_split(bundle: str, holders: Iterable[str]) -> bool:
     return False
 
 
-def _recorded(sight: Sight, holders: dict[str, list[str]]) -> Iterator[Finding]:
+def _recorded(
+    sight: ClusterObservation, holders: dict[str, list[str]]
+) -> Iterator[WatchdogFinding]:
     """What the bundle state channel says and the brokers do not bear out."""
     for bundle, record in sorted((sight.records or {}).items()):
         if bundle.startswith(f"{SYSTEM_NAMESPACE_TEXT}/"):
             continue
         if record.state in IN_FLIGHT:
-            yield Finding(
+            yield WatchdogFinding(
                 "in-flight", bundle, min(record.since_ms, sight.now_ms),
                 f"{bundle} is {record.state} ({record.owner or 'no broker'})",
                 "lookup", min(sight.owned, default=""),
@@ -223,7 +231,7 @@ def _recorded(sight: Sight, holders: dict[str, list[str]]) -> Iterator[Finding]:
                 why = f"{record.owner} does not answer"
             else:
                 why = f"{record.owner} is no broker of the cluster any more"
-            yield Finding(
+            yield WatchdogFinding(
                 "not-serving", bundle, sight.now_ms,
                 f"{bundle} is recorded to be {record.owner}'s, and {why}",
                 "unload", record.owner if record.owner in sight.owned else "",

@@ -10,8 +10,8 @@ import aiohttp
 import numpy as np
 
 from counterpoise.decide.advice.plan import MoveTime
-from counterpoise.decide.advice.planned import Scene
-from counterpoise.decide.advice.splits import SplitScene, hot_bundles
+from counterpoise.decide.advice.planned import ClusterSnapshot
+from counterpoise.decide.advice.splits import SplitEvidence, hot_bundles
 from counterpoise.decide.balancing.moves import RoundMemory
 from counterpoise.decide.balancing.options import BalanceOptions
 from counterpoise.decide.balancing.round import answering_brokers, left_alone, newest_poll
@@ -26,12 +26,12 @@ from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.collect.shedder import sheds_by_itself
 from counterpoise.pipeline.collect.told import names, trouble
 from counterpoise.pipeline.collect.where import web_address
-from counterpoise.pipeline.drive.policies import CannotSeeError, SceneOfRounds
 from counterpoise.pipeline.history.compaction import read_table_parts
 from counterpoise.pipeline.history.layout import newest_poll as newest_landed
 from counterpoise.pipeline.history.rows_codec import columns_of
 from counterpoise.pipeline.history.store import Store
 from counterpoise.pipeline.history.tables import HistoryTables
+from counterpoise.pipeline.policies import CannotSeeError, RoundPolicies
 from counterpoise.pipeline.stream.states import complete, read_state, state_name
 
 HOUR_MS = 3_600_000
@@ -47,11 +47,11 @@ class NothingToAdviseOnError(RuntimeError):
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class AdviceInputs:
     """What was read."""
 
-    scene: Scene
-    splits: SplitScene
+    scene: ClusterSnapshot
+    splits: SplitEvidence
     notes: tuple[str, ...] = ()
 
 
@@ -71,7 +71,7 @@ async def look_at_cluster(
     clock_ms: Callable[[], int],
     store: Store | None,
     options: LookOptions,
-) -> Looked:
+) -> AdviceInputs:
     """What the cluster says now, on top of what the history remembers.
 
     Raises `NothingToAdviseOnError`.
@@ -95,7 +95,7 @@ async def look_at_cluster(
         memory = HistoryTables(store).memory_before(newest_poll(state))
     admin = Admin(session, AdminOptions())
     try:
-        policies = await SceneOfRounds(session, addresses).read(state)
+        policies = await RoundPolicies(session, addresses).read(state)
     except CannotSeeError as error:
         raise NothingToAdviseOnError(f"nothing is planned without policies: {error}") from None
     looked = _looked(state, memory, ", ".join(addresses), options)
@@ -110,10 +110,10 @@ async def look_at_cluster(
     sheds = await sheds_by_itself(admin, addresses)
     notes = (*looked.notes, *unknown, *([sheds] if sheds else []))
     scene = replace(looked.scene, policies=policies)
-    return Looked(scene, _with_topics(looked.splits, topics), notes)
+    return AdviceInputs(scene, _with_topics(looked.splits, topics), notes)
 
 
-def look_at_history(store: Store, options: LookOptions) -> Looked:
+def look_at_history(store: Store, options: LookOptions) -> AdviceInputs:
     """What the history knows of the last poll; raises `NothingToAdviseOnError`."""
     state = state_of(store)
     memory = HistoryTables(store).memory_before(newest_poll(state) + 1)
@@ -162,7 +162,9 @@ def _batch(columns: Mapping[str, Any], after: int) -> Batch:
     )
 
 
-def _looked(state: FoldState, memory: RoundMemory, source: str, options: LookOptions) -> Looked:
+def _looked(
+    state: FoldState, memory: RoundMemory, source: str, options: LookOptions
+) -> AdviceInputs:
     now_ms = newest_poll(state)
     view = cluster_view(state, now_ms)
     connections = connections_of(state)
@@ -174,8 +176,8 @@ def _looked(state: FoldState, memory: RoundMemory, source: str, options: LookOpt
     guarded = thrashing(now_ms, memory.trails, options.balance.thrash_span_ms)
     notes += [each.sentence for each in guarded.values()]
     recent |= dict.fromkeys(guarded, now_ms)
-    scene = Scene(view, there, recent, memory, connections, source=source)
-    return Looked(scene, SplitScene(view, connections), tuple(notes))
+    scene = ClusterSnapshot(view, there, recent, memory, connections, source=source)
+    return AdviceInputs(scene, SplitEvidence(view, connections), tuple(notes))
 
 
 def connections_of(state: FoldState) -> dict[str, int]:
@@ -191,5 +193,5 @@ def _owners(state: FoldState) -> dict[str, str]:
     return dict(zip(names, brokers, strict=True))
 
 
-def _with_topics(scene: SplitScene, topics: TopicLoads) -> SplitScene:
-    return SplitScene(scene.view, scene.connections, topics, scene.bundle_counts)
+def _with_topics(scene: SplitEvidence, topics: TopicLoads) -> SplitEvidence:
+    return SplitEvidence(scene.view, scene.connections, topics, scene.bundle_counts)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from counterpoise.decide.advice.plan import AdvisedPlan, BrokerLoad, SplitAdvice, Step
+from counterpoise.decide.advice.plan import AdvisedPlan, BrokerLoad, PlanStep, SplitAdvice
 from counterpoise.names.units import bytes_text
 
 BROKERS_MOST = 20
@@ -44,7 +44,7 @@ def lines_of(plan: AdvisedPlan) -> Iterator[str]:
             yield f"  and {more} more (--json, --html)"
 
 
-def step_lines(number: int, step: Step) -> Iterator[str]:
+def step_lines(number: int, step: PlanStep) -> Iterator[str]:
     """A step, its reason and its cost."""
     cost = step.cost
     yield (

@@ -17,7 +17,7 @@ from counterpoise.names.bundle import BundleRange, format_boundary, namespace_of
 from counterpoise.names.errors import InvalidName
 from counterpoise.pipeline.backtest.recorded import Recording
 from counterpoise.pipeline.backtest.synthetic import SyntheticTrace
-from counterpoise.pipeline.backtest.trace import Hosts, Trace
+from counterpoise.pipeline.backtest.trace import Hosts, LoadTrace
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class CutSource:
 class CutTrace:
     """The trace of a `CutSource`."""
 
-    def __init__(self, whole: Trace, cut: int) -> None:
+    def __init__(self, whole: LoadTrace, cut: int) -> None:
         self._whole = whole
         self._cut = cut
         names = [part for name in whole.bundles for part in _parts_of(name, cut)]

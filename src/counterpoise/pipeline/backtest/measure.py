@@ -10,7 +10,7 @@ import numpy as np
 from counterpoise.decide.plan import Rejection
 from counterpoise.load.rates import Floats, Indices, Rates
 from counterpoise.load.view import Masks
-from counterpoise.pipeline.backtest.trace import Trace
+from counterpoise.pipeline.backtest.trace import LoadTrace
 
 THRASH_WITHIN_MS = 3_600_000
 """A bundle that moves again so soon has moved for nothing."""
@@ -19,7 +19,7 @@ UNEVEN = 1.25
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class BacktestResult:
     """How one strategy did on one span of a trace."""
 
     label: str
@@ -105,11 +105,11 @@ class Measure:
         """A bundle whose broker left is placed."""
         self._orphans += 1
 
-    def result(self, label: str, trace: Trace, first: int, last: int) -> Result:
+    def result(self, label: str, trace: LoadTrace, first: int, last: int) -> BacktestResult:
         """The figures of the play."""
         soon = THRASH_WITHIN_MS // trace.step_ms
         ratios = np.array(self._ratios or [1.0])
-        return Result(
+        return BacktestResult(
             label=label,
             first_ms=trace.start_ms + first * trace.step_ms,
             steps=last - first,

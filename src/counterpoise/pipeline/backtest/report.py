@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from counterpoise.pipeline.backtest.measure import Result
+from counterpoise.pipeline.backtest.measure import BacktestResult
 
 HEADER = (
     *("rank", "strategy", "max/mean", "worst", "deviation", "uneven"),
@@ -14,12 +14,12 @@ NAMED = 24
 """How many of the best a picture names."""
 
 
-def ranked(results: Sequence[Result]) -> list[Result]:
+def ranked(results: Sequence[BacktestResult]) -> list[BacktestResult]:
     """The best first: by score, then by the fewer moves, then by name."""
     return sorted(results, key=lambda result: (result.score, result.moves, result.label))
 
 
-def best_trades(results: Sequence[Result]) -> list[Result]:
+def best_trades(results: Sequence[BacktestResult]) -> list[BacktestResult]:
     """Those that no other beats in both: no evener with fewer load moved."""
     return [
         one
@@ -32,7 +32,7 @@ def best_trades(results: Sequence[Result]) -> list[Result]:
     ]
 
 
-def table(results: Sequence[Result]) -> str:
+def table(results: Sequence[BacktestResult]) -> str:
     """The ranked results as aligned text; a star marks the best trades."""
     best = {result.label for result in best_trades(results)}
     rows = [HEADER]
@@ -63,7 +63,7 @@ def table(results: Sequence[Result]) -> str:
     return "\n".join(lines)
 
 
-def idle(results: Sequence[Result]) -> list[str]:
+def idle(results: Sequence[BacktestResult]) -> list[str]:
     """Of those that moved nothing: why, as a sentence each."""
     return [
         f"{result.label} moved nothing: {result.why_not}"
@@ -72,7 +72,7 @@ def idle(results: Sequence[Result]) -> list[str]:
     ]
 
 
-def change(before: Result, after: Result) -> str:
+def change(before: BacktestResult, after: BacktestResult) -> str:
     """What becomes of a cluster when one configuration follows another, in a sentence."""
     words = []
     gap = after.imbalance - before.imbalance
@@ -89,7 +89,7 @@ def change(before: Result, after: Result) -> str:
     return "; ".join(words)
 
 
-def draw(results: Sequence[Result], title: str, path: Path) -> None:
+def draw(results: Sequence[BacktestResult], title: str, path: Path) -> None:
     """A picture of the trade-off; its format is what the file's name ends with."""
     import matplotlib as mpl
 
@@ -111,7 +111,7 @@ def draw(results: Sequence[Result], title: str, path: Path) -> None:
     size = max(high - low, 0.02)
     axes.set_ylim(low - 0.1 * size, high + 0.15 * size)
     # Points bear their ranks, those that all but coincide together; the names are listed below.
-    points: dict[tuple[int, int], list[tuple[int, Result]]] = {}
+    points: dict[tuple[int, int], list[tuple[int, BacktestResult]]] = {}
     named = []
     for rank, result in enumerate(ranked(results), 1):
         named.append(axes.plot([], [], " ", label=f"{rank}  {result.label}")[0])

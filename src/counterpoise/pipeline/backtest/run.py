@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from counterpoise.pipeline.backtest.cut import CutSource
-from counterpoise.pipeline.backtest.measure import Result
+from counterpoise.pipeline.backtest.measure import BacktestResult
 from counterpoise.pipeline.backtest.recorded import Recording
-from counterpoise.pipeline.backtest.simulate import Candidate, simulate
+from counterpoise.pipeline.backtest.simulate import BacktestCandidate, simulate
 from counterpoise.pipeline.backtest.synthetic import SyntheticTrace
-from counterpoise.pipeline.backtest.trace import Trace, span_of
+from counterpoise.pipeline.backtest.trace import LoadTrace, span_of
 from counterpoise.pipeline.stream.trouble import sentence_of
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ LITTLE = 5_000_000
 class Task:
     """One play; it says all that its result depends on."""
 
-    candidate: Candidate
+    candidate: BacktestCandidate
     source: Source
     part: int
     parts: int
@@ -33,12 +33,12 @@ class Task:
     seed: int
 
 
-def opened(source: Source) -> Trace:
+def opened(source: Source) -> LoadTrace:
     """The trace that a source describes."""
     return source if isinstance(source, SyntheticTrace) else source.open()
 
 
-def play(task: Task) -> Result:
+def play(task: Task) -> BacktestResult:
     """Run one task, wherever it is."""
     trace = opened(task.source)
     first, last = span_of(trace, task.part, task.parts)
@@ -46,7 +46,7 @@ def play(task: Task) -> Result:
 
 
 def tasks_of(
-    candidates: Sequence[Candidate], source: Source, *, parts: int, move_s: float, seed: int
+    candidates: Sequence[BacktestCandidate], source: Source, *, parts: int, move_s: float, seed: int
 ) -> list[Task]:
     """A task for each candidate and part of the trace."""
     return [
@@ -60,12 +60,14 @@ class PlayFailedError(RuntimeError):
     """A play could not be finished; the message says why, in a sentence."""
 
 
-def is_little(trace: Trace, plays: int) -> bool:
+def is_little(trace: LoadTrace, plays: int) -> bool:
     """Whether plays of a trace are over before Spark would have started."""
     return len(trace.bundles) * trace.steps * plays <= LITTLE
 
 
-def play_here(tasks: Sequence[Task], progress: Callable[[int, Result], None]) -> list[Result]:
+def play_here(
+    tasks: Sequence[Task], progress: Callable[[int, BacktestResult], None]
+) -> list[BacktestResult]:
     """The same as `run_tasks`, one after the other in this process."""
     results = []
     for task in tasks:
@@ -79,8 +81,8 @@ def play_here(tasks: Sequence[Task], progress: Callable[[int, Result], None]) ->
 
 
 def run_tasks(
-    spark: "SparkSession", tasks: Sequence[Task], progress: Callable[[int, Result], None]
-) -> list[Result]:
+    spark: "SparkSession", tasks: Sequence[Task], progress: Callable[[int, BacktestResult], None]
+) -> list[BacktestResult]:
     """The results in the order of the tasks; `progress` hears of each as it is there.
 
     Each task is a Spark job of its own, as many at once as there are cores: so results come as they
@@ -88,32 +90,32 @@ def run_tasks(
     """
     context = spark.sparkContext
 
-    def one(task: Task) -> Result:
+    def one(task: Task) -> BacktestResult:
         try:
             [result] = context.parallelize([task], 1).map(play).collect()
         except Exception as error:
             raise PlayFailedError(sentence_of(str(error))) from error
-        found: Result = result
+        found: BacktestResult = result
         return found
 
     with ThreadPoolExecutor(max(1, context.defaultParallelism)) as pool:
         running = {pool.submit(one, task): number for number, task in enumerate(tasks)}
-        results: dict[int, Result] = {}
+        results: dict[int, BacktestResult] = {}
         for ready in as_completed(running):
             results[running[ready]] = ready.result()
             progress(len(results), ready.result())
     return [results[number] for number in range(len(tasks))]
 
 
-def joined(results: Sequence[Result]) -> list[Result]:
+def joined(results: Sequence[BacktestResult]) -> list[BacktestResult]:
     """The spans of each candidate put together: averages by time, counts added up."""
-    groups: dict[str, list[Result]] = {}
+    groups: dict[str, list[BacktestResult]] = {}
     for result in results:
         groups.setdefault(result.label, []).append(result)
     return [_together(group) for group in groups.values()]
 
 
-def _together(group: Sequence[Result]) -> Result:
+def _together(group: Sequence[BacktestResult]) -> BacktestResult:
     hours = sum(result.hours for result in group)
 
     def average(name: str) -> float:
@@ -121,7 +123,7 @@ def _together(group: Sequence[Result]) -> Result:
         return total / hours if hours else 0.0
 
     first = group[0]
-    return Result(
+    return BacktestResult(
         label=first.label,
         first_ms=min(result.first_ms for result in group),
         steps=sum(result.steps for result in group),

@@ -22,7 +22,7 @@ from counterpoise.decide.balancing.moves import RoundMemory
 from counterpoise.decide.balancing.round import Strategy, decide_on, is_time, left_alone
 from counterpoise.decide.balancing.thrash import Hop, thrashing, trailed
 from counterpoise.decide.placement.selection import Chooser
-from counterpoise.decide.plan import Decision, Kind
+from counterpoise.decide.plan import Decision, DecisionKind
 from counterpoise.load.average import LONG_TERM_SAMPLES, SHORT_TERM_SAMPLES, fold_samples
 from counterpoise.load.rates import Floats, Indices, Rates
 from counterpoise.load.view import (
@@ -33,15 +33,15 @@ from counterpoise.load.view import (
     movable_mask,
 )
 from counterpoise.names.bundle import namespace_of
-from counterpoise.pipeline.backtest.measure import Measure, Result
-from counterpoise.pipeline.backtest.trace import Trace
+from counterpoise.pipeline.backtest.measure import BacktestResult, Measure
+from counterpoise.pipeline.backtest.trace import LoadTrace
 
 _RATES = ("rate_in", "rate_out", "throughput_in", "throughput_out")
 _TERMS = (SHORT_TERM_SAMPLES, LONG_TERM_SAMPLES)
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class BacktestCandidate:
     """What is tried: a strategy with its settings, under the name that a person gave it."""
 
     label: str
@@ -50,17 +50,25 @@ class Candidate:
 
 
 def simulate(
-    candidate: Candidate, trace: Trace, first: int, last: int, *, move_s: float, seed: int
-) -> Result:
+    candidate: BacktestCandidate,
+    trace: LoadTrace,
+    first: int,
+    last: int,
+    *,
+    move_s: float,
+    seed: int,
+) -> BacktestResult:
     """Play these steps of a trace; a bundle that moves is unavailable for `move_s` seconds."""
-    play = _Play(candidate, trace, move_s, seed)
+    play = _Simulation(candidate, trace, move_s, seed)
     for step in range(first, last):
         play.step(step)
     return play.measure.result(candidate.label, trace, first, last)
 
 
-class _Play:
-    def __init__(self, candidate: Candidate, trace: Trace, move_s: float, seed: int) -> None:
+class _Simulation:
+    def __init__(
+        self, candidate: BacktestCandidate, trace: LoadTrace, move_s: float, seed: int
+    ) -> None:
         self._strategy = candidate.strategy
         self._trace = trace
         self._bundles = trace.bundles
@@ -218,7 +226,7 @@ class _Play:
         else:
             given = self._given.setdefault(namespace_of(bundle), Counter())
             chooser = Chooser(placement, seen, options, self._rng)
-            lookup = Decision(Kind.UNLOAD, bundle, "", None, "lookup", "")
+            lookup = Decision(DecisionKind.UNLOAD, bundle, "", None, "lookup", "")
             placed = select_as_leader(
                 lookup, view.brokers, chooser, memory, filters, given
             ).placement

@@ -39,7 +39,7 @@ class Hosts:
         return added
 
 
-class Trace(Protocol):
+class LoadTrace(Protocol):
     """Loads by step; the same for the same arguments, wherever and in whatever order it is asked.
 
     Bundles and brokers are sorted by name, and a bundle's load is its own, whoever owns it.
@@ -99,6 +99,6 @@ class Trace(Protocol):
         ...
 
 
-def span_of(trace: Trace, part: int, parts: int) -> tuple[int, int]:
+def span_of(trace: LoadTrace, part: int, parts: int) -> tuple[int, int]:
     """The first step of a part of a trace, and the one behind its last."""
     return trace.steps * part // parts, trace.steps * (part + 1) // parts

@@ -18,7 +18,7 @@ from urllib.parse import quote, urlsplit
 
 import orjson
 
-from counterpoise.decide.watchdog.sight import Owned
+from counterpoise.decide.watchdog.observation import OwnedBundle
 from counterpoise.load.rows import BROKER, ReportRows
 from counterpoise.names.bundle import BundleName, namespace_of
 from counterpoise.names.load_managers import MODULAR
@@ -81,12 +81,12 @@ class Ownership:
 
     async def listed(
         self, brokers: Sequence[str]
-    ) -> tuple[dict[str, dict[str, Owned]], dict[str, str]]:
+    ) -> tuple[dict[str, dict[str, OwnedBundle]], dict[str, str]]:
         """All that each broker says it owns, none of which may be one `to_be_spared`.
 
         And who did not answer, and why.
         """
-        owned: dict[str, dict[str, Owned]] = {}
+        owned: dict[str, dict[str, OwnedBundle]] = {}
         silent: dict[str, str] = {}
 
         async def ask(broker: str) -> None:
@@ -98,7 +98,7 @@ class Ownership:
         await asyncio.gather(*map(ask, brokers))
         return owned, silent
 
-    async def _listed(self, broker: str) -> dict[str, Owned]:
+    async def _listed(self, broker: str) -> dict[str, OwnedBundle]:
         where = self._where(broker)
         if not self._cluster:
             self._cluster = await cluster_of(self._admin, where, broker)
@@ -106,7 +106,7 @@ class Ownership:
         try:
             found = orjson.loads(await self._admin.get(url)) or {}
             return {
-                str(bundle): Owned(bool((state or {}).get("is_active", True)))
+                str(bundle): OwnedBundle(bool((state or {}).get("is_active", True)))
                 for bundle, state in found.items()
             }
         except (ValueError, AttributeError) as error:
@@ -129,14 +129,14 @@ class Ownership:
 
     async def by_bundle(
         self, brokers: Sequence[str], reported: Mapping[str, str]
-    ) -> tuple[dict[str, dict[str, Owned]], dict[str, str]]:
+    ) -> tuple[dict[str, dict[str, OwnedBundle]], dict[str, str]]:
         """What each broker owns, asked for bundle by bundle; and who did not answer, and why.
 
         `reported` says whose bundles are by the reports: whom to ask first. Those of a broker's own
         namespaces are taken as reported, since they go with it. Raises one of `UNREADABLE` when
         nobody tells which bundles there are, or whose one of them is.
         """
-        owned: dict[str, dict[str, Owned]] = {broker: {} for broker in brokers}
+        owned: dict[str, dict[str, OwnedBundle]] = {broker: {} for broker in brokers}
         silent: dict[str, str] = {}
 
         async def settle(number: int, bundle: str) -> None:
@@ -150,14 +150,14 @@ class Ownership:
                     silent[broker] = said(error)
                     continue
                 if found.owner in owned:
-                    owned[found.owner][bundle] = Owned(found.active)
+                    owned[found.owner][bundle] = OwnedBundle(found.active)
                 return
             raise RefusedError(f"nobody says who owns {bundle}: {next(iter(silent.values()))}")
 
         there = await self._bundles(brokers[0])
         free = {each for each in reported if not bound_to_broker(namespace_of(each))}
         for bundle in reported.keys() - free:
-            owned.get(reported[bundle], {})[bundle] = Owned()
+            owned.get(reported[bundle], {})[bundle] = OwnedBundle()
         await asyncio.gather(*(settle(*each) for each in enumerate(sorted(there | free))))
         return {name: owned[name] for name in brokers if name not in silent}, silent
 

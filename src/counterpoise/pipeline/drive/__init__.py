@@ -1,4 +1,4 @@
 """What an operator has done to a cluster, through its admin API alone: `drain.py` empties a broker.
 
-`scene.py` reads what the decision needs; the decision itself is in `decide/balancing/`.
+`snapshot.py` reads what the decision needs; the decision itself is in `decide/balancing/`.
 """

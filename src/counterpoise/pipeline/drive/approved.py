@@ -10,16 +10,15 @@ from dataclasses import dataclass, field, replace
 
 import aiohttp
 
-from counterpoise.decide.advice.changed import Checked, WorldNow, check, moves_of
-from counterpoise.decide.advice.plan import AdvisedPlan, Step
+from counterpoise.decide.advice.changed import ClusterSnapshot, PlanCheck, check, moves_of
+from counterpoise.decide.advice.plan import AdvisedPlan, PlanStep
 from counterpoise.decide.advice.planned import imbalance_of
 from counterpoise.decide.balancing.approval import HOUR_MS, ApprovalRules, approve
-from counterpoise.decide.balancing.moves import Move, Outcome, Round, Status
+from counterpoise.decide.balancing.moves import Move, MoveOutcome, MoveStatus, Round
 from counterpoise.decide.balancing.thrash import trailed
 from counterpoise.pipeline.balancer import refused_by_rule, told
 from counterpoise.pipeline.collect.shedder import sheds_by_itself
-from counterpoise.pipeline.drive.policies import CannotSeeError
-from counterpoise.pipeline.drive.scene import SceneReader, Sight
+from counterpoise.pipeline.drive.snapshot import ClusterReading, SnapshotReader
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
 from counterpoise.pipeline.history.control import read_control
 from counterpoise.pipeline.history.layout import newest_poll
@@ -27,6 +26,7 @@ from counterpoise.pipeline.history.moved import moved_since
 from counterpoise.pipeline.history.reports import land
 from counterpoise.pipeline.history.store import Store
 from counterpoise.pipeline.history.tables import HistoryTables
+from counterpoise.pipeline.policies import CannotSeeError
 
 SPAN_MOST_MS = 24 * HOUR_MS
 """How long a plan's moves are remembered, whatever span a balancer goes by."""
@@ -57,7 +57,7 @@ class CarriedOut:
 
     before: float
     """The imbalance when it was begun."""
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[MoveOutcome, ...]
     done_before: int
     """Steps that were done already."""
     left: dict[str, str]
@@ -90,7 +90,7 @@ class ApprovedPlan:
         self._tell = tell
         self._options = options
         self._began_ms = clock_ms()
-        self._reader = SceneReader(session, addresses, clock_ms, after_poll=newest_poll(store))
+        self._reader = SnapshotReader(session, addresses, clock_ms, after_poll=newest_poll(store))
         self._executor = Executor(
             session,
             clock_ms,
@@ -112,7 +112,7 @@ class ApprovedPlan:
         sight, checked = await self._checked()
         self._refuse(checked)
         left = dict(checked.changed)
-        before, outcomes = imbalance_of(sight.view), list[Outcome]()
+        before, outcomes = imbalance_of(sight.view), list[MoveOutcome]()
         refused = ""
         if self._options.execute and checked.to_do:
             for number in sorted({step.round for step in checked.to_do}):
@@ -129,21 +129,21 @@ class ApprovedPlan:
         settled = {one.bundle: one for one in outcomes}
         for step in self._plan.steps:
             one = settled.get(step.bundle)
-            if one is not None and one.status is not Status.MOVED:
+            if one is not None and one.status is not MoveStatus.MOVED:
                 left[step.bundle] = one.error or _ended(one)
             elif one is None and step in checked.to_do and refused:
                 left[step.bundle] = refused
         return CarriedOut(before, tuple(outcomes), len(checked.done), left, refused)
 
-    async def _checked(self) -> tuple[Sight, Checked]:
+    async def _checked(self) -> tuple[ClusterReading, PlanCheck]:
         sight = await self._reader.look()
         await asyncio.to_thread(land, self._store, sight.rows)
-        world = WorldNow(
+        world = ClusterSnapshot(
             replace(sight.view, now_ms=self._clock_ms()), sight.owned, dict(sight.silent)
         )
         return sight, check(self._plan, world, round(self._options.valid_for_s * 1000))
 
-    def _refuse(self, checked: Checked) -> None:
+    def _refuse(self, checked: PlanCheck) -> None:
         if checked.refusal:
             raise PlanRefusedError(f"plan {self._plan.id} is refused: {checked.refusal}")
         if checked.changed and not self._options.partial:
@@ -154,7 +154,7 @@ class ApprovedPlan:
                 f"({bundle}: {reason}); make a new one, or --partial carries out the others"
             )
 
-    async def _round(self, steps: list[Step], sight: Sight) -> list[Outcome]:
+    async def _round(self, steps: list[PlanStep], sight: ClusterReading) -> list[MoveOutcome]:
         poll_id = int(sight.rows["poll_id"][0])
         if reason := await sheds_by_itself(self._reader.admin, self._addresses):
             raise PlanRefusedError(reason)
@@ -192,13 +192,13 @@ class ApprovedPlan:
 
     async def _see_through(
         self, moves: list[Move], brokers: tuple[str, ...], poll_id: int
-    ) -> list[Outcome]:
+    ) -> list[MoveOutcome]:
         """Each move's last outcome; what failed is tried again."""
-        last: dict[str, Outcome] = {}
+        last: dict[str, MoveOutcome] = {}
 
-        def done(outcome: Outcome) -> None:
+        def done(outcome: MoveOutcome) -> None:
             last[outcome.id] = outcome
-            if outcome.status is not Status.FAILED:
+            if outcome.status is not MoveStatus.FAILED:
                 self._history.record_outcome(outcome)
             self._tell(told(outcome))
 
@@ -207,12 +207,12 @@ class ApprovedPlan:
         for each in withheld:
             done(refused_by_rule(each))
         for attempt in range(self._options.attempts):
-            again = [m for m in approved if not attempt or last[m.id].status is Status.FAILED]
+            again = [m for m in approved if not attempt or last[m.id].status is MoveStatus.FAILED]
             if not again:
                 break
             await self._executor.carry_out(again, brokers, done)
         for outcome in last.values():
-            if outcome.status is Status.FAILED:
+            if outcome.status is MoveStatus.FAILED:
                 self._history.record_outcome(outcome)
         return list(last.values())
 
@@ -222,15 +222,15 @@ class ApprovedPlan:
         return held
 
 
-def _ended(one: Outcome) -> str:
+def _ended(one: MoveOutcome) -> str:
     """How a move ended that is not where it should be, and what comes next."""
     match one.status:
-        case Status.UNOWNED:
+        case MoveStatus.UNOWNED:
             return (
                 f"unloaded, and nobody, {one.destination} included, had taken it by then; whoever "
                 "is looked up for it next has it: make a new plan"
             )
-        case Status.ELSEWHERE:
+        case MoveStatus.ELSEWHERE:
             return f"{one.owner} took it in place of {one.destination}: make a new plan"
         case _:
             return f"{one.status.value}, owner {one.owner or 'none'}"

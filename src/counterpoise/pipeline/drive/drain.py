@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 import aiohttp
 
 from counterpoise.decide.balancing.drain import DrainPlan, DrainRules, plan_drain, refusal
-from counterpoise.decide.balancing.moves import Move, Outcome, Status
-from counterpoise.pipeline.drive.policies import CannotSeeError
-from counterpoise.pipeline.drive.scene import SceneReader
+from counterpoise.decide.balancing.moves import Move, MoveOutcome, MoveStatus
+from counterpoise.pipeline.drive.snapshot import SnapshotReader
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
+from counterpoise.pipeline.policies import CannotSeeError
 
 
 class DrainRefusedError(RuntimeError):
@@ -31,22 +31,22 @@ class DrainOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Drained:
+class DrainResult:
     """What came of it."""
 
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[MoveOutcome, ...]
     """Each attempt, in the order of their ends."""
     left: Mapping[str, str] = field(default_factory=dict)
     """Bundles that the broker owns still, and why."""
 
 
-class Drain:
+class BrokerDrain:
     """Empties one broker; `tell` gets a sentence whenever something happened."""
 
     def __init__(
         self,
         session: aiohttp.ClientSession,
-        reader: SceneReader,
+        reader: SnapshotReader,
         broker: str,
         rules: DrainRules,
         clock_ms: Callable[[], int],
@@ -78,7 +78,7 @@ class Drain:
             raise DrainRefusedError(reason)
         return plan_drain(scene, self._rules)
 
-    async def carry_out(self, plan: DrainPlan) -> Drained:
+    async def carry_out(self, plan: DrainPlan) -> DrainResult:
         """Carry a plan out, and what is left of it again.
 
         Raises `DrainRefusedError` before anything is moved when something cannot go anywhere.
@@ -88,11 +88,11 @@ class Drain:
                 f"nothing is moved, since {len(plan.stuck)} of the bundles can go nowhere "
                 f"({plan.stuck[0].subject}: {plan.stuck[0].sentence}); --partial moves the others"
             )
-        outcomes: list[Outcome] = []
+        outcomes: list[MoveOutcome] = []
         tried: dict[str, int] = {}
         said: dict[str, str] = {}
 
-        def done(outcome: Outcome) -> None:
+        def done(outcome: MoveOutcome) -> None:
             outcomes.append(outcome)
             tried[outcome.bundle] = tried.get(outcome.bundle, 0) + 1
             said[outcome.bundle] = outcome.error or outcome.status.value
@@ -110,25 +110,31 @@ class Drain:
                 reason = f"it is not known who owns it: {error}"
                 settled = {each.bundle for each in outcomes if each.status in _VERIFIED}
                 unsure = tried.keys() - settled
-                return Drained(tuple(outcomes), dict.fromkeys(sorted(unsure), reason))
+                return DrainResult(tuple(outcomes), dict.fromkeys(sorted(unsure), reason))
         left = {each.subject: each.sentence for each in plan.stuck}
         left |= {
             move.bundle: f"given up after attempt {tried[move.bundle]}: {said[move.bundle]}"
             for move in plan.moves
         }
-        return Drained(tuple(outcomes), left)
+        return DrainResult(tuple(outcomes), left)
 
 
-_VERIFIED = (Status.MOVED, Status.ELSEWHERE, Status.ALREADY_THERE, Status.UNOWNED, Status.GONE)
+_VERIFIED = (
+    MoveStatus.MOVED,
+    MoveStatus.ELSEWHERE,
+    MoveStatus.ALREADY_THERE,
+    MoveStatus.UNOWNED,
+    MoveStatus.GONE,
+)
 
 
 def _destinations(plan: DrainPlan) -> list[str]:
     return sorted({plan.broker, *(move.destination for move in plan.moves)})
 
 
-def _told(outcome: Outcome, attempt: int, attempts: int) -> str:
+def _told(outcome: MoveOutcome, attempt: int, attempts: int) -> str:
     took = f"after {(outcome.ended_at_ms - outcome.started_at_ms) / 1000:.1f} s"
-    if outcome.status is Status.FAILED:
+    if outcome.status is MoveStatus.FAILED:
         again = "it is tried again" if attempt < attempts else "it is given up"
         return f"failed {outcome.bundle} {took} ({outcome.error}); {again}"
     owner = f", {outcome.owner} owns it" if outcome.owner else ", nobody has asked for it yet"

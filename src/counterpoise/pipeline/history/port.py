@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from counterpoise.decide.balancing.moves import Outcome, Round, RoundMemory
+from counterpoise.decide.balancing.moves import MoveOutcome, Round, RoundMemory
 
 
 class History(Protocol):
@@ -27,7 +27,7 @@ class History(Protocol):
         """The latest round, when it was not recorded to its end."""
         ...
 
-    def outcome(self, move_id: str) -> Outcome | None:
+    def outcome(self, move_id: str) -> MoveOutcome | None:
         """What became of a move, when that is known already."""
         ...
 
@@ -35,7 +35,7 @@ class History(Protocol):
         """Keep a round before any of its moves is carried out."""
         ...
 
-    def record_outcome(self, outcome: Outcome) -> None:
+    def record_outcome(self, outcome: MoveOutcome) -> None:
         """Keep an outcome as soon as it is known."""
         ...
 

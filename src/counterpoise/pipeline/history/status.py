@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from counterpoise.decide.balancing.moves import Status
+from counterpoise.decide.balancing.moves import MoveStatus
 from counterpoise.load.rows import BROKER, GAP, POLL
 from counterpoise.pipeline.history.compaction import read_table_parts
 from counterpoise.pipeline.history.control import Control, read_control
@@ -109,8 +109,8 @@ def read_status(store: Store, now_ms: int) -> BalancerStatus:
     hour = now_ms - HOUR_MS
     parts = read_table_parts(store, "outcomes", after=hour - 1)
     rows = [row for part in parts for row in part.to_pylist() if row["ended_at_ms"] >= hour]
-    withheld = [row for row in rows if row["status"] == Status.WITHHELD.value]
-    failed = [row for row in rows if row["status"] == Status.FAILED.value]
+    withheld = [row for row in rows if row["status"] == MoveStatus.WITHHELD.value]
+    failed = [row for row in rows if row["status"] == MoveStatus.FAILED.value]
     failed.sort(key=lambda row: -int(row["ended_at_ms"]))
     took = [row["ended_at_ms"] - row["started_at_ms"] for row in rows if row["carried_out"]]
     return BalancerStatus(

@@ -24,8 +24,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from counterpoise.decide.balancing.moves import Move, Outcome, Round, RoundMemory, Status
-from counterpoise.decide.plan import Decision, Kind, Rejection
+from counterpoise.decide.balancing.moves import Move, MoveOutcome, MoveStatus, Round, RoundMemory
+from counterpoise.decide.plan import Decision, DecisionKind, Rejection
 from counterpoise.pipeline.history.compaction import read_table_parts
 from counterpoise.pipeline.history.layout import latest_before, newest_poll
 from counterpoise.pipeline.history.names import file_of
@@ -151,14 +151,14 @@ class HistoryTables:
         newest = newest_poll(self.store, "rounds")
         return None if self.is_complete(newest) else self.round(newest)
 
-    def outcome(self, move_id: str) -> Outcome | None:
+    def outcome(self, move_id: str) -> MoveOutcome | None:
         """What became of a move, when that is known already."""
         name = file_of("outcomes", int(move_id.partition("-")[0]), move_id)
         if not self.store.exists(name):
             return None
         [row] = self._read(name)
-        known = {each.name: row[each.name] for each in fields(Outcome)}
-        return Outcome(**{**known, "status": Status(row["status"])})
+        known = {each.name: row[each.name] for each in fields(MoveOutcome)}
+        return MoveOutcome(**{**known, "status": MoveStatus(row["status"])})
 
     def record_round(self, made: Round) -> None:
         """Keep a round before any of its moves is carried out."""
@@ -176,7 +176,7 @@ class HistoryTables:
         }
         self._write("rounds", made.poll_id, [row])
 
-    def record_outcome(self, outcome: Outcome) -> None:
+    def record_outcome(self, outcome: MoveOutcome) -> None:
         """Keep an outcome as soon as it is known."""
         row = {name: getattr(outcome, name, None) for name in SCHEMAS["outcomes"].names}
         row |= {
@@ -238,7 +238,7 @@ def _move(row: Mapping[str, Any]) -> Move:
     figures = json.loads(row["figures"])
     part = figures.pop(PART, 0.0)
     decision = Decision(
-        kind=Kind(row["kind"]),
+        kind=DecisionKind(row["kind"]),
         bundle=row["bundle"],
         source=row["source"],
         destination=row["destination"] or None,

@@ -68,7 +68,7 @@ SCHEMA = pa.schema(
 
 
 @dataclass
-class Files(InputPartition):
+class FilePartition(InputPartition):
     """The rows of some files of a history, behind a poll and up to another."""
 
     names: tuple[str, ...]
@@ -77,7 +77,7 @@ class Files(InputPartition):
 
 
 @dataclass
-class Broker(InputPartition):
+class BrokerPartition(InputPartition):
     """One broker of a live cluster."""
 
     name: str
@@ -171,10 +171,10 @@ class _Live(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         names = asyncio.run(self._asked(lambda collector: collector.brokers()))
-        return [Broker(name) for name in names]
+        return [BrokerPartition(name) for name in names]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        if not isinstance(partition, Broker):
+        if not isinstance(partition, BrokerPartition):
             return  # no broker is listed: Spark reads one partition all the same, of its own making
         name = partition.name
         rows = asyncio.run(self._asked(lambda collector: collector.look_at(name)))
@@ -200,12 +200,14 @@ def _together(names: Sequence[str], after: int, up_to: int) -> list[InputPartiti
     found: list[InputPartition] = []
     for large, those in groupby(names, key=is_archive):
         some, size = tuple(those), 1 if large else SMALL_TOGETHER
-        found += [Files(some[i : i + size], after, up_to) for i in range(0, len(some), size)]
+        found += [
+            FilePartition(some[i : i + size], after, up_to) for i in range(0, len(some), size)
+        ]
     return found
 
 
 def _rows_of(uri: str, part: InputPartition) -> Iterator[Any]:
-    if not isinstance(part, Files):
+    if not isinstance(part, FilePartition):
         return  # nothing has landed: Spark reads one partition all the same, of its own making
     store = open_store(uri)
     for name in part.names:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from counterpoise.decide.balancing.moves import Outcome, Round
+from counterpoise.decide.balancing.moves import MoveOutcome, Round
 from counterpoise.load.rows import GAP, ReportRows
 from counterpoise.pipeline.watch.changes import Changes
 
@@ -77,7 +77,7 @@ class Metrics:
         for each in made.rejections:
             self.refused.labels(each.rule).inc()
 
-    def ended(self, outcome: Outcome) -> None:
+    def ended(self, outcome: MoveOutcome) -> None:
         """An outcome is in the history."""
         self.outcomes.labels(outcome.status.value).inc()
         if outcome.carried_out:

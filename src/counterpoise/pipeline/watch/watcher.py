@@ -46,7 +46,7 @@ class WatchSettings:
     """Who we are to the cluster."""
 
 
-class Watcher:
+class ClusterWatcher:
     """Keeps one history; `tell` gets a sentence whenever something changed."""
 
     def __init__(

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from counterpoise.decide.watchdog.sight import Record
+from counterpoise.decide.watchdog.observation import ChannelRecord
 from counterpoise.pipeline.watchdog.records import Written, holds_after, written
 
 TOPIC = "persistent://pulsar/system/loadbalancer-service-unit-state"
@@ -47,7 +47,7 @@ class Channel:
         self._reader: Any = None
         self._records: dict[str, Written] = {}
 
-    def read(self) -> Mapping[str, Record] | None:
+    def read(self) -> Mapping[str, ChannelRecord] | None:
         """The last record of each bundle; None when it cannot be read just now."""
         try:
             found = self._read()
@@ -60,7 +60,7 @@ class Channel:
         self._told = ""
         return found
 
-    def _read(self) -> Mapping[str, Record]:
+    def _read(self) -> Mapping[str, ChannelRecord]:
         if self._reader is None:
             self._reader = self._client.create_reader(TOPIC, self._start, is_read_compacted=True)
         while self._reader.has_message_available():

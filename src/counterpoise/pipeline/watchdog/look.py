@@ -7,7 +7,7 @@ from functools import partial
 import orjson
 
 from counterpoise.decide.balancing.round import imbalance
-from counterpoise.decide.watchdog.sight import Owned, Record, Sight
+from counterpoise.decide.watchdog.observation import ChannelRecord, ClusterObservation, OwnedBundle
 from counterpoise.load.rows import BROKER, BUNDLE, GAP, ReportRows
 from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, RefusedError
 from counterpoise.pipeline.collect.owned import Ownership, to_be_spared
@@ -17,10 +17,10 @@ from counterpoise.pipeline.collect.where import web_address
 from counterpoise.pipeline.collect.words import said
 from counterpoise.pipeline.watchdog.reported import Reported
 
-ReadChannel = Callable[[], Mapping[str, Record] | None]
+ReadChannel = Callable[[], Mapping[str, ChannelRecord] | None]
 """Reads the bundle state channel of PIP-192, None when it cannot be; may take seconds, and is
 called in a thread."""
-Known = dict[str, Mapping[str, Owned] | str]
+Known = dict[str, Mapping[str, OwnedBundle] | str]
 """By broker, what it owns, or why that is not known."""
 
 
@@ -36,7 +36,7 @@ class Looker:
         self._ownership = Ownership(admin, partial(web_address, addresses=addresses))
         self._reported = Reported(self._ownership)
 
-    async def sight(self, rows: ReportRows) -> Sight:
+    async def sight(self, rows: ReportRows) -> ClusterObservation:
         """What there is to see at a poll. Who cannot be asked is silent; never raises for that."""
         those = rows["kind"] == BROKER
         answering = sorted(set(rows["broker"][those].tolist()))
@@ -47,7 +47,7 @@ class Looker:
         held, led = await asyncio.gather(
             self._owned(answering, rows), asyncio.gather(*map(self._leader_by, answering))
         )
-        owned: dict[str, Mapping[str, Owned]] = {}
+        owned: dict[str, Mapping[str, OwnedBundle]] = {}
         leaders: dict[str, str] = {}
         for broker, (leader, refused) in zip(answering, led, strict=True):
             has = held[broker]
@@ -57,10 +57,10 @@ class Looker:
                 owned[broker], leaders[broker] = has, leader
         through = rows["msg_throughput_in"] + rows["msg_throughput_out"]
         bundles = rows["kind"] == BUNDLE
-        records: Mapping[str, Record] | None = {}
+        records: Mapping[str, ChannelRecord] | None = {}
         if self._read_channel is not None:
             records = await asyncio.to_thread(self._read_channel) if owned else None
-        return Sight(
+        return ClusterObservation(
             now_ms=now_ms,
             brokers=tuple(sorted({*answering, *silent})),
             silent=silent,

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from counterpoise.decide.watchdog.sight import Record
+from counterpoise.decide.watchdog.observation import ChannelRecord
 
 INIT = "Init"
 FOLLOWS: Mapping[str, frozenset[str]] = {
@@ -39,9 +39,9 @@ class Written:
     at_ms: int = 0
 
     @property
-    def seen(self) -> Record:
+    def seen(self) -> ChannelRecord:
         """What there is to judge of it."""
-        return Record(self.state, self.destination or self.source, self.at_ms)
+        return ChannelRecord(self.state, self.destination or self.source, self.at_ms)
 
 
 def written(data: bytes) -> Written | None:

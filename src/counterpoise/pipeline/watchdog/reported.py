@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from counterpoise.decide.watchdog.sight import Owned
+from counterpoise.decide.watchdog.observation import OwnedBundle
 from counterpoise.load.rows import BROKER, BUNDLE, ReportRows
 from counterpoise.names.bundle import namespace_of
 from counterpoise.names.namespace import bound_to_broker
@@ -33,20 +33,22 @@ class _Bundle:
     reporters: tuple[str, ...] = ()
     reported_ms: int = 0
     asked_ms: int = 0
-    holders: Mapping[str, Owned] = field(default_factory=dict)
+    holders: Mapping[str, OwnedBundle] = field(default_factory=dict)
     """Who had it when that was last asked."""
 
     @property
     def open(self) -> bool:
         """Whether the reports do not say whose it is, or said otherwise than the brokers."""
-        said_otherwise = self.asked_ms and self.holders != dict.fromkeys(self.reporters, Owned())
+        said_otherwise = self.asked_ms and self.holders != dict.fromkeys(
+            self.reporters, OwnedBundle()
+        )
         return len(self.reporters) != 1 or bool(said_otherwise)
 
-    def now(self) -> Mapping[str, Owned]:
+    def now(self) -> Mapping[str, OwnedBundle]:
         """Whose it is, as far as is known. Two are said to have it when both said so themselves."""
         if self.open and self.asked_ms:
             return self.holders
-        return dict.fromkeys(self.reporters[:1], Owned())
+        return dict.fromkeys(self.reporters[:1], OwnedBundle())
 
 
 class Reported:
@@ -82,12 +84,12 @@ class Reported:
 
     async def owned(
         self, brokers: Sequence[str], now_ms: int
-    ) -> tuple[dict[str, dict[str, Owned]], dict[str, str]]:
+    ) -> tuple[dict[str, dict[str, OwnedBundle]], dict[str, str]]:
         """The bundles of each of these brokers; and those that did not answer, and why."""
         silent: dict[str, str] = {}
         asked = [self._ask(bundle, brokers, now_ms, silent) for bundle in self._chosen()]
         await asyncio.gather(*asked)
-        owned: dict[str, dict[str, Owned]] = {b: {} for b in brokers if b not in silent}
+        owned: dict[str, dict[str, OwnedBundle]] = {b: {} for b in brokers if b not in silent}
         for bundle, each in self._bundles.items():
             for broker, state in each.now().items():
                 if broker in owned:
@@ -106,7 +108,7 @@ class Reported:
     ) -> None:
         """Ask all that report a bundle whether they have it, or somebody where none does."""
         known = self._bundles[bundle]
-        holders: dict[str, Owned] = {}
+        holders: dict[str, OwnedBundle] = {}
         for broker in [b for b in known.reporters if b in brokers] or brokers[:1]:
             try:
                 found: Whose = await self._ownership.whose(bundle, broker, brokers)
@@ -114,5 +116,5 @@ class Reported:
                 silent[broker] = said(error)
                 return
             if found.owner:
-                holders.setdefault(found.owner, Owned(found.active))
+                holders.setdefault(found.owner, OwnedBundle(found.active))
         known.holders, known.asked_ms = holders, now_ms

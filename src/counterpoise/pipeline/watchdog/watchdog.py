@@ -8,7 +8,11 @@ from functools import partial
 import aiohttp
 
 from counterpoise.decide.watchdog.judge import KINDS, judge
-from counterpoise.decide.watchdog.sight import Finding, Remembered, WatchdogOptions
+from counterpoise.decide.watchdog.observation import (
+    WatchdogFinding,
+    WatchdogMemory,
+    WatchdogOptions,
+)
 from counterpoise.load.rows import ReportRows
 from counterpoise.names.bundle import BundleName
 from counterpoise.pipeline.bundle_lookup import BundleLookup
@@ -38,8 +42,8 @@ class Watchdog:
     remedies: bool = False
     """Whether the safe remedies are carried out."""
     metrics: Metrics | None = None
-    memory: Remembered = field(default_factory=Remembered)
-    findings: tuple[Finding, ...] = ()
+    memory: WatchdogMemory = field(default_factory=WatchdogMemory)
+    findings: tuple[WatchdogFinding, ...] = ()
     """What is wrong now."""
 
     async def take(self, rows: ReportRows) -> None:
@@ -62,7 +66,7 @@ class Watchdog:
             if key not in now:
                 self.tell(f"over: {each.kind} of {each.subject}")
 
-    async def _remedy(self, finding: Finding) -> str:
+    async def _remedy(self, finding: WatchdogFinding) -> str:
         what = f"remedy for {finding.subject}: {finding.remedy}"
         if not finding.broker:
             return f"{what} is not possible: no broker could be asked"
@@ -99,7 +103,7 @@ def guard(
     )
 
 
-def alert_of(finding: Finding) -> str:
+def alert_of(finding: WatchdogFinding) -> str:
     """A finding as a sentence with what helps."""
     if finding.remedy:
         help_ = f" (--remedy: {finding.remedy}{' at ' + finding.broker if finding.broker else ''})"

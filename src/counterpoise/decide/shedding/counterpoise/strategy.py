@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from counterpoise.decide.plan import Decision, Kind, Plan, Rejection
+from counterpoise.decide.plan import Decision, DecisionKind, Rejection, StrategyPlan
 from counterpoise.decide.shedding.counterpoise.columns import Cluster, capacities, scales
 from counterpoise.decide.shedding.counterpoise.forecast import (
     MINUTE_MS,
@@ -50,13 +50,13 @@ class Counterpoise:
         options: CounterpoiseOptions,
         now_ms: int,
         rng: Random,
-    ) -> Plan[CounterpoiseMemory]:
+    ) -> StrategyPlan[CounterpoiseMemory]:
         """Decide what moves, and where to; ``rng`` is not used."""
         del rng
         if not view.brokers:
             template = "no broker has sent a load report"
             reason = Rejection("cluster", "no-broker", 0.0, 1.0, "", template)
-            return Plan((), (reason,), memory)
+            return StrategyPlan((), (reason,), memory)
         tracks = advance(view, followed(view, memory), memory.seen_ms)
         tracks = _owned(view, tracks, memory.brokers, now_ms)
         load = predicted(tracks, options.horizon_minutes)
@@ -75,7 +75,7 @@ class Counterpoise:
         bought = buy(found, price)
         decisions = tuple(
             Decision(
-                Kind.TRANSFER,
+                DecisionKind.TRANSFER,
                 view.bundles[step.bundle],
                 view.brokers[step.source],
                 view.brokers[step.destination],
@@ -95,7 +95,7 @@ class Counterpoise:
             0.0,
             dict(zip(view.brokers, map(tuple, capacity.tolist()), strict=True)),
         )
-        return Plan(decisions, rejections, after)
+        return StrategyPlan(decisions, rejections, after)
 
 
 def _owned(view: ClusterView, tracks: Tracks, brokers: tuple[str, ...], now_ms: int) -> Tracks:

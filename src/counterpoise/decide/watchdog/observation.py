@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
-class Owned:
+class OwnedBundle:
     """A bundle as the broker says that has it."""
 
     active: bool = True
@@ -13,7 +13,7 @@ class Owned:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class ChannelRecord:
     """What the bundle state channel of PIP-192 says of a bundle."""
 
     state: str
@@ -24,7 +24,7 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class ClusterObservation:
     """One look at a cluster."""
 
     now_ms: int
@@ -32,13 +32,13 @@ class Sight:
     """As the cluster lists them."""
     silent: Mapping[str, str] = field(default_factory=dict)
     """Listed brokers that did not answer, and why."""
-    owned: Mapping[str, Mapping[str, Owned]] = field(default_factory=dict)
+    owned: Mapping[str, Mapping[str, OwnedBundle]] = field(default_factory=dict)
     """By broker that answered: its bundles, as it says itself."""
     carried: Mapping[str, float] = field(default_factory=dict)
     """Bytes/s of each bundle that some broker's report has."""
     leaders: Mapping[str, str] = field(default_factory=dict)
     """By broker that answered: whom it takes for the leader; empty where it knows none."""
-    records: Mapping[str, Record] | None = field(default_factory=dict)
+    records: Mapping[str, ChannelRecord] | None = field(default_factory=dict)
     """The bundle state channel, where somebody reads it; None when it cannot be read just now."""
     sheds: bool = False
     """Whether the cluster is set to shed load by itself."""
@@ -46,7 +46,7 @@ class Sight:
 
 
 @dataclass(frozen=True, slots=True)
-class Remembered:
+class WatchdogMemory:
     """What one look leaves for the next."""
 
     since_ms: Mapping[str, int] = field(default_factory=dict)
@@ -59,7 +59,7 @@ class Remembered:
     """Who owned each bundle when somebody last did."""
     moved_at_ms: int = 0
     """When a bundle was last seen to have changed brokers."""
-    recorded: tuple["Finding", ...] = ()
+    recorded: tuple["WatchdogFinding", ...] = ()
     """What was wrong by the bundle state channel when it was last read."""
 
 
@@ -78,7 +78,7 @@ class WatchdogOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class WatchdogFinding:
     """Something wrong, and what would help."""
 
     kind: str

@@ -4,12 +4,12 @@ from collections import Counter
 from dataclasses import replace
 
 from counterpoise.decide.balancing.moves import Round, RoundMemory
+from counterpoise.decide.balancing.policies import PlacementPolicies, bundle_rules
 from counterpoise.decide.balancing.round import decide, placed, shed
-from counterpoise.decide.balancing.scene import Scene, bundle_rules
 from counterpoise.decide.filters.facts import BrokerFacts
 from counterpoise.decide.filters.isolation import IsolationPolicy
 from counterpoise.decide.filters.options import FilterOptions
-from counterpoise.decide.plan import Decision, Kind
+from counterpoise.decide.plan import Decision, DecisionKind
 from counterpoise.load.fold_view import cluster_view
 from counterpoise.load.view import bundle_namespace
 from tests.decide.balancing.test_round import UNEVEN, seen, sentences, strategy
@@ -21,12 +21,12 @@ FILTERS = FilterOptions()
 FACTS = BrokerFacts(load_manager_class=FILTERS.load_manager_class)
 
 
-def scene(**more: object) -> Scene:
+def scene(**more: object) -> PlacementPolicies:
     held = {name: Counter(map(bundle_namespace, loads or ())) for name, loads in UNEVEN.items()}
-    return replace(Scene(dict.fromkeys(UNEVEN, FACTS), held, filters=FILTERS), **more)  # type: ignore[arg-type]
+    return replace(PlacementPolicies(dict.fromkeys(UNEVEN, FACTS), held, filters=FILTERS), **more)  # type: ignore[arg-type]
 
 
-def round_in(around: Scene | None) -> Round:
+def round_in(around: PlacementPolicies | None) -> Round:
     view, how = cluster_view(seen(UNEVEN), START), strategy()
     memory = RoundMemory()
     return placed(shed(view, memory, how), view.brokers, {}, memory, how, around)
@@ -121,7 +121,7 @@ def test_a_balancer_counts_a_group_by_what_brokers_report() -> None:
 
 def test_a_destination_that_the_strategy_chose_is_held_against_the_policies() -> None:
     view = cluster_view(seen(UNEVEN), START)
-    chosen = Decision(Kind.TRANSFER, bundle_name(0), "b1:80", "b2:80", "test", "because")
+    chosen = Decision(DecisionKind.TRANSFER, bundle_name(0), "b1:80", "b2:80", "test", "because")
     made = replace(shed(view, RoundMemory(), strategy()), decisions=(chosen,), rejections=())
 
     def moved(**more: object) -> Round:

@@ -13,7 +13,7 @@ from urllib.parse import quote
 import aiohttp
 import orjson
 
-from counterpoise.decide.balancing.scene import Scene
+from counterpoise.decide.balancing.policies import PlacementPolicies
 from counterpoise.decide.filters.facts import BrokerFacts
 from counterpoise.decide.filters.isolation import IsolationPolicy
 from counterpoise.decide.filters.options import FilterOptions
@@ -127,7 +127,7 @@ class PolicyReader:
             raise CannotSeeError(f"{url}: {said(error)}") from None
 
 
-class SceneOfRounds:
+class RoundPolicies:
     """What the rounds of a balancer heed besides load, read anew for each.
 
     But for anti-affinity groups, which are asked for namespace by namespace: they are believed for
@@ -142,7 +142,7 @@ class SceneOfRounds:
         self._groups: dict[str, tuple[int, str]] = {}
         """By namespace: the round in which its group was read, and the group, if any."""
 
-    async def read(self, state: FoldState, *, averages: bool = False) -> Scene:
+    async def read(self, state: FoldState, *, averages: bool = False) -> PlacementPolicies:
         """The scene of a round on this state; raises `CannotSeeError`.
 
         With `averages` those that brokers of the extensible manager make of their usage are asked
@@ -160,7 +160,7 @@ class SceneOfRounds:
                 refused = str(error)
         raise CannotSeeError(refused)
 
-    async def _read(self, state: FoldState, broker: str) -> Scene:
+    async def _read(self, state: FoldState, broker: str) -> PlacementPolicies:
         address = web_address(broker, self._addresses)
         base = f"{address}/admin/v2"
         cluster = await self._policies.cluster(address, broker)
@@ -171,7 +171,9 @@ class SceneOfRounds:
             self._groups_of(base, {bundle_namespace(b) for b in state.served["bundle"].tolist()}),
         )
         facts = facts_of({name: state.brokers[name] for name in FACTS})
-        return Scene(facts, policies=policies, groups=groups, domains=domains, filters=filters)
+        return PlacementPolicies(
+            facts, policies=policies, groups=groups, domains=domains, filters=filters
+        )
 
     async def _told(self, state: FoldState) -> dict[str, float]:
         managers = zip(state.brokers["broker"], state.brokers["load_manager"], strict=True)

@@ -19,8 +19,8 @@ from counterpoise.names.properties import Properties
 from counterpoise.pipeline.balancer import Balancer
 from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.collect.collector import Collector
-from counterpoise.pipeline.drive.policies import GROUPS_FOR, CannotSeeError, SceneOfRounds
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
+from counterpoise.pipeline.policies import GROUPS_FOR, CannotSeeError, RoundPolicies
 from tests.decide.balancing.test_round import strategy
 from tests.pipeline.drive.test_drain import POLICIES, policy
 from tests.pipeline.fake_cluster import CLUSTER, FakeBroker, FakeCluster, bundle_name
@@ -43,7 +43,7 @@ def balancer(
     http: aiohttp.ClientSession, urls: list[str], told: Told, by: Strategy | None = None
 ) -> Balancer:
     executor = Executor(http, wall_clock_ms, DRY)
-    scenes = SceneOfRounds(http, urls)
+    scenes = RoundPolicies(http, urls)
     by = by or strategy(interval_ms=1)
     return Balancer(by, ShortHistory(), executor, told.append, scenes=scenes)
 
@@ -62,7 +62,7 @@ async def test_a_round_by_load_stores_goes_by_the_averages_that_brokers_tell(
     metrics(second, "NaN")
     collector = Collector(http, [uneven.admin_url], wall_clock_ms)
     state = fold(FoldState.empty(), Batch.of(await collector.poll()))
-    scenes = SceneOfRounds(http, [uneven.admin_url])
+    scenes = RoundPolicies(http, [uneven.admin_url])
     assert (await scenes.read(state, averages=True)).averages == {first.name: 0.75}
     before = len(third.asked)
     assert not (await scenes.read(state)).averages
@@ -106,7 +106,7 @@ async def test_no_round_is_made_while_policies_cannot_be_read(
 async def test_groups_are_believed_for_some_rounds_and_new_namespaces_asked_for_at_once(
     uneven: FakeCluster, http: aiohttp.ClientSession
 ) -> None:
-    scenes = SceneOfRounds(http, [uneven.admin_url])
+    scenes = RoundPolicies(http, [uneven.admin_url])
     at, new = GROUP.format("public/default"), GROUP.format("t/new")
     answer(uneven, at, 200, b"group")
     own = f"pulsar/{uneven.names[0]}/0x00000000_0xffffffff"
@@ -164,7 +164,7 @@ async def test_of_several_clusters_it_is_the_one_that_lists_the_broker(
     answer(uneven, "/admin/v2/brokers/far", 500, b"out of reach")
     answer(uneven, f"/admin/v2/brokers/{CLUSTER}", 200, listed)
     answer(uneven, POLICIES, 200, policy(["public/.*"], NOBODYS))
-    scenes = SceneOfRounds(http, [uneven.admin_url])
+    scenes = RoundPolicies(http, [uneven.admin_url])
     assert "theirs" in (await scenes.read(seen(uneven))).policies
     answer(uneven, f"/admin/v2/brokers/{CLUSTER}", 200, b"[]")
     with pytest.raises(CannotSeeError, match=r"of which cluster it is \(far: HTTP 500"):

@@ -6,7 +6,7 @@ from functools import partial
 
 import aiohttp
 
-from counterpoise.decide.balancing.drain import DrainScene
+from counterpoise.decide.balancing.drain import ClusterSnapshot
 from counterpoise.load.fold import Batch, FoldState, fold
 from counterpoise.load.fold_view import cluster_view
 from counterpoise.load.rows import BROKER, GAP, ReportRows
@@ -22,11 +22,11 @@ from counterpoise.pipeline.collect.owned import Ownership, to_be_spared
 from counterpoise.pipeline.collect.told import trouble
 from counterpoise.pipeline.collect.where import web_address
 from counterpoise.pipeline.collect.words import said
-from counterpoise.pipeline.drive.policies import FACTS, CannotSeeError, PolicyReader, facts_of
+from counterpoise.pipeline.policies import FACTS, CannotSeeError, PolicyReader, facts_of
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class ClusterReading:
     """One look at a cluster."""
 
     rows: ReportRows
@@ -38,7 +38,7 @@ class Sight:
     cluster: str
 
 
-class SceneReader:
+class SnapshotReader:
     """Reads a cluster's scene again and again, over one `aiohttp` session."""
 
     def __init__(
@@ -56,14 +56,14 @@ class SceneReader:
         self._collector = Collector(session, addresses, clock_ms, after_poll=after_poll)
         self.state = FoldState.empty()
 
-    async def look(self) -> Sight:
+    async def look(self) -> ClusterReading:
         """Who is there, what each carries and owns; raises `CannotSeeError` when nobody is."""
         sight = await self._look()
         if reason := trouble(sight.rows):
             raise CannotSeeError(reason)
         return sight
 
-    async def read(self, broker: str, *, all_groups: bool = False) -> DrainScene:
+    async def read(self, broker: str, *, all_groups: bool = False) -> ClusterSnapshot:
         """The cluster as it is now; raises `CannotSeeError`.
 
         Anti-affinity groups are those of the broker's namespaces, or of everybody's.
@@ -73,12 +73,12 @@ class SceneReader:
             raise CannotSeeError(reason)
         rows, owned, silent, cluster = sight.rows, sight.owned, sight.silent, sight.cluster
         if broker not in owned:
-            return DrainScene(broker, self._view(), owned, silent=silent)
+            return ClusterSnapshot(broker, self._view(), owned, silent=silent)
         answering = list(owned)
         base = f"{self.where(answering[0])}/admin/v2"
         leaving = [each for one in owned if all_groups or one == broker for each in owned[one]]
         mine = sorted({namespace_of(each) for each in leaving})
-        return DrainScene(
+        return ClusterSnapshot(
             broker,
             self._view(),
             owned,
@@ -89,7 +89,7 @@ class SceneReader:
             silent=silent,
         )
 
-    async def _look(self) -> Sight:
+    async def _look(self) -> ClusterReading:
         rows = await self._collector.poll()
         silent = _gaps(rows)
         self.state = fold(self.state, Batch.of(rows))
@@ -100,7 +100,7 @@ class SceneReader:
             address = self.where(answering[0])
             cluster = await self.policies.cluster(address, answering[0])
             owned = await self._owned(answering, rows, silent)
-        return Sight(rows, self._view(), owned, silent, cluster)
+        return ClusterReading(rows, self._view(), owned, silent, cluster)
 
     async def _owned(
         self, brokers: Sequence[str], rows: ReportRows, silent: dict[str, str]

@@ -37,7 +37,7 @@ def count_namespaces(
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class PlacementPolicies:
     """Brokers, and the policies of the namespaces whose bundles are to be placed."""
 
     facts: Mapping[str, BrokerFacts]
@@ -55,7 +55,7 @@ class Scene:
     leader goes by them."""
     count: CountGroup = count_namespaces
 
-    def seen_in(self, view: ClusterView) -> Scene:
+    def seen_in(self, view: ClusterView) -> PlacementPolicies:
         """The scene where brokers have the bundles, and the topics, that they report in a view."""
         held = {
             broker: Counter(
@@ -97,7 +97,7 @@ class Scene:
 
 
 def bundle_rules(
-    scene: Scene, bundles: Iterable[str], owners: Mapping[str, str | None]
+    scene: PlacementPolicies, bundles: Iterable[str], owners: Mapping[str, str | None]
 ) -> BundleRules:
     """What the extensible manager's shedder has to know of these bundles, who owns them given."""
     every = frozenset(scene.facts)

@@ -8,7 +8,7 @@ from typing import Any
 
 
 class RefusedError(OSError):
-    """What a cluster says when it does not do as it is told."""
+    """A cluster's refusal of a request."""
 
 
 def call(method: str, url: str, body: object = None, redirects: int = 5) -> Any:

@@ -1,4 +1,4 @@
-"""A resource group's limit over three brokers, whoever of them uses it; one JSON object.
+"""A resource group's limit over three brokers, used at any of them; one JSON object.
 
 One flood for each broker. First the first two send as fast as they may, then the last two: the
 group's limit has to be passed whole in both, some seconds after the change.

@@ -1,7 +1,7 @@
 """The console at a hundred brokers and ten thousand bundles: what an update costs, and stutters.
 
 A cluster that is only its admin API reports new loads at every look; a headless Chromium has the
-page open. The server's CPU is the console process's own, by update; the browser's is told by
+page open. The server's CPU is the console process's own, by update; the browser's is measured by
 PerformanceObserver (tasks longer than 50 ms) and by the gaps between animation frames.
 """
 
@@ -70,7 +70,7 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
     )
     size = f"{brokers} brokers, {bundles:,} bundles"
     return [
-        Figure("console: server's CPU for a look that nobody sees", idle * 1000, "ms", note=size),
+        Figure("console: server's CPU for a look without a page", idle * 1000, "ms", note=size),
         Figure("console: server's CPU for a look with one page open", busy * 1000, "ms", note=size),
         Figure(
             "console: the browser's CPU for an update",
@@ -137,7 +137,7 @@ def _cluster(brokers: int, bundles: int) -> Iterator[str]:
             await made.add_broker()
         for number in range(bundles):
             made.carry(made.brokers[number % brokers], bundle_name(number), 1.0)
-        # A report that is made anew for each look would cost the machine more than the console.
+        # A report that is made for each look would cost the machine more than the console.
         for broker in made.brokers:
             broker.answers[REPORT] = (200, _report(broker))
 

@@ -2,7 +2,7 @@
 
 A thousand brokers with a thousand bundles each, in a process of their own; of every fifty one
 refuses, cuts off, talks nonsense, hangs or is merely slow, and those that are not just slow are the
-only gaps. Whoever hangs costs the first cycle ten seconds, and the later ones nothing.
+only gaps. A broker that hangs costs the first cycle ten seconds, and the later ones nothing.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """What proving who one is costs: a connection its figure, and a publish nothing.
 
-Connections are beside a cluster that asks nobody, in processor time of client and broker together.
+Compared with a cluster without authentication, in processor time of client and broker together.
 Publishing is measured in the processor time of the brokers' threads, in pairs of equal rounds one
 after the other: who a client is, is looked at when it connects and when it opens a producer.
 """
@@ -62,7 +62,7 @@ def connections(count: int) -> Iterator[Figure]:
 
     def beside(name: str, url: str, hello: bytes, tls: ssl.SSLContext | None = None) -> Figure:
         took = connection_ms(count, lambda: connect(url, hello, tls))
-        return Figure(f"a connection by {name}", took, "ms CPU", "nobody is asked", asked)
+        return Figure(f"a connection by {name}", took, "ms CPU", "no authentication", asked)
 
     with Cluster(brokers=1, tls=True, tokens=True) as cluster:
         trusted = ssl.create_default_context(cafile=cluster.security.trust_certs)
@@ -113,7 +113,7 @@ def publishing(rounds: int, messages: int) -> Figure:
         "the broker's processor time of a message, clients known by token",
         asked,
         "us",
-        "nobody is asked",
+        "no authentication",
         free,
         f"at most {COSTS_AT_MOST} of it",
         asked <= COSTS_AT_MOST * free,

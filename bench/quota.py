@@ -10,7 +10,7 @@ from bench.figures import Figure
 from counterpoise.quota import Flow, Level, PublishLimit, RateLimiter, Throttle, TokenBucket
 
 RATE = 1_000_000
-"""A second: high enough that nobody is ever refused or has to wait."""
+"""Permits a second: so many that no caller is refused or waits."""
 CAPACITY = 10**9
 BAR_NS = 200
 
@@ -82,7 +82,7 @@ def _peers_ns(calls: int) -> dict[str, float]:
         except ImportError:
             print(f"   {name} is not installed: not measured")
             continue
-        # The adapter above is part of nobody's cost.
+        # The adapter above is part of no side's cost.
         found[name] = _call_ns(work, calls) - _call_ns(lambda _: None, calls)
     return found
 

@@ -119,7 +119,7 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
 
 
 UNREACHED = (1_000_000_000, 1_000_000_000_000)
-"""Messages and bytes a second that nobody reaches."""
+"""Messages and bytes a second that no producer reaches."""
 
 
 def cost(server: Any, rounds: int) -> list[Figure]:

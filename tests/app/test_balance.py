@@ -146,4 +146,4 @@ def test_one_look_at_a_cluster_that_does_not_answer_ends_with_a_sentence(
     said = capsys.readouterr()
     assert said.err.count("\n") == 1, said.err
     assert "the cluster does not answer: http://127.0.0.1:1" in said.err
-    assert "Spark" not in said.out, "nobody waits for Spark to hear that"
+    assert "Spark" not in said.out, "the message comes before Spark starts"

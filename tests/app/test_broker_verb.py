@@ -10,9 +10,9 @@ def test_who_gives_up_waiting_for_a_silent_store_is_heard() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         store = f"metadataStoreUrl=zk:127.0.0.1:{silent.getsockname()[1]}"
         settings = (store, "brokerServicePort=0", "webServicePort=0")
-        told = [part for setting in settings for part in ("--set", setting)]
+        options = [part for setting in settings for part in ("--set", setting)]
         broker = subprocess.Popen(
-            [sys.executable, "-m", "counterpoise", "broker", *told],
+            [sys.executable, "-m", "counterpoise", "broker", *options],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

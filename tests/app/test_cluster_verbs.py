@@ -42,8 +42,8 @@ def run(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> Run:
 
 
 def test_brokers(run: Run, cluster: Cluster) -> None:
-    status, told, _ = run("brokers")
-    head, *lines = told.splitlines()
+    status, printed, _ = run("brokers")
+    head, *lines = printed.splitlines()
     assert status == 0
     assert head.split()[:4] == ["BROKER", "LEADER", "BUNDLES", "TOPICS"]
     assert [line.split()[0] for line in lines] == sorted(each.id for each in cluster.brokers)
@@ -66,11 +66,11 @@ def test_bundles_and_topics_are_those_that_are_loaded(run: Run, cluster: Cluster
     assert TOPIC in run("topics")[1]
 
 
-def test_a_topics_bundle_goes_where_it_is_told(run: Run, cluster: Cluster) -> None:
-    heir = next(each for each in cluster.brokers if each is not cluster.owner(TOPIC))
-    status, told, _ = run("unload", TOPIC, "--to", heir.id)
-    assert (status, cluster.owner(TOPIC)) == (0, heir)
-    assert told.endswith(f"to {heir.id}\n")
+def test_a_topics_bundle_goes_to_the_named_broker(run: Run, cluster: Cluster) -> None:
+    destination = next(each for each in cluster.brokers if each is not cluster.owner(TOPIC))
+    status, printed, _ = run("unload", TOPIC, "--to", destination.id)
+    assert (status, cluster.owner(TOPIC)) == (0, destination)
+    assert printed.endswith(f"to {destination.id}\n")
     assert run("unload", cluster.bundle(TOPIC))[0] == 0
     assert run("unload", "public/default")[1] == "public/default: every bundle was unloaded\n"
 
@@ -78,16 +78,16 @@ def test_a_topics_bundle_goes_where_it_is_told(run: Run, cluster: Cluster) -> No
 def test_split_lists_the_parts(run: Run, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     low, high = (int(each, 16) for each in cluster.bundle(TOPIC).rpartition("/")[2].split("_"))
     middle = (low + high) // 2
-    status, told, _ = run("split", TOPIC, "--algorithm", "range_equally_divide")
+    status, printed, _ = run("split", TOPIC, "--algorithm", "range_equally_divide")
     assert status == 0
-    assert told.split() == [
+    assert printed.split() == [
         f"public/default/0x{low:08x}_0x{middle:08x}",
         f"public/default/0x{middle:08x}_0x{high:08x}",
     ]
     # As on Pulsar, a bundle of one topic is not cut at a position, although that is no error.
     monkeypatch.setattr(split, "HEARD_WITHIN_S", 0.1)
-    status, told, complained = run("split", TOPIC, "--at", hex(low + 1))
-    assert (status, told) == (1, "")
+    status, printed, complained = run("split", TOPIC, "--at", hex(low + 1))
+    assert (status, printed) == (1, "")
     assert "in one piece still" in complained
 
 
@@ -96,8 +96,8 @@ def test_split_lists_the_parts(run: Run, cluster: Cluster, monkeypatch: pytest.M
     [
         (("topics", "public/none"), "answers 404: Namespace does not exist"),
         (("topics", "public"), "public"),
-        (("unload", TOPIC, "--to", "nobody:1"), "answers 409"),
-        (("unload", "public/default", "--to", "nobody:1"), "name one bundle"),
+        (("unload", TOPIC, "--to", "unknown:1"), "answers 409"),
+        (("unload", "public/default", "--to", "unknown:1"), "name one bundle"),
         (("unload", "public/default/0x00000000_0x12345678"), "no such bundle now"),
         (("split", "public/default"), "name one of its bundles"),
         (("split", TOPIC, "--at", "1", "--algorithm", "range_equally_divide"), "--at goes with"),
@@ -106,19 +106,19 @@ def test_split_lists_the_parts(run: Run, cluster: Cluster, monkeypatch: pytest.M
 def test_what_is_wrong_is_said_in_a_sentence(
     run: Run, words: tuple[str, ...], complaint: str
 ) -> None:
-    status, told, complained = run(*words)
-    assert (status, told) == (2, "")
+    status, printed, complained = run(*words)
+    assert (status, printed) == (2, "")
     assert complaint in complained
 
 
-def test_a_cluster_that_is_not_there_is_told_of(run: Run) -> None:
+def test_a_cluster_that_is_not_there_is_reported(run: Run) -> None:
     status, _, complained = run("brokers", url="http://127.0.0.1:1,http://127.0.0.1:2")
     assert status == 2
     assert "http://127.0.0.1:2: " in complained
     assert "is it running?" in complained
 
 
-def test_who_may_not_is_told_how_to_say_who_they_are(run: Run) -> None:
+def test_a_refusal_names_the_options_for_credentials(run: Run) -> None:
     with Cluster(brokers=1, tokens=True) as guarded:
         assert "--auth-plugin" in run("brokers", url=guarded.admin_url)[2]
         token = ("--auth-params", f"token:{guarded.security.token('admin')}")

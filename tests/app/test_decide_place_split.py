@@ -81,7 +81,7 @@ def test_a_seed_makes_it_random_and_repeatable(run):
     assert set(picks[0]) == {"a:1", "b:1"}
 
 
-def test_nobody_to_choose_is_an_answer(run):
+def test_no_candidate_is_an_answer(run):
     status, answers, _ = run(["place", "--strategy", "AvgShedder"], place({"a:1": 1}, []))
     assert status == 0
     assert (answers[0]["broker"], answers[0]["admissible"]) == (None, [])
@@ -117,7 +117,7 @@ def test_a_bad_line_is_named_by_number_and_field(run, line, field):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["place", "--strategy", "Nobody"], "no strategy is called 'Nobody'"),
+        (["place", "--strategy", "Unknown"], "no strategy is called 'Unknown'"),
         (["place", "--set", "loadBalancerHistoryResourcePercentage=2"], "from 0 to 1"),
         (["split", "--set", "loadBalancerNamespaceBundleMaxMsgRate=x"], "a whole number"),
         (["split", "--set", "defaultNamespaceBundleSplitAlgorithm=x"], "one of range_equally"),

@@ -54,10 +54,10 @@ def test_three_brokers_one_leader_public_default_there(shared_cluster: Cluster) 
     assert shared_cluster.admin_url == shared_cluster.brokers[0].admin_url
 
 
-def test_nobody_owns_a_bundle_that_nobody_asked_for() -> None:
+def test_no_broker_owns_a_bundle_before_its_first_lookup() -> None:
     with Cluster(brokers=1) as cluster:
         assert cluster.owner("quiet") is None
-        with pytest.raises(LookupError, match="nobody owns public/default/"):
+        with pytest.raises(LookupError, match="no broker owns public/default/"):
             cluster.unload("quiet")
 
 

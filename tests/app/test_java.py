@@ -54,7 +54,7 @@ def test_the_error_says_what_was_found_and_what_to_install(tmp_path: Path) -> No
     old = install(tmp_path / "home", "1.8.0_302")
     with pytest.raises(UserError) as caught:
         find_java({"JAVA_HOME": str(tmp_path / "home"), "PATH": ""}, [])
-    told = str(caught.value)
-    assert f"{old} is version 8" in told
-    assert "install" in told
-    assert "JAVA_HOME" in told
+    printed = str(caught.value)
+    assert f"{old} is version 8" in printed
+    assert "install" in printed
+    assert "JAVA_HOME" in printed

@@ -51,10 +51,10 @@ def test_a_failure_of_ours_says_how_to_see_more(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run_verb(monkeypatch, raising(ZeroDivisionError("oh"))) == 1
-    told = capsys.readouterr().err
-    assert "ZeroDivisionError: oh" in told
-    assert "--traceback" in told
-    assert "File" not in told
+    printed = capsys.readouterr().err
+    assert "ZeroDivisionError: oh" in printed
+    assert "--traceback" in printed
+    assert "File" not in printed
 
 
 def test_ctrl_c_is_quiet(

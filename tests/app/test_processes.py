@@ -1,4 +1,4 @@
-"""Children: ready when they say so, gone when they are told to or when their parent goes."""
+"""Child processes: ready at their ready line, ended on request or with their parent."""
 
 import os
 import select
@@ -48,7 +48,7 @@ def test_the_ready_line_is_given_and_output_is_kept(tmp_path: Path) -> None:
     assert (tmp_path / "child.log").read_text() == "starting\nready now\n"
 
 
-def test_one_that_ends_first_tells_why(tmp_path: Path) -> None:
+def test_a_child_that_ends_before_it_is_ready_is_reported_with_its_output(tmp_path: Path) -> None:
     with pytest.raises(ChildFailedError, match=r"status 3 before it was ready: no such thing"):
         Child.start(spec(tmp_path, "import sys; print('no such thing'); sys.exit(3)"))
 

@@ -8,7 +8,7 @@ import pytest
 
 pytestmark = pytest.mark.client
 
-THEIR_TEST = """
+USERS_TEST = """
 import pulsar
 import pytest
 
@@ -36,7 +36,7 @@ def test_shared_again(pulsar_cluster_module):
     assert seen[-1] is pulsar_cluster_module
 """
 
-THEIR_OPTIONS = """
+USERS_OPTIONS = """
 import pytest
 
 
@@ -51,9 +51,9 @@ def test_options(pulsar_cluster):
 """
 
 
-def test_their_tests_pass(tmp_path: Path) -> None:
-    (tmp_path / "test_theirs.py").write_text(THEIR_TEST)
-    (tmp_path / "test_options.py").write_text(THEIR_OPTIONS)
+def test_a_users_tests_pass(tmp_path: Path) -> None:
+    (tmp_path / "test_users.py").write_text(USERS_TEST)
+    (tmp_path / "test_options.py").write_text(USERS_OPTIONS)
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)],
         capture_output=True,

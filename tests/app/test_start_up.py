@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import pytest
 
 from counterpoise import Cluster
-from counterpoise.app import web_on_demand
+from counterpoise.app import lazy_web_server
 
 NOT_NEEDED = (
     "aiohttp",
@@ -95,7 +95,7 @@ def test_every_broker_answers_once_it_is_asked() -> None:
                     assert answer.read() == b"ok"
 
 
-def test_a_cluster_that_nobody_asked_gives_its_web_ports_back() -> None:
+def test_an_admin_api_that_never_served_gives_its_ports_back() -> None:
     with Cluster(brokers=1, config={"brokerServicePort": 0}) as cluster:
         port = int(cluster.admin_url.rpartition(":")[2])
     with Cluster(brokers=1, config={"webServicePort": port}) as cluster:
@@ -105,14 +105,14 @@ def test_a_cluster_that_nobody_asked_gives_its_web_ports_back() -> None:
 def test_who_came_while_it_could_not_be_loaded_is_answered_when_it_can(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    make, tries = web_on_demand.make_web_server, iter((True, False))
+    make, tries = lazy_web_server.make_web_server, iter((True, False))
 
     def failing_once(broker: object) -> object:
         if next(tries):
             raise OSError(24, "Too many open files")
         return make(broker)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(web_on_demand, "make_web_server", failing_once)
+    monkeypatch.setattr(lazy_web_server, "make_web_server", failing_once)
     with Cluster(brokers=1) as cluster:
         with urllib.request.urlopen(f"{cluster.admin_url}/admin/v2/brokers/health") as answer:
             assert answer.read() == b"ok"

@@ -56,9 +56,9 @@ def assert_all_end(descriptors: dict[int, int]) -> None:
 
 
 def test_it_serves_and_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
-    with up(tmp_path, "--brokers", "2") as (process, told):
+    with up(tmp_path, "--brokers", "2") as (process, addresses):
         client = pulsar.Client(
-            str(told["service_url"]), logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
+            str(addresses["service_url"]), logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
         )
         client.create_producer("hello").send(b"there")
         client.close()
@@ -68,9 +68,9 @@ def test_it_serves_and_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
         assert process.wait(30) == 0
         assert_all_end(below)
     # What was sent is on disk, and a second life finds it.
-    with up(tmp_path, "--brokers", "1") as (process, told):
+    with up(tmp_path, "--brokers", "1") as (process, addresses):
         client = pulsar.Client(
-            str(told["service_url"]), logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
+            str(addresses["service_url"]), logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
         )
         reader = client.create_reader("hello", pulsar.MessageId.earliest)
         assert reader.read_next(timeout_millis=20_000).data() == b"there"
@@ -138,7 +138,7 @@ def _owns(admin_url: str) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["up", "--brokers", "0"], "at least one broker"),
         (
@@ -151,13 +151,13 @@ def _owns(admin_url: str) -> bool:
         (["broker", "--conf", "/no/such/file"], "/no/such/file"),
     ],
 )
-def test_what_cannot_work_is_said_in_a_sentence(arguments: list[str], told: str) -> None:
+def test_what_cannot_work_is_said_in_a_sentence(arguments: list[str], message: str) -> None:
     arguments = [*arguments, "--set", "metadataStoreOperationTimeoutSeconds=1"]
     done = subprocess.run(
         [*COMMAND, *arguments], capture_output=True, text=True, timeout=60, check=False
     )
     assert done.returncode == 2
-    assert told in done.stderr
+    assert message in done.stderr
     assert "Traceback" not in done.stderr
     assert done.stderr.strip().count("\n") == 0
 
@@ -185,15 +185,15 @@ def test_a_broker_conf_with_names_of_other_programs_is_taken(tmp_path: Path) -> 
         said.open("w") as stderr,
         up(tmp_path / "data", "--brokers", "1", "--conf", str(conf), stderr=stderr) as (
             process,
-            told,
+            addresses,
         ),
     ):
-        url = f"{told['admin_url']}/admin/v2/namespaces/public/default/bundles"
+        url = f"{addresses['admin_url']}/admin/v2/namespaces/public/default/bundles"
         with urllib.request.urlopen(url, timeout=20) as answer:
             assert json.load(answer)["numBundles"] == 3
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0
-    # Once, whoever typed it is told; and the broker's own log has it as well.
+    # Once on the terminal, and once in the log of the broker.
     (line,) = [line for line in said.read_text().splitlines() if "noSuchSetting" in line]
     assert line == (
         "counterpoise: no settings of this version, and left alone: noSuchSettingOfThisVersion "
@@ -204,7 +204,7 @@ def test_a_broker_conf_with_names_of_other_programs_is_taken(tmp_path: Path) -> 
     assert " WARNING " in line
 
 
-def test_a_bad_value_is_told_with_its_line_before_anything_starts(tmp_path: Path) -> None:
+def test_a_bad_value_is_reported_with_its_line_before_anything_starts(tmp_path: Path) -> None:
     conf = tmp_path / "broker.conf"
     conf.write_text("\n\ndefaultNumberOfNamespaceBundles=many\n")
     argv = [*COMMAND, "up", "--no-balance", "--data", str(tmp_path / "d"), "--conf", str(conf)]
@@ -223,13 +223,13 @@ def test_a_zookeeper_that_dies_is_started_again_and_said_so(tmp_path: Path) -> N
         try:
             assert process.stdout is not None
             assert process.stderr is not None
-            told = json.loads(process.stdout.readline())
+            addresses = json.loads(process.stdout.readline())
             children = psutil.Process(process.pid).children(recursive=True)
             next(each for each in children if "java" in each.name()).kill()
             assert "ZooKeeper ended with status -9" in process.stderr.readline()
             assert "ZooKeeper runs again" in process.stderr.readline()
             request = urllib.request.Request(
-                f"{told['admin_url']}/admin/v2/namespaces/public/after", method="PUT"
+                f"{addresses['admin_url']}/admin/v2/namespaces/public/after", method="PUT"
             )
             # The broker's session goes on; until it does, the answer is 503.
             status = 0

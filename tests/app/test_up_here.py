@@ -39,23 +39,25 @@ def up(data: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], dict[
             process.kill()
 
 
-def connect(told: dict[str, Any]) -> pulsar.Client:
-    return pulsar.Client(told["service_url"], logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
+def connect(addresses: dict[str, Any]) -> pulsar.Client:
+    return pulsar.Client(
+        addresses["service_url"], logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
+    )
 
 
-def admin(told: dict[str, Any], method: str, path: str) -> Any:
-    request = urllib.request.Request(told["admin_url"] + path, method=method)
+def admin(addresses: dict[str, Any], method: str, path: str) -> Any:
+    request = urllib.request.Request(addresses["admin_url"] + path, method=method)
     with urllib.request.urlopen(request, timeout=20) as answer:
         return json.loads(answer.read() or b"null")
 
 
 def test_killed_it_comes_back_with_all_that_was_acknowledged(tmp_path: Path) -> None:
-    with up(tmp_path) as (process, told):
-        assert len(told["brokers"]) == 3
+    with up(tmp_path) as (process, addresses):
+        assert len(addresses["brokers"]) == 3
         # In place of a JVM, or one process for each broker.
         assert psutil.Process(process.pid).children() == []
-        admin(told, "PUT", "/admin/v2/namespaces/public/mine")
-        client = connect(told)
+        admin(addresses, "PUT", "/admin/v2/namespaces/public/mine")
+        client = connect(addresses)
         client.subscribe("public/mine/precious", "s").close()
         producer = client.create_producer("public/mine/precious")
         for number in range(200):
@@ -63,9 +65,9 @@ def test_killed_it_comes_back_with_all_that_was_acknowledged(tmp_path: Path) -> 
         process.kill()
         process.wait(20)
         client.close()
-    with up(tmp_path, "--brokers", "2") as (process, told):
-        assert "public/mine" in admin(told, "GET", "/admin/v2/namespaces/public")
-        client = connect(told)
+    with up(tmp_path, "--brokers", "2") as (process, addresses):
+        assert "public/mine" in admin(addresses, "GET", "/admin/v2/namespaces/public")
+        client = connect(addresses)
         consumer = client.subscribe("public/mine/precious", "s")
         got = [consumer.receive(20_000) for _ in range(200)]
         assert [each.data() for each in got] == [b"%d" % n for n in range(200)]
@@ -74,12 +76,12 @@ def test_killed_it_comes_back_with_all_that_was_acknowledged(tmp_path: Path) -> 
         client.close()
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0
-    with up(tmp_path, "--brokers", "1") as (process, told):
+    with up(tmp_path, "--brokers", "1") as (process, addresses):
         # Stopped in order: what was acknowledged does not come again.
         path = "/admin/v2/persistent/public/mine/precious/stats"
-        client = connect(told)
+        client = connect(addresses)
         client.subscribe("public/mine/precious", "s")
-        assert admin(told, "GET", path)["subscriptions"]["s"]["msgBacklog"] == 0
+        assert admin(addresses, "GET", path)["subscriptions"]["s"]["msgBacklog"] == 0
         client.close()
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0
@@ -88,48 +90,50 @@ def test_killed_it_comes_back_with_all_that_was_acknowledged(tmp_path: Path) -> 
 def test_a_skewed_load_is_evened_out_without_java(tmp_path: Path) -> None:
     settings = {**COMMON, **UNEVEN[MODULAR], "loadManagerClassName": MODULAR}
     options = [text for name, value in settings.items() for text in ("--set", f"{name}={value}")]
-    with up(tmp_path, "--brokers", "2", "--balance-every", "0.3", *options) as (_, told):
-        full, idle = (each["id"] for each in told["brokers"])
-        client = connect(told)
+    with up(tmp_path, "--brokers", "2", "--balance-every", "0.3", *options) as (_, addresses):
+        full, idle = (each["id"] for each in addresses["brokers"])
+        client = connect(addresses)
         producers = [client.create_producer(topic) for topic in TOPICS]
-        bundles = admin(told, "GET", "/admin/v2/namespaces/public/default/bundles")["boundaries"]
+        bundles = admin(addresses, "GET", "/admin/v2/namespaces/public/default/bundles")[
+            "boundaries"
+        ]
         for span in map("_".join, itertools.pairwise(bundles)):
             path = f"/admin/v2/namespaces/public/default/{span}/unload?destinationBroker={full}"
-            assert Api(told["admin_url"])("PUT", path).status == 204
+            assert Api(addresses["admin_url"])("PUT", path).status == 204
         moved: list[dict[str, Any]] = []
         deadline = time.monotonic() + 60
         while not moved:
             assert time.monotonic() < deadline
             for each in producers:
                 each.send(b"x" * 100)
-            rounds = admin(told, "GET", "/admin/v2/broker-stats/shedding")
+            rounds = admin(addresses, "GET", "/admin/v2/broker-stats/shedding")
             moved = [move for made in rounds for move in made["moves"]]
         assert (moved[0]["broker"], moved[0]["destination"]) == (full, idle)
         client.close()
 
 
 def test_a_console_beside_it_shows_the_brokers_and_ends_with_it(tmp_path: Path) -> None:
-    with up(tmp_path, "--brokers", "1", "--console") as (process, told):
-        with urllib.request.urlopen(told["console_url"], timeout=20) as answer:
+    with up(tmp_path, "--brokers", "1", "--console") as (process, addresses):
+        with urllib.request.urlopen(addresses["console_url"], timeout=20) as answer:
             assert "<title>Counterpoise</title>" in answer.read().decode()
         [console] = psutil.Process(process.pid).children()
-        assert told["admin_url"] in console.cmdline()
+        assert addresses["admin_url"] in console.cmdline()
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0
         assert not console.is_running()
 
 
 def test_ports_follow_each_other(tmp_path: Path) -> None:
-    with up(tmp_path, "--brokers", "1", "--no-balance") as (process, told):
-        free = int(told["service_url"].rpartition(":")[2])
+    with up(tmp_path, "--brokers", "1", "--no-balance") as (process, addresses):
+        free = int(addresses["service_url"].rpartition(":")[2])
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0
-    with up(tmp_path, "--brokers", "1", "--port", str(free)) as (_, told):
-        assert told["service_url"] == f"pulsar://127.0.0.1:{free}"
+    with up(tmp_path, "--brokers", "1", "--port", str(free)) as (_, addresses):
+        assert addresses["service_url"] == f"pulsar://127.0.0.1:{free}"
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         (["--balance-option=--interval=1s"], "add --spark"),
         (["--balance-every", "0"], "must be more than 0"),
@@ -137,14 +141,14 @@ def test_ports_follow_each_other(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_work_is_said_in_a_sentence(
-    tmp_path: Path, options: list[str], told: str
+    tmp_path: Path, options: list[str], message: str
 ) -> None:
     argv = [*COMMAND, "--data", str(tmp_path / "d"), *options]
     done = subprocess.run(
         argv, capture_output=True, text=True, timeout=60, check=False, env=WITHOUT_JAVA
     )
     assert done.returncode == 2
-    assert told in done.stderr
+    assert message in done.stderr
     assert "Traceback" not in done.stderr
 
 

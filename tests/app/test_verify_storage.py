@@ -35,12 +35,12 @@ def snapshot(root: Path) -> dict[Path, bytes]:
 def test_all_is_sound(stored: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = snapshot(stored)
     assert main(["verify-storage", str(stored)]) == 0
-    told = capsys.readouterr().out
-    assert told.splitlines()[0] == "t/n/persistent/a"
-    assert told.endswith("2 topics, 6 ledgers, 12 entries: all sound\n")
+    printed = capsys.readouterr().out
+    assert printed.splitlines()[0] == "t/n/persistent/a"
+    assert printed.endswith("2 topics, 6 ledgers, 12 entries: all sound\n")
     assert main(["verify-storage", "--json", str(stored)]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert (told["sound"], told["entries"], told["lostEntries"]) == (True, 12, 0)
+    printed = json.loads(capsys.readouterr().out)
+    assert (printed["sound"], printed["entries"], printed["lostEntries"]) == (True, 12, 0)
     assert snapshot(stored) == before
 
 
@@ -53,10 +53,10 @@ def test_damage_is_named_ledger_by_ledger(stored: Path, capsys: pytest.CaptureFi
     second.unlink()
     before = snapshot(stored)
     assert main(["verify-storage", str(stored)]) == 3
-    told = capsys.readouterr().out
-    assert "damaged: 1 entry lost, 0:1\n" in told
-    assert "missing: 2 entries lost, 1:0 to 1\n" in told
-    assert told.endswith("12 entries: 3 lost\n")
+    printed = capsys.readouterr().out
+    assert "damaged: 1 entry lost, 0:1\n" in printed
+    assert "missing: 2 entries lost, 1:0 to 1\n" in printed
+    assert printed.endswith("12 entries: 3 lost\n")
     assert main(["verify-storage", "--json", str(stored)]) == 3
     sound, damaged = json.loads(capsys.readouterr().out)["logs"]
     assert (sound["sound"], damaged["sound"], damaged["lostEntries"]) == (True, False, 3)
@@ -72,9 +72,9 @@ def test_damage_to_what_an_owner_left_is_named(
     state.write_bytes(b"?")
     before = snapshot(stored)
     assert main(["verify-storage", str(stored)]) == 3
-    told = capsys.readouterr().out
-    assert f"{state.name} is damaged" in told
-    assert "12 entries: all sound" not in told
+    printed = capsys.readouterr().out
+    assert f"{state.name} is damaged" in printed
+    assert "12 entries: all sound" not in printed
     assert main(["verify-storage", "--json", str(stored)]) == 3
     _, damaged = json.loads(capsys.readouterr().out)["logs"]
     assert (damaged["damagedStates"], damaged["lostEntries"]) == ([state.name], 0)

@@ -13,7 +13,7 @@ from counterpoise.app.zookeeper import ZooKeeper
 pytestmark = pytest.mark.zookeeper
 
 
-def test_it_answers_a_client_and_ends_when_told(tmp_path: Path) -> None:
+def test_it_answers_a_client_and_stops_on_request(tmp_path: Path) -> None:
     with ZooKeeper.start(tmp_path) as server:
         assert server.metadata_url == f"zk:127.0.0.1:{server.port}"
         client = KazooClient(server.address)

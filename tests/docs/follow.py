@@ -143,7 +143,7 @@ class Follower:
             self._stack.enter_context(_load(self.here("pulsar://localhost:6650")))
 
     def _secure(self) -> None:
-        """A cluster that asks who somebody is, its authority, and a token of its administrator."""
+        """A cluster with authentication, its authority, and an administrator's token."""
         cluster = self._stack.enter_context(Cluster(brokers=1, tls=True, tokens=True))
         self._secure_url = cluster.admin_url_tls
         shutil.copy(cluster.security.trust_certs, self.directory / "ca.pem")
@@ -183,7 +183,7 @@ def _read_away(stream: IO[str]) -> None:
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """Tell a command to stop, and then end whatever it left behind."""
+    """Ask a command to stop, and then end what it left behind."""
     process.terminate()
     try:
         process.wait(60)

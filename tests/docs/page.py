@@ -1,4 +1,4 @@
-"""Reads a page of the documentation: the files it shows and the commands it tells people to type.
+"""Reads a page of the documentation: the files it shows and the commands that a reader is to type.
 
 A line that begins with ``%`` is a comment of the page; before a block it says what a test needs to
 know: ``% file: NAME`` (the block is that file), ``% in the background, until: TEXT`` (the command

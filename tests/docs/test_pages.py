@@ -41,7 +41,7 @@ def test_a_page_is_read_as_a_person_reads_it(tmp_path: Path) -> None:
     assert [type(step).__name__ for step in found.steps] == ["File", "Command", "Command"]
     assert found.steps[1] == Command("false now", "no...\n", (2,))
     assert found.left_out == (("rm x", "it is large"),)
-    page.write_text("```python\nnobody_runs_this()\n```\n")
+    page.write_text("```python\nnever_run()\n```\n")
     with pytest.raises(ValueError, match="neither file nor command"):
         read_page(page)
 

@@ -52,9 +52,9 @@ def test_the_reference_names_every_series(site: Path) -> None:
     metrics = (site / "_made" / "metrics.html").read_text("utf-8")
     of_the_balancer = [each.name for each in Metrics(lambda: 0, 5.0).registry.collect()]
     assert len(of_the_balancer) > 10
-    told = re.findall(r"<td>.*?>(\w+)", metrics)
-    assert {*MEANINGS} <= {*told}
-    assert [each for each in of_the_balancer if not any(t.startswith(each) for t in told)] == []
+    printed = re.findall(r"<td>.*?>(\w+)", metrics)
+    assert {*MEANINGS} <= {*printed}
+    assert [each for each in of_the_balancer if not any(t.startswith(each) for t in printed)] == []
 
 
 def test_no_strategy_is_without_a_description(site: Path) -> None:

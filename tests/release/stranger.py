@@ -32,7 +32,7 @@ Say = Callable[[str, float], None]
 
 
 def main() -> int:
-    """Install, walk, and tell; 1 when something did not work."""
+    """Install, walk, and report; 1 when something did not work."""
     with tempfile.TemporaryDirectory(prefix="counterpoise-stranger-") as directory:
         scratch = Path(directory)
         wheel = build(scratch)
@@ -75,18 +75,18 @@ def first_test(python: Path, scratch: Path, say: Say) -> None:
 def local_cluster(python: Path, scratch: Path, say: Say) -> None:
     """A cluster here, and the first message that it acknowledges."""
     began = time.monotonic()
-    with _up(python, scratch) as told:
+    with _up(python, scratch) as addresses:
         say("counterpoise up: it serves", time.monotonic() - began)
         with _timed(say, "the official client's first message is acknowledged"):
-            _run([str(python), "-c", SEND, told["service_url"]], scratch)
+            _run([str(python), "-c", SEND, addresses["service_url"]], scratch)
 
 
 def advice(python: Path, scratch: Path, say: Say) -> None:
     """What to move in a cluster of one's own, and why."""
-    with _up(python, scratch) as told:
-        _run([str(python), "-c", SEND, told["service_url"]], scratch)
+    with _up(python, scratch) as addresses:
+        _run([str(python), "-c", SEND, addresses["service_url"]], scratch)
         with _timed(say, "counterpoise advise: the first advice about one's own cluster"):
-            words = ["-m", "counterpoise", "advise", "--admin-url", told["admin_url"]]
+            words = ["-m", "counterpoise", "advise", "--admin-url", addresses["admin_url"]]
             said = _run([str(python), *words], scratch)
     if "why not the rest" not in said:
         raise StumbleError(f"the advice gives no reasons:\n{said}")

@@ -1,4 +1,4 @@
-"""A stranger's path does what it says; how long it takes is told by `make stranger`."""
+"""A stranger's path does what it says; `make stranger` measures how long it takes."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ def test_a_stranger_gets_from_a_test_to_a_cluster_to_advice(python: Path, tmp_pa
     ]
 
 
-def test_a_stumble_is_told_with_what_was_said(tmp_path: Path) -> None:
+def test_a_stumble_is_reported_with_its_output(tmp_path: Path) -> None:
     impostor = tmp_path / "python"
     impostor.write_text("#!/bin/sh\necho no such thing >&2\nexit 3\n", "utf-8")
     impostor.chmod(0o755)

@@ -1,4 +1,4 @@
-"""What somebody does who has just installed it; run in the new environment."""
+"""The first use after an installation; run in the new environment."""
 
 import importlib
 import json

@@ -13,7 +13,7 @@ _NAMES = Names(plugin="--auth-plugin", parameters="--auth-params", trust="--tls-
 
 
 def add_admin_url_argument(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
-    """Let a verb be told which cluster it is about."""
+    """Give a verb ``--admin-url``, the cluster that it is about."""
     parser.add_argument(
         "--admin-url",
         required=required,
@@ -46,7 +46,7 @@ def add_client_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--tls-allow-insecure",
         action="store_true",
-        help="believe any certificate: whoever is in between can read and change everything",
+        help="accept any certificate: a machine in between can read and change everything",
     )
     group.add_argument(
         "--tls-enable-hostname-verification",

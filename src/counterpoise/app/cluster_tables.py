@@ -63,11 +63,11 @@ class BrokerRow:
     error: str = ""
 
 
-def topic_rows(broker: str, told: Json) -> list[TopicRow]:
+def topic_rows(broker: str, stats: Json) -> list[TopicRow]:
     """The topics of one broker's ``broker-stats/topics``."""
     return [
         _topic_row(broker, f"{namespace}/{bundle}", topic, stats)
-        for namespace, bundles in told.items()
+        for namespace, bundles in stats.items()
         for bundle, domains in bundles.items()
         for topics in domains.values()
         for topic, stats in topics.items()

@@ -46,7 +46,7 @@ def read_conf(
 
     ``own`` gives the settings of strategies that these values name, beyond those that are known.
     Raises `UserError` when the file cannot be read or a setting is no ``name=value``, and
-    ``ConfigError`` when a setting's name is nobody's.
+    ``ConfigError`` for a setting's name that no program knows.
     """
     properties = given_conf(path, settings)
     if settings:

@@ -1,4 +1,4 @@
-"""The console as a process of its own, beside whatever it is about: it slows nobody down."""
+"""The console as a process of its own, so that it slows no broker down."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def raised_limit() -> int:
 def within(config: BrokerConfig, descriptors: int) -> BrokerConfig:
     """The settings with no more connections allowed than there are descriptors for.
 
-    With the last of them a broker serves nobody any more, those neither that are connected.
+    Without a free one a broker serves no client any more, not even those that are connected.
     """
     left = max(descriptors - FOR_FILES, descriptors // 2)
     web = min(config.http_connections_max or left, left // 4)

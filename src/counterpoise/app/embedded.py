@@ -12,9 +12,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from counterpoise.app.embedded_broker import EmbeddedBroker, nth_port, together
+from counterpoise.app.lazy_web_server import LazyWebServer
 from counterpoise.app.loop_thread import LoopThread
 from counterpoise.app.throwaway_security import ThrowAwaySecurity
-from counterpoise.app.web_on_demand import WebOnDemand
 from counterpoise.app.wiring import config_of, make_broker, shedding_every
 from counterpoise.broker.load import SharedProcess
 from counterpoise.metadata.memory import MemoryTree
@@ -196,11 +196,11 @@ class Cluster:
 
     @property
     def leader(self) -> EmbeddedBroker | None:
-        """The broker that leads, None while nobody does."""
+        """The broker that leads, None while none does."""
         return next((each for each in self._brokers if each.is_leader), None)
 
     def owner(self, topic: str) -> EmbeddedBroker | None:
-        """The broker that serves a topic now; None while nobody does (nobody asked for it yet)."""
+        """The broker that serves a topic now; None before the first lookup of it."""
         return self._do(self._owner(topic))
 
     def bundle(self, topic: str) -> str:
@@ -217,7 +217,7 @@ class Cluster:
     def console_url(self) -> str:
         """A web page about this cluster, served from when it is first asked for; `UserError`."""
         if self._console is None:
-            # Imported here: a cluster that nobody looks at starts sooner.
+            # Imported here: a cluster without a console starts sooner.
             from counterpoise.app.console_process import ConsoleProcess
 
             more = self._security.admin_options if self._security else []
@@ -271,25 +271,25 @@ class Cluster:
             web_service_port_tls=nth_port(config.web_service_port_tls, number),
         )
         broker = await make_broker(
-            config, ledgers=ledgers, tree=self._tree, process=self._process, web=WebOnDemand
+            config, ledgers=ledgers, tree=self._tree, process=self._process, web=LazyWebServer
         )
         await broker.start()
         added = EmbeddedBroker(broker)
         self._brokers.append(added)
-        self._watches.add(watch := asyncio.create_task(self._until_told(added)))
+        self._watches.add(watch := asyncio.create_task(self._stop_on_request(added)))
         watch.add_done_callback(self._watches.discard)
         return added
 
     async def _stop(self, *, kill: bool) -> None:
-        # All at once and without handing bundles from one to the next: nobody will be left. What
-        # was acknowledged is in the files already, if there are files.
+        # All at once: there is no successor to transfer bundles to. What was acknowledged is in the
+        # files already, if there are files.
         for watch in self._watches:
             watch.cancel()
         await asyncio.gather(*(self._end(each, kill=kill) for each in list(self._alive())))
         if self._keeper is not None:
             await self._keeper.close()
 
-    async def _until_told(self, broker: EmbeddedBroker) -> None:
+    async def _stop_on_request(self, broker: EmbeddedBroker) -> None:
         """Stop a broker when an administrator says so."""
         await broker._broker.told_to_stop.wait()
         await self._end(broker, kill=False)
@@ -319,17 +319,17 @@ class Cluster:
         bundle = await self._bundle(topic)
         owner = await self._owner(topic)
         if owner is None:
-            raise LookupError(f"nobody owns {bundle}: nothing has been looked up in it yet")
-        heir = await owner._broker.namespaces.unload(bundle, destination)
-        if heir is None:
+            raise LookupError(f"no broker owns {bundle}: nothing has been looked up in it yet")
+        successor = await owner._broker.namespaces.unload(bundle, destination)
+        if successor is None:
             raise LookupError(f"{bundle} was unloaded, but no broker is there to take it")
-        return self._find(heir)
+        return self._find(successor)
 
     async def _split(self, topic: str, unload: bool) -> list[str]:
         bundle = await self._bundle(topic)
         owner = await self._owner(topic)
         if owner is None:
-            raise LookupError(f"nobody owns {bundle}: nothing has been looked up in it yet")
+            raise LookupError(f"no broker owns {bundle}: nothing has been looked up in it yet")
         parts = await owner._broker.namespaces.split(
             bundle, algorithm="range_equally_divide", unload=unload
         )

@@ -39,7 +39,7 @@ def find_java(
 
 
 def java_version(program: Path) -> int | None:
-    """The feature release (17, 21, …) of a ``java`` program, or None if it does not tell.
+    """The feature release (17, 21, …) of a ``java`` program, or None if it prints none.
 
     Reads the ``release`` file beside it, which costs nothing; asks the program itself otherwise.
     """

@@ -188,7 +188,7 @@ class LocalCluster:
             "metadataStoreUrl": self.metadata_url,
             "brokerServicePort": str(options.first_port and options.first_port + number),
             "webServicePort": str(options.first_web_port and options.first_web_port + number),
-            # Bundles stay where they are, unless somebody says otherwise; the brokers themselves
+            # Bundles stay where they are, unless the settings say otherwise; the brokers themselves
             # leave it to the balancer when there is one.
             **({} if options.balance else {"loadBalancerSheddingEnabled": "false"}),
             **options.settings,
@@ -224,5 +224,6 @@ def _naming(name: str, hear: Callable[[str, int], None]) -> Callable[[int], None
 
 
 def _described(child: Child) -> BrokerProcess:
-    told = json.loads(child.wait_ready().partition(" ")[2])
-    return BrokerProcess(child.spec.name, told["id"], told["service_url"], told["admin_url"], child)
+    found = json.loads(child.wait_ready().partition(" ")[2])
+    urls = found["service_url"], found["admin_url"]
+    return BrokerProcess(child.spec.name, found["id"], *urls, child)

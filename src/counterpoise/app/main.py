@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NoReturn, Protocol, cast
 from counterpoise import __version__
 from counterpoise.app.errors import UserError
 from counterpoise.app.loading import loading
-from counterpoise.app.saying import talk_to_nobody
+from counterpoise.app.output import discard_output
 from counterpoise.names.errors import InvalidName
 from counterpoise.names.options import ConfigError
 
@@ -114,8 +114,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output went away (`counterpoise ... | head`).
-        talk_to_nobody()
+        # The reader of our output went away (`counterpoise ... | head`).
+        discard_output()
         return EXIT_INTERNAL
     except (UserError, InvalidName, ConfigError) as error:
         _complain(str(error))

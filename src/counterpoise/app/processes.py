@@ -30,7 +30,7 @@ class ChildSpec:
     """How messages call it, for example ``broker-1``."""
     argv: Sequence[str]
     is_ready: Callable[[str], bool]
-    """Told each line of output; the first line for which it answers True is the ready line."""
+    """Called with each line of output; the first for which it returns True is the ready line."""
     log: Path
     """Where its output (both streams) goes."""
     environment: Mapping[str, str] | None = None
@@ -39,7 +39,7 @@ class ChildSpec:
     stop_within_s: float = 10.0
     """How long it may take to end after SIGTERM before SIGKILL follows."""
     on_ended: Callable[[int], None] | None = None
-    """Hears the exit status of a child that ends after it was ready and before it was told to;
+    """Called with the exit status of a child that ends unasked after it was ready;
     called on a thread of its own."""
 
 
@@ -61,7 +61,7 @@ class Child:
         self.spec = spec
         self.ready_line = ""
         self._ready = threading.Event()
-        self._told_to_end = False
+        self._end_requested = False
         self._tail: deque[str] = deque(maxlen=KEPT_LINES)
         spec.log.parent.mkdir(parents=True, exist_ok=True)
         self._process = subprocess.Popen(  # noqa: S603  our caller names the program
@@ -135,19 +135,19 @@ class Child:
 
         Only itself: what it started (Spark's JVM, say) is its own to stop, in its own order.
         """
-        self._told_to_end = True
+        self._end_requested = True
         if self.is_alive:
             self._process.terminate()
 
     def kill(self) -> None:
         """End it at once, as ``kill -9`` does, with its whole process group."""
-        self._told_to_end = True
+        self._end_requested = True
         self._signal_group(signal.SIGKILL)
         self._process.wait()
 
     def stop(self) -> int:
         """SIGTERM, then SIGKILL when the time is up; gives the exit status."""
-        self._told_to_end = True
+        self._end_requested = True
         if self.is_alive:
             self.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -186,5 +186,5 @@ class Child:
         self._ready.set()
         if self.ready_line and self.spec.on_ended is not None:
             status = self._process.wait()
-            if not self._told_to_end:
+            if not self._end_requested:
                 self.spec.on_ended(status)

@@ -83,7 +83,7 @@ def as_pulsar(
 
 def _find(registry: Registry[S], name: str) -> S:
     if ":" in name and str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))  # where somebody's own strategy most likely lies
+        sys.path.insert(0, str(Path.cwd()))  # where an operator's own strategy most likely is
     return registry.find(name)
 
 

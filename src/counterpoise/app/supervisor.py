@@ -41,7 +41,7 @@ class LeaderProgram:
         self._task = asyncio.get_running_loop().create_task(self._run(), name="leader program")
 
     def on_leadership(self, leads: bool) -> None:
-        """The election told whether this broker leads now."""
+        """The election's result: whether this broker leads now."""
         if leads:
             self._resigned.clear()
             self._leads.set()
@@ -50,7 +50,7 @@ class LeaderProgram:
             self._resigned.set()
 
     def restart(self) -> None:
-        """Start the child anew, if one runs: its ``spec`` says something else now."""
+        """Restart the child, if one runs: its ``spec`` has changed."""
         self._outdated.set()
 
     async def stop(self) -> None:

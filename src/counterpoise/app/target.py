@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from counterpoise.app.asking import Cluster, with_cluster
 from counterpoise.app.client import add_admin_url_argument
+from counterpoise.app.cluster_admin import ClusterAdmin, with_cluster
 from counterpoise.app.errors import UserError
 from counterpoise.names.bundle import BundleName, names_a_bundle
 from counterpoise.names.namespace import NamespaceName
@@ -33,7 +33,7 @@ class Target:
     range: str = ""
     topic: TopicName | None = None
 
-    async def bundle(self, cluster: Cluster) -> str | None:
+    async def bundle(self, cluster: ClusterAdmin) -> str | None:
         """The bundle's name, of a topic the one that it is in; None for a namespace."""
         if self.range:
             return f"{self.namespace}/{self.range}"
@@ -49,7 +49,7 @@ class Target:
 
 
 def target_of(text: str) -> Target:
-    """What somebody named; raises ``InvalidName``."""
+    """The target of a name; raises ``InvalidName``."""
     if "://" in text:
         topic = TopicName.parse(text)
         return Target(str(topic.namespace_name), topic=topic)
@@ -60,7 +60,8 @@ def target_of(text: str) -> Target:
 
 
 def with_target(
-    args: argparse.Namespace, work: Callable[[Cluster, Target, argparse.Namespace], Awaitable[int]]
+    args: argparse.Namespace,
+    work: Callable[[ClusterAdmin, Target, argparse.Namespace], Awaitable[int]],
 ) -> int:
     """The exit status of ``await work(cluster, target, args)``; raises as `target_of` does."""
     wanted = target_of(args.target)

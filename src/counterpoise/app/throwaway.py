@@ -25,7 +25,7 @@ class KeyPair:
 
 
 class ThrowAwayAuthority:
-    """An authority of certificates that nobody else trusts."""
+    """A certificate authority that no other cluster trusts."""
 
     def __init__(self, folder: Path, name: str = "throw-away authority") -> None:
         """Its certificate, and those it makes, are files in ``folder``."""
@@ -38,7 +38,7 @@ class ThrowAwayAuthority:
             .sign(self._key, hashes.SHA256())
         )
         self.certificate = folder / "authority.pem"
-        """What whoever connects has to trust."""
+        """The certificate that clients have to trust."""
         self.certificate.write_bytes(_pem(self._certificate))
 
     def server(self, name: str = "broker", hosts: tuple[str, ...] = HOSTS) -> KeyPair:

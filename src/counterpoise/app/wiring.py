@@ -68,14 +68,14 @@ def known_settings() -> Iterable[Option]:
 def check_setting(name: str, value: str) -> None:
     """Raise `ConfigError` for a value that no program could use, beyond what its kind says.
 
-    Whoever reaches the admin API may name one of the strategies; a module to import is named where
+    By the admin API one of the built-in strategies may be named; a module to import is named where
     the broker is started.
     """
     from counterpoise.app.settings.accepted import set_and_unread, warning
     from counterpoise.decide.shedding import SHEDDERS
 
-    if told := warning(set_and_unread({name: value})):
-        log.warning("dynamic configuration: %s", told)
+    if sentence := warning(set_and_unread({name: value})):
+        log.warning("dynamic configuration: %s", sentence)
     if name == "loadBalancerLoadSheddingStrategy":
         SHEDDERS.built_in(value)
 
@@ -99,7 +99,7 @@ def config_of(
 
 
 def with_own_shedder(config: BrokerConfig, properties: Properties) -> BrokerConfig:
-    """The same with the settings of a shedder of somebody's own, if that is named."""
+    """The same with the settings of an operator's own shedder, if one is named."""
     if ":" not in config.shedding.strategy:
         return config
     # Imported late: few name one.
@@ -112,12 +112,12 @@ def with_own_shedder(config: BrokerConfig, properties: Properties) -> BrokerConf
 
 
 def own_settings(config: BrokerConfig) -> list[type]:
-    """The settings of a shedder of somebody's own, if there is one."""
+    """The settings of an operator's own shedder, if there is one."""
     return [] if config.shedding.own is None else [type(config.shedding.own)]
 
 
 def shedding_by_others(config: BrokerConfig) -> BrokerConfig:
-    """The same for a broker that sheds no load by itself, because somebody else does it for it."""
+    """The same for a broker that sheds no load by itself, since a balancer on Spark does."""
     balance = replace(config.shedding.balance, shedding_enabled=False)
     return replace(config, shedding=replace(config.shedding, balance=balance))
 

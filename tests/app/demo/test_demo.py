@@ -17,9 +17,9 @@ from counterpoise.app.demo.plan import (
     skewed_loads,
     topics_by_bundle,
 )
-from counterpoise.app.demo.run import Result, is_over
+from counterpoise.app.demo.run import DemoResult, is_over
 from counterpoise.app.demo.screen import PlainScreen, bar, decided, done
-from counterpoise.app.demo.watch import Load, Moment, Record, Watcher
+from counterpoise.app.demo.watch import DemoRecord, DemoWatcher, Load, Moment
 from counterpoise.names.bundle import NamespaceBundles
 from counterpoise.names.topic import TopicName
 
@@ -30,9 +30,9 @@ def moment(at_s: float, *throughputs: float) -> Moment:
     return Moment(at_s, {f"b{i}:80": Load(t, 0.5, 8) for i, t in enumerate(throughputs)})
 
 
-def evened_out() -> Record:
+def evened_out() -> DemoRecord:
     """Two brokers: uneven for ten seconds, even afterwards."""
-    record = Record(began_s=0.0, first_round_s=9.0, decided_at_s=10.0)
+    record = DemoRecord(began_s=0.0, first_round_s=9.0, decided_at_s=10.0)
     record.moments = [
         moment(s, 30.0, 10.0) if s <= 10 else moment(s, 21.0, 19.0) for s in range(25)
     ]
@@ -66,7 +66,7 @@ def test_the_imbalance_before_is_that_under_full_load_and_the_one_after_is_the_l
     assert record.before == pytest.approx(0.5)
     assert record.now == pytest.approx(0.05)
     assert record.moves == 1
-    assert Record(0.0).before == Record(0.0).now == 0.0
+    assert DemoRecord(0.0).before == DemoRecord(0.0).now == 0.0
 
 
 def test_it_is_over_when_it_is_even_and_quiet_or_when_the_time_is_up() -> None:
@@ -93,13 +93,13 @@ def test_it_is_over_when_it_is_even_and_quiet_or_when_the_time_is_up() -> None:
     ],
 )
 def test_the_verdict(tally: Tally, moves: int, after: float, problem: str) -> None:
-    problems = Result(tally, moves, before=1.0, after=after, picture=Path("x.png")).problems
+    problems = DemoResult(tally, moves, before=1.0, after=after, picture=Path("x.png")).problems
     assert bool(problems) == bool(problem)
     assert problem in "; ".join(problems)
 
 
-def test_the_watcher_tells_what_is_new_and_only_once(tmp_path: Path) -> None:
-    watcher = Watcher([], tmp_path)
+def test_the_watcher_reads_what_is_new_once(tmp_path: Path) -> None:
+    watcher = DemoWatcher([], tmp_path)
     assert watcher.look().said == []
     log = tmp_path / "balancer.log"
     noise = "WARNING: Using incubator modules\n10:00:00 decided b: b1 -> b2\n"

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from counterpoise.app.doctor.diagnosis import Severity
 from counterpoise.app.doctor.examine import examine
-from counterpoise.app.doctor.finding import Severity
 from counterpoise.app.doctor.general import unknown_names
 from counterpoise.app.doctor.setup import Setup
 from counterpoise.app.main import main
@@ -256,7 +256,7 @@ def conf(tmp_path):
     return write
 
 
-def test_the_command_tells_by_its_status(conf, capsys):
+def test_the_exit_status_says_whether_there_are_problems(conf, capsys):
     assert main(["doctor", "--conf", conf(AVG_PAIR)]) == 0
     assert "no problems" in capsys.readouterr().out
     assert main(["doctor", conf("minUnloadMessage=x")]) == 1

@@ -18,7 +18,7 @@ OURS = {
 }
 """Defaults that are not Pulsar's: it has none, half of a JVM's direct memory, or shares nothing.
 
-Each bundle's metrics are told unless they are switched off: they are what a balancer looks at.
+Each bundle's metrics are reported unless they are switched off: they are what a balancer looks at.
 """
 
 

@@ -1,4 +1,4 @@
-"""What is accepted and does nothing: listed, told when it is set, and held against the code."""
+"""Settings that are accepted and do nothing: listed, warned about, checked against the code."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ SOURCES = sorted((ROOT / "src" / "counterpoise").rglob("*.py"))
 
 
 def test_the_page_says_what_the_code_does() -> None:
-    told = (ROOT / "docs" / "UNREAD.md").read_text(encoding="utf-8")
+    printed = (ROOT / "docs" / "UNREAD.md").read_text(encoding="utf-8")
     page = runpy.run_path(str(ROOT / "scripts" / "unread_page.py"))["page"]
-    assert told == page(), "write it anew: python scripts/unread_page.py > docs/UNREAD.md"
+    assert printed == page(), "write it again: python scripts/unread_page.py > docs/UNREAD.md"
 
 
 def fields(settings: type) -> Iterator[tuple[str, str]]:
@@ -62,7 +62,7 @@ def test_a_policy_is_read_where_it_is_said_to_be_and_nowhere_else() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "told"),
+    ("values", "unread"),
     [
         ({}, []),
         ({"brokerDeduplicationEnabled": "true"}, ["brokerDeduplicationEnabled"]),
@@ -75,10 +75,12 @@ def test_a_policy_is_read_where_it_is_said_to_be_and_nowhere_else() -> None:
         ({"defaultNumberOfNamespaceBundles": "7", "noSuchName": "1"}, []),
     ],
 )  # fmt: skip
-def test_what_says_more_than_the_default_is_told(values: dict[str, str], told: list[str]) -> None:
-    assert set_and_unread(values) == told
+def test_a_value_that_is_not_the_default_is_warned_about(
+    values: dict[str, str], unread: list[str]
+) -> None:
+    assert set_and_unread(values) == unread
     rules = {each.rule for each in examine(Setup(Properties(values), None, None))}
-    assert ("unread-by-counterpoise" in rules) == bool(told)
+    assert ("unread-by-counterpoise" in rules) == bool(unread)
 
 
 def test_every_dynamic_setting_of_pulsars_can_be_set_and_the_log_says_what_does_nothing(

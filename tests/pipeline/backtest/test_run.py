@@ -55,7 +55,7 @@ def test_spark_is_started_for_much_or_when_it_is_asked_for(
         assert "no Spark in this test" in said.err
     else:
         labels = {row["label"] for row in json.loads(said.out)}
-        assert labels == {"UniformLoadShedder", "nobody moves"}
+        assert labels == {"UniformLoadShedder", "no moves"}
 
 
 def test_ones_own_strategy_that_fails_is_told_in_a_sentence(

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from counterpoise.app.demo.watch import Record
+from counterpoise.app.demo.watch import DemoRecord
 
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442")
-"""Told apart by people who do not see all colours (Okabe and Ito)."""
+"""Colours that colour-blind people distinguish (Okabe and Ito)."""
 
 
-def draw(record: Record, brokers: Sequence[str], path: Path) -> None:
+def draw(record: DemoRecord, brokers: Sequence[str], path: Path) -> None:
     """Write the picture; its format is what the file's name ends with."""
     import matplotlib as mpl
 

@@ -20,7 +20,7 @@ from counterpoise.app.demo.plan import (
     topics_by_bundle,
 )
 from counterpoise.app.demo.screen import Screen, decided, done, renamed
-from counterpoise.app.demo.watch import Record, Watcher
+from counterpoise.app.demo.watch import DemoRecord, DemoWatcher
 from counterpoise.app.local_cluster import LocalCluster, LocalClusterOptions
 
 SAMPLE_EVERY_S = 1.0
@@ -29,7 +29,7 @@ FALL = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class DemoResult:
     """What the demonstration came to."""
 
     tally: Tally
@@ -55,7 +55,7 @@ class Result:
         return found
 
 
-def run_demo(options: DemoOptions, screen: Screen) -> Result:
+def run_demo(options: DemoOptions, screen: Screen) -> DemoResult:
     """Run it all, and leave no process behind."""
     settings = LocalClusterOptions(
         brokers=options.brokers,
@@ -80,18 +80,18 @@ def run_demo(options: DemoOptions, screen: Screen) -> Result:
             f"{len(topics)} topics in {BUNDLES} bundles; {names[hot]} gets most of the "
             f"{sum(load.messages_per_s for load in loads):.0f} messages/s"
         )
-        watcher = Watcher(brokers, cluster.history)
+        watcher = DemoWatcher(brokers, cluster.history)
         generator.start()
         _watch(watcher, generator, screen, names, options)
         screen.say("the load ends; waiting for the last messages")
         tally = generator.stop(options.drain_s)
     record = watcher.record
     draw(record, brokers, options.picture)
-    return Result(tally, record.moves, record.before, record.now, options.picture)
+    return DemoResult(tally, record.moves, record.before, record.now, options.picture)
 
 
 def _watch(
-    watcher: Watcher,
+    watcher: DemoWatcher,
     generator: LoadGenerator,
     screen: Screen,
     names: dict[str, str],
@@ -114,7 +114,7 @@ def _watch(
         tick.wait(SAMPLE_EVERY_S)
 
 
-def is_over(record: Record, elapsed: float, options: DemoOptions) -> bool:
+def is_over(record: DemoRecord, elapsed: float, options: DemoOptions) -> bool:
     """Whether there is nothing more to wait for, or no more time, so long after the load began."""
     if record.first_round_s is None:
         return elapsed >= options.spark_s

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, Protocol
 
 from counterpoise.app.demo.load import Tally
-from counterpoise.app.demo.watch import Moment, Record
+from counterpoise.app.demo.watch import DemoRecord, Moment
 from counterpoise.names.bundle import range_of
 
 LINES_KEPT = 14
@@ -23,7 +23,7 @@ class Screen(Protocol):
         """Show a sentence that stays."""
         ...
 
-    def show(self, record: Record, tally: Tally) -> None:
+    def show(self, record: DemoRecord, tally: Tally) -> None:
         """Show the state of things."""
         ...
 
@@ -54,7 +54,7 @@ def decided(row: Mapping[str, Any], names: Mapping[str, str]) -> str:
 def done(row: Mapping[str, Any], names: Mapping[str, str]) -> str:
     """An outcome as one sentence."""
     took = (row["ended_at_ms"] - row["started_at_ms"]) / 1000
-    sentence = f"{row['status']}: {range_of(row['bundle'])}, owner {row['owner'] or 'nobody'}, "
+    sentence = f"{row['status']}: {range_of(row['bundle'])}, owner {row['owner'] or 'none'}, "
     return renamed(f"{sentence}verified after {took:.2f} s {row['error']}".rstrip(), names)
 
 
@@ -90,7 +90,7 @@ class PlainScreen:
         sys.stdout.write(sentence + "\n")
         sys.stdout.flush()
 
-    def show(self, record: Record, tally: Tally) -> None:
+    def show(self, record: DemoRecord, tally: Tally) -> None:
         """A line now and then."""
         self._shown += 1
         if record.moments and self._shown % PLAIN_EVERY == 1:
@@ -128,7 +128,7 @@ class LiveScreen:
         self._sentences = [*self._sentences, sentence][-LINES_KEPT:]
         self._render()
 
-    def show(self, record: Record, tally: Tally) -> None:
+    def show(self, record: DemoRecord, tally: Tally) -> None:
         """The table."""
         if record.moments:
             self._table = _table(record.moments[-1], record, tally)
@@ -153,7 +153,7 @@ class LiveScreen:
         self._live.stop()
 
 
-def _table(moment: Moment, record: Record, tally: Tally) -> Any:
+def _table(moment: Moment, record: DemoRecord, tally: Tally) -> Any:
     from rich.table import Table
 
     table = Table(

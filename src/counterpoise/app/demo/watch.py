@@ -20,7 +20,7 @@ SMOOTHED_OVER = 3
 """Samples that a figure for a person is the mean of."""
 RAMP_S = 3.0
 """Until then the load is only beginning."""
-_TOLD = re.compile(r"\d\d:\d\d:\d\d |counterpoise: ")
+_LOGGED = re.compile(r"\d\d:\d\d:\d\d |counterpoise: ")
 _SHOWN_ALREADY = re.compile(r"\d\d:\d\d:\d\d (decided|moved) ")
 
 
@@ -50,7 +50,7 @@ class Moment:
 
 
 @dataclass
-class Record:
+class DemoRecord:
     """All that was seen since the load began."""
 
     began_s: float
@@ -102,14 +102,14 @@ class News:
     """Lines of the balancer's log."""
 
 
-class Watcher:
-    """Takes a sample whenever asked, and tells what is new in the history."""
+class DemoWatcher:
+    """Takes a sample of the cluster on request, and reads what is new in the history."""
 
     def __init__(self, brokers: Sequence[str], history: Path) -> None:
         self._brokers = brokers
         self._history = history
         self._log_read = 0
-        self.record = Record(time.monotonic())
+        self.record = DemoRecord(time.monotonic())
 
     def look(self) -> News:
         """Take a sample, and give what is new."""
@@ -147,7 +147,9 @@ class Watcher:
         except FileNotFoundError:
             return []
         return [
-            line.rstrip() for line in lines if _TOLD.match(line) and not _SHOWN_ALREADY.match(line)
+            line.rstrip()
+            for line in lines
+            if _LOGGED.match(line) and not _SHOWN_ALREADY.match(line)
         ]
 
     def _new(self, table: str, known: dict[str, Mapping[str, Any]]) -> list[Mapping[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from counterpoise.app.doctor.finding import Finding, Severity, Shown
+from counterpoise.app.doctor.diagnosis import Diagnosis, Severity, Shown
 from counterpoise.app.doctor.setup import MANAGER, Setup
 
 _BUNDLES = "defaultNumberOfNamespaceBundles"
@@ -27,7 +27,7 @@ OVERFLOW_MBYTES = 2048
 """From here on the bandwidth limit leaves 32 bits."""
 
 
-def fewer_than_brokers(setup: Setup) -> Iterator[Finding]:
+def fewer_than_brokers(setup: Setup) -> Iterator[Diagnosis]:
     """A namespace with too few bundles for the cluster."""
     brokers = setup.brokers
     bundles = setup.get(_BUNDLES) if setup.bundles is None else setup.bundles
@@ -46,7 +46,7 @@ def fewer_than_brokers(setup: Setup) -> Iterator[Finding]:
             f"{bundles} bundles over {brokers} brokers are {most} for one and "
             f"{bundles // brokers} for another at best; one hot bundle is a broker's whole share."
         )
-    yield Finding(
+    yield Diagnosis(
         "fewer-bundles-than-brokers" if short else "few-bundles",
         Severity.PROBLEM if short else Severity.ADVICE,
         "fewer bundles than brokers" if short else "few bundles for so many brokers",
@@ -57,13 +57,13 @@ def fewer_than_brokers(setup: Setup) -> Iterator[Finding]:
     )
 
 
-def bandwidth_overflow(setup: Setup) -> Iterator[Finding]:
+def bandwidth_overflow(setup: Setup) -> Iterator[Diagnosis]:
     """A bandwidth limit that leaves 32 bits."""
     mbytes = setup.get(_MBYTES)
     if mbytes < OVERFLOW_MBYTES:
         return
     limit = (mbytes * 1048576 + 2**31) % 2**32 - 2**31
-    yield Finding(
+    yield Diagnosis(
         "bandwidth-overflow",
         Severity.PROBLEM,
         "the bandwidth limit overflows",
@@ -78,11 +78,11 @@ def bandwidth_overflow(setup: Setup) -> Iterator[Finding]:
     )
 
 
-def algorithm(setup: Setup) -> Iterator[Finding]:
+def algorithm(setup: Setup) -> Iterator[Diagnosis]:
     """A default algorithm that cannot split by itself."""
     name = setup.get(_ALGORITHM)
     if name not in setup.get(_SUPPORTED):
-        yield Finding(
+        yield Diagnosis(
             "algorithm-not-supported",
             Severity.PROBLEM,
             "the default split algorithm is not among the supported ones",
@@ -91,16 +91,16 @@ def algorithm(setup: Setup) -> Iterator[Finding]:
             {_SUPPORTED: ",".join((*setup.get(_SUPPORTED), name))},
         )
     if name == _POSITIONS and setup.get(_AUTO):
-        yield Finding(
+        yield Diagnosis(
             "automatic-split-needs-positions",
             Severity.PROBLEM,
             "automatic splits always fail",
-            f"{_POSITIONS} needs somebody to say where, and nobody does.",
+            f"{_POSITIONS} needs positions in the request, and an automatic split names none.",
             setup.show(_ALGORITHM, _AUTO),
             {_ALGORITHM: _RANGE},
         )
     if name == _FLOW and setup.manager == "extensible" and setup.get(_AUTO):
-        yield Finding(
+        yield Diagnosis(
             "extensible-refuses-flow",
             Severity.PROBLEM,
             "the extensible load manager refuses most splits by flow",
@@ -112,11 +112,11 @@ def algorithm(setup: Setup) -> Iterator[Finding]:
         )
 
 
-def flow_not_default(setup: Setup) -> Iterator[Finding]:
+def flow_not_default(setup: Setup) -> Iterator[Diagnosis]:
     """Splits by flow that can only fail."""
     if setup.get(_ALGORITHM) == _FLOW or not setup.changed(_DIFFERENCE):
         return
-    yield Finding(
+    yield Diagnosis(
         "flow-works-only-as-default",
         Severity.PROBLEM,
         f"{_FLOW} works only as the default algorithm",
@@ -127,12 +127,12 @@ def flow_not_default(setup: Setup) -> Iterator[Finding]:
     )
 
 
-def maximum(setup: Setup) -> Iterator[Finding]:
+def maximum(setup: Setup) -> Iterator[Diagnosis]:
     """A maximum of bundles that is reached from the start."""
     start = setup.get(_BUNDLES) if setup.bundles is None else setup.bundles
     limit = setup.get(_MAXIMUM)
     if setup.get(_AUTO) and start >= limit:
-        yield Finding(
+        yield Diagnosis(
             "never-splits",
             Severity.PROBLEM,
             "no bundle is ever split automatically",
@@ -144,19 +144,19 @@ def maximum(setup: Setup) -> Iterator[Finding]:
         )
 
 
-def split_without_unload(setup: Setup) -> Iterator[Finding]:
+def split_without_unload(setup: Setup) -> Iterator[Diagnosis]:
     """Parts of a split bundle that stay where they are."""
     if setup.get(_AUTO) and not setup.get(_UNLOAD) and setup.manager == "modular":
-        yield Finding(
+        yield Diagnosis(
             "split-stays",
             Severity.ADVICE,
-            "a split relieves nobody by itself",
+            "a split relieves no broker by itself",
             "All parts of a split bundle stay with its broker until they are shed.",
             setup.show(_AUTO, _UNLOAD),
             {_UNLOAD: "true"},
         )
     if setup.get(_AUTO) and setup.brokers == 1 and setup.manager == "modular":
-        yield Finding(
+        yield Diagnosis(
             "one-broker-never-splits",
             Severity.ADVICE,
             "a cluster of one broker never splits a bundle",

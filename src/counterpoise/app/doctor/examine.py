@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from counterpoise.app.doctor import bundles, floors, general, managers, timing, weights
-from counterpoise.app.doctor.finding import Finding, Severity
+from counterpoise.app.doctor.diagnosis import Diagnosis, Severity
 from counterpoise.app.doctor.setup import Setup
 
 CHECKS = (
@@ -16,7 +16,7 @@ CHECKS = (
 )
 
 
-def examine(setup: Setup) -> list[Finding]:
+def examine(setup: Setup) -> list[Diagnosis]:
     """Everything that a person should know about a configuration, problems first."""
     found = [finding for check in CHECKS for finding in check(setup)]
     return sorted(found, key=lambda finding: finding.severity is not Severity.PROBLEM)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from counterpoise.app.doctor.finding import Finding, Severity
+from counterpoise.app.doctor.diagnosis import Diagnosis, Severity
 from counterpoise.app.doctor.setup import SHEDDER, Setup
 
 SMALL_CLUSTER = 5
@@ -30,13 +30,13 @@ def _small(setup: Setup) -> bool:
     return setup.brokers is not None and setup.brokers <= SMALL_CLUSTER
 
 
-def throughput_floor(setup: Setup) -> Iterator[Finding]:
+def throughput_floor(setup: Setup) -> Iterator[Diagnosis]:
     """ThresholdShedder's floor on what is worth moving."""
     floor = setup.number(_FLOOR)
     if setup.shedder != "ThresholdShedder" or not setup.sheds or floor <= 0:
         return
     raised = setup.given(_FLOOR) and floor > 10.0
-    yield Finding(
+    yield Diagnosis(
         "floor-silences-shedder",
         Severity.PROBLEM if _small(setup) or raised else Severity.ADVICE,
         "ThresholdShedder keeps still below a floor of traffic",
@@ -49,16 +49,16 @@ def throughput_floor(setup: Setup) -> Iterator[Finding]:
     )
 
 
-def message_floor(setup: Setup) -> Iterator[Finding]:
+def message_floor(setup: Setup) -> Iterator[Diagnosis]:
     """UniformLoadShedder's and AvgShedder's floors."""
     if setup.shedder not in ("UniformLoadShedder", "AvgShedder") or not setup.sheds:
         return
     share = setup.number(_SHARE)
     if share <= 0:
-        yield Finding(
+        yield Diagnosis(
             "moves-nothing",
             Severity.PROBLEM,
-            f"{setup.shedder} is told to move nothing",
+            f"{setup.shedder} is set to move nothing",
             "It moves this share of the difference between two brokers, and the share is none.",
             setup.show(SHEDDER, _SHARE),
             {_SHARE: "0.2"},
@@ -71,7 +71,7 @@ def message_floor(setup: Setup) -> Iterator[Finding]:
         setup.given(name) and setup.number(name) > limit
         for name, limit in ((_RATE_FLOOR, 1000), (_BYTE_FLOOR, 1048576))
     )
-    yield Finding(
+    yield Diagnosis(
         "floor-silences-shedder",
         Severity.PROBLEM if _small(setup) or raised else Severity.ADVICE,
         f"{setup.shedder} keeps still below a floor of traffic",
@@ -83,10 +83,10 @@ def message_floor(setup: Setup) -> Iterator[Finding]:
     )
 
 
-def swing(setup: Setup) -> Iterator[Finding]:
+def swing(setup: Setup) -> Iterator[Diagnosis]:
     """More than half of a difference moved at once."""
     if setup.shedder in ("UniformLoadShedder", "AvgShedder") and setup.number(_SHARE) > 0.5:
-        yield Finding(
+        yield Diagnosis(
             "moves-more-than-half",
             Severity.PROBLEM,
             "so much is moved at once that the brokers change places",
@@ -98,12 +98,12 @@ def swing(setup: Setup) -> Iterator[Finding]:
         )
 
 
-def uniform_off(setup: Setup) -> Iterator[Finding]:
+def uniform_off(setup: Setup) -> Iterator[Diagnosis]:
     """A UniformLoadShedder that can never act."""
     if setup.shedder != "UniformLoadShedder":
         return
     if setup.number(_RATE_THRESHOLD) <= 0 and setup.number(_BYTE_THRESHOLD) <= 0:
-        yield Finding(
+        yield Diagnosis(
             "uniform-thresholds-off",
             Severity.PROBLEM,
             "both of UniformLoadShedder's thresholds are switched off",
@@ -112,7 +112,7 @@ def uniform_off(setup: Setup) -> Iterator[Finding]:
             {_RATE_THRESHOLD: "50", _BYTE_THRESHOLD: "4"},
         )
     if setup.get(_MAX_BUNDLES) == 0:
-        yield Finding(
+        yield Diagnosis(
             "moves-nothing",
             Severity.PROBLEM,
             "UniformLoadShedder may move no bundle at all",
@@ -122,7 +122,7 @@ def uniform_off(setup: Setup) -> Iterator[Finding]:
         )
 
 
-def lower_boundary(setup: Setup) -> Iterator[Finding]:
+def lower_boundary(setup: Setup) -> Iterator[Diagnosis]:
     """An idle broker that never gets anything."""
     if setup.shedder != "ThresholdShedder" or not setup.sheds or setup.get(_LOWER):
         return
@@ -131,24 +131,24 @@ def lower_boundary(setup: Setup) -> Iterator[Finding]:
     sure = brokers is not None and brokers > 1 and 80.0 / brokers < threshold
     shown = brokers if sure else 10
     average = 80.0 * (shown - 1) / shown if shown else 0.0
-    yield Finding(
+    yield Diagnosis(
         "idle-broker-stays-idle",
         Severity.PROBLEM if sure else Severity.ADVICE,
         "an idle broker gets no load, however idle it is",
         f"With {shown} brokers, one of them at 0 % and the others at 80 %, the average is "
-        f"{average:.3g} % and nobody is {threshold:g} points above it: nothing is moved. That is "
-        "how a cluster looks after every rolling restart.",
+        f"{average:.3g} % and no broker is {threshold:g} points above it: nothing is moved. "
+        "That is how a cluster looks after every rolling restart.",
         setup.show(SHEDDER, _LOWER, _THRESHOLD),
         {_LOWER: "true"},
         issues=(17456, 18215, 12160),
     )
 
 
-def overload_only(setup: Setup) -> Iterator[Finding]:
+def overload_only(setup: Setup) -> Iterator[Diagnosis]:
     """OverloadShedder's fixed limit."""
     if setup.shedder == "OverloadShedder" and setup.sheds:
         limit = setup.get(_OVERLOADED)
-        yield Finding(
+        yield Diagnosis(
             "overload-shedder-waits",
             Severity.PROBLEM if limit > 100 else Severity.ADVICE,
             "nothing is balanced below the overload threshold",
@@ -160,14 +160,14 @@ def overload_only(setup: Setup) -> Iterator[Finding]:
         )
 
 
-def history(setup: Setup) -> Iterator[Finding]:
+def history(setup: Setup) -> Iterator[Diagnosis]:
     """A moving average that lags, or never moves."""
     uses = setup.shedder == "ThresholdShedder" or setup.placement == "LeastResourceUsageWithWeight"
     share = setup.number(_HISTORY)
     if not uses or setup.manager == "simple":
         return
     if share >= 1.0:
-        yield Finding(
+        yield Diagnosis(
             "history-never-changes",
             Severity.PROBLEM,
             "remembered usage never changes",
@@ -176,7 +176,7 @@ def history(setup: Setup) -> Iterator[Finding]:
             {_HISTORY: "0.9"},
         )
     elif share > 0.9 and setup.shedder == "ThresholdShedder":
-        yield Finding(
+        yield Diagnosis(
             "history-lags",
             Severity.PROBLEM,
             "remembered usage lags far behind the present",

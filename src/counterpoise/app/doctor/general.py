@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from difflib import get_close_matches
 
-from counterpoise.app.doctor.finding import Finding, Severity, Shown
+from counterpoise.app.doctor.diagnosis import Diagnosis, Severity, Shown
 from counterpoise.app.doctor.setup import Setup
 from counterpoise.app.settings.accepted import set_and_unread
 from counterpoise.app.settings.table import broker_conf_names, table, unknown
@@ -14,12 +14,12 @@ _IGNORED = ("topicPublisherThrottlingTickTimeMillis", "brokerPublisherThrottling
 _ALIKE = 0.88
 
 
-def bad_values(setup: Setup) -> Iterator[Finding]:
+def bad_values(setup: Setup) -> Iterator[Diagnosis]:
     """Values that cannot be read or are out of range."""
     for error in setup.errors:
         default = table()[error.name].option.default
         shown = str(default).lower() if isinstance(default, bool) else str(default)
-        yield Finding(
+        yield Diagnosis(
             "bad-value",
             Severity.PROBLEM,
             f"{error.name}: {error.problem}",
@@ -33,14 +33,14 @@ def bad_values(setup: Setup) -> Iterator[Finding]:
         )
 
 
-def misspelled(setup: Setup) -> Iterator[Finding]:
+def misspelled(setup: Setup) -> Iterator[Diagnosis]:
     """Names that Pulsar does not know but that look like one it does."""
     for name, value in setup.properties.values.items():
         if name in table() or name in broker_conf_names():
             continue
         alike = get_close_matches(name, sorted(broker_conf_names()), n=1, cutoff=_ALIKE)
         if alike:
-            yield Finding(
+            yield Diagnosis(
                 "misspelled-name",
                 Severity.PROBLEM,
                 f"{name} is no setting of Pulsar's",
@@ -51,11 +51,11 @@ def misspelled(setup: Setup) -> Iterator[Finding]:
             )
 
 
-def repeated(setup: Setup) -> Iterator[Finding]:
+def repeated(setup: Setup) -> Iterator[Diagnosis]:
     """Names that stand twice."""
     for name, lines in setup.properties.repeated.items():
         where = ", ".join(map(str, lines))
-        yield Finding(
+        yield Diagnosis(
             "repeated-name",
             Severity.PROBLEM if name in table() else Severity.ADVICE,
             f"{name} stands on lines {where}",
@@ -65,14 +65,14 @@ def repeated(setup: Setup) -> Iterator[Finding]:
         )
 
 
-def deprecated(setup: Setup) -> Iterator[Finding]:
+def deprecated(setup: Setup) -> Iterator[Diagnosis]:
     """Names that do nothing any more."""
     for name, entry in table().items():
         if not setup.changed(name):
             continue
         if entry.option.deprecated and not name.endswith("ResourceWeight"):
             why = entry.option.why[:1].upper() + entry.option.why[1:] + "."
-            yield Finding(
+            yield Diagnosis(
                 "deprecated-name",
                 Severity.ADVICE,
                 f"{name} does nothing any more",
@@ -81,7 +81,7 @@ def deprecated(setup: Setup) -> Iterator[Finding]:
                 advice=f"delete {name}",
             )
         elif name in _IGNORED:
-            yield Finding(
+            yield Diagnosis(
                 "ignored-name",
                 Severity.ADVICE,
                 f"{name} is accepted and ignored",
@@ -91,11 +91,11 @@ def deprecated(setup: Setup) -> Iterator[Finding]:
             )
 
 
-def unread_here(setup: Setup) -> Iterator[Finding]:
+def unread_here(setup: Setup) -> Iterator[Diagnosis]:
     """Settings that work in Apache Pulsar and do nothing in this product's own brokers."""
     names = set_and_unread(setup.properties.values)
     if names:
-        yield Finding(
+        yield Diagnosis(
             "unread-by-counterpoise",
             Severity.ADVICE,
             f"Counterpoise's own brokers read {len(names)} of these settings not at all",

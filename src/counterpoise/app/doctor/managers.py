@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from counterpoise.app.doctor.finding import Finding, Severity
+from counterpoise.app.doctor.diagnosis import Diagnosis, Severity
 from counterpoise.app.doctor.setup import (
     AVG_SHEDDER,
     IMPL,
@@ -21,12 +21,12 @@ from counterpoise.names.load_managers import EXTENSIBLE, MODULAR
 EVEN = "loadBalancerDistributeBundlesEvenlyEnabled"
 
 
-def load_manager(setup: Setup) -> Iterator[Finding]:
+def load_manager(setup: Setup) -> Iterator[Diagnosis]:
     """A load manager that is not the one named."""
     name = setup.get(MANAGER)
     blank = MANAGER in setup.properties.values and not setup.given(MANAGER)
     if blank or name not in (MODULAR, EXTENSIBLE):
-        yield Finding(
+        yield Diagnosis(
             "load-manager-falls-back",
             Severity.PROBLEM,
             "no such load manager" if not blank else "no load manager is named",
@@ -39,17 +39,17 @@ def load_manager(setup: Setup) -> Iterator[Finding]:
 
 
 def _certainty(name: str) -> Severity:
-    """A class of somebody's own has a package, and not Pulsar's."""
+    """Whether a class is an operator's own: it has a package, and not Pulsar's."""
     own = "." in name and not name.startswith("org.apache.pulsar.")
     return Severity.ADVICE if own else Severity.PROBLEM
 
 
-def shedder_class(setup: Setup) -> Iterator[Finding]:
+def shedder_class(setup: Setup) -> Iterator[Diagnosis]:
     """A shedding strategy that the manager cannot use."""
     name = setup.get(SHEDDER)
     if setup.get(MANAGER) == EXTENSIBLE:
         if setup.given(SHEDDER) and name != TRANSFER_SHEDDER:
-            yield Finding(
+            yield Diagnosis(
                 "extensible-ignores-shedder",
                 Severity.PROBLEM,
                 "the extensible load manager will not use this shedding strategy",
@@ -61,7 +61,7 @@ def shedder_class(setup: Setup) -> Iterator[Finding]:
             )
         return
     if name == TRANSFER_SHEDDER:
-        yield Finding(
+        yield Diagnosis(
             "shedder-of-other-manager",
             Severity.PROBLEM,
             "TransferShedder belongs to the extensible load manager",
@@ -72,7 +72,7 @@ def shedder_class(setup: Setup) -> Iterator[Finding]:
             issues=(26031,),
         )
     elif name not in SHEDDERS:
-        yield Finding(
+        yield Diagnosis(
             "unknown-shedder",
             _certainty(name),
             "Pulsar 4.0 has no such shedding strategy",
@@ -85,22 +85,22 @@ def shedder_class(setup: Setup) -> Iterator[Finding]:
         )
 
 
-def placement_class(setup: Setup) -> Iterator[Finding]:
+def placement_class(setup: Setup) -> Iterator[Diagnosis]:
     """A placement strategy that the manager cannot use."""
     name = setup.get(PLACEMENT)
     if setup.get(MANAGER) == EXTENSIBLE:
         if setup.given(PLACEMENT):
-            yield Finding(
+            yield Diagnosis(
                 "extensible-ignores-placement",
                 Severity.PROBLEM,
                 "the extensible load manager does not read the placement strategy",
                 "It always places by LeastResourceUsageWithWeight, its own one.",
                 setup.show(MANAGER, PLACEMENT),
-                advice=f"delete {PLACEMENT}, so that nobody believes it",
+                advice=f"delete {PLACEMENT}, since it misleads its readers",
                 issues=(16691,),
             )
     elif name not in PLACEMENTS:
-        yield Finding(
+        yield Diagnosis(
             "unknown-placement",
             _certainty(name),
             "Pulsar 4.0 has no such placement strategy",
@@ -113,13 +113,13 @@ def placement_class(setup: Setup) -> Iterator[Finding]:
         )
 
 
-def avg_shedder_pair(setup: Setup) -> Iterator[Finding]:
+def avg_shedder_pair(setup: Setup) -> Iterator[Diagnosis]:
     """AvgShedder in one role only."""
     if setup.get(MANAGER) == EXTENSIBLE:
         return
     sheds, places = setup.get(SHEDDER) == AVG_SHEDDER, setup.get(PLACEMENT) == AVG_SHEDDER
     if places and not sheds:
-        yield Finding(
+        yield Diagnosis(
             "avg-shedder-pair",
             Severity.PROBLEM,
             "AvgShedder places bundles, but another strategy sheds them",
@@ -130,11 +130,11 @@ def avg_shedder_pair(setup: Setup) -> Iterator[Finding]:
             issues=(26031, 23156),
         )
     if sheds and not places:
-        yield Finding(
+        yield Diagnosis(
             "avg-shedder-pair",
             Severity.PROBLEM,
             "AvgShedder sheds bundles, but another strategy places them",
-            "It plans a target for each bundle that it takes away, and nobody asks for it: the "
+            "It plans a target for each bundle that it takes away, and nothing reads it: the "
             "bundle goes wherever the placement strategy likes.",
             setup.show(SHEDDER, PLACEMENT),
             {PLACEMENT: AVG_SHEDDER},
@@ -142,7 +142,7 @@ def avg_shedder_pair(setup: Setup) -> Iterator[Finding]:
         )
 
 
-def placement_undoes_shedder(setup: Setup) -> Iterator[Finding]:
+def placement_undoes_shedder(setup: Setup) -> Iterator[Diagnosis]:
     """A shedder and a placement that look at different things."""
     if setup.manager != "modular" or not setup.sheds:
         return
@@ -151,7 +151,7 @@ def placement_undoes_shedder(setup: Setup) -> Iterator[Finding]:
     by_turn = setup.placement == "RoundRobinBrokerSelector"
     if by_turn or (by_usage and by_rate):
         looks = "takes its turn, whatever it carries" if by_turn else "is chosen by message rate"
-        yield Finding(
+        yield Diagnosis(
             "placement-undoes-shedder",
             Severity.PROBLEM,
             f"{setup.placement} undoes what {setup.shedder} does",
@@ -165,12 +165,12 @@ def placement_undoes_shedder(setup: Setup) -> Iterator[Finding]:
         )
 
 
-def even_distribution(setup: Setup) -> Iterator[Finding]:
+def even_distribution(setup: Setup) -> Iterator[Diagnosis]:
     """The filter by bundle count that decides before any load is looked at."""
     if setup.manager != "modular" or not setup.sheds or not setup.get(EVEN):
         return
     planned = setup.shedder == "AvgShedder" == setup.placement
-    yield Finding(
+    yield Diagnosis(
         "even-distribution-decides",
         Severity.PROBLEM if planned else Severity.ADVICE,
         "bundles go where their namespace has the fewest, whatever the load",

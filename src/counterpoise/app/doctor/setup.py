@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from counterpoise.app.doctor.finding import Shown
+from counterpoise.app.doctor.diagnosis import Shown
 from counterpoise.app.settings.table import table
 from counterpoise.names.load_managers import EXTENSIBLE, MODULAR
 from counterpoise.names.options import ConfigError
@@ -74,11 +74,11 @@ class Setup:
         return value
 
     def given(self, name: str) -> bool:
-        """Whether somebody set it, to whatever."""
+        """Whether it is set, to any value."""
         return bool(self.properties.values.get(name, "").strip())
 
     def changed(self, name: str) -> bool:
-        """Whether somebody set it to something else than the default.
+        """Whether it is set to another value than the default.
 
         The broker.conf that Pulsar ships names nearly every setting at its default.
         """

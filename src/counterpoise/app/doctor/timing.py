@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from counterpoise.app.doctor.finding import Finding, Severity
+from counterpoise.app.doctor.diagnosis import Diagnosis, Severity
 from counterpoise.app.doctor.setup import MANAGER, SHEDDER, Setup
 
 _ENABLED = "loadBalancerEnabled"
@@ -24,11 +24,11 @@ _PREFER = "preferLaterVersions"
 _WORST_DEVIATION = 0.5
 
 
-def switched_off(setup: Setup) -> Iterator[Finding]:
+def switched_off(setup: Setup) -> Iterator[Diagnosis]:
     """Settings that another one switches off."""
     if not setup.get(_ENABLED):
         asked = [SHEDDER] if setup.changed(SHEDDER) else []
-        yield Finding(
+        yield Diagnosis(
             "balancing-off",
             Severity.PROBLEM if asked else Severity.ADVICE,
             "nothing is balanced",
@@ -38,7 +38,7 @@ def switched_off(setup: Setup) -> Iterator[Finding]:
         )
     elif not setup.get(_SHEDDING):
         asked = [SHEDDER] if setup.changed(SHEDDER) else []
-        yield Finding(
+        yield Diagnosis(
             "shedding-off",
             Severity.PROBLEM if asked else Severity.ADVICE,
             "bundles are placed by load once, and never moved",
@@ -48,11 +48,11 @@ def switched_off(setup: Setup) -> Iterator[Finding]:
         )
 
 
-def grace_period(setup: Setup) -> Iterator[Finding]:
+def grace_period(setup: Setup) -> Iterator[Diagnosis]:
     """A bundle that may be moved again at once."""
     grace, interval = setup.get(_GRACE), setup.get(_INTERVAL)
     if setup.manager == "modular" and setup.sheds and grace < interval:
-        yield Finding(
+        yield Diagnosis(
             "no-grace",
             Severity.PROBLEM,
             "a bundle may be moved on every round",
@@ -64,7 +64,7 @@ def grace_period(setup: Setup) -> Iterator[Finding]:
         )
 
 
-def stale_measurements(setup: Setup) -> Iterator[Finding]:
+def stale_measurements(setup: Setup) -> Iterator[Diagnosis]:
     """Rounds that come faster than measurements."""
     if not setup.sheds:
         return
@@ -79,7 +79,7 @@ def stale_measurements(setup: Setup) -> Iterator[Finding]:
         if seconds > interval
     ]
     if slow:
-        yield Finding(
+        yield Diagnosis(
             "rounds-outrun-reports",
             Severity.PROBLEM,
             "decisions are taken faster than load is measured",
@@ -99,11 +99,11 @@ def _prompt(slow: list[str], setup: Setup) -> Iterator[tuple[str, str]]:
         )
 
 
-def outdated_by_design(setup: Setup) -> Iterator[Finding]:
+def outdated_by_design(setup: Setup) -> Iterator[Diagnosis]:
     """Reports that count as outdated before a quiet broker writes the next."""
     if setup.manager != "extensible" or setup.number(_TTL) > setup.number(_REPORT_MAX) * 60:
         return
-    yield Finding(
+    yield Diagnosis(
         "reports-expire-too-soon",
         Severity.PROBLEM,
         "a quiet broker's report expires before it writes the next one",
@@ -114,14 +114,14 @@ def outdated_by_design(setup: Setup) -> Iterator[Finding]:
     )
 
 
-def avg_thresholds(setup: Setup) -> Iterator[Finding]:
+def avg_thresholds(setup: Setup) -> Iterator[Diagnosis]:
     """AvgShedder's two thresholds and hit counts."""
     if setup.shedder != "AvgShedder":
         return
     low, high = _AVG + "LowThreshold", _AVG + "HighThreshold"
     few, many = _AVG + "HitCountHighThreshold", _AVG + "HitCountLowThreshold"
     if setup.get(low) > setup.get(high):
-        yield Finding(
+        yield Diagnosis(
             "avg-thresholds-crossed",
             Severity.PROBLEM,
             "AvgShedder's low threshold is above its high one",
@@ -130,7 +130,7 @@ def avg_thresholds(setup: Setup) -> Iterator[Finding]:
             {low: "15", high: "40"},
         )
     if setup.get(low) <= 0:
-        yield Finding(
+        yield Diagnosis(
             "avg-threshold-none",
             Severity.PROBLEM,
             "AvgShedder counts every pair of brokers as uneven",
@@ -140,7 +140,7 @@ def avg_thresholds(setup: Setup) -> Iterator[Finding]:
             {low: "15"},
         )
     if setup.get(few) > setup.get(many):
-        yield Finding(
+        yield Diagnosis(
             "avg-hits-crossed",
             Severity.PROBLEM,
             "AvgShedder waits longer the greater the difference",
@@ -150,10 +150,10 @@ def avg_thresholds(setup: Setup) -> Iterator[Finding]:
         )
 
 
-def later_versions(setup: Setup) -> Iterator[Finding]:
+def later_versions(setup: Setup) -> Iterator[Diagnosis]:
     """An upgrade that moves everything onto the first new broker."""
     if setup.get(_PREFER):
-        yield Finding(
+        yield Diagnosis(
             "later-versions-take-all",
             Severity.ADVICE,
             "the first upgraded broker gets every bundle that moves",
@@ -165,12 +165,12 @@ def later_versions(setup: Setup) -> Iterator[Finding]:
         )
 
 
-def transfer_target(setup: Setup) -> Iterator[Finding]:
+def transfer_target(setup: Setup) -> Iterator[Diagnosis]:
     """A TransferShedder that can hardly ever act."""
     if setup.manager != "extensible":
         return
     if setup.number(_TARGET) >= _WORST_DEVIATION:
-        yield Finding(
+        yield Diagnosis(
             "target-deviation-unreachable",
             Severity.PROBLEM,
             "no cluster is uneven enough for TransferShedder",
@@ -180,7 +180,7 @@ def transfer_target(setup: Setup) -> Iterator[Finding]:
             {_TARGET: "0.25"},
         )
     if setup.get(_PER_CYCLE) <= 0:
-        yield Finding(
+        yield Diagnosis(
             "moves-nothing",
             Severity.PROBLEM,
             "TransferShedder may shed from no broker at all",

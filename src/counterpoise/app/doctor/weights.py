@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from counterpoise.app.doctor.finding import Finding, Severity
+from counterpoise.app.doctor.diagnosis import Diagnosis, Severity
 from counterpoise.app.doctor.setup import Setup
 
 _CPU = "loadBalancerCPUResourceWeight"
@@ -16,13 +16,13 @@ _PAIRS = (
 )
 
 
-def memory(setup: Setup) -> Iterator[Finding]:
+def memory(setup: Setup) -> Iterator[Diagnosis]:
     """Memory counted as load."""
     for name in (_DIRECT, _MEMORY):
         if setup.number(name) <= 0:
             continue
         heeded = name == _DIRECT or setup.manager == "extensible"
-        yield Finding(
+        yield Diagnosis(
             "memory-weight",
             Severity.PROBLEM,
             "memory counts as load" if heeded else "this weight does nothing",
@@ -36,7 +36,7 @@ def memory(setup: Setup) -> Iterator[Finding]:
         )
 
 
-def spelling(setup: Setup) -> Iterator[Finding]:
+def spelling(setup: Setup) -> Iterator[Diagnosis]:
     """The two spellings of the bandwidth weights."""
     for right, wrong in _PAIRS:
         fixed = setup.number(right)
@@ -45,7 +45,7 @@ def spelling(setup: Setup) -> Iterator[Finding]:
             continue
         contradicts = setup.given(right) and fixed != legacy
         wins = legacy if fixed == 1.0 else fixed
-        yield Finding(
+        yield Diagnosis(
             "legacy-weight-spelling",
             Severity.PROBLEM if contradicts else Severity.ADVICE,
             "one weight under two spellings" if contradicts else "an old misspelling",
@@ -57,7 +57,7 @@ def spelling(setup: Setup) -> Iterator[Finding]:
         )
 
 
-def nothing_counts(setup: Setup) -> Iterator[Finding]:
+def nothing_counts(setup: Setup) -> Iterator[Diagnosis]:
     """All weights zero."""
     names = [_CPU, _DIRECT, *(right for right, _ in _PAIRS)]
     if setup.manager == "extensible":
@@ -70,7 +70,7 @@ def nothing_counts(setup: Setup) -> Iterator[Finding]:
         ),
     ]
     if not any(value > 0 for value in inforce):
-        yield Finding(
+        yield Diagnosis(
             "no-resource-counts",
             Severity.PROBLEM,
             "no resource counts, so every broker is idle for ever",

@@ -1,4 +1,4 @@
-"""Settings that are accepted and do nothing: which they are, why, and who is told.
+"""Settings that are accepted and do nothing: which they are, why, and the warning about them.
 
 A setting that looks like success and changes nothing is worse than one that is refused. Brokers
 say at their start which of those they were given, ``doctor`` says it, and ``docs/UNREAD.md`` lists
@@ -58,10 +58,10 @@ def warnings(
 ) -> Iterator[str]:
     """What to say of settings at a start, where ``conf`` is the file that some of them are from.
 
-    ``own``: the settings of a strategy of somebody's own, which nobody else knows.
+    ``own``: the settings of an operator's own strategy, which are no setting of ours.
     """
-    if told := warning(set_and_unread(values)):
-        yield told
+    if sentence := warning(set_and_unread(values)):
+        yield sentence
     if names := unknown(values, own):
         listed = ", ".join(names)
         yield (

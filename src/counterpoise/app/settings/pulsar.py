@@ -1,4 +1,4 @@
-"""Every setting that Apache Pulsar 4.0.7 reads from broker.conf, whoever reads it here."""
+"""Every setting that Apache Pulsar 4.0.7 reads from broker.conf."""
 
 from __future__ import annotations
 

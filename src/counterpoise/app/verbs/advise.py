@@ -37,10 +37,10 @@ examples:
       the same with the averages, and the times that moves took, of a history; kept for
       `counterpoise balance --execute --plan plan.json`
   counterpoise advise --history ./history
-      from what the history knows of the last look; nobody is asked
+      from what the history recorded of the last look; no broker is asked
 
-The settings are the cluster's own where it tells them; --conf and --set win over them. Nothing is
-touched. Splits are advised, never planned: a split cannot be undone.
+The settings are the cluster's own where a broker returns them; --conf and --set win over them.
+Nothing is touched. Splits are advised, never planned: a split cannot be undone.
 Exit status: 0, or 2 for something to put right.
 """
 
@@ -173,7 +173,7 @@ def _store(uri: str) -> Store:
 async def _settings(
     session: aiohttp.ClientSession, addresses: tuple[str, ...], args: argparse.Namespace
 ) -> Properties:
-    """The cluster's own settings, where it tells them, and on top what the person gave."""
+    """The cluster's own settings, as far as a broker returns them, under those given here."""
     from counterpoise.pipeline.collect.admin import Admin, AdminOptions, RefusedError
     from counterpoise.pipeline.collect.settings import settings_of_any
 
@@ -182,10 +182,10 @@ async def _settings(
 
     given = read_conf(args.conf, args.settings, own)
     try:
-        told = await settings_of_any(Admin(session, AdminOptions()), addresses)
+        running = await settings_of_any(Admin(session, AdminOptions()), addresses)
     except RefusedError:
         return given
-    return told.overridden(given.values)
+    return running.overridden(given.values)
 
 
 def _write(plan: AdvisedPlan, args: argparse.Namespace) -> None:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 PICTURES = (".png", ".svg", ".pdf")
 MOST = 100_000_000
-"""Of anything that a made-up load is told: more is a slip of the finger."""
+"""The largest number that a made-up load takes: more is a slip of the finger."""
 MOST_STEPS = 2_000_000
 """Of all spans together: four years by the minute."""
 NO_POLICIES = (

@@ -104,12 +104,12 @@ def sources_of(source: SyntheticTrace | Recording, cut: int) -> tuple[Source, So
 def differences(now: Side, then: Side, cut: int) -> list[str]:
     """What changes, and what was taken for granted, as sentences."""
     before, after = now.conf.values, then.conf.values
-    told = [
+    changed = [
         f"{name}: {_short(before.get(name, 'default'))} -> {_short(after.get(name, 'default'))}"
         for name in sorted(before.keys() | after.keys())
         if before.get(name) != after.get(name)
     ]
-    lines = ["changed: " + ("; ".join(told) or "nothing")]
+    lines = ["changed: " + ("; ".join(changed) or "nothing")]
     if cut > 1:
         lines.append(
             f"each bundle is played as {cut}, as if its namespace had been made with {BUNDLES}="

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from counterpoise.pipeline.backtest.simulate import BacktestCandidate
 
 EVERY = "ThresholdShedder,OverloadShedder,UniformLoadShedder,AvgShedder"
-NOBODY = "nobody moves"
+NO_MOVES = "no moves"
 
 
 def candidates_of(args: argparse.Namespace) -> list[BacktestCandidate]:
-    """Nobody, and each strategy with each combination of those settings that it reads.
+    """The baseline without moves, and each strategy with each combination of its settings.
 
     Raises `UserError`, also for a setting that none of them reads.
     """
@@ -43,7 +43,7 @@ def candidates_of(args: argparse.Namespace) -> list[BacktestCandidate]:
         raise UserError(f"--strategies {args.strategies!r} names none; such as {EVERY}")
     own = partial(_own_options, named)
     conf = read_conf(args.conf, args.settings, own)
-    found = {NOBODY: BacktestCandidate(NOBODY, None)}
+    found = {NO_MOVES: BacktestCandidate(NO_MOVES, None)}
     unread = {text.partition("=")[0].strip() for text in args.grid}
     for name, overrides in itertools.product(named, grid(args.grid, own)):
         shedder, _, placement = name.partition("/")
@@ -92,7 +92,7 @@ def _named(args: argparse.Namespace) -> list[str]:
 
 
 def _own_options(named: Sequence[str], conf: Properties) -> list[type]:
-    """The options of the strategies that are tried, which may be somebody's own."""
+    """The options of the strategies that are tried, an operator's own among them."""
     found: list[type] = []
     for name in named:
         shedder, _, placement = name.partition("/")
@@ -117,6 +117,6 @@ def _read_by(strategy: Strategy, placement: str) -> frozenset[str]:
     sections: list[type] = [type(strategy.options), type(strategy.placement_options)]
     sections += [BalanceOptions, FilterOptions] if leads else [BalanceOptions]
     names = {each.conf for section in sections for each in all_options(section)}
-    # A play of ours sheds whatever the brokers are told; and a placement may be named already.
+    # A play sheds although the brokers are configured not to; and a placement may be named already.
     names -= set() if leads else {"loadBalancerSheddingEnabled"}
     return frozenset(names if placement else {*names, PLACEMENT_SETTING})

@@ -1,4 +1,4 @@
-"""``counterpoise balance``: watch a cluster, decide what should move, and move it if told to."""
+"""``counterpoise balance``: watch a cluster, decide what to move, move it with ``--execute``."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from counterpoise.app.client import (
 from counterpoise.app.conf import add_conf_arguments, conf_argv, read_conf
 from counterpoise.app.errors import UserError
 from counterpoise.app.numbers import count
+from counterpoise.app.output import say_with_time
 from counterpoise.app.packages import needed_by
-from counterpoise.app.running import until_told
-from counterpoise.app.saying import tell
+from counterpoise.app.signals import until_signal
 from counterpoise.app.strategies import find_placement, find_shedder, strategy_from
 from counterpoise.app.times import seconds, some_time
 from counterpoise.app.verbs.balance_plan import add_plan_arguments, run_plan
@@ -153,10 +153,10 @@ def _add_times(parser: argparse.ArgumentParser) -> None:
 def add_spark_arguments(
     parser: argparse.ArgumentParser,
     master: str | None = "local[*]",
-    told: str = "Spark's master: local[*] (the default), spark://host:port, k8s://… or yarn",
+    text: str = "Spark's master: local[*] (the default), spark://host:port, k8s://… or yarn",
 ) -> None:
     """Where Spark runs, and with which settings of its own."""
-    parser.add_argument("--master", default=master, metavar="URL", help=told)
+    parser.add_argument("--master", default=master, metavar="URL", help=text)
     parser.add_argument(
         "--spark-conf",
         action="append",
@@ -196,7 +196,7 @@ def _add_history_arguments(parser: argparse.ArgumentParser) -> None:
         type=seconds,
         default=0.0,
         metavar="TIME",
-        help="how long to wait for another balancer to let go of the history (default 0)",
+        help="how long to wait for another balancer to release the history (default 0)",
     )
 
 
@@ -242,18 +242,18 @@ def run(args: argparse.Namespace) -> int:
         from counterpoise.app.settings.table import of_brokers_alone  # which imports every room
 
         for sentence in of_brokers_alone(args.settings, own(Properties())):
-            tell(sentence)
-    tell(f"balancing {args.admin_url} by {strategy.shedder.name} ({mode})")
+            say_with_time(sentence)
+    say_with_time(f"balancing {args.admin_url} by {strategy.shedder.name} ({mode})")
     try:
-        tell(f"history in {open_store(settings.history).address}")
+        say_with_time(f"history in {open_store(settings.history).address}")
     except ValueError as error:
         raise UserError(str(error)) from None
     try:
         with _console(args):
-            first = SparkBalancer(settings, strategy, tell)
+            first = SparkBalancer(settings, strategy, say_with_time)
             patient = replace(settings, lease=settings.lease.after_an_outage())
-            again = partial(SparkBalancer, patient, strategy, tell)
-            asyncio.run(until_told(partial(through_outages, first, again, tell=tell)))
+            again = partial(SparkBalancer, patient, strategy, say_with_time)
+            asyncio.run(until_signal(partial(through_outages, first, again, tell=say_with_time)))
     except (HistoryInUseError, NothingSeenError, CannotListenError) as error:
         raise UserError(str(error)) from None
     except (HistoryFaultError, SessionError) as error:
@@ -264,7 +264,7 @@ def run(args: argparse.Namespace) -> int:
             f"{written(error)}); start again, and it goes on where it stopped\n"
         )
         return EXIT_STREAM_FAILED
-    tell("stopped")
+    say_with_time("stopped")
     return 0
 
 
@@ -278,7 +278,7 @@ def _console(args: argparse.Namespace) -> Iterator[None]:
 
     more = ["--history", args.history, *client_argv(args), *conf_argv(args)]
     console = ConsoleProcess(admin_urls(args.admin_url), port=args.console, more=more)
-    tell(f"console at {console.url}")
+    say_with_time(f"console at {console.url}")
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""``counterpoise balance --plan FILE``: what somebody approved is what is done."""
+"""``counterpoise balance --plan FILE``: carry out a plan that an operator approved."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from counterpoise.app.addresses import admin_urls
 from counterpoise.app.client import client_security
 from counterpoise.app.errors import UserError
+from counterpoise.app.output import say_with_time, surviving_closed_output
 from counterpoise.app.packages import needed_by
-from counterpoise.app.saying import tell, though_nobody_reads
 from counterpoise.app.times import seconds
 from counterpoise.security.client import http_session
 
@@ -50,7 +50,7 @@ def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_plan(args: argparse.Namespace, rules: ApprovalRules) -> int:
-    """Check the plan, and carry it out if told to."""
+    """Check the plan, and carry it out with ``--execute``."""
     with needed_by("a plan"):
         from counterpoise.pipeline.drive.approved import PlanRefusedError
         from counterpoise.pipeline.history.faults import HistoryFaultError
@@ -63,7 +63,7 @@ def run_plan(args: argparse.Namespace, rules: ApprovalRules) -> int:
         PlanRefusedError, CannotSeeError, HistoryFaultError, HistoryInUseError, ValueError
     ) as error:  # fmt: skip
         raise UserError(str(error)) from None
-    return told_of(args, plan, came)
+    return report_outcome(args, plan, came)
 
 
 def _read(path: Path) -> AdvisedPlan:
@@ -92,7 +92,7 @@ async def _carry_out(
         execute=args.execute, valid_for_s=args.valid_for, partial=args.partial, rules=rules
     )
     held = lease(store, lambda: None, LeaseOptions(wait_s=args.wait_for_history))
-    say = though_nobody_reads(tell)
+    say = surviving_closed_output(say_with_time)
     security = client_security(args)
     async with held as mine, http_session(security) as session:
         approved = ApprovedPlan(
@@ -101,7 +101,7 @@ async def _carry_out(
         return await approved.carry_out()
 
 
-def told_of(args: argparse.Namespace, plan: AdvisedPlan, came: CarriedOut) -> int:
+def report_outcome(args: argparse.Namespace, plan: AdvisedPlan, came: CarriedOut) -> int:
     """Say what came of a plan, and give the exit status."""
     already = f", {came.done_before} done before" if came.done_before else ""
     for bundle, reason in came.left.items():

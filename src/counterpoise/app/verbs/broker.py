@@ -53,7 +53,7 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
     parser = subparsers.add_parser(
         "broker",
         help="run one broker",
-        description="Run one broker of a Pulsar cluster until it is told to stop.",
+        description="Run one broker of a Pulsar cluster until SIGTERM or Ctrl-C.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -82,7 +82,7 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
         "--log-level",
         default="warning",
         choices=("debug", "info", "warning", "error"),
-        help="how much to tell on standard error (default warning)",
+        help="how much to log on standard error (default warning)",
     )
     return parser
 
@@ -101,20 +101,20 @@ def run(args: argparse.Namespace) -> int:
     config = with_own_shedder(settings_from(BrokerConfig, properties), properties)
     if args.balance is not None:
         config = shedding_by_others(config)
-    _tell_of(properties.values, args.conf, config)
+    _warn(properties.values, args.conf, config)
     config = within(config, raised_limit())
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(_serve(args, config))
     return 0
 
 
-def _tell_of(values: Mapping[str, str], conf: str | None, config: BrokerConfig) -> None:
-    """Say which settings look like success and do nothing, and which nobody knows."""
+def _warn(values: Mapping[str, str], conf: str | None, config: BrokerConfig) -> None:
+    """Log which settings are accepted and do nothing, and which no program knows."""
     from counterpoise.app.settings.accepted import warnings
     from counterpoise.app.wiring import own_settings
 
-    for told in warnings(values, conf, own_settings(config)):
-        logging.getLogger(__name__).warning(told)
+    for sentence in warnings(values, conf, own_settings(config)):
+        logging.getLogger(__name__).warning(sentence)
 
 
 async def _serve(args: argparse.Namespace, config: BrokerConfig) -> None:
@@ -123,10 +123,10 @@ async def _serve(args: argparse.Namespace, config: BrokerConfig) -> None:
     from counterpoise.metadata import MetadataError
     from counterpoise.storage.open import InvalidLedgerUrl, file_url, open_ledgers
 
-    told = asyncio.Event()
+    stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, told.set)
+        loop.add_signal_handler(number, stopping.set)
     balancer = LeaderProgram(lambda: _balancer(args, broker)) if args.balance else None
     storage = config.storage
     if args.data is not None:
@@ -134,10 +134,10 @@ async def _serve(args: argparse.Namespace, config: BrokerConfig) -> None:
     try:
         ledgers = open_ledgers(storage)
         on_leadership = balancer.on_leadership if balancer is not None else None
-        made = await _unless_told(
-            told, make_broker(config, ledgers=ledgers, on_leadership=on_leadership)
+        made = await _unless_stopping(
+            stopping, make_broker(config, ledgers=ledgers, on_leadership=on_leadership)
         )
-        if made is None or not await _unless_told(told, _started(made)):
+        if made is None or not await _unless_stopping(stopping, _started(made)):
             return
         broker = made
     except InvalidLedgerUrl as error:
@@ -154,8 +154,8 @@ async def _serve(args: argparse.Namespace, config: BrokerConfig) -> None:
     sys.stdout.write(f"{READY} {json.dumps(addresses)}\n")
     sys.stdout.flush()
     by_administrator = asyncio.create_task(broker.told_to_stop.wait())
-    by_administrator.add_done_callback(lambda _: told.set())
-    await told.wait()
+    by_administrator.add_done_callback(lambda _: stopping.set())
+    await stopping.wait()
     if balancer is not None:
         await balancer.stop()
     await broker.stop()
@@ -166,14 +166,14 @@ async def _started(broker: Broker) -> bool:
     return True
 
 
-async def _unless_told(told: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None:
-    """What ``work`` gives; None, and it is cancelled, when the program is told to end first.
+async def _unless_stopping(stopping: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None:
+    """The result of ``work``; None, and it is cancelled, when a stop is requested first.
 
-    A metadata store that does not answer is waited for, but not by somebody who has given up.
+    A metadata store that does not answer is waited for until the operator gives up.
     """
-    working, telling = asyncio.ensure_future(work), asyncio.ensure_future(told.wait())
-    await asyncio.wait((working, telling), return_when=asyncio.FIRST_COMPLETED)
-    telling.cancel()
+    working, stop = asyncio.ensure_future(work), asyncio.ensure_future(stopping.wait())
+    await asyncio.wait((working, stop), return_when=asyncio.FIRST_COMPLETED)
+    stop.cancel()
     if not working.done():
         working.cancel()
         await asyncio.wait([working])
@@ -193,7 +193,7 @@ def collect_seldom() -> None:
 
 
 def _restarting(balancer: LeaderProgram, broker: Broker) -> Callable[[LiveSettings], None]:
-    """What starts the balancer anew when a setting that it reads was changed."""
+    """A callback that restarts the balancer when a setting that it reads has changed."""
     from counterpoise.app.settings.table import read_by_balancer
 
     before: Mapping[str, str] = dict(broker.live.changed)
@@ -218,7 +218,7 @@ def _balancer(args: argparse.Namespace, broker: Broker) -> ChildSpec:
         argv=[
             *(sys.executable, "-m", "counterpoise.app.main", "balance", "--execute"),
             *("--admin-url", _asked_at(broker), "--history", str(history)),
-            # The former leader's balancer may take a moment to let go of the history.
+            # The former leader's balancer may take a moment to release the history.
             *("--wait-for-history", "60s"),
             *(["--conf", args.conf] if args.conf else []),
             *(f"--set={each}" for each in args.settings),

@@ -6,8 +6,8 @@ import argparse
 import asyncio
 from typing import TYPE_CHECKING
 
-from counterpoise.app.asking import Cluster, with_cluster
 from counterpoise.app.client import add_admin_url_argument, add_client_arguments
+from counterpoise.app.cluster_admin import ClusterAdmin, with_cluster
 from counterpoise.app.cluster_tables import BrokerRow, broker_row, topic_rows, unasked
 from counterpoise.app.errors import UserError
 from counterpoise.app.listing import add_listing_arguments, list_rows
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     return EXIT_SILENT if any(each.error for each in rows) else 0
 
 
-async def brokers_of(cluster: Cluster) -> list[BrokerRow]:
+async def brokers_of(cluster: ClusterAdmin) -> list[BrokerRow]:
     """A row for each active broker, those that do not answer too."""
     active = await cluster.ask("GET", "/admin/v2/brokers")
     leader = await cluster.leader()
@@ -58,9 +58,9 @@ async def brokers_of(cluster: Cluster) -> list[BrokerRow]:
     async def one(broker: str) -> BrokerRow:
         url = web_address(broker, cluster.urls)
         try:
-            told = await cluster.reach(url, "GET", "/admin/v2/broker-stats/topics")
+            stats = await cluster.reach(url, "GET", "/admin/v2/broker-stats/topics")
         except UserError as error:
             return unasked(broker, str(error), leader=broker == leader)
-        return broker_row(broker, topic_rows(broker, told), leader=broker == leader)
+        return broker_row(broker, topic_rows(broker, stats), leader=broker == leader)
 
     return list(await asyncio.gather(*map(one, active)))

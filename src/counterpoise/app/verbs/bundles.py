@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from counterpoise.app.asking import Cluster, with_cluster
 from counterpoise.app.client import add_client_arguments
+from counterpoise.app.cluster_admin import ClusterAdmin, with_cluster
 from counterpoise.app.cluster_tables import BundleRow, bundle_rows
 from counterpoise.app.listing import add_listing_arguments, list_rows
 from counterpoise.app.verbs.topics import add_namespace_argument, topics_of
@@ -20,7 +20,7 @@ examples:
   counterpoise bundles public/default --admin-url http://broker-1:8080
   counterpoise bundles --admin-url http://broker-1:8080 --sort topics --json
 
-Lists the bundles that have loaded topics; a bundle without any costs nobody anything. Rates are
+Lists the bundles that have loaded topics; a bundle without any carries no load. Rates are
 those of the last minute where Apache's brokers measure. Works on this product's clusters and on
 Apache's.
 """
@@ -45,7 +45,7 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> int:
     """List them."""
 
-    async def work(cluster: Cluster) -> list[BundleRow]:
+    async def work(cluster: ClusterAdmin) -> list[BundleRow]:
         return bundle_rows(await topics_of(cluster, args.namespace))
 
     rows = with_cluster(args, work)

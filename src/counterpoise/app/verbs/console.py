@@ -46,7 +46,7 @@ examples:
       several addresses are tried in turn
   counterpoise console --admin-url https://broker-1:8443 --tls-trust-cert-path ca.pem \\
       --auth-plugin token --auth-params file:///etc/pulsar/admin.token
-      by TLS, as whoever has that token
+      by TLS, in the role of that token
 
 Everything comes from the admin API. The page needs no other network: nothing is loaded from
 elsewhere. Ctrl-C or SIGTERM ends it.
@@ -90,9 +90,9 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
     parser.add_argument(
         "--acts",
         action="store_true",
-        help="let whoever opens the page act in the console's name (only so by itself on loopback)",
+        help="let every visitor act in the console's name (the default on loopback alone)",
     )
-    parser.add_argument("--json", action="store_true", help="tell the address as one JSON line")
+    parser.add_argument("--json", action="store_true", help="print the address as one JSON line")
     add_conf_arguments(parser)
     add_client_arguments(parser)
     parser.add_argument(
@@ -102,7 +102,7 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve the page until told to stop."""
+    """Serve the page until SIGTERM or Ctrl-C."""
     addresses = admin_urls(args.admin_url)
     if args.every <= 0:
         raise UserError(f"--every {args.every:g}: must be more than 0")
@@ -134,7 +134,7 @@ def run(args: argparse.Namespace) -> int:
     host, port = listening.getsockname()[:2]
     url = f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
     asyncio.run(
-        serve(listening, options, reader, wall_clock_ms, lambda: _tell(url, as_json=args.json))
+        serve(listening, options, reader, wall_clock_ms, lambda: _announce(url, as_json=args.json))
     )
     return 0
 
@@ -204,6 +204,6 @@ def _listen(host: str, port: int) -> socket.socket:
         raise UserError(f"cannot listen on {host}:{port}: {error}") from None
 
 
-def _tell(url: str, *, as_json: bool) -> None:
+def _announce(url: str, *, as_json: bool) -> None:
     sys.stdout.write(json.dumps({"console_url": url}) + "\n" if as_json else f"console at {url}\n")
     sys.stdout.flush()

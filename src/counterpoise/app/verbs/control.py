@@ -29,7 +29,7 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
     parser = subparsers.add_parser(
         "control",
         help="pause, resume or stop a running balancer",
-        description="Tell the balancer that writes a history to move nothing, to go on, to end.",
+        description="Order the balancer that writes a history to pause, to go on, or to end.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from counterpoise.app.errors import UserError
 
 if TYPE_CHECKING:
-    from counterpoise.app.demo.run import Result
+    from counterpoise.app.demo.run import DemoResult
     from counterpoise.app.main import Subparsers
 
 EXIT_PROBLEM = 1
@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
     except AdminError as error:
         sys.stderr.write(f"counterpoise: {error}\n")
         return EXIT_PROBLEM
-    _tell(result)
+    _print(result)
     return EXIT_PROBLEM if result.problems else 0
 
 
@@ -92,7 +92,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def _tell(result: Result) -> None:
+def _print(result: DemoResult) -> None:
     tally = result.tally
     failed = f"  failed        {tally.failed:>12,}\n" if tally.failed else ""
     sys.stdout.write(

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from textwrap import fill
 
 from counterpoise.app.conf import add_conf_arguments, read_conf
+from counterpoise.app.doctor.diagnosis import Diagnosis, Severity
 from counterpoise.app.doctor.examine import examine
-from counterpoise.app.doctor.finding import Finding, Severity
 from counterpoise.app.doctor.general import unknown_names
 from counterpoise.app.doctor.setup import Setup
 from counterpoise.app.errors import UserError
@@ -59,7 +59,7 @@ def add_parser(
 
 
 def run(args: argparse.Namespace) -> int:
-    """Examine, report, and tell by the status whether there are problems."""
+    """Examine and report; the exit status says whether there are problems."""
     if args.list:
         sys.stdout.write(_settings())
         return 0
@@ -101,7 +101,7 @@ def _settings() -> str:
     return "".join(lines)
 
 
-def _report(what: str, findings: Sequence[Finding], unknown: Sequence[str]) -> str:
+def _report(what: str, findings: Sequence[Diagnosis], unknown: Sequence[str]) -> str:
     problems = sum(finding.severity is Severity.PROBLEM for finding in findings)
     advice = len(findings) - problems
     head = f"{what}: {_amount(problems, 'problem')}, {_amount(advice, 'piece')} of advice\n"
@@ -116,7 +116,7 @@ def _amount(number: int, noun: str) -> str:
     return f"{number or 'no'} {noun}{'' if number == 1 else 's'}"
 
 
-def _paragraph(finding: Finding) -> str:
+def _paragraph(finding: Diagnosis) -> str:
     lines = [f"{finding.severity.value.upper()}: {finding.title}  [{finding.rule}]"]
     lines += [f"  {name} = {shown}" for name, shown in finding.settings.items()]
     lines.append(fill(finding.why, _WIDTH, initial_indent="  ", subsequent_indent="  "))

@@ -15,8 +15,8 @@ from counterpoise.app.client import add_admin_url_argument, add_client_arguments
 from counterpoise.app.conf import settings_from
 from counterpoise.app.errors import UserError
 from counterpoise.app.numbers import count
+from counterpoise.app.output import say, surviving_closed_output
 from counterpoise.app.packages import needed_by
-from counterpoise.app.saying import say, though_nobody_reads
 from counterpoise.app.strategies import find_placement
 from counterpoise.decide.balancing.drain import DrainPlan, DrainRules
 from counterpoise.decide.filters.options import FilterOptions
@@ -78,7 +78,7 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Plan, and carry it out if told to."""
+    """Plan, and carry it out with ``--execute``."""
     return asyncio.run(_run(args, admin_urls(args.admin_url)))
 
 
@@ -92,10 +92,10 @@ async def _run(args: argparse.Namespace, addresses: tuple[str, ...]) -> int:
     timeout = aiohttp.ClientTimeout(total=HTTP_TIMEOUT_S)
     async with http_session(client_security(args), timeout=timeout) as session:
         reader = SnapshotReader(session, addresses, wall_clock_ms)
-        told = (lambda sentence: None) if args.json else though_nobody_reads(say)
+        log = (lambda sentence: None) if args.json else surviving_closed_output(say)
         try:
             rules = await _rules(reader, addresses, args)
-            drain = BrokerDrain(session, reader, args.broker, rules, wall_clock_ms, told, options)
+            drain = BrokerDrain(session, reader, args.broker, rules, wall_clock_ms, log, options)
             return await _drain(drain, args)
         except (DrainRefusedError, CannotSeeError) as error:
             raise UserError(str(error)) from None

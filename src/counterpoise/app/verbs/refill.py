@@ -15,10 +15,10 @@ from counterpoise.app.addresses import admin_urls
 from counterpoise.app.client import add_admin_url_argument, add_client_arguments, client_security
 from counterpoise.app.conf import settings_from
 from counterpoise.app.errors import UserError
+from counterpoise.app.output import say_with_time, surviving_closed_output
 from counterpoise.app.packages import needed_by
-from counterpoise.app.saying import tell, though_nobody_reads
 from counterpoise.app.times import seconds
-from counterpoise.app.verbs.balance_plan import told_of
+from counterpoise.app.verbs.balance_plan import report_outcome
 from counterpoise.app.verbs.rules import add_rules, rules_of
 from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.security.client import http_session
@@ -44,9 +44,9 @@ examples:
       two brokers that are new; `balance --execute --plan plan.json` carries it out
 
 A broker that was restarted, or that is new, gets nothing of what runs already until some strategy's
-threshold is crossed. This fills it to the mean, with few and large bundles from whoever carries the
-most. Isolation policies, anti-affinity groups, failure domains and topic caps are read from the
-cluster and heeded. The history keeps what was done, and the hour's limits and a pause count by it.
+threshold is crossed. This fills it to the mean, with few and large bundles from the brokers that
+carry the most. Isolation policies, anti-affinity groups, failure domains and topic caps are read
+from the cluster and obeyed. The history records what was done; hourly limits and a pause apply.
 Exit status: 0, 1 when some of the plan was left, 2 for something to put right.
 """
 
@@ -82,7 +82,7 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Plan, show, and carry it out if told to."""
+    """Plan, show, and carry it out with ``--execute``."""
     if args.execute and not args.history:
         raise UserError(
             "--execute needs --history URI: what is moved is kept there, and its balancer knows it"
@@ -118,7 +118,7 @@ async def _run(args: argparse.Namespace, addresses: tuple[str, ...]) -> int:
         _show(args, plan)
         if not args.execute or not plan.steps or store is None:
             return 0
-        return told_of(args, plan, await _carry_out(args, session, addresses, store, plan))
+        return report_outcome(args, plan, await _carry_out(args, session, addresses, store, plan))
 
 
 async def _plan(
@@ -179,7 +179,7 @@ async def _carry_out(
     from counterpoise.pipeline.history.lease import LeaseOptions, lease
     from counterpoise.pipeline.history.version import expect_version
 
-    say = (lambda _: None) if args.json else though_nobody_reads(tell)
+    say = (lambda _: None) if args.json else surviving_closed_output(say_with_time)
     options = ApprovedOptions(
         execute=True, valid_for_s=VALID_FOR_S, partial=args.partial, rules=rules_of(args)
     )

@@ -117,5 +117,5 @@ def refuse_idle(args: argparse.Namespace, idle: dict[str, Any], why: str) -> Non
 
 
 def usual(parser: argparse.ArgumentParser, names: Iterable[str]) -> dict[str, Any]:
-    """What these arguments are when nobody gives them."""
+    """The defaults of these arguments."""
     return {name: parser.get_default(name) for name in names}

@@ -9,8 +9,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
-from counterpoise.app.asking import Cluster
 from counterpoise.app.client import add_client_arguments
+from counterpoise.app.cluster_admin import ClusterAdmin
 from counterpoise.app.errors import UserError
 from counterpoise.app.target import Target, add_target_argument, with_target
 from counterpoise.names.bundle import BundleName, BundleRange
@@ -24,7 +24,7 @@ examples:
       in the middle of its range
   counterpoise split persistent://public/default/orders --admin-url URL \\
           --algorithm topic_count_equally_divide --unload
-      the bundle that this topic is in, so that both halves have as many topics; then let go of them
+      the bundle that this topic is in, so that both halves have as many topics; then unload them
   counterpoise split public/default/0x00000000_0x40000000 --at 0x10000000 --admin-url URL
       just there
 
@@ -66,7 +66,7 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
     parser.add_argument(
         "--unload",
         action="store_true",
-        help="unload the parts at once, so that brokers are chosen anew",
+        help="unload the parts at once, so that brokers are chosen again",
     )
     add_client_arguments(parser)
     return parser
@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
     return with_target(args, _split)
 
 
-async def _split(cluster: Cluster, wanted: Target, args: argparse.Namespace) -> int:
+async def _split(cluster: ClusterAdmin, wanted: Target, args: argparse.Namespace) -> int:
     bundle = await wanted.bundle(cluster)
     if bundle is None:
         raise UserError(f"{wanted.namespace} is a namespace: name one of its bundles, or a topic")
@@ -102,12 +102,14 @@ async def _split(cluster: Cluster, wanted: Target, args: argparse.Namespace) -> 
     return 0
 
 
-async def _edges(cluster: Cluster, namespace: str, whole: BundleRange) -> list[str]:
+async def _edges(cluster: ClusterAdmin, namespace: str, whole: BundleRange) -> list[str]:
     """Where the bundle is cut now; the broker that is asked may hear of it a moment later."""
     deadline = asyncio.get_running_loop().time() + HEARD_WITHIN_S
     while True:
-        told = await cluster.ask("GET", f"/admin/v2/namespaces/{namespace}/bundles")
-        edges = [each for each in told["boundaries"] if whole.lower <= int(each, 16) <= whole.upper]
+        found = await cluster.ask("GET", f"/admin/v2/namespaces/{namespace}/bundles")
+        edges = [
+            each for each in found["boundaries"] if whole.lower <= int(each, 16) <= whole.upper
+        ]
         if len(edges) > WHOLE or asyncio.get_running_loop().time() > deadline:
             return edges
         await asyncio.sleep(POLL_S)

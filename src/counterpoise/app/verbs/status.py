@@ -70,7 +70,9 @@ def sentences(found: BalancerStatus) -> list[str]:
     if poll is None:
         lines.append("no look at the cluster yet")
     else:
-        lines.append(f"last look {_ago(found, poll.at_ms)}: {poll.brokers} brokers told their load")
+        lines.append(
+            f"last look {_ago(found, poll.at_ms)}: {poll.brokers} brokers reported their load"
+        )
         lines += [f"  the cluster did not answer: {poll.trouble}"] if poll.trouble else []
         lines += [f"  no load report from {name}: {why}" for name, why in poll.silent.items()]
     if made is None:

@@ -23,7 +23,7 @@ examples:
   counterpoise top --admin-url http://127.0.0.1:8080            every second, until Ctrl-C
   counterpoise top --admin-url http://127.0.0.1:8080 --once     once, for a script
 
-Shows every publish and dispatch limit of every broker of the cluster that somebody waits at: the
+Shows every publish and dispatch limit of every broker of the cluster at which clients wait: the
 level (subscription, topic, resource group, broker), its rates, how much passes it, and the
 producers and subscriptions that wait.
 """
@@ -49,7 +49,7 @@ def add_parser(
         "--interval", type=float, default=1.0, metavar="S", help="seconds between two looks (1)"
     )
     parser.add_argument("--once", action="store_true", help="show it once and stop")
-    parser.add_argument("--all", action="store_true", help="limits that nobody waits at, too")
+    parser.add_argument("--all", action="store_true", help="limits at which no client waits, too")
     add_client_arguments(parser)
     return parser
 
@@ -86,11 +86,11 @@ async def limits_of(
         for broker in await _get(admin, f"{urls[0]}/admin/v2/brokers"):
             path = "/admin/v2/broker-stats/throttling"
             try:
-                told = await _get(admin, web_address(broker, urls) + path)
+                limits = await _get(admin, web_address(broker, urls) + path)
             except UserError as error:
                 complaints.append(str(error))
             else:
-                found += [(broker, limit) for limit in told]
+                found += [(broker, limit) for limit in limits]
     return found, complaints
 
 
@@ -131,7 +131,7 @@ def screen(
             f"{len(waiting):>8} {limit['seconds']:>8.1f} s"
         )
         lines += waiting
-    return lines if shown else [*lines, "nobody waits at any limit"]
+    return lines if shown else [*lines, "no client waits at a limit"]
 
 
 def _waiting(limit: Limit) -> list[str]:

@@ -6,8 +6,8 @@ import argparse
 import asyncio
 from typing import TYPE_CHECKING
 
-from counterpoise.app.asking import Cluster, with_cluster
 from counterpoise.app.client import add_admin_url_argument, add_client_arguments
+from counterpoise.app.cluster_admin import ClusterAdmin, with_cluster
 from counterpoise.app.cluster_tables import TopicRow, topic_rows
 from counterpoise.app.listing import add_listing_arguments, list_rows
 from counterpoise.names.namespace import NamespaceName
@@ -54,7 +54,7 @@ def add_namespace_argument(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """List them."""
 
-    async def work(cluster: Cluster) -> list[TopicRow]:
+    async def work(cluster: ClusterAdmin) -> list[TopicRow]:
         return await topics_of(cluster, args.namespace)
 
     rows = with_cluster(args, work)
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-async def topics_of(cluster: Cluster, namespace: str | None) -> list[TopicRow]:
+async def topics_of(cluster: ClusterAdmin, namespace: str | None) -> list[TopicRow]:
     """The loaded topics of every broker; raises `UserError` if one cannot be asked."""
     if namespace is not None:
         NamespaceName.parse(namespace)

@@ -7,8 +7,8 @@ import sys
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from counterpoise.app.asking import Cluster
 from counterpoise.app.client import add_client_arguments
+from counterpoise.app.cluster_admin import ClusterAdmin
 from counterpoise.app.target import Target, add_target_argument, with_target
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
     return with_target(args, _unload)
 
 
-async def _unload(cluster: Cluster, wanted: Target, args: argparse.Namespace) -> int:
+async def _unload(cluster: ClusterAdmin, wanted: Target, args: argparse.Namespace) -> int:
     bundle = await wanted.bundle(cluster)
     to = f"?destinationBroker={quote(args.to, safe='')}" if args.to else ""
     if bundle is None:
@@ -69,11 +69,11 @@ async def _unload(cluster: Cluster, wanted: Target, args: argparse.Namespace) ->
     await cluster.ask("PUT", f"/admin/v2/namespaces/{bundle}/unload{to}")
     if args.to is None:
         after = await cluster.owner(bundle)
-        whose = f"{after} has it now" if after else "nobody has it until somebody asks for it"
-        _say(f"{bundle}: unloaded from {before or 'nobody'}; {whose}")
+        owner = f"{after} owns it now" if after else "no broker owns it until its next lookup"
+        _say(f"{bundle}: unloaded from {before or 'no broker'}; {owner}")
         return 0
     after = await cluster.until_owned(bundle, args.to, args.wait)
-    _say(f"{bundle}: from {before or 'nobody'} to {after or 'nobody yet'}")
+    _say(f"{bundle}: from {before or 'no broker'} to {after or 'no broker yet'}")
     if after == args.to:
         return 0
     sys.stderr.write(

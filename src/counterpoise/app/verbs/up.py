@@ -106,7 +106,7 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
         metavar="PORT",
         help="serve a web page about the cluster, too (default port: free)",
     )
-    parser.add_argument("--json", action="store_true", help="tell the addresses as one JSON line")
+    parser.add_argument("--json", action="store_true", help="print the addresses as one JSON line")
     parser.add_argument(
         "--log-level",
         default="warning",
@@ -117,7 +117,7 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the cluster until it is told to stop, or no broker is left (status 1)."""
+    """Run the cluster until SIGTERM or Ctrl-C, or until no broker is left (status 1)."""
     if args.brokers < 1:
         raise UserError(f"--brokers {args.brokers}: a cluster needs at least one broker.")
     properties = read_conf(args.conf, args.settings)
@@ -142,15 +142,15 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check(properties: Properties, conf: str | None) -> None:
-    """Raise `ConfigError` for settings that are no good, and tell of those that do nothing."""
+    """Raise `ConfigError` for settings that are no good, and report those that do nothing."""
     # Imported here: the table reaches into every room, and a cluster should start at once.
     from counterpoise.app.settings.accepted import warnings
     from counterpoise.app.wiring import own_settings, with_own_shedder
     from counterpoise.broker.config import BrokerConfig
 
     config = with_own_shedder(settings_from(BrokerConfig, properties), properties)
-    for told in warnings(properties.values, conf, own_settings(config)):
-        sys.stderr.write(f"counterpoise: {told}\n")
+    for sentence in warnings(properties.values, conf, own_settings(config)):
+        sys.stderr.write(f"counterpoise: {sentence}\n")
 
 
 def _run_processes(args: argparse.Namespace, settings: dict[str, str]) -> int:
@@ -173,7 +173,7 @@ def _run_processes(args: argparse.Namespace, settings: dict[str, str]) -> int:
     with _until_stopped(cluster):
         with contextlib.suppress(KeyboardInterrupt):
             with _console(cluster, args) as console_url:
-                _tell(cluster, args, balancer if args.balance else "off", console_url)
+                _print_addresses(cluster, args, balancer if args.balance else "off", console_url)
                 _watch(cluster, ended)
             return 1
         return 0
@@ -209,8 +209,8 @@ def _run_here(args: argparse.Namespace, settings: dict[str, str], *, on_spark: b
             contextlib.suppress(KeyboardInterrupt),
             _console(cluster, args, history=on_spark) as console_url,
         ):
-            _tell(cluster, args, balancer, console_url)
-            # A search through all there is: whoever waits for the addresses need not wait for it.
+            _print_addresses(cluster, args, balancer, console_url)
+            # Goes through all objects: the addresses are printed before.
             collect_seldom()
             threading.Event().wait()
         return 0
@@ -255,7 +255,7 @@ def _console(
 
 
 def _watch(cluster: LocalCluster, ended: queue.SimpleQueue[tuple[str, int]]) -> None:
-    """Tell of brokers that end, until none is left."""
+    """Report brokers that end, until none is left."""
     from counterpoise.app.local_cluster import ZOOKEEPER
 
     while any(each.alive for each in cluster.brokers):
@@ -301,13 +301,13 @@ def _require_spark() -> None:
     find_java()
 
 
-def _tell(
+def _print_addresses(
     cluster: LocalCluster | OneProcessCluster, args: argparse.Namespace, balancer: str, console: str
 ) -> None:
     import psutil
 
     if args.json:
-        told = {
+        addresses = {
             "service_url": cluster.service_url,
             "admin_url": cluster.admin_url,
             "metadata_url": cluster.metadata_url,
@@ -318,7 +318,7 @@ def _tell(
                 for each in cluster.brokers
             ],
         }
-        sys.stdout.write(json.dumps(told) + "\n")
+        sys.stdout.write(json.dumps(addresses) + "\n")
     else:
         kept = "kept" if args.data else "removed at the end"
         took_s = time.time() - psutil.Process().create_time()

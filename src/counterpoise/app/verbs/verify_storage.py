@@ -63,8 +63,8 @@ def run(args: argparse.Namespace) -> int:
             sys.stdout.writelines(f"{line}\n" for line in _lines(report))
     if args.json:
         names = ("topics", "ledgers", "entries", "lostEntries")
-        told = {"sound": sound, **dict(zip(names, totals, strict=True)), "logs": logs}
-        sys.stdout.write(json.dumps(told) + "\n")
+        result = {"sound": sound, **dict(zip(names, totals, strict=True)), "logs": logs}
+        sys.stdout.write(json.dumps(result) + "\n")
     else:
         topics, ledgers, entries, lost = totals
         sys.stdout.write(

@@ -12,9 +12,9 @@ from counterpoise.app.addresses import admin_urls, listen_address
 from counterpoise.app.client import add_admin_url_argument, add_client_arguments, client_security
 from counterpoise.app.errors import UserError
 from counterpoise.app.numbers import count
+from counterpoise.app.output import say_with_time
 from counterpoise.app.packages import needed_by
-from counterpoise.app.running import until_told
-from counterpoise.app.saying import tell
+from counterpoise.app.signals import until_signal
 from counterpoise.app.times import seconds, some_time
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
         type=seconds,
         default=0.0,
         metavar="TIME",
-        help="how long to wait for another writer to let go of the history (default 0)",
+        help="how long to wait for another writer to release the history (default 0)",
     )
     add_client_arguments(parser)
     return parser
@@ -99,14 +99,19 @@ def run(args: argparse.Namespace) -> int:
         lease=LeaseOptions(wait_s=args.wait_for_history),
     )
     try:
-        first = ClusterWatcher(settings, tell)
+        first = ClusterWatcher(settings, say_with_time)
         patient = replace(settings, lease=settings.lease.after_an_outage())
-        tell(f"watching {args.admin_url}; nothing is touched")
-        run = partial(through_outages, first, lambda: ClusterWatcher(patient, tell), tell=tell)
-        asyncio.run(until_told(run))
+        say_with_time(f"watching {args.admin_url}; nothing is touched")
+        run = partial(
+            through_outages,
+            first,
+            lambda: ClusterWatcher(patient, say_with_time),
+            tell=say_with_time,
+        )
+        asyncio.run(until_signal(run))
     except (
         HistoryInUseError, HistoryFaultError, NothingSeenError, CannotListenError, ValueError
     ) as error:  # fmt: skip
         raise UserError(str(error)) from None
-    tell("stopped")
+    say_with_time("stopped")
     return 0

@@ -16,9 +16,9 @@ import aiohttp
 from counterpoise.app.addresses import admin_urls, listen_address
 from counterpoise.app.client import add_admin_url_argument, add_client_arguments, client_security
 from counterpoise.app.errors import UserError
+from counterpoise.app.output import say_with_time
 from counterpoise.app.packages import needed_by
-from counterpoise.app.running import until_told
-from counterpoise.app.saying import tell
+from counterpoise.app.signals import until_signal
 from counterpoise.app.times import seconds, some_time
 from counterpoise.security.client import http_session
 
@@ -40,11 +40,11 @@ examples:
   counterpoise watchdog --admin-url http://localhost:8080 --remedy \\
           --service-url pulsar://localhost:6650
       reads the bundle state channel, too (extensible load manager), and does what is safe: looks
-      up a bundle that nobody owns, unloads one that its owner does not serve
+      up a bundle that no broker owns, unloads one that its owner does not serve
 
-It finds: no leader, several, one that does not shed; a bundle that two brokers own, that nobody
+It finds: no leader, several, one that does not shed; a bundle that two brokers own, that none
 owns though it carried load, that its recorded owner does not serve, that is stuck in between.
-Two owners are never mended by it: which one to stop is for a person to say.
+It never repairs two owners: which broker to stop is for a person to decide.
 Exit status: 0 nothing is wrong (or --follow was stopped), 1 something is, 2 something to put right.
 """
 
@@ -94,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
         found.append(await _look(args, stop))
 
     try:
-        asyncio.run(until_told(look))
+        asyncio.run(until_signal(look))
     except CannotListenError as error:
         raise UserError(str(error)) from None
     return found[0] if found else 0
@@ -109,7 +109,7 @@ async def _look(args: argparse.Namespace, stop: asyncio.Event) -> int:
     from counterpoise.pipeline.watch.serve import serving
 
     addresses = admin_urls(args.admin_url)
-    say = (lambda _: None) if args.json else tell
+    say = (lambda _: None) if args.json else say_with_time
     metrics = Metrics(wall_clock_ms, args.interval)
     changes = Changes(lambda _: None)
     first = None
@@ -135,10 +135,10 @@ async def _look(args: argparse.Namespace, stop: asyncio.Event) -> int:
                 await asyncio.wait_for(stop.wait(), args.interval)
             except TimeoutError:
                 continue
-    return _told(args, watchdog, say)
+    return _report(args, watchdog, say)
 
 
-def _told(args: argparse.Namespace, watchdog: Watchdog, say: Callable[[str], None]) -> int:
+def _report(args: argparse.Namespace, watchdog: Watchdog, say: Callable[[str], None]) -> int:
     from counterpoise.load.fields import to_json
 
     if args.json:

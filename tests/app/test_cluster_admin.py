@@ -7,15 +7,15 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from counterpoise.app.asking import Cluster
+from counterpoise.app.cluster_admin import ClusterAdmin
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.hashing import topic_hash
 from counterpoise.pipeline.bundle_lookup import LOOK_MOST_S, name_in, pause_after
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name, wide_bundle
 
 
-@pytest.mark.parametrize("told", [None, [1, 2]])
-async def test_a_change_is_called_json_though_it_has_no_body(told: list[int] | None) -> None:
+@pytest.mark.parametrize("body", [None, [1, 2]])
+async def test_a_change_is_called_json_though_it_has_no_body(body: list[int] | None) -> None:
     """A real 4.0.7 answers 415 to a PUT that does not say so."""
     heard = []
 
@@ -26,9 +26,9 @@ async def test_a_change_is_called_json_though_it_has_no_body(told: list[int] | N
     app = web.Application()
     app.router.add_put("/admin/v2/namespaces/public/default/unload", answer)
     async with TestServer(app) as server, aiohttp.ClientSession() as session:
-        cluster = Cluster(session, [str(server.make_url("")).rstrip("/")])
-        await cluster.ask("PUT", "/admin/v2/namespaces/public/default/unload", told)
-    assert heard == [("application/json", "" if told is None else "[1, 2]")]
+        cluster = ClusterAdmin(session, [str(server.make_url("")).rstrip("/")])
+        await cluster.ask("PUT", "/admin/v2/namespaces/public/default/unload", body)
+    assert heard == [("application/json", "" if body is None else "[1, 2]")]
 
 
 @pytest.mark.parametrize("no_topics", [False, True])
@@ -40,7 +40,7 @@ async def test_who_waits_for_a_move_asks_no_broker_what_it_owns(no_topics: bool)
         bundles = [wide_bundle(n) for n in range(3)]
         for bundle in bundles:
             fake.carry(first, bundle, 1000.0)
-        cluster = Cluster(session, [fake.admin_url])
+        cluster = ClusterAdmin(session, [fake.admin_url])
 
         async def moved(bundle: str) -> str | None:
             assert await cluster.owner(bundle) == first.name
@@ -58,7 +58,7 @@ async def test_a_bundle_that_no_name_may_be_looked_up_in_is_asked_for_all_the_sa
         first, second = [await fake.add_broker() for _ in range(2)]
         fake.no_topics, fake.creates = True, False
         fake.carry(second, wide_bundle(1), 1000.0)
-        cluster = Cluster(session, [fake.admin_url])
+        cluster = ClusterAdmin(session, [fake.admin_url])
         assert await cluster.owner(wide_bundle(1)) == second.name
         assert await cluster.owner(wide_bundle(1)) == second.name
         assert len(fake.lookups) == 1, "its namespace was listed since, and has no topic there"

@@ -1,4 +1,4 @@
-"""One question to a cluster's admin API, and its refusal as a sentence that says what to do."""
+"""Requests to a cluster's admin API; a refusal becomes a sentence that says what to do."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ Json = Any
 TIMEOUT_S = 60.0
 
 
-class Cluster:
-    """The admin API of a cluster that a person named, by any of its brokers' addresses."""
+class ClusterAdmin:
+    """The admin API of a cluster, by the addresses of any of its brokers."""
 
     def __init__(self, session: aiohttp.ClientSession, urls: Sequence[str]) -> None:
         self._session = session
@@ -35,12 +35,12 @@ class Cluster:
         admin = Admin(session, AdminOptions())
         self._lookup = BundleLookup(admin, partial(web_address, addresses=urls))
 
-    async def ask(self, method: str, path: str, told: Json = None) -> Json:
+    async def ask(self, method: str, path: str, body: Json = None) -> Json:
         """What the first broker that can be reached answers; raises `UserError`."""
         unreached = []
         for url in self.urls:
             try:
-                return await self.ask_at(url, method, path, told)
+                return await self.ask_at(url, method, path, body)
             except (aiohttp.ClientConnectionError, TimeoutError, OSError) as error:
                 unreached.append(f"{url}: {_said(error)}")
         raise UserError(
@@ -49,56 +49,56 @@ class Cluster:
         )
 
     async def reach(self, url: str, method: str, path: str) -> Json:
-        """As `ask_at`, with a sentence where nobody answers, too; raises `UserError`."""
+        """As `ask_at`; raises `UserError` for a broker that does not answer, too."""
         try:
             return await self.ask_at(url, method, path)
         except (aiohttp.ClientConnectionError, TimeoutError, OSError) as error:
             raise UserError(f"{url} cannot be reached: {_said(error)}") from None
 
     async def leader(self) -> str | None:
-        """The id of the broker that leads; None while nobody does."""
+        """The id of the broker that leads; None while none does."""
         try:
             found = await self.ask("GET", "/admin/v2/brokers/leaderBroker")
         except UserError:
             return None
         # Pulsar 2 has no brokerId, and the address of its web service for it.
-        told = found.get("brokerId") or found.get("serviceUrl") or ""
-        return str(told).rpartition("://")[2] or None
+        leader = found.get("brokerId") or found.get("serviceUrl") or ""
+        return str(leader).rpartition("://")[2] or None
 
-    async def owner(self, bundle: str, heir: str = "") -> str | None:
-        """The id of the broker that says it has a bundle; None if nobody does or none can tell.
+    async def owner(self, bundle: str, destination: str = "") -> str | None:
+        """The id of the broker that owns a bundle; None if none does or none answers.
 
         Asked by lookups (`pipeline/bundle_lookup.py`), so an unowned bundle gets an owner:
-        ``heir``, or the broker that the leader chooses.
+        ``destination``, or the broker that the leader chooses.
         """
         brokers = [str(each) for each in await self.ask("GET", "/admin/v2/brokers")]
-        asked = heir or next(iter(brokers), "")
+        asked = destination or next(iter(brokers), "")
         try:
-            return await self._lookup.owner(bundle, asked, brokers, takes=bool(heir)) or None
+            return await self._lookup.owner(bundle, asked, brokers, takes=bool(destination)) or None
         except (*UNREADABLE, ValueError):
             return None
 
-    async def until_owned(self, bundle: str, heir: str, wait_s: float) -> str | None:
-        """Who has a bundle once the heir has it, or when so many seconds are over."""
+    async def until_owned(self, bundle: str, destination: str, wait_s: float) -> str | None:
+        """The owner of a bundle once that is the destination, or after so many seconds."""
         clock, pause = asyncio.get_running_loop().time, 0.0
         deadline = clock() + wait_s
         while True:
-            owner = await self.owner(bundle, heir)
-            if owner == heir or clock() > deadline:
+            owner = await self.owner(bundle, destination)
+            if owner == destination or clock() > deadline:
                 return owner
             pause = pause_after(pause)
             await asyncio.sleep(pause)
 
-    async def ask_at(self, url: str, method: str, path: str, told: Json = None) -> Json:
-        """What one broker answers, or whom it sends us to. Raises `UserError` for a refusal,
-        aiohttp's own errors where nobody answers."""
+    async def ask_at(self, url: str, method: str, path: str, body: Json = None) -> Json:
+        """The answer of one broker, or of the one it redirects to. Raises `UserError` for a
+        refusal, aiohttp's own errors for a broker that does not answer."""
         # Apache's brokers refuse a change whose body, be it empty, is not called JSON.
-        body: dict[str, Any] = {"headers": {"Content-Type": "application/json"}}
-        if told is not None:
-            body["data"] = json.dumps(told)
+        content: dict[str, Any] = {"headers": {"Content-Type": "application/json"}}
+        if body is not None:
+            content["data"] = json.dumps(body)
         # yarl would decode what a topic's name has to have encoded.
         target = URL(url + path, encoded=True)
-        async with self._session.request(method, target, **body) as response:
+        async with self._session.request(method, target, **content) as response:
             text = await response.text(errors="replace")
             if response.status >= 400:
                 _refuse(f"{url}{path}", response.status, text)
@@ -108,14 +108,14 @@ class Cluster:
             return text
 
 
-def with_cluster(args: argparse.Namespace, work: Callable[[Cluster], Awaitable[T]]) -> T:
+def with_cluster(args: argparse.Namespace, work: Callable[[ClusterAdmin], Awaitable[T]]) -> T:
     """What ``await work(cluster)`` gives, for the cluster that the options name; `UserError`."""
     urls, security = admin_urls(args.admin_url), client_security(args)
 
     async def run() -> T:
         timeout = aiohttp.ClientTimeout(total=TIMEOUT_S)
         async with http_session(security, timeout=timeout) as session:
-            return await work(Cluster(session, urls))
+            return await work(ClusterAdmin(session, urls))
 
     return asyncio.run(run())
 

@@ -1,4 +1,4 @@
-"""Verbs that run until they are told to stop."""
+"""Verbs that run until a signal stops them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import signal
 from collections.abc import Awaitable, Callable
 
 
-async def until_told(run: Callable[[asyncio.Event], Awaitable[None]]) -> None:
+async def until_signal(run: Callable[[asyncio.Event], Awaitable[None]]) -> None:
     """Run until SIGTERM or Ctrl-C sets the event."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()

@@ -20,7 +20,7 @@ class Severity(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Diagnosis:
     """One thing about a configuration that a person should know.
 
     ``rule`` is a short label. ``settings`` are the values that make it, by name; ``change`` is what

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from counterpoise.admin.access import TABLE, Kind, Need
+from counterpoise.admin.access import TABLE, AccessRule, Audience
 from counterpoise.security.authorization import NAMESPACE_NEEDS, TOPIC_NEEDS
 
 WHO = {
-    Kind.ANYBODY: "anybody",
-    Kind.METRICS: "anybody, unless `authenticateMetricsEndpoint`",
-    Kind.KNOWN: "whoever proves who they are",
+    Audience.ANYBODY: "anybody",
+    Audience.METRICS: "anybody, unless `authenticateMetricsEndpoint`",
+    Audience.KNOWN: "whoever proves who they are",
     **dict.fromkeys(
-        (Kind.SUPER_USER, Kind.BROKER, Kind.CLUSTER, Kind.CLUSTER_POLICY, Kind.TENANTS),
+        (
+            Audience.SUPER_USER,
+            Audience.BROKER,
+            Audience.CLUSTER,
+            Audience.CLUSTER_POLICY,
+            Audience.TENANTS,
+        ),
         "super users",
     ),
-    Kind.TENANT_ITSELF: "the tenant's administrators",
-    Kind.TENANT_ADMIN: "the tenant's administrators",
-    Kind.TENANT: "the tenant's administrators",
-    Kind.NAMESPACE_POLICY: "the tenant's administrators",
-    Kind.TOPIC_POLICY: "the tenant's administrators",
+    Audience.TENANT_ITSELF: "the tenant's administrators",
+    Audience.TENANT_ADMIN: "the tenant's administrators",
+    Audience.TENANT: "the tenant's administrators",
+    Audience.NAMESPACE_POLICY: "the tenant's administrators",
+    Audience.TOPIC_POLICY: "the tenant's administrators",
 }
 HEAD = """\
 # Who may call what
@@ -46,12 +52,12 @@ def page() -> str:
     return HEAD + "".join(map(_row, TABLE))
 
 
-def _row(row: tuple[str, str, Need]) -> str:
-    method, path, need = row
-    needs = {Kind.NAMESPACE: NAMESPACE_NEEDS, Kind.TOPIC: TOPIC_NEEDS}.get(need.kind)
+def _row(row: tuple[str, str, AccessRule]) -> str:
+    method, path, rule = row
+    needs = {Audience.NAMESPACE: NAMESPACE_NEEDS, Audience.TOPIC: TOPIC_NEEDS}.get(rule.audience)
     if needs is None:
-        who = WHO[need.kind]
+        who = WHO[rule.audience]
     else:
-        grants = sorted(needs[need.operation])
+        grants = sorted(needs[rule.operation])
         who = "roles granted " + " or ".join(f"`{each}`" for each in grants) if grants else "nobody"
-    return f"| {'any' if method == '*' else method} | `{path}` | {need.operation} | {who} |\n"
+    return f"| {'any' if method == '*' else method} | `{path}` | {rule.operation} | {who} |\n"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from counterpoise.admin.metrics.reference import GROUPS, Group, is_counter
+from counterpoise.admin.metrics.reference import GROUPS, MetricGroup, is_counter
 from counterpoise.pipeline.watch.metrics import Metrics
 
 HEAD = """\
@@ -30,7 +30,7 @@ def page() -> str:
     return "\n".join([HEAD, *map(_group, GROUPS), BALANCER + "".join(_of_the_balancer())])
 
 
-def _group(group: Group) -> str:
+def _group(group: MetricGroup) -> str:
     labels = ", ".join(f"`{each}`" for each in group.labels)
     when = f" There {group.when}." if group.when else ""
     rows = (

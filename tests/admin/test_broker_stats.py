@@ -23,15 +23,15 @@ def test_the_load_report_is_local_broker_data(api: Api, cluster: Cluster) -> Non
     assert report["loadManagerClassName"].endswith(".ModularLoadManagerImpl")
 
 
-def test_topics_are_told_by_namespace_bundle_and_domain(
+def test_topics_are_listed_by_namespace_bundle_and_domain(
     cluster: Cluster, namespace: str, connect: Connect
 ) -> None:
     producer = connect().create_producer(f"persistent://{namespace}/topic")
     producer.send(b"hello")
     owner = cluster.owner(f"{namespace}/topic")
     assert owner is not None
-    told = Api(owner.admin_url).get("/admin/v2/broker-stats/topics")
-    topics = told[namespace]["0x00000000_0xffffffff"]["persistent"]
+    answer = Api(owner.admin_url).get("/admin/v2/broker-stats/topics")
+    topics = answer[namespace]["0x00000000_0xffffffff"]["persistent"]
     figures = topics[f"persistent://{namespace}/topic"]
     assert figures["msgInCount"] == 1
     assert figures["producerCount"] == 1
@@ -59,6 +59,6 @@ def test_metrics_name_the_cluster_and_escape_what_clients_named(
 
 
 def test_metrics_as_json(api: Api) -> None:
-    told = api.get("/admin/v2/broker-stats/metrics")
-    load = next(each for each in told if each["dimensions"].get("metric") == "loadBalancing")
+    answer = api.get("/admin/v2/broker-stats/metrics")
+    load = next(each for each in answer if each["dimensions"].get("metric") == "loadBalancing")
     assert {"brk_lb_cpu_usage", "brk_lb_memory_usage"} <= set(load["metrics"])

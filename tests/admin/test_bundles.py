@@ -33,9 +33,9 @@ def test_lookup_names_the_owner(
     owner = cluster.owner(f"{namespace}/topic")
     assert owner is not None
     for broker in cluster.brokers:
-        told = Api(broker.admin_url).get(f"/lookup/v2/topic/persistent/{namespace}/topic")
-        assert told["brokerUrl"] == told["nativeUrl"] == owner.service_url
-        assert told["httpUrl"] == owner.admin_url
+        answer = Api(broker.admin_url).get(f"/lookup/v2/topic/persistent/{namespace}/topic")
+        assert answer["brokerUrl"] == answer["nativeUrl"] == owner.service_url
+        assert answer["httpUrl"] == owner.admin_url
     assert api.get(f"/lookup/v2/topic/persistent/{namespace}/topic/bundle") == FULL
     assert api("GET", "/lookup/v2/topic/persistent/no/where/x").status == 404
 
@@ -71,7 +71,7 @@ def test_another_brokers_bundle_is_a_redirect_that_keeps_the_request(
     assert cluster.owner(f"{namespace}/topic") is owner
 
 
-def test_a_bundle_that_nobody_owns_goes_to_its_destination_at_the_next_lookup(
+def test_an_unowned_bundle_goes_to_its_destination_at_the_next_lookup(
     api: Api, cluster: Cluster, namespace: str, connect: Connect
 ) -> None:
     destination = cluster.brokers[2].id
@@ -85,10 +85,10 @@ def test_a_bundle_that_nobody_owns_goes_to_its_destination_at_the_next_lookup(
 
 
 def test_an_inactive_destination_is_refused(api: Api, namespace: str) -> None:
-    path = f"/admin/v2/namespaces/{namespace}/{FULL}/unload?destinationBroker=nobody:1"
+    path = f"/admin/v2/namespaces/{namespace}/{FULL}/unload?destinationBroker=absent:1"
     answer = api("PUT", path)
     assert answer.status == 409
-    assert "inactive destination broker nobody:1" in answer.reason
+    assert "inactive destination broker absent:1" in answer.reason
 
 
 def test_unloading_a_namespace_unloads_all_its_bundles(
@@ -109,12 +109,12 @@ def test_split_in_the_middle(
     producer = owned_topic(cluster, connect(), namespace)
     producer.send(b"before")
     assert api("PUT", f"/admin/v2/namespaces/{namespace}/{which}/split").status == 204
-    told = api.get(f"/admin/v2/namespaces/{namespace}/bundles")
-    assert told["boundaries"] == ["0x00000000", "0x7fffffff", "0xffffffff"]
+    answer = api.get(f"/admin/v2/namespaces/{namespace}/bundles")
+    assert answer["boundaries"] == ["0x00000000", "0x7fffffff", "0xffffffff"]
     producer.send(b"after")
 
 
-def test_split_where_it_is_told_to(
+def test_split_at_given_boundaries(
     api: Api, cluster: Cluster, namespace: str, connect: Connect
 ) -> None:
     client = connect()
@@ -124,8 +124,8 @@ def test_split_where_it_is_told_to(
         "?unload=true&splitAlgorithmName=specified_positions_divide"
     )
     assert api("PUT", path, [0x10000000, 0x20000000]).status == 204
-    told = api.get(f"/admin/v2/namespaces/{namespace}/bundles")
-    assert told["boundaries"] == ["0x00000000", "0x10000000", "0x20000000", "0xffffffff"]
+    answer = api.get(f"/admin/v2/namespaces/{namespace}/bundles")
+    assert answer["boundaries"] == ["0x00000000", "0x10000000", "0x20000000", "0xffffffff"]
     for producer in producers:
         producer.send(b"still here")
 
@@ -134,8 +134,8 @@ def test_positions_of_topics_on_the_ring(api: Api, namespace: str) -> None:
     for name in ("a", "b"):
         assert api("PUT", f"/admin/v2/persistent/{namespace}/{name}").status == 204
     path = f"/admin/v2/namespaces/{namespace}/{FULL}/topicHashPositions"
-    told = api.get(path)
-    assert sorted(told["topicHashPositions"]) == [
+    answer = api.get(path)
+    assert sorted(answer["topicHashPositions"]) == [
         f"persistent://{namespace}/a",
         f"persistent://{namespace}/b",
     ]
@@ -149,8 +149,8 @@ def test_owned_bundles_of_a_broker(
     owned_topic(cluster, connect(), namespace)
     owner = cluster.owner(f"{namespace}/topic")
     for each in cluster.brokers:
-        told = api.get(f"/admin/v2/brokers/standalone/{each.id}/ownedNamespaces")
-        assert (f"{namespace}/{FULL}" in told) == (each is owner)
+        answer = api.get(f"/admin/v2/brokers/standalone/{each.id}/ownedNamespaces")
+        assert (f"{namespace}/{FULL}" in answer) == (each is owner)
 
 
 def test_the_non_persistent_topics_of_a_bundle_are_its_owners_and_asking_takes_nothing(
@@ -158,19 +158,19 @@ def test_the_non_persistent_topics_of_a_bundle_are_its_owners_and_asking_takes_n
 ) -> None:
     path = f"/admin/v2/non-persistent/{namespace}/{FULL}"
     brokers = [Api(each.admin_url) for each in cluster.brokers]
-    for _ in range(2):  # it is nobody's still
+    for _ in range(2):  # no broker owns it yet
         assert [each("GET", path, follow=False).status for each in brokers] == [204] * len(brokers)
     topic = f"non-persistent://{namespace}/topic"
     producer = connect().create_producer(topic)
     owner = cluster.owner(topic)
     for broker, each in zip(cluster.brokers, brokers, strict=True):
-        told = each("GET", path, follow=False)
-        assert told.status == (200 if broker is owner else 307)
+        answer = each("GET", path, follow=False)
+        assert answer.status == (200 if broker is owner else 307)
         assert each.get(path) == [topic]
     producer.close()
 
 
-def test_an_empty_bundle_can_be_let_go(
+def test_an_empty_bundle_can_be_deleted(
     api: Api, cluster: Cluster, namespace: str, connect: Connect
 ) -> None:
     path = f"/admin/v2/namespaces/{namespace}/{FULL}"

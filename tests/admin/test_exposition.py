@@ -9,8 +9,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.metrics_core import Metric
 
 from counterpoise.admin.metrics import exposition
-from counterpoise.admin.metrics.figure import Figure, Labels
 from counterpoise.admin.metrics.reference import MEANINGS, is_counter
+from counterpoise.admin.metrics.sample import Labels, MetricSample
 
 NAMES = ["pulsar_rate_in", "counterpoise_moves_total", "pulsar_in_messages_total", "unknown"]
 labels = st.lists(
@@ -21,12 +21,12 @@ labels = st.lists(
 figures = st.lists(st.tuples(st.sampled_from(NAMES), labels, st.floats()), max_size=40)
 
 
-async def told(found: Iterable[Figure]) -> AsyncIterator[Figure]:
+async def streamed(found: Iterable[MetricSample]) -> AsyncIterator[MetricSample]:
     for each in found:
         yield each
 
 
-def by_the_library(found: Iterable[Figure]) -> bytes:
+def by_the_library(found: Iterable[MetricSample]) -> bytes:
     families: dict[str, Metric] = {}
     for each in found:
         if each.name not in families:
@@ -51,17 +51,17 @@ def by_the_library(found: Iterable[Figure]) -> bytes:
 def test_it_is_what_the_library_writes(found: list[tuple[str, Labels, float]]) -> None:
     import asyncio
 
-    given_figures = [Figure(*each) for each in found]
-    text = asyncio.run(exposition.text_of(told(given_figures)))
+    given_figures = [MetricSample(*each) for each in found]
+    text = asyncio.run(exposition.text_of(streamed(given_figures)))
     assert b"".join(text.pieces()) == by_the_library(given_figures)
 
 
 async def test_of_many_subjects_each_series_is_in_one_place() -> None:
     found = [
-        Figure(name, (("topic", f"t{number}"),), value)
+        MetricSample(name, (("topic", f"t{number}"),), value)
         for number in range(3000)
         for name, value in (("pulsar_rate_in", float(number)), ("unknown", math.inf))
     ]
-    text = await exposition.text_of(told(found))
+    text = await exposition.text_of(streamed(found))
     assert b"".join(text.pieces()) == by_the_library(found)
     assert text.held < text.size // 5

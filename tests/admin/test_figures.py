@@ -176,28 +176,28 @@ def check_subscriptions(
     assert some["messageAckRate"] == rate(len(acknowledged))
     consumers = {each["consumerName"]: each for each in some["consumers"]}
     for name, messages in got.items():
-        told = consumers[name]
-        assert told["msgOutCounter"] == len(messages), name
-        assert told["msgRateOut"] == rate(len(messages))
+        stats = consumers[name]
+        assert stats["msgOutCounter"] == len(messages), name
+        assert stats["msgRateOut"] == rate(len(messages))
         held = len(messages) - (len(acknowledged) if name == "a" else 0)
-        assert told["unackedMessages"] == held
-        assert told["msgRateRedeliver"] == 0
+        assert stats["unackedMessages"] == held
+        assert stats["msgRateRedeliver"] == 0
     assert some["unackedMessages"] == 100 - len(acknowledged)
     assert sum(each["bytesOutCounter"] for each in consumers.values()) == size
 
 
 def check_metrics(cluster: Cluster, story: Story, rate: Callable[[int], Any]) -> None:
     owner = owner_of(cluster, story.topic)
-    told: Counter[str] = Counter()
+    totals: Counter[str] = Counter()
     for family in text_string_to_metric_families(owner.get("/metrics/")):
         for sample in family.samples:
             if sample.labels.get("topic") == story.topic:
-                told[sample.name] += sample.value
-    assert told["pulsar_in_messages_total"] == 100
-    assert told["pulsar_out_messages_total"] == 200
+                totals[sample.name] += sample.value
+    assert totals["pulsar_in_messages_total"] == 100
+    assert totals["pulsar_out_messages_total"] == 200
     # Asked a moment later than the figures that these bounds were made for.
-    assert told["pulsar_rate_in"] == Between(rate(100).low / 2, rate(100).high)
-    assert told["pulsar_throughput_out"] > told["pulsar_throughput_in"] > 0
+    assert totals["pulsar_rate_in"] == Between(rate(100).low / 2, rate(100).high)
+    assert totals["pulsar_throughput_out"] > totals["pulsar_throughput_in"] > 0
 
 
 def owner_of(cluster: Cluster, topic: str) -> Api:
@@ -238,7 +238,7 @@ def test_partitions_add_up(cluster: Cluster, client: pulsar.Client) -> None:
     assert total["averageMsgSize"] == pytest.approx(total["bytesInCounter"] / 30)
 
 
-def test_a_move_keeps_what_is_stored_and_begins_to_count_anew(
+def test_a_move_keeps_what_is_stored_and_restarts_the_counters(
     cluster: Cluster, client: pulsar.Client
 ) -> None:
     api = Api(cluster.admin_url)

@@ -64,12 +64,12 @@ async def test_others_are_served_while_it_is_written() -> None:
 
 
 async def test_others_are_served_while_figures_are_looked_at() -> None:
-    async def tell(number: int) -> dict[str, int]:
+    async def make(number: int) -> dict[str, int]:
         return {"n": number}
 
     async with Turns() as turns:
-        told = await in_turns(((str(n), n) for n in range(2000)), tell)
-    assert told["1999"] == {"n": 1999}
+        answer = await in_turns(((str(n), n) for n in range(2000)), make)
+    assert answer["1999"] == {"n": 1999}
     assert turns.count >= 2000 // IN_A_TURN
 
 
@@ -78,10 +78,10 @@ async def test_the_figures_of_a_topic_with_many_subscriptions() -> None:
     topic = await world.topic()
     for number in range(100):
         topic._add_subscription(f"s{number}", AckState(-1))  # type: ignore[attr-defined]
-    for tell in (lambda: topic_stats_json(topic, "b:1"), lambda: internal_stats_json(topic)):
+    for make in (lambda: topic_stats_json(topic, "b:1"), lambda: internal_stats_json(topic)):
         async with Turns() as turns:
-            told = await tell()
-        assert len(told.get("subscriptions") or told["cursors"]) == 100
+            answer = await make()
+        assert len(answer.get("subscriptions") or answer["cursors"]) == 100
         assert turns.count >= 100 // IN_A_TURN
 
 
@@ -94,8 +94,8 @@ async def test_the_figures_of_a_subscription_with_many_consumers_and_a_topic_wit
         await world.consumer(SubscriptionType.Shared)
         await world.producer()
     async with Turns() as turns:
-        told = await topic_stats_json(topic, "b:1")
-    assert len(told["subscriptions"]["s"]["consumers"]) == len(told["publishers"]) == 100
+        answer = await topic_stats_json(topic, "b:1")
+    assert len(answer["subscriptions"]["s"]["consumers"]) == len(answer["publishers"]) == 100
     assert turns.count >= 200 // IN_A_TURN
 
 
@@ -104,9 +104,9 @@ async def test_others_are_served_while_many_holes_are_written() -> None:
     topic = await world.topic()
     holes = [(2 * n, 2 * n) for n in range(1, 10 * RANGES_IN_A_TURN + 1)]
     topic._add_subscription("s", AckState(-1, holes))  # type: ignore[attr-defined]
-    for tell in (internal_stats_json(topic), managed_ledger_json(topic, {})):
+    for make in (internal_stats_json(topic), managed_ledger_json(topic, {})):
         async with Turns() as turns:
-            cursor = (await tell)["cursors"]["s"]
+            cursor = (await make)["cursors"]["s"]
         assert turns.count >= 10
         assert len(
             cursor.get("individualDeletedMessages")

@@ -1,4 +1,4 @@
-"""Limits by the admin API: set for topics and groups, and seen while they throttle somebody."""
+"""Limits by the admin API: set for topics and groups, and seen while they throttle a client."""
 
 import threading
 import uuid
@@ -82,7 +82,7 @@ def flood(cluster: Cluster) -> Iterator[Callable[[str], threading.Event]]:
 
 
 def throttled(cluster: Cluster) -> list[dict[str, Any]]:
-    """Every limit at which somebody waits, on whichever broker."""
+    """Every limit at which a client waits, on whichever broker."""
     limits = [
         limit
         for broker in cluster.brokers
@@ -127,7 +127,7 @@ def test_a_limit_is_seen_at_work_and_removed(
     else:
         path = dynamic
         assert api("POST", f"{dynamic}/5").status == 204
-        # Nobody hears of it before the broker that is asked next has.
+        # No broker reads it before the broker that is asked next has.
         eventually(
             lambda: all(
                 Api(each.admin_url).get("/admin/v2/broker-stats/throttling")
@@ -156,7 +156,7 @@ def test_a_limit_is_seen_at_work_and_removed(
     assert names[level] in shown
     assert f"on {topic}: " in shown
     api("DELETE", path)
-    assert done.wait(30), "whoever waited at a limit that is gone goes on"
+    assert done.wait(30), "a client that waited at a removed limit goes on"
     assert eventually(lambda: not throttled(cluster))
     assert main(["top", "--admin-url", cluster.admin_url, "--once"]) == 0
     assert "no client waits at a limit" in capsys.readouterr().out

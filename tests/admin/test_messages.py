@@ -52,7 +52,7 @@ def test_peeking_shows_the_backlog_and_acknowledges_nothing(
         assert headers["X-Pulsar-producer-name"] == "says"
     assert api("GET", f"{topic}/subscription/reads/position/5").status == 404
     assert api("GET", f"{topic}/subscription/reads/position/0").status == 412
-    assert api("GET", f"{topic}/subscription/nobody/position/1").status == 404
+    assert api("GET", f"{topic}/subscription/absent/position/1").status == 404
     assert backlogs(api, topic) == {"reads": 4, "idle": 5}
 
 
@@ -130,12 +130,12 @@ def test_a_schemas_life(api: Api, namespace: str) -> None:
     body = {"type": "AVRO", "schema": text, "properties": {}}
     assert api("GET", f"{path}/schema").status == 404
     assert api("POST", f"{path}/schema", body).value == {"version": {"version": 0}}
-    told = api.get(f"{path}/schema/0")
-    assert (told["version"], told["type"], told["data"]) == (0, "AVRO", text)
-    assert api.get(f"{path}/schemas")["getSchemaResponses"] == [told]
+    answer = api.get(f"{path}/schema/0")
+    assert (answer["version"], answer["type"], answer["data"]) == (0, "AVRO", text)
+    assert api.get(f"{path}/schemas")["getSchemaResponses"] == [answer]
     assert api("POST", f"{path}/version", body).value == {"version": 0}
-    told = api("POST", f"{path}/compatibility", {**body, "schema": other}).value
-    assert told == {"compatibility": False, "schemaCompatibilityStrategy": "FULL"}
+    answer = api("POST", f"{path}/compatibility", {**body, "schema": other}).value
+    assert answer == {"compatibility": False, "schemaCompatibilityStrategy": "FULL"}
     assert api("POST", f"{path}/schema", {**body, "schema": other}).status == 409
     assert api("POST", f"{path}/schema", {**body, "type": "NOVEL"}).status == 422
     assert api("GET", f"{path}/schema/1").status == 404

@@ -100,7 +100,7 @@ def loaded(
         if settings.get("exposeTopicLevelMetricsInPrometheus", True):
             delivered += f'{{topic="{topics[0]}",subscription="s"}}'
         deadline = time.monotonic() + 30
-        while not (measured(told := served(cluster), delivered) and names(told) >= wanted):
+        while not (measured(samples := served(cluster), delivered) and names(samples) >= wanted):
             assert time.monotonic() < deadline, "the load was never measured"
             for producer, consumer in zip(producers, consumers, strict=True):
                 producer.send(PAYLOAD)
@@ -111,7 +111,7 @@ def loaded(
 
 def measured(samples: list[Sample], delivered: str) -> bool:
     """Whether brokers have seen the load, a first message delivered where the topic is now among
-    it, and told each other where they do."""
+    it, and reported to each other where they do."""
     wanted = ["pulsar_bundle_msg_rate_in", "pulsar_lb_cpu_usage", delivered]
     if any(each.name == "pulsar_lb_resource_usage" for each in samples):
         wanted.append('pulsar_lb_resource_usage_stats{stat="avg"}')
@@ -130,7 +130,7 @@ def extensible() -> Iterator[list[Sample]]:
 @pytest.mark.parametrize("selector", PULSARS)
 def test_pulsars_dashboard_finds_its_series(extensible: list[Sample], selector: str) -> None:
     found = matching(extensible, selector)
-    assert found, f"nobody serves {selector}"
+    assert found, f"no broker serves {selector}"
     assert all(each.labels["cluster"] == "standalone" for each in found)
     if not IDLE.search(selector):
         assert any(each.value > 0 for each in found), selector
@@ -138,7 +138,7 @@ def test_pulsars_dashboard_finds_its_series(extensible: list[Sample], selector: 
 
 @pytest.mark.parametrize("selector", OURS)
 def test_our_dashboard_finds_its_series(extensible: list[Sample], selector: str) -> None:
-    assert matching(extensible, selector), f"nobody serves {selector}"
+    assert matching(extensible, selector), f"no broker serves {selector}"
 
 
 def names(samples: list[Sample]) -> set[str]:
@@ -154,10 +154,10 @@ def test_each_series_says_what_it_means(api: Api) -> None:
 def test_the_reference_has_every_series_with_its_labels_and_no_other(
     extensible: list[Sample],
 ) -> None:
-    told = {name: {*group.labels} for group in GROUPS for name in group.meanings}
+    documented = {name: {*group.labels} for group in GROUPS for name in group.meanings}
     labelled = {each.name: {*each.labels} for each in extensible}
-    assert labelled == told
-    assert len(told) == sum(len(group.meanings) for group in GROUPS), "one meaning each"
+    assert labelled == documented
+    assert len(documented) == sum(len(group.meanings) for group in GROUPS), "one meaning each"
 
 
 def test_the_ephemeral_locks_have_no_state_channel_and_the_rest() -> None:
@@ -173,7 +173,7 @@ def test_the_ephemeral_locks_have_no_state_channel_and_the_rest() -> None:
     assert not [name for name in names(samples) if name.startswith("pulsar_consumer_")]
 
 
-def test_a_broker_tells_of_each_thing_what_its_settings_say() -> None:
+def test_settings_say_which_series_a_broker_exposes() -> None:
     with loaded(
         1,
         exposeTopicLevelMetricsInPrometheus=False,
@@ -198,15 +198,15 @@ def test_a_broker_tells_of_each_thing_what_its_settings_say() -> None:
             assert time.monotonic() < deadline, "it never came back, or never got any permits"
 
 
-def test_a_dead_brokers_bundles_are_counted_as_they_are_mended() -> None:
+def test_a_dead_brokers_bundles_are_counted_as_they_are_repaired() -> None:
     with loaded(2, loadManagerClassName=EXTENSIBLE) as (cluster, topic):
         owner = cluster.owner(topic)
         assert owner is not None
         cluster.kill(owner)
         deadline = time.monotonic() + 30
-        mended = "pulsar_sunit_state_chn_orphan_su_cleanup_ops_total"
-        while not any(each.value > 0 for each in matching(served(cluster), mended)):
-            assert time.monotonic() < deadline, "nobody mended anything"
+        repaired = "pulsar_sunit_state_chn_orphan_su_cleanup_ops_total"
+        while not any(each.value > 0 for each in matching(served(cluster), repaired)):
+            assert time.monotonic() < deadline, "no orphan was repaired"
             time.sleep(0.05)
         override = 'pulsar_sunit_state_chn_event_publish_ops_total{event="Override"}'
         assert any(each.value > 0 for each in matching(served(cluster), override))

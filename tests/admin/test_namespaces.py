@@ -39,8 +39,8 @@ def test_bundles_as_asked_for(api: Api, wanted: object, boundaries: list[str]) -
     api("PUT", "/admin/v2/tenants/cut", {"allowedClusters": ["standalone"]})
     name = f"cut/n{len(boundaries)}-{boundaries[1]}"
     assert api("PUT", f"{NAMESPACES}/{name}", {"bundles": wanted}).status == 204
-    told = api.get(f"{NAMESPACES}/{name}/bundles")
-    assert told == {"boundaries": boundaries, "numBundles": len(boundaries) - 1}
+    answer = api.get(f"{NAMESPACES}/{name}/bundles")
+    assert answer == {"boundaries": boundaries, "numBundles": len(boundaries) - 1}
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_refusals_carry_pulsars_status_and_a_reason(
         ("antiAffinity", "POST", "group"),
     ],
 )
-def test_a_policy_is_set_told_and_removed(
+def test_a_policy_is_set_read_and_removed(
     api: Api, namespace: str, path: str, method: str, value: object
 ) -> None:
     at = f"{NAMESPACES}/{namespace}/{path}"

@@ -1,4 +1,4 @@
-"""Pages of other sites cannot drive a broker through somebody's browser; programs can."""
+"""Pages of other sites cannot drive a broker through an administrator's browser; programs can."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def status(url: str, headers: dict[str, str], path: str = PATH) -> int:
         connection.putheader(name, value)
     connection.endheaders()
     answer = connection.getresponse()
-    told = answer.read()
+    found = answer.read()
     connection.close()
-    assert answer.status != 403 or b"reason" in told
+    assert answer.status != 403 or b"reason" in found
     return answer.status
 
 
@@ -78,10 +78,10 @@ async def test_a_broker_beyond_loopback_takes_the_names_that_its_network_has() -
 
     app.router.add_get(PATH, answer)
     async with TestClient(TestServer(app)) as client:
-        told = await client.get(PATH, headers={"Host": "pulsar.example:8080"})
-        assert told.status == 200
-        told = await client.get(PATH, headers={"Host": "a.example", "Origin": "http://b.example"})
-        assert told.status == 403
+        found = await client.get(PATH, headers={"Host": "pulsar.example:8080"})
+        assert found.status == 200
+        found = await client.get(PATH, headers={"Host": "a.example", "Origin": "http://b.example"})
+        assert found.status == 403
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ def admin(cluster: Cluster) -> Iterator[AdminTool]:
         yield tool
 
 
-def test_it_moves_a_bundle_where_it_is_told(
+def test_it_moves_a_bundle_to_its_destination(
     admin: AdminTool, cluster: Cluster, connect: Callable[[], pulsar.Client]
 ) -> None:
     producer = connect().create_producer("moved")

@@ -193,7 +193,7 @@ class Place:
         return done
 
     def close(self) -> None:
-        assert self._connections() == self.connections, "somebody had to connect again"
+        assert self._connections() == self.connections, "a client had to connect again"
         self.client.close()
 
 
@@ -225,12 +225,12 @@ def test_a_publish_rate(place: Place, verb: Verb) -> None:
         assert limit["producers"][0]["topic"] == place.topic
         assert not done.is_set()
         place.set(verb, fast)
-        assert done.wait(SOON_S), "a raised rate lets go what waits"
+        assert done.wait(SOON_S), "a raised rate releases what waits"
     place.set(verb, slow)
     done = place.publish()
     eventually(lambda: place.limit(verb.level)["producers"])
     place.remove(verb)
-    assert done.wait(SOON_S), "a removed rate lets go what waits"
+    assert done.wait(SOON_S), "a removed rate releases what waits"
     for _ in range(3):
         for _ in range(COUNT):
             place.consumer.acknowledge(place.consumer.receive(int(SOON_S * 1000)))
@@ -245,13 +245,13 @@ def test_a_dispatch_rate(place: Place, verb: Verb) -> None:
     limit = eventually(lambda: held if (held := place.limit(verb.level))["subscriptions"] else None)
     assert (limit["subscriptions"][0]["name"], done.is_set()) == ("sub", False)
     place.set(verb, fast)
-    assert done.wait(SOON_S), "a raised rate lets go what waits"
+    assert done.wait(SOON_S), "a raised rate releases what waits"
     place.set(verb, slow)
     done = place.consume()
     place.publish()
     eventually(lambda: place.limit(verb.level)["subscriptions"])
     place.remove(verb)
-    assert done.wait(SOON_S), "a removed rate lets go what waits"
+    assert done.wait(SOON_S), "a removed rate releases what waits"
 
 
 SUBSCRIBING = [

@@ -110,35 +110,35 @@ def path_of(template: str, **more: str) -> str:
 @pytest.mark.parametrize(("method", "template"), OWNERS, ids=" ".join)
 def test_the_wrong_broker_names_the_owner(place: Place, method: str, template: str) -> None:
     path = path_of(template)
-    told = place.elsewhere(method, path, OWNERS[method, template], follow=False)
-    assert told.status == 307, told
-    assert told.location is not None
-    assert told.location.partition("?")[0] == place.owner + path
+    redirect = place.elsewhere(method, path, OWNERS[method, template], follow=False)
+    assert redirect.status == 307, redirect
+    assert redirect.location is not None
+    assert redirect.location.partition("?")[0] == place.owner + path
 
 
 def test_a_new_topic_is_made_by_the_owner_of_its_bundle(place: Place) -> None:
     path = path_of(TOPIC, topic="new")
-    told = place.elsewhere("PUT", path, follow=False)
-    assert (told.status, told.location) == (307, f"{place.owner}{path}?authoritative=false")
+    redirect = place.elsewhere("PUT", path, follow=False)
+    assert (redirect.status, redirect.location) == (307, f"{place.owner}{path}?authoritative=false")
 
 
-def test_a_destination_for_what_nobody_owns_is_told_to_the_leader(place: Place) -> None:
+def test_an_unload_of_an_unowned_bundle_to_a_destination_goes_to_the_leader(place: Place) -> None:
     namespace = "/admin/v2/namespaces/t/unowned"
     assert place.elsewhere("PUT", namespace, {"bundles": {"numBundles": 1}}).status == 204
     target = place.owner.removeprefix("http://")
     path = f"{namespace}/0x00000000_0xffffffff/unload?destinationBroker={target}"
     follower = next(each for each in place.cluster.brokers if each.admin_url != place.leader)
-    told = Api(follower.admin_url)("PUT", path, follow=False)
-    assert told.status == 307
-    assert told.location is not None
-    assert told.location.startswith(f"{place.leader}{namespace}/0x00000000_0xffffffff/unload")
+    redirect = Api(follower.admin_url)("PUT", path, follow=False)
+    assert redirect.status == 307
+    assert redirect.location is not None
+    assert redirect.location.startswith(f"{place.leader}{namespace}/0x00000000_0xffffffff/unload")
 
 
 @pytest.mark.parametrize("route", SHARED, ids=lambda it: f"{it.method} {it.template}")
 def test_what_every_broker_knows_needs_no_owner(place: Place, route: Route) -> None:
-    told = place.elsewhere(route.method, path_of(route.template, topic="none"), follow=False)
-    assert told.status != 307, "say in OWNERS what only the owner can do"
-    assert told.status < 500, told
+    redirect = place.elsewhere(route.method, path_of(route.template, topic="none"), follow=False)
+    assert redirect.status != 307, "say in OWNERS what only the owner can do"
+    assert redirect.status < 500, redirect
 
 
 def test_the_table_has_no_route_that_is_not_there() -> None:

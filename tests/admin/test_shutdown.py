@@ -1,4 +1,4 @@
-"""A broker that an administrator tells to stop."""
+"""A broker that an administrator shuts down."""
 
 import threading
 from collections.abc import Callable

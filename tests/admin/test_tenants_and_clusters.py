@@ -107,9 +107,9 @@ def test_isolation_policies(api: Api, cluster: Cluster) -> None:
     assert api("POST", f"{ISOLATION}/p1", POLICY).status == 204
     assert api.get(ISOLATION) == {"p1": POLICY}
     assert api.get(f"{ISOLATION}/p1") == POLICY
-    told = api.get(f"{ISOLATION}/brokers")
-    assert {each["brokerName"] for each in told} == {each.id for each in cluster.brokers}
-    assert all(each["primary"] and each["namespaceRegex"] == ["t/secret.*"] for each in told)
+    answer = api.get(f"{ISOLATION}/brokers")
+    assert {each["brokerName"] for each in answer} == {each.id for each in cluster.brokers}
+    assert all(each["primary"] and each["namespaceRegex"] == ["t/secret.*"] for each in answer)
     assert api.get(f"{ISOLATION}/brokers/elsewhere:80")["primary"] is False
     assert api("DELETE", f"{ISOLATION}/p1").status == 204
     assert api.get(ISOLATION) == {}

@@ -28,9 +28,9 @@ def name_of(topic: str) -> str:
 def test_what_is_terminated_takes_nothing_more(api: Api, topic: str, connect: Connect) -> None:
     producer = connect().create_producer(name_of(topic), batching_enabled=False)
     last = [producer.send(b"%d" % number) for number in range(3)][-1]
-    told = api("POST", f"{topic}/terminate")
+    answer = api("POST", f"{topic}/terminate")
     expected = {"ledgerId": last.ledger_id(), "entryId": last.entry_id(), "partitionIndex": -1}
-    assert (told.status, told.value) == (200, expected)
+    assert (answer.status, answer.value) == (200, expected)
     with pytest.raises(pulsar.PulsarException):
         producer.send(b"too late")
     with pytest.raises(pulsar.TopicTerminated):
@@ -49,8 +49,8 @@ def test_the_end_outlasts_a_move(api: Api, topic: str, cluster: Cluster, connect
     producer.send(b"before")
     ended = api("POST", f"{topic}/terminate").value
     owner = cluster.owner(name_of(topic))
-    heir = next(each for each in cluster.brokers if each is not owner)
-    cluster.unload(name_of(topic), heir)
+    successor = next(each for each in cluster.brokers if each is not owner)
+    cluster.unload(name_of(topic), successor)
     with pytest.raises(pulsar.TopicTerminated):
         connect().create_producer(name_of(topic))
     assert api("POST", f"{topic}/terminate").value == ended
@@ -67,24 +67,22 @@ def test_partitions_end_together(api: Api, topic: str, connect: Connect) -> None
     producer = connect().create_producer(name_of(many))
     producer.send(b"one")
     assert api("POST", f"{many}/terminate").status == 405
-    told = api("POST", f"{many}/terminate/partitions").value
-    assert sorted(told) == ["0", "1"]
-    assert sorted(each["entryId"] for each in told.values()) == [-1, 0]
+    answer = api("POST", f"{many}/terminate/partitions").value
+    assert sorted(answer) == ["0", "1"]
+    assert sorted(each["entryId"] for each in answer.values()) == [-1, 0]
     assert api("POST", f"{topic}/terminate/partitions").status == 405
     with pytest.raises(pulsar.TopicTerminated):
         connect().create_producer(name_of(many))
 
 
-def test_properties_are_kept_for_whoever_owns_the_topic(
-    api: Api, topic: str, cluster: Cluster
-) -> None:
+def test_properties_outlive_a_change_of_owner(api: Api, topic: str, cluster: Cluster) -> None:
     path = f"{topic}/properties"
     assert api.get(path) == {"by": "ops"}
     assert api("PUT", path, {"a": "1", "b": "2"}).status == 204
     assert api("DELETE", f"{path}?key=a").status == 204
     owner = cluster.owner(name_of(topic))
-    heir = next(each for each in cluster.brokers if each is not owner)
-    cluster.unload(name_of(topic), heir)
+    successor = next(each for each in cluster.brokers if each is not owner)
+    cluster.unload(name_of(topic), successor)
     assert [Api(each.admin_url).get(path) for each in cluster.brokers] == [
         {"by": "ops", "b": "2"}
     ] * len(cluster.brokers)
@@ -108,8 +106,8 @@ def test_properties_of_a_subscription_outlast_a_move(
     assert api.get(path) == {}
     assert api("PUT", path, {"a": "1"}).status == 204
     owner = cluster.owner(name_of(topic))
-    heir = next(each for each in cluster.brokers if each is not owner)
-    cluster.unload(name_of(topic), heir)
+    successor = next(each for each in cluster.brokers if each is not owner)
+    cluster.unload(name_of(topic), successor)
     assert api.get(path) == {"a": "1"}
     assert api.get(f"{topic}/stats")["subscriptions"]["s"]["subscriptionProperties"] == {"a": "1"}
 
@@ -124,11 +122,13 @@ def test_the_backlog_is_counted(api: Api, topic: str, connect: Connect) -> None:
     consumer = connect().subscribe(name_of(topic), "s")
     consumer.acknowledge(consumer.receive(10_000))
     consumer.close()
-    told = api("POST", f"{topic}/subscription/s/analyzeBacklog").value
-    assert (told["entries"], told["messages"], told["aborted"]) == (9, 9, False)
+    answer = api("POST", f"{topic}/subscription/s/analyzeBacklog").value
+    assert (answer["entries"], answer["messages"], answer["aborted"]) == (9, 9, False)
 
 
-def test_trimming_deletes_what_nobody_needs(api: Api, topic: str, connect: Connect) -> None:
+def test_trimming_deletes_what_no_subscription_needs(
+    api: Api, topic: str, connect: Connect
+) -> None:
     producer = connect().create_producer(name_of(topic), batching_enabled=False)
     producer.send(b"x")
     assert api("PUT", f"{topic}/unload").status == 204

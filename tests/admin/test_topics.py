@@ -68,8 +68,8 @@ def test_the_figures_of_a_large_topic_are_made_for_all_who_ask(
     monkeypatch.setattr(topics, "_answer", noted)
     monkeypatch.setattr(topics, "topic_stats_json", slowly)
     with ThreadPoolExecutor(asking) as pool:
-        told = list(pool.map(api.get, [f"{at}/stats"] * asking))
-    assert [each["msgInCounter"] for each in told] == [0] * asking
+        found = list(pool.map(api.get, [f"{at}/stats"] * asking))
+    assert [each["msgInCounter"] for each in found] == [0] * asking
     assert set(made) == {1}, "one at a time"
     assert len(made) <= 2, "those who asked while one was made share the next"
 
@@ -179,8 +179,8 @@ def test_a_partitioned_topic_is_made_widened_summed_deleted(
 
 def test_partition_count_of_an_ordinary_topic_is_zero(api: Api, namespace: str) -> None:
     assert api("PUT", f"{TOPICS}/{namespace}/plain").status == 204
-    told = api.get(f"{TOPICS}/{namespace}/plain/partitions?checkAllowAutoCreation=true")
-    assert told["partitions"] == 0
+    answer = api.get(f"{TOPICS}/{namespace}/plain/partitions?checkAllowAutoCreation=true")
+    assert answer["partitions"] == 0
 
 
 def backlog(api: Api, namespace: str, name: str) -> int:

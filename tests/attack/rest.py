@@ -48,8 +48,8 @@ class Outcome:
         self.statuses[status] += 1
         self.slowest_s = max(self.slowest_s, took_s)
         if status >= 500 and status != 503:
-            told = f"{request.method} {request.path[:200]} {request.body[:120]!r}"
-            self.failed.append(f"{told}: {status} {answer[:300]!r}")
+            described = f"{request.method} {request.path[:200]} {request.body[:120]!r}"
+            self.failed.append(f"{described}: {status} {answer[:300]!r}")
 
 
 class LogJudge(logging.Handler):
@@ -271,12 +271,12 @@ def main() -> int:
     with LogJudge() as judge, Cluster(brokers=2) as cluster:
         urls = [each.admin_url for each in cluster.brokers]
         run(urls, rng, args.requests, outcome)
-    tell = sys.stdout.write
-    tell(f"{outcome.statuses.total()} requests: {dict(sorted(outcome.statuses.items()))}\n")
-    tell(f"slowest answer {outcome.slowest_s:.2f} s; {len(routes())} routes\n")
+    write = sys.stdout.write
+    write(f"{outcome.statuses.total()} requests: {dict(sorted(outcome.statuses.items()))}\n")
+    write(f"slowest answer {outcome.slowest_s:.2f} s; {len(routes())} routes\n")
     for line in [*outcome.failed[:40], *judge.found[:20]]:
-        tell(f"{line}\n")
-    tell(f"{len(outcome.failed)} failed, {len(judge.found)} errors logged\n")
+        write(f"{line}\n")
+    write(f"{len(outcome.failed)} failed, {len(judge.found)} errors logged\n")
     return 1 if outcome.failed or judge.found else 0
 
 

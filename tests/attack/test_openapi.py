@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, Phase, settings
 from schemathesis import checks
 
 from counterpoise import Cluster
-from counterpoise.admin.access import Kind, need_of
+from counterpoise.admin.access import Audience, rule_of
 from counterpoise.admin.app import all_routes
 from counterpoise.admin.openapi import describe
 from tests.attack.rest import LogJudge, routes
@@ -39,10 +39,12 @@ def test_the_description_is_served_and_has_every_route(cluster: Cluster) -> None
         headers={"Authorization": f"Bearer {cluster.security.token('stranger')}"},
     )
     with urllib.request.urlopen(request, timeout=15) as response:
-        told = json.load(response)
-    described = {(method.upper(), path) for path, each in told["paths"].items() for method in each}
+        document = json.load(response)
+    described = {
+        (method.upper(), path) for path, each in document["paths"].items() for method in each
+    }
     assert described == set(routes())
-    put = told["paths"]["/admin/v2/tenants/{tenant}"]["put"]
+    put = document["paths"]["/admin/v2/tenants/{tenant}"]["put"]
     assert put["summary"] == "Make a tenant."
     body = put["requestBody"]["content"]["application/json"]["schema"]
     assert set(body["properties"]) == {"adminRoles", "allowedClusters"}
@@ -57,14 +59,14 @@ def test_the_description_is_served_and_has_every_route(cluster: Cluster) -> None
     phases=[Phase.generate],
     suppress_health_check=list(HealthCheck),
 )
-def test_no_operation_fails_whoever_asks(
+def test_no_operation_fails_for_any_caller(
     case: schemathesis.Case, cluster: Cluster, judge: LogJudge
 ) -> None:
     """With no token, a stranger's and an administrator's; who shows none is let in nowhere."""
     base = cluster.admin_url
-    kind = need_of(case.operation.method.upper(), case.operation.path).kind
-    nobody = case.call(base_url=base, allow_redirects=False)
-    assert nobody.status_code == 401 or kind in (Kind.ANYBODY, Kind.METRICS)
+    kind = rule_of(case.operation.method.upper(), case.operation.path).audience
+    anonymous = case.call(base_url=base, allow_redirects=False)
+    assert anonymous.status_code == 401 or kind in (Audience.ANYBODY, Audience.METRICS)
     for role in ("stranger", "admin"):
         headers = {"Authorization": f"Bearer {cluster.security.token(role)}"}
         answer = case.call(base_url=base, allow_redirects=False, headers=headers)

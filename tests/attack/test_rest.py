@@ -36,7 +36,7 @@ def test_wrong_requests_and_requests_that_meet_are_answered_in_order(cluster: Cl
     assert outcome.statuses[409] > 10
 
 
-def test_the_judges_bark() -> None:
+def test_the_judges_find_planted_faults() -> None:
     outcome = Outcome()
     outcome.note(Request("GET", "/x"), 500, b"", 0.0)
     outcome.note(Request("GET", "/x"), 503, b"", 0.0)
@@ -55,11 +55,11 @@ def test_a_topic_with_any_letters_in_its_name_goes_with_its_namespace(cluster: C
     assert api("PUT", "/admin/v2/namespaces/public/odd").status == 204
     for name in ("a%0Ab", "%0D%0A.", "a%00b", "a+b", "a%2Bb", "%C3%A9", "x" * 600, "a%20b", "%25"):
         assert api("PUT", f"/admin/v2/persistent/public/odd/{name}").status in (204, 409)
-    told = api.get("/admin/v2/persistent/public/odd")
-    assert "persistent://public/odd/a\nb" in told
-    assert "persistent://public/odd/a+b" in told
+    topics = api.get("/admin/v2/persistent/public/odd")
+    assert "persistent://public/odd/a\nb" in topics
+    assert "persistent://public/odd/a+b" in topics
     # To Java's decoder, and so to Pulsar, a plus sign is a blank.
-    assert told.count("persistent://public/odd/a b") == 1
+    assert topics.count("persistent://public/odd/a b") == 1
     assert api("DELETE", "/admin/v2/namespaces/public/odd?force=true").status == 204
     assert api("GET", "/admin/v2/namespaces/public/odd").status == 404
 

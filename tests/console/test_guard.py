@@ -4,7 +4,7 @@ import aiohttp
 import pytest
 
 from counterpoise.console.roles import Operator, standing, subject_of
-from counterpoise.security.client import NOBODY
+from counterpoise.security.client import ANONYMOUS
 from tests.console.conftest import StartConsole
 
 
@@ -49,7 +49,7 @@ async def test_ones_own_page_and_a_link_to_it_are_served(console: str) -> None:
 
 
 async def test_permission_is_unknown_when_no_address_answers() -> None:
-    operator = Operator(NOBODY.as_another("x"), own=True)
+    operator = Operator(ANONYMOUS.as_another("x"), own=True)
     found = await standing(operator, ["http://127.0.0.1:1"])
     assert found.may is None
     assert found.sentence.startswith("the cluster does not say whether your token may:")

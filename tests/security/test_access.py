@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from counterpoise.admin.access import Kind, need_of, word_of
+from counterpoise.admin.access import Audience, rule_of, word_of
 from counterpoise.admin.permission import Asked, Denied, permit
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.security.authorization import Authorization, Caller
@@ -29,35 +29,37 @@ from tests.security.access.questions import (
 from tests.security.access.vectors import EXPLAINED, differences, read
 
 
-class Town:
-    """What the questions' town allows whom."""
+class GrantedPolicies:
+    """The policies of the cluster that the questions are about."""
 
     async def tenant(self, name: str) -> Mapping[str, Any] | None:
         return {"adminRoles": ["boss"]} if name == OURS["tenant"] else None
 
     async def namespace(self, namespace: NamespaceName) -> Mapping[str, Any] | None:
-        guest = {"guest": ["produce", "consume"]}
+        member = {"member": ["produce", "consume"]}
         return {
             "auth_policies": {
                 "namespace_auth": GRANTS,
-                "destination_auth": {f"persistent://acme/ns/{topic}": guest for topic in "tp"},
+                "destination_auth": {f"persistent://acme/ns/{topic}": member for topic in "tp"},
             }
         }
 
 
-RULES = Authorization(lambda: AuthorizationOptions(enabled=True, super_users=("admin",)), Town())
+RULES = Authorization(
+    lambda: AuthorizationOptions(enabled=True, super_users=("admin",)), GrantedPolicies()
+)
 
 
 async def said(question: Question, role: str) -> tuple[int, str]:
-    need = need_of(question.method, question.template)
-    if role == "nobody":
-        return (0 if need.kind in (Kind.ANYBODY, Kind.METRICS) else 401), ""
+    rule = rule_of(question.method, question.template)
+    if role == "anonymous":
+        return (0 if rule.audience in (Audience.ANYBODY, Audience.METRICS) else 401), ""
     words = question.template.split("/")
     holes = [word[1:-1] for word in words if word.startswith("{")]
     names = {hole: name_of(hole, question.template) for hole in holes}
     asked = Asked(question.method, names, word_of(question.template), BROKER)
     try:
-        await permit(RULES, Caller(role), need, asked)
+        await permit(RULES, Caller(role), rule, asked)
     except Denied as denied:
         return int(denied.status), denied.reason
     return 0, ""
@@ -76,7 +78,7 @@ async def test_every_role_is_let_do_what_pulsar_lets_it() -> None:
     assert EXPLAINED.keys() <= found.keys(), "explained, and no different any more"
 
 
-async def test_nobody_is_let_do_what_pulsar_refuses() -> None:
+async def test_no_role_may_do_what_pulsar_refuses() -> None:
     mine = await ours()
     laxer = {
         (route, role)
@@ -94,8 +96,8 @@ def test_every_route_was_asked() -> None:
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_the_answers_tell_the_roles_apart(role: str) -> None:
-    """Each role is let do something that the others are not, or nothing: the town is well built."""
+def test_the_answers_distinguish_the_roles(role: str) -> None:
+    """Each role may do something that the others may not, or nothing: the policies are as meant."""
     mine = {route for route, each in read().items() if each[role] == "-"}
     for other in ROLES:
         same = mine == {route for route, each in read().items() if each[other] == "-"}

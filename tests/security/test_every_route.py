@@ -1,4 +1,4 @@
-"""Every route of the admin API, asked by nobody, by a stranger and by roles with grants."""
+"""Every route of the admin API: without credentials, by a stranger and by roles with grants."""
 
 import http.client
 from collections.abc import Iterator
@@ -6,15 +6,15 @@ from collections.abc import Iterator
 import pytest
 
 from counterpoise import Cluster
-from counterpoise.admin.access import Kind, Need, need_of
+from counterpoise.admin.access import AccessRule, Audience, rule_of
 from counterpoise.admin.app import BODY_SIZE_MAX, all_routes
 from counterpoise.security.authorization import NAMESPACE_NEEDS, TOPIC_NEEDS
 from tests.routes import NAMES, filled
 
 OURS = NAMES | {"tenant": "public", "namespace": "default"}
 STATUS = {
-    **dict.fromkeys(Kind, 401),
-    **dict.fromkeys((Kind.NAMESPACE, Kind.NAMESPACE_POLICY, Kind.TOPIC_POLICY), 403),
+    **dict.fromkeys(Audience, 401),
+    **dict.fromkeys((Audience.NAMESPACE, Audience.NAMESPACE_POLICY, Audience.TOPIC_POLICY), 403),
 }
 REFUSALS = (
     "Unauthorized to validate",
@@ -26,11 +26,11 @@ REFUSALS = (
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     with Cluster(brokers=1, tokens=True) as running:
-        status, told = asked(
+        status, text = asked(
             *(running, "admin", "POST", "/admin/v2/namespaces/public/default/permissions/reader"),
             body=b'["consume"]',
         )
-        assert status == 204, told
+        assert status == 204, text
         yield running
 
 
@@ -50,37 +50,39 @@ def asked(
         connection.close()
 
 
-def routes() -> Iterator[tuple[str, str, Need]]:
+def routes() -> Iterator[tuple[str, str, AccessRule]]:
     for route in all_routes():
         path = filled(route.template, lambda hole: OURS.get(hole, "x"))
-        yield route.method, path, need_of(route.method, route.template)
+        yield route.method, path, rule_of(route.method, route.template)
 
 
 def test_a_stranger_is_refused_by_every_route_in_pulsars_way(cluster: Cluster) -> None:
-    for method, path, need in routes():
-        nobody = asked(cluster, None, method, path)
-        if need.kind in (Kind.ANYBODY, Kind.METRICS):
-            assert nobody[0] == 200, path
+    for method, path, rule in routes():
+        anonymous = asked(cluster, None, method, path)
+        if rule.audience in (Audience.ANYBODY, Audience.METRICS):
+            assert anonymous[0] == 200, path
             continue
-        assert nobody == (401, '{"reason": "Authentication required"}'), path
-        status, told = asked(cluster, "stranger", method, path)
-        if need.kind is Kind.KNOWN:
-            assert status < 400, (path, told)
+        assert anonymous == (401, '{"reason": "Authentication required"}'), path
+        status, text = asked(cluster, "stranger", method, path)
+        if rule.audience is Audience.KNOWN:
+            assert status < 400, (path, text)
         else:
-            assert status == STATUS[(need.after or need).kind], (method, path, told)
-            assert any(each in told for each in REFUSALS), (method, path, told)
+            assert status == STATUS[(rule.after or rule).audience], (method, path, text)
+            assert any(each in text for each in REFUSALS), (method, path, text)
 
 
 def test_a_grant_opens_what_it_is_for_and_nothing_else(cluster: Cluster) -> None:
-    for method, path, need in routes():
+    for method, path, rule in routes():
         # What changes something is refused or not before it is looked at; the rest is asked.
-        if method != "GET" or need.kind in (Kind.ANYBODY, Kind.METRICS, Kind.KNOWN):
+        if method != "GET" or rule.audience in (Audience.ANYBODY, Audience.METRICS, Audience.KNOWN):
             continue
-        needs = {Kind.NAMESPACE: NAMESPACE_NEEDS, Kind.TOPIC: TOPIC_NEEDS}.get(need.kind, {})
-        status, told = asked(cluster, "reader", method, path)
-        refused = status in (401, 403) and any(each in told for each in REFUSALS)
-        assert refused != ("consume" in needs.get(need.operation, ())), (path, status, told)
-        assert status < 500 or status == 503, (path, status, told)
+        needs = {Audience.NAMESPACE: NAMESPACE_NEEDS, Audience.TOPIC: TOPIC_NEEDS}.get(
+            rule.audience, {}
+        )
+        status, text = asked(cluster, "reader", method, path)
+        refused = status in (401, 403) and any(each in text for each in REFUSALS)
+        assert refused != ("consume" in needs.get(rule.operation, ())), (path, status, text)
+        assert status < 500 or status == 503, (path, status, text)
 
 
 def test_what_is_too_large_is_refused(cluster: Cluster) -> None:

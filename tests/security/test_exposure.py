@@ -23,7 +23,7 @@ TLS_ONLY = {
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "warnings"),
     [
         ({}, []),
         ({"bindAddress": "::1"}, []),
@@ -42,9 +42,11 @@ TLS_ONLY = {
         ),
     ],
 )
-def test_what_others_could_do(settings: dict[str, object], told: list[str]) -> None:
+def test_what_others_could_do(settings: dict[str, object], warnings: list[str]) -> None:
     said = list(exposures(config_of(settings)))
-    assert [part in each for part, each in zip(told, said, strict=True)] == [True] * len(told)
+    assert [part in each for part, each in zip(warnings, said, strict=True)] == [True] * len(
+        warnings
+    )
 
 
 def test_it_is_said_at_the_start(caplog: pytest.LogCaptureFixture) -> None:
@@ -91,10 +93,10 @@ def test_no_secret_is_listed_or_in_any_log(caplog: pytest.LogCaptureFixture) -> 
                     return error.code, error.read().decode()
 
         for path in LISTINGS:
-            status, told = ask(path, good)
+            status, text = ask(path, good)
             assert status == 200
-            assert "hush-hush" not in told
-            assert "eyJ" not in told
+            assert "hush-hush" not in text
+            assert "eyJ" not in text
         # What anybody sees on its way, and servers write down, is no place for a token.
         for path in (f"version?token={good}", f"version?access_token={good}"):
             assert ask(path, expired)[0] == 401

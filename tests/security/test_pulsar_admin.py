@@ -1,4 +1,4 @@
-"""Apache's ``pulsar-admin`` against brokers that speak TLS alone and let nobody in unknown."""
+"""Apache's ``pulsar-admin`` against brokers that speak TLS alone and refuse unknown clients."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def test_with_tokens_and_certificates(tmp_path: Path) -> None:
         certificate, key = cluster.security.client_certificate("admin")
         by_certificate = by("Tls", f"tlsCertFile:{certificate},tlsKeyFile:{key}")
         assert admin(*by_certificate, "brokers", "healthcheck") == "ok"
-        for token, told in (
+        for token, expected in (
             (cluster.security.token("admin", expires_in_s=-60), "Authentication required"),
             (cluster.security.token("stranger"), "about operation [LIST_BROKERS] on broker"),
         ):
             worked, said = admin.run(*by("Token", f"token:{token}"), "brokers", "list", "x")
             assert not worked
-            assert told in said
+            assert expected in said

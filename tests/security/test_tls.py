@@ -14,7 +14,7 @@ from counterpoise import Cluster
 from counterpoise.app.throwaway import KeyPair, ThrowAwayAuthority
 from counterpoise.names.options import ConfigError
 from counterpoise.security.options import TlsOptions
-from counterpoise.security.tls import TlsDoor, openssl_name, server_context
+from counterpoise.security.tls import TlsPort, openssl_name, server_context
 
 SILENT = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
 PORTS = {"brokerServicePortTls": 0, "webServicePortTls": 0}
@@ -94,7 +94,7 @@ def test_clients_by_tls_are_sent_on_by_tls(authority: ThrowAwayAuthority) -> Non
         assert cluster.owner(topic) is after
 
 
-def test_who_trusts_somebody_else_is_not_connected(
+def test_a_client_that_trusts_another_authority_is_not_connected(
     authority: ThrowAwayAuthority, tmp_path: Path
 ) -> None:
     (tmp_path / "other").mkdir()
@@ -108,11 +108,11 @@ def test_who_trusts_somebody_else_is_not_connected(
         client.create_producer("public/default/refused")
 
 
-def hand_shake(door: TlsDoor, client: ssl.SSLContext) -> ssl.SSLObject:
+def hand_shake(port: TlsPort, client: ssl.SSLContext) -> ssl.SSLObject:
     """Let the two ends talk in memory until both are satisfied; gives the server's end."""
     there, back = ssl.MemoryBIO(), ssl.MemoryBIO()
     ends = [
-        door.context.wrap_bio(there, back, server_side=True),
+        port.context.wrap_bio(there, back, server_side=True),
         client.wrap_bio(back, there, server_hostname="localhost"),
     ]
     for _ in range(8):
@@ -141,50 +141,50 @@ def options_of(authority: ThrowAwayAuthority, pair: KeyPair, **more: object) -> 
     )
 
 
-def door_of(options: TlsOptions) -> TlsDoor:
-    return TlsDoor(options, protocols=(), ciphers=(), clock=lambda: 0.0)
+def port_of(options: TlsOptions) -> TlsPort:
+    return TlsPort(options, protocols=(), ciphers=(), clock=lambda: 0.0)
 
 
 def test_new_files_hold_for_the_next_connection(tmp_path: Path) -> None:
     old = ThrowAwayAuthority(tmp_path)
     pair = old.server()
-    door = door_of(options_of(old, pair, require_client_certificate=True, refresh_s=0))
+    port = port_of(options_of(old, pair, require_client_certificate=True, refresh_s=0))
     with pytest.raises(ssl.SSLError):
-        hand_shake(door, client_context(old))
+        hand_shake(port, client_context(old))
     alice = client_context(old, old.client("alice"))
-    assert hand_shake(door, alice).getpeercert() is not None
+    assert hand_shake(port, alice).getpeercert() is not None
     # Everything is replaced: who was trusted before is a stranger now.
     new = ThrowAwayAuthority(tmp_path, "the next authority")
     assert new.server() == pair
     bob = client_context(new, new.client("bob"))
-    assert hand_shake(door, bob).getpeercert() is not None
+    assert hand_shake(port, bob).getpeercert() is not None
     alice.load_verify_locations(new.certificate)
     with pytest.raises(ssl.SSLError):
-        hand_shake(door, alice)
+        hand_shake(port, alice)
 
 
 def test_files_that_do_not_fit_change_nothing(
     authority: ThrowAwayAuthority, tmp_path: Path
 ) -> None:
     pair = authority.server()
-    door = door_of(options_of(authority, pair, refresh_s=0))
+    port = port_of(options_of(authority, pair, refresh_s=0))
     pair.certificate.write_text("half of a certificate")
-    assert not door.refresh()
-    assert hand_shake(door, client_context(authority)).version() == "TLSv1.3"
+    assert not port.refresh()
+    assert hand_shake(port, client_context(authority)).version() == "TLSv1.3"
 
 
 def test_files_are_looked_at_when_it_is_due(authority: ThrowAwayAuthority) -> None:
     now = [0.0]
     pair = authority.server()
     options = options_of(authority, pair, refresh_s=300)
-    door = TlsDoor(options, protocols=(), ciphers=(), clock=lambda: now[0])
+    port = TlsPort(options, protocols=(), ciphers=(), clock=lambda: now[0])
     former = client_context(authority)
     ThrowAwayAuthority(authority.certificate.parent, "the next").server()
     now[0] = 299.0
-    hand_shake(door, former)
+    hand_shake(port, former)
     now[0] = 300.0
     with pytest.raises(ssl.SSLError):
-        hand_shake(door, former)
+        hand_shake(port, former)
 
 
 def test_protocols_and_ciphers(authority: ThrowAwayAuthority) -> None:
@@ -219,7 +219,7 @@ def test_ciphers_have_two_names(java: str, openssl: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"tlsCertificateFilePath": ""}, "tlsCertificateFilePath: is needed for TLS"),
         ({"tlsKeyFilePath": "/nowhere/key.pem"}, "tlsKeyFilePath: cannot read /nowhere/key.pem"),
@@ -232,14 +232,14 @@ def test_ciphers_have_two_names(java: str, openssl: str) -> None:
         ({**dict.fromkeys(PORTS, ""), "brokerServicePort": ""}, "set one"),
     ],
 )
-def test_what_cannot_be_used_is_told_at_the_start(
-    authority: ThrowAwayAuthority, changes: dict[str, object], told: str
+def test_unusable_files_are_reported_at_the_start(
+    authority: ThrowAwayAuthority, changes: dict[str, object], message: str
 ) -> None:
     pair = authority.server()
     known = {"CERTIFICATE": str(pair.certificate), "KEY": str(pair.key)}
     files = {**files_of(authority, pair)}
     changed = {name: known.get(str(value), value) for name, value in changes.items()}
-    with pytest.raises(ConfigError, match=told):
+    with pytest.raises(ConfigError, match=message):
         Cluster(brokers=1, config={**PORTS, **files, **changed}).start()
 
 

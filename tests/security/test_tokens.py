@@ -204,7 +204,7 @@ def test_the_ways_to_name_a_key(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "message"),
     [
         ({"secret_key": ""}, "No secret key"),
         ({"secret_key": data_url(b"short")}, "256 are the least"),
@@ -218,9 +218,9 @@ def test_the_ways_to_name_a_key(tmp_path: Path) -> None:
         ({"audience_claim": "aud"}, "tokenAudience"),
     ],
 )
-def test_a_setting_that_cannot_be_is_told_without_the_secret(
-    settings: dict[str, Any], told: str
+def test_an_impossible_setting_is_reported_without_the_secret(
+    settings: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(ConfigError, match=told) as error:
+    with pytest.raises(ConfigError, match=message) as error:
         provider(**settings)
     assert "AAAA" not in str(error.value)

@@ -19,7 +19,7 @@ TOPIC = "public/default/loaded"
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    """No plain port at all, and nobody is let in without a token or a certificate."""
+    """No plain port at all, and no client is admitted without a token or a certificate."""
     config = {"brokerServicePort": "", "webServicePort": ""}
     with Cluster(brokers=2, tls=True, tokens=True, config=config) as cluster:
         client = pulsar.Client(
@@ -64,8 +64,8 @@ def test_a_drain_by_token(
     status = main(["drain", before, "--execute", "--json", *by_token(cluster, tmp_path)])
     assert status == 0, capsys.readouterr()
     assert owner(cluster) != before
-    told = json.loads(capsys.readouterr().out)
-    assert told["outcomes"][0]["status"] == "moved"
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["outcomes"][0]["status"] == "moved"
 
 
 def test_advice_and_limits_by_certificate(
@@ -87,22 +87,22 @@ def test_a_history_is_kept_by_token(
 
 
 @pytest.mark.parametrize("verb", ["drain broker:1", "refill broker:1", "advise", "top --once"])
-def test_who_is_not_let_in_is_told_so(
+def test_a_refused_user_reads_the_reason(
     cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str], verb: str
 ) -> None:
-    for shown, told in (
+    for shown, expected in (
         (words(cluster), "401 "),
         (by_token(cluster, tmp_path, "stranger"), "clientAppId [stranger]"),
         (words(cluster)[:2], "certificate verify failed"),
     ):
         assert main([*verb.split(), *shown]) == 2
         said = capsys.readouterr().err
-        assert told in said
+        assert expected in said
         assert "eyJ" not in said
 
 
 @pytest.mark.parametrize(
-    ("shown", "told"),
+    ("shown", "answer"),
     [
         (["--auth-plugin", "x.Y"], "--auth-plugin: x.Y is not supported"),
         (["--auth-plugin", "token", "--auth-params", "file:///nowhere/t"], "/nowhere/t"),
@@ -113,15 +113,15 @@ def test_who_is_not_let_in_is_told_so(
     ],
 )
 def test_what_cannot_be_is_a_sentence(
-    capsys: pytest.CaptureFixture[str], shown: list[str], told: str
+    capsys: pytest.CaptureFixture[str], shown: list[str], answer: str
 ) -> None:
     assert main(["top", "--once", "--admin-url", "https://127.0.0.1:1", *shown]) == 2
     said = capsys.readouterr().err
-    assert told in said
+    assert answer in said
     assert "hush" not in said
 
 
-def test_a_token_in_a_file_is_read_anew(tmp_path: Path) -> None:
+def test_a_token_in_a_file_is_read_again(tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text("one\n")
     options = ClientOptions(plugin="token", parameters=file.as_uri())

@@ -64,8 +64,8 @@ def client_of(cluster: Cluster, shown: str | None, within_s: int = 10) -> pulsar
 
 def grant(cluster: Cluster, role: str, *actions: str) -> None:
     path = f"/admin/v2/namespaces/public/default/permissions/{role}"
-    told = admin(cluster, "POST", path, list(actions), shown=cluster.security.token("admin"))
-    assert told[0] == 204
+    reason = admin(cluster, "POST", path, list(actions), shown=cluster.security.token("admin"))
+    assert reason[0] == 204
 
 
 @pytest.mark.client
@@ -82,10 +82,10 @@ def test_a_role_does_what_it_was_granted_and_nothing_else(cluster: Cluster) -> N
         writer.subscribe(topic, "s2")
     with pytest.raises(pulsar.AuthorizationError):
         reader.create_producer(topic)
-    nobody = client_of(cluster, cluster.security.token("nobody"))
+    ungranted = client_of(cluster, cluster.security.token("ungranted"))
     with pytest.raises(pulsar.AuthorizationError):
-        nobody.subscribe(topic, "s3")
-    for client in (writer, reader, nobody):
+        ungranted.subscribe(topic, "s3")
+    for client in (writer, reader, ungranted):
         client.close()
 
 
@@ -108,8 +108,8 @@ def test_who_cannot_prove_who_they_are_is_refused_on_both_ports(cluster: Cluster
             client.create_producer("public/default/refused")
         client.close()
         for path in ("/admin/v2/clusters", "/admin/v2/nowhere", "/lookup/v2/topic/x/y/z/t"):
-            told = admin(cluster, "GET", path, shown=shown)
-            assert told == (401, {"reason": "Authentication required"}), (what, path)
+            answer = admin(cluster, "GET", path, shown=shown)
+            assert answer == (401, {"reason": "Authentication required"}), (what, path)
 
 
 Connect = Callable[..., RawClient]
@@ -244,13 +244,13 @@ DENIED: dict[str, tuple[int, str, dict[str, object], int, str]] = {
 def test_what_a_role_was_not_granted_is_refused_by_name(
     cluster: Cluster, connect: Connect, what: str
 ) -> None:
-    kind, field, values, answer, told = DENIED[what]
+    kind, field, values, answer, reason = DENIED[what]
     raw = connect(cluster, **shown_by(cluster, "stranger"))
     raw.receive(Type.CONNECTED)
     raw.command(kind, field, **values)
     refused = raw.receive(answer)
     [(_, body)] = [each for each in refused.ListFields() if each[0].name != "type"]
-    assert told in str(body)
+    assert reason in str(body)
     code = body.error if hasattr(body, "error") else body.error_code
     assert code == 4, "AuthorizationError"
 
@@ -279,15 +279,15 @@ def test_a_client_shows_newer_credentials_when_the_first_have_expired(connect: C
         silent.receive(Type.AUTH_CHALLENGE)
         assert silent.closed()
 
-        for role, told in (("mallory", None), ("admin", "Failed to authenticate")):
+        for role, reason in (("mallory", None), ("admin", "Failed to authenticate")):
             other = connect(cluster, **shown_by(cluster, "admin", expires_in_s=0.1), **flags)
             other.receive(Type.CONNECTED)
             other.receive(Type.AUTH_CHALLENGE)
-            late = cluster.security.token(role, expires_in_s=-9 if told else 60)
+            late = cluster.security.token(role, expires_in_s=-9 if reason else 60)
             newer = {"auth_method_name": "token", "auth_data": late.encode()}
             other.command(Type.AUTH_RESPONSE, "auth_response", response=newer)
-            if told:
-                assert other.receive(Type.ERROR).error.message == told
+            if reason:
+                assert other.receive(Type.ERROR).error.message == reason
             assert other.closed()
 
 
@@ -330,7 +330,9 @@ def publishers(cluster: Cluster) -> list[dict[str, Any]]:
     return found
 
 
-def test_a_publish_asks_nobody_who_it_is(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_publish_is_not_authorized_again(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What it costs to know a client is paid when it connects and when it opens a producer."""
     with Cluster(brokers=1, tokens=True) as alone:
         raw = connect(alone, **shown_by(alone, "admin"))
@@ -353,10 +355,10 @@ def test_a_publish_asks_nobody_who_it_is(connect: Connect, monkeypatch: pytest.M
         assert asked == []
 
 
-def test_proxies_act_for_others_and_nobody_else_does(connect: Connect) -> None:
+def test_only_proxies_act_for_others(connect: Connect) -> None:
     config = {"proxyRoles": "proxy,proxy2", "superUserRoles": "admin,proxy"}
     with Cluster(brokers=1, tokens=True, config=config) as cluster:
-        for role, fields, told in (
+        for role, fields, reason in (
             ("proxy", {}, "Invalid roles."),
             ("proxy", {"original_principal": "proxy2"}, "Invalid roles."),
             ("alice", {"original_principal": "admin"}, "Invalid roles."),
@@ -365,7 +367,7 @@ def test_proxies_act_for_others_and_nobody_else_does(connect: Connect) -> None:
             raw = connect(cluster, **shown_by(cluster, role), **fields)
             error = raw.receive(Type.ERROR).error
             assert error.error == 4
-            assert told in error.message
+            assert reason in error.message
             assert raw.closed()
         lookup = {"topic": TOPIC, "request_id": 1}
         for original, code in (("admin", 0), ("stranger", 4)):
@@ -376,7 +378,7 @@ def test_proxies_act_for_others_and_nobody_else_does(connect: Connect) -> None:
 
 
 @pytest.mark.parametrize(
-    ("role", "method", "path", "status", "told"),
+    ("role", "method", "path", "status", "message"),
     [
         (
             *("stranger", "GET", "/admin/v2/resourcegroups", 401),
@@ -420,13 +422,13 @@ def test_proxies_act_for_others_and_nobody_else_does(connect: Connect) -> None:
         ("admin", "GET", "/admin/v2/brokers", 200, None),
     ],
 )
-def test_what_the_admin_api_tells_whom_it_refuses(
-    cluster: Cluster, role: str, method: str, path: str, status: int, told: str | None
+def test_the_admin_apis_words_of_refusal(
+    cluster: Cluster, role: str, method: str, path: str, status: int, message: str | None
 ) -> None:
     answer = admin(cluster, method, path, shown=cluster.security.token(role))
     assert answer[0] == status
-    if told is not None:
-        assert answer[1] == {"reason": told}
+    if message is not None:
+        assert answer[1] == {"reason": message}
 
 
 def test_what_anybody_may_ask(cluster: Cluster) -> None:
@@ -439,9 +441,9 @@ def test_what_anybody_may_ask(cluster: Cluster) -> None:
         refused.value.close()
 
 
-def test_secrets_are_listed_by_nobody(cluster: Cluster) -> None:
+def test_no_listing_shows_secrets(cluster: Cluster) -> None:
     path = "/admin/v2/brokers/configuration/runtime"
-    _, told = admin(cluster, "GET", path, shown=cluster.security.token("admin"))
-    assert told["brokerClientAuthenticationParameters"] == "*****"
-    assert told["tokenSecretKey"] == "*****"
-    assert "eyJ" not in json.dumps(told)
+    _, reason = admin(cluster, "GET", path, shown=cluster.security.token("admin"))
+    assert reason["brokerClientAuthenticationParameters"] == "*****"
+    assert reason["tokenSecretKey"] == "*****"
+    assert "eyJ" not in json.dumps(reason)

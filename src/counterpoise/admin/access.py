@@ -1,4 +1,4 @@
-"""Who may call what: one row for each route of the admin API.
+"""Which callers may call what: one row for each route of the admin API.
 
 The rows are those of Pulsar 4.0.7, which asks the same question in each of its resources. A path is
 matched with ``*`` for anything; the first row that matches counts, and a route that none matches is
@@ -14,18 +14,18 @@ from fnmatch import fnmatchcase
 from typing import Final
 
 
-class Kind(Enum):
-    """Whom a route is for."""
+class Audience(Enum):
+    """The callers that a route is for."""
 
     ANYBODY = auto()
-    """Even those who do not say who they are."""
+    """Every caller, authenticated or not."""
     METRICS = auto()
     """Anybody, unless ``authenticateMetricsEndpoint``."""
     KNOWN = auto()
-    """Whoever proves who they are."""
+    """Every authenticated caller."""
     SUPER_USER = auto()
     BROKER = auto()
-    """Super users, told in the words of ``BrokerOperation``."""
+    """Super users, refused in the words of ``BrokerOperation``."""
     CLUSTER = auto()
     """Likewise, of ``ClusterOperation``."""
     CLUSTER_POLICY = auto()
@@ -36,9 +36,9 @@ class Kind(Enum):
     TENANT_ADMIN = auto()
     """The administrators of the tenant in the path."""
     TENANT = auto()
-    """Likewise, told in the words of ``TenantOperation``."""
+    """Likewise, refused in the words of ``TenantOperation``."""
     NAMESPACE_POLICY = auto()
-    """Likewise, told in the words of ``PolicyOperation``."""
+    """Likewise, refused in the words of ``PolicyOperation``."""
     TOPIC_POLICY = auto()
     NAMESPACE = auto()
     """Roles that were granted a ``NamespaceOperation``."""
@@ -47,45 +47,45 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
+class AccessRule:
     """What a route asks of its caller."""
 
-    kind: Kind
+    audience: Audience
     operation: str = ""
-    after: Need | None = None
+    after: AccessRule | None = None
     """What is asked for before this: it decides in which words a caller is refused."""
 
 
-_ANYBODY: Final = Need(Kind.ANYBODY)
-_KNOWN: Final = Need(Kind.KNOWN)
-_SUPER: Final = Need(Kind.SUPER_USER)
-_ADMIN: Final = Need(Kind.TENANT_ADMIN)
-_NS_POLICY: Final = Need(Kind.NAMESPACE_POLICY)
-_TOPIC_POLICY: Final = Need(Kind.TOPIC_POLICY)
+_ANYBODY: Final = AccessRule(Audience.ANYBODY)
+_KNOWN: Final = AccessRule(Audience.KNOWN)
+_SUPER: Final = AccessRule(Audience.SUPER_USER)
+_ADMIN: Final = AccessRule(Audience.TENANT_ADMIN)
+_NS_POLICY: Final = AccessRule(Audience.NAMESPACE_POLICY)
+_TOPIC_POLICY: Final = AccessRule(Audience.TOPIC_POLICY)
 
 
-def _broker(operation: str) -> Need:
-    return Need(Kind.BROKER, operation)
+def _broker(operation: str) -> AccessRule:
+    return AccessRule(Audience.BROKER, operation)
 
 
-def _cluster(operation: str) -> Need:
-    return Need(Kind.CLUSTER, operation)
+def _cluster(operation: str) -> AccessRule:
+    return AccessRule(Audience.CLUSTER, operation)
 
 
-def _tenant_itself(operation: str) -> Need:
-    return Need(Kind.TENANT_ITSELF, operation)
+def _tenant_itself(operation: str) -> AccessRule:
+    return AccessRule(Audience.TENANT_ITSELF, operation)
 
 
-def _tenant(operation: str) -> Need:
-    return Need(Kind.TENANT, operation)
+def _tenant(operation: str) -> AccessRule:
+    return AccessRule(Audience.TENANT, operation)
 
 
-def _namespace(operation: str) -> Need:
-    return Need(Kind.NAMESPACE, operation)
+def _namespace(operation: str) -> AccessRule:
+    return AccessRule(Audience.NAMESPACE, operation)
 
 
-def _topic(operation: str) -> Need:
-    return Need(Kind.TOPIC, operation)
+def _topic(operation: str) -> AccessRule:
+    return AccessRule(Audience.TOPIC, operation)
 
 
 _LOOK: Final = _topic("LOOKUP")
@@ -98,9 +98,9 @@ _TOPIC: Final = f"{_LIST}/{{topic}}"
 _SUB: Final = f"{_TOPIC}/subscription/{{subscription}}"
 _SCHEMAS: Final = "/admin/v2/schemas/{tenant}/{namespace}/{topic}"
 
-TABLE: Final[tuple[tuple[str, str, Need], ...]] = (
+TABLE: Final[tuple[tuple[str, str, AccessRule], ...]] = (
     ("GET", "/status.html", _ANYBODY),
-    ("GET", "/metrics*", Need(Kind.METRICS)),
+    ("GET", "/metrics*", AccessRule(Audience.METRICS)),
     ("GET", "/admin/v2/openapi.json", _KNOWN),
     ("GET", f"{_BROKERS}/ready", _KNOWN),
     ("GET", f"{_BROKERS}/version", _KNOWN),
@@ -123,11 +123,11 @@ TABLE: Final[tuple[tuple[str, str, Need], ...]] = (
     ("DELETE", _CLUSTER, _cluster("DELETE_CLUSTER")),
     ("GET", f"{_CLUSTER}/peers", _cluster("GET_PEER_CLUSTER")),
     ("POST", f"{_CLUSTER}/peers", _cluster("UPDATE_PEER_CLUSTER")),
-    ("*", f"{_CLUSTER}/namespaceIsolationPolicies*", Need(Kind.CLUSTER_POLICY)),
+    ("*", f"{_CLUSTER}/namespaceIsolationPolicies*", AccessRule(Audience.CLUSTER_POLICY)),
     ("GET", f"{_CLUSTER}/failureDomains*", _cluster("GET_FAILURE_DOMAIN")),
     ("POST", f"{_CLUSTER}/failureDomains/*", _cluster("UPDATE_FAILURE_DOMAIN")),
     ("DELETE", f"{_CLUSTER}/failureDomains/*", _cluster("DELETE_FAILURE_DOMAIN")),
-    ("GET", "/admin/v2/tenants", Need(Kind.TENANTS, "LIST_TENANTS")),
+    ("GET", "/admin/v2/tenants", AccessRule(Audience.TENANTS, "LIST_TENANTS")),
     ("GET", "/admin/v2/tenants/{tenant}", _tenant_itself("GET_TENANT")),
     ("PUT", "/admin/v2/tenants/{tenant}", _tenant_itself("CREATE_TENANT")),
     ("POST", "/admin/v2/tenants/{tenant}", _tenant_itself("UPDATE_TENANT")),
@@ -178,7 +178,7 @@ TABLE: Final[tuple[tuple[str, str, Need], ...]] = (
     (
         "POST",
         f"{_TOPIC}/createMissedPartitions",
-        Need(Kind.NAMESPACE, "CREATE_TOPIC", after=_LOOK),
+        AccessRule(Audience.NAMESPACE, "CREATE_TOPIC", after=_LOOK),
     ),
     ("PUT", _TOPIC, _namespace("CREATE_TOPIC")),
     ("DELETE", _TOPIC, _namespace("DELETE_TOPIC")),
@@ -200,7 +200,7 @@ TABLE: Final[tuple[tuple[str, str, Need], ...]] = (
     ("GET", f"{_TOPIC}/messageid/*", _topic("PEEK_MESSAGES")),
     ("GET", f"{_SUB}/position/*", _topic("PEEK_MESSAGES")),
     ("POST", f"{_TOPIC}/*expireMessages/*", _topic("EXPIRE_MESSAGES")),
-    ("DELETE", f"{_TOPIC}/truncate", Need(Kind.TENANT_ADMIN, after=_LOOK)),
+    ("DELETE", f"{_TOPIC}/truncate", AccessRule(Audience.TENANT_ADMIN, after=_LOOK)),
     ("GET", f"{_TOPIC}/subscriptions", _topic("GET_SUBSCRIPTIONS")),
     ("PUT", _SUB, _topic("SUBSCRIBE")),
     ("DELETE", _SUB, _topic("UNSUBSCRIBE")),
@@ -211,11 +211,11 @@ TABLE: Final[tuple[tuple[str, str, Need], ...]] = (
 )
 
 
-def need_of(method: str, path: str) -> Need:
+def rule_of(method: str, path: str) -> AccessRule:
     """What a route asks for; ``path`` as OpenAPI writes it. Raises KeyError if no row says so."""
-    for verbs, pattern, need in TABLE:
+    for verbs, pattern, rule in TABLE:
         if verbs in ("*", method) and fnmatchcase(path, pattern):
-            return need
+            return rule
     raise KeyError(f"admin/access.py has no row for {method} {path}")
 
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 
 from aiohttp import web
 
+from counterpoise.admin.client_limits import CLIENT_LIMITS, HttpClientLimits
 from counterpoise.admin.entrance import authenticate
 from counterpoise.admin.errors import answer_errors
-from counterpoise.admin.guests import GUESTS, Guests
 from counterpoise.admin.own_site import own_site
 from counterpoise.admin.redirect import peers
 from counterpoise.admin.request import BROKER
@@ -90,20 +90,20 @@ def create_app(
     broker: BrokerFace,
     settings: Callable[[], Iterable[Option]],
     check: Callable[[str, str], None],
-    guests: Guests,
+    limits: HttpClientLimits,
 ) -> web.Application:
     """The application that serves a broker's ``webServicePort``.
 
     ``settings`` gives every setting that the cluster's programs read, for those that can be
     changed while brokers run; ``check`` raises ``ConfigError`` for a setting that some program
-    could not use, beyond what its declaration says. ``guests`` keeps the connections.
+    could not use, beyond what its declaration says. ``limits`` holds its clients.
     """
     app = web.Application(
-        middlewares=[guests.serve, answer_errors, own_site(broker), authenticate(broker)],
+        middlewares=[limits.serve, answer_errors, own_site(broker), authenticate(broker)],
         client_max_size=BODY_SIZE_MAX,
     )
     app[BROKER] = broker
-    app[GUESTS] = guests
+    app[CLIENT_LIMITS] = limits
     app[SHARED] = SharedAnswers(broker.background)
     app[PARTITIONS_SHARED] = SharedAnswers(broker.background)
     app[configuration.SETTINGS] = settings

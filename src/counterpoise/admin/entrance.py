@@ -9,7 +9,7 @@ from typing import Final
 from aiohttp import web
 from aiohttp.typedefs import Middleware
 
-from counterpoise.admin.access import Need
+from counterpoise.admin.access import AccessRule
 from counterpoise.admin.errors import Handler, RestError
 from counterpoise.admin.permission import Asked, Denied, permit
 from counterpoise.broker.face import BrokerFace
@@ -54,13 +54,13 @@ def authenticate(broker: BrokerFace) -> Middleware:
     return find_out
 
 
-async def require(request: web.Request, need: Need, word: str) -> None:
-    """Return if whoever asks may ask this; raises `RestError`. ``word``: see `Asked`."""
+async def require(request: web.Request, rule: AccessRule, word: str) -> None:
+    """Return if the caller may make this request; raises `RestError`. ``word``: see `Asked`."""
     rules = request[_RULES]
     if not rules.enabled:
         return
     asked = Asked(request.method, dict(request.match_info), word, request[_BROKER])
     try:
-        await permit(rules, request[CALLER], need, asked)
+        await permit(rules, request[CALLER], rule, asked)
     except Denied as denied:
         raise RestError(denied.status, denied.reason) from None

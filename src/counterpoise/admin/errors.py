@@ -96,7 +96,7 @@ async def answer_errors(request: web.Request, handler: Handler) -> web.StreamRes
     except NotFound as error:
         return refuse(HTTPStatus.NOT_FOUND, f"it is not there (any more): {error}")
     except (BadVersion, NotEmpty) as error:
-        return refuse(HTTPStatus.CONFLICT, f"somebody else is changing it: {error}")
+        return refuse(HTTPStatus.CONFLICT, f"another request is changing it, try again: {error}")
     except StoreUnavailable as error:
         return refuse(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
     except web.HTTPException as error:

@@ -25,23 +25,23 @@ _FEW: Final = 16
 
 
 async def in_turns(
-    things: Iterable[tuple[str, T]], tell: Callable[[T], Awaitable[Json]]
+    things: Iterable[tuple[str, T]], make: Callable[[T], Awaitable[Json]]
 ) -> dict[str, Any]:
-    """What ``tell`` says of each, by its name; ``things`` must not change meanwhile."""
+    """What ``make`` gives for each, by its name; ``things`` must not change meanwhile."""
     found, turns = {}, WorkBudget(IN_A_TURN)
     for name, each in things:
-        found[name] = await tell(each)
+        found[name] = await make(each)
         await turns.did()
     return found
 
 
 async def each_in_turns(
-    things: Iterable[T], tell: Callable[[T], R], in_a_turn: int = IN_A_TURN
+    things: Iterable[T], make: Callable[[T], R], in_a_turn: int = IN_A_TURN
 ) -> list[R]:
-    """What ``tell`` says of each; ``things`` must not change meanwhile."""
+    """What ``make`` gives for each; ``things`` must not change meanwhile."""
     found, turns = [], WorkBudget(in_a_turn)
     for each in things:
-        found.append(tell(each))
+        found.append(make(each))
         await turns.did()
     return found
 
@@ -57,10 +57,10 @@ async def encoded(value: Json) -> Packed:
 
 async def large_answer(value: Json) -> web.StreamResponse:
     """A JSON answer that may be large."""
-    return told(await encoded(value))
+    return packed_answer(await encoded(value))
 
 
-def told(text: Packed) -> web.StreamResponse:
+def packed_answer(text: Packed) -> web.StreamResponse:
     """A JSON answer that is written already."""
     return answer_with(text, "application/json; charset=utf-8")
 

@@ -18,14 +18,14 @@ T = TypeVar("T")
 
 AT_ONCE: Final = 32
 """How many are asked at a time: each is a connection, and a task, of its own."""
-_UNANSWERED: Final = Exception("nobody was asked")
+_UNANSWERED: Final = Exception("no broker was asked")
 
 
 async def ask_each(
-    request: web.Request, method: str, paths: Iterable[str], *, told: Json = None
+    request: web.Request, method: str, paths: Iterable[str], *, body: Json = None
 ) -> list[Json]:
     """What each path answers, in order; raises the first refusal."""
-    answers = await try_each(request, method, paths, told=told)
+    answers = await try_each(request, method, paths, body=body)
     for each in answers:
         if isinstance(each, Exception):
             raise each
@@ -33,10 +33,10 @@ async def ask_each(
 
 
 async def try_each(
-    request: web.Request, method: str, paths: Iterable[str], *, told: Json = None
+    request: web.Request, method: str, paths: Iterable[str], *, body: Json = None
 ) -> list[Json | Exception]:
     """What each path answers, or its refusal, in order."""
-    return await try_all([partial(ask, request, method, path, told=told) for path in paths])
+    return await try_all([partial(ask, request, method, path, body=body) for path in paths])
 
 
 async def try_all(questions: Sequence[Callable[[], Awaitable[T]]]) -> list[T | Exception]:

@@ -44,20 +44,20 @@ def describe(routes: Iterable[Route]) -> JsonObject:
 
 def _operation(route: Route) -> JsonObject:
     resource = route.handler.__module__.rpartition(".")[2]
-    told = (inspect.getdoc(route.handler) or route.template).partition("\n\n")
-    told_of = [*_path_parameters(route), *_query_parameters(route)]
+    text = (inspect.getdoc(route.handler) or route.template).partition("\n\n")
+    parameters = [*_path_parameters(route), *_query_parameters(route)]
     operation: JsonObject = {
         "tags": [resource],
-        "summary": told[0].replace("\n", " "),
-        "parameters": told_of,
+        "summary": text[0].replace("\n", " "),
+        "parameters": parameters,
         "responses": {
             "2XX": {"description": "done, or what was asked for"},
             "307": {"description": "another broker serves this; the same request goes there"},
             "default": _ERROR,
         },
     }
-    if told[2]:
-        operation["description"] = told[2]
+    if text[2]:
+        operation["description"] = text[2]
     if route.body is not None:
         operation["requestBody"] = {
             "content": {"application/json": {"schema": dict(route.body.schema)}}

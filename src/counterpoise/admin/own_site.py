@@ -1,7 +1,8 @@
-"""Refuse what a web page of another site makes somebody's browser ask.
+"""Refuses requests that a web page of another site makes an administrator's browser send.
 
-A broker on loopback trusts whoever reaches it, and a browser reaches it for every page it shows.
-`counterpoise.security.own_site` says what tells such requests apart; programs send neither
+A broker on loopback trusts every client that reaches it, and a browser reaches it for every page
+it shows.
+`counterpoise.security.own_site` distinguishes such requests; programs send neither
 ``Origin`` nor a stranger's ``Host``.
 """
 

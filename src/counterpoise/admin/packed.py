@@ -90,7 +90,7 @@ class Packed:
 
 
 class PackedAnswer(web.StreamResponse):
-    """An answer with packed text; whoever writes it (`Guests`) unpacks it as it is read."""
+    """An answer with packed text, which `HttpClientLimits` unpacks as the client reads it."""
 
     def __init__(self, text: Packed, content_type: str) -> None:
         super().__init__(headers={CONTENT_TYPE: content_type})

@@ -1,4 +1,4 @@
-"""Let somebody make a request of the admin API, or say in Pulsar's words why not."""
+"""Permits a request of the admin API, or refuses it in Pulsar's words."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final
 
-from counterpoise.admin.access import Kind, Need
+from counterpoise.admin.access import AccessRule, Audience
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName
 from counterpoise.security.authorization import Authorization, Caller, SubscriptionRefused
@@ -113,9 +113,9 @@ class Asked:
         return TopicName(domain, names["tenant"], names["namespace"], names["topic"])
 
 
-async def permit(rules: Authorization, caller: Caller, need: Need, asked: Asked) -> None:
-    """Return if somebody may make a request; raises `Denied`."""
-    if not rules.enabled or need.kind in (Kind.ANYBODY, Kind.METRICS, Kind.KNOWN):
+async def permit(rules: Authorization, caller: Caller, rule: AccessRule, asked: Asked) -> None:
+    """Return if the caller may make this request; raises `Denied`."""
+    if not rules.enabled or rule.audience in (Audience.ANYBODY, Audience.METRICS, Audience.KNOWN):
         return
     if rules.is_proxy(caller.role) and not caller.original:
         raise Denied(
@@ -123,27 +123,33 @@ async def permit(rules: Authorization, caller: Caller, need: Need, asked: Asked)
             "Invalid combination of Original principal cannot be empty if the request is via "
             "proxy.",
         )
-    if need.after is not None:
-        await permit(rules, caller, need.after, asked)
-    match need.kind:
-        case Kind.SUPER_USER | Kind.BROKER | Kind.CLUSTER | Kind.CLUSTER_POLICY | Kind.TENANTS:
+    if rule.after is not None:
+        await permit(rules, caller, rule.after, asked)
+    match rule.audience:
+        case (
+            Audience.SUPER_USER
+            | Audience.BROKER
+            | Audience.CLUSTER
+            | Audience.CLUSTER_POLICY
+            | Audience.TENANTS
+        ):
             allowed = await rules.super_user(caller)
-        case Kind.NAMESPACE:
-            allowed = await rules.namespace(caller, asked.namespace, need.operation)
-        case Kind.TOPIC:
+        case Audience.NAMESPACE:
+            allowed = await rules.namespace(caller, asked.namespace, rule.operation)
+        case Audience.TOPIC:
             subscription = asked.parameters.get("subscription")
             try:
-                allowed = await rules.topic(caller, asked.topic, need.operation, subscription)
+                allowed = await rules.topic(caller, asked.topic, rule.operation, subscription)
             except SubscriptionRefused as error:
                 raise Denied(HTTPStatus.UNAUTHORIZED, str(error)) from None
         case _:
             allowed = await rules.tenant_admin(caller, asked.parameters["tenant"])
     if not allowed:
-        status, words = _REFUSALS[need.kind]
-        told = words.format(
-            need=need, asked=asked, role=caller.role, original=caller.original or "null"
+        status, words = _REFUSALS[rule.audience]
+        reason = words.format(
+            rule=rule, asked=asked, role=caller.role, original=caller.original or "null"
         )
-        raise Denied(status, told)
+        raise Denied(status, reason)
 
 
 _WHO: Final = "for originalPrincipal [{original}] and clientAppId [{role}] about operation "
@@ -151,51 +157,51 @@ _SUPERUSER_AND: Final = f"Unauthorized to validateBothSuperuserAnd%s {_WHO}"
 _TENANT_AND_SUPERUSER: Final = (
     HTTPStatus.UNAUTHORIZED,
     # The space at its end is Pulsar's.
-    f"Unauthorized to validateBothTenantOperationAndSuperUser {_WHO}[{{need.operation}}] ",
+    f"Unauthorized to validateBothTenantOperationAndSuperUser {_WHO}[{{rule.operation}}] ",
 )
-_OPERATION: Final = "for operation [{need.operation}] on "
+_OPERATION: Final = "for operation [{rule.operation}] on "
 _POLICY: Final = "for operation [{asked.verb}] on "
-_REFUSALS: Final[dict[Kind, tuple[HTTPStatus, str]]] = {
-    Kind.SUPER_USER: (HTTPStatus.UNAUTHORIZED, "This operation requires super-user access"),
-    Kind.BROKER: (
+_REFUSALS: Final[dict[Audience, tuple[HTTPStatus, str]]] = {
+    Audience.SUPER_USER: (HTTPStatus.UNAUTHORIZED, "This operation requires super-user access"),
+    Audience.BROKER: (
         HTTPStatus.UNAUTHORIZED,
-        _SUPERUSER_AND % "BrokerOperation" + "[{need.operation}] on broker [{asked.broker}]",
+        _SUPERUSER_AND % "BrokerOperation" + "[{rule.operation}] on broker [{asked.broker}]",
     ),
-    Kind.CLUSTER: (
+    Audience.CLUSTER: (
         HTTPStatus.UNAUTHORIZED,
         _SUPERUSER_AND % "ClusterOperation"
-        + "[{need.operation}] on cluster [{asked.parameters[cluster]}]",
+        + "[{rule.operation}] on cluster [{asked.parameters[cluster]}]",
     ),
-    Kind.CLUSTER_POLICY: (
+    Audience.CLUSTER_POLICY: (
         HTTPStatus.UNAUTHORIZED,
         _SUPERUSER_AND % "ClusterPolicyOperation"
         + "[{asked.verb}] on cluster [{asked.parameters[cluster]}]",
     ),
-    Kind.TENANTS: _TENANT_AND_SUPERUSER,
-    Kind.TENANT_ITSELF: _TENANT_AND_SUPERUSER,
-    Kind.TENANT_ADMIN: (
+    Audience.TENANTS: _TENANT_AND_SUPERUSER,
+    Audience.TENANT_ITSELF: _TENANT_AND_SUPERUSER,
+    Audience.TENANT_ADMIN: (
         HTTPStatus.UNAUTHORIZED,
         "Don't have permission to administrate resources on this tenant",
     ),
-    Kind.TENANT: (
+    Audience.TENANT: (
         HTTPStatus.UNAUTHORIZED,
         f"Unauthorized to validateTenantOperation {_WHO}"
-        "[{need.operation}] on tenant [{asked.parameters[tenant]}]",
+        "[{rule.operation}] on tenant [{asked.parameters[tenant]}]",
     ),
-    Kind.NAMESPACE: (
+    Audience.NAMESPACE: (
         HTTPStatus.FORBIDDEN,
         f"Unauthorized to validateNamespaceOperation {_OPERATION}namespace [{{asked.namespace}}]",
     ),
-    Kind.NAMESPACE_POLICY: (
+    Audience.NAMESPACE_POLICY: (
         HTTPStatus.FORBIDDEN,
         f"Unauthorized to validateNamespacePolicyOperation {_POLICY}"
         "namespace [{asked.namespace}] on policy [{asked.policy}]",
     ),
-    Kind.TOPIC: (
+    Audience.TOPIC: (
         HTTPStatus.UNAUTHORIZED,
         f"Unauthorized to validateTopicOperation {_OPERATION}topic [{{asked.topic}}]",
     ),
-    Kind.TOPIC_POLICY: (
+    Audience.TOPIC_POLICY: (
         HTTPStatus.FORBIDDEN,
         f"Unauthorized to validateTopicPolicyOperation {_POLICY}"
         "topic [{asked.topic}] on policy [{asked.policy}]",

@@ -96,7 +96,7 @@ class Policy:
     """What a namespace that never set it answers; None is an empty body."""
     low: int | None = None
     """The least value that is accepted, for numbers."""
-    told_by_path: Json = None
+    value_by_path: Json = None
     """The value that a request without a body sets."""
 
 
@@ -164,7 +164,7 @@ POLICIES: tuple[Policy, ...] = (
         "dispatcherPauseOnAckStatePersistent",
         "dispatcherPauseOnAckStatePersistentEnabled",
         FLAG,
-        told_by_path=True,
+        value_by_path=True,
         unset=False,
     ),
 )

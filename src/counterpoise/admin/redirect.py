@@ -50,7 +50,7 @@ def to_broker(
 
 
 async def require_topic_owner(request: web.Request, topic: TopicName) -> None:
-    """Return when this broker owns the topic (acquiring it if nobody does), else 307."""
+    """Return when this broker owns the topic (acquiring it if no broker does), else 307."""
     broker = broker_of(request)
     if broker.namespaces.owns(topic):
         return
@@ -61,7 +61,7 @@ async def require_topic_owner(request: web.Request, topic: TopicName) -> None:
 
 
 async def require_bundle_owner(request: web.Request, bundle: BundleName) -> bool:
-    """True when this broker owns the bundle, False when nobody does, 307 when another does."""
+    """True when this broker owns the bundle, False when no broker does, 307 when another does."""
     broker = broker_of(request)
     owner = await broker.namespaces.owner(bundle)
     if owner is None:
@@ -95,7 +95,7 @@ async def ask(
     method: str,
     path: str,
     *,
-    told: Json = None,
+    body: Json = None,
     broker_id: str | None = None,
 ) -> Json:
     """Ask this cluster's API, following redirects to whichever broker can answer.
@@ -114,7 +114,7 @@ async def ask(
         raise precondition_failed("Unable to get web service url")
     url = there + path
     session = request.app[PEERS]
-    async with session.request(method, URL(url, encoded=True), json=told) as response:
+    async with session.request(method, URL(url, encoded=True), json=body) as response:
         if response.status >= HTTPStatus.BAD_REQUEST:
             raise RestError(response.status, await _reason(response))
         if response.status == HTTPStatus.NO_CONTENT:
@@ -129,7 +129,7 @@ def _preferred(broker: BrokerFace, plain: str | None, tls: str | None) -> str | 
 
 async def _reason(response: aiohttp.ClientResponse) -> str:
     try:
-        told = await response.json(content_type=None)
+        body = await response.json(content_type=None)
     except ValueError:
-        told = None
-    return told["reason"] if isinstance(told, dict) and "reason" in told else str(response.reason)
+        body = None
+    return body["reason"] if isinstance(body, dict) and "reason" in body else str(response.reason)

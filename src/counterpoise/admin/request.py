@@ -70,7 +70,7 @@ def nothing() -> web.Response:
 
 
 def no_content() -> web.Response:
-    """204: done, nothing to tell."""
+    """204: done, without a body."""
     return web.Response(status=204)
 
 

@@ -13,9 +13,9 @@ from urllib.parse import unquote_plus
 
 from aiohttp import web
 
-from counterpoise.admin.access import need_of, word_of
+from counterpoise.admin.access import rule_of, word_of
+from counterpoise.admin.client_limits import CLIENT_LIMITS
 from counterpoise.admin.entrance import require
-from counterpoise.admin.guests import GUESTS
 from counterpoise.admin.parameters import PARAMETERS
 from counterpoise.admin.shapes import FLAG, Json, Schema, Shape
 
@@ -61,7 +61,7 @@ class Route:
             (name, segments.index(f"{{{name}}}")) for name in self.parameters if name in _JAVA
         ]
         shape = self.body or _NO_BODY
-        need = need_of(self.method, self.template)
+        rule = rule_of(self.method, self.template)
         word = word_of(self.template)
 
         async def enter(request: web.Request) -> web.StreamResponse:
@@ -70,9 +70,9 @@ class Route:
                 request.match_info[name] = unquote_plus(raw)
             for name, check in checks:
                 check(request.match_info[name])
-            await require(request, need, word)
+            await require(request, rule, word)
             if self.body is not None:
-                request[BODY] = shape.read(await request.app[GUESTS].body(request))
+                request[BODY] = shape.read(await request.app[CLIENT_LIMITS].body(request))
             return await self.handler(request)
 
         make = {"GET": web.get, "PUT": web.put, "POST": web.post, "DELETE": web.delete}

@@ -10,7 +10,7 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from counterpoise.admin.app import create_app
-from counterpoise.admin.guests import BETWEEN_REQUESTS_S, READ_AT_ONCE, Guests
+from counterpoise.admin.client_limits import BETWEEN_REQUESTS_S, READ_AT_ONCE, HttpClientLimits
 from counterpoise.broker.face import BrokerFace, ServerSocket
 from counterpoise.names.options import Option
 from counterpoise.security.tls import HANDSHAKE_S
@@ -19,9 +19,9 @@ log = logging.getLogger("counterpoise.admin.http")
 
 
 def _is_ours(record: logging.LogRecord) -> bool:
-    """Whether it is about this program: aiohttp tells of a client's malformed HTTP as an error."""
-    told = record.exc_info[1] if record.exc_info else None
-    return not isinstance(told, HttpProcessingError | web.RequestPayloadError)
+    """Whether a log record is no client's malformed HTTP, which aiohttp logs as an error."""
+    error = record.exc_info[1] if record.exc_info else None
+    return not isinstance(error, HttpProcessingError | web.RequestPayloadError)
 
 
 log.addFilter(_is_ours)
@@ -46,11 +46,11 @@ class WebServer:
         self._runner: web.AppRunner | None = None
         self._servers: list[asyncio.Server] = []
 
-    async def start(self, doors: Sequence[ServerSocket]) -> None:
+    async def start(self, listeners: Sequence[ServerSocket]) -> None:
         """Serve on bound sockets, which are closed by :meth:`stop`."""
-        guests = Guests(self._broker.config.http_connections_max)
+        limits = HttpClientLimits(self._broker.config.http_connections_max)
         runner = web.AppRunner(
-            create_app(self._broker, self._settings, self._check, guests),
+            create_app(self._broker, self._settings, self._check, limits),
             access_log=None,
             logger=log,
             shutdown_timeout=SHUTDOWN_WITHIN_S,
@@ -60,19 +60,19 @@ class WebServer:
         await runner.setup()
         self._runner = runner
         if runner.server is not None:
-            guests.receive(runner.server)
+            limits.receive(runner.server)
         loop = asyncio.get_running_loop()
-        for door in doors:
-            within_s = HANDSHAKE_S if door.tls is not None else None
+        for listener in listeners:
+            within_s = HANDSHAKE_S if listener.tls is not None else None
             self._servers.append(
                 await loop.create_server(
-                    guests.greet,
-                    sock=door.socket,
-                    ssl=door.tls,
+                    limits.make_protocol,
+                    sock=listener.socket,
+                    ssl=listener.tls,
                     ssl_handshake_timeout=within_s,
                 )
             )
-        self._broker.background.keep("the admin API's connections", guests.watch)
+        self._broker.background.keep("the admin API's connections", limits.watch)
 
     async def stop(self) -> None:
         """Stop listening and end the connections."""

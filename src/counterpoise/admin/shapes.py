@@ -111,8 +111,8 @@ def nullable(each: Schema) -> Schema:
     """The same, or null."""
     if not each:
         return each
-    told = {**each, "type": [each["type"], "null"]}
-    return {**told, "enum": [*each["enum"], None]} if "enum" in each else told
+    nullable = {**each, "type": [each["type"], "null"]}
+    return {**nullable, "enum": [*each["enum"], None]} if "enum" in each else nullable
 
 
 def read_json(data: bytes) -> Json:

@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class SharedAnswers:
-    """What a broker is making now, for whomever.
+    """The answers that a broker is making now, each shared by all requests for it.
 
     The figures of ten thousand topics are megabytes, and a second's work beside the event loop. A
     thread for each of those who ask would leave clients nothing of the interpreter.
@@ -28,7 +28,7 @@ class SharedAnswers:
     async def get(self, what: str, make: Callable[[], Awaitable[T]]) -> T:
         """What ``make`` gives, begun after this was asked: no answer is older than its question.
 
-        ``what`` tells apart answers that are not the same for everybody.
+        ``what`` names the answer: requests with the same name share one.
         """
         awaited = self._awaited.get(what)
         if awaited is None:
@@ -39,7 +39,7 @@ class SharedAnswers:
 
     async def _make(self, what: str, make: Callable[[], Awaitable[T]]) -> T:
         async with self._one:
-            # Whoever asks from here on is too late for this one.
+            # A request from here on is too late for this one.
             del self._awaited[what]
             return await make()
 

@@ -73,7 +73,7 @@ async def subscription_json(subscription: Subscription) -> JsonObject:
         **{name: max((each[name] for each in consumers), default=0) for name in _LAST_TIMES},
         "blockedSubscriptionOnUnackedMsgs": subscription.blocked,
         "unackedMessages": sum(each["unackedMessages"] for each in consumers),
-        # Nobody has subscribed since the topic was opened, so no type is known.
+        # No consumer has subscribed since the topic was opened, so no type is known.
         "type": "None" if kind is None else kind.name,
         **({"activeConsumerName": active.name} if active is not None else {}),
         "consumers": consumers,

@@ -123,13 +123,13 @@ def _lost_json(topic: PersistentTopic) -> JsonObject:
 
 def _publisher_of(topic: Topic, producer: Producer) -> JsonObject:
     """``PublisherStats``, and what limits did to it (not in Pulsar: absent if they did nothing)."""
-    told, flow = publisher_json(producer), producer.flow
+    stats, flow = publisher_json(producer), producer.flow
     if flow is not None and flow.throttled_count:
-        told["rateLimitedTimes"] = flow.throttled_count
-        told["rateLimitedSeconds"] = topic.commons.limits.throttled_ns(flow) / 1e9
+        stats["rateLimitedTimes"] = flow.throttled_count
+        stats["rateLimitedSeconds"] = topic.commons.limits.throttled_ns(flow) / 1e9
         if flow.waits_at is not None:
-            told["rateLimitedBy"] = flow.waits_at.level
-    return told
+            stats["rateLimitedBy"] = flow.waits_at.level
+    return stats
 
 
 def publisher_json(producer: Producer) -> JsonObject:
@@ -272,25 +272,25 @@ async def _cursor_json(subscription: Subscription) -> JsonObject:
 
 
 async def broker_topic_json(topic: Topic, broker_id: str) -> JsonObject:
-    """A topic as ``broker-stats/topics`` tells it."""
-    told = await topic_stats_json(topic, broker_id)
-    subscriptions = told["subscriptions"]
+    """A topic as ``broker-stats/topics`` has it."""
+    found = await topic_stats_json(topic, broker_id)
+    subscriptions = found["subscriptions"]
     return {
-        "publishers": told["publishers"],
+        "publishers": found["publishers"],
         "replication": {},
         "subscriptions": subscriptions,
-        "producerCount": len(told["publishers"]),
-        "averageMsgSize": told["averageMsgSize"],
-        "msgRateIn": told["msgRateIn"],
-        "msgRateOut": told["msgRateOut"],
-        "msgInCount": told["msgInCounter"],
-        "bytesInCount": told["bytesInCounter"],
-        "msgOutCount": told["msgOutCounter"],
-        "bytesOutCount": told["bytesOutCounter"],
-        "msgThroughputIn": told["msgThroughputIn"],
-        "msgThroughputOut": told["msgThroughputOut"],
-        "storageSize": told["storageSize"],
-        "backlogSize": told["backlogSize"],
+        "producerCount": len(found["publishers"]),
+        "averageMsgSize": found["averageMsgSize"],
+        "msgRateIn": found["msgRateIn"],
+        "msgRateOut": found["msgRateOut"],
+        "msgInCount": found["msgInCounter"],
+        "bytesInCount": found["bytesInCounter"],
+        "msgOutCount": found["msgOutCounter"],
+        "bytesOutCount": found["bytesOutCounter"],
+        "msgThroughputIn": found["msgThroughputIn"],
+        "msgThroughputOut": found["msgThroughputOut"],
+        "storageSize": found["storageSize"],
+        "backlogSize": found["backlogSize"],
         "pendingAddEntriesCount": 0,
         "filteredEntriesCount": 0,
     }

@@ -19,7 +19,7 @@ from counterpoise.broker.base.advertised import (
 from counterpoise.broker.config import BrokerConfig
 from counterpoise.names.broker import BrokerId
 from counterpoise.names.options import ConfigError
-from counterpoise.security.tls import TlsDoor
+from counterpoise.security.tls import TlsPort
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,16 +99,16 @@ def open_doors(config: BrokerConfig, stack: contextlib.ExitStack) -> ServerSocke
     and OSError for a port that is taken.
     """
     tls = config.tls
-    service_tls = partial(TlsDoor, tls, protocols=tls.protocols, ciphers=tls.ciphers)
+    service_tls = partial(TlsPort, tls, protocols=tls.protocols, ciphers=tls.ciphers)
     web_tls = partial(
-        TlsDoor,
+        TlsPort,
         tls,
         protocols=tls.web_protocols or tls.protocols,
         ciphers=tls.web_ciphers or tls.ciphers,
     )
 
     def door(
-        port: int | None, make: Callable[[], TlsDoor] | None = None
+        port: int | None, make: Callable[[], TlsPort] | None = None
     ) -> tuple[ServerSocket, ...]:
         if port is None:
             return ()

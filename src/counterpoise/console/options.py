@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from counterpoise.decide.balancing.drain import DrainRules
 from counterpoise.decide.balancing.round import Strategy
-from counterpoise.security.client import NOBODY, ClientSecurity
+from counterpoise.security.client import ANONYMOUS, ClientSecurity
 
 Settings = Mapping[str, str]
 """A cluster's settings under broker.conf's names."""
@@ -23,7 +23,7 @@ class WatchOptions:
     """Seconds between the end of a look and the next."""
     patience_s: float = 4.0
     """Seconds a broker may take for one answer: a page does not wait for who hangs."""
-    security: ClientSecurity = NOBODY
+    security: ClientSecurity = ANONYMOUS
     """Who looks, and which brokers are believed."""
 
 

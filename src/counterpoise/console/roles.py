@@ -15,7 +15,7 @@ import orjson
 from counterpoise.names.options import ConfigError
 from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, AdminOptions, RefusedError
 from counterpoise.pipeline.collect.words import said
-from counterpoise.security.client import NOBODY, ClientSecurity, http_session
+from counterpoise.security.client import ANONYMOUS, ClientSecurity, http_session
 
 ASKED = "/admin/v2/brokers/configuration/runtime"
 """Readable by a superuser, the role that may unload and split. The request changes nothing."""
@@ -30,7 +30,7 @@ SHOWN: Mapping[str, str] = MappingProxyType(
 class Operator:
     """The role in which a page asks the cluster."""
 
-    security: ClientSecurity = NOBODY
+    security: ClientSecurity = ANONYMOUS
     """The credentials to present, and the authorities to trust."""
     own: bool = False
     """Whether the credential was given at the page."""

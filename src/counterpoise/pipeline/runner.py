@@ -49,7 +49,7 @@ from counterpoise.pipeline.watch.polling import Polling
 from counterpoise.pipeline.watch.serve import serving
 from counterpoise.pipeline.watch.watcher import NothingSeenError
 from counterpoise.pipeline.watchdog.watchdog import guard
-from counterpoise.security.client import NOBODY, ClientSecurity, http_session
+from counterpoise.security.client import ANONYMOUS, ClientSecurity, http_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -87,7 +87,7 @@ class RunSettings:
     """What may be carried out without asking anybody."""
     keeping: KeepingOptions = field(default_factory=KeepingOptions)
     lease: LeaseOptions = field(default_factory=LeaseOptions)
-    security: ClientSecurity = NOBODY
+    security: ClientSecurity = ANONYMOUS
     """Who we are to the cluster."""
 
 

@@ -1,1 +1,1 @@
-"""Who talks to whom, and whether they may: TLS, credentials, roles and permissions."""
+"""TLS, credentials, roles and permissions."""

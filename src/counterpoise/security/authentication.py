@@ -1,4 +1,4 @@
-"""Who somebody is: on the binary port and on the admin port, by the same providers."""
+"""Authentication of clients, on the binary port and on the admin port, by the same providers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SCHEMES: Final = {"token": "Bearer ", "basic": "Basic "}
 
 
 class Authentication:
-    """Asks the providers that are set up; with none, everybody is who they like to be."""
+    """Asks the configured providers for a client's role; without authentication none is asked."""
 
     def __init__(
         self, options: AuthenticationOptions, providers: Iterable[Provider] | None = None
@@ -42,7 +42,7 @@ class Authentication:
             self._providers[method] = same[0] if len(same) == 1 else FirstOf(same)
 
     async def of_command(self, shown: Credentials) -> Principal:
-        """Who opens a connection of the binary protocol; raises `AuthenticationError`."""
+        """The principal of a CONNECT of the binary protocol; raises `AuthenticationError`."""
         provider = self._providers.get(shown.method)
         if provider is not None:
             return await provider.authenticate(shown)
@@ -53,7 +53,7 @@ class Authentication:
     async def of_request(
         self, headers: Mapping[str, str], certificate: Mapping[str, Any] | None
     ) -> Principal:
-        """Who asks the admin API; raises `AuthenticationError`."""
+        """The principal of an admin request; raises `AuthenticationError`."""
         named = headers.get("X-Pulsar-Auth-Method-Name")
         if named is not None:
             provider = self._providers.get(named)
@@ -76,10 +76,10 @@ def _of_http(
     scheme = _SCHEMES.get(method)
     if scheme is None:
         return Credentials(method, certificate=certificate)
-    told = headers.get("Authorization", "")
-    if not told.startswith(scheme):
+    header = headers.get("Authorization", "")
+    if not header.startswith(scheme):
         raise AuthenticationError("Invalid HTTP Authorization header")
-    data = told.removeprefix(scheme).encode("utf-8", "surrogateescape")
+    data = header.removeprefix(scheme).encode("utf-8", "surrogateescape")
     if method == "basic":
         try:
             data = base64.b64decode(data, validate=True)

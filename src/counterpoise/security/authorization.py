@@ -1,8 +1,8 @@
-"""Who may do what: the rules of Pulsar's ``PulsarAuthorizationProvider``, in one place.
+"""Authorization: the rules of Pulsar's ``PulsarAuthorizationProvider``, in one place.
 
 A super user may do everything, a tenant's administrators everything within it. Others may do what
 their role was granted on a namespace or a topic; `TOPIC_NEEDS` and `NAMESPACE_NEEDS` say which
-grant each operation asks for. Whoever comes through a proxy is allowed what both are.
+grant each operation asks for. A client of a proxy is allowed what both roles are.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ NAMESPACE_NEEDS: Final[Mapping[str, frozenset[str]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who wants something."""
+    """The role that asks, and the role it asks for if it is a proxy."""
 
     role: str | None
     original: str | None = None
@@ -67,7 +67,7 @@ class SubscriptionRefused(Exception):
     """A subscription that a role may not have under any grant; the text says why."""
 
 
-class PolicySource(Protocol):
+class AuthorizationPolicies(Protocol):
     """What tenants and namespaces allow; both None when they are not there."""
 
     async def tenant(self, name: str) -> Mapping[str, Any] | None:
@@ -80,20 +80,22 @@ class PolicySource(Protocol):
 
 
 class Authorization:
-    """Says whether somebody may do something; everybody may everything while it is off."""
+    """Decides whether a caller may do something; while it is off, all may do everything."""
 
-    def __init__(self, options: Callable[[], AuthorizationOptions], source: PolicySource) -> None:
+    def __init__(
+        self, options: Callable[[], AuthorizationOptions], source: AuthorizationPolicies
+    ) -> None:
         """``options``: as they are now."""
         self._options = options
         self._source = source
 
     @property
     def enabled(self) -> bool:
-        """Whether anybody is refused anything."""
+        """Whether callers are checked at all."""
         return self._options().enabled
 
     def why_invalid(self, caller: Caller, *, for_itself: bool = False) -> str | None:
-        """Why somebody may not act for somebody else; None if it is well.
+        """Why a caller may not act for another role; None if it may.
 
         ``for_itself``: whether a role that is no proxy may name itself.
         """
@@ -112,11 +114,11 @@ class Authorization:
         return role in self._options().proxies
 
     async def super_user(self, caller: Caller) -> bool:
-        """Whether somebody may do everything."""
+        """Whether a caller may do everything."""
         return await self._each(caller, self._is_super_user)
 
     async def tenant_admin(self, caller: Caller, tenant: str) -> bool:
-        """Whether somebody may do everything within a tenant."""
+        """Whether a caller may do everything within a tenant."""
 
         async def allowed(role: str | None) -> bool:
             return await self._is_admin(role, tenant)
@@ -124,7 +126,7 @@ class Authorization:
         return await self._each(caller, allowed)
 
     async def namespace(self, caller: Caller, namespace: NamespaceName, operation: str) -> bool:
-        """Whether somebody may do one of Pulsar's ``NamespaceOperation``."""
+        """Whether a caller may do one of Pulsar's ``NamespaceOperation``."""
 
         async def allowed(role: str | None) -> bool:
             if await self._is_admin(role, namespace.tenant):
@@ -138,7 +140,7 @@ class Authorization:
     async def topic(
         self, caller: Caller, topic: TopicName, operation: str, subscription: str | None = None
     ) -> bool:
-        """Whether somebody may do one of Pulsar's ``TopicOperation``.
+        """Whether a caller may do one of Pulsar's ``TopicOperation``.
 
         Raises `SubscriptionRefused` where a subscription's name has to begin with the role.
         """
@@ -163,7 +165,7 @@ class Authorization:
             return False
         answer = await allowed(caller.role)
         if self.is_proxy(caller.role):
-            # Asked even where the proxy may not: what it is told may be more than "no".
+            # Asked even where the proxy may not: the refusal may say more than "no".
             answer = await allowed(caller.original) and answer
         return answer
 

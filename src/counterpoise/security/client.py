@@ -1,4 +1,4 @@
-"""The other end: proving who one is to a broker, by the names that Pulsar's clients use for it.
+"""Credentials of a client of brokers, under the names that Pulsar's clients use for them.
 
 One `ClientSecurity` serves the admin API (`http_session`) and the binary protocol (`shown`,
 `context`); brokers, the balancer and every verb that talks to a cluster have one.
@@ -37,7 +37,7 @@ class Names:
 
 
 class ClientSecurity:
-    """Who one is, whom one believes."""
+    """The credentials that a client shows, and the authorities that it trusts."""
 
     def __init__(self, options: ClientOptions | None = None, names: Names | None = None) -> None:
         """Reads what the settings name; raises `ConfigError`, which never quotes a secret."""
@@ -51,13 +51,13 @@ class ClientSecurity:
         if any(self._files) and not all(self._files):
             missing = self._names.key if self._files[0] else self._names.certificate
             raise ConfigError(missing, "is needed too: a certificate and its key go together")
-        # Now, so that what cannot be used is told at the start.
+        # Now, so that what cannot be used is reported at the start.
         self.shown()
         if self._options.trust or any(self._files):
             self.context()
 
     def as_another(self, token: str = "") -> ClientSecurity:
-        """Whoever has that token, or nobody in particular, who believes the same authorities."""
+        """The same trust with another token, or with no credentials at all."""
         options = replace(
             self._options,
             plugin="token" if token else "",
@@ -68,7 +68,7 @@ class ClientSecurity:
         return ClientSecurity(options, self._names)
 
     def shown(self) -> tuple[str, bytes]:
-        """The method, and what CONNECT shows; a token in a file is read anew each time."""
+        """The method, and what CONNECT shows; a token in a file is read again each time."""
         return self.method, self._data().encode()
 
     def headers(self) -> dict[str, str]:
@@ -82,7 +82,7 @@ class ClientSecurity:
 
     @property
     def has_tls_settings(self) -> bool:
-        """Whether it differs by TLS from anybody on this machine."""
+        """Whether any TLS setting differs from this machine's defaults."""
         options = self._options
         return bool(options.trust or any(self._files) or options.allow_insecure or options.tls)
 
@@ -111,8 +111,8 @@ class ClientSecurity:
                 self.method, self._data = "basic", self._password()
             case "AuthenticationTls" | "tls":
                 self.method = "tls"
-                told = self._pairs()
-                self._files = (told.get("tlsCertFile", ""), told.get("tlsKeyFile", ""))
+                found = self._pairs()
+                self._files = (found.get("tlsCertFile", ""), found.get("tlsKeyFile", ""))
                 if not any(self._files):
                     raise ConfigError(
                         self._names.parameters, "expected tlsCertFile:/path,tlsKeyFile:/path"
@@ -136,21 +136,21 @@ class ClientSecurity:
         return lambda: token
 
     def _password(self) -> Callable[[], str]:
-        told = self._json() if self._options.parameters.strip().startswith("{") else self._pairs()
-        user = told.get("userId") or told.get("username")
-        if not user or "password" not in told:
+        found = self._json() if self._options.parameters.strip().startswith("{") else self._pairs()
+        user = found.get("userId") or found.get("username")
+        if not user or "password" not in found:
             raise ConfigError(self._names.parameters, 'expected {"userId":"…","password":"…"}')
-        both = f"{user}:{told['password']}"
+        both = f"{user}:{found['password']}"
         return lambda: both
 
     def _json(self) -> Mapping[str, Any]:
         try:
-            told = json.loads(self._options.parameters)
+            found = json.loads(self._options.parameters)
         except ValueError:
-            told = None
-        if not isinstance(told, dict):
+            found = None
+        if not isinstance(found, dict):
             raise ConfigError(self._names.parameters, "is no JSON object")
-        return told
+        return found
 
     def _pairs(self) -> Mapping[str, str]:
         if self._options.parameters.strip().startswith("{"):
@@ -159,22 +159,22 @@ class ClientSecurity:
         return {name.strip(): value.strip() for name, _, value in pairs}
 
 
-NOBODY: Final = ClientSecurity()
-"""Shows nothing, and believes whom the machine believes."""
+ANONYMOUS: Final = ClientSecurity()
+"""Shows no credentials, and trusts the authorities that the machine trusts."""
 
 
 def http_session(security: ClientSecurity, **more: Any) -> aiohttp.ClientSession:
     """A session for a cluster's admin API; ``more`` is aiohttp's own.
 
-    Brokers send each other's clients on, and aiohttp forgets who one is when the host changes: it
-    is said again at each broker, but never in the clear once somebody was spoken to by TLS.
+    Brokers redirect to each other, and aiohttp drops credentials when the host changes. So they
+    are added to each request, but never to one without TLS once a request of the session used it.
     """
     # Imported here: brokers without an admin API use the rest of this file.
     import aiohttp
 
     by_tls = False
 
-    async def say_who(
+    async def add_credentials(
         request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
     ) -> aiohttp.ClientResponse:
         nonlocal by_tls
@@ -186,7 +186,7 @@ def http_session(security: ClientSecurity, **more: Any) -> aiohttp.ClientSession
     # A context of our own only where it says something: the machine's is long to read.
     ours = security.context() if security.has_tls_settings else True
     connector = aiohttp.TCPConnector(ssl=ours)
-    return aiohttp.ClientSession(connector=connector, middlewares=(say_who,), **more)
+    return aiohttp.ClientSession(connector=connector, middlewares=(add_credentials,), **more)
 
 
 def _read(path: Path, setting: str) -> str:

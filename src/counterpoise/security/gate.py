@@ -1,4 +1,4 @@
-"""What a broker asks of everybody: who are you, and may you do this?"""
+"""Authentication and authorization together, as a broker uses them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from counterpoise.security.options import AuthenticationOptions, AuthorizationOp
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """Both questions, as one broker asks them on each of its ports."""
+    """The authentication and the authorization of one broker, for each of its ports."""
 
     authentication: Authentication
     authorization: Authorization
 
 
-class _Nothing:
+class _NoPolicies:
     async def tenant(self, _name: str) -> Mapping[str, Any] | None:
         return None
 
@@ -29,6 +29,6 @@ class _Nothing:
 
 
 OPEN_TO_ALL: Final = Security(
-    Authentication(AuthenticationOptions()), Authorization(AuthorizationOptions, _Nothing())
+    Authentication(AuthenticationOptions()), Authorization(AuthorizationOptions, _NoPolicies())
 )
-"""Nobody is asked who they are, and everybody may do everything."""
+"""No credentials are asked for, and every client may do everything."""

@@ -1,4 +1,4 @@
-"""What somebody shows, and who that makes them."""
+"""Credentials, and the principal that a provider makes of them."""
 
 from __future__ import annotations
 
@@ -8,50 +8,50 @@ from typing import Any, Protocol
 
 
 class AuthenticationError(Exception):
-    """Somebody is not believed; the text says why, without what was shown."""
+    """Credentials were refused; the text says why, and never quotes them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What somebody shows. Never logged: not even this object's text has it."""
+    """What a client shows. Never logged: not even this object's text has it."""
 
     method: str
     """``token``, ``tls``, ``basic``; anything else if nothing."""
     data: bytes = field(default=b"", repr=False)
     """A token, or ``user:password``."""
     certificate: Mapping[str, Any] | None = field(default=None, repr=False)
-    """The TLS certificate that was verified when they connected (``getpeercert``)."""
+    """The TLS certificate that was verified when it connected (``getpeercert``)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who somebody is."""
+    """An authenticated client: its role."""
 
     role: str
     expires_at_s: float | None = None
-    """When they have to show something newer, in seconds since the epoch."""
+    """When it has to show newer credentials, in seconds since the epoch."""
 
 
 class Provider(Protocol):
-    """One way to prove who one is (``AuthenticationProvider``)."""
+    """Checks the credentials of one method (``AuthenticationProvider``)."""
 
     method: str
     """How clients and HTTP headers call it."""
 
     async def authenticate(self, shown: Credentials) -> Principal:
-        """Who shows this; raises `AuthenticationError`."""
+        """The principal of these credentials; raises `AuthenticationError`."""
         ...
 
 
 class FirstOf:
-    """Several providers of one method: the first that believes decides."""
+    """Several providers of one method: the first that accepts the credentials decides."""
 
     def __init__(self, providers: Sequence[Provider]) -> None:
         self._providers = providers
         self.method = providers[0].method
 
     async def authenticate(self, shown: Credentials) -> Principal:
-        """Who shows this; raises what the last one said."""
+        """The principal of these credentials; raises the last provider's error."""
         refused = AuthenticationError("Authentication failed")
         for each in self._providers:
             try:
@@ -67,7 +67,7 @@ class CertificateProvider:
     method = "tls"
 
     async def authenticate(self, shown: Credentials) -> Principal:
-        """Whose certificate it is."""
+        """The principal that the certificate names."""
         if not shown.certificate:
             raise AuthenticationError("Failed to get TLS certificates from client")
         names = [

@@ -12,7 +12,7 @@ PROVIDER_PACKAGE = "org.apache.pulsar.broker.authentication."
 
 @dataclass(frozen=True, slots=True)
 class TlsOptions:
-    """What a broker shows to whoever connects by TLS, and whom it lets in."""
+    """TLS of a broker's ports: its certificate, and which clients may connect."""
 
     certificate: str = option(
         "",
@@ -36,7 +36,7 @@ class TlsOptions:
     allow_insecure: bool = option(
         False,
         conf="tlsAllowInsecureConnection",
-        why="whether clients whose certificates nobody vouches for may connect; no role is ever "
+        why="whether clients with untrusted certificates may connect; no role is ever "
         "taken from such a certificate",
     )
     protocols: tuple[str, ...] = option(
@@ -203,7 +203,7 @@ class ClientOptions:
     allow_insecure: bool = option(
         False,
         conf="tlsAllowInsecureConnection",
-        why="whether certificates of brokers are believed that nobody vouches for",
+        why="whether untrusted certificates of brokers are accepted",
     )
     verify_host: bool = option(
         False,

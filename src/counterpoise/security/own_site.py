@@ -1,4 +1,4 @@
-"""Tells what a page of one's own makes a browser ask from what a page of another site does.
+"""Distinguishes requests of one's own pages from those that a page of another site makes.
 
 A page cannot choose its ``Origin`` (or ``Sec-Fetch-Site``), and when a name was bent to point at
 this machine (DNS rebinding) ``Host`` still holds that name.

@@ -1,4 +1,4 @@
-"""User names and passwords, as Pulsar's ``AuthenticationProviderBasic`` believes them."""
+"""User names and passwords, as Pulsar's ``AuthenticationProviderBasic`` checks them."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _HASHES: Final = CryptContext(
     ["apr_md5_crypt", "sha512_crypt", "sha256_crypt", "md5_crypt", "des_crypt"]
 )
 _AT_ONCE: Final = 2
-"""Hashing takes a processor for milliseconds, and whoever connects can ask for it."""
+"""Hashing takes a processor for milliseconds, and any client that connects can ask for it."""
 
 
 class PasswordProvider:
-    """Believes those who know a user's password."""
+    """Authenticates by user name and password (``AuthenticationProviderBasic``)."""
 
     method = "basic"
 
@@ -32,11 +32,11 @@ class PasswordProvider:
         self._turns = asyncio.Semaphore(_AT_ONCE)
 
     async def authenticate(self, shown: Credentials) -> Principal:
-        """Whose password it is."""
+        """The user whose password it is; raises `AuthenticationError`."""
         user, mark, password = shown.data.decode("utf-8", "replace").partition(":")
         if not mark:
             raise AuthenticationError("Base64 decoded params are invalid")
-        # Who is not known costs as much, so that nobody learns from the time who is.
+        # An unknown user costs as much, so that the time does not say which users there are.
         hashed = self._users.get(user)
         async with self._turns:
             right = await asyncio.to_thread(_is_right, password, hashed)

@@ -1,4 +1,4 @@
-"""TLS for the ports of a broker: contexts made from files, and made anew when the files change."""
+"""TLS for the ports of a broker: contexts made from files, and made again when the files change."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HANDSHAKE_S: Final = 10.0
 Fingerprint = tuple[tuple[str, int, int, int] | None, ...]
 
 
-class TlsDoor:
+class TlsPort:
     """The context of one port; its certificates follow the files they came from.
 
     Servers keep the context they were given for ever. So that one is a front: at each handshake
@@ -74,7 +74,7 @@ class TlsDoor:
             log.warning("the TLS certificates stay as they were: %s", error)
             return False
         self._seen = seen
-        log.info("TLS certificates are read anew from %s", self._options.certificate)
+        log.info("TLS certificates were read again from %s", self._options.certificate)
         return True
 
 

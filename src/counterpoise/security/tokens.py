@@ -1,4 +1,4 @@
-"""JSON Web Tokens, as Pulsar's ``AuthenticationProviderToken`` believes them."""
+"""JSON Web Tokens, as Pulsar's ``AuthenticationProviderToken`` checks them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class _Key:
 
 
 class TokenProvider:
-    """Believes tokens that were signed with the cluster's key and have not expired."""
+    """Authenticates tokens that were signed with the cluster's key and have not expired."""
 
     method = "token"
 
@@ -60,7 +60,7 @@ class TokenProvider:
             )
 
     async def authenticate(self, shown: Credentials) -> Principal:
-        """Whose token it is."""
+        """The principal that the token names; raises `AuthenticationError`."""
         if not shown.data.strip():
             raise AuthenticationError("Blank token found")
         claims = self._claims(shown.data)

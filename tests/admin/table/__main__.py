@@ -20,7 +20,7 @@ from tests.conformance.jars import pulsar_lib
 
 
 def main(words: list[str]) -> int:
-    """Play it; 1 if anything differs that nobody gave a reason for."""
+    """Play it; 1 if a difference has no reason in `known`."""
     different: list[str] = []
     if "--page" not in words:
         lib = pulsar_lib()
@@ -38,8 +38,8 @@ def _record(lib: Path, folder: Path) -> None:
     with standalone(lib, folder / "pulsar") as real:
         urls = real.service_url, real.admin_url
         with session(*urls, folder, settle_s=SETTLE_S) as made:
-            told = {"commands": made.tool.commands(), "answers": made.play(SESSION)}
-    VECTORS.write_text(json.dumps(told, indent=1) + "\n")
+            recorded = {"commands": made.tool.commands(), "answers": made.play(SESSION)}
+    VECTORS.write_text(json.dumps(recorded, indent=1) + "\n")
 
 
 def _compare(folder: Path) -> list[str]:

@@ -127,15 +127,15 @@ def unexplained(
     """
     asked = {line for line, _ in theirs}
     left = {(line, path) for line in known if line in asked for path in known[line]}
-    told = []
+    differences = []
     for key, answer in ours.items():
         line, time = key
         for path, how in unlike(theirs[key], answer) if key in theirs else ():
             reasons = {(line, each) for each in known.get(line, ()) if _matches(each, path)}
             left -= reasons
             if not reasons:
-                told.append(f"{line} ({time}): {path}: {how}")
-    return told, [f"{line}: {path} is the same by now" for line, path in sorted(left)]
+                differences.append(f"{line} ({time}): {path}: {how}")
+    return differences, [f"{line}: {path} is the same by now" for line, path in sorted(left)]
 
 
 def _matches(pattern: str, path: str) -> bool:

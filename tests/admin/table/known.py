@@ -54,8 +54,8 @@ _SETTINGS = "settings are those that something here reads"
 _CREATES = "Pulsar makes the subscription that it is asked about"
 
 _EVENTS = "Pulsar keeps policies of topics in a system topic, __change_events"
-_WORDS = "the refusal is told in other words"
-_MORE = "ours tells more of each subscription"
+_WORDS = "the refusal has other words"
+_MORE = "ours says more of each subscription"
 _OF_TOPICS = "acme/app.*.*"
 _STATS = {
     "pulsar/*": _HEALTH,
@@ -87,7 +87,7 @@ DIFFERS: Mapping[str, Mapping[str, str]] = {
         "worked": "Pulsar ends with a 500 where the answer is no",
         "*": "Pulsar ends with a 500 where the answer is no",
     },
-    f"schemas upload -f {{OTHER_SCHEMA}} {TOPIC}": {"text": "the 409 is told in other words"},
+    f"schemas upload -f {{OTHER_SCHEMA}} {TOPIC}": {"text": "the 409 has other words"},
     f"topics info-internal {TOPIC}": {
         "cursors.*.version": "cursors have no node of their own",
         "ledgers.*.timestamp": "when a ledger was closed is not kept",
@@ -117,7 +117,7 @@ DIFFERS: Mapping[str, Mapping[str, str]] = {
     f"namespaces split-bundle -b 0x00000000_0x40000000 {NAMESPACE}": {"text": _WORDS},
     f"namespaces topics -ist {NAMESPACE}": {"text": _EVENTS},
     f"namespaces unload -b 0x12345678_0xc0000000 {NAMESPACE}": {"text": _WORDS},
-    f"namespaces unload -b 0x80000000_0xc0000000 -d nobody:8080 {NAMESPACE}": {"text": _WORDS},
+    f"namespaces unload -b 0x80000000_0xc0000000 -d absent:8080 {NAMESPACE}": {"text": _WORDS},
     f"topics stats-internal -m {TOPIC}": {"ledgers.*.metadata": _BOOKIES},
     f"topics unsubscribe -s ghost {TOPIC}": {"worked": _CREATES, "text": _CREATES},
 }

@@ -22,7 +22,7 @@ sizes, addresses and the numbers of ledgers are free. A second remark says where
 `make admin-table` plays that session on both and writes down what Pulsar says.
 
 That a policy is kept does not say that it has an effect: [UNREAD.md](UNREAD.md) lists what is
-stored and read by nothing, of which a broker's log tells when it is set. Permissions hold where
+stored and read by nothing, which a broker's log says when it is set. Permissions hold where
 `authorizationEnabled` is set.
 
 {counts}
@@ -53,12 +53,12 @@ def page(recorded: Mapping[str, Any]) -> str:
             parts.append(f"| `{command}` | {'; '.join(['works', *remarks])} |")
         parts.append("")
     lines = sum(row.command[0] != "client" for row in SESSION)
-    told = (
+    counted = (
         f"Of {sum(counts.values())} commands {counts['works']} print the same, "
         f"{counts['works, but differs']} differ somewhere, {counts['does not apply']} do not apply"
         + (f", {counts['runs']} are not compared yet." if counts["runs"] else ".")
     )
-    return "\n".join([HEAD.format(lines=lines, counts=told), *parts])
+    return "\n".join([HEAD.format(lines=lines, counts=counted), *parts])
 
 
 def rows_of(name: str) -> list[Row]:

@@ -41,7 +41,7 @@ class Session:
 
     def play(self, rows: Iterable[Row]) -> list[Answer]:
         """One answer for each row that is a command."""
-        return [told for row in rows if (told := self._one(row)) is not None]
+        return [outcome for row in rows if (outcome := self._one(row)) is not None]
 
     def close(self) -> None:
         self._client.close()
@@ -72,10 +72,10 @@ class Session:
         producer.close()
 
     def _wait_for_stats(self, namespace: str) -> None:
-        """Until brokers tell of a namespace: Pulsar's measure once a minute."""
+        """Until brokers report a namespace: Pulsar's measure once a minute."""
         deadline = time.monotonic() + 120
         while namespace not in self.tool.run("broker-stats", "topics")[1]:
-            assert time.monotonic() < deadline, f"nobody tells of {namespace}"
+            assert time.monotonic() < deadline, f"no broker reports {namespace}"
             time.sleep(0.5)
 
     def _wait_until(self, wanted: str, *words: str) -> None:

@@ -52,8 +52,8 @@ def _files(folder: Path) -> dict[str, str]:
     found = {}
     for name, schema in (("SCHEMA", one), ("OTHER_SCHEMA", other)):
         path = folder / f"{name.lower()}.json"
-        told = {"type": "AVRO", "schema": json.dumps(schema), "properties": {"by": "ops"}}
-        path.write_text(json.dumps(told))
+        schema_file = {"type": "AVRO", "schema": json.dumps(schema), "properties": {"by": "ops"}}
+        path.write_text(json.dumps(schema_file))
         found[name] = str(path)
     assert LIB is not None
     found["JAR"] = str(next(LIB.glob("pulsar-client-admin-api-*.jar")))

@@ -8,9 +8,9 @@ MADE = rows(
     namespaces create {NAMESPACE} --bundles 4
     namespaces create {NAMESPACE}
     namespaces create {TENANT}/wide --clusters standalone
-    namespaces create nobody/app
+    namespaces create absent/app
     namespaces list {TENANT}
-    namespaces list nobody
+    namespaces list absent
     namespaces policies {NAMESPACE}
     namespaces bundles {NAMESPACE}
     namespaces topics {NAMESPACE}
@@ -144,7 +144,7 @@ BUNDLES = rows(
     namespaces split-bundle -bt LARGEST -san topic_count_equally_divide {NAMESPACE}
     namespaces unload -b 0x80000000_0xc0000000 {NAMESPACE}
     namespaces unload -b 0x12345678_0xc0000000 {NAMESPACE}
-    namespaces unload -b 0x80000000_0xc0000000 -d nobody:8080 {NAMESPACE}
+    namespaces unload -b 0x80000000_0xc0000000 -d absent:8080 {NAMESPACE}
     namespaces unload {NAMESPACE}
     """
 )

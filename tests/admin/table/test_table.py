@@ -44,7 +44,7 @@ def test_every_command_of_the_tool_has_a_row_or_a_reason() -> None:
 
 
 def test_the_page_is_that_of_the_rows() -> None:
-    assert PAGE.read_text() == page(recorded()), "make admin-table writes it anew"
+    assert PAGE.read_text() == page(recorded()), "make admin-table writes it again"
 
 
 @pytest.mark.parametrize(

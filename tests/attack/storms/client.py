@@ -1,4 +1,4 @@
-"""A client that says much at once and counts what it is told."""
+"""A client that sends much at once and counts the answers."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Client:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
         self.said = 0
-        self.told: Counter[int] = Counter()
+        self.received: Counter[int] = Counter()
         self.last: dict[int, BaseCommand] = {}
         self._news = asyncio.Event()
         self._ended = False
@@ -75,7 +75,7 @@ class Client:
             size, length = struct.unpack(">II", await self._reader.readexactly(8))
             rest = await self._reader.readexactly(size - 4)
             found = BaseCommand.FromString(rest[:length])
-            self.told[found.type] += 1
+            self.received[found.type] += 1
             self.last[found.type] = found
             self._news.set()
             if found.type == Type.PING:
@@ -94,9 +94,9 @@ class Client:
         await self._writer.drain()
 
     async def until(self, count: int, *kinds: int) -> None:
-        """Return when it was told so many of these in all; ConnectionError if it cannot be."""
+        """Return when it has received so many of these in all; ConnectionError if it cannot be."""
         async with asyncio.timeout(ANSWERED_WITHIN_S):
-            while sum(self.told[kind] for kind in kinds) < count:
+            while sum(self.received[kind] for kind in kinds) < count:
                 self._news.clear()
                 if self._ended:
                     raise ConnectionError("the broker ended the connection")
@@ -112,12 +112,12 @@ class Client:
             command(Type.LOOKUP, "lookup_topic", topic=topic, request_id=1), Type.LOOKUP_RESPONSE
         )
         await self._ask(producer(number, topic), Type.PRODUCER_SUCCESS)
-        before = self.told[Type.SEND_RECEIPT]
+        before = self.received[Type.SEND_RECEIPT]
         await self.say(frames.send(number, each) for each in range(count))
         await self.until(before + count, Type.SEND_RECEIPT)
 
     async def _ask(self, said: bytes, kind: int) -> None:
-        before = self.told[kind]
+        before = self.received[kind]
         await self.say([said])
         await self.until(before + 1, kind)
 

@@ -215,7 +215,7 @@ def _schema(topic: str, number: int, who: int) -> bytes:
 
 
 async def properties(sky: Sky) -> int:
-    """Commands of a megabyte: properties, credentials, and answers to what nobody asked."""
+    """Commands of a megabyte: properties, credentials, and answers without a request."""
     pairs = [{"key": f"k{n}" * 5, "value": "v" * 60} for n in range(3000)]
     clients = await sky.clients(3)
 
@@ -258,7 +258,7 @@ async def consumers(sky: Sky) -> int:
     client, speaker = await sky.clients(2)
     await speaker.publish(10)
     for kind, count in ((1, sky.some(20_000)), (2, sky.some(5000)), (3, sky.some(3000))):
-        before = sum(client.told[each] for each in OPENED)
+        before = sum(client.received[each] for each in OPENED)
         base = kind * 1_000_000
         await client.say(
             subscribe(base + n, f"kind{kind}", sub_type=kind, consumer_name=f"{count - n:06d}")

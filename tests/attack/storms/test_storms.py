@@ -32,9 +32,9 @@ def test_what_is_not_served_is_a_problem(tmp_path: Path) -> None:
 
     with broker(tmp_path) as target:
         verdict = break_over(target, [unanswered, hung_up_on], scale=0.01, gap_max_s=3)
-    told = "\n".join(verdict.problems)
-    assert "unserved: unanswered" in told
-    assert "unserved: hung_up_on" in told
+    text = "\n".join(verdict.problems)
+    assert "unserved: unanswered" in text
+    assert "unserved: hung_up_on" in text
 
 
 def test_a_storm_that_stops_the_loop_is_a_gap(tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ class Attack:
             with contextlib.suppress(TimeoutError):
                 await _until(reader, READY, len(said) - 1)
         else:
-            # Somebody who does not wait for answers, or does not even begin in order.
+            # A client that does not wait for answers, or does not even begin in order.
             rng.shuffle(said)
             writer.writelines(frame(each.SerializeToString()) for each in said)
         self.tally.frames += len(said)

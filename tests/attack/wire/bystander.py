@@ -30,7 +30,7 @@ LAST_ROUNDS = 3
 
 
 def main() -> int:
-    """Work until told to stop; print one JSON object."""
+    """Work until asked to stop; print one JSON object."""
     worst_s, late_s, rounds, problem = 0.0, 0.0, 0, ""
     try:
         client = RawClient(sys.argv[1], PATIENCE_S)

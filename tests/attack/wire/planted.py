@@ -1,4 +1,4 @@
-"""Brokers with a fault, so that each judge is seen to bark: ``… planted FAULT broker …``.
+"""Brokers with a fault, so that each judge is seen to find one: ``… planted FAULT broker …``.
 
 The fault shows when a client looks up a topic whose name has the word "attacked" in it.
 """

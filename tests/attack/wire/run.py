@@ -45,7 +45,7 @@ class Verdict:
 def attack(
     *, frames: int, seconds: float, seed: int, fault: str = "", gap_max_s: float = GAP_MAX_S
 ) -> Verdict:
-    """Attack a new broker; ``fault`` plants one of `planted`, to see a judge bark."""
+    """Attack a new broker; ``fault`` plants one of `planted`, to see a judge find it."""
     with (
         tempfile.TemporaryDirectory(prefix="counterpoise-attack-") as folder,
         broker(Path(folder), fault) as target,
@@ -73,12 +73,12 @@ def attacked(target: Target, attack: Coroutine[Any, Any, Tally], gap_max_s: floa
         if bystander.stdout.readline() != "ready\n":
             raise RuntimeError("the bystander was not served before the attack began")
         tally = asyncio.run(attack)
-        told, _ = bystander.communicate(timeout=PATIENCE_S + 10)
+        printed, _ = bystander.communicate(timeout=PATIENCE_S + 10)
     finally:
         if bystander.poll() is None:
             bystander.kill()
             bystander.communicate()
-    saw = json.loads(told.splitlines()[-1])
+    saw = json.loads(printed.splitlines()[-1])
     afterwards = target.why_not_serving()
     if afterwards:
         # Its sockets close a moment before its end can be seen.

@@ -1,4 +1,4 @@
-"""The attack on the binary protocol in short, and each of its judges seen to bark."""
+"""The attack on the binary protocol in short, and each of its judges seen to find a violation."""
 
 import pytest
 
@@ -17,8 +17,8 @@ def test_a_broker_stands_a_short_attack() -> None:
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_judge_barks(fault: str) -> None:
-    # Nobody answers a dead broker's attackers: they go on until their time is up.
+def test_a_judge_finds_the_planted_fault(fault: str) -> None:
+    # A dead broker's attackers get no answers: they go on until their time is up.
     seconds = 10 if fault == "dead" else 60
     verdict = attack(frames=2_000, seconds=seconds, seed=SEED, fault=fault, gap_max_s=1)
     assert any(fault in problem for problem in verdict.problems), str(verdict)

@@ -13,7 +13,7 @@ import pytest
 from aiohttp import web
 
 from counterpoise.admin import server
-from counterpoise.admin.guests import Guests
+from counterpoise.admin.client_limits import HttpClientLimits
 from counterpoise.app.wiring import make_web_server
 from counterpoise.broker.broker import Broker
 from counterpoise.names.bundle import BundleName
@@ -32,9 +32,9 @@ class Admin:
     """An administrator, and what is left of a request that was not waited for."""
 
     def __init__(
-        self, brokers: FaultyBrokers, session: aiohttp.ClientSession, guests: list[Guests]
+        self, brokers: FaultyBrokers, session: aiohttp.ClientSession, limits: list[HttpClientLimits]
     ) -> None:
-        self.brokers, self.session, self.guests = brokers, session, guests
+        self.brokers, self.session, self.limits = brokers, session, limits
         self.left = 0
 
     async def ask(self, broker: Broker, method: str, path: str, body: Any = None) -> int:
@@ -74,7 +74,7 @@ class Admin:
 
     def served(self) -> int:
         """How many requests somebody still works on."""
-        return sum(len(guests._busy) for guests in self.guests)
+        return sum(len(each._busy) for each in self.limits)
 
 
 @pytest.fixture
@@ -82,17 +82,17 @@ async def admin(brokers: FaultyBrokers, monkeypatch: pytest.MonkeyPatch) -> Asyn
     # As if whatever serves requests ended them with their clients, as Pulsar's operators' proxies
     # and later versions of the library may.
     monkeypatch.setattr(web, "AppRunner", partial(web.AppRunner, handler_cancellation=True))
-    guests: list[Guests] = []
+    limits: list[HttpClientLimits] = []
 
-    def made(most: int) -> Guests:
-        guests.append(Guests(most))
-        return guests[-1]
+    def made(most: int) -> HttpClientLimits:
+        limits.append(HttpClientLimits(most))
+        return limits[-1]
 
-    monkeypatch.setattr(server, "Guests", made)
+    monkeypatch.setattr(server, "HttpClientLimits", made)
     brokers.web = make_web_server
     await brokers.start_many(2)
     async with aiohttp.ClientSession() as session:
-        yield Admin(brokers, session, guests)
+        yield Admin(brokers, session, limits)
 
 
 async def at_each_step(admin: Admin, attempt: Callable[[int], Awaitable[bool]]) -> None:

@@ -1,6 +1,6 @@
 """Ask every route as every role, of a real Pulsar and of ours: ``python -m tests.security.access``.
 
-Needs the jars that `make conformance` fetches. Differences that nobody has explained end it with
+Needs the jars that `make conformance` fetches. Unexplained differences end it with
 status 1. ``--record`` writes what Pulsar answered, which the suite holds our table against.
 """
 
@@ -46,8 +46,8 @@ def main() -> int:
     with Cluster(brokers=1, config=settings) as cluster:
         ours = ask_everything(cluster.brokers[0].admin_url)
     found = differences(ours, theirs)
-    for question, told in found.items():
-        print(question, "explained" if question in EXPLAINED else "", told, sep="\t")
+    for question, difference in found.items():
+        print(question, "explained" if question in EXPLAINED else "", difference, sep="\t")
     strange = found.keys() - EXPLAINED.keys()
     print(f"{len(theirs)} routes, {len(found)} differ, {len(strange)} of them unexplained")
     return int(bool(strange))

@@ -1,8 +1,8 @@
 """Who may call what: every route of ours, asked by every kind of role, of any cluster.
 
-The town that is asked about has a tenant with an administrator, a namespace with a grant of each
+The cluster that is asked has a tenant with an administrator, a namespace with a grant of each
 kind, and two topics, one of them partitioned, with a grant of their own. A question that takes
-something away is asked after all others, and the town is put right after each; routes about
+something away is asked after all others, and the cluster is repaired after each; routes about
 clusters are asked about one that nothing lives in.
 """
 
@@ -25,12 +25,12 @@ from tests.security.tokens import token
 
 CLUSTER, ELSEWHERE = "standalone", "elsewhere"
 BROKER = "127.0.0.1:8080"
-"""The id of whoever answers, as it is written down."""
+"""The id of the broker that answers, as it is recorded."""
 _PORT = re.compile(r"127\.0\.0\.1:\d+")
 ANSWERS_S = 10
-"""Whoever may not is told so at once: a route that is silent for longer does not refuse."""
+"""A refusal comes at once: a route that is silent for longer does not refuse."""
 READY_S = 60
-"""For how long the town is tried to be built: a Pulsar that has just begun may not see itself."""
+"""For how long the set-up is tried: a Pulsar that has just begun may not see itself."""
 WHOLE_S = 420
 """After which a cluster is given up."""
 TENANT, NAMESPACE = "acme", "acme/ns"
@@ -41,9 +41,9 @@ GRANTS = {
     "runner": ["functions"],
     "packer": ["packages"],
 }
-"""What is granted on the namespace; ``guest`` may produce and consume on the topics."""
-ROLES = ("nobody", "stranger", "guest", *GRANTS, "boss", "admin")
-"""Weakest first: ``nobody`` shows no token, ``boss`` administers the tenant, ``admin`` all."""
+"""What is granted on the namespace; ``member`` may produce and consume on the topics."""
+ROLES = ("anonymous", "stranger", "member", *GRANTS, "boss", "admin")
+"""Weakest first: ``anonymous`` shows no token, ``boss`` administers the tenant, ``admin`` all."""
 
 OURS = NAMES | {"tenant": TENANT, "namespace": "ns", "cluster": CLUSTER, "subscription": "s"}
 BODIES: dict[str, object] = {
@@ -75,15 +75,15 @@ SETTING_UP: tuple[tuple[str, str, object], ...] = (
         for role, actions in GRANTS.items()
     ),
     ("PUT", TOPIC, None),
-    ("POST", f"{TOPIC}/permissions/guest", ["produce", "consume"]),
+    ("POST", f"{TOPIC}/permissions/member", ["produce", "consume"]),
     ("PUT", f"{PARTITIONED}/partitions", 2),
-    ("POST", f"{PARTITIONED}/permissions/guest", ["produce", "consume"]),
+    ("POST", f"{PARTITIONED}/permissions/member", ["produce", "consume"]),
     ("PUT", f"{TOPIC}/subscription/s", None),
 )
 
-TOLD = "what the stranger is told"
+REFUSAL = "what refuses the stranger"
 Verdicts = dict[str, str]
-"""By role: ``401`` or ``403``, or ``-`` for one who was not refused; and by `TOLD` the words."""
+"""By role: ``401`` or ``403``, or ``-`` for one who was not refused; and by `REFUSAL` the words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class Question:
 
     @property
     def takes_away(self) -> bool:
-        """Whether a piece of the town may be gone afterwards."""
+        """Whether a piece of the set-up may be gone afterwards."""
         last = self.template.rsplit("/", 1)[-1]
         deletes = self.method == "DELETE" and (last.startswith("{") or last == "partitions")
         return deletes or "/unsubscribe/" in self.template
@@ -143,7 +143,7 @@ class Api:
     def __call__(self, role: str, method: str, path: str, body: object = None) -> tuple[int, str]:
         """Ask as a role, and give the status and what was said."""
         headers = {"Content-Type": "application/json"}
-        if role != "nobody":
+        if role != "anonymous":
             headers["Authorization"] = f"Bearer {token(role)}"
         data = None if body is None else json.dumps(body)
         try:
@@ -159,19 +159,19 @@ class Api:
         self._connection.close()
 
     def set_up(self) -> None:
-        """Build the town, or put it right."""
+        """Set the cluster up, or repair it."""
         deadline = time.monotonic() + READY_S
-        while told := self._build():
+        while why := self._build():
             if time.monotonic() > deadline:
-                raise SystemExit(f"the town cannot be built: {told}")
+                raise SystemExit(f"the cluster cannot be set up: {why}")
             time.sleep(0.5)
 
     def _build(self) -> str:
         """What was not built, and why; empty if everything stands."""
         for method, path, body in SETTING_UP:
-            status, told = self("admin", method, f"/admin/v2/{path}", body)
+            status, text = self("admin", method, f"/admin/v2/{path}", body)
             if status >= HTTPStatus.BAD_REQUEST and status != HTTPStatus.CONFLICT:
-                return f"{method} {path}: {status} {told}"
+                return f"{method} {path}: {status} {text}"
         return ""
 
 
@@ -193,9 +193,9 @@ def ask_everything(url: str) -> dict[str, Verdicts]:
 
 def verdicts_of(said: Mapping[str, tuple[int, str]]) -> Verdicts:
     """What is kept of statuses and words."""
-    code, told = said["stranger"]
+    code, why = said["stranger"]
     found = {role: str(code) if code in REFUSED else "-" for role, (code, _) in said.items()}
-    return {**found, TOLD: _PORT.sub(BROKER, told).strip() if code in REFUSED else "-"}
+    return {**found, REFUSAL: _PORT.sub(BROKER, why).strip() if code in REFUSED else "-"}
 
 
 def _ask(api: Api, question: Question, role: str) -> tuple[int, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
-from tests.security.access.questions import ROLES, TOLD, Verdicts
+from tests.security.access.questions import REFUSAL, ROLES, Verdicts
 
 FILE = Path(__file__).with_name("pulsar-4.0.7.tsv")
 
@@ -43,9 +43,9 @@ def write(answers: dict[str, Verdicts]) -> None:
     """Keep what a Pulsar answered."""
     with FILE.open("w", newline="", encoding="utf-8") as file:
         lines = csv.writer(file, dialect="excel-tab", lineterminator="\n")
-        lines.writerow(("route", *ROLES, TOLD))
+        lines.writerow(("route", *ROLES, REFUSAL))
         for route, each in answers.items():
-            lines.writerow((route, *(each[column] for column in (*ROLES, TOLD))))
+            lines.writerow((route, *(each[column] for column in (*ROLES, REFUSAL))))
 
 
 def read() -> dict[str, Verdicts]:
@@ -57,10 +57,10 @@ def read() -> dict[str, Verdicts]:
 def differences(ours: dict[str, Verdicts], theirs: dict[str, Verdicts]) -> dict[str, str]:
     """By route, ``role: ours, theirs`` for each role that is answered otherwise."""
     return {
-        route: "; ".join(told)
+        route: "; ".join(lines)
         for route, each in ours.items()
         if (
-            told := [
+            lines := [
                 f"{role}: {verdict}, Pulsar {theirs[route][role]}"
                 for role, verdict in each.items()
                 if verdict != theirs[route][role]

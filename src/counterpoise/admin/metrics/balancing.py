@@ -10,12 +10,12 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 
-from counterpoise.admin.metrics.figure import (
-    Figure,
+from counterpoise.admin.metrics.sample import (
+    MetricSample,
     broker_labels,
     by_label,
     cluster_of,
-    figures_of,
+    samples_of,
 )
 from counterpoise.broker.face import BrokerFace
 from counterpoise.names.load_managers import EXTENSIBLE
@@ -26,7 +26,7 @@ _REASONS = {"Success": "Admin", "Failure": "Unknown", "Skip": "Unknown"}
 """Of what an administrator asked for."""
 
 
-def figures(broker: BrokerFace) -> Iterator[Figure]:
+def figures(broker: BrokerFace) -> Iterator[MetricSample]:
     """Everything that a balancer looks at, and what came of its orders."""
     report, load = broker.load_report(), broker_labels(broker, "loadBalancing")
     for name, usage in (
@@ -36,7 +36,7 @@ def figures(broker: BrokerFace) -> Iterator[Figure]:
         ("bandwidth_in", report.bandwidth_in),
         ("bandwidth_out", report.bandwidth_out),
     ):
-        yield Figure(f"pulsar_lb_{name}_usage", load, float(usage.percent))
+        yield MetricSample(f"pulsar_lb_{name}_usage", load, float(usage.percent))
     if broker.config.metrics.bundles:
         yield from _bundles(broker)
     yield from _changes(broker)
@@ -45,10 +45,10 @@ def figures(broker: BrokerFace) -> Iterator[Figure]:
         yield from _state_channel(broker)
 
 
-def _bundles(broker: BrokerFace) -> Iterator[Figure]:
+def _bundles(broker: BrokerFace) -> Iterator[MetricSample]:
     cluster, host, _ = broker_labels(broker, "")
     for bundle, stats in sorted(broker.load_report().last_stats.items()):
-        yield from figures_of(
+        yield from samples_of(
             "pulsar_bundle_",
             (cluster, host, ("bundle", bundle), ("metric", "bundle")),
             (
@@ -63,15 +63,15 @@ def _bundles(broker: BrokerFace) -> Iterator[Figure]:
         )
 
 
-def _changes(broker: BrokerFace) -> Iterator[Figure]:
-    """Unloads and splits done here, placements decided here, what was mended here."""
+def _changes(broker: BrokerFace) -> Iterator[MetricSample]:
+    """Unloads and splits done here, placements decided here, what was repaired here."""
     tally = broker.tally
     unloading, splitting = (
         broker_labels(broker, each) for each in ("bundleUnloading", "bundlesSplit")
     )
-    yield Figure("pulsar_lb_unload_broker_total", unloading, float(tally.unloaded["Success"]))
-    yield Figure("pulsar_lb_unload_bundle_total", unloading, float(tally.unloaded["Success"]))
-    yield Figure("pulsar_lb_bundles_split_total", splitting, float(tally.split["Success"]))
+    yield MetricSample("pulsar_lb_unload_broker_total", unloading, float(tally.unloaded["Success"]))
+    yield MetricSample("pulsar_lb_unload_bundle_total", unloading, float(tally.unloaded["Success"]))
+    yield MetricSample("pulsar_lb_bundles_split_total", splitting, float(tally.split["Success"]))
     unloads = Counter({(result, why): tally.unloaded[result] for result, why in _REASONS.items()})
     unloads["Success", "Admin"] -= tally.ordered
     unloads.update(tally.shed)
@@ -83,7 +83,7 @@ def _changes(broker: BrokerFace) -> Iterator[Figure]:
         ("bundles_split", splitting, splits),
     ):
         for (result, reason), times in sorted(counts.items()):
-            yield Figure(
+            yield MetricSample(
                 f"pulsar_lb_{name}_breakdown_total",
                 (*labels, ("result", result), ("reason", reason)),
                 float(times),
@@ -96,15 +96,15 @@ def _changes(broker: BrokerFace) -> Iterator[Figure]:
     )
     owned = broker_labels(broker, "ownership")
     bundles = float(len(broker.namespaces.owned()))
-    yield Figure("counterpoise_owned_bundles", owned, bundles)
+    yield MetricSample("counterpoise_owned_bundles", owned, bundles)
     # Pulsar's dashboard counts a broker's bundles by the size of a cache that holds them.
     cache = (*cluster_of(broker), ("cache", "owned-bundles"))
-    yield Figure("caffeine_cache_estimated_size", cache, bundles)
-    yield Figure("counterpoise_ownership_repairs_total", owned, float(tally.orphans))
-    yield Figure("counterpoise_leader", owned, float(broker.is_leader))
+    yield MetricSample("caffeine_cache_estimated_size", cache, bundles)
+    yield MetricSample("counterpoise_ownership_repairs_total", owned, float(tally.orphans))
+    yield MetricSample("counterpoise_leader", owned, float(broker.is_leader))
 
 
-def _usage(broker: BrokerFace) -> Iterator[Figure]:
+def _usage(broker: BrokerFace) -> Iterator[MetricSample]:
     """How busy this broker is and, from the leader, how busy all are, as fractions."""
     load = broker_labels(broker, "loadBalancing")
     averages = broker.load_data.usage_ema() if broker.load_data is not None else {}
@@ -128,24 +128,26 @@ def _usage(broker: BrokerFace) -> Iterator[Figure]:
         )
 
 
-def _state_channel(broker: BrokerFace) -> Iterator[Figure]:
+def _state_channel(broker: BrokerFace) -> Iterator[MetricSample]:
     tally, labels = broker.tally, broker_labels(broker, "sunitStateChn")
     prefix = "pulsar_sunit_state_chn_"
     for state in sorted({state for state, _ in tally.lookups}):
         for result in ("Total", "Failure"):
             found = (*labels, ("state", state), ("result", result))
             times = tally.lookups[state, result]
-            yield Figure(f"{prefix}owner_lookup_total", found, float(times))
+            yield MetricSample(f"{prefix}owner_lookup_total", found, float(times))
     for event in _EVENTS:
         for result in ("Total", "Failure"):
             written = (*labels, ("event", event), ("result", result))
             times = tally.published[event, result]
-            yield Figure(f"{prefix}event_publish_ops_total", written, float(times))
+            yield MetricSample(f"{prefix}event_publish_ops_total", written, float(times))
     for state, times in sorted(tally.heard.items()):
         heard = (*labels, ("event", state))
-        yield Figure(f"{prefix}subscribe_ops_total", (*heard, ("result", "Total")), float(times))
+        yield MetricSample(
+            f"{prefix}subscribe_ops_total", (*heard, ("result", "Total")), float(times)
+        )
         # To take up a record that was read cannot fail here: it is a step of a table.
-        yield Figure(f"{prefix}subscribe_ops_total", (*heard, ("result", "Failure")), 0.0)
+        yield MetricSample(f"{prefix}subscribe_ops_total", (*heard, ("result", "Failure")), 0.0)
     yield from by_label(
         f"{prefix}cleanup_ops_total", labels, "result", _every(tally.cleanups, ("Failure",))
     )
@@ -155,7 +157,7 @@ def _state_channel(broker: BrokerFace) -> Iterator[Figure]:
         "result",
         _every(tally.cleanups, ("Success", "Skip")),
     )
-    yield from figures_of(
+    yield from samples_of(
         prefix,
         labels,
         (

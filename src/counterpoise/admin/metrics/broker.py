@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from counterpoise.admin.metrics.figure import (
-    Figure,
+from counterpoise.admin.metrics.sample import (
+    MetricSample,
     broker_labels,
     by_label,
     cluster_of,
-    figures_of,
+    samples_of,
 )
 from counterpoise.broker.face import BrokerFace, PauseReason, PersistentTopic
 
 
-def figures(broker: BrokerFace) -> Iterator[Figure]:
+def figures(broker: BrokerFace) -> Iterator[MetricSample]:
     """What it serves, to whom, and what went wrong."""
     report = broker.load_report()
     cluster = cluster_of(broker)
     loaded = broker.topics.loaded
     subscriptions = [each for topic in loaded.values() for each in topic.subscriptions.values()]
     stored = [topic.log.size for topic in loaded.values() if isinstance(topic, PersistentTopic)]
-    yield from figures_of(
+    yield from samples_of(
         "pulsar_broker_",
         cluster,
         (
@@ -49,9 +49,9 @@ def figures(broker: BrokerFace) -> Iterator[Figure]:
     )
 
 
-def _connections(broker: BrokerFace) -> Iterator[Figure]:
+def _connections(broker: BrokerFace) -> Iterator[MetricSample]:
     listener = broker.listener
-    yield from figures_of(
+    yield from samples_of(
         "pulsar_",
         broker_labels(broker, "broker_connection"),
         (
@@ -70,7 +70,7 @@ def _connections(broker: BrokerFace) -> Iterator[Figure]:
         "reason",
         ((each.value, pauses[each]) for each in PauseReason),
     )
-    yield from figures_of(
+    yield from samples_of(
         "counterpoise_connection_",
         cluster,
         (("received_bytes_total", listener.bytes_in), ("sent_bytes_total", listener.bytes_out)),

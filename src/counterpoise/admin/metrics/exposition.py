@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING
 
 from counterpoise.admin.metrics import balancing, broker, limits, topics
-from counterpoise.admin.metrics.figure import Figure, Labels
 from counterpoise.admin.metrics.reference import MEANINGS, is_counter
+from counterpoise.admin.metrics.sample import Labels, MetricSample
 from counterpoise.admin.packed import Packed
 from counterpoise.broker.face import BrokerFace, WorkBudget
 
@@ -19,8 +19,8 @@ FIGURES_IN_A_TURN = 500
 _ESCAPED = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
 
 
-async def gathered(of: BrokerFace) -> AsyncIterator[Figure]:
-    """Everything a broker can tell, most general first.
+async def gathered(of: BrokerFace) -> AsyncIterator[MetricSample]:
+    """Every sample of a broker, most general first.
 
     The broker goes on serving meanwhile: what belongs together is of one moment.
     """
@@ -32,23 +32,23 @@ async def gathered(of: BrokerFace) -> AsyncIterator[Figure]:
         await turns.did(len(found) or FIGURES_IN_A_TURN // 4)
 
 
-def _pieces(of: BrokerFace) -> Iterator[Iterator[Figure]]:
+def _pieces(of: BrokerFace) -> Iterator[Iterator[MetricSample]]:
     for part in (broker, balancing, limits):
         yield part.figures(of)
     yield from topics.pieces(of)
 
 
-async def text_of(figures: AsyncIterator[Figure]) -> Packed:
+async def text_of(figures: AsyncIterator[MetricSample]) -> Packed:
     """The figures in the text format, each series' in one place as it demands.
 
     That is why no line can go out before the last figure is known: lines wait for it, compressed.
     """
-    # First needed when somebody scrapes: a cluster in a test starts without it.
+    # First needed by a scrape: a cluster in a test starts without it.
     from prometheus_client.utils import floatToGoString
 
     series: dict[str, Packed] = {}
     labels: Labels | None = None
-    told = ""
+    written = ""
     async for figure in figures:
         lines = series.get(figure.name)
         if lines is None:
@@ -56,12 +56,12 @@ async def text_of(figures: AsyncIterator[Figure]) -> Packed:
             lines.write(_heading(figure.name))
         # Figures of one subject come together, and have the same labels.
         if figure.labels is not labels:
-            labels, told = figure.labels, _told(figure.labels)
-        lines.write(f"{figure.name}{told} {floatToGoString(figure.value)}\n")  # type: ignore[no-untyped-call]
+            labels, written = figure.labels, _written(figure.labels)
+        lines.write(f"{figure.name}{written} {floatToGoString(figure.value)}\n")  # type: ignore[no-untyped-call]
     return Packed.joined(series.values())
 
 
-def _told(labels: Labels) -> str:
+def _written(labels: Labels) -> str:
     if not labels:
         return ""
     each = ",".join([f'{name}="{value.translate(_ESCAPED)}"' for name, value in sorted(labels)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from counterpoise.admin.metrics.figure import Figure, Labels, by_label, cluster_of, figures_of
+from counterpoise.admin.metrics.sample import Labels, MetricSample, by_label, cluster_of, samples_of
 from counterpoise.broker.face import BrokerFace, PauseReason, SeenLimit
 
 _PER_CONNECTION = (PauseReason.PENDING_PUBLISHES, PauseReason.PUBLISH_RATE)
@@ -14,8 +14,8 @@ _CLASSES = {"ResourceGroupPublishRate": "Publish", "ResourceGroupDispatchRate": 
 """Pulsar's names (``ResourceGroupMonitoringClass``)."""
 
 
-def figures(broker: BrokerFace) -> Iterator[Figure]:
-    """A limit that nobody ever reached is not told of one by one."""
+def figures(broker: BrokerFace) -> Iterator[MetricSample]:
+    """Limits that were never reached are omitted."""
     cluster, limits = cluster_of(broker), broker.topics.limits.seen()
     yield from _connections(broker, limits)
     for limit in limits:
@@ -25,19 +25,19 @@ def figures(broker: BrokerFace) -> Iterator[Figure]:
             continue
         labels = (*cluster, ("level", limit.level), ("subject", limit.subject))
         if limit.level.endswith("PublishRate"):
-            yield from figures_of("counterpoise_publish_limit_", labels, _publish(limit))
+            yield from samples_of("counterpoise_publish_limit_", labels, _publish(limit))
         else:
-            yield from figures_of("counterpoise_dispatch_limit_", labels, _dispatch(limit))
+            yield from samples_of("counterpoise_dispatch_limit_", labels, _dispatch(limit))
 
 
-def _connections(broker: BrokerFace, limits: Sequence[SeenLimit]) -> Iterator[Figure]:
+def _connections(broker: BrokerFace, limits: Sequence[SeenLimit]) -> Iterator[MetricSample]:
     """Pulsar counts the connections that it does not read; here those count, too, that it reads
     although something of them is held."""
     cluster = cluster_of(broker)
     paused = broker.listener.paused()
     throttled = {each.address for limit in limits for each in limit.producers}
     throttled.update(*(paused[reason] for reason in _PER_CONNECTION))
-    yield Figure("pulsar_broker_throttled_connections", cluster, float(len(throttled)))
+    yield MetricSample("pulsar_broker_throttled_connections", cluster, float(len(throttled)))
     now = ((reason.value, len(paused[reason])) for reason in PauseReason)
     yield from by_label("counterpoise_connections_paused", cluster, "reason", now)
 
@@ -59,10 +59,10 @@ def _waits(limit: SeenLimit) -> Iterator[tuple[str, float]]:
     yield "waited_seconds_total", limit.seconds
 
 
-def _group(limit: SeenLimit, cluster: Labels) -> Iterator[Figure]:
+def _group(limit: SeenLimit, cluster: Labels) -> Iterator[MetricSample]:
     """This broker's part of a group, and what it used of it (``ResourceGroupService``)."""
     of = ("MonitoringClass", _CLASSES[limit.level])
-    yield from figures_of(
+    yield from samples_of(
         "pulsar_resource_group_",
         (*cluster, ("ResourceGroup", limit.subject), of),
         (

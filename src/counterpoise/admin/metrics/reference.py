@@ -1,7 +1,7 @@
 """What each series of `/metrics` means: the help beside it there, and the documentation's page.
 
 A test holds the tables against what brokers serve: every series is here with its labels, and
-nothing is here that nobody serves.
+nothing is here that no broker serves.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class MetricGroup:
     """Series of one subject, which have the same labels."""
 
     title: str
@@ -28,7 +28,7 @@ _EXTENSIBLE = "under the extensible load manager"
 _OF_LIMIT = ("cluster", "level", "subject")
 
 GROUPS: Final = (
-    Group(
+    MetricGroup(
         "The broker",
         ("cluster",),
         {
@@ -47,12 +47,12 @@ GROUPS: Final = (
             "counterpoise_connection_sent_bytes_total": "Bytes written to clients",
         },
     ),
-    Group(
+    MetricGroup(
         "Namespaces",
         ("cluster", "namespace"),
         {"pulsar_topics_count": "Loaded topics of the namespace"},
     ),
-    Group(
+    MetricGroup(
         "Connections",
         _OF_BROKER,
         {
@@ -61,7 +61,7 @@ GROUPS: Final = (
             "pulsar_connection_closed_total_count": "Connections that have ended",
         },
     ),
-    Group(
+    MetricGroup(
         "Connections that are not read",
         ("cluster", "reason"),
         {
@@ -69,7 +69,7 @@ GROUPS: Final = (
             "counterpoise_connections_paused": "Connections that are not read from now",
         },
     ),
-    Group(
+    MetricGroup(
         "Background tasks",
         ("cluster", "task"),
         {
@@ -78,7 +78,7 @@ GROUPS: Final = (
         },
         "once one has failed",
     ),
-    Group(
+    MetricGroup(
         "Load",
         _OF_BROKER,
         {
@@ -89,19 +89,19 @@ GROUPS: Final = (
             "pulsar_lb_bandwidth_out_usage": "Use of the network outwards, in percent",
         },
     ),
-    Group(
+    MetricGroup(
         "Load as the extensible load manager sees it",
         (*_OF_BROKER, "feature"),
         {"pulsar_lb_resource_usage": "Weighted use of the busiest resource, as a fraction"},
         _EXTENSIBLE,
     ),
-    Group(
+    MetricGroup(
         "Load of the whole cluster",
         (*_OF_BROKER, "feature", "stat"),
         {"pulsar_lb_resource_usage_stats": "Mean and deviation of all brokers' weighted use"},
         f"{_EXTENSIBLE}, from the leader",
     ),
-    Group(
+    MetricGroup(
         "Bundles",
         ("cluster", "broker", "bundle", "metric"),
         {
@@ -115,7 +115,7 @@ GROUPS: Final = (
         },
         "unless `exposeBundlesMetricsInPrometheus=false`",
     ),
-    Group(
+    MetricGroup(
         "Ownership",
         _OF_BROKER,
         {
@@ -128,12 +128,12 @@ GROUPS: Final = (
             "pulsar_lb_bundles_split_total": "Bundles that were split here",
         },
     ),
-    Group(
+    MetricGroup(
         "Bundles as a dashboard of Pulsar's counts them",
         ("cluster", "cache"),
         {"caffeine_cache_estimated_size": "Bundles that the broker serves"},
     ),
-    Group(
+    MetricGroup(
         "What came of moves and splits",
         (*_OF_BROKER, "result", "reason"),
         {
@@ -143,18 +143,18 @@ GROUPS: Final = (
             "were asked for",
         },
     ),
-    Group(
+    MetricGroup(
         "What came of placements",
         (*_OF_BROKER, "result"),
         {"pulsar_lb_assign_broker_breakdown_total": "Bundles that a broker was chosen for here"},
     ),
-    Group(
+    MetricGroup(
         "The channel of bundles' states: lookups",
         (*_OF_BROKER, "state", "result"),
         {"pulsar_sunit_state_chn_owner_lookup_total": "Lookups by the state of the bundle"},
         _EXTENSIBLE,
     ),
-    Group(
+    MetricGroup(
         "The channel of bundles' states: records",
         (*_OF_BROKER, "event", "result"),
         {
@@ -163,7 +163,7 @@ GROUPS: Final = (
         },
         _EXTENSIBLE,
     ),
-    Group(
+    MetricGroup(
         "The channel of bundles' states: cleaning up",
         (*_OF_BROKER, "result"),
         {
@@ -173,44 +173,44 @@ GROUPS: Final = (
         },
         _EXTENSIBLE,
     ),
-    Group(
+    MetricGroup(
         "The channel of bundles' states: bundles",
         _OF_BROKER,
         {
             "pulsar_sunit_state_chn_orphan_su_cleanup_ops_total": "Bundles without an owner that "
-            "were mended",
+            "were repaired",
             "pulsar_sunit_state_chn_su_tombstone_cleanup_ops_total": "Records that were taken away",
             "pulsar_sunit_state_chn_owned_su_total": "Bundles that the broker serves",
         },
         _EXTENSIBLE,
     ),
-    Group(
+    MetricGroup(
         "Publish limits",
         _OF_LIMIT,
         {
-            "counterpoise_publish_limit_waits_total": "How often somebody began to wait at the "
+            "counterpoise_publish_limit_waits_total": "How often producers began to wait at the "
             "limit",
-            "counterpoise_publish_limit_waited_seconds_total": "For how long somebody waited there",
+            "counterpoise_publish_limit_waited_seconds_total": "How long producers waited there",
             "counterpoise_publish_limit_waiting_producers": "Producers that wait there now",
             "counterpoise_publish_limit_held_entries": "Entries that wait there",
             "counterpoise_publish_limit_held_bytes": "Bytes that wait there",
         },
-        "once somebody has waited at the limit",
+        "once the limit was reached",
     ),
-    Group(
+    MetricGroup(
         "Dispatch limits",
         _OF_LIMIT,
         {
-            "counterpoise_dispatch_limit_waits_total": "How often somebody began to wait at the "
-            "limit",
-            "counterpoise_dispatch_limit_waited_seconds_total": "For how long somebody waited "
+            "counterpoise_dispatch_limit_waits_total": "How often subscriptions began to wait "
+            "at the limit",
+            "counterpoise_dispatch_limit_waited_seconds_total": "For how long subscriptions waited "
             "there",
             "counterpoise_dispatch_limit_waiting_subscriptions": "Subscriptions that wait there "
             "now",
         },
-        "once somebody has waited at the limit",
+        "once the limit was reached",
     ),
-    Group(
+    MetricGroup(
         "Resource groups",
         ("cluster", "ResourceGroup", "MonitoringClass"),
         {
@@ -223,7 +223,7 @@ GROUPS: Final = (
         },
         "for groups with a limit that topics here use",
     ),
-    Group(
+    MetricGroup(
         "Topics",
         _OF_TOPIC,
         {
@@ -246,7 +246,7 @@ GROUPS: Final = (
         "of each topic, and with `exposeTopicLevelMetricsInPrometheus=false` of each namespace, "
         "without the label `topic`",
     ),
-    Group(
+    MetricGroup(
         "Subscriptions",
         (*_OF_TOPIC, "subscription"),
         {
@@ -272,7 +272,7 @@ GROUPS: Final = (
         "with `exposeTopicLevelMetricsInPrometheus`; without it the last two are there for each "
         "namespace",
     ),
-    Group(
+    MetricGroup(
         "Subscriptions held back",
         (*_OF_TOPIC, "subscription", "reason"),
         {
@@ -283,7 +283,7 @@ GROUPS: Final = (
         },
         "with `exposeTopicLevelMetricsInPrometheus`",
     ),
-    Group(
+    MetricGroup(
         "Consumers",
         (*_OF_TOPIC, "subscription", "consumer_name", "consumer_id"),
         {
@@ -299,10 +299,10 @@ GROUPS: Final = (
     ),
 )  # fmt: skip
 
-MEANINGS: Final = {name: told for group in GROUPS for name, told in group.meanings.items()}
+MEANINGS: Final = {name: meaning for group in GROUPS for name, meaning in group.meanings.items()}
 """By a series' name."""
 
 
 def is_counter(name: str) -> bool:
-    """Whether a series only ever rises. Pulsar's are all told as gauges, its totals too."""
+    """Whether a series only ever rises. Pulsar exposes all of its own as gauges, totals too."""
     return name.startswith("counterpoise_") and name.endswith("_total")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from counterpoise.admin.metrics.figure import Figure, Labels, cluster_of, figures_of
+from counterpoise.admin.metrics.sample import Labels, MetricSample, cluster_of, samples_of
 from counterpoise.admin.subscription_json import backlog_size
 from counterpoise.broker.face import (
     BrokerFace,
@@ -28,7 +28,7 @@ _REASONS = {
 }
 
 
-def pieces(broker: BrokerFace) -> Iterator[Iterator[Figure]]:
+def pieces(broker: BrokerFace) -> Iterator[Iterator[MetricSample]]:
     """By topic or by namespace, as ``exposeTopicLevelMetricsInPrometheus`` says.
 
     Each piece has to be looked at without a pause; between two of them the broker may go on.
@@ -45,13 +45,15 @@ def _sorted(broker: BrokerFace) -> list[Topic]:
     return sorted(broker.topics.loaded.values(), key=lambda topic: str(topic.name))
 
 
-def _topic(broker: BrokerFace, topic: Topic, *, consumers: bool) -> Iterator[Iterator[Figure]]:
+def _topic(
+    broker: BrokerFace, topic: Topic, *, consumers: bool
+) -> Iterator[Iterator[MetricSample]]:
     labels = (
         *cluster_of(broker),
         ("namespace", str(topic.name.namespace_name)),
         ("topic", str(topic.name)),
     )
-    yield figures_of("", labels, _figures(topic))
+    yield samples_of("", labels, _figures(topic))
     for name, subscription in sorted(topic.subscriptions.items()):
         of_subscription = (*labels, ("subscription", name))
         yield _subscription(subscription, of_subscription)
@@ -87,7 +89,7 @@ def _figures(topic: Topic) -> list[tuple[str, float]]:
     return found
 
 
-def _subscription(subscription: Subscription, labels: Labels) -> Iterator[Figure]:
+def _subscription(subscription: Subscription, labels: Labels) -> Iterator[MetricSample]:
     meters, consumers = subscription.meters, subscription.consumers
     unacked = acked_ms = sent_ms = flow_ms = 0
     for each in consumers:
@@ -95,7 +97,7 @@ def _subscription(subscription: Subscription, labels: Labels) -> Iterator[Figure
         acked_ms = max(acked_ms, each.last_acked_ms)
         sent_ms = max(sent_ms, each.last_sent_ms)
         flow_ms = max(flow_ms, each.last_flow_ms)
-    yield from figures_of(
+    yield from samples_of(
         "pulsar_subscription_",
         labels,
         (
@@ -115,11 +117,11 @@ def _subscription(subscription: Subscription, labels: Labels) -> Iterator[Figure
         ),
     )
     yield from _throttled(subscription, labels)
-    yield Figure("pulsar_out_messages_total", labels, float(meters.out.messages))
-    yield Figure("pulsar_out_bytes_total", labels, float(meters.out.bytes))
+    yield MetricSample("pulsar_out_messages_total", labels, float(meters.out.messages))
+    yield MetricSample("pulsar_out_bytes_total", labels, float(meters.out.bytes))
 
 
-def _throttled(subscription: Subscription, labels: Labels) -> Iterator[Figure]:
+def _throttled(subscription: Subscription, labels: Labels) -> Iterator[MetricSample]:
     """How often which dispatch limit held it up. (A resource group's: not in Pulsar.)"""
     throttled = subscription.gate.throttled if subscription.gate is not None else {}
     for level, reason in _REASONS.items():
@@ -127,13 +129,13 @@ def _throttled(subscription: Subscription, labels: Labels) -> Iterator[Figure]:
             name = f"pulsar_subscription_dispatch_throttled_{what}_events"
             count = throttled.get((level, kind), 0)
             if count or level is not DispatchLevel.RESOURCE_GROUP:
-                yield Figure(name, (*labels, ("reason", reason)), float(count))
+                yield MetricSample(name, (*labels, ("reason", reason)), float(count))
 
 
-def _consumer(consumer: Recipient, subscribed: Labels) -> Iterator[Figure]:
+def _consumer(consumer: Recipient, subscribed: Labels) -> Iterator[MetricSample]:
     meters = consumer.meters
     who = (("consumer_name", consumer.name), ("consumer_id", str(consumer.request.consumer_id)))
-    yield from figures_of(
+    yield from samples_of(
         "pulsar_consumer_",
         (*subscribed, *who),
         (
@@ -148,7 +150,7 @@ def _consumer(consumer: Recipient, subscribed: Labels) -> Iterator[Figure]:
     )
 
 
-def _namespaces(broker: BrokerFace) -> Iterator[Iterator[Figure]]:
+def _namespaces(broker: BrokerFace) -> Iterator[Iterator[MetricSample]]:
     sums: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     for topic in _sorted(broker):
         of_namespace = sums[str(topic.name.namespace_name)]
@@ -158,8 +160,8 @@ def _namespaces(broker: BrokerFace) -> Iterator[Iterator[Figure]]:
         )
         for name, value in (*_figures(topic), *sent):
             of_namespace[name] += value
-        # Nothing to tell yet, but others may have their turn.
+        # No sample yet, but other tasks may have their turn.
         yield iter(())
     for namespace, found in sums.items():
         labels = (*cluster_of(broker), ("namespace", namespace))
-        yield figures_of("", labels, found.items())
+        yield samples_of("", labels, found.items())

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from aiohttp import web
 
 from counterpoise.admin import route
-from counterpoise.admin.large_json import IN_A_TURN, encoded, told
+from counterpoise.admin.large_json import IN_A_TURN, encoded, packed_answer
 from counterpoise.admin.metrics.exposition import gathered
 from counterpoise.admin.packed import Packed
 from counterpoise.admin.request import answer, broker_of
@@ -56,7 +56,7 @@ async def topics(request: web.Request) -> web.StreamResponse:
             await turns.did()
         return await encoded(figures)
 
-    return told(await request.app[SHARED].get("figures of topics", make))
+    return packed_answer(await request.app[SHARED].get("figures of topics", make))
 
 
 async def throttling(request: web.Request) -> web.Response:
@@ -82,7 +82,7 @@ async def metrics(request: web.Request) -> web.StreamResponse:
             [{"dimensions": dict(labels), "metrics": found} for labels, found in grouped.items()]
         )
 
-    return told(await request.app[SHARED].get("metrics as JSON", make))
+    return packed_answer(await request.app[SHARED].get("metrics as JSON", make))
 
 
 async def mbeans(request: web.Request) -> web.Response:

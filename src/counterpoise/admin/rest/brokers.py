@@ -70,7 +70,7 @@ async def shutdown(request: web.Request) -> web.Response:
     ``maxConcurrentUnloadPerSec`` and ``forcedTerminateTopic`` change nothing here: a bundle moves
     in milliseconds, and a topic that does not close in time is left to its next owner.
     """
-    log.warning("%s is told to stop by an administrator", broker_of(request).id)
+    log.warning("%s stops: an administrator asked for its shutdown", broker_of(request).id)
     broker_of(request).told_to_stop.set()
     return no_content()
 

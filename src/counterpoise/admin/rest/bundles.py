@@ -70,9 +70,9 @@ async def bundles(request: web.Request) -> web.Response:
 
 
 async def unload(request: web.Request) -> web.Response:
-    """Let go of a bundle; with ``destinationBroker`` hand it to that broker.
+    """Unload a bundle; with ``destinationBroker`` hand it to that broker.
 
-    The owner does it, so the request may be redirected. A bundle that nobody owns goes to its
+    The owner does it, so the request may be redirected. A bundle that no broker owns goes to its
     destination at its next lookup, which is the leader's to remember.
     """
     await require_namespace(request, namespace_of(request))
@@ -138,7 +138,7 @@ async def topic_hash_positions(request: web.Request) -> web.Response:
 
 
 async def non_persistent_topics(request: web.Request) -> web.Response:
-    """Those of a bundle, of its owner; nothing, which takes nothing, where nobody owns it."""
+    """Those of a bundle, of its owner; nothing, which takes nothing, where no broker owns it."""
     await require_namespace(request, namespace_of(request))
     bundle = await bundle_of(request)
     if not await require_bundle_owner(request, bundle):
@@ -148,7 +148,7 @@ async def non_persistent_topics(request: web.Request) -> web.Response:
 
 
 async def delete(request: web.Request) -> web.Response:
-    """Let go of a bundle that holds no topics; 409 when it does (``deleteNamespaceBundle``)."""
+    """Delete a bundle that holds no topics; 409 when it does (``deleteNamespaceBundle``)."""
     await require_namespace(request, namespace_of(request))
     bundle = await bundle_of(request)
     if await require_bundle_owner(request, bundle):

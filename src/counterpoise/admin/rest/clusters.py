@@ -110,14 +110,14 @@ async def peers(request: web.Request) -> web.Response:
 
 async def set_peers(request: web.Request) -> web.Response:
     """Say which clusters may stand in for this one: others than itself, and known ones."""
-    name, told = request.match_info["cluster"], body_of(request) or []
+    name, peers = request.match_info["cluster"], body_of(request) or []
     data, policies = await require_cluster(request), broker_of(request).policies
-    for peer in told:
+    for peer in peers:
         if peer == name:
             raise precondition_failed(f"{name} itself can't be part of peer-list")
         if await policies.cluster(peer) is None:
             raise precondition_failed(f"Peer cluster {peer} does not exist")
-    await policies.put_cluster(name, {**data, "peerClusterNames": told}, create=False)
+    await policies.put_cluster(name, {**data, "peerClusterNames": peers}, create=False)
     return no_content()
 
 

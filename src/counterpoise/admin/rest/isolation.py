@@ -182,12 +182,12 @@ def _no_such_domain(request: web.Request) -> RestError:
 def _isolation(broker: str, policies: dict[str, Json]) -> dict[str, Json]:
     """``BrokerNamespaceIsolationData``: expressions are matched on the host alone."""
     host = broker.rpartition(":")[0]
-    told: dict[str, Json] = {"brokerName": broker, "namespaceRegex": [], "primary": False}
+    found: dict[str, Json] = {"brokerName": broker, "namespaceRegex": [], "primary": False}
     for name, policy in sorted(policies.items()):
         primary = matches_any(policy.get("primary") or [], host)
         secondary = matches_any(policy.get("secondary") or [], host)
         if primary or secondary:
-            told["policyName"] = name
-            told["namespaceRegex"] += policy.get("namespaces") or []
-            told["primary"] = told["primary"] or primary
-    return told
+            found["policyName"] = name
+            found["namespaceRegex"] += policy.get("namespaces") or []
+            found["primary"] = found["primary"] or primary
+    return found

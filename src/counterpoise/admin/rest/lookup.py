@@ -33,7 +33,7 @@ async def lookup(request: web.Request) -> web.Response:
     found = told_to(listener, found)
     if isinstance(found, Redirect):
         to_broker(request, found.web_url, found.web_url_tls, authoritative=found.authoritative)
-    told = {
+    fields = {
         "brokerUrl": found.service_url,
         "brokerUrlTls": found.service_url_tls,
         "brokerUrlSsl": "",
@@ -41,7 +41,7 @@ async def lookup(request: web.Request) -> web.Response:
         "httpUrlTls": found.web_url_tls,
         "nativeUrl": found.service_url,
     }
-    return answer({name: value for name, value in told.items() if value is not None})
+    return answer({name: value for name, value in fields.items() if value is not None})
 
 
 async def bundle(request: web.Request) -> web.Response:

@@ -64,7 +64,7 @@ async def peek(request: web.Request) -> web.Response:
     found = await require_subscription(request, topic)
     if number < 1:
         raise precondition_failed(f"messagePosition={number}: the first message is 1")
-    return _told(await stored_message(found.log, found.backlog_entry(number)))
+    return _message_answer(await stored_message(found.log, found.backlog_entry(number)))
 
 
 async def examine(request: web.Request) -> web.Response:
@@ -75,7 +75,9 @@ async def examine(request: web.Request) -> web.Response:
         raise precondition_failed(f"messagePosition={number}: the first message is 1")
     oldest = request.query.get("initialPosition", "latest") == "earliest"
     log = topic.log
-    return _told(await stored_message(log, log.begin + number - 1 if oldest else log.end - number))
+    return _message_answer(
+        await stored_message(log, log.begin + number - 1 if oldest else log.end - number)
+    )
 
 
 async def by_id(request: web.Request) -> web.Response:
@@ -83,7 +85,7 @@ async def by_id(request: web.Request) -> web.Response:
     topic = await _stored_topic(request)
     wanted = number_of(request, "ledgerId"), number_of(request, "entryId")
     found = await stored_message(topic.log, topic.log.index(wanted))
-    return _told(found if found is not None and found.position == wanted else None)
+    return _message_answer(found if found is not None and found.position == wanted else None)
 
 
 async def id_at(request: web.Request) -> web.Response:
@@ -152,7 +154,7 @@ def _before(age_s: int) -> int:
     return int(time.time() * 1000) - age_s * 1000
 
 
-def _told(found: StoredMessage | None) -> web.Response:
+def _message_answer(found: StoredMessage | None) -> web.Response:
     """An entry: its payload is the body, its metadata are headers, as Pulsar's client reads them.
 
     Headers hold ASCII, so what clients named otherwise is escaped as in JSON.
@@ -180,9 +182,9 @@ def _told(found: StoredMessage | None) -> web.Response:
     return web.Response(body=payload, headers=headers, content_type="application/octet-stream")
 
 
-def _text(told: str | bytes) -> str:
+def _text(value: str | bytes) -> str:
     """A text of the metadata; protobuf gives bytes where it was no UTF-8."""
-    return told if isinstance(told, str) else told.decode(errors="replace")
+    return value if isinstance(value, str) else value.decode(errors="replace")
 
 
 def _plain(found: StoredMessage) -> bytes:

@@ -14,7 +14,7 @@ from counterpoise.admin.shared_answers import SHARED
 
 
 def routes() -> Iterable[route.Route]:
-    """The paths of this resource; Prometheus is usually told the one with the slash."""
+    """The paths of this resource; Prometheus is usually given the one with the slash."""
     return [route.get("/metrics", metrics), route.get("/metrics/", metrics)]
 
 

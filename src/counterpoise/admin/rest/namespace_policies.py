@@ -42,7 +42,7 @@ def routes() -> Iterable[route.Route]:
     for policy in POLICIES:
         path = f"{NAMESPACE}/{policy.path}"
         yield route.get(path, _reader(policy))
-        shape = None if policy.told_by_path is not None else Shape(nullable(policy.shape))
+        shape = None if policy.value_by_path is not None else Shape(nullable(policy.shape))
         if policy.method:
             yield route.Route(policy.method, path, _writer(policy), shape)
         yield route.delete(path, _remover(policy))
@@ -65,8 +65,10 @@ def routes() -> Iterable[route.Route]:
 
 async def add_properties(request: web.Request) -> web.Response:
     """Note more of a namespace; what has another name stays."""
-    told = body_of(request)
-    await update(request, lambda it: it.update(properties={**(it.get("properties") or {}), **told}))
+    given = body_of(request)
+    await update(
+        request, lambda it: it.update(properties={**(it.get("properties") or {}), **given})
+    )
     return no_content()
 
 
@@ -79,7 +81,7 @@ async def backlog_quotas(request: web.Request) -> web.Response:
 async def set_backlog_quota(request: web.Request) -> web.Response:
     """Set the quota of one type."""
     kind, quota = quota_type(request), body_of(request)
-    _tell_unread(request, "backlogQuota")
+    _warn_unread(request, "backlogQuota")
     await update(request, lambda it: it.setdefault("backlog_quota_map", {}).update({kind: quota}))
     return no_content()
 
@@ -155,7 +157,7 @@ def quota_type(request: web.Request) -> str:
     return kind
 
 
-def _tell_unread(request: web.Request, policy: str) -> None:
+def _warn_unread(request: web.Request, policy: str) -> None:
     log.warning(
         "%s: the policy %s is stored, and read by nothing here (docs/UNREAD.md)",
         namespace_of(request),
@@ -178,14 +180,14 @@ def _writer(policy: Policy) -> Handler:
     remove = _remover(policy)
 
     async def write(request: web.Request) -> web.Response:
-        value = policy.told_by_path
+        value = policy.value_by_path
         if value is None:
             value = body_of(request)
         if value is None:
             return await remove(request)
         _check(policy, value)
         if not is_read(policy):
-            _tell_unread(request, policy.path)
+            _warn_unread(request, policy.path)
         if policy.per_cluster:
             cluster = broker_of(request).config.cluster_name
             await update(
@@ -224,7 +226,7 @@ async def update(request: web.Request, change: Callable[[dict[str, Json]], objec
     await require_namespace(request, namespace)
 
     def changed(policies: dict[str, Json]) -> dict[str, Json]:
-        # Called again if somebody else wrote first, so it must not change what it is given.
+        # Called again if another request wrote first, so it must not change what it is given.
         fresh = copy.deepcopy(policies)
         change(fresh)
         return fresh

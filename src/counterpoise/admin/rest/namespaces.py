@@ -100,7 +100,7 @@ async def delete(request: web.Request) -> web.Response:
             path = TopicName.parse(topic).rest_path
             await ask(request, "DELETE", f"/admin/v2/{path}?force=true")
         except RestError as error:
-            # Somebody else was faster.
+            # Another request was faster.
             if error.status != HTTPStatus.NOT_FOUND:
                 raise
     for domain in ("persistent", "non-persistent"):

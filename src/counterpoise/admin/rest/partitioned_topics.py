@@ -12,7 +12,7 @@ from aiohttp import web
 
 from counterpoise.admin import route
 from counterpoise.admin.errors import STATUS_OF_CODE, RestError, conflict, not_found
-from counterpoise.admin.large_json import encoded, told
+from counterpoise.admin.large_json import encoded, packed_answer
 from counterpoise.admin.many import try_all
 from counterpoise.admin.packed import Packed
 from counterpoise.admin.redirect import ask
@@ -87,7 +87,7 @@ async def create(request: web.Request) -> web.Response:
     topic, broker = topic_of(request), broker_of(request)
     await require_namespace(request, topic.namespace_name)
     wanted = body_of(request)
-    told = _properties(wanted.get("properties")) if isinstance(wanted, dict) else None
+    metadata = _properties(wanted.get("properties")) if isinstance(wanted, dict) else None
     count = _partitions(wanted.get("partitions") if isinstance(wanted, dict) else wanted)
     if topic.partition_index >= 0:
         raise RestError(HTTPStatus.PRECONDITION_FAILED, "A partition cannot have partitions")
@@ -95,7 +95,7 @@ async def create(request: web.Request) -> web.Response:
     if exists:
         raise conflict("This topic already exists")
     try:
-        await broker.policies.create_partitioned_topic(topic, count, told)
+        await broker.policies.create_partitioned_topic(topic, count, metadata)
     except BadVersion:
         raise conflict("This topic already exists") from None
     await _create_partitions(request, topic, count)
@@ -155,7 +155,7 @@ async def stats(request: web.Request) -> web.StreamResponse:
         )
 
     what = f"stats of {'each of ' if each_of_them else ''}the partitions of {topic}"
-    return told(await request.app[PARTITIONS_SHARED].get(what, make))
+    return packed_answer(await request.app[PARTITIONS_SHARED].get(what, make))
 
 
 async def internal_stats(request: web.Request) -> web.StreamResponse:
@@ -167,7 +167,7 @@ async def internal_stats(request: web.Request) -> web.StreamResponse:
         return await encoded({"metadata": await _metadata(request, topic), "partitions": found})
 
     what = f"internal stats of the partitions of {topic}"
-    return told(await request.app[PARTITIONS_SHARED].get(what, make))
+    return packed_answer(await request.app[PARTITIONS_SHARED].get(what, make))
 
 
 async def create_missed(request: web.Request) -> web.Response:
@@ -200,7 +200,7 @@ async def _of_partitions(
             except BrokerError as error:
                 if STATUS_OF_CODE.get(error.code.name) == HTTPStatus.NOT_FOUND:
                     raise not_found(error.message) from None
-                # It leaves just now: whoever gets it knows.
+                # It leaves just now: the next owner creates it.
         return await ask(request, "GET", f"{path_of(partition)}/{what}")
 
     count = await _partition_count(request, topic, HTTPStatus.NOT_FOUND)
@@ -218,8 +218,8 @@ async def _of_partitions(
 async def _metadata(request: web.Request, topic: TopicName) -> Json:
     """``PartitionedTopicMetadata`` of a topic that is partitioned."""
     found = await broker_of(request).policies.partitioned_topic(topic) or {"partitions": 0}
-    told = {"partitions": found["partitions"], "deleted": False}
-    return {**told, "properties": found["properties"]} if found.get("properties") else told
+    metadata = {"partitions": found["partitions"], "deleted": False}
+    return {**metadata, "properties": found["properties"]} if found.get("properties") else metadata
 
 
 async def _partition_count(request: web.Request, topic: TopicName, status: HTTPStatus) -> int:
@@ -255,7 +255,7 @@ def _properties(value: Json) -> dict[str, str] | None:
 
 
 async def _create_partitions(request: web.Request, topic: TopicName, count: int) -> None:
-    """Make the partitions' records, as long as somebody waits for them."""
+    """Make the partitions' records, as long as a request waits for them."""
     policies = broker_of(request).policies
     partitions = iter(range(count if topic.is_persistent else 0))
     while some := list(itertools.islice(partitions, CREATED_AT_ONCE)):

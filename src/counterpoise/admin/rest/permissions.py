@@ -1,4 +1,4 @@
-"""Who may do what with a namespace and its topics: kept and told here, enforced elsewhere."""
+"""Who may do what with a namespace and its topics: stored and listed here, enforced elsewhere."""
 
 from __future__ import annotations
 
@@ -143,9 +143,9 @@ def _set_of_namespace(policies: dict[str, Json], role: str, actions: Json) -> No
 
 
 def _actions(request: web.Request) -> list[str]:
-    """What the body grants, once each and in the order in which Pulsar tells it."""
-    told = body_of(request) or []
-    return [each for each in _ACTIONS if each in told]
+    """What the body grants, once each and in the order in which Pulsar lists it."""
+    wanted = body_of(request) or []
+    return [each for each in _ACTIONS if each in wanted]
 
 
 def _auth(policies: dict[str, Json]) -> dict[str, Json]:

@@ -49,7 +49,7 @@ def routes() -> Iterable[route.Route]:
 async def latest(request: web.Request) -> web.Response:
     """The newest version."""
     versions = await _versions(request)
-    return answer(_told(len(versions) - 1, versions[-1]))
+    return answer(_schema_json(len(versions) - 1, versions[-1]))
 
 
 async def one(request: web.Request) -> web.Response:
@@ -57,13 +57,13 @@ async def one(request: web.Request) -> web.Response:
     versions, wanted = await _versions(request), number_of(request, "version")
     if not 0 <= wanted < len(versions):
         raise not_found("Schema not found")
-    return answer(_told(wanted, versions[wanted]))
+    return answer(_schema_json(wanted, versions[wanted]))
 
 
 async def every(request: web.Request) -> web.Response:
     """All versions, the oldest first."""
     versions = await _versions(request)
-    return answer({"getSchemaResponses": [_told(*each) for each in enumerate(versions)]})
+    return answer({"getSchemaResponses": [_schema_json(*each) for each in enumerate(versions)]})
 
 
 async def upload(request: web.Request) -> web.Response:
@@ -115,18 +115,18 @@ async def _versions(request: web.Request) -> list[Schema]:
 
 
 def _schema(request: web.Request, topic: TopicName) -> Schema:
-    told: Json = body_of(request)
-    if told is None or told["type"] not in TYPES:
+    body: Json = body_of(request)
+    if body is None or body["type"] not in TYPES:
         raise RestError(HTTPStatus.UNPROCESSABLE_ENTITY, f"type: one of {', '.join(TYPES)}")
     return Schema(
         name=topic.local_name,
-        data=told["schema"].encode(),
-        type=TYPES.index(told["type"]),
-        properties=tuple((told.get("properties") or {}).items()),
+        data=body["schema"].encode(),
+        type=TYPES.index(body["type"]),
+        properties=tuple((body.get("properties") or {}).items()),
     )
 
 
-def _told(version: int, schema: Schema) -> Json:
+def _schema_json(version: int, schema: Schema) -> Json:
     kind = TYPES[schema.type] if 0 <= schema.type < len(TYPES) else "NONE"
     return {
         "version": version,

@@ -66,10 +66,10 @@ async def names(request: web.Request) -> web.Response:
     topic = await topic_in_namespace(request)
     partitions = await partitions_of(request, topic)
     if partitions:
-        told = await ask_each(
+        answers = await ask_each(
             request, "GET", [f"{path_of(each)}/subscriptions" for each in partitions]
         )
-        return answer(sorted({name for each in told for name in each}))
+        return answer(sorted({name for each in answers for name in each}))
     await require_topic_owner(request, topic)
     loaded = await require_loaded(request, topic)
     return answer(sorted(name for name, each in loaded.subscriptions.items() if each.durable))
@@ -85,16 +85,16 @@ async def create(request: web.Request) -> web.Response:
     loaded = await require_loaded(request, topic)
     if name in loaded.subscriptions:
         raise conflict("Subscription already exists for topic")
-    told = start.get("properties") if isinstance(start, dict) else None
+    properties = start.get("properties") if isinstance(start, dict) else None
     initial = _start_of(start)
     if initial is None:
         at = EARLIEST._replace(
             ledger_id=int(start["ledgerId"]),
             entry_id=int(start["entryId"]) if start.get("entryId") is not None else -1,
         )
-        await require_stored(loaded).create_subscription(name, at, told)
+        await require_stored(loaded).create_subscription(name, at, properties)
     else:
-        await require_stored(loaded).create_subscription(name, initial, told)
+        await require_stored(loaded).create_subscription(name, initial, properties)
     return no_content()
 
 
@@ -210,10 +210,10 @@ async def partitions_of(request: web.Request, topic: TopicName) -> list[TopicNam
     return [topic.partition(index) for index in range(int(found["partitions"]))] if found else []
 
 
-async def on_partitions(request: web.Request, topic: TopicName, told: Json) -> bool:
+async def on_partitions(request: web.Request, topic: TopicName, body: Json) -> bool:
     """Repeat the request on every partition of a partitioned topic; False when it is none."""
     partitions = await partitions_of(request, topic)
     tail = request.rel_url.raw_path_qs.partition("/subscription/")[2]
     paths = [f"{path_of(each)}/subscription/{tail}" for each in partitions]
-    await ask_each(request, request.method, paths, told=told)
+    await ask_each(request, request.method, paths, body=body)
     return bool(partitions)

@@ -48,7 +48,7 @@ class TopicPolicy:
     """The value stands in this query parameter instead of the body."""
     unset: Json = None
     """What a topic that never set it answers; None is an empty body."""
-    told_by_path: Json = None
+    value_by_path: Json = None
     """The value that a request without a body sets."""
 
 
@@ -158,7 +158,7 @@ POLICIES: tuple[TopicPolicy, ...] = (
         "dispatcherPauseOnAckStatePersistentEnabled",
         FLAG,
         "dispatcherPauseOnAckStatePersistentEnabled",
-        told_by_path=True,
+        value_by_path=True,
     ),
     TopicPolicy(
         "schemaValidationEnforced",
@@ -177,7 +177,7 @@ def routes() -> Iterable[route.Route]:
         path = f"{TOPIC}/{policy.path}"
         yield route.get(path, _reader(policy), QUERY)
         query = {**QUERY, **({policy.by_query: policy.shape} if policy.by_query else {})}
-        bare = policy.by_query or policy.told_by_path is not None
+        bare = policy.by_query or policy.value_by_path is not None
         body = None if bare else Shape(nullable(policy.shape))
         yield route.Route(policy.method, path, _writer(policy), body, query)
         yield route.delete(path, _remover(policy), query=QUERY)
@@ -237,8 +237,8 @@ def _writer(policy: TopicPolicy) -> Handler:
 
 
 def _value(request: web.Request, policy: TopicPolicy) -> Json:
-    if policy.told_by_path is not None:
-        return policy.told_by_path
+    if policy.value_by_path is not None:
+        return policy.value_by_path
     if policy.by_query is None:
         return body_of(request)
     said = request.query.get(policy.by_query)

@@ -45,8 +45,8 @@ async def get(request: web.Request) -> web.Response:
 
 async def update(request: web.Request) -> web.Response:
     """Note more of a topic; what has another name stays."""
-    told = body_of(request) or {}
-    await _change(request, lambda now: {**now, **told})
+    properties = body_of(request) or {}
+    await _change(request, lambda now: {**now, **properties})
     return no_content()
 
 
@@ -68,9 +68,9 @@ async def of_subscription(request: web.Request) -> web.Response:
 
 async def set_of_subscription(request: web.Request) -> web.Response:
     """Note this of a subscription, and nothing that was noted before."""
-    topic, told = await topic_in_namespace(request), body_of(request) or {}
-    if not await on_partitions(request, topic, told):
-        (await require_subscription(request, topic)).note(told)
+    topic, properties = await topic_in_namespace(request), body_of(request) or {}
+    if not await on_partitions(request, topic, properties):
+        (await require_subscription(request, topic)).note(properties)
     return no_content()
 
 

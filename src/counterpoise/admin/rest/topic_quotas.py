@@ -1,6 +1,6 @@
 """How much backlog a topic may have: kept by type of quota, so no policy of one value.
 
-They are stored, listed, and read by no broker (``docs/UNREAD.md``), of which the log tells.
+They are stored, listed, and read by no broker (``docs/UNREAD.md``), which the log says.
 """
 
 from __future__ import annotations

@@ -72,20 +72,20 @@ async def analyze(request: web.Request) -> web.Response:
             "topic partition",
         )
     found = await require_subscription(request, topic)
-    told = await survey(found.log, found.acks)
+    survey_result = await survey(found.log, found.acks)
     return answer(
         {
-            "entries": told.entries,
-            "messages": told.messages,
+            "entries": survey_result.entries,
+            "messages": survey_result.messages,
             "filterRejectedEntries": 0,
-            "filterAcceptedEntries": told.entries,
+            "filterAcceptedEntries": survey_result.entries,
             "filterRescheduledEntries": 0,
             "filterRejectedMessages": 0,
-            "filterAcceptedMessages": told.messages,
+            "filterAcceptedMessages": survey_result.messages,
             "filterRescheduledMessages": 0,
-            "firstMessageId": _id_of(found, told.first),
-            "lastMessageId": _id_of(found, told.last),
-            "aborted": not told.complete,
+            "firstMessageId": _id_of(found, survey_result.first),
+            "lastMessageId": _id_of(found, survey_result.last),
+            "aborted": not survey_result.complete,
         }
     )
 
@@ -122,9 +122,9 @@ async def terminate_all(request: web.Request) -> web.Response:
             "Termination of a non-partitioned topic is not allowed using partitioned-terminate, "
             "please use terminate commands",
         )
-    told = await ask_each(request, "POST", [f"{path_of(each)}/terminate" for each in partitions])
+    answers = await ask_each(request, "POST", [f"{path_of(each)}/terminate" for each in partitions])
     # As Pulsar has it: which partition an id is of, its key says.
-    ids = ({**each, "partitionIndex": -1} for each in told)
+    ids = ({**each, "partitionIndex": -1} for each in answers)
     return answer({str(number): each for number, each in enumerate(ids)})
 
 

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from counterpoise.admin import route
 from counterpoise.admin.errors import RestError, conflict, not_found, precondition_failed
-from counterpoise.admin.large_json import IN_A_TURN, encoded, told
+from counterpoise.admin.large_json import IN_A_TURN, encoded, packed_answer
 from counterpoise.admin.packed import Packed
 from counterpoise.admin.redirect import ask, require_topic_owner
 from counterpoise.admin.request import (
@@ -141,7 +141,7 @@ async def stats(request: web.Request) -> web.StreamResponse:
     async def figures() -> dict[str, Json]:
         found = await stats_json(request, loaded)
         if flag(request, "getEarliestTimeInBacklog"):
-            await _tell_earliest(loaded, found)
+            await _add_earliest(loaded, found)
         return found
 
     return await _answer(request, loaded, figures)
@@ -156,8 +156,8 @@ async def _answer(
         return await encoded(await figures())
 
     if len(topic.subscriptions) < _MANY:
-        return told(await written())
-    return told(await request.app[SHARED].get(request.path_qs, written))
+        return packed_answer(await written())
+    return packed_answer(await request.app[SHARED].get(request.path_qs, written))
 
 
 async def stats_json(request: web.Request, topic: Topic) -> dict[str, Json]:
@@ -165,7 +165,7 @@ async def stats_json(request: web.Request, topic: Topic) -> dict[str, Json]:
     return await topic_stats_json(topic, broker_of(request).id)
 
 
-async def _tell_earliest(topic: Topic, found: dict[str, Json]) -> None:
+async def _add_earliest(topic: Topic, found: dict[str, Json]) -> None:
     """Add when the oldest messages that some subscription has not acknowledged were published."""
     oldest, turns = [], WorkBudget(IN_A_TURN)
     for name, subscription in list(topic.subscriptions.items()):
@@ -246,8 +246,8 @@ async def _non_persistent(request: web.Request) -> list[TopicName]:
         brokers = [each for each in await broker.active_brokers() if each != broker.id]
     path = f"/admin/v2/{NON_PERSISTENT}/{namespace}?local=true"
     for each in brokers:
-        told: Json = await ask(request, "GET", path, broker_id=each)
-        found.update(map(TopicName.parse, told))
+        listed: Json = await ask(request, "GET", path, broker_id=each)
+        found.update(map(TopicName.parse, listed))
     for topic in broker.topics.loaded:
         if topic.namespace_name == namespace and not topic.is_persistent:
             found.add(topic)

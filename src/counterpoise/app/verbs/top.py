@@ -16,7 +16,7 @@ from counterpoise.app.errors import UserError
 from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, AdminOptions
 from counterpoise.pipeline.collect.where import web_address
 from counterpoise.pipeline.collect.words import said
-from counterpoise.security.client import NOBODY, ClientSecurity, http_session
+from counterpoise.security.client import ANONYMOUS, ClientSecurity, http_session
 
 EPILOG = """\
 examples:
@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def limits_of(
-    urls: Sequence[str], security: ClientSecurity = NOBODY
+    urls: Sequence[str], security: ClientSecurity = ANONYMOUS
 ) -> tuple[list[tuple[str, Limit]], list[str]]:
     """Every limit of every broker, with the broker's id; and what is to be said of brokers that
     could not be asked."""

@@ -38,7 +38,7 @@ from counterpoise.names.system_topics import SERVICE_UNIT_STATE
 from counterpoise.names.topic import TopicName
 from counterpoise.ownership.channel.state import RECORDS
 from counterpoise.ownership.channel.view import ChannelView, Message
-from counterpoise.security.client import NOBODY, ClientSecurity
+from counterpoise.security.client import ANONYMOUS, ClientSecurity
 
 log = logging.getLogger(__name__)
 
@@ -73,7 +73,7 @@ class Link(Protocol):
         """End it."""
 
 
-def link_to_topic(me: str, security: ClientSecurity = NOBODY) -> Callable[[Listener], Link]:
+def link_to_topic(me: str, security: ClientSecurity = ANONYMOUS) -> Callable[[Listener], Link]:
     """Makes the link of broker ``me``; ``security``: who it is to the others."""
     return lambda listener: SystemTopicLink(
         SERVICE_UNIT_STATE,

@@ -31,7 +31,7 @@ from counterpoise.load.report import LocalBrokerData, NamespaceBundleStats, Syst
 from counterpoise.load.topk import top_bundles
 from counterpoise.metadata import MetadataError
 from counterpoise.names.system_topics import BROKER_LOAD_DATA, TOP_BUNDLES_LOAD_DATA
-from counterpoise.security.client import NOBODY, ClientSecurity
+from counterpoise.security.client import ANONYMOUS, ClientSecurity
 
 log = logging.getLogger(__name__)
 
@@ -130,7 +130,7 @@ class LoadDataExchange:
         me: str,
         *,
         broker_url: str,
-        security: ClientSecurity = NOBODY,
+        security: ClientSecurity = ANONYMOUS,
         report: Callable[[], LocalBrokerData],
         terms: Callable[[], LoadDataTerms],
         gone: Callable[[Iterable[str]], Awaitable[list[str]]],

@@ -10,7 +10,7 @@ from typing import Final, cast
 
 from google.protobuf.message import DecodeError
 
-from counterpoise.security.client import NOBODY, ClientSecurity
+from counterpoise.security.client import ANONYMOUS, ClientSecurity
 from counterpoise.wire import encode, requests
 from counterpoise.wire.proto.base_pb2 import BaseCommand
 
@@ -38,7 +38,7 @@ class PeerConnection(asyncio.Protocol):
         url: str,
         on_message: Callable[[BaseCommand, bytes], None],
         on_closed: Callable[[str], None],
-        security: ClientSecurity = NOBODY,
+        security: ClientSecurity = ANONYMOUS,
     ) -> None:
         """``on_closed``: the peer is gone, or has closed the producer or the reader."""
         self.url: Final = url
@@ -58,7 +58,7 @@ class PeerConnection(asyncio.Protocol):
         on_message: Callable[[BaseCommand, bytes], None],
         on_closed: Callable[[str], None],
         timeout_s: float,
-        security: ClientSecurity = NOBODY,
+        security: ClientSecurity = ANONYMOUS,
     ) -> PeerConnection:
         """Connect to ``pulsar://host:port`` or ``pulsar+ssl://host:port``; raises `PeerError`."""
         tls = url.startswith(TLS_SCHEME)

@@ -17,7 +17,7 @@ from typing import Final, NoReturn
 
 from counterpoise.broker.base.clock import wall_clock_ms
 from counterpoise.broker.peers.connection import TLS_SCHEME, PeerConnection, PeerError
-from counterpoise.security.client import NOBODY, ClientSecurity
+from counterpoise.security.client import ANONYMOUS, ClientSecurity
 from counterpoise.wire import requests
 from counterpoise.wire.entry import BadEntry, build, metadata_of, split
 from counterpoise.wire.proto import commands_pb2 as commands
@@ -72,7 +72,7 @@ class SystemTopicLink:
         *,
         producer_name: str,
         timeout_s: float,
-        security: ClientSecurity = NOBODY,
+        security: ClientSecurity = ANONYMOUS,
         schema: Schema | None = None,
         clock_ms: Callable[[], int] = wall_clock_ms,
     ) -> None:

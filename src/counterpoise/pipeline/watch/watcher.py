@@ -20,7 +20,7 @@ from counterpoise.pipeline.watch.metrics import Metrics
 from counterpoise.pipeline.watch.polling import Polling
 from counterpoise.pipeline.watch.serve import serving
 from counterpoise.pipeline.watchdog.watchdog import guard
-from counterpoise.security.client import NOBODY, ClientSecurity, http_session
+from counterpoise.security.client import ANONYMOUS, ClientSecurity, http_session
 
 
 class NothingSeenError(RuntimeError):
@@ -42,7 +42,7 @@ class WatchSettings:
     """Whether each look is judged, too (`decide/watchdog/`)."""
     keeping: KeepingOptions = field(default_factory=KeepingOptions)
     lease: LeaseOptions = field(default_factory=LeaseOptions)
-    security: ClientSecurity = NOBODY
+    security: ClientSecurity = ANONYMOUS
     """Who we are to the cluster."""
 
 

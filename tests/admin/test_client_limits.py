@@ -9,11 +9,11 @@ from contextlib import asynccontextmanager
 import pytest
 from aiohttp import web
 
-from counterpoise.admin import guests as module
+from counterpoise.admin import client_limits as module
+from counterpoise.admin.client_limits import CLIENT_LIMITS, HttpClientLimits
 from counterpoise.admin.errors import answer_errors
-from counterpoise.admin.guests import GUESTS, Guests
 from counterpoise.admin.metrics import exposition
-from counterpoise.admin.metrics.figure import Figure
+from counterpoise.admin.metrics.sample import MetricSample
 from counterpoise.admin.packed import Packed, answer_with
 from counterpoise.admin.shared_answers import SharedAnswers
 from counterpoise.broker.base.background import BackgroundTasks
@@ -39,12 +39,12 @@ async def packed(_: web.Request) -> web.StreamResponse:
 
 
 async def take(request: web.Request) -> web.Response:
-    return web.Response(text=str(len(await request.app[GUESTS].body(request))))
+    return web.Response(text=str(len(await request.app[CLIENT_LIMITS].body(request))))
 
 
 class House:
-    def __init__(self, guests: Guests, port: int) -> None:
-        self.guests = guests
+    def __init__(self, limits: HttpClientLimits, port: int) -> None:
+        self.limits = limits
         self.port = port
         self.writers: list[asyncio.StreamWriter] = []
 
@@ -70,16 +70,16 @@ class House:
     def unsent(self) -> int:
         return sum(
             each.transport.get_write_buffer_size()  # type: ignore[attr-defined]
-            for each in self.guests._open()
+            for each in self.limits._open()
             if each.transport is not None
         )
 
 
 @asynccontextmanager
 async def open_house(most: int = 0) -> AsyncIterator[House]:
-    guests = Guests(most)
-    app = web.Application(middlewares=[guests.serve, answer_errors])
-    app[GUESTS] = guests
+    limits = HttpClientLimits(most)
+    app = web.Application(middlewares=[limits.serve, answer_errors])
+    app[CLIENT_LIMITS] = limits
     app.router.add_get("/small", small)
     app.router.add_get("/packed", packed)
     app.router.add_get("/large", large)
@@ -87,9 +87,9 @@ async def open_house(most: int = 0) -> AsyncIterator[House]:
     runner = web.AppRunner(app, shutdown_timeout=0.1)
     await runner.setup()
     assert runner.server is not None
-    guests.receive(runner.server)
-    server = await asyncio.get_running_loop().create_server(guests.greet, "127.0.0.1", 0)
-    house = House(guests, server.sockets[0].getsockname()[1])
+    limits.receive(runner.server)
+    server = await asyncio.get_running_loop().create_server(limits.make_protocol, "127.0.0.1", 0)
+    house = House(limits, server.sockets[0].getsockname()[1])
     yield house
     for writer in house.writers:
         writer.transport.abort()
@@ -118,11 +118,11 @@ async def eventually(holds: Callable[[], bool]) -> None:
 async def test_there_are_no_more_than_there_is_room_for() -> None:
     async with open_house(most=3) as house:
         silent = [await house.connect() for _ in range(3)]
-        await eventually(lambda: len(house.guests._open()) == 3)
+        await eventually(lambda: len(house.limits._open()) == 3)
         reader, _ = await house.connect(LINE)
         assert await ended(reader) == b""
         silent[0][1].close()
-        await eventually(lambda: len(house.guests._open()) == 2)
+        await eventually(lambda: len(house.limits._open()) == 2)
         assert await house.is_served()
 
 
@@ -132,24 +132,24 @@ async def test_who_does_not_say_what_it_wants_goes() -> None:
         served, writer = await house.connect(LINE)
         await served.readuntil(b"here you are")
         now = asyncio.get_running_loop().time()
-        await eventually(lambda: len(house.guests._open()) == 2)
-        house.guests.sweep(now)
-        house.guests.sweep(now + module.FIRST_REQUEST_S + 1)
+        await eventually(lambda: len(house.limits._open()) == 2)
+        house.limits.sweep(now)
+        house.limits.sweep(now + module.FIRST_REQUEST_S + 1)
         assert await ended(half) == b""
         writer.write(LINE)
         await served.readuntil(b"here you are")
-        house.guests.sweep(now)
-        house.guests.sweep(now + module.BETWEEN_REQUESTS_S + 1)
+        house.limits.sweep(now)
+        house.limits.sweep(now + module.BETWEEN_REQUESTS_S + 1)
         assert await ended(served) == b""
 
 
 async def test_who_is_being_served_is_not_silent() -> None:
     async with open_house() as house:
         reader, writer = await house.connect(PUT + b"Content-Length: 4\r\n\r\n12")
-        await eventually(lambda: bool(house.guests._busy))
+        await eventually(lambda: bool(house.limits._busy))
         now = asyncio.get_running_loop().time()
-        house.guests.sweep(now)
-        house.guests.sweep(now + 1000)
+        house.limits.sweep(now)
+        house.limits.sweep(now + 1000)
         writer.write(b"34")
         assert (await reader.readuntil(b"\r\n\r\n4")).startswith(b"HTTP/1.1 200")
 
@@ -162,7 +162,7 @@ async def test_a_body_that_does_not_come_is_waited_for_only_so_long(
     async with open_house() as house:
         reader, _ = await house.connect(PUT + b"Content-Length: %d\r\n\r\n12" % size)
         assert b" 408 " in await reader.readline()
-        assert house.guests._bodies == 0
+        assert house.limits._bodies == 0
 
 
 async def test_large_bodies_are_read_a_few_at_a_time_and_small_ones_always(
@@ -173,7 +173,7 @@ async def test_large_bodies_are_read_a_few_at_a_time_and_small_ones_always(
     begun = PUT + b"Content-Length: %d\r\n\r\n"
     async with open_house() as house:
         three = [await house.connect(begun % 100_000) for _ in range(3)]
-        await eventually(lambda: house.guests._bodies == 3)
+        await eventually(lambda: house.limits._bodies == 3)
         reader, _ = await house.connect(begun % 100_000)
         assert b" 503 " in await reader.readline()
         chunked, _ = await house.connect(PUT + b"Transfer-Encoding: chunked\r\n\r\n")
@@ -183,7 +183,7 @@ async def test_large_bodies_are_read_a_few_at_a_time_and_small_ones_always(
         for reader, writer in three:
             writer.write(b"x" * 100_000)
             assert b" 200 " in await reader.readline()
-        assert house.guests._bodies == 0
+        assert house.limits._bodies == 0
 
 
 async def test_who_leaves_in_the_middle_of_its_body_is_no_error_of_ours(
@@ -191,9 +191,9 @@ async def test_who_leaves_in_the_middle_of_its_body_is_no_error_of_ours(
 ) -> None:
     async with open_house() as house:
         _, writer = await house.connect(PUT + b"Content-Length: 100000\r\n\r\n12")
-        await eventually(lambda: house.guests._bodies == 1)
+        await eventually(lambda: house.limits._bodies == 1)
         writer.transport.abort()
-        await eventually(lambda: house.guests._bodies == 0)
+        await eventually(lambda: house.limits._bodies == 0)
         assert await house.is_served()
     assert [each for each in caplog.records if each.levelno >= logging.WARNING] == []
 
@@ -201,21 +201,21 @@ async def test_who_leaves_in_the_middle_of_its_body_is_no_error_of_ours(
 async def test_an_answer_is_written_as_it_is_read() -> None:
     async with open_house() as house:
         reader, _ = await house.connect(LINE.replace(b"small", b"large"))
-        await eventually(lambda: bool(house.guests._unread))
+        await eventually(lambda: bool(house.limits._unread))
         await eventually(lambda: house.unsent > 0)
         assert house.unsent < 4 * module.LARGE
         head = await reader.readuntil(b"\r\n\r\n")
         assert b"Content-Type: text/plain" in head
         async with asyncio.timeout(20):
             assert await reader.readexactly(len(LARGE_ANSWER)) == LARGE_ANSWER
-        await eventually(lambda: not house.guests._unread)
+        await eventually(lambda: not house.limits._unread)
 
 
 async def test_a_packed_answer_counts_as_what_it_takes_and_is_written_whole() -> None:
     async with open_house() as house:
         reader, _ = await house.connect(LINE.replace(b"small", b"packed"))
-        await eventually(lambda: bool(house.guests._unread))
-        (_, held), *_ = house.guests._unread.values()
+        await eventually(lambda: bool(house.limits._unread))
+        (_, held), *_ = house.limits._unread.values()
         assert 0 < held < len(LARGE_ANSWER) // 20
         await eventually(lambda: house.unsent > 0)
         assert house.unsent < 4 * module.LARGE
@@ -224,7 +224,7 @@ async def test_a_packed_answer_counts_as_what_it_takes_and_is_written_whole() ->
         assert b"Content-Length: %d" % len(LARGE_ANSWER) in head
         async with asyncio.timeout(20):
             assert await reader.readexactly(len(LARGE_ANSWER)) == LARGE_ANSWER
-        await eventually(lambda: not house.guests._unread)
+        await eventually(lambda: not house.limits._unread)
         assert await house.is_served()
 
 
@@ -236,21 +236,21 @@ async def test_who_asks_for_a_head_gets_no_body() -> None:
                 line + LINE.replace(b"Host", b"Connection: close\r\nHost")
             )
             async with asyncio.timeout(20):
-                told = await reader.read()
-            assert told.count(b"HTTP/1.1 200") == 2
-            assert len(told) < 1000
+                received = await reader.read()
+            assert received.count(b"HTTP/1.1 200") == 2
+            assert len(received) < 1000
             writer.close()
 
 
-async def test_an_answer_that_nobody_reads_is_given_up(
+async def test_an_answer_that_its_client_does_not_read_is_given_up(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(module, "READ_S", 0.05)
     async with open_house() as house:
         _, writer = await house.connect(LINE.replace(b"small", b"large"))
-        await eventually(lambda: bool(house.guests._served))
-        await eventually(lambda: not house.guests._open())
-        assert house.guests._unread == {}
+        await eventually(lambda: bool(house.limits._served))
+        await eventually(lambda: not house.limits._open())
+        assert house.limits._unread == {}
         writer.close()
     assert [each for each in caplog.records if each.levelno >= logging.WARNING] == []
 
@@ -264,7 +264,7 @@ async def test_the_slowest_reader_goes_when_there_is_too_much_to_read(
         readers = []
         for number in range(3):
             readers.append(await house.connect(LINE.replace(b"small", b"large")))
-            await eventually(lambda n=number: len(house.guests._unread) == min(n + 1, 2))  # type: ignore[misc]
+            await eventually(lambda n=number: len(house.limits._unread) == min(n + 1, 2))  # type: ignore[misc]
         assert len(await ended(readers[0][0])) < len(LARGE_ANSWER)
         assert len(await ended_after(readers[2][0])) == len(LARGE_ANSWER)
 
@@ -309,7 +309,7 @@ async def test_who_asks_meanwhile_shares_an_answer_that_is_no_older_than_the_que
 async def test_others_are_served_while_many_figures_are_looked_at(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    figures = [Figure("a", (), 1.0)] * 100
+    figures = [MetricSample("a", (), 1.0)] * 100
     monkeypatch.setattr(exposition, "_pieces", lambda _: (iter(figures) for _ in range(100)))
     turns = 0
 
@@ -320,7 +320,7 @@ async def test_others_are_served_while_many_figures_are_looked_at(
             await asyncio.sleep(0)
 
     counting = asyncio.ensure_future(count())
-    told = [each async for each in exposition.gathered(None)]  # type: ignore[arg-type]
-    assert len(told) == 10_000
+    samples = [each async for each in exposition.gathered(None)]  # type: ignore[arg-type]
+    assert len(samples) == 10_000
     counting.cancel()
     assert turns >= 10_000 // exposition.FIGURES_IN_A_TURN // 2

@@ -1,8 +1,8 @@
-"""Whoever is connected to the admin API takes a bounded part of the broker, however slow it is.
+"""Limits on clients of the admin API: connections, time, bodies, buffered answers.
 
 A connection that is never heard out costs a descriptor, and with the last of them the broker can
-open no ledger any more; a body that does not come to its end, or an answer that nobody reads,
-costs its bytes. So there is a most of each, and a time after which its place goes to somebody else.
+open no ledger any more; a body that does not come to its end, or an answer that its
+client does not read, costs its bytes. So each has a maximum, and a time after which it is closed.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ PATIENCE_S: Final = 1.0
 """What a slow reader is always given, though others wait for its place."""
 
 
-class Guests:
-    """The connections of one HTTP server."""
+class HttpClientLimits:
+    """The connections of one HTTP server, and what each may take of the broker."""
 
     def __init__(self, most: int) -> None:
         """``most``: how many there may be at once (``maxHttpServerConnections``); 0 is no limit."""
@@ -53,7 +53,7 @@ class Guests:
         self._loop = asyncio.get_running_loop()
         self._server: web.Server | None = None
         #: Since when a connection has asked nothing, and whether it ever has.
-        self._silent: dict[RequestHandler, float] = {}
+        self._idle_since: dict[RequestHandler, float] = {}
         self._served: set[RequestHandler] = set()
         self._busy: set[RequestHandler] = set()
         self._reading = asyncio.Semaphore(LARGE_BODIES)
@@ -62,39 +62,39 @@ class Guests:
         self._unread: dict[RequestHandler, tuple[float, int]] = {}
 
     def receive(self, server: web.Server) -> None:
-        """Say whose connections these are."""
+        """Set the server whose connections these are."""
         self._server = server
 
-    def greet(self) -> asyncio.Protocol:
+    def make_protocol(self) -> asyncio.Protocol:
         """Make the protocol of a connection that has just come: one that closes, if it is full."""
         full = self._most and len(self._open()) >= self._most
-        return _TurnedAway() if self._server is None or full else self._server()
+        return _RefusedConnection() if self._server is None or full else self._server()
 
     def _open(self) -> list[RequestHandler]:
         return [] if self._server is None else self._server.connections
 
     async def watch(self) -> None:
-        """Close connections that say nothing for too long; until it is cancelled."""
+        """Close idle connections, every `SWEEP_S`, until it is cancelled."""
         while True:
             await asyncio.sleep(SWEEP_S)
             self.sweep(self._loop.time())
 
     def sweep(self, now: float) -> None:
-        """Close those that have been silent for too long by ``now``."""
+        """Close the connections that have been idle for too long at ``now``."""
         open_now = set(self._open())
         self._served &= open_now
         self._busy &= open_now
-        self._silent = {
-            each: self._silent.get(each, now) for each in open_now if each not in self._busy
+        self._idle_since = {
+            each: self._idle_since.get(each, now) for each in open_now if each not in self._busy
         }
-        for each, since in self._silent.items():
+        for each, since in self._idle_since.items():
             allowed = BETWEEN_REQUESTS_S if each in self._served else FIRST_REQUEST_S
             if now - since > allowed and each.transport is not None:
                 each.transport.abort()
 
     @web.middleware
     async def serve(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """The outermost middleware: whoever passes it is heard, until its answer is read."""
+        """The outermost middleware: a request counts as busy until its answer is read."""
         here = request.protocol
         self._busy.add(here)
         self._served.add(here)
@@ -111,7 +111,7 @@ class Guests:
             return answer
         finally:
             self._busy.discard(here)
-            self._silent[here] = self._loop.time()
+            self._idle_since[here] = self._loop.time()
 
     async def _read(
         self,
@@ -177,12 +177,12 @@ class Guests:
             self._bodies -= not small
 
 
-class _TurnedAway(asyncio.Protocol):
-    """There is no room for it."""
+class _RefusedConnection(asyncio.Protocol):
+    """A connection beyond ``maxHttpServerConnections``: closed at once."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Close at once."""
         cast("asyncio.Transport", transport).abort()
 
 
-GUESTS: Final = web.AppKey("guests", Guests)
+CLIENT_LIMITS: Final = web.AppKey("client limits", HttpClientLimits)

@@ -1,4 +1,4 @@
-"""One sample of one series, before anybody writes it down."""
+"""One sample of one series of `/metrics`, before it becomes text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Labels = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class MetricSample:
     """A series' name, its labels in Pulsar's order, its value."""
 
     name: str
@@ -19,20 +19,20 @@ class Figure:
     value: float
 
 
-def figures_of(
+def samples_of(
     prefix: str, labels: Labels, values: Iterable[tuple[str, float]]
-) -> Iterator[Figure]:
+) -> Iterator[MetricSample]:
     """Several figures of one subject."""
     for name, value in values:
-        yield Figure(prefix + name, labels, float(value))
+        yield MetricSample(prefix + name, labels, float(value))
 
 
 def by_label(
     name: str, labels: Labels, label: str, values: Iterable[tuple[str, float]]
-) -> Iterator[Figure]:
+) -> Iterator[MetricSample]:
     """One figure for each value of one more label."""
     for each, value in values:
-        yield Figure(name, (*labels, (label, each)), float(value))
+        yield MetricSample(name, (*labels, (label, each)), float(value))
 
 
 def cluster_of(broker: BrokerFace) -> Labels:

@@ -8,7 +8,7 @@ from _make import access, configuration, metrics, pictures, plots, verbs
 
 
 def make_all(to: Path) -> None:
-    """Write every page and picture below ``to``; what is there already is made anew."""
+    """Write every page and picture below ``to``, over those that are there."""
     to.mkdir(exist_ok=True)
     (to / "access.md").write_text(access.page(), "utf-8")
     (to / "configuration.md").write_text(configuration.page(), "utf-8")

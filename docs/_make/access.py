@@ -8,7 +8,7 @@ from counterpoise.security.authorization import NAMESPACE_NEEDS, TOPIC_NEEDS
 WHO = {
     Audience.ANYBODY: "anybody",
     Audience.METRICS: "anybody, unless `authenticateMetricsEndpoint`",
-    Audience.KNOWN: "whoever proves who they are",
+    Audience.KNOWN: "every authenticated role",
     **dict.fromkeys(
         (
             Audience.SUPER_USER,
@@ -34,13 +34,13 @@ first row that matches a request counts, and `*` in a path is anything; a route 
 served. The operation is what a refusal names, as in Pulsar.
 
 The rules are those of Pulsar 4.0.7. `make access` asks each route of this page of a real standalone
-4.0.7 and of ours, as nine roles: nobody, a stranger, one with a grant on a topic, one for each of
-the grants `produce`, `consume`, `functions` and `packages` on the namespace, an administrator of
+4.0.7 and of ours, as nine roles: anonymous, a stranger, one with a grant on a topic, one for each
+of the grants `produce`, `consume`, `functions` and `packages` on the namespace, an administrator of
 the tenant, a super user. What Pulsar answered each of them, and the words in which it refused the
 stranger, is kept in `tests/security/access/pulsar-4.0.7.tsv`; the suite holds the table against
 that. Ours is nowhere laxer. Where Pulsar has no such route (three of `broker-stats`, and twelve
 `DELETE`s of policies that it cannot take back) ours asks for what its neighbours ask for, and
-`antiAffinity/{group}`, which with authorization Pulsar answers to nobody, is for super users.
+`antiAffinity/{group}`, which with authorization Pulsar answers to no role, is for super users.
 
 | request | path | operation | besides administrators and super users |
 | --- | --- | --- | --- |
@@ -58,6 +58,6 @@ def _row(row: tuple[str, str, AccessRule]) -> str:
     if needs is None:
         who = WHO[rule.audience]
     else:
-        grants = sorted(needs[rule.operation])
-        who = "roles granted " + " or ".join(f"`{each}`" for each in grants) if grants else "nobody"
+        names = " or ".join(f"`{each}`" for each in sorted(needs[rule.operation]))
+        who = f"roles granted {names}" if names else "no role"
     return f"| {'any' if method == '*' else method} | `{path}` | {rule.operation} | {who} |\n"

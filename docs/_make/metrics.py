@@ -10,7 +10,7 @@ HEAD = """\
 
 Brokers serve theirs at `/metrics` of the web service, in Prometheus' format: Pulsar's under
 Pulsar's names, and what Pulsar has no name for under `counterpoise_`. As there, Pulsar's are all
-told as gauges, even those that only ever rise. `docs/grafana` has a dashboard of them.
+exposed as gauges, even those that only ever rise. `docs/grafana` has a dashboard of them.
 
 `counterpoise balance` and `counterpoise watch` serve theirs with `--metrics PORT`, beside
 `/health`: [they are below](#the-balancer).
@@ -20,7 +20,7 @@ BALANCER = """\
 
 Of `counterpoise balance --metrics PORT` and `counterpoise watch --metrics PORT`.
 
-| series | kind | labels | what it tells |
+| series | kind | labels | what it says |
 | --- | --- | --- | --- |
 """
 
@@ -34,10 +34,10 @@ def _group(group: MetricGroup) -> str:
     labels = ", ".join(f"`{each}`" for each in group.labels)
     when = f" There {group.when}." if group.when else ""
     rows = (
-        f"| `{name}` | {'counter' if is_counter(name) else 'gauge'} | {told} |\n"
-        for name, told in group.meanings.items()
+        f"| `{name}` | {'counter' if is_counter(name) else 'gauge'} | {meaning} |\n"
+        for name, meaning in group.meanings.items()
     )
-    head = f"## {group.title}\n\nLabels: {labels}.{when}\n\n| series | kind | what it tells |\n"
+    head = f"## {group.title}\n\nLabels: {labels}.{when}\n\n| series | kind | what it says |\n"
     return head + "| --- | --- | --- |\n" + "".join(rows)
 
 

@@ -104,7 +104,7 @@ def _move(axes: Axes) -> None:
 
 
 def _bucket(axes: Axes) -> None:
-    """What passes two buckets of one rate, which keep little and much while nobody takes."""
+    """What passes two buckets of one rate, which keep little and much while they are idle."""
     times = np.arange(0, 6, 0.02)
     kept = ((100, "a second's worth is kept, as in Pulsar"), (2, "16 ms' worth, as here"))
     for (capacity, label), color in zip(kept, COLORS, strict=False):
@@ -120,6 +120,6 @@ def _bucket(axes: Axes) -> None:
     axes.axvspan(2, 4, color="#999999", alpha=0.12)
     axes.text(3, 20, "a rest", ha="center", fontsize=9, color="#666666")
     axes.set(xlabel="seconds", ylabel="messages that passed", title="", xlim=(0, 6), ylim=(0, None))
-    axes.set_title("A limit of 100 a second; somebody wants 200", loc="left", fontsize=10)
+    axes.set_title("A limit of 100 a second; a producer wants 200", loc="left", fontsize=10)
     axes.legend(fontsize=9, frameon=False, loc="upper left")
     axes.grid(alpha=0.25)

@@ -55,12 +55,12 @@ class Watched:
 
 
 def draw(to: Path) -> None:
-    """One picture for each strategy, and one of a cluster that nobody balances."""
+    """One picture for each strategy, and one of a cluster without balancing."""
     trace = SyntheticTrace("heavy-tailed", SEED, BROKERS, BUNDLES, HOURS, usage=0.45)
     conf = Properties({"loadBalancerSheddingGracePeriodMinutes": "10"})
-    for name in ("nobody", *STRATEGIES):
-        shedder = STRATEGIES[0] if name == "nobody" else name
-        watched = Watched(SHEDDERS.find(shedder), obeyed=name != "nobody")
+    for name in ("none", *STRATEGIES):
+        shedder = STRATEGIES[0] if name == "none" else name
+        watched = Watched(SHEDDERS.find(shedder), obeyed=name != "none")
         strategy = replace(strategy_from(conf, shedder=shedder), shedder=watched)
         candidate = BacktestCandidate(name, strategy)
         result = simulate(candidate, trace, 0, trace.steps, move_s=0.1, seed=SEED)
@@ -75,7 +75,7 @@ def _picture(path: Path, name: str, watched: Watched, result: Any) -> None:
     axes.plot(minutes, carried, linewidth=1.2)
     axes.set(xlabel="minutes", ylabel="MB/s of each broker", ylim=(0, None), xlim=(0, HOURS * 60))
     axes.grid(alpha=0.25)
-    who = "Nobody moves anything" if name == "nobody" else name
+    who = "No moves" if name == "none" else name
     axes.set_title(
         f"{who}: largest ÷ mean {result.imbalance:.2f} on average, {result.moves} moves",
         loc="left",

@@ -12,7 +12,7 @@ import pytest
 
 from counterpoise.app.zookeeper import ZooKeeper
 from counterpoise.broker.broker import AdminServer, Broker
-from counterpoise.broker.bundles.options import IN_STORE, ON_TOPIC, OwnershipOptions
+from counterpoise.broker.bundles.options import IN_STORE, ON_TOPIC, StateChannelOptions
 from counterpoise.broker.config import BrokerConfig
 from counterpoise.broker.load import LoadReportConfig, SharedProcess
 from counterpoise.decide.filters.options import FilterOptions
@@ -39,7 +39,7 @@ class BrokersOfTest:
     def __init__(
         self, metadata_url: str, manager: str = MODULAR, table_view: str = ON_TOPIC
     ) -> None:
-        self.ownership = OwnershipOptions(table_view=table_view)
+        self.ownership = StateChannelOptions(table_view=table_view)
         self.filters = FilterOptions(load_manager_class=manager)
         self.load_report = CONFIG.load_report
         self.tree = MemoryTree()

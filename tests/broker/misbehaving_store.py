@@ -74,7 +74,7 @@ class MisbehavingStore:
         held, self._holding = self._holding or [], None
         for notification in held:
             for _ in range(times):
-                self._listeners.tell(notification)
+                self._listeners.notify(notification)
 
     # The port.
 
@@ -142,10 +142,10 @@ class MisbehavingStore:
         if self._holding is not None:
             self._holding.append(notification)
         else:
-            self._listeners.tell(notification)
+            self._listeners.notify(notification)
 
     def _tell_session(self, event: SessionEvent) -> None:
-        asyncio.get_running_loop().call_soon(self._session_listeners.tell, event)
+        asyncio.get_running_loop().call_soon(self._session_listeners.notify, event)
 
     async def _reach(self, operation: str, path: str) -> None:
         self.asked.append((operation, path))

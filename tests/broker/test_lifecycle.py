@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from counterpoise.broker.broker import Broker
-from counterpoise.broker.bundles.lookup_answer import Connect
+from counterpoise.broker.bundles.lookup_result import LookupConnect
 from counterpoise.broker.config import BrokerConfig
 from counterpoise.broker.connection.outbox import MIB
 from counterpoise.broker.server_sockets import ServerSocket
@@ -103,7 +103,7 @@ async def test_without_balancing_the_broker_that_is_asked_takes_the_bundle(
 ) -> None:
     _, second = await brokers.start_many(2, load_balancer_enabled=False)
     answer = await second.namespaces.lookup(TOPIC)
-    assert isinstance(answer, Connect)
+    assert isinstance(answer, LookupConnect)
     assert answer.broker_id == second.id
 
 

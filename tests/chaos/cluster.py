@@ -22,8 +22,8 @@ from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.system_topics import SERVICE_UNIT_STATE
 from counterpoise.names.topic import TopicName
 from counterpoise.ownership.channel.state import RECORDS
-from counterpoise.ownership.channel.view import ChannelView, Message
-from counterpoise.ownership.port import Terms
+from counterpoise.ownership.channel.view import ChannelMessage, ChannelView
+from counterpoise.ownership.port import OwnershipOptions
 from counterpoise.ownership.protocols import PROTOCOLS
 from counterpoise.ownership.records import NamespaceEphemeralData
 from tests.chaos.history import Bundle
@@ -173,13 +173,15 @@ class ChaosCluster:
         return asyncio.run(self._bundles(sorted(names), held))
 
     async def _bundles(self, names: list[str], held: dict[str, list[str]]) -> list[Bundle]:
-        protocol = PROTOCOLS[self.manager](Terms(NamespaceEphemeralData("", "")), lambda: 0)
+        protocol = PROTOCOLS[self.manager](
+            OwnershipOptions(NamespaceEphemeralData("", "")), lambda: 0
+        )
         paths = {name: protocol.nodes(name) for name in names}
         on_topic = self.manager == EXTENSIBLE
         stored = self._on_topic() if on_topic else await self._in_store(paths.values())
         found = []
         for name in names:
-            where = protocol.whereabouts({path: stored.get(path) for path in paths[name]})
+            where = protocol.locate({path: stored.get(path) for path in paths[name]})
             owner = where.owner.broker_id if where.owner else None
             found.append(Bundle(name, owner, where.changing, held.get(name, [])))
         return found
@@ -207,7 +209,9 @@ class ChaosCluster:
                 heard = reader.read_next(10_000)
                 removes = heard.properties().get("removes")
                 view.hear(
-                    Message(heard.partition_key(), heard.data() or None, removes and int(removes))
+                    ChannelMessage(
+                        heard.partition_key(), heard.data() or None, removes and int(removes)
+                    )
                 )
         finally:
             client.close()

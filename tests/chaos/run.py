@@ -185,8 +185,8 @@ class Run:
             return f"{path}unload", bundle
         owner = self._cluster.owner_of(topic)
         others = [each for each in self._cluster.brokers if each is not owner]
-        heir = others[fault.broker % len(others)]
-        return f"{path}unload?destinationBroker={heir.id}", f"{bundle} to {heir.name}"
+        successor = others[fault.broker % len(others)]
+        return f"{path}unload?destinationBroker={successor.id}", f"{bundle} to {successor.name}"
 
     def _kill_in_transfer(self, fault: Fault) -> None:
         topic = list(self.history.topics)[fault.topic % len(self.history.topics)]
@@ -198,9 +198,9 @@ class Run:
             return
         source = owner or cluster.brokers[0]
         others = [each for each in cluster.brokers if each is not source]
-        heir = others[fault.broker % len(others)]
-        victim, asked = (heir, source) if fault.kind is Kind.KILL_HEIR else (source, others[0])
-        path = f"namespaces/{NAMESPACE}/{bundle}/unload?destinationBroker={heir.id}"
+        successor = others[fault.broker % len(others)]
+        victim, asked = (successor, source) if fault.kind is Kind.KILL_HEIR else (source, others[0])
+        path = f"namespaces/{NAMESPACE}/{bundle}/unload?destinationBroker={successor.id}"
         order = threading.Thread(target=_forget_errors(cluster.admin, "PUT", path, asked))
         order.start()
         self._pause.wait(fault.lasts_s / 400)
@@ -209,7 +209,9 @@ class Run:
         self._pause.wait(fault.lasts_s)
         cluster.restart(victim)
         order.join()
-        detail = f"{bundle} from {source.name} to {heir.name}, back after {fault.lasts_s:.1f} s"
+        detail = (
+            f"{bundle} from {source.name} to {successor.name}, back after {fault.lasts_s:.1f} s"
+        )
         self._seen(fault, detail, probing(), failed=failed)
 
     # What follows.

@@ -119,11 +119,11 @@ IN_BROKERS: tuple[Fault, ...] = (
         "    node=do.on_node(lock_vanished=do.unsettle, withdrawn=do.hear_withdrawal),\n"
         "    session=do.unsettle,\n"
         "    woken=do.woken,\n"
-        "    answers={**_ABOUT_THE_LOCK, Failed: do.trying(TRIES, do.free)},\n",
+        "    answers={**_ABOUT_THE_LOCK, CommandFailed: do.trying(TRIES, do.free)},\n",
         "    node=do.on_node(withdrawn=do.hear_withdrawal),\n"
         "    session=do.unsettle,\n"
         "    woken=do.woken,\n"
-        "    answers={**_ABOUT_THE_LOCK, Failed: do.trying(TRIES, do.free)},\n",
+        "    answers={**_ABOUT_THE_LOCK, CommandFailed: do.trying(TRIES, do.free)},\n",
         "tests/ownership/test_two_brokers.py",
     ),
     Fault(

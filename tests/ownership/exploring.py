@@ -7,7 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from counterpoise.ownership.machine import Effects
-from counterpoise.ownership.port import Failed, Prepare, Question, TellHeir, WakeMe, Woken
+from counterpoise.ownership.port import (
+    Command,
+    CommandFailed,
+    Prepare,
+    ReportRelease,
+    StartTimer,
+    TimerFired,
+)
 
 
 @dataclass(frozen=True)
@@ -15,7 +22,7 @@ class Place:
     """A machine, the question that is open and whether its alarm is set."""
 
     state: Any
-    question: Question | None = None
+    question: Command | None = None
     alarm: bool = False
 
 
@@ -23,8 +30,8 @@ def explore(
     start: Any,
     advance: Callable[[Any, object], tuple[Any, Effects]],
     outside: Iterable[object],
-    answers: Callable[[Question], Iterable[object]],
-    passing: Callable[[Any], bool],
+    answers: Callable[[Command], Iterable[object]],
+    in_progress: Callable[[Any], bool],
 ) -> dict[Place, tuple[Place, object]]:
     """Walk everywhere; returns how each place was reached first.
 
@@ -38,30 +45,32 @@ def explore(
         place = todo.pop()
         steps = [*records]
         if place.question is not None:
-            steps += [*answers(place.question), Failed("test")]
+            steps += [*answers(place.question), CommandFailed("test")]
         if place.alarm:
-            steps.append(Woken())
+            steps.append(TimerFired())
         for record in steps:
             after = _step(place, record, advance)
             if after not in reached:
                 reached[after] = (place, record)
                 waits = after.question is not None or after.alarm
-                assert waits or not passing(after.state), story(reached, after)
+                assert waits or not in_progress(after.state), story(reached, after)
                 todo.append(after)
     return reached
 
 
 def _step(place: Place, record: object, advance: Callable[..., tuple[Any, Effects]]) -> Place:
-    answered = place.question is not None and not isinstance(record, Woken) and _is_answer(record)
+    answered = (
+        place.question is not None and not isinstance(record, TimerFired) and _is_answer(record)
+    )
     question = None if answered else place.question
-    alarm = False if isinstance(record, Woken) else place.alarm
+    alarm = False if isinstance(record, TimerFired) else place.alarm
     state, effects = advance(place.state, record)
     for effect in effects:
-        if isinstance(effect, WakeMe):
+        if isinstance(effect, StartTimer):
             assert effect.after_s > 0
             alarm = True
-        elif not isinstance(effect, Prepare | TellHeir):
-            assert isinstance(effect, Question), effect
+        elif not isinstance(effect, Prepare | ReportRelease):
+            assert isinstance(effect, Command), effect
             assert question is None, f"{question} is open while {effect} is put: {place} {record}"
             question = effect
     # Counting on changes nothing after the last limit.
@@ -70,7 +79,8 @@ def _step(place: Place, record: object, advance: Callable[..., tuple[Any, Effect
 
 def _is_answer(record: object) -> bool:
     return type(record).__name__ in {
-        "Created", "Exists", "Written", "Found", "Removed", "Differs", "Drained", "Failed",
+        "NodeCreated", "NodeExists", "NodeWritten", "NodeFound", "NodeRemoved", "VersionDiffers",
+        "TopicsClosed", "CommandFailed",
     }  # fmt: skip
 
 

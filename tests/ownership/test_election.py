@@ -10,28 +10,28 @@ from counterpoise.ownership.election import (
     LEADER_NODE,
     RESIGN_TRIES,
     Election,
-    Resign,
+    JoinElection,
+    LeaveElection,
     Role,
     SessionLost,
-    Stand,
     advance,
 )
 from counterpoise.ownership.port import (
-    Change,
-    Created,
+    Command,
+    CommandFailed,
     CreateNode,
-    Differs,
-    Exists,
-    Failed,
-    Found,
+    NodeChange,
     NodeChanged,
-    Question,
+    NodeCreated,
+    NodeExists,
+    NodeFound,
+    NodeRemoved,
     ReadNode,
-    Removed,
     RemoveNode,
     SessionChanged,
-    WakeMe,
-    Woken,
+    StartTimer,
+    TimerFired,
+    VersionDiffers,
 )
 from counterpoise.ownership.records import LeaderBroker
 from tests.ownership.exploring import explore
@@ -42,95 +42,95 @@ BEGIN = Election(ME)
 LEADER = Election(ME, Role.LEADER, ME)
 FOLLOWER = Election(ME, Role.FOLLOWER, OTHER)
 RESIGNED = Election(ME, Role.RESIGNED)
-GONE = NodeChanged(LEADER_NODE, Change.VANISHED)
+GONE = NodeChanged(LEADER_NODE, NodeChange.VANISHED)
 READ, CREATE = ReadNode(LEADER_NODE), CreateNode(LEADER_NODE, ME.to_json())
-NOBODY = Found(None)
-THE_OTHER = Found(OTHER.to_json(), 3)
-MINE = Found(ME.to_json(), 0, mine=True)
-FORMER = Found(ME.to_json(), 4)
+NOBODY = NodeFound(None)
+THE_OTHER = NodeFound(OTHER.to_json(), 3)
+MINE = NodeFound(ME.to_json(), 0, mine=True)
+FORMER = NodeFound(ME.to_json(), 4)
 
 R = Role
 WHAT_HAPPENS = {
     "the first": (
         BEGIN,
-        (Stand(), R.UNDECIDED, (READ,)),
+        (JoinElection(), R.UNDECIDED, (READ,)),
         (NOBODY, R.UNDECIDED, (CREATE,)),
-        (Created(0), R.LEADER, ()),
+        (NodeCreated(0), R.LEADER, ()),
     ),
     "the second": (
         BEGIN,
-        (Stand(), R.UNDECIDED, (READ,)),
+        (JoinElection(), R.UNDECIDED, (READ,)),
         (NOBODY, R.UNDECIDED, (CREATE,)),
-        (Exists(), R.UNDECIDED, (READ,)),
+        (NodeExists(), R.UNDECIDED, (READ,)),
         (THE_OTHER, R.FOLLOWER, ()),
     ),
     "a follower whose leader goes": (
         FOLLOWER,
         (GONE, R.FOLLOWER, (READ,)),
         (NOBODY, R.UNDECIDED, (CREATE,)),
-        (Created(0), R.LEADER, ()),
+        (NodeCreated(0), R.LEADER, ()),
     ),
     "one that was elected, though nobody said so": (
         BEGIN,
-        (Stand(), R.UNDECIDED, (READ,)),
+        (JoinElection(), R.UNDECIDED, (READ,)),
         (NOBODY, R.UNDECIDED, (CREATE,)),
-        (Failed("away"), R.UNDECIDED, (WakeMe(0.05),)),
-        (Woken(), R.UNDECIDED, (READ,)),
+        (CommandFailed("away"), R.UNDECIDED, (StartTimer(0.05),)),
+        (TimerFired(), R.UNDECIDED, (READ,)),
         (MINE, R.LEADER, ()),
     ),
     "a node of a former life": (
         BEGIN,
-        (Stand(), R.UNDECIDED, (READ,)),
+        (JoinElection(), R.UNDECIDED, (READ,)),
         (FORMER, R.UNDECIDED, (RemoveNode(LEADER_NODE, 4),)),
-        (Removed(), R.UNDECIDED, (READ,)),
+        (NodeRemoved(), R.UNDECIDED, (READ,)),
     ),
     "a node that is no record": (
         BEGIN,
-        (Stand(), R.UNDECIDED, (READ,)),
-        (Found(b"[", 1), R.UNDECIDED, (RemoveNode(LEADER_NODE, 1),)),
+        (JoinElection(), R.UNDECIDED, (READ,)),
+        (NodeFound(b"[", 1), R.UNDECIDED, (RemoveNode(LEADER_NODE, 1),)),
     ),
     "a leader that lost its session is none before it asks": (
         LEADER,
-        (SessionLost(), R.UNDECIDED, (WakeMe(0.05),)),
+        (SessionLost(), R.UNDECIDED, (StartTimer(0.05),)),
         (SessionChanged(), R.UNDECIDED, (READ,)),
         (THE_OTHER, R.FOLLOWER, ()),
     ),
     "an answer from a lost session elects nobody": (
         BEGIN,
-        (Stand(), R.UNDECIDED, (READ,)),
+        (JoinElection(), R.UNDECIDED, (READ,)),
         (NOBODY, R.UNDECIDED, (CREATE,)),
         (SessionLost(), R.UNDECIDED, ()),
-        (Created(0), R.UNDECIDED, (READ,)),
+        (NodeCreated(0), R.UNDECIDED, (READ,)),
         (THE_OTHER, R.FOLLOWER, ()),
     ),
     "a leader that resigns": (
         LEADER,
-        (Resign(), R.RESIGNING, (READ,)),
+        (LeaveElection(), R.RESIGNING, (READ,)),
         (MINE, R.RESIGNING, (RemoveNode(LEADER_NODE, 0),)),
-        (Removed(), R.RESIGNED, ()),
+        (NodeRemoved(), R.RESIGNED, ()),
     ),
     "a leader that resigns when somebody else leads already": (
         LEADER,
-        (Resign(), R.RESIGNING, (READ,)),
+        (LeaveElection(), R.RESIGNING, (READ,)),
         (THE_OTHER, R.RESIGNED, ()),
     ),
     "one that resigns while its node is created": (
         BEGIN,
-        (Stand(), R.UNDECIDED, (READ,)),
+        (JoinElection(), R.UNDECIDED, (READ,)),
         (NOBODY, R.UNDECIDED, (CREATE,)),
-        (Resign(), R.RESIGNING, ()),
-        (Created(0), R.RESIGNING, (READ,)),
+        (LeaveElection(), R.RESIGNING, ()),
+        (NodeCreated(0), R.RESIGNING, (READ,)),
         (MINE, R.RESIGNING, (RemoveNode(LEADER_NODE, 0),)),
-        (Removed(), R.RESIGNED, ()),
+        (NodeRemoved(), R.RESIGNED, ()),
     ),
     "one that resigns while it looks, looks again": (
         BEGIN,
-        (Stand(), R.UNDECIDED, (READ,)),
-        (Resign(), R.RESIGNING, ()),
+        (JoinElection(), R.UNDECIDED, (READ,)),
+        (LeaveElection(), R.RESIGNING, ()),
         (NOBODY, R.RESIGNING, (READ,)),
         (MINE, R.RESIGNING, (RemoveNode(LEADER_NODE, 0),)),
     ),
-    "one that has left": (RESIGNED, (GONE, R.RESIGNED, ()), (Resign(), R.RESIGNED, ())),
+    "one that has left": (RESIGNED, (GONE, R.RESIGNED, ()), (LeaveElection(), R.RESIGNED, ())),
 }
 
 
@@ -143,22 +143,22 @@ def test_what_happens_to(story: str) -> None:
 
 
 def test_one_that_resigns_does_not_wait_for_a_store_for_ever() -> None:
-    state, _ = advance(LEADER, Resign())
+    state, _ = advance(LEADER, LeaveElection())
     for _ in range(RESIGN_TRIES - 1):
-        state, (alarm,) = advance(state, Failed("away"))
-        assert isinstance(alarm, WakeMe)
-        state, _ = advance(state, Woken())
-    assert advance(state, Failed("away")) == (RESIGNED, ())
+        state, (alarm,) = advance(state, CommandFailed("away"))
+        assert isinstance(alarm, StartTimer)
+        state, _ = advance(state, TimerFired())
+    assert advance(state, CommandFailed("away")) == (RESIGNED, ())
 
 
-def answers(question: Question) -> Iterable[object]:
+def answers(question: Command) -> Iterable[object]:
     match question:
         case CreateNode():
-            return Created(0), Exists()
+            return NodeCreated(0), NodeExists()
         case ReadNode():
-            return NOBODY, THE_OTHER, MINE, FORMER, Found(b"[")
+            return NOBODY, THE_OTHER, MINE, FORMER, NodeFound(b"[")
         case RemoveNode():
-            return Removed(), Differs()
+            return NodeRemoved(), VersionDiffers()
     raise AssertionError(question)
 
 
@@ -166,14 +166,14 @@ def test_whatever_comes_it_never_waits_for_nothing() -> None:
     reached = explore(
         Election(ME, Role.FOLLOWER, OTHER),
         advance,
-        [Stand(), GONE, SessionChanged(), SessionLost(), Resign()],
+        [JoinElection(), GONE, SessionChanged(), SessionLost(), LeaveElection()],
         answers,
-        lambda state: state.passing,
+        lambda state: state.in_progress,
     )
     assert {place.state.role for place in reached} == set(Role)
     for place, (before, record) in reached.items():
         if place.state.leads and not before.state.leads:
-            assert isinstance(record, Created | Found), (before, record)
+            assert isinstance(record, NodeCreated | NodeFound), (before, record)
             assert not before.state.overtaken, (before, record)
         assert place.state.leads is (place.state.leader == ME)
         if place.state.role is not Role.RESIGNED:

@@ -12,32 +12,32 @@ from dataclasses import dataclass, replace
 import pytest
 
 from counterpoise.ownership.lock.nodes import hand_over_of, lock_of
-from counterpoise.ownership.lock.state import BundleLock, Phase
+from counterpoise.ownership.lock.state import BundleLock, LockPhase
 from counterpoise.ownership.lock.table import advance
 from counterpoise.ownership.port import (
     Acquire,
-    Change,
-    Created,
+    CloseTopics,
+    Command,
+    CommandFailed,
     CreateNode,
-    Differs,
-    Drain,
-    Drained,
-    Exists,
-    Failed,
-    Found,
+    NodeChange,
     NodeChanged,
+    NodeCreated,
+    NodeExists,
+    NodeFound,
+    NodeRemoved,
+    NodeWritten,
+    OwnershipOptions,
     Prepare,
-    Question,
     ReadNode,
     Release,
-    Removed,
     RemoveNode,
     SessionChanged,
-    Terms,
-    WakeMe,
-    Woken,
+    StartTimer,
+    TimerFired,
+    TopicsClosed,
+    VersionDiffers,
     WriteNode,
-    Written,
 )
 from counterpoise.ownership.records import NamespaceEphemeralData
 
@@ -63,7 +63,7 @@ class Side:
     session: int
     lost: bool = False
     """Its session is over, and it has not heard so."""
-    question: Question | None = None
+    question: Command | None = None
     answer: object | None = None
     alarm: bool = False
     rung: bool = False
@@ -96,11 +96,14 @@ def start(lookups: tuple[tuple[int, object], ...], losses: frozenset[int]) -> Wo
     """The first broker owns the bundle."""
     first, second = (
         BundleLock(
-            Terms(NamespaceEphemeralData(f"pulsar://{each}", f"http://{each}"), heir_s=5), BUNDLE
+            OwnershipOptions(
+                NamespaceEphemeralData(f"pulsar://{each}", f"http://{each}"), successor_s=5
+            ),
+            BUNDLE,
         )
         for each in IDS
     )
-    for record in (Acquire(), Created(0)):
+    for record in (Acquire(), NodeCreated(0)):
         first, _ = advance(first, record)
     lock = Node(first.terms.me.to_json(), 0, 0)
     return World((Side(first, 0), Side(second, 1)), ((LOCK, lock),), losses, lookups)
@@ -113,11 +116,11 @@ def fed(world: World, who: int, record: object) -> World:
     # Failures count pauses only; a walk through all of them would not end.
     side = replace(side, state=replace(state, failures=min(state.failures, 1)))
     for effect in effects:
-        if isinstance(effect, WakeMe):
+        if isinstance(effect, StartTimer):
             side = replace(side, alarm=True)
         elif not isinstance(effect, Prepare):
             # An heir that is ready does what the alarm does, which may ring at any time.
-            assert isinstance(effect, Question)
+            assert isinstance(effect, Command)
             assert side.question is None, f"{side.question} is open, and {effect} is put"
             side = replace(side, question=effect)
     return with_side(world, who, side)
@@ -135,7 +138,7 @@ def changed(world: World, path: str, node: Node | None) -> World:
         del nodes[path]
     else:
         nodes[path] = node
-    told = NodeChanged(path, Change.VANISHED if node is None else Change.APPEARED)
+    told = NodeChanged(path, NodeChange.VANISHED if node is None else NodeChange.APPEARED)
     world = replace(world, nodes=tuple(sorted(nodes.items(), key=lambda item: item[0])))
     for who, side in enumerate(world.sides):
         if not side.lost:
@@ -147,35 +150,35 @@ def done(world: World, who: int) -> World:
     """The store does what a broker's question asks for; the answer is on its way."""
     side = world.sides[who]
     answer: object
-    if side.lost and not isinstance(side.question, Drain):
-        return with_side(world, who, replace(side, answer=Failed("the session is over")))
+    if side.lost and not isinstance(side.question, CloseTopics):
+        return with_side(world, who, replace(side, answer=CommandFailed("the session is over")))
     match side.question:
         case CreateNode(path, value):
             if world.node(path) is None:
-                world, answer = changed(world, path, Node(value, 0, side.session)), Created(0)
+                world, answer = changed(world, path, Node(value, 0, side.session)), NodeCreated(0)
             else:
-                answer = Exists()
+                answer = NodeExists()
         case WriteNode(path, value):
             before = world.node(path)
             if before is not None and before.session != side.session:
                 world, before = changed(world, path, None), None
             version = 0 if before is None else before.version + 1
-            world, answer = changed(world, path, Node(value, version, side.session)), Written()
+            world, answer = changed(world, path, Node(value, version, side.session)), NodeWritten()
         case ReadNode(path):
             node = world.node(path)
-            answer = Found(None)
+            answer = NodeFound(None)
             if node is not None:
-                answer = Found(node.value, node.version, node.session == side.session)
+                answer = NodeFound(node.value, node.version, node.session == side.session)
         case RemoveNode(path, version):
             node = world.node(path)
             if node is None:
-                answer = Removed()
+                answer = NodeRemoved()
             elif node.version != version:
-                answer = Differs()
+                answer = VersionDiffers()
             else:
-                world, answer = changed(world, path, None), Removed()
-        case Drain():
-            answer = Drained()
+                world, answer = changed(world, path, None), NodeRemoved()
+        case CloseTopics():
+            answer = TopicsClosed()
         case other:
             raise AssertionError(other)
     return with_side(world, who, replace(world.sides[who], answer=answer))
@@ -196,13 +199,13 @@ def steps(world: World) -> Iterator[tuple[str, World]]:
             told = side.inbox[0]
             heard = with_side(world, who, replace(side, inbox=side.inbox[1:]))
             known = not side.state.forgettable
-            if known or (told.path != LOCK and told.change is Change.APPEARED):
+            if known or (told.path != LOCK and told.change is NodeChange.APPEARED):
                 yield f"{IDS[who]} <- {told}", fed(heard, who, told)
             else:
                 yield f"{IDS[who]} does not heed {told}", heard
         if side.alarm:
             rung = with_side(world, who, replace(side, alarm=False, rung=world.calm))
-            yield f"{IDS[who]} is woken", fed(rung, who, Woken())
+            yield f"{IDS[who]} is woken", fed(rung, who, TimerFired())
         if side.lost:
             anew = replace(side, lost=False, session=world.sessions)
             heard = replace(with_side(world, who, anew), sessions=world.sessions + 1)
@@ -225,7 +228,7 @@ def check(world: World, settled: bool) -> str:
         return "two brokers serve it, and both have a session"
     if world.calm:
         for side, other in (world.sides, world.sides[::-1]):
-            closed = not other.state.holds and other.state.phase is not Phase.DRAINING
+            closed = not other.state.holds and other.state.phase is not LockPhase.DRAINING
             if side.state.serves and not side.rung and not closed:
                 return f"{side.state.me} serves what {other.state.me} has not closed"
     lock = world.node(LOCK)
@@ -234,7 +237,7 @@ def check(world: World, settled: bool) -> str:
         if (lock is None or lock.session != side.session) and not told:
             return f"{side.state.me} serves what is not its own, and will not hear so"
     if settled:
-        if any(side.state.passing for side in world.sides):
+        if any(side.state.in_progress for side in world.sides):
             return "it waits for what never comes"
         if [hand_over_of(BUNDLE)] == [path for path, _ in world.nodes if path != LOCK]:
             return "an announcement is left behind"

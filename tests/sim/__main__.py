@@ -27,7 +27,7 @@ def run_many(first: int, count: int, plan: Plan) -> tuple[int, list[tuple[int, s
     return steps, barked
 
 
-def tell(seed: int, plan: Plan) -> int:
+def show_story(seed: int, plan: Plan) -> int:
     """Run one seed and print its story."""
     history = History(seed, plan)
     try:
@@ -45,13 +45,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.sim", description=__doc__)
     parser.add_argument("--histories", type=int, default=1000, help="in all; plans share them")
     parser.add_argument("--seed", type=int, default=1, help="of the first history")
-    parser.add_argument("--story", action="store_true", help="tell the history of --seed")
+    parser.add_argument("--story", action="store_true", help="show the history of --seed")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--plan", choices=list(PLANS), help="default: each in turn")
     options = parser.parse_args()
     names = [options.plan] if options.plan else list(PLANS)
     if options.story:
-        return tell(options.seed, PLANS[names[0]])
+        return show_story(options.seed, PLANS[names[0]])
     first, failed = options.seed, False
     for number, name in enumerate(names):
         end = options.seed + options.histories * (number + 1) // len(names)
@@ -74,7 +74,7 @@ def run_plan(name: str, first: int, end: int, processes: int) -> bool:
             barked += len(found)
             for seed, bark in found:
                 print(f"seed {seed}: {bark}", flush=True)
-                print(f"  python -m tests.sim --plan {name} --seed {seed} --story tells it")
+                print(f"  python -m tests.sim --plan {name} --seed {seed} --story shows it")
     took = time.monotonic() - began
     counts = f"{end - first} histories, {steps} steps, {took:.0f} s"
     print(f"{name}, seeds from {first}: {counts}: {barked} barked", flush=True)

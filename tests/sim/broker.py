@@ -13,26 +13,26 @@ from counterpoise.broker.base import paths
 from counterpoise.broker.base.background import BackgroundTasks, BackOff
 from counterpoise.broker.bundles.election import LeaderElection
 from counterpoise.broker.bundles.lookup import LookupService
-from counterpoise.broker.bundles.lookup_answer import LookupAnswer
+from counterpoise.broker.bundles.lookup_result import LookupResult
 from counterpoise.broker.bundles.ownership import BundleOwnership
 from counterpoise.broker.bundles.repairs import OwnershipRepairs
 from counterpoise.broker.bundles.topic_records import TopicRecords
-from counterpoise.broker.peers import Listener
+from counterpoise.broker.peers import SystemTopicListener
 from counterpoise.load.report import LocalBrokerData
 from counterpoise.metadata import SessionEvent, StoreUnavailable
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.topic import TopicName
-from counterpoise.ownership.channel.data import State, StateData
+from counterpoise.ownership.channel.data import ServiceUnitState, ServiceUnitStateData
 from counterpoise.ownership.channel.state import RECORDS
 from counterpoise.ownership.lock.nodes import hand_over_of, read_hand_over
-from counterpoise.ownership.port import BundleProtocol, Terms
+from counterpoise.ownership.port import BundleProtocol, OwnershipOptions
 from counterpoise.ownership.records import LeaderBroker, NamespaceEphemeralData
 from tests.sim.loop import Machine
 from tests.sim.storage import Log, Storage
 from tests.sim.store import Node, Server, Session
 from tests.sim.topic import WITHIN_S, Link, Topic
 
-Protocol = Callable[[Terms, Callable[[], int]], BundleProtocol[Any]]
+Protocol = Callable[[OwnershipOptions, Callable[[], int]], BundleProtocol[Any]]
 
 
 class Registry:
@@ -120,10 +120,10 @@ class SimulatedBroker:
     def _assemble(self, protocol: Protocol) -> None:
         # Operations of the store fail sooner here than a client loses its patience.
         me = NamespaceEphemeralData(f"pulsar://{self.id}", f"http://{self.id}")
-        terms = Terms(
+        terms = OwnershipOptions(
             me,
-            heir_s=2.0,
-            inherit_s=2.0,
+            successor_s=2.0,
+            takeover_s=2.0,
             prepare_s=0.5,
             drain_s=5.0,
             in_flight_ms=4000,
@@ -168,15 +168,15 @@ class SimulatedBroker:
         self.repairs.start()
         self.session.subscribe_session(self._on_session)
 
-    def _link_to(self, topic: Topic) -> Callable[[Listener], Link]:
-        def make(listener: Listener) -> Link:
+    def _link_to(self, topic: Topic) -> Callable[[SystemTopicListener], Link]:
+        def make(listener: SystemTopicListener) -> Link:
             self.link = Link(topic, self, listener)
             return self.link
 
         return make
 
     def _on_role(self, leads: bool) -> None:
-        self.tell("leads: %s", leads)
+        self.log("leads: %s", leads)
         if not leads and self._topic is not None:
             self._topic.left_by(self)
 
@@ -210,7 +210,7 @@ class SimulatedBroker:
         values = tuple([None if node is None else node.value for node in nodes])
         read = self._owners.get(values)
         if read is None:
-            owner = self._told.whereabouts(dict(zip(paths, values, strict=True))).owner
+            owner = self._told.locate(dict(zip(paths, values, strict=True))).owner
             read = self._owners[values] = "" if owner is None else owner.broker_id
         # Where ownership is an ephemeral node, it has to be this very life's.
         last = nodes[-1]
@@ -223,13 +223,13 @@ class SimulatedBroker:
         if hand_over is not None and hand_over.source == self.id:
             return True
         node = self._node(f"{RECORDS}/{bundle}")
-        record = None if node is None else StateData.from_json(node.value)
-        handed_on = (State.RELEASING, State.ASSIGNING, State.OWNED)
+        record = None if node is None else ServiceUnitStateData.from_json(node.value)
+        handed_on = (ServiceUnitState.RELEASING, ServiceUnitState.ASSIGNING, ServiceUnitState.OWNED)
         return record is not None and record.state in handed_on and record.source == self.id
 
-    def tell(self, line: str, *details: Any) -> None:
+    def log(self, line: str, *details: Any) -> None:
         """Add to the story."""
-        self._story.tell(self.loop.time(), "%s " + line, self.machine.name, *details)
+        self._story.log(self.loop.time(), "%s " + line, self.machine.name, *details)
 
     def run(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         """Do something on this broker."""
@@ -256,26 +256,26 @@ class SimulatedBroker:
 
     # What a client asks.
 
-    async def lookup(self, bundle: BundleName, authoritative: bool) -> LookupAnswer:
+    async def lookup(self, bundle: BundleName, authoritative: bool) -> LookupResult:
         return await self.lookups.lookup_bundle(bundle, authoritative=authoritative)
 
     async def attach(self, bundle: BundleName) -> bool:
         """A client connects: its topic is opened if it is not yet."""
-        ours = self.ownership.serves(bundle) or self.ownership.inheriting(bundle)
+        ours = self.ownership.serves(bundle) or self.ownership.taking_over(bundle)
         if bundle in self.open and ours:
             return True
-        if not await self.ownership.catch_up(bundle, partial(self._let_go, bundle)):
+        if not await self.ownership.wait_until_served(bundle, partial(self._let_go, bundle)):
             return False
         if not self.ownership.serves(bundle):
             self._judge_early(bundle)
         log = self._open(bundle, self.prepared.pop(bundle, None))
         self._storage.judge_open(bundle, log)
-        self.tell("opens the log of %s: %s", bundle, log)
+        self.log("opens the log of %s: %s", bundle, log)
         self.open[bundle] = log
         return True
 
     async def _let_go(self, bundle: BundleName) -> bool:
-        return self._storage.let_go(bundle)
+        return self._storage.is_released(bundle)
 
     def _judge_early(self, bundle: BundleName) -> None:
         """Before a bundle is served, only what its former owner has closed may be opened."""
@@ -299,7 +299,7 @@ class SimulatedBroker:
         if log is None or log.closing:
             return False
         if not self._storage.holds(bundle, log):
-            self.tell("is fenced: %s", bundle)
+            self.log("is fenced: %s", bundle)
             del self.open[bundle]
             return False
         self._storage.append(bundle, log)
@@ -331,7 +331,7 @@ class SimulatedBroker:
         if fails:
             raise OSError("the disk failed")
         self.prepared[bundle] = self._storage.look(bundle)
-        self.tell("is prepared for %s: %s", bundle, self.prepared[bundle])
+        self.log("is prepared for %s: %s", bundle, self.prepared[bundle])
 
     def _on_session(self, event: SessionEvent) -> None:
         if event in (SessionEvent.RECONNECTED, SessionEvent.SESSION_REESTABLISHED):
@@ -343,7 +343,7 @@ class SimulatedBroker:
                 return await self.registry.register()
             except Exception as error:
                 if not isinstance(error, StoreUnavailable):
-                    self.tell("does not register: %s", error)
+                    self.log("does not register: %s", error)
                 await asyncio.sleep(0.2)
 
 
@@ -360,7 +360,7 @@ class _Told:
         after, effects = self._protocol.advance(state, record)
         if after != state or effects:
             bundle = getattr(state, "bundle", "")
-            self._broker.tell("%s: %s (%s → %s)", bundle, _Brief(record), state, after)
+            self._broker.log("%s: %s (%s → %s)", bundle, _Brief(record), state, after)
         return after, effects
 
 

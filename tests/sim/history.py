@@ -13,7 +13,7 @@ from random import Random
 from typing import Any, Final
 
 from counterpoise.broker.base.errors import BrokerError
-from counterpoise.broker.bundles.lookup_answer import Redirect
+from counterpoise.broker.bundles.lookup_result import LookupRedirect
 from counterpoise.metadata import MetadataError
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.load_managers import EXTENSIBLE, MODULAR
@@ -184,17 +184,17 @@ class History:
         if self.topic is not None:
             self.topic.brokers = self.brokers
         broker.all = self.brokers
-        broker.tell("starts, its seconds are %s", rate)
+        broker.log("starts, its seconds are %s", rate)
         broker.start()
 
     def _end_faults(self) -> None:
-        self.story.tell(self.loop.time(), "the faults end")
+        self.story.log(self.loop.time(), "the faults end")
         self.calm = True
         for broker in self.brokers:
             if broker.machine.frozen:
                 self.loop.thaw(broker.machine)
             if not broker.machine.dead:
-                broker.session.mend()
+                broker.session.repair_all()
             if broker.link is not None:
                 broker.link.hangs_until = 0.0
         for broker in [each for each in self.brokers if each.machine.dead]:
@@ -238,7 +238,7 @@ class History:
             )
             if asked is None or not asked.up:
                 return None
-            if not isinstance(answer, Redirect):
+            if not isinstance(answer, LookupRedirect):
                 attached = await self._ask(asked, asked.attach(bundle), "attach", patience_s)
                 return asked if attached else None
             broker, authoritative = asked, answer.authoritative
@@ -290,7 +290,7 @@ def unload(history: History) -> None:
             if broker.up and broker.ownership.serves(bundle):
                 others = [each.id for each in history.brokers] + [None]
                 destination = history.rng.choice(others)
-                broker.tell("is asked to release %s to %s", bundle, destination)
+                broker.log("is asked to release %s to %s", bundle, destination)
                 task = broker.run(broker.ownership.release(bundle, destination))
                 if history.rng.random() < 0.3:
                     _later(history, 0.02, task.cancel)
@@ -301,17 +301,17 @@ def die_in_a_move(history: History) -> None:
     bundle = history.rng.choice(history.bundles)
     living = [each for each in history.brokers if each.up]
     owner = next((each for each in living if each.ownership.serves(bundle)), None)
-    heirs = [each for each in living if each is not owner]
-    if owner is None or not heirs:
+    successors = [each for each in living if each is not owner]
+    if owner is None or not successors:
         return
-    heir = history.rng.choice(heirs)
-    victim = history.rng.choice((owner, heir))
-    owner.tell("is asked to release %s to %s", bundle, heir.id)
-    owner.run(owner.ownership.release(bundle, heir.id))
+    successor = history.rng.choice(successors)
+    victim = history.rng.choice((owner, successor))
+    owner.log("is asked to release %s to %s", bundle, successor.id)
+    owner.run(owner.ownership.release(bundle, successor.id))
 
     def end() -> None:
         if not victim.machine.dead:
-            victim.tell("dies")
+            victim.log("dies")
             victim.die()
 
     when = history.loop.time() + history.rng.choice((0.005, 0.02, 0.1, 0.6))
@@ -322,15 +322,15 @@ def die_in_a_move(history: History) -> None:
 def freeze(history: History) -> None:
     """A broker stops for a while, perhaps past its lease."""
     if (broker := _some(history)) is not None:
-        broker.tell("freezes")
+        broker.log("freezes")
         broker.machine.frozen = True
         broker.session.silent()
 
         def thaw() -> None:
             if broker.machine.frozen and not broker.machine.dead:
-                broker.tell("thaws")
+                broker.log("thaws")
                 history.loop.thaw(broker.machine)
-                broker.session.mend()
+                broker.session.repair_all()
 
         _later(history, 8.0, thaw)
 
@@ -338,22 +338,22 @@ def freeze(history: History) -> None:
 def cut(history: History) -> None:
     """A broker loses its way to the store, perhaps for longer than a session."""
     if (broker := _some(history)) is not None:
-        broker.tell("is cut off")
+        broker.log("is cut off")
         broker.session.cut_off()
-        _later(history, 8.0, broker.session.mend)
+        _later(history, 8.0, broker.session.repair_all)
 
 
 def store_away(history: History) -> None:
     """The store is away for everybody."""
-    history.story.tell(history.loop.time(), "the store goes away")
+    history.story.log(history.loop.time(), "the store goes away")
     cut_off = [each for each in history.brokers if not each.machine.dead]
     for broker in cut_off:
         broker.session.cut_off()
 
     def back() -> None:
-        history.story.tell(history.loop.time(), "the store is back")
+        history.story.log(history.loop.time(), "the store is back")
         for broker in cut_off:
-            broker.session.mend()
+            broker.session.repair_all()
 
     _later(history, 8.0, back)
 
@@ -366,7 +366,7 @@ def lose_the_topic(history: History) -> None:
     if history.rng.random() < 0.5:
         broker.link.lose("its connection breaks")
     else:
-        broker.tell("hears nothing of the records' topic for a while")
+        broker.log("hears nothing of the records' topic for a while")
         broker.link.hangs_until = history.loop.time() + history.rng.uniform(0.1, 5.0)
 
 
@@ -390,7 +390,7 @@ def kill(history: History) -> None:
     if len(living) < 2:
         return
     broker = history.rng.choice(living)
-    broker.tell("dies")
+    broker.log("dies")
     broker.die()
     if history.rng.random() < 0.7:
         _later(history, 5.0, lambda: history._start(broker.machine.name))
@@ -401,7 +401,7 @@ def split(history: History) -> None:
     bundle = history.rng.choice(history.bundles)
     for broker in history.brokers:
         if broker.up and broker.ownership.serves(bundle):
-            broker.tell("replaces %s", bundle)
+            broker.log("replaces %s", bundle)
             broker.run(broker.give_to_parts(bundle))
 
 

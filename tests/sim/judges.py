@@ -6,7 +6,7 @@ import logging
 from dataclasses import dataclass, field
 
 from counterpoise.names.bundle import BundleName
-from counterpoise.ownership.channel.data import StateData
+from counterpoise.ownership.channel.data import ServiceUnitStateData
 from counterpoise.ownership.channel.state import RECORDS
 from counterpoise.ownership.channel.transitions import Storage, refusal
 from counterpoise.ownership.election import LEADER_NODE
@@ -87,7 +87,7 @@ class Claims:
     def _served(broker: SimulatedBroker) -> list[BundleName]:
         ownership = broker.ownership
         known = ownership._runner.known()
-        return [each for each in known if ownership.serves(each) or ownership.inheriting(each)]
+        return [each for each in known if ownership.serves(each) or ownership.taking_over(each)]
 
 
 class Records:
@@ -101,12 +101,12 @@ class Records:
         """A node changed at the store."""
         if not path.startswith(f"{RECORDS}/"):
             return
-        had = None if before is None else StateData.from_json(before)
+        had = None if before is None else ServiceUnitStateData.from_json(before)
         if after is None:
             if had is not None and had.state.active:
                 self.wrong.append(f"{path} was deleted when {had.state.value}")
             return
-        why = refusal(had, StateData.from_json(after), self._storage)
+        why = refusal(had, ServiceUnitStateData.from_json(after), self._storage)
         if why is not None:
             self.wrong.append(f"{path}: {why}")
 
@@ -140,9 +140,9 @@ def judge_rest(brokers: list[SimulatedBroker]) -> None:
     for broker in brokers:
         for bundle in broker.ownership._runner.known():
             state = broker.ownership._runner.state(bundle)
-            if state.passing:
+            if state.in_progress:
                 raise Barked("nothing stuck", f"{broker.id} rests in {state}")
-        if (state := broker.election._runner.state(LEADER_NODE)).passing:
+        if (state := broker.election._runner.state(LEADER_NODE)).in_progress:
             raise Barked("nothing stuck", f"{broker.id} rests in {state}")
 
 

@@ -17,7 +17,7 @@ class Log:
     cursor: int = 0
     """Of these, how many the consumer is known to be done with."""
     closing: bool = False
-    let_go: bool = False
+    is_released: bool = False
     """Whether whoever opened it last has closed it in order."""
 
     def __str__(self) -> str:
@@ -50,12 +50,12 @@ class Storage:
         """Fence whoever had it, then read it."""
         log = self._log(bundle)
         log.epoch += 1
-        log.let_go = False
+        log.is_released = False
         return replace(log)
 
-    def let_go(self, bundle: BundleName) -> bool:
+    def is_released(self, bundle: BundleName) -> bool:
         """Whether whoever opened it last has closed it in order."""
-        return self._log(bundle).let_go
+        return self._log(bundle).is_released
 
     def judge_open(self, bundle: BundleName, log: Log) -> None:
         """Somebody goes on from what it believes to have read."""
@@ -82,4 +82,4 @@ class Storage:
         """Let go in order: the cursor is saved."""
         if self.holds(bundle, log):
             there = self._log(bundle)
-            there.cursor, there.let_go = log.cursor, True
+            there.cursor, there.is_released = log.cursor, True

@@ -241,7 +241,7 @@ class Session:
         except (BadVersion, NotFound) as error:
             answer, failed = error, True
         if operation not in ("get", "children"):
-            self._server.story.tell(
+            self._server.story.log(
                 self._loop.time(), "the store: %s for %s: %s", f"{operation} {path}",
                 self._machine.name, answer,
             )  # fmt: skip
@@ -279,7 +279,9 @@ class Session:
 
     def _tell(self, connection: int, notification: Notification) -> None:
         if not self.cut and connection == self._connection and not self._machine.dead:
-            self._loop.call_soon(self._listeners.tell, notification, context=self._machine.context)
+            self._loop.call_soon(
+                self._listeners.notify, notification, context=self._machine.context
+            )
 
     # Faults.
 
@@ -311,12 +313,12 @@ class Session:
 
     def _expire(self, number: int) -> None:
         if number in self._server.sessions:
-            self._server.story.tell(
+            self._server.story.log(
                 self._loop.time(), "the store: the session of %s ends", self._machine.name
             )
             self._server.end(number)
 
-    def mend(self) -> None:
+    def repair_all(self) -> None:
         """Let the network, or a thawed machine, reach the server again."""
         self.cut = False
         self._at(self._loop.time() + self._server.delay(), self._come_back)
@@ -374,8 +376,8 @@ class Session:
         self._tell_session(SessionEvent.SESSION_REESTABLISHED if lost else SessionEvent.RECONNECTED)
 
     def _tell_session(self, event: SessionEvent) -> None:
-        self._server.story.tell(self._loop.time(), "%s hears: %s", self._machine.name, event.value)
-        self._loop.call_soon(self._session_listeners.tell, event, context=self._machine.context)
+        self._server.story.log(self._loop.time(), "%s hears: %s", self._machine.name, event.value)
+        self._loop.call_soon(self._session_listeners.notify, event, context=self._machine.context)
 
 
 NOBODY = contextvars.Context()

@@ -11,7 +11,7 @@ class Story:
     def __init__(self) -> None:
         self._lines: list[tuple[float, str, tuple[Any, ...]]] = []
 
-    def tell(self, now: float, line: str, *details: Any) -> None:
+    def log(self, now: float, line: str, *details: Any) -> None:
         """Add a line, a %-format with its arguments."""
         self._lines.append((now, line, details))
 

@@ -17,15 +17,15 @@ from counterpoise.broker.bundles import lookup, ownership
 from counterpoise.broker.bundles.repairs import OwnershipRepairs
 from counterpoise.broker.bundles.runner import Runner
 from counterpoise.broker.bundles.topic_records import TopicRecords
-from counterpoise.broker.peers import Heard
+from counterpoise.broker.peers import SystemTopicMessage
 from counterpoise.names.bundle import BundleName
 from counterpoise.ownership import election, port
 from counterpoise.ownership.channel import table as channel
-from counterpoise.ownership.channel.data import StateData
+from counterpoise.ownership.channel.data import ServiceUnitStateData
 from counterpoise.ownership.channel.state import ChannelBundle
 from counterpoise.ownership.election import Role
 from counterpoise.ownership.lock import steps, table
-from counterpoise.ownership.lock.state import BundleLock, Phase
+from counterpoise.ownership.lock.state import BundleLock, LockPhase
 from tests.sim.broker import SimulatedBroker
 from tests.sim.history import PLANS, History, Plan
 from tests.sim.judges import Barked
@@ -81,19 +81,19 @@ def failures_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     feed = Runner.feed
 
     def deaf(self: Runner[Any, Any], key: Any, record: object) -> None:
-        if not isinstance(record, port.Failed):
+        if not isinstance(record, port.CommandFailed):
             feed(self, key, record)
 
     monkeypatch.setattr(Runner, "feed", deaf)
 
 
 def alarms_do_not_ring(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Runner, "_wake", lambda *_: None)
+    monkeypatch.setattr(Runner, "_set_timer", lambda *_: None)
 
 
 def a_lost_session_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(table.TABLE, (Phase.OWNED, port.SessionChanged), stay)
-    monkeypatch.setitem(table.TABLE, (Phase.OWNED, port.NodeChanged), stay)
+    monkeypatch.setitem(table.TABLE, (LockPhase.OWNED, port.SessionChanged), stay)
+    monkeypatch.setitem(table.TABLE, (LockPhase.OWNED, port.NodeChanged), stay)
 
 
 def a_leader_ignores_its_lost_session(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,16 +102,16 @@ def a_leader_ignores_its_lost_session(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def an_entry_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(table.TABLE, (Phase.DRAINING, port.SessionChanged))
+    monkeypatch.delitem(table.TABLE, (LockPhase.DRAINING, port.SessionChanged))
 
 
 def what_was_overtaken_is_believed(monkeypatch: pytest.MonkeyPatch) -> None:
-    def created(state: BundleLock, answer: port.Created) -> Any:
+    def created(state: BundleLock, answer: port.NodeCreated) -> Any:
         return steps.created(state, answer)
 
-    for phase in (Phase.ACQUIRING, Phase.DOUBTED):
-        monkeypatch.setitem(table.TABLE, (phase, port.Created), created)
-        monkeypatch.setitem(table.TABLE, (phase, port.Found), steps.found_lock)
+    for phase in (LockPhase.ACQUIRING, LockPhase.DOUBTED):
+        monkeypatch.setitem(table.TABLE, (phase, port.NodeCreated), created)
+        monkeypatch.setitem(table.TABLE, (phase, port.NodeFound), steps.found_lock)
         monkeypatch.setitem(table.TABLE, (phase, port.SessionChanged), stay)
 
 
@@ -121,7 +121,7 @@ def a_follower_hears_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def hand_overs_are_never_withdrawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(table.TABLE, (Phase.WITHDRAWING, port.Found), steps.free)
+    monkeypatch.setitem(table.TABLE, (LockPhase.WITHDRAWING, port.NodeFound), steps.free)
 
 
 def lookups_have_no_end(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,10 +134,10 @@ def lookups_have_no_end(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def a_drop_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    def taken(state: BundleLock, answer: port.Found) -> Any:
-        return steps.rest(state, Phase.OWNED, answer.version)
+    def taken(state: BundleLock, answer: port.NodeFound) -> Any:
+        return steps.rest(state, LockPhase.OWNED, answer.version)
 
-    monkeypatch.setitem(table.TABLE, (Phase.DOUBTED, port.Found), taken)
+    monkeypatch.setitem(table.TABLE, (LockPhase.DOUBTED, port.NodeFound), taken)
 
 
 def an_heir_believes_what_it_prepared(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,7 +158,7 @@ def an_heir_has_old_cursors(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def an_heir_that_is_not_ready_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     # On the channel the leader ends what takes too long.
-    monkeypatch.setitem(table.TABLE, (Phase.AWAITING, port.Woken), stay)
+    monkeypatch.setitem(table.TABLE, (LockPhase.AWAITING, port.TimerFired), stay)
 
 
 def an_heir_serves_when_it_is_ready(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,40 +166,40 @@ def an_heir_serves_when_it_is_ready(monkeypatch: pytest.MonkeyPatch) -> None:
 
     async def and_serve(self: Any, bundle: BundleName) -> None:
         await get_ready(self, bundle)
-        self._runner._states[bundle] = replace(self._runner.state(bundle), phase=Phase.OWNED)
+        self._runner._states[bundle] = replace(self._runner.state(bundle), phase=LockPhase.OWNED)
 
     monkeypatch.setattr(ownership.BundleOwnership, "_get_ready", and_serve)
 
 
 def an_heir_opens_without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Storage, "let_go", lambda *_: True)
+    monkeypatch.setattr(Storage, "is_released", lambda *_: True)
 
 
 def the_channel_ignores_a_lost_session(monkeypatch: pytest.MonkeyPatch) -> None:
     for kind in (port.SessionChanged, port.NodeChanged):
-        monkeypatch.setitem(channel.TABLE, (channel.Phase.RESTING, kind), stay)
+        monkeypatch.setitem(channel.TABLE, (channel.ChannelPhase.RESTING, kind), stay)
 
 
 def the_leader_mends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     async def nothing(_: object) -> list[port.Repair]:
         return []
 
-    monkeypatch.setattr(OwnershipRepairs, "mend", nothing)
+    monkeypatch.setattr(OwnershipRepairs, "repair_all", nothing)
 
 
 def a_record_is_never_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(channel.TABLE, (channel.Phase.PAUSING, port.Woken), stay)
+    monkeypatch.setitem(channel.TABLE, (channel.ChannelPhase.PAUSING, port.TimerFired), stay)
 
 
 def records_are_written_over_unseen(monkeypatch: pytest.MonkeyPatch) -> None:
-    ask = ownership.ask_store
+    ask = ownership.execute
 
-    async def unseen(store: Any, question: port.Question) -> object:
+    async def unseen(store: Any, question: port.Command) -> object:
         if isinstance(question, port.WriteRecord):
-            return port.Created(await store.put(question.path, question.value))
+            return port.NodeCreated(await store.put(question.path, question.value))
         return await ask(store, question)
 
-    monkeypatch.setattr(ownership, "ask_store", unseen)
+    monkeypatch.setattr(ownership, "execute", unseen)
 
 
 def whoever_listens_raises(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,7 +221,7 @@ def an_alarm_is_put_off_by_whoever_knocks(monkeypatch: pytest.MonkeyPatch) -> No
 def a_reader_misses_a_message_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     hear, numbers = TopicRecords._on_message, itertools.count(1)
 
-    def deaf(self: TopicRecords, heard: Heard) -> None:
+    def deaf(self: TopicRecords, heard: SystemTopicMessage) -> None:
         if next(numbers) % 20:
             hear(self, heard)
 
@@ -234,7 +234,7 @@ def a_writer_believes_its_own_record(monkeypatch: pytest.MonkeyPatch) -> None:
     async def believe(self: TopicRecords, *args: Any) -> None:
         _, bundle, value, _ = args
         if await publish(self, *args) is not None:
-            self._view._records[bundle] = StateData.from_json(value), value
+            self._view._records[bundle] = ServiceUnitStateData.from_json(value), value
 
     monkeypatch.setattr(TopicRecords, "_publish", believe)
 

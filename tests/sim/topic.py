@@ -15,10 +15,10 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from counterpoise.broker.bundles.topic_records import live
-from counterpoise.broker.peers import Listener, PeerError
+from counterpoise.broker.peers import PeerError, SystemTopicListener
 from counterpoise.broker.peers.system_topic import read_entry
 from counterpoise.ownership.channel.state import RECORDS
-from counterpoise.ownership.channel.view import ChannelView, Message
+from counterpoise.ownership.channel.view import ChannelMessage, ChannelView
 from counterpoise.ownership.election import LEADER_NODE
 from counterpoise.wire.entry import build
 from counterpoise.wire.proto.metadata_pb2 import MessageMetadata
@@ -76,7 +76,7 @@ class Topic:
         self.host, self.links = broker, []
         if self.rng.random() < BEGUN_ANEW_SHARE:
             self.entries = live(self.entries)
-        broker.tell("serves the records' topic, %s messages", len(self.entries))
+        broker.log("serves the records' topic, %s messages", len(self.entries))
 
     def left_by(self, broker: SimulatedBroker) -> None:
         """A broker dies, or leads no more: the connections of who reads there end."""
@@ -106,11 +106,11 @@ class Topic:
         assert heard is not None
         removes = heard.properties.get("removes")
         before = self.view.value(heard.key)
-        message = Message(heard.key, heard.value, None if removes is None else int(removes))
+        message = ChannelMessage(heard.key, heard.value, None if removes is None else int(removes))
         why = self.view.hear(message)
         after = self.view.value(heard.key)
         said = "a record of %s is taken up: %s" if why is None else "a record of %s is refused: %s"
-        self.server.story.tell(self.loop.time(), said, heard.key, why or after)
+        self.server.story.log(self.loop.time(), said, heard.key, why or after)
         if before != after:
             self.server.on_change(f"{RECORDS}/{heard.key}", before, after)
 
@@ -118,7 +118,9 @@ class Topic:
 class Link:
     """One broker's way to the topic; what `SystemTopicLink` is to a broker."""
 
-    def __init__(self, topic: Topic, broker: SimulatedBroker, listener: Listener) -> None:
+    def __init__(
+        self, topic: Topic, broker: SimulatedBroker, listener: SystemTopicListener
+    ) -> None:
         self._topic, self._broker, self._listener = topic, broker, listener
         self._loop, self._rng = topic.loop, topic.rng
         self.host: SimulatedBroker | None = None
@@ -141,7 +143,7 @@ class Link:
             except (PeerError, TimeoutError) as error:
                 why = str(error)
             self.close()
-            self._broker.tell("links to the records' topic anew: %s", why)
+            self._broker.log("links to the records' topic anew: %s", why)
             await asyncio.sleep(self._rng.uniform(0.05, 0.5))
 
     @property

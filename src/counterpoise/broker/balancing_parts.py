@@ -12,7 +12,7 @@ from counterpoise.broker.bundles.namespace_bundles import NamespaceBundleCache
 from counterpoise.broker.bundles.ownership import BundleOwnership
 from counterpoise.broker.bundles.placement import LoadPlacer
 from counterpoise.broker.bundles.service import NamespaceService
-from counterpoise.broker.bundles.shedding import LeaderShedding, Sight
+from counterpoise.broker.bundles.shedding import LeaderShedding, SheddingSource
 from counterpoise.broker.bundles.split_finders import Finder, OwnFinder, ReportFinder
 from counterpoise.broker.bundles.split_points import SplitPointFinder
 from counterpoise.broker.bundles.tally import BundleTally
@@ -70,13 +70,16 @@ class BalancingParts:
         return AutoSplit(self.id, finder, moves, lambda: self.config.splitting, self.tally)
 
     def _shedding(self, placer: LoadPlacer) -> LeaderShedding:
-        def sight() -> Sight:
+        def sight() -> SheddingSource:
             # Imported here, by whoever leads.
-            from counterpoise.broker.bundles.shedding_sight import ReportSight, StoreSight
+            from counterpoise.broker.bundles.shedding_sources import (
+                LoadStoreSheddingSource,
+                ReportSheddingSource,
+            )
 
             if self.load_data is None:
-                return ReportSight(self.load, placer, lambda: self.config.placement)
-            return StoreSight(self.load_data, self.load, placer, self.ownership)
+                return ReportSheddingSource(self.load, placer, lambda: self.config.placement)
+            return LoadStoreSheddingSource(self.load_data, self.load, placer, self.ownership)
 
         return LeaderShedding(
             sight,

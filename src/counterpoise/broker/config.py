@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from counterpoise.broker.bundles.options import OwnershipOptions
+from counterpoise.broker.bundles.options import StateChannelOptions
 from counterpoise.broker.bundles.shedding_options import THRESHOLD_SHEDDER, SheddingConfig
 from counterpoise.broker.connection.ports import ConnectionConfig
 from counterpoise.broker.limits.options import RateOptions
@@ -35,7 +35,7 @@ _PLACEMENT = PlacementOptions()
 _SPLITTING = SplitOptions()
 _TOPICS = TopicOptions()
 _RATES = RateOptions()
-_OWNERSHIP = OwnershipOptions()
+_OWNERSHIP = StateChannelOptions()
 _SHEDDING = SheddingConfig()
 _STORAGE = StorageOptions()
 _METRICS = MetricsOptions()
@@ -167,7 +167,7 @@ class BrokerConfig:
     topics: TopicOptions = _TOPICS
     rates: RateOptions = _RATES
     storage: StorageOptions = _STORAGE
-    ownership: OwnershipOptions = _OWNERSHIP
+    ownership: StateChannelOptions = _OWNERSHIP
     metrics: MetricsOptions = _METRICS
     tls: TlsOptions = _TLS
     authentication: AuthenticationOptions = _AUTHENTICATION

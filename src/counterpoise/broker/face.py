@@ -12,7 +12,7 @@ from typing import Protocol
 from counterpoise.broker.base.background import BackgroundTasks
 from counterpoise.broker.base.by_turns import WorkBudget, in_pieces
 from counterpoise.broker.base.errors import BrokerError
-from counterpoise.broker.bundles.lookup_answer import Redirect, told_to
+from counterpoise.broker.bundles.lookup_result import LookupRedirect, for_listener
 from counterpoise.broker.bundles.service import NamespaceService
 from counterpoise.broker.bundles.shedding import LeaderShedding
 from counterpoise.broker.bundles.tally import BundleTally
@@ -63,6 +63,7 @@ __all__ = [
     "InitialPosition",
     "JsonObject",
     "LocalBrokerData",
+    "LookupRedirect",
     "MetadataError",
     "NotEmpty",
     "NotFound",
@@ -71,7 +72,6 @@ __all__ = [
     "Policies",
     "Producer",
     "Recipient",
-    "Redirect",
     "Schema",
     "SeenLimit",
     "ServerSocket",
@@ -85,10 +85,10 @@ __all__ = [
     "bundles_json",
     "earliest_in_backlog",
     "first_published_at",
+    "for_listener",
     "in_pieces",
     "stored_message",
     "survey",
-    "told_to",
     "why_incompatible",
 ]
 

@@ -55,7 +55,7 @@ from counterpoise.load.fold import FoldOptions
 from counterpoise.metadata import MetadataStore, StoreUnavailable
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.load_managers import EXTENSIBLE
-from counterpoise.ownership.port import Terms
+from counterpoise.ownership.port import OwnershipOptions
 from counterpoise.ownership.protocols import PROTOCOLS
 from counterpoise.ownership.records import LeaderBroker, NamespaceEphemeralData
 from counterpoise.security.authentication import Authentication
@@ -194,10 +194,10 @@ class BrokerParts(BalancingParts):
         self.listener = ClientListener(services, connection, self.background)
         self._assemble_reporting()
 
-    def _terms(self) -> Terms:
+    def _terms(self) -> OwnershipOptions:
         """On which terms this broker owns bundles: what it writes of itself, its patience."""
         addresses, options = self.addresses, self.config.ownership
-        return Terms(
+        return OwnershipOptions(
             NamespaceEphemeralData(
                 native_url=addresses.service_url or "",
                 http_url=addresses.web_url or "",
@@ -205,7 +205,7 @@ class BrokerParts(BalancingParts):
                 http_url_tls=addresses.web_url_tls,
                 advertised_listeners=addresses.listeners,
             ),
-            heir_s=PATIENCE_S,
+            successor_s=PATIENCE_S,
             drain_s=self._drain_within_s(),
             in_flight_ms=options.in_flight_ms,
             tombstone_ms=options.tombstone_delay_s * 1000,

@@ -31,9 +31,9 @@ class NotFound(NodeError):
 
 
 class BadVersion(NodeError):
-    """The node is not at the version the writer expected: somebody else wrote it first."""
+    """The node is not at the version the writer expected: another client wrote it first."""
 
-    sentence = "{path}: somebody else changed this metadata node in the meantime"
+    sentence = "{path}: another client changed this metadata node in the meantime"
 
 
 class NotEmpty(NodeError):

@@ -26,7 +26,7 @@ class Listeners(Generic[E]):
 
         return unsubscribe
 
-    def tell(self, event: E) -> None:
+    def notify(self, event: E) -> None:
         """Call all of them."""
         for callback in list(self._callbacks.values()):
             callback(event)

@@ -57,7 +57,7 @@ class MemoryTree:
         return session
 
     def restore(self, path: str, value: bytes, version: int) -> None:
-        """Put a node back that was stored; nobody is told. Parents first."""
+        """Put a node back that was stored, without a notification. Parents first."""
         self._nodes[path] = Node(value, version)
         self._nodes[parent_of(path)].children.add(path.rpartition("/")[2])
 
@@ -231,7 +231,7 @@ class MemoryStore:
     def lose(self) -> None:
         """Be cut off until the session is dead: nothing can be asked, and nothing is heard.
 
-        As with ZooKeeper, the loss itself is all that tells of the nodes that go with it.
+        As with ZooKeeper, the session's loss is the only sign of the nodes that end with it.
         """
         self._lost = True
         self._tree.expire(self)
@@ -245,10 +245,10 @@ class MemoryStore:
     def hear(self, notification: Notification) -> None:
         """Take a notification from the tree and pass it on, not before the writer is done."""
         if self._listeners and not self._lost:
-            asyncio.get_running_loop().call_soon(self._listeners.tell, notification)
+            asyncio.get_running_loop().call_soon(self._listeners.notify, notification)
 
     def _tell(self, event: SessionEvent) -> None:
-        asyncio.get_running_loop().call_soon(self._session_listeners.tell, event)
+        asyncio.get_running_loop().call_soon(self._session_listeners.notify, event)
 
     def _reach(self, what: str, path: str) -> MemoryTree:
         check_path(path)

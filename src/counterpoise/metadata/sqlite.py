@@ -2,11 +2,11 @@
 
 The tree itself is in memory, as `MemoryTree` has it, and so are sessions, watches and ephemeral
 nodes: they end with the process in any case. What is to outlive it is written to the file, synced,
-before anybody is told or can see it. So a process that is killed comes back with every change that
-was answered, and with no owner of anything.
+before it is notified of or can be read. So a process that is killed comes back with every change
+that was answered, and with no owner of anything.
 
 One process at a time has the file: brokers in several processes share a ZooKeeper instead. What
-that would need here, sessions that outlive connections and somebody to watch over them, is what a
+that would need here, sessions that outlive connections and a process that watches them, is what a
 server is.
 """
 
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 _LAYOUT = 1
 _BUSY_S = 2.0
-"""How long to wait for a former process to let go of the file."""
+"""How long to wait for a former process to release the file."""
 
 Statement = tuple[str, tuple[object, ...]]
 
@@ -89,7 +89,7 @@ class SqliteTree(MemoryTree):
         await self._in_turn(work)
 
     def end(self, session: MemoryStore) -> None:
-        """See `MemoryTree.end`; with the last session the file is let go of."""
+        """See `MemoryTree.end`; with the last session the file is released."""
         super().end(session)
         if not self._sessions and self._database is not None:
             database, self._database = self._database, None
@@ -113,7 +113,7 @@ class SqliteTree(MemoryTree):
         return made
 
     async def _in_turn(self, work: Callable[[], Coroutine[Any, Any, int]]) -> int:
-        """One change after the other, each to its end whoever stops waiting for it."""
+        """One change after the other, each to its end even if its caller is cancelled."""
 
         async def turn() -> int:
             async with self._turn:
@@ -127,7 +127,7 @@ class SqliteTree(MemoryTree):
     def _done(self, task: asyncio.Task[int]) -> None:
         self._pending.discard(task)
         if not task.cancelled():
-            task.exception()  # whoever waits has it; nobody may wait any more
+            task.exception()  # a caller that waits gets it; there may be none left
 
     async def _store(self, what: str, statements: Sequence[Statement]) -> None:
         if statements:
@@ -148,7 +148,7 @@ class SqliteTree(MemoryTree):
             self._path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
         )
         try:
-            # Held from the first statement to the last: nobody else writes behind our back.
+            # Held from the first statement to the last, so no other process writes between.
             database.execute("PRAGMA locking_mode = EXCLUSIVE")
             database.execute("PRAGMA journal_mode = WAL")
             database.execute("PRAGMA synchronous = FULL")

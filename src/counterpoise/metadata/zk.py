@@ -67,9 +67,11 @@ class ZooKeeperStore:
         self._loop = asyncio.get_running_loop()
         self._listeners: Final = Listeners[Notification]()
         self._session_listeners: Final = Listeners[SessionEvent]()
-        self._subtree = SubtreeWatch(self._client, self._from_thread(self._listeners.tell))
+        self._subtree = SubtreeWatch(self._client, self._from_thread(self._listeners.notify))
         self._session = SessionWatch(
-            session_timeout_s, rewatch=self._subtree.establish, tell=self._session_listeners.tell
+            session_timeout_s,
+            rewatch=self._subtree.establish,
+            notify=self._session_listeners.notify,
         )
         self._closed = False
 
@@ -160,7 +162,7 @@ class ZooKeeperStore:
                     await ended.wait()
 
     def kill(self) -> None:
-        """See `MetadataStore.kill`; the session is closed from a thread that nobody waits for."""
+        """See `MetadataStore.kill`; the session is closed from a thread that is not joined."""
         if not self._closed:
             self._silence()
             self._stop_beside()
@@ -172,7 +174,7 @@ class ZooKeeperStore:
 
     async def _start(self) -> None:
         what = f"connecting to ZooKeeper at {self._address}"
-        # No thread waits for it: a process that is told to end would have to wait with it.
+        # No thread waits for it: a process that ends would have to wait with it.
         connected = asyncio.Event()
 
         def hear(state: Any) -> None:
@@ -205,9 +207,9 @@ class ZooKeeperStore:
         self._session_listeners.clear()
 
     def _stop_beside(self) -> asyncio.Event:
-        """End the session in a thread that holds nobody: kazoo waits for a silent server."""
+        """End the session in a thread that blocks no caller: kazoo waits for a silent server."""
         ended = asyncio.Event()
-        tell = self._from_thread(ended.set)
+        notify = self._from_thread(ended.set)
 
         def stop() -> None:
             try:
@@ -216,7 +218,7 @@ class ZooKeeperStore:
             except (zk_errors.KazooException, OSError) as error:
                 log.info("the session at %s did not end in order: %r", self._address, error)
             finally:
-                tell()
+                notify()
 
         threading.Thread(target=stop, name="zookeeper-close", daemon=True).start()
         return ended
@@ -230,7 +232,7 @@ class ZooKeeperStore:
             except zk_errors.NoChildrenForEphemeralsError:
                 raise EphemeralParent(path.rpartition("/")[0]) from None
             except zk_errors.NoNodeError:
-                # Somebody removed a parent between its making and ours.
+                # Another client removed a parent between its creation and ours.
                 continue
             return 0
         raise BadVersion(path)
@@ -273,7 +275,7 @@ class ZooKeeperStore:
 
 
 def _quiet_logger() -> logging.Logger:
-    """Kazoo warns of every dropped connection; what follows from it is told as session events."""
+    """Kazoo warns of every dropped connection; its consequences are logged as session events."""
     logger = logging.getLogger(f"{__name__}.kazoo")
     logger.setLevel(logging.ERROR)
     return logger

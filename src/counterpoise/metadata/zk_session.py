@@ -1,6 +1,6 @@
-"""The life of a ZooKeeper session, told as `SessionEvent`.
+"""The life of a ZooKeeper session, as `SessionEvent`.
 
-Kazoo learns that a session expired only when a server tells it so. A broker that is cut off has
+Kazoo learns that a session expired only from a server. A broker that is cut off has
 to know earlier: after one session timeout without a server the others may have taken over its
 bundles. So this watch also declares the session lost by its own clock, as Pulsar's
 ``ZKSessionWatcher`` does.
@@ -28,11 +28,11 @@ class SessionWatch:
         timeout_s: float,
         *,
         rewatch: Callable[[], Awaitable[None]],
-        tell: Callable[[SessionEvent], None],
+        notify: Callable[[SessionEvent], None],
     ) -> None:
         self._timeout_s = timeout_s
         self._rewatch = rewatch
-        self._tell = tell
+        self._notify = notify
         self._loop = asyncio.get_running_loop()
         self._connected = False
         self._ever_connected = False
@@ -79,11 +79,11 @@ class SessionWatch:
         self._disarm()
         self._connected = True
         lost, self._lost = self._lost, False
-        self._tell(SessionEvent.SESSION_REESTABLISHED if lost else SessionEvent.RECONNECTED)
+        self._notify(SessionEvent.SESSION_REESTABLISHED if lost else SessionEvent.RECONNECTED)
 
     def _on_suspended(self) -> None:
         self._connected = False
-        self._tell(SessionEvent.CONNECTION_LOST)
+        self._notify(SessionEvent.CONNECTION_LOST)
         self._disarm()
         self._deadline = self._loop.call_later(self._timeout_s, self._on_lost)
 
@@ -92,7 +92,7 @@ class SessionWatch:
         self._disarm()
         if not self._lost:
             self._lost = True
-            self._tell(SessionEvent.SESSION_LOST)
+            self._notify(SessionEvent.SESSION_LOST)
 
     def _disarm(self) -> None:
         if self._deadline is not None:

@@ -15,20 +15,20 @@ from typing import Any, Final, TypeAlias
 from counterpoise.ownership.backoff import pause_s
 from counterpoise.ownership.machine import Effects, step
 from counterpoise.ownership.port import (
-    Created,
+    Command,
+    CommandFailed,
     CreateNode,
-    Differs,
-    Exists,
-    Failed,
-    Found,
     NodeChanged,
-    Question,
+    NodeCreated,
+    NodeExists,
+    NodeFound,
+    NodeRemoved,
     ReadNode,
-    Removed,
     RemoveNode,
     SessionChanged,
-    WakeMe,
-    Woken,
+    StartTimer,
+    TimerFired,
+    VersionDiffers,
 )
 from counterpoise.ownership.records import InvalidRecord, LeaderBroker
 
@@ -66,13 +66,13 @@ class Election:
         return self.role is Role.LEADER
 
     @property
-    def passing(self) -> bool:
+    def in_progress(self) -> bool:
         """Whether the machine is on its way: it waits for an answer or for its alarm."""
         return self.asking or self.role in (Role.UNDECIDED, Role.RESIGNING) or self.failures > 0
 
 
 @dataclass(frozen=True, slots=True)
-class Stand:
+class JoinElection:
     """Take part, or look again because something may have changed."""
 
 
@@ -82,7 +82,7 @@ class SessionLost:
 
 
 @dataclass(frozen=True, slots=True)
-class Resign:
+class LeaveElection:
     """Leave the election for good."""
 
 
@@ -99,7 +99,7 @@ def _stay(state: Election, _: object) -> _Next:
     return state, ()
 
 
-def _ask(state: Election, question: Question) -> _Next:
+def _ask(state: Election, question: Command) -> _Next:
     return replace(state, asking=True, overtaken=False), (question,)
 
 
@@ -124,7 +124,7 @@ def _believing(transition: _Transition) -> _Transition:
     return answered
 
 
-def _found(state: Election, answer: Found) -> _Next:
+def _found(state: Election, answer: NodeFound) -> _Next:
     leader = read_leader(answer.value)
     if answer.value is None:
         stands = replace(state, role=Role.UNDECIDED, leader=None)
@@ -149,7 +149,7 @@ def read_leader(value: bytes | None) -> LeaderBroker | None:
         return None
 
 
-def _created(state: Election, _: Created) -> _Next:
+def _created(state: Election, _: NodeCreated) -> _Next:
     return _settle(state, Role.LEADER, state.me)
 
 
@@ -157,10 +157,10 @@ def _settle(state: Election, role: Role, leader: LeaderBroker | None) -> _Next:
     return Election(state.me, role, leader), ()
 
 
-def _failed(state: Election, _: Failed) -> _Next:
+def _failed(state: Election, _: CommandFailed) -> _Next:
     failures = state.failures + 1
     after = replace(state, asking=False, overtaken=False, failures=failures)
-    return after, (WakeMe(pause_s(failures)),)
+    return after, (StartTimer(pause_s(failures)),)
 
 
 def _session_lost(state: Election, _: SessionLost) -> _Next:
@@ -169,60 +169,60 @@ def _session_lost(state: Election, _: SessionLost) -> _Next:
         return replace(after, overtaken=True), ()
     # Nothing can be asked before there is a session again, which is told; this is the net below.
     failures = after.failures + 1
-    return replace(after, failures=failures), (WakeMe(pause_s(failures)),)
+    return replace(after, failures=failures), (StartTimer(pause_s(failures)),)
 
 
 # Leaving. Whether the node is ours is asked: a creation may be under way, or have been answered
 # with silence.
 
 
-def _resign(state: Election, _: Resign) -> _Next:
+def _resign(state: Election, _: LeaveElection) -> _Next:
     leaving = replace(state, role=Role.RESIGNING, leader=None, failures=0)
     if leaving.asking:
         return replace(leaving, overtaken=True), ()
-    return (leaving, ()) if state.role is Role.RESIGNED else _look_now(leaving, Resign())
+    return (leaving, ()) if state.role is Role.RESIGNED else _look_now(leaving, LeaveElection())
 
 
 def _left(state: Election, _: object) -> _Next:
     return Election(state.me, Role.RESIGNED), ()
 
 
-def _found_on_leaving(state: Election, answer: Found) -> _Next:
+def _found_on_leaving(state: Election, answer: NodeFound) -> _Next:
     if answer.mine:
         return _ask(state, RemoveNode(LEADER_NODE, answer.version))
     return _left(state, answer)
 
 
-def _failed_on_leaving(state: Election, record: Failed) -> _Next:
+def _failed_on_leaving(state: Election, record: CommandFailed) -> _Next:
     return _left(state, record) if state.failures + 1 >= RESIGN_TRIES else _failed(state, record)
 
 
 _ANSWERS: Final[dict[type, _Transition]] = {
-    Found: _believing(_found),
-    Created: _believing(_created),
-    Exists: _look_now,
-    Removed: _look_now,
-    Differs: _look_now,
-    Failed: _failed,
+    NodeFound: _believing(_found),
+    NodeCreated: _believing(_created),
+    NodeExists: _look_now,
+    NodeRemoved: _look_now,
+    VersionDiffers: _look_now,
+    CommandFailed: _failed,
 }
 _ANY_TIME: Final[dict[type, _Transition]] = {
-    Stand: _look,
+    JoinElection: _look,
     NodeChanged: _look,
     SessionChanged: _look,
-    Woken: _look,
+    TimerFired: _look,
     SessionLost: _session_lost,
-    Resign: _resign,
+    LeaveElection: _resign,
 }
 _ON_LEAVING: Final[dict[type, _Transition]] = {
     **dict.fromkeys(_ANY_TIME, _stay),
     SessionLost: _left,
-    Woken: _look,
-    Found: _believing(_found_on_leaving),
-    Created: _look_now,
-    Exists: _look_now,
-    Removed: _left,
-    Differs: _look_now,
-    Failed: _failed_on_leaving,
+    TimerFired: _look,
+    NodeFound: _believing(_found_on_leaving),
+    NodeCreated: _look_now,
+    NodeExists: _look_now,
+    NodeRemoved: _left,
+    VersionDiffers: _look_now,
+    CommandFailed: _failed_on_leaving,
 }
 TABLE: Final[dict[tuple[Role, type], _Transition]] = {
     **{

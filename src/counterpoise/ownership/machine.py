@@ -10,7 +10,7 @@ S = TypeVar("S")
 Effects = tuple[Any, ...]
 
 
-class ProtocolError(Exception):
+class UnexpectedEvent(Exception):
     """A record that makes no sense in the present state: the table has no such entry."""
 
     def __init__(self, machine: str, state: str, record: object) -> None:
@@ -24,8 +24,8 @@ def step(
     state: S,
     record: object,
 ) -> tuple[S, Effects]:
-    """The next state and what to do; raises `ProtocolError` when the table has no entry."""
+    """The next state and what to do; raises `UnexpectedEvent` when the table has no entry."""
     transition = table.get((phase, type(record)))
     if transition is None:
-        raise ProtocolError(machine, phase.value, record)
+        raise UnexpectedEvent(machine, phase.value, record)
     return transition(state, record)

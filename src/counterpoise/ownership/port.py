@@ -4,9 +4,9 @@ A protocol is a table. The runner (`counterpoise.broker.bundles.runner`) feeds i
 time and without ever waiting, and carries out the effects that follow. Three rules hold for all:
 
 - Only applying a record changes a state.
-- A state has at most one `Question` open. The runner answers each exactly once: with what came of
-  it or, when it raised or took too long, with `Failed`.
-- `WakeMe` is the only clock. Each state has one alarm; setting it anew replaces it.
+- A state has at most one `Command` open. The runner answers each exactly once: with what came of
+  it or, when it raised or took too long, with `CommandFailed`.
+- `StartTimer` is the only clock. Each state has one alarm; setting it anew replaces it.
 
 So a state that is not at rest always waits for an answer or for its alarm, never for whoever asked.
 """
@@ -31,7 +31,7 @@ STORE_S: Final = 10.0
 class Acquire:
     """A lookup chose this broker."""
 
-    inherited: bool = False
+    as_split_part: bool = False
     """Or it owns the bundle that this one is a part of."""
 
 
@@ -50,19 +50,19 @@ class Release:
 
 
 @dataclass(frozen=True, slots=True)
-class Replaced:
+class SplitCompleted:
     """The bundle was split, and this broker owns its parts."""
 
 
 @dataclass(frozen=True, slots=True)
-class CatchUp:
+class CheckOwnership:
     """A client came for a bundle that is not served here: look whether it should be."""
 
 
 # What happened without being asked for.
 
 
-class Change(enum.Enum):
+class NodeChange(enum.Enum):
     """What became of a node."""
 
     APPEARED = "appeared"
@@ -75,7 +75,7 @@ class NodeChanged:
     """A node of the bundle changed; it may have changed again by now."""
 
     path: str
-    change: Change
+    change: NodeChange
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,17 +84,17 @@ class SessionChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class HeirReady:
+class SuccessorReady:
     """Some broker has prepared itself for the bundle; it may be news of a former move."""
 
 
 @dataclass(frozen=True, slots=True)
-class LetGo:
+class BundleReleased:
     """Some broker has closed all it had open of a bundle that another has by now."""
 
 
 @dataclass(frozen=True, slots=True)
-class Woken:
+class TimerFired:
     """The alarm that the machine set."""
 
 
@@ -102,15 +102,15 @@ class Woken:
 
 
 @dataclass(frozen=True, slots=True)
-class WakeMe:
-    """Feed `Woken` after so many seconds, instead of at any time set before."""
+class StartTimer:
+    """Feed `TimerFired` after so many seconds, instead of at any time set before."""
 
     after_s: float
 
 
 @dataclass(frozen=True, slots=True)
 class Prepare:
-    """Get ready to serve a bundle that its owner still serves, then tell it (`HeirReady`).
+    """Get ready to serve a bundle that its owner still serves, then tell it (`SuccessorReady`).
 
     Nothing depends on it: it may fail, take for ever, or prepare for what never comes. So it has no
     answer, and whatever it found out is looked at again when the bundle is there.
@@ -118,8 +118,8 @@ class Prepare:
 
 
 @dataclass(frozen=True, slots=True)
-class TellHeir:
-    """Tell whoever has the bundle by now that all is closed that was open here (`LetGo`).
+class ReportRelease:
+    """Tell whoever has the bundle by now that all is closed that was open here (`BundleReleased`).
 
     As little depends on it as on `Prepare`: an heir that does not hear it waits for its alarm.
     """
@@ -129,31 +129,31 @@ class TellHeir:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """An effect with one answer, which is `Failed` after ``within_s``."""
+class Command:
+    """An effect with one answer, which is `CommandFailed` after ``within_s``."""
 
     within_s: float = STORE_S
 
 
 @dataclass(frozen=True, slots=True)
-class CreateNode(Question):
-    """Create an ephemeral node; answer `Created` or `Exists`."""
+class CreateNode(Command):
+    """Create an ephemeral node; answer `NodeCreated` or `NodeExists`."""
 
     path: str
     value: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class WriteNode(Question):
-    """Write an ephemeral node of our own session, whatever stands there; answer `Written`."""
+class WriteNode(Command):
+    """Write an ephemeral node of our own session, whatever stands there; answer `NodeWritten`."""
 
     path: str
     value: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class WriteRecord(Question):
-    """Write a node that stays when its writer is gone; answer `Created` or `Differs`."""
+class WriteRecord(Command):
+    """Write a node that stays when its writer is gone; answer `NodeCreated` or `VersionDiffers`."""
 
     path: str
     value: bytes
@@ -162,23 +162,23 @@ class WriteRecord(Question):
 
 
 @dataclass(frozen=True, slots=True)
-class ReadNode(Question):
-    """Read a node; answer `Found`."""
+class ReadNode(Command):
+    """Read a node; answer `NodeFound`."""
 
     path: str
 
 
 @dataclass(frozen=True, slots=True)
-class RemoveNode(Question):
-    """Delete a node that is at this version; answer `Removed` or `Differs`."""
+class RemoveNode(Command):
+    """Delete a node that is at this version; answer `NodeRemoved` or `VersionDiffers`."""
 
     path: str
     version: int
 
 
 @dataclass(frozen=True, slots=True)
-class Drain(Question):
-    """Close the bundle's topics, sending clients to a broker if one is named; answer `Drained`."""
+class CloseTopics(Command):
+    """Close the bundle's topics, send their clients to ``destination``; result `TopicsClosed`."""
 
     destination: str | None
 
@@ -187,24 +187,24 @@ class Drain(Question):
 
 
 @dataclass(frozen=True, slots=True)
-class Created:
+class NodeCreated:
     """The node is ours, at this version."""
 
     version: int
 
 
 @dataclass(frozen=True, slots=True)
-class Exists:
+class NodeExists:
     """There is such a node already, ours or somebody else's."""
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class NodeWritten:
     """The node has our value."""
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class NodeFound:
     """What stands at the path: nothing (None), or a value."""
 
     value: bytes | None
@@ -214,22 +214,22 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Removed:
+class NodeRemoved:
     """There is no such node any more."""
 
 
 @dataclass(frozen=True, slots=True)
-class Differs:
+class VersionDiffers:
     """The node is at another version: somebody else wrote it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Drained:
+class TopicsClosed:
     """The bundle's topics are closed."""
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class CommandFailed:
     """The question was not answered; what it asked for may have happened or not."""
 
     reason: str
@@ -241,13 +241,13 @@ class Failed:
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class OwnershipOptions:
     """What all bundles of one broker have in common."""
 
     me: NamespaceEphemeralData
-    heir_s: float = 5.0
+    successor_s: float = 5.0
     """How long a hand-over waits for the heir to take the bundle, and the heir for the bundle."""
-    inherit_s: float = 2.5
+    takeover_s: float = 2.5
     """How long an heir that owns the bundle lets its former owner close what that has open.
 
     After that it opens what clients ask for; whatever is open elsewhere is fenced. Where the former
@@ -263,12 +263,12 @@ class Terms:
 
 
 @dataclass(frozen=True, slots=True)
-class Whereabouts:
+class BundleLocation:
     """Where a bundle is, by the word of the cluster's metadata."""
 
     owner: NamespaceEphemeralData | None
     """Who holds it; without a ``native_url`` where a protocol knows brokers by their ids alone."""
-    heir: str | None = None
+    successor: str | None = None
     """The id of the broker that is about to have it."""
     changing: bool = False
     """Whether it is changing hands, to an heir or to whomever the next lookup chooses."""
@@ -306,7 +306,7 @@ class BundleState(Protocol):
         ...
 
     @property
-    def inheriting(self) -> bool:
+    def taking_over(self) -> bool:
         """Whether this broker owns the bundle, whose former owner may have topics of it open.
 
         Those that it has closed may be opened and served here.
@@ -314,7 +314,7 @@ class BundleState(Protocol):
         ...
 
     @property
-    def passing(self) -> bool:
+    def in_progress(self) -> bool:
         """Whether the machine is on its way: it waits for an answer or for its alarm."""
         ...
 
@@ -364,11 +364,11 @@ class BundleProtocol(Protocol, Generic[S]):
         """The bundle that a node is about, if any."""
         ...
 
-    def hears(self, path: str, change: Change) -> bool:
+    def concerns_unknown(self, path: str, change: NodeChange) -> bool:
         """Whether a change of this node matters to a broker that knows nothing of its bundle."""
         ...
 
-    def whereabouts(self, values: Mapping[str, bytes | None]) -> Whereabouts:
+    def locate(self, values: Mapping[str, bytes | None]) -> BundleLocation:
         """Read `nodes`."""
         ...
 
@@ -382,6 +382,6 @@ class BundleProtocol(Protocol, Generic[S]):
         """
         ...
 
-    def mended(self, value: bytes, heir: str | None, now_ms: int) -> bytes:
+    def repaired(self, value: bytes, successor: str | None, now_ms: int) -> bytes:
         """The record by which an heir gets a bundle, whoever had it; None: nobody does."""
         ...

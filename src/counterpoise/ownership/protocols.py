@@ -8,9 +8,9 @@ from typing import Any, Final, TypeAlias
 from counterpoise.names.load_managers import EXTENSIBLE, MODULAR
 from counterpoise.ownership.channel import StateChannel
 from counterpoise.ownership.lock import LockAndRedirect
-from counterpoise.ownership.port import BundleProtocol, Terms
+from counterpoise.ownership.port import BundleProtocol, OwnershipOptions
 
-Make: TypeAlias = Callable[[Terms, Callable[[], int]], BundleProtocol[Any]]
+Make: TypeAlias = Callable[[OwnershipOptions, Callable[[], int]], BundleProtocol[Any]]
 """Makes a protocol, of its terms and of the wall clock in milliseconds."""
 
 PROTOCOLS: Final[dict[str, Make]] = {

@@ -12,7 +12,7 @@ from counterpoise import Cluster
 from counterpoise.app.wiring import config_of
 from counterpoise.broker.base.advertised import listeners_of
 from counterpoise.broker.base.errors import BrokerError
-from counterpoise.broker.bundles.lookup_answer import told_to
+from counterpoise.broker.bundles.lookup_result import for_listener
 from counterpoise.broker.exposure import exposures
 from counterpoise.broker.topic.ports import ServiceUrls
 from counterpoise.decide.filters.options import FilterOptions
@@ -113,12 +113,12 @@ async def test_a_client_is_told_the_addresses_of_the_listener_it_names(
         for answer in await follow(brokers, asked.id, topic):
             number = 1 + [each.id for each in brokers.all].index(answer.broker_id)
             assert answer.service_url == f"pulsar://127.0.0.1:{port + number}"
-            outside = told_to("out", answer)
+            outside = for_listener("out", answer)
             assert outside.service_url == f"pulsar://out-{number}:6650"
             assert outside.service_url_tls == f"pulsar+ssl://out-{number}:6651"
             assert outside.web_url == answer.web_url
             with pytest.raises(BrokerError, match=REFUSED) as refused:
-                told_to("nowhere", answer)
+                for_listener("nowhere", answer)
             assert refused.value.code is ServerError.ServiceNotReady
 
 

@@ -14,7 +14,7 @@ from counterpoise.decide.splitting import SplitOptions
 from counterpoise.load.report import LocalBrokerData, NamespaceBundleStats
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.load_managers import EXTENSIBLE
-from counterpoise.ownership.channel.data import State, StateData
+from counterpoise.ownership.channel.data import ServiceUnitState, ServiceUnitStateData
 from counterpoise.ownership.channel.state import RECORDS
 from tests.broker.conftest import NAMESPACE, BrokersOfTest, owned, records_of, topic_in
 
@@ -178,7 +178,9 @@ async def test_no_two_neighbours_are_split_at_once(extensible: BrokersOfTest) ->
     broker = await extensible.start(splitting=LIMITS, load_report=quiet)
     first, second = (await broker.bundles.get(NAMESPACE)).bundles[:2]
     await broker.ownership.acquire(first)
-    splitting = StateData(State.SPLITTING, None, "b9:8080", timestamp_ms=2**50, version=7)
+    splitting = ServiceUnitStateData(
+        ServiceUnitState.SPLITTING, None, "b9:8080", timestamp_ms=2**50, version=7
+    )
     whole = BundleName.parse(f"{NAMESPACE}/0x00000000_0x80000000")
     await records_of(broker).put(f"{RECORDS}/{whole}", splitting.to_json())
     await report(broker, {str(first): BIG})

@@ -78,13 +78,13 @@ async def half_closed(brokers: Brokers) -> tuple[BundleName, asyncio.Task[Any]]:
     """A bundle of whose two topics the former owner cannot close one yet; and its unload."""
     await brokers.start_many(3)
     bundle, owner = await own_first_bundle(brokers)
-    heir = brokers.all[1]
+    successor = brokers.all[1]
     await owner.topics.get(topic_in(bundle, "quick"))
     brokers.slow_to_close = log_name(topic_in(bundle, "slow"))
     await owner.topics.get(topic_in(bundle, "slow"))
     brokers.slow_to_close = ""
-    unloading = asyncio.create_task(owner.namespaces.unload(bundle, heir.id))
-    await eventually(lambda: heir.ownership.inheriting(bundle), "the heir owns it")
+    unloading = asyncio.create_task(owner.namespaces.unload(bundle, successor.id))
+    await eventually(lambda: successor.ownership.taking_over(bundle), "the heir owns it")
     closed = brokers.ledgers._logs[log_name(topic_in(bundle, "quick"))]
     await eventually(lambda: closed.released, "the former owner has closed one of them")
     return bundle, unloading
@@ -92,36 +92,36 @@ async def half_closed(brokers: Brokers) -> tuple[BundleName, asyncio.Task[Any]]:
 
 async def test_an_heir_serves_what_is_closed_and_opens_nothing_else(brokers: Brokers) -> None:
     bundle, unloading = await half_closed(brokers)
-    _, heir, _ = brokers.all
+    _, successor, _ = brokers.all
     slow, quick = topic_in(bundle, "slow"), topic_in(bundle, "quick")
-    early = asyncio.create_task(heir.topics.get(slow))
-    topic = await heir.topics.get(quick)
-    assert heir.topics.loaded[quick] is topic
-    assert not heir.ownership.serves(bundle)
-    assert heir.namespaces.owns(quick)
+    early = asyncio.create_task(successor.topics.get(slow))
+    topic = await successor.topics.get(quick)
+    assert successor.topics.loaded[quick] is topic
+    assert not successor.ownership.serves(bundle)
+    assert successor.namespaces.owns(quick)
     assert not early.done()
-    assert (log_name(slow), heir.id) not in brokers.opened
+    assert (log_name(slow), successor.id) not in brokers.opened
     brokers.may_close.set()
-    assert await early is heir.topics.loaded[slow]
+    assert await early is successor.topics.loaded[slow]
     await unloading
-    await eventually(lambda: heir.ownership.serves(bundle), "all is closed")
-    assert brokers.owner(bundle) is heir
-    assert heir.topics.loaded[quick] is topic, "it stays open"
+    await eventually(lambda: successor.ownership.serves(bundle), "all is closed")
+    assert brokers.owner(bundle) is successor
+    assert successor.topics.loaded[quick] is topic, "it stays open"
 
 
 async def test_who_comes_too_early_is_served_with_the_first_that_is_not(brokers: Brokers) -> None:
     """Consumers are sent on before the log is closed, and producers after it."""
     bundle, unloading = await half_closed(brokers)
-    _, heir, _ = brokers.all
+    _, successor, _ = brokers.all
     slow = topic_in(bundle, "slow")
-    consumer = asyncio.create_task(heir.topics.get(slow))
+    consumer = asyncio.create_task(successor.topics.get(slow))
     for _ in range(20):
         await asyncio.sleep(0)
     stored = brokers.ledgers._logs[log_name(slow)]
     stored.released = True
-    producer = asyncio.create_task(heir.topics.get(slow))
+    producer = asyncio.create_task(successor.topics.get(slow))
     assert await producer is await consumer
-    assert not heir.ownership.serves(bundle)
+    assert not successor.ownership.serves(bundle)
     brokers.may_close.set()
     await unloading
 
@@ -130,16 +130,16 @@ async def test_who_comes_too_early_is_served_with_the_first_that_is_not(brokers:
 async def test_what_an_heir_opened_in_vain_is_closed_again(brokers: Brokers) -> None:
     """Its lock goes, and somebody else is faster."""
     bundle, unloading = await half_closed(brokers)
-    _, heir, third = brokers.all
+    _, successor, third = brokers.all
     quick = topic_in(bundle, "quick")
-    await heir.topics.get(quick)
-    store = heir.metadata
+    await successor.topics.get(quick)
+    store = successor.metadata
     assert isinstance(store, SlowToWrite)
     store.slow_about, store.may = str(bundle), asyncio.Event()
     await third.metadata.delete(lock_of(str(bundle)))
     assert await third.ownership.acquire(bundle)
     store.may.set()
-    await eventually(lambda: quick not in heir.topics.loaded, "the heir lets go")
+    await eventually(lambda: quick not in successor.topics.loaded, "the heir lets go")
     await third.topics.get(quick)
     assert brokers.opened[-1] == (log_name(quick), third.id)
     assert brokers.owner(bundle) is third

@@ -46,12 +46,12 @@ async def test_a_killed_leader_is_replaced(any_brokers: BrokersOfTest) -> None:
     assert leader.is_leader
     await any_brokers.kill(leader)
     await eventually(lambda: other.is_leader or third.is_leader, "another one leads")
-    heir, follower = (other, third) if other.is_leader else (third, other)
+    successor, follower = (other, third) if other.is_leader else (third, other)
     await eventually(
-        lambda: (known := follower.leader()) is not None and known.broker_id == heir.id,
+        lambda: (known := follower.leader()) is not None and known.broker_id == successor.id,
         "the others know it",
     )
-    assert any_brokers.leadership == [(leader.id, True), (heir.id, True)]
+    assert any_brokers.leadership == [(leader.id, True), (successor.id, True)]
 
 
 async def test_a_leader_that_lost_its_session_says_so() -> None:

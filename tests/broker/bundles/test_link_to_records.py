@@ -10,7 +10,7 @@ import pytest
 
 from counterpoise.broker.base.background import BackgroundTasks
 from counterpoise.broker.bundles.topic_records import TopicRecords
-from counterpoise.broker.peers import Heard, Listener, PeerError
+from counterpoise.broker.peers import PeerError, SystemTopicListener, SystemTopicMessage
 from counterpoise.metadata import SessionEvent, StoreUnavailable
 from counterpoise.metadata.memory import MemoryTree
 from counterpoise.ownership.channel.state import RECORDS
@@ -21,14 +21,14 @@ class LinkOfTest:
     """A link that reads what it is told to."""
 
     def __init__(self) -> None:
-        self.listener: Listener | None = None
+        self.listener: SystemTopicListener | None = None
         self.dropped: list[str] = []
 
-    def of(self, listener: Listener) -> LinkOfTest:
+    def of(self, listener: SystemTopicListener) -> LinkOfTest:
         self.listener = listener
         return self
 
-    def read(self, *heard: Heard) -> None:
+    def read(self, *heard: SystemTopicMessage) -> None:
         assert self.listener is not None
         self.listener.on_begin()
         for each in heard:
@@ -63,13 +63,13 @@ async def test_after_a_write_whose_end_is_unknown_only_what_is_read_anew_counts(
     link = LinkOfTest()
     read = TopicRecords(MemoryTree().open(), "b1:1", BackgroundTasks(), link.of, within_s=0.01)
     bundle = path_of().removeprefix(f"{RECORDS}/")
-    link.read(Heard(bundle, free(1)))
+    link.read(SystemTopicMessage(bundle, free(1)))
     with pytest.raises(StoreUnavailable, match="the connection broke"):
         await read.put(path_of(), said_again(2), expected_version=1)
     assert len(link.dropped) == 1
     with pytest.raises(StoreUnavailable, match="not within reach"):
         await read.get(path_of())
-    link.read(Heard(bundle, said_again(3)))
+    link.read(SystemTopicMessage(bundle, said_again(3)))
     stored = await read.get(path_of())
     assert stored is not None
     assert stored.version == 3
@@ -78,7 +78,7 @@ async def test_after_a_write_whose_end_is_unknown_only_what_is_read_anew_counts(
 async def test_without_a_link_nothing_is_written_and_what_was_read_stands() -> None:
     link = LinkOfTest()
     read = TopicRecords(MemoryTree().open(), "b1:1", BackgroundTasks(), link.of, within_s=0.01)
-    link.read(Heard(path_of().removeprefix(f"{RECORDS}/"), free(1)))
+    link.read(SystemTopicMessage(path_of().removeprefix(f"{RECORDS}/"), free(1)))
     link.linked = False
     with pytest.raises(StoreUnavailable, match="not linked"):
         await read.put(path_of(), said_again(2), expected_version=1)
@@ -92,7 +92,7 @@ async def test_who_lost_its_session_believes_only_what_it_reads_anew() -> None:
     store, link = MemoryTree().open(), LinkOfTest()
     read = TopicRecords(store, "b1:1", BackgroundTasks(), link.of, within_s=0.01)
     bundle = path_of().removeprefix(f"{RECORDS}/")
-    link.read(Heard(bundle, free(1)))
+    link.read(SystemTopicMessage(bundle, free(1)))
     seen: list[object] = []
 
     async def look() -> None:
@@ -118,6 +118,6 @@ async def test_who_lost_its_session_believes_only_what_it_reads_anew() -> None:
     await asyncio.gather(*looks)
     assert link.dropped == ["this broker's session was lost"]
     assert seen == [1, *["not known"] * len(looks)]
-    link.read(Heard(bundle, said_again(2)))
+    link.read(SystemTopicMessage(bundle, said_again(2)))
     await look()
     assert seen[-1] == 2

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from counterpoise.broker.base.errors import BrokerError
-from counterpoise.broker.bundles.lookup_answer import Connect, LookupAnswer, Redirect
+from counterpoise.broker.bundles.lookup_result import LookupConnect, LookupRedirect, LookupResult
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName
@@ -17,14 +17,14 @@ from tests.broker.conftest import NAMESPACE, BrokersOfTest, owned, served, topic
 TOPIC = TopicName.parse("persistent://public/default/x")
 
 
-async def follow(brokers: BrokersOfTest, start: str, topic: TopicName) -> list[LookupAnswer]:
+async def follow(brokers: BrokersOfTest, start: str, topic: TopicName) -> list[LookupResult]:
     """Do what a client does with redirects; returns every answer."""
-    answers: list[LookupAnswer] = []
+    answers: list[LookupResult] = []
     broker, authoritative = brokers.get(start), False
     while len(answers) < 5:
         answer = await broker.namespaces.lookup(topic, authoritative=authoritative)
         answers.append(answer)
-        if isinstance(answer, Connect):
+        if isinstance(answer, LookupConnect):
             return answers
         broker, authoritative = brokers.get(answer.broker_id), answer.authoritative
     pytest.fail(f"redirected in circles: {answers}")
@@ -33,7 +33,7 @@ async def follow(brokers: BrokersOfTest, start: str, topic: TopicName) -> list[L
 async def test_one_broker_takes_the_bundle_and_says_so(brokers: BrokersOfTest) -> None:
     broker = await brokers.start()
     answer = await broker.namespaces.lookup(TOPIC)
-    assert answer == Connect(broker.id, broker.service_url, broker.web_url)
+    assert answer == LookupConnect(broker.id, broker.service_url, broker.web_url)
     assert broker.namespaces.owns(TOPIC)
     assert TOPIC in broker.namespaces.bundle_of(TOPIC)
 
@@ -50,16 +50,18 @@ async def test_an_unowned_bundle_is_decided_by_the_leader(brokers: BrokersOfTest
     leader, follower = await brokers.start_many(2)
     assert leader.is_leader
     answer = await follower.namespaces.lookup(TOPIC)
-    assert answer == Redirect(leader.id, leader.service_url, leader.web_url, authoritative=False)
+    assert answer == LookupRedirect(
+        leader.id, leader.service_url, leader.web_url, authoritative=False
+    )
     leader.namespaces.set_affinity(
         (await leader.bundles.get(NAMESPACE)).bundle_of(TOPIC), follower.id
     )
     answer = await leader.namespaces.lookup(TOPIC)
-    assert answer == Redirect(
+    assert answer == LookupRedirect(
         follower.id, follower.service_url, follower.web_url, authoritative=True
     )
     answer = await follower.namespaces.lookup(TOPIC, authoritative=True)
-    assert isinstance(answer, Connect)
+    assert isinstance(answer, LookupConnect)
     assert answer.broker_id == follower.id
 
 

@@ -12,7 +12,7 @@ import pytest
 from counterpoise.broker.bundles.options import IN_STORE
 from counterpoise.broker.load.config import LoadReportConfig
 from counterpoise.names.bundle import BundleName
-from counterpoise.ownership.channel.data import State, StateData
+from counterpoise.ownership.channel.data import ServiceUnitState, ServiceUnitStateData
 from counterpoise.ownership.channel.state import RECORDS
 from counterpoise.ownership.protocols import PROTOCOLS
 from tests.broker.bundles.test_bad_days import BrokersOnBadDays, bundles_of, store_of, usable
@@ -38,23 +38,23 @@ async def test_a_broker_that_is_back_at_once_ends_what_it_began(
     brokers: BrokersOnBadDays,
 ) -> None:
     """Nobody missed it: its record is the only trace of what it had begun."""
-    heir, source = await brokers.start_many(2, load_report=IDLE)
-    bundle, *_ = await bundles_of(heir)
+    successor, source = await brokers.start_many(2, load_report=IDLE)
+    bundle, *_ = await bundles_of(successor)
     port = int(source.id.rpartition(":")[2])
     await brokers.kill(source)
-    record = StateData(
-        State.RELEASING,
-        heir.id,
+    record = ServiceUnitStateData(
+        ServiceUnitState.RELEASING,
+        successor.id,
         source.id,
         timestamp_ms=time.time_ns() // 1_000_000,
         version=1,
     )
     path = f"{RECORDS}/{bundle}"
     # Unheard: neither the heir nor the leader is told of it.
-    store_of(heir).hold_notifications()
-    await heir.metadata.put(path, record.to_json())
+    store_of(successor).hold_notifications()
+    await successor.metadata.put(path, record.to_json())
     await brokers.start(load_report=IDLE, web_service_port=port)
-    store_of(heir).release_notifications()
+    store_of(successor).release_notifications()
     await usable(brokers, bundle)
 
 
@@ -79,11 +79,13 @@ async def test_no_more_bundles_are_mended_side_by_side_than_is_said(
 
     bundles = await bundles_of(leader)
     monkeypatch.setattr(leader.repairs._placer, "choose", choose)
-    dead = StateData(State.OWNED, "b9:8080", timestamp_ms=time.time_ns() // 1_000_000, version=1)
+    dead = ServiceUnitStateData(
+        ServiceUnitState.OWNED, "b9:8080", timestamp_ms=time.time_ns() // 1_000_000, version=1
+    )
     for bundle in bundles:
         await records_of(leader).put(f"{RECORDS}/{bundle}", dead.to_json())
-    mended = await leader.repairs.mend()
-    assert len(mended) == len(bundles)
+    repaired = await leader.repairs.repair_all()
+    assert len(repaired) == len(bundles)
     assert most == at_once
 
 
@@ -102,11 +104,13 @@ async def test_a_leader_that_lost_its_session_mends_as_soon_as_it_may(
     await eventually(
         lambda: leader.is_leader and leader.repairs._wary_until > 0, "it leads, warily"
     )
-    gone = StateData(State.OWNED, "gone:1", timestamp_ms=time.time_ns() // 1_000_000, version=1)
+    gone = ServiceUnitStateData(
+        ServiceUnitState.OWNED, "gone:1", timestamp_ms=time.time_ns() // 1_000_000, version=1
+    )
     store_of(leader).hold_notifications()
     await leader.metadata.put(f"{RECORDS}/{bundle}", gone.to_json())
     leader.repairs._due.clear()
-    await eventually(lambda: leader.repairs.mended > 0, "it is mended")
+    await eventually(lambda: leader.repairs.repaired > 0, "it is mended")
 
 
 async def test_what_changed_since_it_was_judged_is_left_alone(brokers: BrokersOnBadDays) -> None:
@@ -115,16 +119,16 @@ async def test_what_changed_since_it_was_judged_is_left_alone(brokers: BrokersOn
     bundle, *_ = await bundles_of(leader)
     path = f"{RECORDS}/{bundle}"
     store_of(leader).hold_notifications()
-    tombstone = StateData(State.FREE, source=leader.id, version=1).to_json()
+    tombstone = ServiceUnitStateData(ServiceUnitState.FREE, source=leader.id, version=1).to_json()
     await leader.metadata.put(path, tombstone)
     for cache in leader.repairs._values.values():
         cache.forget(path)
     assert (await leader.repairs._paths())[str(bundle)] == (path, tombstone)
-    taken = StateData(
-        State.OWNED, leader.id, timestamp_ms=time.time_ns() // 1_000_000, version=2
+    taken = ServiceUnitStateData(
+        ServiceUnitState.OWNED, leader.id, timestamp_ms=time.time_ns() // 1_000_000, version=2
     ).to_json()
     await leader.metadata.put(path, taken)
-    assert str(bundle) in {each.bundle for each in await leader.repairs.mend()}
+    assert str(bundle) in {each.bundle for each in await leader.repairs.repair_all()}
     stored = await leader.metadata.get(path)
     assert stored is not None
     assert stored.value == taken

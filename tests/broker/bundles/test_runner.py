@@ -4,7 +4,7 @@ import gc
 import warnings
 
 from counterpoise.broker.bundles.runner import Runner
-from counterpoise.ownership.port import Prepare, Question
+from counterpoise.ownership.port import Command, Prepare
 
 
 async def test_closing_before_a_preparation_began_leaves_nothing_unawaited() -> None:
@@ -13,14 +13,14 @@ async def test_closing_before_a_preparation_began_leaves_nothing_unawaited() -> 
     async def prepare(key: str) -> None:
         begun.append(key)
 
-    async def ask(key: str, question: Question) -> object:
+    async def ask(key: str, question: Command) -> object:
         raise AssertionError("nothing is asked here")
 
     runner = Runner[str, int](
         new=lambda _: 0,
         advance=lambda state, _: (state + 1, (Prepare(),)),
         forgettable=lambda _: False,
-        ask=ask,
+        execute=ask,
         changed=lambda *_: None,
         prepare=prepare,
     )

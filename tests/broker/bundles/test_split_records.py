@@ -103,7 +103,7 @@ async def test_who_dies_in_a_split_leaves_it_to_another(
     parts = await halves(source, bundle)
     assert await source.ownership.announce_split(bundle, parts)
     assert await source.ownership.release(bundle, leader.id) is False, "it is being cut"
-    await source.ownership.acquire(parts[0], inherited=True)
+    await source.ownership.acquire(parts[0], as_split_part=True)
     await on_topic.kill(source)
     await until_whole([leader], parts)
     await gone(leader, bundle)

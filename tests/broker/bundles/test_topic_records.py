@@ -13,7 +13,7 @@ import pulsar.schema
 import pytest
 
 from counterpoise.broker.broker import Broker
-from counterpoise.broker.bundles.lookup_answer import Connect
+from counterpoise.broker.bundles.lookup_result import LookupConnect
 from counterpoise.broker.bundles.options import ON_TOPIC
 from counterpoise.broker.bundles.topic_records import TopicRecords
 from counterpoise.broker.peers.json_schemas import SCHEMAS
@@ -26,7 +26,7 @@ from counterpoise.names.load_managers import EXTENSIBLE
 from counterpoise.names.namespace import SYSTEM_NAMESPACE
 from counterpoise.names.system_topics import SERVICE_UNIT_STATE
 from counterpoise.names.topic import TopicName
-from counterpoise.ownership.channel.data import State, StateData
+from counterpoise.ownership.channel.data import ServiceUnitState, ServiceUnitStateData
 from counterpoise.ownership.channel.state import RECORDS
 from counterpoise.wire.values import Schema
 from tests.broker.bundles.test_bad_days import usable
@@ -52,7 +52,9 @@ def records(broker: Broker) -> TopicRecords:
 
 def free(version: int) -> bytes:
     """A record that obliges nobody to anything."""
-    return StateData(State.FREE, None, UNREAL, timestamp_ms=2**50, version=version).to_json()
+    return ServiceUnitStateData(
+        ServiceUnitState.FREE, None, UNREAL, timestamp_ms=2**50, version=version
+    ).to_json()
 
 
 async def agree(brokers: list[Broker], path: str, value: bytes | None) -> None:
@@ -93,7 +95,9 @@ async def test_a_record_is_removed_only_as_it_was_seen(brokers: BrokersOfTest) -
     with pytest.raises(BadVersion):
         await records(second).delete(path, expected_version=7)
     # Both at once: whoever comes second finds another record, or none.
-    assigning = StateData(State.ASSIGNING, UNREAL, timestamp_ms=2**50, version=2).to_json()
+    assigning = ServiceUnitStateData(
+        ServiceUnitState.ASSIGNING, UNREAL, timestamp_ms=2**50, version=2
+    ).to_json()
     ends = await asyncio.gather(
         records(first).put(path, assigning, expected_version=1),
         records(second).delete(path, expected_version=1),
@@ -151,7 +155,7 @@ async def test_the_leader_serves_the_topic_whoever_has_its_bundle(brokers: Broke
     assert leader.is_leader
     await records(other).put(path_of(), free(1))
     answer = await other.namespaces.lookup(TOPIC)
-    assert isinstance(answer, Connect)
+    assert isinstance(answer, LookupConnect)
     assert answer.broker_id == leader.id
     bundle = (await leader.bundles.get(SYSTEM_NAMESPACE)).bundle_of(TOPIC)
     await usable_bundle(leader, bundle)
@@ -172,19 +176,19 @@ async def usable_bundle(broker: Broker, bundle: BundleName) -> None:
 async def test_the_next_leader_serves_it_with_all_that_was_written(
     brokers: BrokersOfTest, orderly: bool
 ) -> None:
-    leader, heir, third = await brokers.start_many(3)
+    leader, successor, third = await brokers.start_many(3)
     bundles = (await leader.bundles.get(NAMESPACE)).bundles
     await third.ownership.acquire(bundles[0])
     await leader.ownership.acquire(bundles[1])
     await records(third).put(path_of(), free(1))
     await (brokers.stop(leader) if orderly else brokers.kill(leader))
-    await agree([heir, third], path_of(), free(1))
+    await agree([successor, third], path_of(), free(1))
     assert owned(third)[0] == bundles[0], "it was not the leader's, and nothing happened to it"
-    assert (await usable(brokers, bundles[1])).id in (heir.id, third.id)
-    assert await records(heir).put(path_of(1), free(1), expected_version=-1) == 1
-    await agree([heir, third], path_of(1), free(1))
-    serving = await heir.namespaces.lookup(TOPIC)
-    assert serving.broker_id in (heir.id, third.id)
+    assert (await usable(brokers, bundles[1])).id in (successor.id, third.id)
+    assert await records(successor).put(path_of(1), free(1), expected_version=-1) == 1
+    await agree([successor, third], path_of(1), free(1))
+    serving = await successor.namespaces.lookup(TOPIC)
+    assert serving.broker_id in (successor.id, third.id)
 
 
 async def test_what_changed_while_the_link_was_down_is_told(brokers: BrokersOfTest) -> None:
@@ -234,7 +238,9 @@ async def rewritten(brokers: BrokersOfTest, count: int) -> tuple[Broker, str]:
 
 def said_again(version: int) -> bytes:
     """A record that may follow any other, and obliges nobody to anything."""
-    state = StateData(State.FREE, None, UNREAL, force=True, timestamp_ms=2**50, version=version)
+    state = ServiceUnitStateData(
+        ServiceUnitState.FREE, None, UNREAL, force=True, timestamp_ms=2**50, version=version
+    )
     return state.to_json()
 
 

@@ -14,7 +14,7 @@ import pytest
 from counterpoise.broker.base import paths
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.broker import Broker
-from counterpoise.broker.bundles.lookup_answer import Connect, LookupAnswer, Redirect
+from counterpoise.broker.bundles.lookup_result import LookupConnect, LookupRedirect, LookupResult
 from counterpoise.metadata import BadVersion
 from counterpoise.metadata.port import MUST_NOT_EXIST
 from counterpoise.names.bundle import BundleName
@@ -51,16 +51,16 @@ async def test_unload_to_a_destination(any_brokers: BrokersOfTest) -> None:
     await served(destination, topic_in(bundle))
     assert any_brokers.owner(bundle) is destination
     answer = await owner.namespaces.lookup_bundle(bundle)
-    assert answer == Connect(destination.id, destination.service_url, destination.web_url)
+    assert answer == LookupConnect(destination.id, destination.service_url, destination.web_url)
 
 
 async def test_unload_without_destination_goes_to_another_broker(brokers: BrokersOfTest) -> None:
     await brokers.start_many(3)
     bundle, owner = await own_first_bundle(brokers)
-    heir = await owner.namespaces.unload(bundle)
-    assert heir is not None
-    assert heir != owner.id
-    await served(brokers.get(heir), topic_in(bundle))
+    successor = await owner.namespaces.unload(bundle)
+    assert successor is not None
+    assert successor != owner.id
+    await served(brokers.get(successor), topic_in(bundle))
 
 
 async def test_unload_of_the_only_broker_closes_and_serves_again(brokers: BrokersOfTest) -> None:
@@ -104,7 +104,7 @@ async def test_while_a_bundle_drains_lookups_answer_its_destination(
     try:
         for broker in brokers.all:
             answer = await broker.namespaces.lookup_bundle(bundle)
-            assert isinstance(answer, Connect)
+            assert isinstance(answer, LookupConnect)
             assert answer.broker_id == destination.id
         for broker in (owner, third):
             with pytest.raises(BrokerError, match="not served"):
@@ -136,13 +136,13 @@ async def test_two_unloads_at_once_do_no_harm(brokers: BrokersOfTest) -> None:
 async def test_a_destination_that_dies_meanwhile_is_no_dead_end(brokers: BrokersOfTest) -> None:
     """It dies when the owner has drained for it and lookups are sent to it already."""
     owner, destination, third = await brokers.start_many(3)
-    owner.ownership._protocol.terms = replace(owner.ownership._terms, heir_s=0.05)
+    owner.ownership._protocol.terms = replace(owner.ownership._terms, successor_s=0.05)
     bundle, _ = await own_first_bundle(brokers)
     draining, go_on = asyncio.Event(), asyncio.Event()
     drained_for: list[str | None] = []
 
-    async def slowly(_: BundleName, heir: str | None) -> None:
-        drained_for.append(heir)
+    async def slowly(_: BundleName, successor: str | None) -> None:
+        drained_for.append(successor)
         draining.set()
         await go_on.wait()
 
@@ -156,24 +156,24 @@ async def test_a_destination_that_dies_meanwhile_is_no_dead_end(brokers: Brokers
             await asyncio.sleep(0)
     # The announcement names the dead one still: lookups go to the leader instead, at once.
     answer = await third.namespaces.lookup_bundle(bundle)
-    assert answer == Redirect(owner.id, owner.service_url, owner.web_url, authoritative=False)
+    assert answer == LookupRedirect(owner.id, owner.service_url, owner.web_url, authoritative=False)
     go_on.set()
     await asyncio.gather(unloading, return_exceptions=True)
     assert drained_for == [destination.id]
     await eventually(lambda: not owner.ownership.serves(bundle), "the owner has let go")
     for first in (owner, third):
         asked, authoritative = first, False
-        answers: list[LookupAnswer] = []
-        while not answers or not isinstance(answers[-1], Connect):
+        answers: list[LookupResult] = []
+        while not answers or not isinstance(answers[-1], LookupConnect):
             assert len(answers) < 4, f"sent in circles: {answers}"
             answer = await asked.namespaces.lookup_bundle(bundle, authoritative=authoritative)
             assert answer.broker_id != destination.id, "sent to the dead one"
             answers.append(answer)
-            if isinstance(answer, Redirect):
+            if isinstance(answer, LookupRedirect):
                 asked, authoritative = brokers.get(answer.broker_id), answer.authoritative
-        heir = brokers.get(answers[-1].broker_id)
-        await served(heir, topic_in(bundle))
-        assert brokers.owner(bundle) is heir
+        successor = brokers.get(answers[-1].broker_id)
+        await served(successor, topic_in(bundle))
+        assert brokers.owner(bundle) is successor
 
 
 async def test_a_broker_that_leaves_hands_everything_over(any_brokers: BrokersOfTest) -> None:

@@ -11,7 +11,7 @@ from typing import Self
 import uvloop
 
 from counterpoise.broker.base.background import BackgroundTasks
-from counterpoise.broker.bundles.lookup_answer import Connect
+from counterpoise.broker.bundles.lookup_result import LookupConnect
 from counterpoise.broker.connection import ConnectionConfig, Services
 from counterpoise.broker.connection.client_listener import ClientListener
 from counterpoise.broker.topic.topics import TopicRegistry
@@ -72,8 +72,8 @@ class Everything:
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
-    async def lookup(self, topic: TopicName, *, authoritative: bool = False) -> Connect:
-        return Connect("localhost:0", self.url, "http://localhost:0")
+    async def lookup(self, topic: TopicName, *, authoritative: bool = False) -> LookupConnect:
+        return LookupConnect("localhost:0", self.url, "http://localhost:0")
 
     async def partitions(self, topic: TopicName, *, auto_create: bool = True) -> int:
         return self.partitioned.get(topic, 0)

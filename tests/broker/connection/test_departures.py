@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from counterpoise.broker.base.errors import BrokerError
-from counterpoise.broker.bundles.lookup_answer import Connect
+from counterpoise.broker.bundles.lookup_result import LookupConnect
 from counterpoise.names.topic import TopicName
 from counterpoise.wire.errors import ServerError
 from tests.broker.connection.one_broker import Everything, OneBroker
@@ -25,7 +25,7 @@ class SlowOwner(Everything):
         self.taken: list[str] = []
         self.abandoned: list[str] = []
 
-    async def lookup(self, topic: TopicName, *, authoritative: bool = False) -> Connect:
+    async def lookup(self, topic: TopicName, *, authoritative: bool = False) -> LookupConnect:
         self.half_way.set()
         try:
             await self.go_on.wait()

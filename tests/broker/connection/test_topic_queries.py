@@ -4,7 +4,7 @@ import uuid
 
 import pytest
 
-from counterpoise.broker.bundles.lookup_answer import Connect
+from counterpoise.broker.bundles.lookup_result import LookupConnect
 from counterpoise.broker.connection.topics_hash import topics_hash
 from counterpoise.names.topic import TopicName
 from counterpoise.wire.errors import ServerError
@@ -166,7 +166,7 @@ def test_a_request_that_fails_as_nothing_may_is_answered_and_logged(
     topic: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Broken(Everything):
-        async def lookup(self, topic: TopicName, *, authoritative: bool = False) -> Connect:
+        async def lookup(self, topic: TopicName, *, authoritative: bool = False) -> LookupConnect:
             raise RuntimeError("a fault of ours")
 
     with OneBroker(world=Broken()) as broker, RawClient(broker.service_url) as client:

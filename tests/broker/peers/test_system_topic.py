@@ -11,7 +11,11 @@ import pytest
 
 from counterpoise.broker.broker import Broker
 from counterpoise.broker.peers.connection import PeerError
-from counterpoise.broker.peers.system_topic import Heard, Listener, SystemTopicLink
+from counterpoise.broker.peers.system_topic import (
+    SystemTopicLink,
+    SystemTopicListener,
+    SystemTopicMessage,
+)
 from counterpoise.names.topic import TopicName
 from tests.broker.conftest import BrokersOfTest
 
@@ -23,14 +27,14 @@ class Table:
 
     def __init__(self, broker: Broker, topic: str = TOPIC) -> None:
         self.values: dict[str, bytes | None] = {}
-        self.heard: list[Heard] = []
+        self.heard: list[SystemTopicMessage] = []
         self.readings = 0
         self.broker = broker
         self.caught_up = asyncio.Event()
         self._changed = asyncio.Condition()
         self.link = SystemTopicLink(
             topic,
-            Listener(self._begin, self._take, self.caught_up.set),
+            SystemTopicListener(self._begin, self._take, self.caught_up.set),
             producer_name=broker.id,
             timeout_s=10,
         )
@@ -40,7 +44,7 @@ class Table:
     def _begin(self) -> None:
         self.readings += 1
 
-    def _take(self, heard: Heard) -> None:
+    def _take(self, heard: SystemTopicMessage) -> None:
         self.values[heard.key] = heard.value
         self.heard.append(heard)
         self.news.set()
@@ -131,7 +135,7 @@ async def test_a_broker_that_is_not_there_is_named(brokers: BrokersOfTest) -> No
     broker = await brokers.start()
     link = SystemTopicLink(
         TOPIC,
-        Listener(lambda: None, lambda heard: None, lambda: None),
+        SystemTopicListener(lambda: None, lambda heard: None, lambda: None),
         producer_name=broker.id,
         timeout_s=5,
     )

@@ -1,19 +1,19 @@
 import pytest
 
 from counterpoise.ownership.channel import orders
-from counterpoise.ownership.channel.data import State
+from counterpoise.ownership.channel.data import ServiceUnitState
 from counterpoise.ownership.channel.transitions import Storage, refusal
 from tests.ownership.channel.records import A, B, record
 
 
 def test_orders_are_records_that_may_follow() -> None:
-    owned = record(State.OWNED, A, version=2)
+    owned = record(ServiceUnitState.OWNED, A, version=2)
     for storage in Storage:
         assert refusal(None, orders.assign(None, A, 1), storage) is None
         assert refusal(owned, orders.unload(owned, 1), storage) is None
         assert refusal(owned, orders.unload(owned, 1, destination=B), storage) is None
         assert refusal(owned, orders.split(owned, {"x": None, "y": None}, 1), storage) is None
-    free = record(State.FREE, None, A, version=2)
+    free = record(ServiceUnitState.FREE, None, A, version=2)
     assert refusal(free, orders.assign(free, B, 1), Storage.METADATA_STORE) is None
 
 
@@ -24,10 +24,14 @@ def test_of_two_assignments_the_second_is_ignored() -> None:
 
 
 def test_only_an_owned_bundle_can_be_unloaded_or_split() -> None:
-    for before in (None, record(State.ASSIGNING, A), record(State.RELEASING, B, A)):
-        with pytest.raises(orders.OrderRefused, match="only an owned bundle"):
+    for before in (
+        None,
+        record(ServiceUnitState.ASSIGNING, A),
+        record(ServiceUnitState.RELEASING, B, A),
+    ):
+        with pytest.raises(orders.ChangeRefused, match="only an owned bundle"):
             orders.unload(before, 1)
-        with pytest.raises(orders.OrderRefused, match="only an owned bundle"):
+        with pytest.raises(orders.ChangeRefused, match="only an owned bundle"):
             orders.split(before, {}, 1)
-    with pytest.raises(orders.OrderRefused, match="has the bundle already"):
-        orders.unload(record(State.OWNED, A), 1, destination=A)
+    with pytest.raises(orders.ChangeRefused, match="has the bundle already"):
+        orders.unload(record(ServiceUnitState.OWNED, A), 1, destination=A)

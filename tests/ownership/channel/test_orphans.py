@@ -1,14 +1,14 @@
 from counterpoise.names.bundle import BundleName
-from counterpoise.ownership.channel.data import State, StateData
+from counterpoise.ownership.channel.data import ServiceUnitState, ServiceUnitStateData
 from counterpoise.ownership.channel.orphans import examine, override
 from counterpoise.ownership.channel.protocol import StateChannel
 from counterpoise.ownership.channel.transitions import Storage, refusal
-from counterpoise.ownership.port import Repair, Terms
+from counterpoise.ownership.port import OwnershipOptions, Repair
 from counterpoise.ownership.records import NamespaceEphemeralData
 from tests.ownership.channel.records import A, B, C, record
 
 ME = NamespaceEphemeralData("pulsar://a:6650", "http://a:8080")
-TERMS = Terms(ME, in_flight_ms=100, tombstone_ms=1000)
+TERMS = OwnershipOptions(ME, in_flight_ms=100, tombstone_ms=1000)
 NOW = 5000
 
 
@@ -19,14 +19,14 @@ def named(number: int, namespace: str = "public/default") -> BundleName:
 def test_the_monitor_finds_the_gone_the_stuck_and_what_can_be_buried() -> None:
     system = named(9, "pulsar/system")
     records = {
-        named(1): record(State.OWNED, C),
-        named(2): record(State.RELEASING, B, A, at_ms=NOW - 101),
-        named(3): record(State.RELEASING, B, A, at_ms=NOW - 100),
-        named(4): record(State.FREE, None, A, at_ms=NOW - 1001),
-        named(5): record(State.FREE, None, A, at_ms=NOW - 1000),
-        named(6): record(State.OWNED, A, C, at_ms=0),
-        named(7): record(State.ASSIGNING, "d:1", A, at_ms=NOW),
-        system: record(State.OWNED, C),
+        named(1): record(ServiceUnitState.OWNED, C),
+        named(2): record(ServiceUnitState.RELEASING, B, A, at_ms=NOW - 101),
+        named(3): record(ServiceUnitState.RELEASING, B, A, at_ms=NOW - 100),
+        named(4): record(ServiceUnitState.FREE, None, A, at_ms=NOW - 1001),
+        named(5): record(ServiceUnitState.FREE, None, A, at_ms=NOW - 1000),
+        named(6): record(ServiceUnitState.OWNED, A, C, at_ms=0),
+        named(7): record(ServiceUnitState.ASSIGNING, "d:1", A, at_ms=NOW),
+        system: record(ServiceUnitState.OWNED, C),
     }
     assert examine(records, (A, B), NOW, TERMS) == (
         Repair(str(named(1)), f"{C}, which owns it, is gone"),
@@ -38,24 +38,24 @@ def test_the_monitor_finds_the_gone_the_stuck_and_what_can_be_buried() -> None:
 
 
 def test_whoever_takes_part_in_a_change_is_missed() -> None:
-    gone = record(State.RELEASING, B, C, at_ms=NOW)
+    gone = record(ServiceUnitState.RELEASING, B, C, at_ms=NOW)
     (found,) = examine({named(1): gone}, (A, B), NOW, TERMS)
     assert found.why == f"{C}, which was letting it go, is gone"
 
 
-def mend(before: StateData, heir: str | None) -> StateData:
-    return override(before, heir, NOW)
+def repair_all(before: ServiceUnitStateData, successor: str | None) -> ServiceUnitStateData:
+    return override(before, successor, NOW)
 
 
 def test_an_orphan_goes_to_the_heir_by_force_and_every_reader_accepts_it() -> None:
     for before in (
-        record(State.OWNED, C, version=4),
-        record(State.ASSIGNING, C, version=4),
-        record(State.RELEASING, C, A, version=4),
-        record(State.SPLITTING, None, C, version=4),
+        record(ServiceUnitState.OWNED, C, version=4),
+        record(ServiceUnitState.ASSIGNING, C, version=4),
+        record(ServiceUnitState.RELEASING, C, A, version=4),
+        record(ServiceUnitState.SPLITTING, None, C, version=4),
     ):
-        for heir in (B, None):
-            after = mend(before, heir)
+        for successor in (B, None):
+            after = repair_all(before, successor)
             assert after.force
             assert (after.version, after.timestamp_ms) == (5, NOW)
             for storage in Storage:
@@ -63,27 +63,31 @@ def test_an_orphan_goes_to_the_heir_by_force_and_every_reader_accepts_it() -> No
 
 
 def test_who_had_an_orphan_is_remembered_so_that_it_closes_what_it_has_left() -> None:
-    owned = mend(record(State.OWNED, C, A, version=4), B)
-    assert (owned.state, owned.destination, owned.source) == (State.OWNED, B, C)
-    released = mend(record(State.RELEASING, C, A, version=4), B)
-    assert (released.state, released.destination, released.source) == (State.OWNED, B, A)
-    back = mend(record(State.RELEASING, C, A, version=4), A)
-    assert (back.state, back.destination, back.source) == (State.OWNED, A, None)
+    owned = repair_all(record(ServiceUnitState.OWNED, C, A, version=4), B)
+    assert (owned.state, owned.destination, owned.source) == (ServiceUnitState.OWNED, B, C)
+    released = repair_all(record(ServiceUnitState.RELEASING, C, A, version=4), B)
+    assert (released.state, released.destination, released.source) == (ServiceUnitState.OWNED, B, A)
+    back = repair_all(record(ServiceUnitState.RELEASING, C, A, version=4), A)
+    assert (back.state, back.destination, back.source) == (ServiceUnitState.OWNED, A, None)
 
 
 def test_a_split_goes_on_at_the_heir() -> None:
-    before = StateData(State.SPLITTING, None, C, {"x": None}, version=2)
-    after = mend(before, B)
-    assert (after.state, after.source, after.children) == (State.SPLITTING, B, {"x": None})
+    before = ServiceUnitStateData(ServiceUnitState.SPLITTING, None, C, {"x": None}, version=2)
+    after = repair_all(before, B)
+    assert (after.state, after.source, after.children) == (
+        ServiceUnitState.SPLITTING,
+        B,
+        {"x": None},
+    )
 
 
 def test_without_an_heir_a_bundle_is_free() -> None:
-    after = mend(record(State.OWNED, C, A, version=4), None)
-    assert (after.state, after.destination, after.source) == (State.FREE, None, C)
+    after = repair_all(record(ServiceUnitState.OWNED, C, A, version=4), None)
+    assert (after.state, after.destination, after.source) == (ServiceUnitState.FREE, None, C)
 
 
 def test_what_is_no_bundle_or_no_record_is_left_alone() -> None:
-    lost = record(State.OWNED, C).to_json()
+    lost = record(ServiceUnitState.OWNED, C).to_json()
     values = {str(named(1)): lost, "public/default/everything": lost, str(named(2)): b"["}
     channel = StateChannel(TERMS, lambda: NOW)
     assert [each.bundle for each in channel.repairs(values, (A, B), NOW)] == [str(named(1))]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from counterpoise.ownership.channel.data import State, StateData
-from counterpoise.ownership.port import Drain, HeirReady, Release
+from counterpoise.ownership.channel.data import ServiceUnitState, ServiceUnitStateData
+from counterpoise.ownership.port import CloseTopics, Release, SuccessorReady
 from tests.ownership.channel.records import A, B, C, record
 from tests.ownership.channel.world import CHANGED, World
 
@@ -16,16 +16,18 @@ def test_a_transfer_at_its_source() -> None:
     assert world.state.holds, "those that are open are closed in order"
     world.answer()
     assert world.value is not None
-    assert world.value.state is State.RELEASING
+    assert world.value.state is ServiceUnitState.RELEASING
     assert world.state.holds, "topics stay open until the heir is ready"
     assert world.drains == []
-    world.feed(HeirReady())
+    world.feed(SuccessorReady())
     world.answer()
-    assert world.value == StateData(State.ASSIGNING, B, A, timestamp_ms=7, version=4)
-    assert world.state.passing, "the heir is waited for"
+    assert world.value == ServiceUnitStateData(
+        ServiceUnitState.ASSIGNING, B, A, timestamp_ms=7, version=4
+    )
+    assert world.state.in_progress, "the heir is waited for"
     assert world.state.holds, "nobody waits for the store while topics are open nowhere"
     assert world.drains == []
-    world.write(record(State.OWNED, B, A, version=5))
+    world.write(record(ServiceUnitState.OWNED, B, A, version=5))
     world.feed(CHANGED)
     world.answer()
     assert not world.state.holds
@@ -46,8 +48,10 @@ def test_a_source_closes_first_if_its_heir_is_late() -> None:
     assert world.drains == [B]
     assert not world.state.holds
     world.answer()
-    assert world.value == StateData(State.ASSIGNING, B, A, timestamp_ms=7, version=4)
-    assert world.state.passing
+    assert world.value == ServiceUnitStateData(
+        ServiceUnitState.ASSIGNING, B, A, timestamp_ms=7, version=4
+    )
+    assert world.state.in_progress
 
 
 def test_a_ready_heir_that_does_not_come_is_not_waited_for_with_open_topics() -> None:
@@ -55,7 +59,7 @@ def test_a_ready_heir_that_does_not_come_is_not_waited_for_with_open_topics() ->
     world.owned()
     world.feed(Release(B))
     world.answer()
-    world.feed(HeirReady())
+    world.feed(SuccessorReady())
     world.answer()
     assert (world.asked, world.state.holds) == ([], True)
     world.settle()
@@ -82,22 +86,22 @@ def test_an_heir_may_be_ready_before_our_own_write_is_answered() -> None:
     world = World()
     world.owned()
     world.feed(Release(B))
-    world.feed(HeirReady())
+    world.feed(SuccessorReady())
     world.answer()
     world.answer()
     assert world.value is not None
-    assert world.value.state is State.ASSIGNING
+    assert world.value.state is ServiceUnitState.ASSIGNING
     assert (world.drains, world.state.holds) == ([], True)
 
 
 def test_a_readiness_of_a_former_move_is_no_readiness_for_the_next() -> None:
     world = World()
     world.owned()
-    world.feed(HeirReady())
+    world.feed(SuccessorReady())
     world.feed(Release(B))
     world.answer()
     assert world.asked == []
-    assert world.state.passing
+    assert world.state.in_progress
 
 
 def test_a_bundle_taken_by_force_meanwhile_is_closed_at_once() -> None:
@@ -105,7 +109,7 @@ def test_a_bundle_taken_by_force_meanwhile_is_closed_at_once() -> None:
     world.owned()
     world.feed(Release(B))
     world.answer()
-    world.write(record(State.OWNED, C, A, version=9, force=True))
+    world.write(record(ServiceUnitState.OWNED, C, A, version=9, force=True))
     world.feed(CHANGED)
     world.settle()
     assert world.drains == [C]
@@ -117,7 +121,7 @@ def test_a_source_does_not_wait_for_ever() -> None:
     world.feed(Release(B))
     world.settle()
     assert world.value is not None
-    assert world.value.state is State.ASSIGNING
+    assert world.value.state is ServiceUnitState.ASSIGNING
     assert world.state.forgettable
 
 
@@ -127,18 +131,18 @@ def test_topics_that_will_not_close_keep_no_bundle() -> None:
     world.feed(Release(B))
     world.answer()
     for _ in range(20):
-        world.failing = bool(world.asked) and isinstance(world.asked[0], Drain)
-        if world.value is not None and world.value.state is State.ASSIGNING:
+        world.failing = bool(world.asked) and isinstance(world.asked[0], CloseTopics)
+        if world.value is not None and world.value.state is ServiceUnitState.ASSIGNING:
             break
         world.answer()
     assert world.value is not None
-    assert (world.value.state, world.value.destination) == (State.ASSIGNING, B)
+    assert (world.value.state, world.value.destination) == (ServiceUnitState.ASSIGNING, B)
 
 
 def test_nobody_waits_for_itself_to_get_ready() -> None:
     world = World()
     world.owned()
-    world.write(record(State.RELEASING, A, A, version=3))
+    world.write(record(ServiceUnitState.RELEASING, A, A, version=3))
     world.feed(CHANGED)
     world.answer()
-    assert [type(each) for each in world.asked] == [Drain]
+    assert [type(each) for each in world.asked] == [CloseTopics]

@@ -6,18 +6,18 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from counterpoise.ownership.channel.data import State, StateData
+from counterpoise.ownership.channel.data import ServiceUnitState, ServiceUnitStateData
 from counterpoise.ownership.channel.table import TRIES
 from counterpoise.ownership.port import (
     Acquire,
-    CatchUp,
-    Found,
-    HeirReady,
-    LetGo,
+    BundleReleased,
+    CheckOwnership,
+    NodeFound,
     Release,
-    Replaced,
     SessionChanged,
     Split,
+    SplitCompleted,
+    SuccessorReady,
 )
 from tests.ownership.channel.records import A, B, C, record
 from tests.ownership.channel.world import CHANGED, GONE, World
@@ -28,23 +28,29 @@ def test_a_bundle_is_taken_in_two_records() -> None:
     world.feed(Acquire())
     world.answer()
     world.answer()
-    assert world.value == StateData(State.ASSIGNING, A, timestamp_ms=7, version=1)
+    assert world.value == ServiceUnitStateData(
+        ServiceUnitState.ASSIGNING, A, timestamp_ms=7, version=1
+    )
     assert world.state.settling
     assert not world.state.serves
     world.answer()
-    assert world.value == StateData(State.OWNED, A, timestamp_ms=7, version=2)
-    assert (world.state.serves, world.state.holds, world.state.passing) == (True, True, False)
+    assert world.value == ServiceUnitStateData(ServiceUnitState.OWNED, A, timestamp_ms=7, version=2)
+    assert (world.state.serves, world.state.holds, world.state.in_progress) == (True, True, False)
 
 
 def test_an_owner_serves_while_it_looks_at_its_record() -> None:
     world = World()
     world.owned()
     world.feed(CHANGED)
-    assert (world.state.passing, world.state.serves, world.state.settling) == (True, True, False)
+    assert (world.state.in_progress, world.state.serves, world.state.settling) == (
+        True,
+        True,
+        False,
+    )
 
 
 def test_whatever_it_hears_of_others_bundles_keeps_no_client_waiting() -> None:
-    world = World(record(State.OWNED, B))
+    world = World(record(ServiceUnitState.OWNED, B))
     world.feed(CHANGED)
     assert not world.state.settling
     world.settle()
@@ -55,9 +61,9 @@ def test_of_two_that_take_a_bundle_one_finds_it_taken() -> None:
     world = World()
     world.feed(Acquire())
     world.answer()
-    world.write(record(State.ASSIGNING, B))
+    world.write(record(ServiceUnitState.ASSIGNING, B))
     world.settle()
-    assert world.value == record(State.ASSIGNING, B)
+    assert world.value == record(ServiceUnitState.ASSIGNING, B)
     assert not world.state.serves
     assert world.state.forgettable
 
@@ -67,7 +73,9 @@ def test_an_unload_without_a_destination_leaves_it_free() -> None:
     world.owned()
     world.feed(Release(None))
     world.settle()
-    assert world.value == StateData(State.FREE, None, A, timestamp_ms=7, version=4)
+    assert world.value == ServiceUnitStateData(
+        ServiceUnitState.FREE, None, A, timestamp_ms=7, version=4
+    )
     assert (world.drains, world.state.forgettable) == ([None], True)
     world.owned()
 
@@ -85,7 +93,7 @@ def test_an_unload_to_itself_closes_topics_and_serves_again() -> None:
 def test_a_bundle_that_was_split_is_buried_with_its_topics_open() -> None:
     world = World()
     world.owned()
-    world.feed(Replaced())
+    world.feed(SplitCompleted())
     world.settle()
     assert (world.value, world.drains, world.state.forgettable) == (None, [], True)
 
@@ -93,7 +101,7 @@ def test_a_bundle_that_was_split_is_buried_with_its_topics_open() -> None:
 def test_a_bundle_taken_by_force_is_closed_and_its_clients_sent_on() -> None:
     world = World()
     world.owned()
-    world.write(record(State.OWNED, C, A, version=3, force=True))
+    world.write(record(ServiceUnitState.OWNED, C, A, version=3, force=True))
     world.feed(CHANGED)
     world.settle()
     assert (world.drains, world.state.holds, world.state.forgettable) == ([C], False, True)
@@ -116,19 +124,19 @@ def test_a_lost_session_is_a_doubt_until_the_record_was_seen() -> None:
     world.settle()
     assert world.state.serves
     world.feed(SessionChanged())
-    world.write(record(State.OWNED, B, A, version=3, force=True))
+    world.write(record(ServiceUnitState.OWNED, B, A, version=3, force=True))
     world.settle()
     assert (world.state.serves, world.drains) == (False, [B])
 
 
 def test_a_former_life_is_found_again_by_whoever_comes() -> None:
-    world = World(record(State.OWNED, A, version=9), 1)
-    world.feed(CatchUp())
+    world = World(record(ServiceUnitState.OWNED, A, version=9), 1)
+    world.feed(CheckOwnership())
     world.settle()
     assert world.state.serves
 
 
-@pytest.mark.parametrize("order", [Release(B), Release(None), Release(A), Replaced()])
+@pytest.mark.parametrize("order", [Release(B), Release(None), Release(A), SplitCompleted()])
 def test_what_fails_half_way_is_finished_when_it_can_be(order: object) -> None:
     for failing_step in range(6):
         world = World()
@@ -179,27 +187,27 @@ def test_what_stands_there_and_is_no_record_is_written_over() -> None:
 
 FOREIGN = [
     None,
-    record(State.OWNED, B, A, version=50, force=True),
-    record(State.OWNED, A, version=51),
-    record(State.RELEASING, A, B, version=52),
-    record(State.RELEASING, B, A, version=53),
-    record(State.ASSIGNING, A, B, version=54),
-    record(State.SPLITTING, None, A, version=55),
-    record(State.DELETED, None, A, version=56),
-    record(State.FREE, None, A, version=57, force=True),
-    record(State.FREE, None, B, version=58),
+    record(ServiceUnitState.OWNED, B, A, version=50, force=True),
+    record(ServiceUnitState.OWNED, A, version=51),
+    record(ServiceUnitState.RELEASING, A, B, version=52),
+    record(ServiceUnitState.RELEASING, B, A, version=53),
+    record(ServiceUnitState.ASSIGNING, A, B, version=54),
+    record(ServiceUnitState.SPLITTING, None, A, version=55),
+    record(ServiceUnitState.DELETED, None, A, version=56),
+    record(ServiceUnitState.FREE, None, A, version=57, force=True),
+    record(ServiceUnitState.FREE, None, B, version=58),
 ]
 HAPPENINGS = st.one_of(
     st.sampled_from(
         [
-            *(Acquire(), Acquire(inherited=True), CatchUp(), Replaced()),
+            *(Acquire(), Acquire(as_split_part=True), CheckOwnership(), SplitCompleted()),
             *(Release(None), Release(A), Release(B), Split(("0x00000000_0x80000000",))),
         ]
     ),
     st.just(SessionChanged()),
     st.just(CHANGED),
-    st.just(HeirReady()),
-    st.just(LetGo()),
+    st.just(SuccessorReady()),
+    st.just(BundleReleased()),
     st.just("answer"),
     st.just("answer"),
     st.just("fail"),
@@ -208,7 +216,9 @@ HAPPENINGS = st.one_of(
 
 
 @given(st.lists(HAPPENINGS, max_size=40))
-@example([Split(("0x00000000_0x80000000",)), ("foreign", record(State.OWNED, A, version=51))])
+@example(
+    [Split(("0x00000000_0x80000000",)), ("foreign", record(ServiceUnitState.OWNED, A, version=51))]
+)
 def test_whatever_happens_it_comes_to_rest_and_believes_the_record(
     happenings: list[object],
 ) -> None:
@@ -226,12 +236,12 @@ def test_whatever_happens_it_comes_to_rest_and_believes_the_record(
     world.settle()
     world.feed(CHANGED)
     world.settle()
-    if world.value is not None and world.value.state is State.SPLITTING:
+    if world.value is not None and world.value.state is ServiceUnitState.SPLITTING:
         # Who splits a bundle serves it until its parts have taken its place.
-        world.feed(Replaced())
+        world.feed(SplitCompleted())
         world.settle()
     mine = world.value is not None and (
-        world.value.state is State.OWNED and world.value.destination == A
+        world.value.state is ServiceUnitState.OWNED and world.value.destination == A
     )
     assert world.state.serves == mine
     assert world.state.holds == mine
@@ -239,9 +249,9 @@ def test_whatever_happens_it_comes_to_rest_and_believes_the_record(
 
 def test_an_answer_that_was_overtaken_is_not_believed() -> None:
     world = World()
-    world.feed(CatchUp())
-    old = Found(None)
-    world.write(record(State.OWNED, A, version=2))
+    world.feed(CheckOwnership())
+    old = NodeFound(None)
+    world.write(record(ServiceUnitState.OWNED, A, version=2))
     world.feed(CHANGED)
     world.asked.pop()
     world.feed(old)
@@ -258,7 +268,7 @@ def test_a_session_lost_while_topics_close_is_looked_into() -> None:
     assert world.state.serves
     world.feed(Release(A))
     world.feed(SessionChanged())
-    world.write(record(State.OWNED, B, A, version=9, force=True))
+    world.write(record(ServiceUnitState.OWNED, B, A, version=9, force=True))
     world.settle()
     assert not world.state.serves
 
@@ -268,9 +278,9 @@ def test_an_answer_from_before_the_session_was_lost_is_not_believed() -> None:
     world.owned()
     world.feed(CHANGED)
     assert world.value is not None
-    old = Found(world.value.to_json(), world.version)
+    old = NodeFound(world.value.to_json(), world.version)
     world.feed(SessionChanged())
-    world.write(record(State.OWNED, B, A, version=9, force=True))
+    world.write(record(ServiceUnitState.OWNED, B, A, version=9, force=True))
     world.asked.pop()
     world.feed(old)
     assert not world.state.serves

@@ -1,11 +1,16 @@
 import pytest
 
-from counterpoise.ownership.channel.data import INT64_MAX, INT64_MIN, State, StateData
+from counterpoise.ownership.channel.data import (
+    INT64_MAX,
+    INT64_MIN,
+    ServiceUnitState,
+    ServiceUnitStateData,
+)
 from counterpoise.ownership.channel.transitions import Storage, refusal
 from tests.ownership.channel.records import A, B, C, record
 
 TOPIC, STORE = Storage.SYSTEM_TOPIC, Storage.METADATA_STORE
-S = State
+S = ServiceUnitState
 
 FOLLOWING = [
     (record(S.FREE, None, A), record(S.ASSIGNING, B, version=2)),
@@ -21,7 +26,9 @@ FOLLOWING = [
 
 @pytest.mark.parametrize("storage", Storage)
 @pytest.mark.parametrize(("before", "after"), FOLLOWING)
-def test_the_ways_of_a_bundle(before: StateData, after: StateData, storage: Storage) -> None:
+def test_the_ways_of_a_bundle(
+    before: ServiceUnitStateData, after: ServiceUnitStateData, storage: Storage
+) -> None:
     assert refusal(before, after, storage) is None
 
 
@@ -41,7 +48,7 @@ def test_the_ways_of_a_bundle(before: StateData, after: StateData, storage: Stor
     ],
 )
 def test_what_every_reader_ignores(
-    before: StateData, after: StateData, why: str, storage: Storage
+    before: ServiceUnitStateData, after: ServiceUnitStateData, why: str, storage: Storage
 ) -> None:
     said = refusal(before, after, storage)
     assert said is not None

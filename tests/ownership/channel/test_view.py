@@ -5,21 +5,21 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counterpoise.ownership.channel.data import State, StateData
+from counterpoise.ownership.channel.data import ServiceUnitState, ServiceUnitStateData
 from counterpoise.ownership.channel.transitions import Storage, refusal
-from counterpoise.ownership.channel.view import ChannelView, Message
+from counterpoise.ownership.channel.view import ChannelMessage, ChannelView
 
 BUNDLE = "t/ns/0x00000000_0xffffffff"
 BROKERS = ("a:1", "b:1")
 
 
 @st.composite
-def records(draw: st.DrawFn) -> StateData:
+def records(draw: st.DrawFn) -> ServiceUnitStateData:
     destination, source = (draw(st.sampled_from((None, *BROKERS))) for _ in "ds")
     if destination is None and source is None:
         destination = BROKERS[0]
-    return StateData(
-        draw(st.sampled_from(State)),
+    return ServiceUnitStateData(
+        draw(st.sampled_from(ServiceUnitState)),
         destination,
         source,
         force=draw(st.sampled_from((False, False, True))),
@@ -28,14 +28,14 @@ def records(draw: st.DrawFn) -> StateData:
     )
 
 
-values = st.one_of(records().map(StateData.to_json), st.none(), st.just(b"no record"))
+values = st.one_of(records().map(ServiceUnitStateData.to_json), st.none(), st.just(b"no record"))
 messages = st.builds(
-    Message,
+    ChannelMessage,
     st.sampled_from((BUNDLE, "t/ns2/0x00000000_0xffffffff")),
     values,
     st.one_of(st.none(), st.integers(1, 5)),
 )
-Heard = list[Message]
+Heard = list[ChannelMessage]
 
 
 def after(heard: Heard) -> dict[str, bytes]:
@@ -50,7 +50,7 @@ def test_a_message_counts_if_pulsars_rules_let_it_follow(heard: Heard) -> None:
     view = ChannelView()
     for each in heard:
         stood = view.value(each.bundle)
-        before = None if stood is None else StateData.from_json(stood)
+        before = None if stood is None else ServiceUnitStateData.from_json(stood)
         why = view.hear(each)
         if each.value == b"no record":
             assert why
@@ -58,7 +58,7 @@ def test_a_message_counts_if_pulsars_rules_let_it_follow(heard: Heard) -> None:
             about = before is None or each.removes in (None, before.version)
             assert (why is None) is about
         else:
-            said = StateData.from_json(each.value)
+            said = ServiceUnitStateData.from_json(each.value)
             assert why == refusal(before, said, Storage.SYSTEM_TOPIC)
         if why is not None:
             assert view.value(each.bundle) == stood, "what does not count changes nothing"
@@ -98,12 +98,12 @@ def test_whoever_reads_again_from_the_beginning_believes_the_same(heard: Heard, 
 
 
 def test_a_tombstone_of_ours_is_about_one_record() -> None:
-    free = StateData(State.FREE, None, "a:1", version=1)
-    taken = StateData(State.ASSIGNING, "b:1", version=2)
+    free = ServiceUnitStateData(ServiceUnitState.FREE, None, "a:1", version=1)
+    taken = ServiceUnitStateData(ServiceUnitState.ASSIGNING, "b:1", version=2)
     view = ChannelView()
     for record in (free, taken):
-        assert view.hear(Message(BUNDLE, record.to_json())) is None
-    assert view.hear(Message(BUNDLE, None, removes=1)) is not None
+        assert view.hear(ChannelMessage(BUNDLE, record.to_json())) is None
+    assert view.hear(ChannelMessage(BUNDLE, None, removes=1)) is not None
     assert view.version(BUNDLE) == 2
-    assert view.hear(Message(BUNDLE, None)) is None, "Pulsar's removes whatever stands"
+    assert view.hear(ChannelMessage(BUNDLE, None)) is None, "Pulsar's removes whatever stands"
     assert view.version(BUNDLE) is None

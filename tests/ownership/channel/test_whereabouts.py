@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from counterpoise.ownership.channel.data import State, StateData
+from counterpoise.ownership.channel.data import ServiceUnitState, ServiceUnitStateData
 from counterpoise.ownership.channel.duties import Write, duty
 from counterpoise.ownership.channel.protocol import StateChannel
-from counterpoise.ownership.port import Terms, Whereabouts
+from counterpoise.ownership.port import BundleLocation, OwnershipOptions
 from counterpoise.ownership.records import NamespaceEphemeralData
 from tests.ownership.channel.records import BUNDLE, A, B, record
 
@@ -19,30 +19,38 @@ AT_A = NamespaceEphemeralData("", f"http://{A}")
 @pytest.mark.parametrize(
     ("said", "found"),
     [
-        (None, Whereabouts(None)),
-        (record(State.INIT, by=A), Whereabouts(None)),
-        (record(State.FREE, by=A), Whereabouts(None)),
-        (record(State.OWNED, A, B), Whereabouts(AT_A)),
+        (None, BundleLocation(None)),
+        (record(ServiceUnitState.INIT, by=A), BundleLocation(None)),
+        (record(ServiceUnitState.FREE, by=A), BundleLocation(None)),
+        (record(ServiceUnitState.OWNED, A, B), BundleLocation(AT_A)),
         # A bundle that is being cut is served by whoever cuts it.
-        (record(State.SPLITTING, by=A), Whereabouts(AT_A, splitting=True)),
-        (record(State.SPLITTING, B, A), Whereabouts(AT_A, splitting=True)),
-        (record(State.ASSIGNING, B, A), Whereabouts(None, heir=B, changing=True)),
-        (record(State.RELEASING, B, A), Whereabouts(None, heir=B, changing=True)),
-        (record(State.RELEASING, by=A), Whereabouts(AT_A, changing=True)),
+        (record(ServiceUnitState.SPLITTING, by=A), BundleLocation(AT_A, splitting=True)),
+        (record(ServiceUnitState.SPLITTING, B, A), BundleLocation(AT_A, splitting=True)),
+        (
+            record(ServiceUnitState.ASSIGNING, B, A),
+            BundleLocation(None, successor=B, changing=True),
+        ),
+        (
+            record(ServiceUnitState.RELEASING, B, A),
+            BundleLocation(None, successor=B, changing=True),
+        ),
+        (record(ServiceUnitState.RELEASING, by=A), BundleLocation(AT_A, changing=True)),
         # What has been cut is nobody's to be: its parts are.
-        (record(State.DELETED, B, A), Whereabouts(AT_A, changing=True)),
+        (record(ServiceUnitState.DELETED, B, A), BundleLocation(AT_A, changing=True)),
     ],
-    ids=lambda said: said.state.value if isinstance(said, StateData) else "",
+    ids=lambda said: said.state.value if isinstance(said, ServiceUnitStateData) else "",
 )
-def test_where_a_bundle_is(said: StateData | None, found: Whereabouts) -> None:
-    channel = StateChannel(Terms(NamespaceEphemeralData("pulsar://b:6650", f"http://{B}")), int)
+def test_where_a_bundle_is(said: ServiceUnitStateData | None, found: BundleLocation) -> None:
+    channel = StateChannel(
+        OwnershipOptions(NamespaceEphemeralData("pulsar://b:6650", f"http://{B}")), int
+    )
     value = None if said is None else said.to_json()
-    assert channel.whereabouts({"": value}) == found
-    assert channel.whereabouts({"": b"garbled"}) == Whereabouts(None)
+    assert channel.locate({"": value}) == found
+    assert channel.locate({"": b"garbled"}) == BundleLocation(None)
 
 
 def test_a_split_that_was_announced_is_over_when_its_owner_says_so() -> None:
-    silent = record(State.SPLITTING, by=A)
+    silent = record(ServiceUnitState.SPLITTING, by=A)
     announced = replace(silent, children={str(BUNDLE.range): None})
     assert isinstance(duty(silent, A, 7, is_open=True), Write)
     assert duty(announced, A, 7, is_open=True) is None

@@ -4,50 +4,50 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from counterpoise.ownership.channel.data import StateData
+from counterpoise.ownership.channel.data import ServiceUnitStateData
 from counterpoise.ownership.channel.protocol import StateChannel
 from counterpoise.ownership.channel.state import ChannelBundle
 from counterpoise.ownership.channel.transitions import Storage, refusal
 from counterpoise.ownership.port import (
     Acquire,
-    Change,
-    Created,
-    Differs,
-    Drain,
-    Drained,
-    Failed,
-    Found,
+    CloseTopics,
+    Command,
+    CommandFailed,
+    NodeChange,
     NodeChanged,
+    NodeCreated,
+    NodeFound,
+    NodeRemoved,
+    OwnershipOptions,
     Prepare,
-    Question,
     ReadNode,
-    Removed,
     RemoveNode,
-    TellHeir,
-    Terms,
-    WakeMe,
-    Woken,
+    ReportRelease,
+    StartTimer,
+    TimerFired,
+    TopicsClosed,
+    VersionDiffers,
     WriteRecord,
 )
 from counterpoise.ownership.records import NamespaceEphemeralData
 from tests.ownership.channel.records import A
 
 NAME = "public/default/0x00000000_0x80000000"
-CHANGED = NodeChanged(f"/service_unit_state/{NAME}", Change.APPEARED)
-GONE = NodeChanged(f"/service_unit_state/{NAME}", Change.VANISHED)
+CHANGED = NodeChanged(f"/service_unit_state/{NAME}", NodeChange.APPEARED)
+GONE = NodeChanged(f"/service_unit_state/{NAME}", NodeChange.VANISHED)
 
 
 @dataclass
 class World:
     """Broker A's machine, and the node that it shares with everybody."""
 
-    value: StateData | None = None
+    value: ServiceUnitStateData | None = None
     version: int = 0
     garbled: bool = False
     """What stands there is no record."""
     failing: bool = False
     drains: list[str | None] = field(default_factory=list)
-    asked: list[Question] = field(default_factory=list)
+    asked: list[Command] = field(default_factory=list)
     alarm: bool = False
     alarm_s: float = 0.0
     """What it was set to last."""
@@ -58,65 +58,65 @@ class World:
 
     def __post_init__(self) -> None:
         me = NamespaceEphemeralData("pulsar://a:6650", f"http://{A}")
-        self.protocol = StateChannel(Terms(me), lambda: 7)
+        self.protocol = StateChannel(OwnershipOptions(me), lambda: 7)
         self.state: ChannelBundle = self.protocol.new(NAME)
 
-    def write(self, data: StateData | None) -> None:
+    def write(self, data: ServiceUnitStateData | None) -> None:
         """Somebody writes the node."""
         self.value, self.version = data, self.version + 1
 
     def feed(self, record: object) -> None:
         self.state, effects = self.protocol.advance(self.state, record)
         for effect in effects:
-            if isinstance(effect, WakeMe):
+            if isinstance(effect, StartTimer):
                 self.alarm = True
                 self.alarm_s, self.alarms = effect.after_s, self.alarms + 1
             elif isinstance(effect, Prepare):
                 self.prepares += 1
-            elif isinstance(effect, TellHeir):
+            elif isinstance(effect, ReportRelease):
                 self.told += 1
             else:
-                assert isinstance(effect, Question)
+                assert isinstance(effect, Command)
                 self.asked.append(effect)
         assert len(self.asked) <= 1, "one question at a time"
-        assert not self.state.passing or self.asked or self.alarm, "it waits for nothing"
+        assert not self.state.in_progress or self.asked or self.alarm, "it waits for nothing"
 
     def answer(self) -> None:
         """Answer the open question, or ring the alarm."""
         if not self.asked:
             self.alarm = False
-            self.feed(Woken())
+            self.feed(TimerFired())
             return
         question = self.asked.pop()
-        if isinstance(question, Drain):
+        if isinstance(question, CloseTopics):
             self.drains.append(question.destination)
-        self.feed(Failed("injected") if self.failing else self._answer_to(question))
+        self.feed(CommandFailed("injected") if self.failing else self._answer_to(question))
 
-    def _answer_to(self, question: Question) -> object:
+    def _answer_to(self, question: Command) -> object:
         match question:
             case ReadNode():
                 value = None if self.value is None else self.value.to_json()
                 value = b"nonsense" if self.garbled else value
-                return Found(value, self.version)
+                return NodeFound(value, self.version)
             case WriteRecord(_, value, version):
                 there = self.garbled or self.value is not None
                 if version != (self.version if there else None):
-                    return Differs()
-                after = StateData.from_json(value)
+                    return VersionDiffers()
+                after = ServiceUnitStateData.from_json(value)
                 assert refusal(self.value, after, Storage.METADATA_STORE) is None
                 self.write(after)
-                return Created(self.version)
+                return NodeCreated(self.version)
             case RemoveNode(_, version):
                 if version != self.version:
-                    return Differs()
+                    return VersionDiffers()
                 self.write(None)
-                return Removed()
-        return Drained()
+                return NodeRemoved()
+        return TopicsClosed()
 
     def settle(self) -> None:
         """Answer whatever is asked until nothing is."""
         for _ in range(100):
-            if not self.state.passing:
+            if not self.state.in_progress:
                 return
             self.answer()
         raise AssertionError(f"it never rests: {self.state}")

@@ -3,53 +3,56 @@
 from __future__ import annotations
 
 from counterpoise.ownership.lock.nodes import hand_over_of, lock_of
-from counterpoise.ownership.lock.state import BundleLock, Phase
+from counterpoise.ownership.lock.state import BundleLock, LockPhase
 from counterpoise.ownership.lock.table import advance
 from counterpoise.ownership.port import (
     Acquire,
-    Change,
-    Created,
+    CloseTopics,
     CreateNode,
-    Drain,
-    Found,
-    HeirReady,
+    NodeChange,
     NodeChanged,
+    NodeCreated,
+    NodeFound,
+    NodeWritten,
+    OwnershipOptions,
     Release,
-    Terms,
-    Woken,
-    Written,
+    SuccessorReady,
+    TimerFired,
 )
 from counterpoise.ownership.records import HandOver, NamespaceEphemeralData
 
 BUNDLE = "t/n/0x00000000_0xffffffff"
 LOCK, HAND_OVER = lock_of(BUNDLE), hand_over_of(BUNDLE)
 ME, OTHER = "b1:8080", "b2:8080"
-TERMS = Terms(
-    NamespaceEphemeralData("pulsar://b1:6650", f"http://{ME}"), heir_s=5, inherit_s=3, drain_s=70
+TERMS = OwnershipOptions(
+    NamespaceEphemeralData("pulsar://b1:6650", f"http://{ME}"),
+    successor_s=5,
+    takeover_s=3,
+    drain_s=70,
 )
 MY_LOCK = TERMS.me.to_json()
 OTHERS_LOCK = NamespaceEphemeralData("pulsar://b2:6650", f"http://{OTHER}").to_json()
 TO_ME = HandOver(OTHER, ME).to_json()
 FROM_ME = HandOver(ME, OTHER).to_json()
 FREE = BundleLock(TERMS, BUNDLE)
-VANISHED = NodeChanged(LOCK, Change.VANISHED)
-APPEARED = NodeChanged(LOCK, Change.APPEARED)
-ANNOUNCED = NodeChanged(HAND_OVER, Change.APPEARED)
-WITHDRAWN = NodeChanged(HAND_OVER, Change.VANISHED)
+VANISHED = NodeChanged(LOCK, NodeChange.VANISHED)
+APPEARED = NodeChanged(LOCK, NodeChange.APPEARED)
+ANNOUNCED = NodeChanged(HAND_OVER, NodeChange.APPEARED)
+WITHDRAWN = NodeChanged(HAND_OVER, NodeChange.VANISHED)
 CREATE = CreateNode(LOCK, MY_LOCK)
-NOBODY = Found(None)
-OTHERS = Found(OTHERS_LOCK, 3)
-MINE = Found(MY_LOCK, 0, mine=True)
-FORMER = Found(MY_LOCK, 4)
+NOBODY = NodeFound(None)
+OTHERS = NodeFound(OTHERS_LOCK, 3)
+MINE = NodeFound(MY_LOCK, 0, mine=True)
+FORMER = NodeFound(MY_LOCK, 4)
 
-P = Phase
-
-
-def drain(destination: str | None) -> Drain:
-    return Drain(destination, within_s=70)
+P = LockPhase
 
 
-def run(state: BundleLock, *steps: tuple[object, Phase, tuple[object, ...]]) -> BundleLock:
+def drain(destination: str | None) -> CloseTopics:
+    return CloseTopics(destination, within_s=70)
+
+
+def run(state: BundleLock, *steps: tuple[object, LockPhase, tuple[object, ...]]) -> BundleLock:
     for record, phase, effects in steps:
         state, out = advance(state, record)
         assert (state.phase, out) == (phase, effects), record
@@ -63,17 +66,17 @@ def quietly(state: BundleLock, *records: object) -> BundleLock:
 
 
 def owned() -> BundleLock:
-    return quietly(FREE, Acquire(), Created(0))
+    return quietly(FREE, Acquire(), NodeCreated(0))
 
 
 def leaving(destination: str | None) -> BundleLock:
-    state = quietly(owned(), Release(destination), Written())
-    return quietly(state, Woken()) if destination is not None else state
+    state = quietly(owned(), Release(destination), NodeWritten())
+    return quietly(state, TimerFired()) if destination is not None else state
 
 
 def yielding() -> BundleLock:
-    return quietly(owned(), Release(OTHER), Written(), HeirReady())
+    return quietly(owned(), Release(OTHER), NodeWritten(), SuccessorReady())
 
 
-def inheriting() -> BundleLock:
-    return quietly(FREE, ANNOUNCED, Found(TO_ME), OTHERS, VANISHED, Created(0))
+def taking_over() -> BundleLock:
+    return quietly(FREE, ANNOUNCED, NodeFound(TO_ME), OTHERS, VANISHED, NodeCreated(0))

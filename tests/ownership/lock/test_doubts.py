@@ -8,19 +8,19 @@ from counterpoise.ownership.lock.state import BundleLock
 from counterpoise.ownership.lock.table import advance
 from counterpoise.ownership.port import (
     Acquire,
-    Created,
-    Drained,
-    Exists,
-    Failed,
-    Found,
+    CommandFailed,
+    NodeCreated,
+    NodeExists,
+    NodeFound,
+    NodeRemoved,
     ReadNode,
     Release,
-    Removed,
     RemoveNode,
-    Replaced,
     SessionChanged,
-    WakeMe,
-    Woken,
+    SplitCompleted,
+    StartTimer,
+    TimerFired,
+    TopicsClosed,
 )
 from tests.ownership.lock.machine import (
     CREATE,
@@ -50,19 +50,19 @@ WHAT_HAPPENS = {
         owned(),
         (SessionChanged(), P.DOUBTED, (ReadNode(LOCK),)),
         (NOBODY, P.DOUBTED, (CREATE,)),
-        (Created(0), P.OWNED, ()),
+        (NodeCreated(0), P.OWNED, ()),
     ),
     "a lock that our lost session still holds": (
         owned(),
         (SessionChanged(), P.DOUBTED, (ReadNode(LOCK),)),
         (FORMER, P.DOUBTED, (RemoveNode(LOCK, 4),)),
-        (Removed(), P.DOUBTED, (CREATE,)),
+        (NodeRemoved(), P.DOUBTED, (CREATE,)),
     ),
     "somebody else has it": (
         owned(),
         (VANISHED, P.DOUBTED, (ReadNode(LOCK),)),
         (OTHERS, P.DROPPING, (drain(None),)),
-        (Drained(), P.FREE, ()),
+        (TopicsClosed(), P.FREE, ()),
     ),
     "an answer from before the session was lost is not believed": (
         owned(),
@@ -75,22 +75,22 @@ WHAT_HAPPENS = {
         FREE,
         (Acquire(), P.ACQUIRING, (CREATE,)),
         (SessionChanged(), P.ACQUIRING, ()),
-        (Created(0), P.ACQUIRING, (CREATE,)),
-        (Exists(), P.ACQUIRING, (ReadNode(LOCK),)),
+        (NodeCreated(0), P.ACQUIRING, (CREATE,)),
+        (NodeExists(), P.ACQUIRING, (ReadNode(LOCK),)),
         (FORMER, P.ACQUIRING, (RemoveNode(LOCK, 4),)),
     ),
     "a store that is away while there is doubt is asked when it is back": (
         owned(),
         (SessionChanged(), P.DOUBTED, (ReadNode(LOCK),)),
-        (Failed("away"), P.DOUBTED, (WakeMe(0.05),)),
-        (Woken(), P.DOUBTED, (ReadNode(LOCK),)),
-        (Failed("away"), P.DOUBTED, (WakeMe(0.1),)),
+        (CommandFailed("away"), P.DOUBTED, (StartTimer(0.05),)),
+        (TimerFired(), P.DOUBTED, (ReadNode(LOCK),)),
+        (CommandFailed("away"), P.DOUBTED, (StartTimer(0.1),)),
         (SessionChanged(), P.DOUBTED, (ReadNode(LOCK),)),
     ),
     "a split that ends while there is doubt": (
         quietly(owned(), SessionChanged()),
-        (Replaced(), P.DOUBTED, ()),
-        (Found(MY_LOCK, 7, mine=True), P.DELETING, (RemoveNode(LOCK, 7),)),
+        (SplitCompleted(), P.DOUBTED, ()),
+        (NodeFound(MY_LOCK, 7, mine=True), P.DELETING, (RemoveNode(LOCK, 7),)),
     ),
 }
 
@@ -104,9 +104,9 @@ def test_what_happens_to(story: str) -> None:
 def test_pauses_grow_and_are_bounded() -> None:
     state, pauses = quietly(owned(), SessionChanged()), []
     for _ in range(40):
-        state, (alarm,) = advance(state, Failed("away"))
+        state, (alarm,) = advance(state, CommandFailed("away"))
         pauses.append(alarm.after_s)
-        state = quietly(state, Woken())
+        state = quietly(state, TimerFired())
     assert pauses == sorted(pauses)
     assert pauses[0] < 0.1
     assert pauses[-1] == pauses[-2] <= 5
@@ -118,7 +118,9 @@ def test_pauses_grow_and_are_bounded() -> None:
         (FREE, "not owned here"),
         (quietly(owned(), Release(OTHER)), "about to be handed over, towards b2:8080"),
         (
-            quietly(owned(), SessionChanged(), Failed("1"), Woken(), Failed("2")),
+            quietly(
+                owned(), SessionChanged(), CommandFailed("1"), TimerFired(), CommandFailed("2")
+            ),
             "owned, unless the lock is gone, pausing after 2 failures",
         ),
         (

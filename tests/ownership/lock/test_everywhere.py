@@ -6,31 +6,31 @@ from collections.abc import Iterable
 
 import pytest
 
-from counterpoise.ownership.lock.state import BundleLock, Phase
+from counterpoise.ownership.lock.state import BundleLock, LockPhase
 from counterpoise.ownership.lock.table import advance
-from counterpoise.ownership.machine import ProtocolError
+from counterpoise.ownership.machine import UnexpectedEvent
 from counterpoise.ownership.port import (
     Acquire,
-    CatchUp,
-    Created,
+    BundleReleased,
+    CheckOwnership,
+    CloseTopics,
+    Command,
+    CommandFailed,
     CreateNode,
-    Differs,
-    Drain,
-    Drained,
-    Exists,
-    Failed,
-    Found,
-    HeirReady,
-    LetGo,
-    Question,
+    NodeCreated,
+    NodeExists,
+    NodeFound,
+    NodeRemoved,
+    NodeWritten,
     ReadNode,
     Release,
-    Removed,
     RemoveNode,
-    Replaced,
     SessionChanged,
+    SplitCompleted,
+    SuccessorReady,
+    TopicsClosed,
+    VersionDiffers,
     WriteNode,
-    Written,
 )
 from counterpoise.ownership.records import HandOver
 from tests.ownership.exploring import Place, explore
@@ -54,46 +54,51 @@ from tests.ownership.lock.machine import (
 )
 
 
-def answers(question: Question) -> Iterable[object]:
+def answers(question: Command) -> Iterable[object]:
     match question:
         case CreateNode():
-            return Created(0), Exists()
+            return NodeCreated(0), NodeExists()
         case WriteNode():
-            return (Written(),)
+            return (NodeWritten(),)
         case ReadNode(path) if path == LOCK:
-            return NOBODY, OTHERS, MINE, FORMER, Found(b"[")
+            return NOBODY, OTHERS, MINE, FORMER, NodeFound(b"[")
         case ReadNode():
-            return NOBODY, Found(TO_ME), Found(FROM_ME), Found(HandOver(OTHER, None).to_json())
+            return (
+                NOBODY,
+                NodeFound(TO_ME),
+                NodeFound(FROM_ME),
+                NodeFound(HandOver(OTHER, None).to_json()),
+            )
         case RemoveNode():
-            return Removed(), Differs()
-        case Drain():
-            return (Drained(),)
+            return NodeRemoved(), VersionDiffers()
+        case CloseTopics():
+            return (TopicsClosed(),)
     raise AssertionError(question)
 
 
 OUTSIDE = [
-    Acquire(), Release(OTHER), Release(ME), Release(None), Replaced(), CatchUp(),
-    VANISHED, APPEARED, ANNOUNCED, WITHDRAWN, SessionChanged(), HeirReady(), LetGo(),
+    Acquire(), Release(OTHER), Release(ME), Release(None), SplitCompleted(), CheckOwnership(),
+    VANISHED, APPEARED, ANNOUNCED, WITHDRAWN, SessionChanged(), SuccessorReady(), BundleReleased(),
 ]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def places() -> dict[Place, tuple[Place, object]]:
-    return explore(FREE, advance, OUTSIDE, answers, lambda state: state.passing)
+    return explore(FREE, advance, OUTSIDE, answers, lambda state: state.in_progress)
 
 
 def test_wherever_it_is_anything_may_come_and_it_never_waits_for_nothing(
     places: dict[Place, tuple[Place, object]],
 ) -> None:
-    assert {place.state.phase for place in places} == set(Phase)
+    assert {place.state.phase for place in places} == set(LockPhase)
 
 
 def test_what_it_says_of_itself(places: dict[Place, tuple[Place, object]]) -> None:
     for place in places:
         state = place.state
         assert state.holds or not state.serves
-        assert not (state.serves and (state.passing or state.version is None)), place
-        assert not (state.forgettable and (state.passing or place.question)), place
+        assert not (state.serves and (state.in_progress or state.version is None)), place
+        assert not (state.forgettable and (state.in_progress or place.question)), place
 
 
 def test_it_serves_only_upon_the_word_of_the_store(
@@ -101,15 +106,18 @@ def test_it_serves_only_upon_the_word_of_the_store(
 ) -> None:
     for place, (before, record) in places.items():
         if place.state.serves and not before.state.serves and before is not place:
-            draining_to_itself = isinstance(record, Drained | Failed)
-            assert isinstance(record, Created | Found) or draining_to_itself, (before, record)
+            draining_to_itself = isinstance(record, TopicsClosed | CommandFailed)
+            assert isinstance(record, NodeCreated | NodeFound) or draining_to_itself, (
+                before,
+                record,
+            )
             assert not before.state.overtaken, (before, record)
 
 
 @pytest.mark.parametrize(
     ("state", "record"),
-    [(FREE, Drained()), (owned(), Removed()), (leaving(OTHER), Created(0))],
+    [(FREE, TopicsClosed()), (owned(), NodeRemoved()), (leaving(OTHER), NodeCreated(0))],
 )
 def test_an_answer_to_nothing_is_a_protocol_error(state: BundleLock, record: object) -> None:
-    with pytest.raises(ProtocolError, match=type(record).__name__):
+    with pytest.raises(UnexpectedEvent, match=type(record).__name__):
         advance(state, record)

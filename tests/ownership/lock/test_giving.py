@@ -7,22 +7,22 @@ import pytest
 from counterpoise.ownership.lock.table import DRAIN_TRIES
 from counterpoise.ownership.port import (
     Acquire,
-    Differs,
-    Drained,
-    Failed,
-    Found,
-    HeirReady,
+    CommandFailed,
+    NodeFound,
+    NodeRemoved,
+    NodeWritten,
     Prepare,
     ReadNode,
     Release,
-    Removed,
     RemoveNode,
-    Replaced,
     SessionChanged,
-    WakeMe,
-    Woken,
+    SplitCompleted,
+    StartTimer,
+    SuccessorReady,
+    TimerFired,
+    TopicsClosed,
+    VersionDiffers,
     WriteNode,
-    Written,
 )
 from tests.ownership.lock.machine import (
     ANNOUNCED,
@@ -51,142 +51,149 @@ WHAT_HAPPENS = {
     "a hand-over, the owner's side": (
         owned(),
         (Release(OTHER), P.ANNOUNCING, (WriteNode(HAND_OVER, FROM_ME),)),
-        (Written(), P.AWAITING, (WakeMe(1),)),
-        (HeirReady(), P.YIELDING, (RemoveNode(LOCK, 0),)),
+        (NodeWritten(), P.AWAITING, (StartTimer(1),)),
+        (SuccessorReady(), P.YIELDING, (RemoveNode(LOCK, 0),)),
         (VANISHED, P.YIELDING, ()),
-        (Removed(), P.YIELDED, (WakeMe(5),)),
+        (NodeRemoved(), P.YIELDED, (StartTimer(5),)),
         (APPEARED, P.DRAINING, (drain(OTHER),)),
-        (Drained(), P.WITHDRAWING, (ReadNode(HAND_OVER),)),
-        (Found(FROM_ME, 0, mine=True), P.WITHDRAWING, (RemoveNode(HAND_OVER, 0),)),
-        (Removed(), P.FREE, ()),
+        (TopicsClosed(), P.WITHDRAWING, (ReadNode(HAND_OVER),)),
+        (NodeFound(FROM_ME, 0, mine=True), P.WITHDRAWING, (RemoveNode(HAND_OVER, 0),)),
+        (NodeRemoved(), P.FREE, ()),
     ),
     "an heir that is heard of before our own lock is known to be gone": (
         yielding(),
         (APPEARED, P.YIELDING, ()),
-        (Removed(), P.DRAINING, (drain(OTHER),)),
-        (Drained(), P.WITHDRAWING, (ReadNode(HAND_OVER),)),
+        (NodeRemoved(), P.DRAINING, (drain(OTHER),)),
+        (TopicsClosed(), P.WITHDRAWING, (ReadNode(HAND_OVER),)),
     ),
     "an heir that was ready, and never comes": (
-        quietly(yielding(), Removed()),
-        (Woken(), P.DRAINING, (drain(None),)),
-        (Drained(), P.WITHDRAWING, (ReadNode(HAND_OVER),)),
-        (Found(FROM_ME, 0, mine=True), P.WITHDRAWING, (RemoveNode(HAND_OVER, 0),)),
-        (Removed(), P.FREE, ()),
+        quietly(yielding(), NodeRemoved()),
+        (TimerFired(), P.DRAINING, (drain(None),)),
+        (TopicsClosed(), P.WITHDRAWING, (ReadNode(HAND_OVER),)),
+        (NodeFound(FROM_ME, 0, mine=True), P.WITHDRAWING, (RemoveNode(HAND_OVER, 0),)),
+        (NodeRemoved(), P.FREE, ()),
     ),
     "a session that is lost while the lock is given away": (
         yielding(),
         (SessionChanged(), P.YIELDING, ()),
-        (Removed(), P.DRAINING, (drain(OTHER),)),
-        (Drained(), P.DELETING, (ReadNode(LOCK),)),
+        (NodeRemoved(), P.DRAINING, (drain(OTHER),)),
+        (TopicsClosed(), P.DELETING, (ReadNode(LOCK),)),
     ),
     "a lock that was written over before it could be given away": (
         yielding(),
-        (Differs(), P.DRAINING, (drain(OTHER),)),
-        (Drained(), P.DELETING, (ReadNode(LOCK),)),
+        (VersionDiffers(), P.DRAINING, (drain(OTHER),)),
+        (TopicsClosed(), P.DELETING, (ReadNode(LOCK),)),
     ),
     "a lock of which nobody knows whether it was given away": (
         yielding(),
-        (Failed("away"), P.DRAINING, (drain(OTHER),)),
-        (Drained(), P.DELETING, (ReadNode(LOCK),)),
+        (CommandFailed("away"), P.DRAINING, (drain(OTHER),)),
+        (TopicsClosed(), P.DELETING, (ReadNode(LOCK),)),
         (OTHERS, P.WITHDRAWING, (ReadNode(HAND_OVER),)),
     ),
     "a session that is lost when the lock is given away": (
-        quietly(yielding(), Removed()),
+        quietly(yielding(), NodeRemoved()),
         (SessionChanged(), P.DRAINING, (drain(OTHER),)),
-        (Drained(), P.WITHDRAWING, (ReadNode(HAND_OVER),)),
+        (TopicsClosed(), P.WITHDRAWING, (ReadNode(HAND_OVER),)),
     ),
     "an owner whose heir was late": (
-        quietly(owned(), Release(OTHER), Written()),
-        (Woken(), P.DRAINING, (drain(OTHER),)),
-        (Drained(), P.DELETING, (RemoveNode(LOCK, 0),)),
-        (Removed(), P.HANDING_ON, (WakeMe(5),)),
+        quietly(owned(), Release(OTHER), NodeWritten()),
+        (TimerFired(), P.DRAINING, (drain(OTHER),)),
+        (TopicsClosed(), P.DELETING, (RemoveNode(LOCK, 0),)),
+        (NodeRemoved(), P.AWAITING_TAKEOVER, (StartTimer(5),)),
         (APPEARED, P.WITHDRAWING, (ReadNode(HAND_OVER),)),
-        (Found(FROM_ME, 0, mine=True), P.WITHDRAWING, (RemoveNode(HAND_OVER, 0),)),
-        (Removed(), P.FREE, ()),
+        (NodeFound(FROM_ME, 0, mine=True), P.WITHDRAWING, (RemoveNode(HAND_OVER, 0),)),
+        (NodeRemoved(), P.FREE, ()),
     ),
     "an heir that is never ready": (
-        quietly(owned(), Release(OTHER), Written()),
-        (Woken(), P.DRAINING, (drain(OTHER),)),
-        (HeirReady(), P.DRAINING, ()),
+        quietly(owned(), Release(OTHER), NodeWritten()),
+        (TimerFired(), P.DRAINING, (drain(OTHER),)),
+        (SuccessorReady(), P.DRAINING, ()),
     ),
     "a lock that goes while its heir gets ready": (
-        quietly(owned(), Release(OTHER), Written()),
+        quietly(owned(), Release(OTHER), NodeWritten()),
         (VANISHED, P.DRAINING, (drain(OTHER),)),
-        (Drained(), P.DELETING, (ReadNode(LOCK),)),
+        (TopicsClosed(), P.DELETING, (ReadNode(LOCK),)),
     ),
     "a session that is lost while the heir gets ready": (
-        quietly(owned(), Release(OTHER), Written()),
+        quietly(owned(), Release(OTHER), NodeWritten()),
         (SessionChanged(), P.DRAINING, (drain(OTHER),)),
-        (Drained(), P.DELETING, (ReadNode(LOCK),)),
+        (TopicsClosed(), P.DELETING, (ReadNode(LOCK),)),
     ),
     "a session that is lost before the heir is told": (
         quietly(owned(), Release(OTHER), SessionChanged()),
-        (Written(), P.DRAINING, (drain(OTHER),)),
-        (Drained(), P.DELETING, (ReadNode(LOCK),)),
+        (NodeWritten(), P.DRAINING, (drain(OTHER),)),
+        (TopicsClosed(), P.DELETING, (ReadNode(LOCK),)),
     ),
     "an heir that was heard of before our own lock was known to be gone": (
-        quietly(leaving(OTHER), Drained()),
+        quietly(leaving(OTHER), TopicsClosed()),
         (APPEARED, P.DELETING, ()),
-        (Removed(), P.WITHDRAWING, (ReadNode(HAND_OVER),)),
-        (Found(FROM_ME, 0, mine=True), P.WITHDRAWING, (RemoveNode(HAND_OVER, 0),)),
-        (Removed(), P.FREE, ()),
+        (NodeRemoved(), P.WITHDRAWING, (ReadNode(HAND_OVER),)),
+        (NodeFound(FROM_ME, 0, mine=True), P.WITHDRAWING, (RemoveNode(HAND_OVER, 0),)),
+        (NodeRemoved(), P.FREE, ()),
     ),
     "an heir that never comes": (
-        quietly(leaving(OTHER), Drained(), Removed()),
-        (Woken(), P.WITHDRAWING, (ReadNode(HAND_OVER),)),
+        quietly(leaving(OTHER), TopicsClosed(), NodeRemoved()),
+        (TimerFired(), P.WITHDRAWING, (ReadNode(HAND_OVER),)),
         (NOBODY, P.FREE, ()),
     ),
     "a hand-over that the heir has handed on already": (
-        quietly(leaving(OTHER), Drained(), Removed(), APPEARED),
+        quietly(leaving(OTHER), TopicsClosed(), NodeRemoved(), APPEARED),
         (ANNOUNCED, P.WITHDRAWING, ()),
-        (Found(TO_ME, 1, mine=True), P.HEARING, (ReadNode(HAND_OVER),)),
-        (Found(TO_ME, 1, mine=True), P.CHECKING, (ReadNode(LOCK),)),
-        (OTHERS, P.EXPECTED, (WakeMe(5), Prepare())),
+        (NodeFound(TO_ME, 1, mine=True), P.READING_HAND_OVER, (ReadNode(HAND_OVER),)),
+        (NodeFound(TO_ME, 1, mine=True), P.CHECKING, (ReadNode(LOCK),)),
+        (OTHERS, P.EXPECTED, (StartTimer(5), Prepare())),
     ),
     "a hand-over to nobody": (
         leaving(None),
-        (Drained(), P.DELETING, (RemoveNode(LOCK, 0),)),
-        (Removed(), P.WITHDRAWING, (ReadNode(HAND_OVER),)),
+        (TopicsClosed(), P.DELETING, (RemoveNode(LOCK, 0),)),
+        (NodeRemoved(), P.WITHDRAWING, (ReadNode(HAND_OVER),)),
     ),
     "a hand-over to itself keeps the lock and is nobody's business": (
         owned(),
         (Release(ME), P.DRAINING, (drain(ME),)),
-        (Drained(), P.OWNED, ()),
+        (TopicsClosed(), P.OWNED, ()),
     ),
     "a session that is lost while the bundle drains to its own broker": (
         quietly(owned(), Release(ME)),
         (SessionChanged(), P.DRAINING, ()),
-        (Drained(), P.DOUBTED, (ReadNode(LOCK),)),
+        (TopicsClosed(), P.DOUBTED, (ReadNode(LOCK),)),
         (MINE, P.OWNED, ()),
     ),
     "a session that is lost while the bundle drains to another": (
         leaving(OTHER),
         (SessionChanged(), P.DRAINING, ()),
         # A version may be the same in a lock that is somebody else's by now.
-        (Drained(), P.DELETING, (ReadNode(LOCK),)),
+        (TopicsClosed(), P.DELETING, (ReadNode(LOCK),)),
         (OTHERS, P.WITHDRAWING, (ReadNode(HAND_OVER),)),
     ),
     "a release that nobody could be told of has no heir to wait for": (
-        quietly(owned(), Release(OTHER), Failed("1"), Woken(), Failed("2"), Woken()),
-        (Failed("3"), P.DRAINING, (drain(None),)),
-        (Drained(), P.DELETING, (RemoveNode(LOCK, 0),)),
-        (Removed(), P.WITHDRAWING, (ReadNode(HAND_OVER),)),
+        quietly(
+            owned(),
+            Release(OTHER),
+            CommandFailed("1"),
+            TimerFired(),
+            CommandFailed("2"),
+            TimerFired(),
+        ),
+        (CommandFailed("3"), P.DRAINING, (drain(None),)),
+        (TopicsClosed(), P.DELETING, (RemoveNode(LOCK, 0),)),
+        (NodeRemoved(), P.WITHDRAWING, (ReadNode(HAND_OVER),)),
     ),
     "a lock whose deletion was not answered is looked at": (
-        quietly(leaving(OTHER), Drained()),
-        (Failed("away"), P.DELETING, (WakeMe(0.05),)),
-        (Woken(), P.DELETING, (ReadNode(LOCK),)),
+        quietly(leaving(OTHER), TopicsClosed()),
+        (CommandFailed("away"), P.DELETING, (StartTimer(0.05),)),
+        (TimerFired(), P.DELETING, (ReadNode(LOCK),)),
         (MINE, P.DELETING, (RemoveNode(LOCK, 0),)),
     ),
     "a lookup that chose a broker which still waits for the heir": (
-        quietly(leaving(OTHER), Drained(), Removed()),
+        quietly(leaving(OTHER), TopicsClosed(), NodeRemoved()),
         (Acquire(), P.WITHDRAWING, (ReadNode(HAND_OVER),)),
         (NOBODY, P.ACQUIRING, (CREATE,)),
     ),
     "a split": (
         owned(),
-        (Replaced(), P.DELETING, (RemoveNode(LOCK, 0),)),
-        (Removed(), P.FREE, ()),
+        (SplitCompleted(), P.DELETING, (RemoveNode(LOCK, 0),)),
+        (NodeRemoved(), P.FREE, ()),
     ),
 }
 
@@ -199,7 +206,7 @@ def test_what_happens_to(story: str) -> None:
 
 def test_an_owner_goes_on_with_open_topics_until_its_heir_has_the_lock() -> None:
     state = yielding()
-    for record in (Removed(), APPEARED):
+    for record in (NodeRemoved(), APPEARED):
         assert state.holds
         assert not state.serves
         state = quietly(state, record)
@@ -210,12 +217,14 @@ def test_an_owner_goes_on_with_open_topics_until_its_heir_has_the_lock() -> None
 def test_topics_that_never_close_do_not_keep_a_bundle() -> None:
     state = leaving(OTHER)
     for _ in range(DRAIN_TRIES - 1):
-        state = run(quietly(state, Failed("no")), (Woken(), P.DRAINING, (drain(OTHER),)))
-    run(state, (Failed("no"), P.DELETING, (RemoveNode(LOCK, 0),)))
+        state = run(
+            quietly(state, CommandFailed("no")), (TimerFired(), P.DRAINING, (drain(OTHER),))
+        )
+    run(state, (CommandFailed("no"), P.DELETING, (RemoveNode(LOCK, 0),)))
 
 
 def test_topics_that_take_all_the_time_there_is_get_no_more() -> None:
-    late = Failed("no answer within 70 s", late=True)
+    late = CommandFailed("no answer within 70 s", late=True)
     run(leaving(OTHER), (late, P.DELETING, (RemoveNode(LOCK, 0),)))
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from counterpoise.ownership.port import (
-    Created,
-    Exists,
-    Found,
+    NodeCreated,
+    NodeExists,
+    NodeFound,
     Prepare,
     ReadNode,
     Release,
     SessionChanged,
-    WakeMe,
-    Woken,
+    StartTimer,
+    TimerFired,
     WriteNode,
 )
 from counterpoise.ownership.records import HandOver
@@ -33,89 +33,89 @@ from tests.ownership.lock.machine import (
     WITHDRAWN,
     P,
     drain,
-    inheriting,
     quietly,
     run,
+    taking_over,
 )
 
 WHAT_HAPPENS = {
     "a hand-over, the heir's side": (
         FREE,
-        (ANNOUNCED, P.HEARING, (ReadNode(HAND_OVER),)),
-        (Found(TO_ME), P.CHECKING, (ReadNode(LOCK),)),
-        (OTHERS, P.EXPECTED, (WakeMe(5), Prepare())),
+        (ANNOUNCED, P.READING_HAND_OVER, (ReadNode(HAND_OVER),)),
+        (NodeFound(TO_ME), P.CHECKING, (ReadNode(LOCK),)),
+        (OTHERS, P.EXPECTED, (StartTimer(5), Prepare())),
         (VANISHED, P.ACQUIRING, (CREATE,)),
-        (Created(0), P.INHERITING, (WakeMe(3),)),
+        (NodeCreated(0), P.TAKING_OVER, (StartTimer(3),)),
         (WITHDRAWN, P.OWNED, ()),
     ),
     "a former owner that takes too long": (
-        inheriting(),
-        (Woken(), P.OWNED, ()),
+        taking_over(),
+        (TimerFired(), P.OWNED, ()),
     ),
     "a former owner that was done before the heir had the lock": (
-        quietly(FREE, ANNOUNCED, Found(TO_ME), OTHERS, VANISHED),
+        quietly(FREE, ANNOUNCED, NodeFound(TO_ME), OTHERS, VANISHED),
         (WITHDRAWN, P.ACQUIRING, ()),
-        (Created(0), P.OWNED, ()),
+        (NodeCreated(0), P.OWNED, ()),
     ),
     "a former owner that is gone": (
-        quietly(FREE, ANNOUNCED, Found(TO_ME), OTHERS),
+        quietly(FREE, ANNOUNCED, NodeFound(TO_ME), OTHERS),
         (WITHDRAWN, P.ACQUIRING, (CREATE,)),
-        (Created(0), P.OWNED, ()),
+        (NodeCreated(0), P.OWNED, ()),
     ),
     "a former owner that is gone while the heir looks at the lock": (
-        quietly(FREE, ANNOUNCED, Found(TO_ME)),
+        quietly(FREE, ANNOUNCED, NodeFound(TO_ME)),
         (WITHDRAWN, P.CHECKING, ()),
         (NOBODY, P.ACQUIRING, (CREATE,)),
-        (Created(0), P.OWNED, ()),
+        (NodeCreated(0), P.OWNED, ()),
     ),
     "an heir whose lock was created, though nobody said so": (
-        quietly(FREE, ANNOUNCED, Found(TO_ME), OTHERS, VANISHED),
-        (Exists(), P.ACQUIRING, (ReadNode(LOCK),)),
-        (MINE, P.INHERITING, (WakeMe(3),)),
+        quietly(FREE, ANNOUNCED, NodeFound(TO_ME), OTHERS, VANISHED),
+        (NodeExists(), P.ACQUIRING, (ReadNode(LOCK),)),
+        (MINE, P.TAKING_OVER, (StartTimer(3),)),
     ),
     "an heir whose session is only interrupted": (
-        inheriting(),
+        taking_over(),
         (SessionChanged(), P.DOUBTED, (ReadNode(LOCK),)),
-        (MINE, P.INHERITING, (WakeMe(3),)),
+        (MINE, P.TAKING_OVER, (StartTimer(3),)),
     ),
     "an heir in doubt whose former owner is done": (
-        quietly(inheriting(), SessionChanged()),
+        quietly(taking_over(), SessionChanged()),
         (WITHDRAWN, P.DOUBTED, ()),
         (MINE, P.OWNED, ()),
     ),
     "an heir whose lock another has": (
-        inheriting(),
+        taking_over(),
         (VANISHED, P.DOUBTED, (ReadNode(LOCK),)),
         (OTHERS, P.DROPPING, (drain(None),)),
     ),
     "an heir that is to hand it on when it has it": (
-        quietly(inheriting(), Release(OTHER)),
+        quietly(taking_over(), Release(OTHER)),
         (WITHDRAWN, P.ANNOUNCING, (WriteNode(HAND_OVER, FROM_ME),)),
     ),
     "a hand-over of which the heir hears late": (
         FREE,
-        (ANNOUNCED, P.HEARING, (ReadNode(HAND_OVER),)),
-        (Found(TO_ME), P.CHECKING, (ReadNode(LOCK),)),
+        (ANNOUNCED, P.READING_HAND_OVER, (ReadNode(HAND_OVER),)),
+        (NodeFound(TO_ME), P.CHECKING, (ReadNode(LOCK),)),
         (NOBODY, P.ACQUIRING, (CREATE,)),
     ),
     "a lock that goes while the heir looks at it": (
         FREE,
-        (ANNOUNCED, P.HEARING, (ReadNode(HAND_OVER),)),
-        (Found(TO_ME), P.CHECKING, (ReadNode(LOCK),)),
+        (ANNOUNCED, P.READING_HAND_OVER, (ReadNode(HAND_OVER),)),
+        (NodeFound(TO_ME), P.CHECKING, (ReadNode(LOCK),)),
         (VANISHED, P.CHECKING, ()),
         (OTHERS, P.CHECKING, (ReadNode(LOCK),)),
         (NOBODY, P.ACQUIRING, (CREATE,)),
     ),
     "an heir that hears nothing tries before it gives up": (
-        quietly(FREE, ANNOUNCED, Found(TO_ME), OTHERS),
-        (Woken(), P.ACQUIRING, (CREATE,)),
-        (Exists(), P.ACQUIRING, (ReadNode(LOCK),)),
+        quietly(FREE, ANNOUNCED, NodeFound(TO_ME), OTHERS),
+        (TimerFired(), P.ACQUIRING, (CREATE,)),
+        (NodeExists(), P.ACQUIRING, (ReadNode(LOCK),)),
         (OTHERS, P.FREE, ()),
     ),
     "somebody else's hand-over": (
         FREE,
-        (ANNOUNCED, P.HEARING, (ReadNode(HAND_OVER),)),
-        (Found(HandOver(OTHER, "b3:8080").to_json()), P.FREE, ()),
+        (ANNOUNCED, P.READING_HAND_OVER, (ReadNode(HAND_OVER),)),
+        (NodeFound(HandOver(OTHER, "b3:8080").to_json()), P.FREE, ()),
     ),
 }
 
@@ -128,12 +128,12 @@ def test_what_happens_to(story: str) -> None:
 
 def test_an_heir_inherits_while_the_lock_is_surely_its_own() -> None:
     """Meanwhile it may open what the former owner has closed."""
-    expecting = quietly(FREE, ANNOUNCED, Found(TO_ME), OTHERS)
-    assert not expecting.inheriting
-    assert not quietly(expecting, VANISHED).inheriting
-    heir = inheriting()
-    assert heir.inheriting
-    assert heir.holds
-    assert heir.settling
-    for record in (SessionChanged(), VANISHED, WITHDRAWN, Woken()):
-        assert not quietly(heir, record).inheriting, record
+    expecting = quietly(FREE, ANNOUNCED, NodeFound(TO_ME), OTHERS)
+    assert not expecting.taking_over
+    assert not quietly(expecting, VANISHED).taking_over
+    successor = taking_over()
+    assert successor.taking_over
+    assert successor.holds
+    assert successor.settling
+    for record in (SessionChanged(), VANISHED, WITHDRAWN, TimerFired()):
+        assert not quietly(successor, record).taking_over, record

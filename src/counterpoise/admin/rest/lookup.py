@@ -10,7 +10,7 @@ from counterpoise.admin import route
 from counterpoise.admin.errors import not_found
 from counterpoise.admin.redirect import to_broker
 from counterpoise.admin.request import answer, broker_of, flag, plain, topic_of
-from counterpoise.broker.face import Redirect, told_to
+from counterpoise.broker.face import LookupRedirect, for_listener
 from counterpoise.names.bundle import FULL_RANGE
 
 LISTENER_HEADER = "X-Pulsar-ListenerName"
@@ -30,8 +30,8 @@ async def lookup(request: web.Request) -> web.Response:
         raise not_found("Namespace not found")
     found = await broker.namespaces.lookup(topic, authoritative=flag(request, "authoritative"))
     listener = request.query.get("listenerName") or request.headers.get(LISTENER_HEADER)
-    found = told_to(listener, found)
-    if isinstance(found, Redirect):
+    found = for_listener(listener, found)
+    if isinstance(found, LookupRedirect):
         to_broker(request, found.web_url, found.web_url_tls, authoritative=found.authoritative)
     fields = {
         "brokerUrl": found.service_url,

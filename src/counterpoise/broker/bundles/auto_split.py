@@ -2,7 +2,7 @@
 
 Under the modular load manager Pulsar's leader decides, and orders the owners
 (``BundleSplitterTask``). Here every broker works the same decisions out of the same reports, and
-each carries out those about its own bundles: nobody has to be ordered, and nothing waits for a
+each carries out those about its own bundles, so no order is sent and nothing waits for a
 leader. Under the extensible one each broker decides about its own, there and here
 (``SplitScheduler``).
 """
@@ -76,7 +76,7 @@ class AutoSplit:
         if not options.auto_split_enabled:
             return []
         plan = await self._finder.find(options)
-        self._tell(each for each in plan.rejections if each.rule in EVERY_TIME)
+        self._log_once(each for each in plan.rejections if each.rule in EVERY_TIME)
         found = []
         for decision in plan.decisions:
             if decision.source == self._me:
@@ -102,7 +102,7 @@ class AutoSplit:
         log.info("%s was split: %s", bundle, decision.sentence)
         return [bundle]
 
-    def _tell(self, rejections: Iterable[Rejection]) -> None:
+    def _log_once(self, rejections: Iterable[Rejection]) -> None:
         """Say why a bundle stays whole once, not at every look."""
         now = frozenset(each.sentence for each in rejections)
         for sentence in sorted(now - self._said):

@@ -7,12 +7,12 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
+from counterpoise.broker.bundles.node_commands import execute
 from counterpoise.broker.bundles.runner import Runner
-from counterpoise.broker.bundles.store_questions import ask_store
 from counterpoise.metadata import MetadataStore, Notification, NotificationKind, SessionEvent
 from counterpoise.ownership import election
 from counterpoise.ownership.election import LEADER_NODE, Election
-from counterpoise.ownership.port import Change, NodeChanged, Question, SessionChanged
+from counterpoise.ownership.port import Command, NodeChange, NodeChanged, SessionChanged
 from counterpoise.ownership.records import LeaderBroker
 
 log = logging.getLogger(__name__)
@@ -39,7 +39,7 @@ class LeaderElection:
             new=lambda _: Election(me),
             advance=election.advance,
             forgettable=lambda _: False,
-            ask=self._ask,
+            execute=self._execute,
             changed=self._on_state,
         )
         self._decided = asyncio.Event()
@@ -54,7 +54,7 @@ class LeaderElection:
 
     @property
     def leader(self) -> LeaderBroker | None:
-        """Who leads, None while nobody is known to."""
+        """The leader, None while none is known."""
         return self._runner.state(LEADER_NODE).leader
 
     async def ask(self) -> LeaderBroker | None:
@@ -72,7 +72,7 @@ class LeaderElection:
             self._store.subscribe(self._on_change),
             self._store.subscribe_session(self._on_session),
         ]
-        self._feed(election.Stand())
+        self._feed(election.JoinElection())
         await self._decided.wait()
 
     async def stop(self) -> None:
@@ -80,7 +80,7 @@ class LeaderElection:
         if not self._running:
             return
         self._running = False
-        self._feed(election.Resign())
+        self._feed(election.LeaveElection())
         try:
             async with asyncio.timeout(RESIGN_WITHIN_S):
                 await self._resigned.wait()
@@ -98,13 +98,15 @@ class LeaderElection:
     def _feed(self, record: object) -> None:
         self._runner.feed(LEADER_NODE, record)
 
-    async def _ask(self, _: str, question: Question) -> object:
-        return await ask_store(self._store, question)
+    async def _execute(self, _: str, command: Command) -> object:
+        return await execute(self._store, command)
 
     def _on_change(self, notification: Notification) -> None:
         if notification.path == LEADER_NODE:
             gone = notification.kind is NotificationKind.DELETED
-            self._feed(NodeChanged(LEADER_NODE, Change.VANISHED if gone else Change.APPEARED))
+            self._feed(
+                NodeChanged(LEADER_NODE, NodeChange.VANISHED if gone else NodeChange.APPEARED)
+            )
 
     def _on_session(self, event: SessionEvent) -> None:
         if event is SessionEvent.SESSION_LOST:
@@ -118,11 +120,11 @@ class LeaderElection:
         if after.role is election.Role.RESIGNED:
             self._resigned.set()
         if after.leader != before.leader:
-            log.info("leader: %s", after.leader.broker_id if after.leader else "nobody")
+            log.info("leader: %s", after.leader.broker_id if after.leader else "none")
             self._on_leader(after.leader)
         if after.leads is not before.leads:
             try:
                 self._on_leadership(after.leads)
             except Exception:
-                # Whoever listens must not keep a broker from being, or not being, leader.
+                # A listener that fails must not change who leads.
                 log.exception("what follows from leadership failed")

@@ -7,7 +7,7 @@ from typing import Final
 
 from counterpoise.broker.base.errors import BrokerError, store_errors_as_not_ready
 from counterpoise.broker.bundles.election import LeaderElection
-from counterpoise.broker.bundles.lookup_answer import Connect, LookupAnswer, Redirect
+from counterpoise.broker.bundles.lookup_result import LookupConnect, LookupRedirect, LookupResult
 from counterpoise.broker.bundles.ownership import PATIENCE_S, BundleOwnership
 from counterpoise.broker.bundles.placement import Placer
 from counterpoise.broker.bundles.tally import FAILURE, SKIP, SUCCESS, BundleTally
@@ -52,8 +52,8 @@ class LookupService:
 
     async def lookup_bundle(
         self, bundle: BundleName, *, authoritative: bool = False
-    ) -> LookupAnswer:
-        """Who serves a bundle; decides it if nobody does (Pulsar's ``findBrokerServiceUrl``).
+    ) -> LookupResult:
+        """The broker that serves a bundle; chooses one if none does (``findBrokerServiceUrl``).
 
         ``authoritative``: the broker that redirected here has decided that it shall be us. Raises
         `BrokerError` (ServiceNotReady) when the client should try again.
@@ -66,17 +66,17 @@ class LookupService:
                 ServerError.ServiceNotReady, f"{bundle} could not be looked up; try again"
             ) from None
 
-    async def at_leader(self) -> LookupAnswer:
-        """Where a topic is that the leader serves, whoever has its bundle.
+    async def at_leader(self) -> LookupResult:
+        """Where a topic is that the leader serves, whichever broker owns its bundle.
 
-        Raises `BrokerError` (ServiceNotReady) while nobody leads.
+        Raises `BrokerError` (ServiceNotReady) while no broker leads.
         """
         with store_errors_as_not_ready():
             leader = self._election.leader
             report = None if leader is None else await self._registry.report(leader.broker_id)
             if leader is None or report is None:
                 raise BrokerError(ServerError.ServiceNotReady, "no broker leads at the moment")
-            return Connect(
+            return LookupConnect(
                 leader.broker_id,
                 report.pulsar_service_url or "",
                 report.web_service_url or "",
@@ -85,37 +85,37 @@ class LookupService:
                 report.advertised_listeners,
             )
 
-    async def _find_or_assign(self, bundle: BundleName, authoritative: bool) -> LookupAnswer:
+    async def _find_or_assign(self, bundle: BundleName, authoritative: bool) -> LookupResult:
         with store_errors_as_not_ready():
-            where = await self._ownership.whereabouts(bundle)
-            if where.heir is not None:
-                return await self._hand_on(bundle, where.heir)
+            where = await self._ownership.locate(bundle)
+            if where.successor is not None:
+                return await self._redirect_to_successor(bundle, where.successor)
             owner = await self._after_unload(bundle) if where.changing else where.owner
             if owner is None:
                 return await self._assign(bundle, authoritative=authoritative)
             if owner.broker_id == self._registry.my_id:
-                await self._ownership.catch_up(bundle)
+                await self._ownership.wait_until_served(bundle)
             return await self._connect_to(bundle, owner)
 
-    async def _hand_on(self, bundle: BundleName, destination: str) -> LookupAnswer:
+    async def _redirect_to_successor(self, bundle: BundleName, destination: str) -> LookupResult:
         """Send a client on to where a bundle is going; there it waits until it is."""
         if destination not in await self._registry.active():
             return await self._assign(bundle, authoritative=False)
         return await self._connect_to(bundle, NamespaceEphemeralData("", f"http://{destination}"))
 
     async def _after_unload(self, bundle: BundleName) -> NamespaceEphemeralData | None:
-        """Who owns a bundle after it was let go; raises `BrokerError` when that takes long."""
+        """The owner of a bundle after its release; raises `BrokerError` when that takes long."""
 
         async def settled() -> bool:
-            return not (await self._ownership.whereabouts(bundle)).changing
+            return not (await self._ownership.locate(bundle)).changing
 
         if not await self._ownership.until(bundle, settled, PATIENCE_S):
             raise BrokerError(
                 ServerError.ServiceNotReady, f"Namespace bundle {bundle} is being unloaded"
             )
-        return (await self._ownership.whereabouts(bundle)).owner
+        return (await self._ownership.locate(bundle)).owner
 
-    async def _assign(self, bundle: BundleName, *, authoritative: bool) -> LookupAnswer:
+    async def _assign(self, bundle: BundleName, *, authoritative: bool) -> LookupResult:
         me = self._registry.my_id
         leader = self._election.leader
         if authoritative:
@@ -146,24 +146,24 @@ class LookupService:
             return wanted
         return await self._placer.choose(bundle)
 
-    async def _take(self, bundle: BundleName) -> LookupAnswer:
+    async def _take(self, bundle: BundleName) -> LookupResult:
         await self._ownership.acquire(bundle)
-        where = await self._ownership.whereabouts(bundle)
+        where = await self._ownership.locate(bundle)
         owner = where.owner
-        if where.heir is not None and where.heir in await self._registry.active():
+        if where.successor is not None and where.successor in await self._registry.active():
             # Another broker was chosen at the same time, and was faster.
             self._tally.assigned[SKIP] += 1
-            owner = NamespaceEphemeralData("", f"http://{where.heir}")
+            owner = NamespaceEphemeralData("", f"http://{where.successor}")
         if owner is None:
             raise BrokerError(
                 ServerError.ServiceNotReady, f"{bundle} could not be acquired; look it up again"
             )
         return await self._connect_to(bundle, owner)
 
-    async def _connect_to(self, bundle: BundleName, owner: NamespaceEphemeralData) -> Connect:
+    async def _connect_to(self, bundle: BundleName, owner: NamespaceEphemeralData) -> LookupConnect:
         """Where the owner is: by its own word, or by its registration if only its id is known."""
         if owner.native_url or owner.native_url_tls:
-            return Connect(
+            return LookupConnect(
                 owner.broker_id,
                 owner.native_url or None,
                 owner.http_url or None,
@@ -174,7 +174,7 @@ class LookupService:
         to = await self._redirect(
             bundle, await self._alive(bundle, owner.broker_id), authoritative=True
         )
-        return Connect(
+        return LookupConnect(
             to.broker_id,
             to.service_url,
             to.web_url,
@@ -184,13 +184,13 @@ class LookupService:
         )
 
     async def _alive(self, bundle: BundleName, broker_id: str) -> str:
-        """The owner, or whoever the leader gives the bundle to when the owner is gone."""
+        """The owner, or the broker that the leader assigns the bundle to when the owner is gone."""
         found = broker_id
 
         async def is_there() -> bool:
             nonlocal found
-            where = await self._ownership.whereabouts(bundle)
-            found = where.heir or (where.owner.broker_id if where.owner else broker_id)
+            where = await self._ownership.locate(bundle)
+            found = where.successor or (where.owner.broker_id if where.owner else broker_id)
             return found in await self._registry.active()
 
         if found not in await self._registry.active():
@@ -199,14 +199,14 @@ class LookupService:
 
     async def _redirect(
         self, bundle: BundleName, broker_id: str, *, authoritative: bool
-    ) -> Redirect:
+    ) -> LookupRedirect:
         report = await self._registry.report(broker_id)
         if report is None:
             raise BrokerError(
                 ServerError.ServiceNotReady,
                 f"{broker_id}, which owns {bundle} or is to, has left; look it up again",
             )
-        return Redirect(
+        return LookupRedirect(
             broker_id,
             report.pulsar_service_url,
             report.web_service_url,

@@ -59,8 +59,8 @@ class BundleMoves:
     async def unload(self, bundle: BundleName, destination: str | None = None) -> str | None:
         """Close a bundle's topics here and hand it to a broker; returns which one has it.
 
-        That is None when the store does not say so: the heir could not be told, or has not come,
-        and the next lookup places the bundle.
+        That is None when the store names no owner: the successor could not be notified, or has not
+        taken the bundle, and the next lookup places it.
         Without a destination placement chooses one now, so that clients can be sent straight on.
         Raises `BrokerError` if this broker does not own the bundle, or the destination is not
         there.
@@ -73,26 +73,26 @@ class BundleMoves:
                     ServerError.NotAllowedError,
                     f"{destination} is not an active broker; unload {bundle} to one that is",
                 )
-            heir = destination or await self._choose_other(bundle)
-            if not await self._ownership.release(bundle, heir):
+            successor = destination or await self._choose_other(bundle)
+            if not await self._ownership.release(bundle, successor):
                 raise _not_owned(bundle)
         return await self._holder(bundle)
 
     async def _holder(self, bundle: BundleName) -> str | None:
         try:
-            where = await self._ownership.whereabouts(bundle)
+            where = await self._ownership.locate(bundle)
         except MetadataError as error:
-            log.warning("%s was let go; who has it now is not known: %s", bundle, error)
+            log.warning("%s was released; its new owner is not known: %s", bundle, error)
             return None
-        return where.heir or (where.owner.broker_id if where.owner is not None else None)
+        return where.successor or (where.owner.broker_id if where.owner is not None else None)
 
     async def leave(self) -> None:
         """Hand every bundle to another broker, if there is one; all of them at once."""
         others = set(await self._registry.active()) - {self._registry.my_id}
 
         async def hand_over(bundle: BundleName) -> None:
-            heir = await self._placer.choose(bundle, without={self._registry.my_id})
-            await self._ownership.release(bundle, heir if heir in others else None)
+            successor = await self._placer.choose(bundle, without={self._registry.my_id})
+            await self._ownership.release(bundle, successor if successor in others else None)
 
         await asyncio.gather(*map(hand_over, self._ownership.owned()))
 
@@ -119,9 +119,9 @@ class BundleMoves:
     ) -> tuple[BundleName, ...]:
         """Cut a bundle owned here; returns its parts, none when the algorithm sees no need.
 
-        ``boundaries`` are what the algorithm is told, ``at`` is where to cut without asking one.
+        ``boundaries`` are passed to the algorithm, ``at`` is where to cut without asking one.
 
-        The parts are owned before the parent is let go, so topics stay open. With ``unload`` each
+        The parts are owned before the parent is released, so topics stay open. With ``unload`` each
         part then goes wherever placement wants it. Raises `BrokerError` or `InvalidName`.
         """
         splitting = self._background.start(
@@ -130,8 +130,8 @@ class BundleMoves:
             expected=(BrokerError, MetadataError, InvalidName),
         )
         with store_errors_as_not_ready():
-            # It goes on without whoever asked: of half a split the parts would be kept from the
-            # next owner of the whole.
+            # A split goes on when its caller goes away: the parts of half a split would be kept
+            # from the next owner of the whole.
             children = await asyncio.shield(splitting)
             for child in children if unload else ():
                 await self.unload(child)
@@ -185,19 +185,19 @@ class BundleMoves:
         points = sorted(child.range.upper for child in children)[:-1]
         if bundle in (await self._bundles.get(bundle.namespace)).bundles:
             for child in children:
-                await self._inherit(bundle, child)
+                await self._own_part(bundle, child)
             await self._bundles.update(
                 bundle.namespace, lambda bundles: bundles.split(bundle.range, points)
             )
         await self._ownership.replaced(bundle)
         await self._share(bundle.namespace)
 
-    async def _inherit(self, bundle: BundleName, child: BundleName) -> None:
-        if await self._ownership.acquire(child, inherited=True):
+    async def _own_part(self, bundle: BundleName, child: BundleName) -> None:
+        if await self._ownership.acquire(child, as_split_part=True):
             return
-        where = await self._ownership.whereabouts(child)
+        where = await self._ownership.locate(child)
         if where.owner is None or not self._ownership.announces_splits:
-            # Somebody who was to finish this split before us may have it; then that is done.
+            # A broker that was to finish this split before us may own it; then that step is done.
             raise BrokerError(
                 ServerError.ServiceNotReady, f"{child}, a part of {bundle}, is owned elsewhere"
             )

@@ -62,7 +62,7 @@ class NamespaceBundleCache:
     async def update(
         self, namespace: NamespaceName, change: Callable[[NamespaceBundles], NamespaceBundles]
     ) -> NamespaceBundles:
-        """Cut a namespace anew, by compare-and-set, again while others are faster.
+        """Change a namespace's bundles by compare-and-set, again while others are faster.
 
         Raises what ``change`` raises, or `BadVersion` after `SPLIT_ATTEMPTS` tries.
         """

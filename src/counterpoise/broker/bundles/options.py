@@ -13,8 +13,8 @@ IN_STORE: Final = _CHANNEL + "ServiceUnitStateMetadataStoreTableViewImpl"
 
 
 @dataclass(frozen=True, slots=True)
-class OwnershipOptions:
-    """How patient the leader of the extensible load manager is with changes of ownership."""
+class StateChannelOptions:
+    """The state channel's settings, under the extensible load manager."""
 
     in_flight_ms: int = option(
         30_000,
@@ -28,15 +28,15 @@ class OwnershipOptions:
         conf="loadBalancerServiceUnitStateTombstoneDelayTimeInSeconds",
         unit="s",
         low=1,
-        why="how long the record of a bundle that nobody owns is kept",
+        why="how long the record of a bundle that no broker owns is kept",
     )
     monitor_interval_s: int = option(
         60,
         conf="loadBalancerServiceUnitStateMonitorIntervalInSeconds",
         unit="s",
         low=1,
-        why="how often the leader looks for bundles that nobody will mend; a broker that comes or "
-        "goes makes it look at once",
+        why="how often the leader looks for bundles whose ownership needs repair; a broker that "
+        "comes or goes makes it look at once",
     )
     overrides_at_once: int = option(
         64,
@@ -44,17 +44,17 @@ class OwnershipOptions:
         unit="bundles",
         low=1,
         dynamic=True,
-        why="how many bundles that nobody will mend the leader mends side by side",
+        why="how many bundles whose ownership needs repair the leader repairs at the same time",
     )
     names_owner: bool = option(
         True,
         conf="loadBalancerMultiPhaseBundleUnload",
-        why="whether clients of a bundle that moves are told its new owner; off, they are "
+        why="whether clients of a bundle that moves are sent to its new owner; off, they are "
         "disconnected and look it up",
     )
     table_view: str = option(
         ON_TOPIC,
         conf="loadManagerServiceUnitStateTableViewClassName",
         choices=(ON_TOPIC, IN_STORE),
-        why="where it is kept who owns which bundle: on a system topic, or in the metadata store",
+        why="where the owners of bundles are kept: on a system topic, or in the metadata store",
     )

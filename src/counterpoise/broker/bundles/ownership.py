@@ -1,4 +1,4 @@
-"""Which bundles this broker owns: runs one machine of an ownership protocol for each."""
+"""The bundles that this broker owns: runs one machine of an ownership protocol for each."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any, Final, Protocol
 
 from counterpoise.broker.base.background import BackgroundTasks
 from counterpoise.broker.base.errors import BrokerError
+from counterpoise.broker.bundles.node_commands import execute
 from counterpoise.broker.bundles.records import record_paths
 from counterpoise.broker.bundles.runner import Runner
-from counterpoise.broker.bundles.store_questions import ask_store
 from counterpoise.broker.bundles.tally import BundleTally
 from counterpoise.metadata import (
     MetadataError,
@@ -26,24 +26,24 @@ from counterpoise.names.bundle import BundleName
 from counterpoise.names.errors import InvalidName
 from counterpoise.ownership.port import (
     Acquire,
+    BundleLocation,
     BundleProtocol,
     BundleState,
-    CatchUp,
-    Change,
-    Drain,
-    Drained,
+    CheckOwnership,
+    CloseTopics,
+    Command,
+    NodeChange,
     NodeChanged,
-    Question,
+    OwnershipOptions,
     ReadNode,
     Release,
-    Replaced,
     SessionChanged,
     Split,
-    Terms,
-    Whereabouts,
+    SplitCompleted,
+    TopicsClosed,
     WriteRecord,
 )
-from counterpoise.ownership.readiness import CLOSED, READY, news_of, news_path
+from counterpoise.ownership.signals import CLOSED, READY, signal_of, signal_path
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +54,7 @@ RETRY_S: Final = 1.0
 """Pause after the store did not answer."""
 
 
-class Drainer(Protocol):
+class TopicCloser(Protocol):
     """Closes the topics of a bundle."""
 
     async def __call__(self, bundle: BundleName, destination: str | None) -> None:
@@ -84,8 +84,8 @@ class BundleOwnership:
         self,
         store: MetadataStore,
         protocol: BundleProtocol[Any],
-        terms: Terms,
-        drain: Drainer,
+        terms: OwnershipOptions,
+        drain: TopicCloser,
         tally: BundleTally | None = None,
         *,
         prepare: Callable[[BundleName], Awaitable[None]] = _nothing,
@@ -99,7 +99,7 @@ class BundleOwnership:
         self._preparing: Final[set[BundleName]] = set()
         self._tally = tally or BundleTally()
         self._cutting: Final[set[BundleName]] = set()
-        """Whose split somebody here sees to."""
+        """Bundles whose split is being carried out here."""
         self._splits: Final = BackgroundTasks()
         self.on_split: Callable[[BundleName, Sequence[BundleName]], Awaitable[None]] = _no_split
         """Cuts a bundle into parts, or what is left to do of that."""
@@ -111,17 +111,17 @@ class BundleOwnership:
             new=lambda bundle: protocol.new(str(bundle)),
             advance=protocol.advance,
             forgettable=lambda state: state.forgettable,
-            ask=self._ask,
+            execute=self._execute,
             changed=self._on_state,
             prepare=self._get_ready,
-            tell_heir=lambda bundle: self._tell(CLOSED, bundle),
+            report_release=lambda bundle: self._signal(CLOSED, bundle),
         )
         self._unsubscribe = (
             store.subscribe(self._on_change),
             store.subscribe_session(self._on_session),
         )
 
-    # What others ask.
+    # Queries.
 
     def serves(self, bundle: BundleName) -> bool:
         """Whether topics of the bundle may be opened here now."""
@@ -131,20 +131,20 @@ class BundleOwnership:
         """Whether it will be known in a moment that the bundle is served here."""
         return self._runner.state(bundle).settling
 
-    def inheriting(self, bundle: BundleName) -> bool:
+    def taking_over(self, bundle: BundleName) -> bool:
         """Whether it is owned here, and its former owner may have topics of it open."""
-        return self._runner.state(bundle).inheriting
+        return self._runner.state(bundle).taking_over
 
     def owned(self) -> list[BundleName]:
         """The bundles served here, or served until a doubt is resolved; sorted."""
         return sorted(each for each in self._runner.known() if self._runner.state(each).holds)
 
-    async def whereabouts(self, bundle: BundleName) -> Whereabouts:
+    async def locate(self, bundle: BundleName) -> BundleLocation:
         """Where the bundle is, by the store's word; raises `StoreUnavailable`."""
-        where: Whereabouts | None = None
+        where: BundleLocation | None = None
         try:
             nodes = self._protocol.nodes(str(bundle))
-            where = self._protocol.whereabouts({path: await self._value(path) for path in nodes})
+            where = self._protocol.locate({path: await self._value(path) for path in nodes})
             return where
         finally:
             self._tally.looked_up(where)
@@ -154,7 +154,7 @@ class BundleOwnership:
         found = []
         for path, bundle in (await record_paths(self._store, self._protocol, namespaces)).items():
             value = await self._value(path)
-            if value is not None and self._protocol.whereabouts({path: value}).splitting:
+            if value is not None and self._protocol.locate({path: value}).splitting:
                 found.append(bundle)
         return sorted(found)
 
@@ -165,7 +165,7 @@ class BundleOwnership:
         clock = asyncio.get_running_loop().time
         deadline = clock() + timeout_s
         while True:
-            # Registered before the question: what happens while it is answered wakes us too.
+            # Registered before the command: what happens while it is answered wakes us too.
             future = asyncio.get_running_loop().create_future()
             waiting = self._waiting.setdefault(bundle, [])
             waiting.append(future)
@@ -181,60 +181,60 @@ class BundleOwnership:
                 if not waiting and self._waiting.get(bundle) is waiting:
                     del self._waiting[bundle]
 
-    # What others order. An order goes on when whoever gave it goes away.
+    # Requests. One goes on when its caller goes away.
 
-    async def acquire(self, bundle: BundleName, *, inherited: bool = False) -> bool:
-        """Try to own a bundle; False when somebody else does, or within `PATIENCE_S` nobody.
+    async def acquire(self, bundle: BundleName, *, as_split_part: bool = False) -> bool:
+        """Try to own a bundle; False when another broker does, or after `PATIENCE_S`.
 
-        ``inherited``: it is a part of one that this broker owns.
+        ``as_split_part``: it is a part of a bundle that this broker owns.
         """
-        self._runner.feed(bundle, Acquire(inherited=inherited))
+        self._runner.feed(bundle, Acquire(as_split_part=as_split_part))
         await self._settled(bundle, PATIENCE_S)
         return self.serves(bundle)
 
-    async def catch_up(
-        self, bundle: BundleName, let_go: Callable[[], Awaitable[bool]] = _surely
+    async def wait_until_served(
+        self, bundle: BundleName, is_released: Callable[[], Awaitable[bool]] = _surely
     ) -> bool:
         """Whether this broker serves a bundle for which a client came.
 
-        If not yet, it looks whether it should: the bundle may be on its way here. ``let_go`` is
-        asked while this broker is `inheriting` it: whether its former owner has closed what the
-        client came for. It is asked again when that may have changed, see `look_again`.
+        If not yet, the broker reads the bundle's record: it may be on its way here. While this
+        broker is `taking_over` the bundle, ``is_released`` says whether the former owner has closed
+        the topic that the client came for; it is called again after `look_again`.
         """
         if self.serves(bundle):
             return True
-        self._runner.feed(bundle, CatchUp())
+        self._runner.feed(bundle, CheckOwnership())
 
         async def known() -> bool:
-            if self.inheriting(bundle):
-                return await let_go()
+            if self.taking_over(bundle):
+                return await is_released()
             return not self.settling(bundle)
 
         found = await self.until(bundle, known, PATIENCE_S)
-        return self.serves(bundle) or (found and self.inheriting(bundle))
+        return self.serves(bundle) or (found and self.taking_over(bundle))
 
     def look_again(self, bundle: BundleName) -> None:
-        """Let whoever waits for a bundle look whether it still has to."""
+        """Have every waiter of a bundle check its condition again."""
         self._wake(bundle)
 
     async def release(self, bundle: BundleName, destination: str | None) -> bool:
-        """Drain a bundle and let go of it, towards a broker if one is named.
+        """Close a bundle's topics and release it, to a broker if one is named.
 
-        Returns when that broker has it, or has not taken it within the patience there is; False
-        at once if there is nothing to let go, or somebody was faster.
+        Returns when that broker owns it, or has not taken it in time; False at once if this
+        broker does not serve the bundle, or is splitting it.
         """
         if not self.serves(bundle) or self._runner.state(bundle).cut_into:
             return False
         terms = self._terms
         self._runner.feed(bundle, Release(destination))
-        await self._settled(bundle, terms.prepare_s + terms.drain_s + terms.heir_s)
+        await self._settled(bundle, terms.prepare_s + terms.drain_s + terms.successor_s)
         return True
 
     async def announce_split(self, bundle: BundleName, parts: Iterable[BundleName]) -> bool:
-        """Let everybody know that a bundle is being cut, where the protocol has a word for it.
+        """Announce that a bundle is being split, where the protocol has a record for it.
 
-        False if it is not served here. Whoever announces a split ends it by `replaced`, or leaves
-        that to `finish_split`.
+        False if it is not served here. A split that was announced is ended by `replaced`, or by
+        `finish_split`.
         """
         if not self._protocol.announces_splits or not self.serves(bundle):
             return self.serves(bundle)
@@ -252,7 +252,7 @@ class BundleOwnership:
         return self._protocol.announces_splits
 
     def finish_split(self, bundle: BundleName) -> None:
-        """See to it that a split that is announced comes to its end."""
+        """Carry a split that was announced to its end, in the background."""
         self._cutting.discard(bundle)
         if self._runner.state(bundle).cut_into:
             self._cutting.add(bundle)
@@ -271,15 +271,15 @@ class BundleOwnership:
             self._cutting.discard(bundle)
 
     async def replaced(self, bundle: BundleName) -> None:
-        """Let go of a bundle whose parts this broker owns."""
-        self._runner.feed(bundle, Replaced())
+        """Release a bundle whose parts this broker owns."""
+        self._runner.feed(bundle, SplitCompleted())
         await self._settled(bundle, PATIENCE_S)
 
     async def resume(self) -> None:
-        """Do what records oblige this broker to that name it from a former life.
+        """Resume the transfers and splits that this broker began before it restarted.
 
-        A broker that comes back before its session has timed out was never missed, so nobody mends
-        what it began.
+        A broker that is back before its session has timed out was never missed, so the leader
+        repairs nothing of what it began.
         """
         me = self._terms.me.broker_id.encode()
         while True:
@@ -288,7 +288,7 @@ class BundleOwnership:
                     if me in (await self._value(path) or b""):
                         self._on_change(Notification(NotificationKind.MODIFIED, path))
             except StoreUnavailable as error:
-                log.warning("bundles of a former life are looked for later: %s", error)
+                log.warning("bundles owned before the restart are read later: %s", error)
                 await asyncio.sleep(RETRY_S)
             else:
                 return
@@ -306,25 +306,25 @@ class BundleOwnership:
 
     async def _settled(self, bundle: BundleName, timeout_s: float) -> None:
         async def at_rest() -> bool:
-            return not self._runner.state(bundle).passing
+            return not self._runner.state(bundle).in_progress
 
         await self.until(bundle, at_rest, timeout_s)
 
-    async def _ask(self, bundle: BundleName, question: Question) -> object:
-        if isinstance(question, Drain):
-            await self._drain(bundle, question.destination)
-            return Drained()
+    async def _execute(self, bundle: BundleName, command: Command) -> object:
+        if isinstance(command, CloseTopics):
+            await self._drain(bundle, command.destination)
+            return TopicsClosed()
         failed = True
         try:
-            answer = await ask_store(self._store, question)
+            answer = await execute(self._store, command)
             failed = False
             return answer
         finally:
-            if isinstance(question, WriteRecord):
-                self._tally.wrote(question.value, failed=failed)
-            # Our own write is known before the store tells us of it.
-            if not isinstance(question, ReadNode):
-                path = getattr(question, "path", "")
+            if isinstance(command, WriteRecord):
+                self._tally.wrote(command.value, failed=failed)
+            # Our own write is known before the store's notification of it.
+            if not isinstance(command, ReadNode):
+                path = getattr(command, "path", "")
                 for root, values in self._values.items():
                     if path.startswith(root):
                         values.forget(path)
@@ -334,14 +334,14 @@ class BundleOwnership:
             return
         self._preparing.add(bundle)
         try:
-            async with asyncio.timeout(self._terms.heir_s):
+            async with asyncio.timeout(self._terms.successor_s):
                 await self._prepare(bundle)
-            await self._tell(READY, bundle)
+            await self._signal(READY, bundle)
         finally:
             self._preparing.discard(bundle)
 
-    async def _tell(self, news: str, bundle: BundleName) -> None:
-        path = news_path(news, str(bundle))
+    async def _signal(self, news: str, bundle: BundleName) -> None:
+        path = signal_path(news, str(bundle))
         await self._store.put(path, self._terms.me.broker_id.encode(), ephemeral=True)
         await self._store.delete(path)
 
@@ -355,21 +355,21 @@ class BundleOwnership:
         if before.holds and not after.holds:
             log.debug("%s is not served here any more", bundle)
         if after.cut_into and bundle not in self._cutting:
-            # Announced in a former life of this broker, or by one that is gone.
+            # Announced before this broker restarted, or by a broker that is gone.
             self.finish_split(bundle)
         self._wake(bundle)
 
-    # What the store tells.
+    # Notifications of the store.
 
     def _on_change(self, notification: Notification) -> None:
-        news = news_of(notification.path)
+        news = signal_of(notification.path)
         name = news[0] if news is not None else self._protocol.bundle_of(notification.path)
         if name is None:
             return
         try:
             bundle = BundleName.parse(name)
         except InvalidName:
-            log.warning("ignoring what is no bundle: %s", notification.path)
+            log.warning("ignored a metadata node whose name is no bundle: %s", notification.path)
             return
         known = not self._runner.state(bundle).forgettable
         gone = notification.kind is NotificationKind.DELETED
@@ -377,8 +377,8 @@ class BundleOwnership:
             if known and not gone:
                 self._runner.feed(bundle, news[1])
             return
-        change = Change.VANISHED if gone else Change.APPEARED
-        if known or self._protocol.hears(notification.path, change):
+        change = NodeChange.VANISHED if gone else NodeChange.APPEARED
+        if known or self._protocol.concerns_unknown(notification.path, change):
             self._runner.feed(bundle, NodeChanged(notification.path, change))
         self._wake(bundle)
 

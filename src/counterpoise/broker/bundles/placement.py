@@ -1,4 +1,4 @@
-"""Which broker gets a bundle that nobody owns: asks the filters and the placement strategy."""
+"""Chooses the broker for a bundle without an owner: the filters, then the placement strategy."""
 
 from __future__ import annotations
 

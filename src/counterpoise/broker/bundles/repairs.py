@@ -1,4 +1,4 @@
-"""What the leader mends: bundles whose brokers are gone, changes that never ended."""
+"""Ownership repair by the leader: bundles whose brokers are gone, changes that never ended."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class OwnershipRepairs:
     """Looks at every bundle's record regularly, and whenever a broker comes or goes.
 
     Only the leader acts, and only while its own session is sound: a broker whose session was
-    interrupted a moment ago may be the one that sees nobody.
+    interrupted a moment ago may not see brokers that are alive.
     """
 
     def __init__(
@@ -47,9 +47,9 @@ class OwnershipRepairs:
         tally: BundleTally | None = None,
         clock_ms: Callable[[], int] = wall_clock_ms,
     ) -> None:
-        """``at_once``: how many bundles are mended side by side.
+        """``at_once``: how many bundles are repaired at the same time.
 
-        ``wary_s``: how long after an interruption nothing is mended.
+        ``wary_s``: how long after a lost session this broker repairs nothing.
         """
         self._store = store
         self._protocol = protocol
@@ -67,8 +67,8 @@ class OwnershipRepairs:
         self._sound = True
         self._values = {root: MetadataCache(store, root, lambda v: v) for root in protocol.roots}
         self._unsubscribe: list[Callable[[], None]] = []
-        self.mended = 0
-        """How many bundles this broker has mended."""
+        self.repaired = 0
+        """How many bundles this broker has repaired."""
 
     def start(self) -> None:
         """Begin."""
@@ -79,7 +79,7 @@ class OwnershipRepairs:
         self._background.keep("ownership repairs", self._run)
 
     def look(self) -> None:
-        """Look at once: something happened that may leave bundles to nobody."""
+        """Look at once: something happened that may have left bundles without an owner."""
         self._due.set()
 
     def close(self) -> None:
@@ -87,8 +87,8 @@ class OwnershipRepairs:
         for unsubscribe in (*self._unsubscribe, *(each.close for each in self._values.values())):
             unsubscribe()
 
-    async def mend(self) -> list[Repair]:
-        """Mend what there is to mend now; returns what was found. Raises `MetadataError`."""
+    async def repair_all(self) -> list[Repair]:
+        """Repair what needs it now; returns what was found. Raises `MetadataError`."""
         if not self._leads() or not self._is_sound():
             return []
         active = await self._registry.active()
@@ -98,31 +98,33 @@ class OwnershipRepairs:
         )
         gate = asyncio.Semaphore(self._at_once())
 
-        async def mend(repair: Repair) -> None:
+        async def repair_all(repair: Repair) -> None:
             async with gate:
-                await self._mend(repair, *paths[repair.bundle])
+                await self._repair(repair, *paths[repair.bundle])
 
-        await asyncio.gather(*map(mend, found))
+        await asyncio.gather(*map(repair_all, found))
         return list(found)
 
-    async def _mend(self, repair: Repair, path: str, judged: bytes) -> None:
+    async def _repair(self, repair: Repair, path: str, judged: bytes) -> None:
         stored = await self._store.get(path)
         if stored is None or not self._leads() or not self._is_sound():
             return
         if stored.value != judged:
-            return  # Somebody else acted on it since, and the news of it is on its way here.
+            return  # It was written since, and the notification is on its way.
         try:
             if repair.remove:
                 await self._store.delete(path, expected_version=stored.version)
             else:
-                heir = await self._placer.choose(BundleName.parse(repair.bundle))
-                value = self._protocol.mended(stored.value, heir, self._clock_ms())
+                successor = await self._placer.choose(BundleName.parse(repair.bundle))
+                value = self._protocol.repaired(stored.value, successor, self._clock_ms())
                 await self._store.put(path, value, expected_version=stored.version)
-                log.warning("%s goes to %s: %s", repair.bundle, heir or "nobody", repair.why)
+                log.warning(
+                    "%s goes to %s: %s", repair.bundle, successor or "no broker", repair.why
+                )
         except (BadVersion, NotFound):
-            return  # Somebody else acted on it since.
-        self.mended += 1
-        self._tally.mended(removed=repair.remove)
+            return  # It was written or removed since.
+        self.repaired += 1
+        self._tally.repaired(removed=repair.remove)
 
     async def _paths(self) -> dict[str, tuple[str, bytes]]:
         """The node and the value of every bundle's record, by the bundle's name."""
@@ -151,7 +153,7 @@ class OwnershipRepairs:
         if event is SessionEvent.SESSION_REESTABLISHED:
             self._wary_until = asyncio.get_running_loop().time() + self._wary_s
         if self._sound:
-            # Whoever went meanwhile was not seen going, or not believed to be gone.
+            # A broker that left meanwhile was not seen leaving, or not believed to be gone.
             self._due.set()
 
     async def _run(self) -> None:
@@ -165,7 +167,7 @@ class OwnershipRepairs:
             self._due.clear()
             try:
                 acts = self._leads() and self._is_sound()
-                await self.mend()
+                await self.repair_all()
                 if asked:
                     self._tally.cleanups[SUCCESS if acts else SKIP] += 1
             except MetadataError as error:

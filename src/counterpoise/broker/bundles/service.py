@@ -1,4 +1,4 @@
-"""The namespace service: who owns a bundle, who shall, and how it changes hands."""
+"""The namespace service: the owners of bundles, lookups, moves and splits."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from counterpoise.broker.base.errors import BrokerError, store_errors_as_not_ready
 from counterpoise.broker.bundles.lookup import LookupService
-from counterpoise.broker.bundles.lookup_answer import LookupAnswer
+from counterpoise.broker.bundles.lookup_result import LookupResult
 from counterpoise.broker.bundles.moves import BundleMoves
 from counterpoise.broker.bundles.namespace_bundles import NamespaceBundleCache
 from counterpoise.broker.bundles.ownership import BundleOwnership
@@ -49,7 +49,7 @@ class NamespaceService:
         raise _not_served(topic)
 
     def goes_with_leader(self, topic: TopicName) -> bool:
-        """Whether the leader serves the topic, whoever has its bundle."""
+        """Whether the leader serves the topic, whichever broker owns its bundle."""
         return self._leads is not None and str(topic) in SYSTEM_TOPICS
 
     def owns(self, topic: TopicName) -> bool:
@@ -59,23 +59,25 @@ class NamespaceService:
         bundles = self._bundles.peek(topic.namespace_name)
         if bundles is not None:
             bundle = bundles.bundle_of(topic)
-            if self._ownership.serves(bundle) or self._ownership.inheriting(bundle):
+            if self._ownership.serves(bundle) or self._ownership.taking_over(bundle):
                 return True
         # During a split the parent's lock still counts for what its parts do not cover yet.
         serving = filter(self._ownership.serves, self._ownership.owned())
         return any(topic in bundle for bundle in serving)
 
-    async def approach(self, topic: TopicName, let_go: Callable[[], Awaitable[bool]]) -> None:
+    async def approach(self, topic: TopicName, is_released: Callable[[], Awaitable[bool]]) -> None:
         """Return when this broker may open the topic, waiting for a hand-over under way.
 
-        ``let_go`` tells whether the topic's former owner has closed it; it is asked while others
-        of the bundle may be open there. Raises `BrokerError` (ServiceNotReady) when the bundle is
-        not this broker's: the client looks up again.
+        ``is_released`` says whether the topic's former owner has closed it; it is called while
+        other topics of the bundle may be open there. Raises `BrokerError` (ServiceNotReady) when
+        this broker does not own the bundle: the client looks up again.
         """
         bundle = (await self.bundles(topic.namespace_name)).bundle_of(topic)
-        if not self.goes_with_leader(topic) and await self._ownership.catch_up(bundle, let_go):
+        if not self.goes_with_leader(topic) and await self._ownership.wait_until_served(
+            bundle, is_released
+        ):
             return
-        if not self.owns(topic) or self._ownership.inheriting(bundle):
+        if not self.owns(topic) or self._ownership.taking_over(bundle):
             raise _not_served(topic)
 
     def opened(self, topic: TopicName) -> None:
@@ -94,13 +96,13 @@ class NamespaceService:
     async def owner(self, bundle: BundleName) -> NamespaceEphemeralData | None:
         """Who owns a bundle."""
         with store_errors_as_not_ready():
-            return (await self._ownership.whereabouts(bundle)).owner
+            return (await self._ownership.locate(bundle)).owner
 
     def owned(self) -> list[BundleName]:
         """The bundles that this broker owns, sorted."""
         return self._ownership.owned()
 
-    async def lookup(self, topic: TopicName, *, authoritative: bool = False) -> LookupAnswer:
+    async def lookup(self, topic: TopicName, *, authoritative: bool = False) -> LookupResult:
         """Who serves a topic: see `LookupService.lookup_bundle`.
 
         Raises `BrokerError` (TopicNotFound) without the namespace.
@@ -112,7 +114,7 @@ class NamespaceService:
 
     async def lookup_bundle(
         self, bundle: BundleName, *, authoritative: bool = False
-    ) -> LookupAnswer:
+    ) -> LookupResult:
         """Who serves a bundle: see `LookupService.lookup_bundle`."""
         return await self._lookups.lookup_bundle(bundle, authoritative=authoritative)
 

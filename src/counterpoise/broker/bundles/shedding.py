@@ -1,8 +1,8 @@
 """The leader takes bundles from busy brokers (``doLoadShedding``, ``UnloadScheduler``).
 
-Every broker keeps the time, and the one that leads acts. What it decides, and why it decides
-nothing, is `counterpoise.decide.balancing`'s, which the balancer beside a cluster asks as well; how
-a bundle moves is its owner's, who is told as an administrator would tell it.
+Every broker keeps the time, and the one that leads acts. `counterpoise.decide.balancing` decides,
+as it does for the balancer beside a cluster; the bundle's owner moves it, ordered as an
+administrator would order it.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ Unload = Callable[[Move], Awaitable[None]]
 """Has a bundle unloaded by its owner; raises `BrokerError` or `MetadataError`."""
 
 
-class Sight(Protocol):
-    """What a leader sees of its cluster, under one of the load managers."""
+class SheddingSource(Protocol):
+    """Where the leader reads its cluster for shedding, under one of the load managers."""
 
     def strategy(self, config: SheddingConfig) -> Strategy:
         """Who decides, by which settings."""
@@ -61,7 +61,7 @@ class LeaderShedding:
 
     def __init__(
         self,
-        sight: Callable[[], Sight],
+        source: Callable[[], SheddingSource],
         unload: Unload,
         *,
         leads: Callable[[], bool],
@@ -70,10 +70,10 @@ class LeaderShedding:
         tally: BundleTally,
         clock_ms: Callable[[], int] = wall_clock_ms,
     ) -> None:
-        """``sight`` is made for the first round.
+        """``source`` is made for the first round.
 
-        ``leads``: whether this broker leads, as far as the metadata store can tell now."""
-        self._make_sight = sight
+        ``leads``: whether this broker leads, by the metadata store's last word."""
+        self._make_source = source
         self._unload = unload
         self._leads = leads
         self._config = config
@@ -133,26 +133,26 @@ class LeaderShedding:
             return None
 
     @cached_property
-    def sight(self) -> Sight:
-        """What this broker sees of its cluster when it leads."""
-        return self._make_sight()
+    def source(self) -> SheddingSource:
+        """Where this broker reads its cluster when it leads."""
+        return self._make_source()
 
     async def look(self) -> Round | None:
         """One round, seen through; None when it is none's time. Raises `MetadataError`."""
-        # Imported here, by whoever leads: most brokers never do.
+        # Imported here, by a broker that leads: most never do.
         from counterpoise.decide.balancing.round import left_alone, may_decide, placed, shed
 
         config, now_ms = self._config(), self._clock_ms()
         if not self._leads() or not may_decide(now_ms, self._memory, config.balance):
             return None
-        strategy = self.sight.strategy(config)
+        strategy = self.source.strategy(config)
         recent = left_alone(now_ms, self._memory, strategy.balance)
-        view = await self.sight.view(recent, self._unloaded)
+        view = await self.source.view(recent, self._unloaded)
         asked = shed(view, self._memory, strategy)
-        scene = await self.sight.scene(asked)
+        scene = await self.source.scene(asked)
         made = placed(asked, view.brokers, recent, self._memory, strategy, scene)
         self._memory = made.memory
-        self._tell(made.rejections)
+        self._log_once(made.rejections)
         await self._carry_out(made, recent)
         self.rounds.append(made)
         return made
@@ -193,8 +193,8 @@ class LeaderShedding:
         self._tally.shed[SUCCESS, reason] += 1
         return True
 
-    def _tell(self, rejections: Iterable[Rejection]) -> None:
-        """Say why something stays where it is once, not at every round."""
+    def _log_once(self, rejections: Iterable[Rejection]) -> None:
+        """Log once why a bundle stays where it is, not at every round."""
         every = list(rejections)
         for each in every:
             self._tally.shed[SKIP, each.rule] += 1

@@ -42,7 +42,7 @@ class SheddingConfig:
     transfer: TransferOptions = _TRANSFER
     uniform: UniformOptions = _UNIFORM
     own: Any = None
-    """The settings of a strategy of somebody's own, where it has any."""
+    """The settings of a user's own strategy, where it has any."""
 
     def options_of(self, kind: type[Any]) -> Any:
         """The settings of one kind; those of an unknown kind have their defaults."""

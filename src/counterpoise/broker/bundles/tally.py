@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from counterpoise.ownership.channel.data import State, StateData
+from counterpoise.ownership.channel.data import ServiceUnitState, ServiceUnitStateData
 from counterpoise.ownership.channel.state import ChannelBundle
-from counterpoise.ownership.port import Whereabouts
+from counterpoise.ownership.port import BundleLocation
 from counterpoise.ownership.records import InvalidRecord
 
 TOTAL: Final = "Total"
@@ -19,24 +19,24 @@ SUCCESS: Final = "Success"
 SKIP: Final = "Skip"
 
 _EVENTS: Final = {
-    State.ASSIGNING: "Assign",
-    State.RELEASING: "Unload",
-    State.SPLITTING: "Split",
+    ServiceUnitState.ASSIGNING: "Assign",
+    ServiceUnitState.RELEASING: "Unload",
+    ServiceUnitState.SPLITTING: "Split",
 }
 """``ServiceUnitStateChannelImpl.EventType``, by the state that such a record begins."""
 
 
 @dataclass(slots=True)
-class Outcome:
+class CountedResult:
     """How something is going to be counted, unless it raises."""
 
     result: str = SUCCESS
 
 
 @contextlib.contextmanager
-def counted(counts: Counter[str]) -> Iterator[Outcome]:
+def counted(counts: Counter[str]) -> Iterator[CountedResult]:
     """Count the body once: Failure if it raises."""
-    outcome = Outcome()
+    outcome = CountedResult()
     try:
         yield outcome
     except BaseException:
@@ -76,13 +76,17 @@ class BundleTally:
         self.orphans = 0
         self.tombstones = 0
 
-    def looked_up(self, where: Whereabouts | None) -> None:
-        """Somebody asked where a bundle is; None: the store did not say."""
-        state = State.INIT
+    def looked_up(self, where: BundleLocation | None) -> None:
+        """A bundle was located; None: the store did not answer."""
+        state = ServiceUnitState.INIT
         if where is not None and where.changing:
-            state = State.RELEASING if where.heir is None else State.ASSIGNING
+            state = (
+                ServiceUnitState.RELEASING
+                if where.successor is None
+                else ServiceUnitState.ASSIGNING
+            )
         elif where is not None and where.owner is not None:
-            state = State.OWNED
+            state = ServiceUnitState.OWNED
         self.lookups[state.value, TOTAL] += 1
         if where is None:
             self.lookups[state.value, FAILURE] += 1
@@ -90,14 +94,14 @@ class BundleTally:
     def wrote(self, record: bytes, *, failed: bool) -> None:
         """This broker wrote a bundle's record, or could not."""
         try:
-            event = _EVENTS.get(StateData.from_json(record).state)
+            event = _EVENTS.get(ServiceUnitStateData.from_json(record).state)
         except InvalidRecord:
             return
         if event is not None:
             self._publish(event, failed=failed)
 
-    def mended(self, *, removed: bool) -> None:
-        """The leader has written over a dead broker's record, or removed what nobody needs."""
+    def repaired(self, *, removed: bool) -> None:
+        """The leader has overwritten a dead broker's record, or removed one that is not needed."""
         if removed:
             self.tombstones += 1
         else:

@@ -1,9 +1,9 @@
 """The records of bundles on a system topic (``ServiceUnitStateTableViewImpl``).
 
-To whoever runs ownership this is the metadata store: the nodes of records are read from a table
-that the topic's messages make, and written by publishing to it; all others are the store's own. A
-write is a compare-and-set as there, although the topic knows none: everybody refuses the same
-messages (`ownership/channel/view.py`), and the writer waits until it has read its own.
+Ownership uses it as a metadata store: the nodes of records are read from a table that the topic's
+messages make, and written by publishing to it; all other nodes are the store's own. A write is a
+compare-and-set as in the store, although the topic knows none: all brokers refuse the same messages
+(`ownership/channel/view.py`), and the writer waits until it has read its own.
 """
 
 from __future__ import annotations
@@ -16,7 +16,12 @@ from functools import partial
 from typing import Final, NoReturn, Protocol
 
 from counterpoise.broker.base.background import BackgroundTasks
-from counterpoise.broker.peers import Heard, Listener, PeerError, SystemTopicLink
+from counterpoise.broker.peers import (
+    PeerError,
+    SystemTopicLink,
+    SystemTopicListener,
+    SystemTopicMessage,
+)
 from counterpoise.broker.peers.json_schemas import SCHEMAS
 from counterpoise.broker.peers.system_topic import KEEPER, read_entry
 from counterpoise.broker.topic.compaction import Compaction, LoadedTopics
@@ -37,7 +42,7 @@ from counterpoise.metadata.port import Listener as StoreListener
 from counterpoise.names.system_topics import SERVICE_UNIT_STATE
 from counterpoise.names.topic import TopicName
 from counterpoise.ownership.channel.state import RECORDS
-from counterpoise.ownership.channel.view import ChannelView, Message
+from counterpoise.ownership.channel.view import ChannelMessage, ChannelView
 from counterpoise.security.client import ANONYMOUS, ClientSecurity
 
 log = logging.getLogger(__name__)
@@ -51,8 +56,8 @@ _TOKEN: Final = "token"  # noqa: S105 - no secret
 _BELOW: Final = f"{RECORDS}/"
 
 
-class Link(Protocol):
-    """This broker's way to the topic; see `SystemTopicLink`."""
+class RecordsLink(Protocol):
+    """This broker's connection to the topic; see `SystemTopicLink`."""
 
     async def keep(self, broker_url: str) -> NoReturn:
         """Make it again and again."""
@@ -67,13 +72,15 @@ class Link(Protocol):
         """Write a value, or a tombstone; raises `PeerError`."""
 
     def drop(self, why: str) -> None:
-        """End it; it is made anew."""
+        """End it; `keep` makes it again."""
 
     def close(self) -> None:
         """End it."""
 
 
-def link_to_topic(me: str, security: ClientSecurity = ANONYMOUS) -> Callable[[Listener], Link]:
+def link_to_topic(
+    me: str, security: ClientSecurity = ANONYMOUS
+) -> Callable[[SystemTopicListener], RecordsLink]:
     """Makes the link of broker ``me``; ``security``: who it is to the others."""
     return lambda listener: SystemTopicLink(
         SERVICE_UNIT_STATE,
@@ -93,7 +100,7 @@ class TopicRecords:
         store: MetadataStore,
         me: str,
         background: BackgroundTasks,
-        link: Callable[[Listener], Link],
+        link: Callable[[SystemTopicListener], RecordsLink],
         within_s: float = WITHIN_S,
     ) -> None:
         """``link`` makes the way to the topic; ``within_s``: how long a question waits for it."""
@@ -109,11 +116,12 @@ class TopicRecords:
         self._listeners: list[StoreListener] = []
         self._leader: str | None = None
         self.compaction: Final = Compaction(TopicName.parse(SERVICE_UNIT_STATE), KEEPER, live)
-        """For whoever serves the topic."""
+        """Used by the broker that serves the topic."""
         self._within_s = within_s
-        # Before anybody else listens: who doubts what it knew must not be told it once more.
+        # Before any other listener: one that reads again after a lost session must not read what
+        # was known before it.
         self._leave_session = store.subscribe_session(self._on_session)
-        self._link = link(Listener(self._on_begin, self._on_message, self._on_caught_up))
+        self._link = link(SystemTopicListener(self._on_begin, self._on_message, self._on_caught_up))
 
     def start(self, broker_url: str, topics: LoadedTopics) -> None:
         """Begin to read; ``broker_url`` is any broker to find the topic at.
@@ -264,33 +272,35 @@ class TopicRecords:
                 return await verdict
         except (PeerError, TimeoutError) as error:
             why = str(error) or "it was written, and is not read"
-            # It may count all the same, and others may have answered it: only reading tells.
-            self._anew(f"what became of a record of {bundle} is not known")
+            # It may count all the same, and others may have acted on it: only reading shows.
+            self._read_again(f"what became of a record of {bundle} is not known")
             raise StoreUnavailable(path, why) from None
         finally:
             del self._verdicts[token]
 
     def _on_begin(self) -> None:
-        self._lose(f"{SERVICE_UNIT_STATE} is read anew")
+        self._lose(f"{SERVICE_UNIT_STATE} is read again from its beginning")
         self._reading = ChannelView()
 
-    def _on_message(self, heard: Heard) -> None:
+    def _on_message(self, heard: SystemTopicMessage) -> None:
         view = self._reading
         before = view.value(heard.key)
-        why = view.hear(Message(heard.key, heard.value, _number(heard.properties.get(_REMOVES))))
+        why = view.hear(
+            ChannelMessage(heard.key, heard.value, _number(heard.properties.get(_REMOVES)))
+        )
         verdict = self._verdicts.get(heard.properties.get(_TOKEN, ""))
         if verdict is not None and not verdict.done():
             verdict.set_result(why)
         if why is None and view is self._view:
-            self._tell(heard.key, before, view.value(heard.key))
+            self._notify(heard.key, before, view.value(heard.key))
 
     def _on_caught_up(self) -> None:
         former, self._view = self._view, self._reading
         self._caught_up.set()
         for bundle in sorted({*former.values, *self._view.values}):
-            self._tell(bundle, former.value(bundle), self._view.value(bundle))
+            self._notify(bundle, former.value(bundle), self._view.value(bundle))
 
-    def _tell(self, bundle: str, before: bytes | None, after: bytes | None) -> None:
+    def _notify(self, bundle: str, before: bytes | None, after: bytes | None) -> None:
         if before == after:
             return
         kind = NotificationKind.MODIFIED
@@ -302,21 +312,20 @@ class TopicRecords:
             listener(Notification(kind, f"{_BELOW}{bundle}"))
 
     def _on_session(self, event: SessionEvent) -> None:
-        """Whoever lost its session was taken for dead, and may not have heard of what followed.
+        """Read the topic again after a lost session: others took this broker for dead.
 
-        Messages of that time may wait unread, or on a link whose other end is gone: only what is
-        read anew is known.
+        Messages of that time may wait unread, or on a link whose other end is gone.
         """
         if event is SessionEvent.SESSION_LOST:
-            self._anew("this broker's session was lost")
+            self._read_again("this broker's session was lost")
 
     def led_by(self, leader: str) -> None:
-        """Another broker leads now, and serves the topic: the former one may never say so."""
+        """Read the topic at its new server: the former leader may never close the link."""
         former, self._leader = self._leader, leader
         if former not in (None, leader):
-            self._anew(f"{leader} leads now")
+            self._read_again(f"{leader} leads now")
 
-    def _anew(self, why: str) -> None:
+    def _read_again(self, why: str) -> None:
         self._lose(why)
         self._link.drop(why)
 
@@ -325,7 +334,7 @@ class TopicRecords:
         for verdict in self._verdicts.values():
             if not verdict.done():
                 verdict.set_exception(PeerError(why))
-                verdict.exception()  # Whoever waits hears of it.
+                verdict.exception()  # The writer that awaits it gets it.
 
 
 def live(entries: Sequence[bytes]) -> list[bytes]:
@@ -341,7 +350,7 @@ def live(entries: Sequence[bytes]) -> list[bytes]:
             continue
         before = view.value(heard.key)
         removes = _number(heard.properties.get(_REMOVES))
-        if view.hear(Message(heard.key, heard.value, removes)) is None:
+        if view.hear(ChannelMessage(heard.key, heard.value, removes)) is None:
             if view.value(heard.key) is None:
                 where.pop(heard.key, None)
                 removal = number

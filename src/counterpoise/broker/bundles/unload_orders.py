@@ -1,4 +1,4 @@
-"""What a leader decided to move: carried out here, or ordered of the broker that has it."""
+"""Carries out the leader's moves: here, or by an order to the bundle's owner."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class UnloadOrders:
         self._within_s = within_s
 
     async def __call__(self, move: Move) -> None:
-        """Returns when the bundle was let go; raises `BrokerError` or `MetadataError`."""
+        """Returns when the bundle was released; raises `BrokerError` or `MetadataError`."""
         bundle, destination = BundleName.parse(move.bundle), move.destination or None
         if move.source == self._me:
             await self._namespaces().unload(bundle, destination)

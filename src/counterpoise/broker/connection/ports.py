@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from counterpoise.broker.bundles.lookup_answer import LookupAnswer
+from counterpoise.broker.bundles.lookup_result import LookupResult
 from counterpoise.broker.topic.topic import Topic
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.options import option
@@ -26,7 +26,7 @@ class TopicProvider(Protocol):
 class TopicLookup(Protocol):
     """Which broker serves what."""
 
-    async def lookup(self, topic: TopicName, *, authoritative: bool = False) -> LookupAnswer:
+    async def lookup(self, topic: TopicName, *, authoritative: bool = False) -> LookupResult:
         """Say which broker to connect to, or to ask; BrokerError if there is none."""
 
 

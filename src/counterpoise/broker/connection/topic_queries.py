@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from counterpoise.broker.base.errors import BrokerError
-from counterpoise.broker.bundles.lookup_answer import Connect, told_to
+from counterpoise.broker.bundles.lookup_result import LookupConnect, for_listener
 from counterpoise.broker.connection.client_link import ClientLink, topic_name
 from counterpoise.broker.connection.ports import ConnectionConfig, Services
 from counterpoise.broker.connection.shared_parts import SharedByConnections
@@ -57,8 +57,8 @@ class TopicQueries:
         with self._lookups.one():
             await self._link.permits.topic(topic, "LOOKUP", "Client is not authorized to Lookup")
             found = await self._services.namespaces.lookup(topic, authoritative=event.authoritative)
-        answer = told_to(event.listener or self._link.listener, found)
-        if isinstance(answer, Connect):
+        answer = for_listener(event.listener or self._link.listener, found)
+        if isinstance(answer, LookupConnect):
             return encode.lookup_connect(
                 event.request_id, answer.service_url, answer.service_url_tls
             )

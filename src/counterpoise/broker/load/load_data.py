@@ -22,7 +22,12 @@ from counterpoise.broker.base.background import BackgroundTasks
 from counterpoise.broker.base.clock import wall_clock_ms
 from counterpoise.broker.load.change import MINUTE_MS, percent_change
 from counterpoise.broker.load.config import LoadReportConfig
-from counterpoise.broker.peers import Heard, Listener, PeerError, SystemTopicLink
+from counterpoise.broker.peers import (
+    PeerError,
+    SystemTopicLink,
+    SystemTopicListener,
+    SystemTopicMessage,
+)
 from counterpoise.broker.peers.json_schemas import SCHEMAS
 from counterpoise.load.extensible import BrokerLoadData, TopBundlesLoadData
 from counterpoise.load.fields import LoadDataError
@@ -209,7 +214,7 @@ class LoadDataExchange:
             self._published = None
             self._due.set()
 
-        def take(heard: Heard) -> None:
+        def take(heard: SystemTopicMessage) -> None:
             if heard.value is None:
                 known.pop(heard.key, None)
                 return
@@ -223,7 +228,7 @@ class LoadDataExchange:
 
         return SystemTopicLink(
             topic,
-            Listener(lambda: None, take, publish_again),
+            SystemTopicListener(lambda: None, take, publish_again),
             producer_name=self._me,
             timeout_s=LINK_S,
             security=self._security,

@@ -1,6 +1,10 @@
 """A broker as the client of its peers: the system topics that all of them read and write."""
 
 from counterpoise.broker.peers.connection import PeerError
-from counterpoise.broker.peers.system_topic import Heard, Listener, SystemTopicLink
+from counterpoise.broker.peers.system_topic import (
+    SystemTopicLink,
+    SystemTopicListener,
+    SystemTopicMessage,
+)
 
-__all__ = ["Heard", "Listener", "PeerError", "SystemTopicLink"]
+__all__ = ["PeerError", "SystemTopicLink", "SystemTopicListener", "SystemTopicMessage"]

@@ -108,8 +108,8 @@ class PeerConnection(asyncio.Protocol):
         finally:
             self._unconfirmed.pop(sequence_id, None)
 
-    def tell(self, frame: bytes) -> None:
-        """Send what is not answered; nothing happens once the peer is gone."""
+    def notify(self, frame: bytes) -> None:
+        """Send a frame that has no answer; does nothing once the peer is gone."""
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write(frame)
 
@@ -124,7 +124,7 @@ class PeerConnection(asyncio.Protocol):
             raise PeerError(f"{self.url} has closed the connection")
         self._transport.write(frame)
 
-    # What asyncio tells.
+    # Callbacks of asyncio.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The socket is open."""
@@ -147,7 +147,7 @@ class PeerConnection(asyncio.Protocol):
         for future in (self._connected, *self._waiting.values(), *self._unconfirmed.values()):
             if future is not None and not future.done():
                 future.set_exception(PeerError(why))
-                future.exception()  # Whoever waits hears of it; if nobody does, so be it.
+                future.exception()  # A request that awaits it gets it; there may be none.
         on_closed, self._on_closed = self._on_closed, lambda _: None
         if self._transport is not None:
             self._transport.abort()
@@ -170,9 +170,9 @@ class PeerConnection(asyncio.Protocol):
             waiting = self._waiting.get(command.error.request_id, self._connected)
             self._refuse(waiting, command.error.message)
         elif kind == _Type.PING:
-            self.tell(encode.PONG)
+            self.notify(encode.PONG)
         elif kind == _Type.AUTH_CHALLENGE:
-            self.tell(requests.auth_response(_CLIENT_VERSION, *self._security.shown()))
+            self.notify(requests.auth_response(_CLIENT_VERSION, *self._security.shown()))
         elif kind == _Type.CONNECTED:
             self._settle(self._connected, command)
         elif kind in (_Type.CLOSE_PRODUCER, _Type.CLOSE_CONSUMER):

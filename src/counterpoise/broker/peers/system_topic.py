@@ -2,8 +2,8 @@
 
 What Pulsar's ``TableView`` is to its extensible load manager. The topic is served by one of the
 brokers, and moves like any other: when it does, or its broker dies, the link is made again and the
-topic is read from its beginning. Nothing read twice does harm, since listeners are told when a
-reading begins and when it has caught up.
+topic is read from its beginning. A listener is called when a reading begins and when it has caught
+up, so what is read twice does no harm.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ KEEPER: Final = "__compaction"
 """The subscription that keeps messages of a persistent topic: Pulsar's compaction has it, too."""
 _PAUSE_S: Final = 0.05
 _PAUSE_MAX_S: Final = 5.0
-"""Before a topic is linked anew, the first time and at most."""
+"""Pause before the link is made again, at first and at most."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class SystemTopicMessage:
     """One message. ``value`` is None for a tombstone."""
 
     key: str
@@ -52,12 +52,12 @@ class Heard:
 
 
 @dataclass(frozen=True, slots=True)
-class Listener:
-    """Whom a link tells what it reads, in order."""
+class SystemTopicListener:
+    """Callbacks of a link, called in the order of the topic."""
 
     on_begin: Callable[[], None]
     """The topic is read from its beginning (again): what was known may be outdated."""
-    on_message: Callable[[Heard], None]
+    on_message: Callable[[SystemTopicMessage], None]
     on_caught_up: Callable[[], None]
     """Everything has been read that was there when the reading began."""
 
@@ -68,7 +68,7 @@ class SystemTopicLink:
     def __init__(
         self,
         topic: str,
-        listener: Listener,
+        listener: SystemTopicListener,
         *,
         producer_name: str,
         timeout_s: float,
@@ -123,7 +123,7 @@ class SystemTopicLink:
             except PeerError as error:
                 why = str(error)
                 pause_s = min(2 * pause_s, _PAUSE_MAX_S)
-            log.info("%s is linked anew in %g s: %s", self.topic, pause_s, why)
+            log.info("%s: the link is made again in %g s: %s", self.topic, pause_s, why)
             await asyncio.sleep(pause_s)
 
     @property
@@ -132,7 +132,7 @@ class SystemTopicLink:
         return self._peer is not None
 
     def drop(self, why: str) -> None:
-        """End the link as if its broker had: somebody else may serve the topic now."""
+        """End the link as if its broker had: another broker may serve the topic now."""
         if self._opened is not None:
             self._opened.close()
         self._on_closed(why)
@@ -176,7 +176,7 @@ class SystemTopicLink:
         self._last, self._caught_up, self._read = None, False, 0
         self._listener.on_begin()
         if self.topic.startswith("persistent://"):
-            # Whoever else subscribes durably, and acknowledges, must not have messages deleted.
+            # Another durable subscription that acknowledges must not have messages deleted.
             await peer.request(
                 lambda number: requests.subscribe_durably(self.topic, _KEEPER_ID, number, KEEPER)
             )
@@ -192,7 +192,7 @@ class SystemTopicLink:
             # An empty topic's last entry is -1, which 64 bits without a sign write as 2^64 - 1.
             if last.entry_id < 1 << 63:
                 self._last = (last.ledger_id, last.entry_id)
-        peer.tell(requests.permit(_CONSUMER_ID, _PERMITS))
+        peer.notify(requests.permit(_CONSUMER_ID, _PERMITS))
         self._peer = peer
         if self._last is None:
             self._catch_up()
@@ -232,7 +232,7 @@ class SystemTopicLink:
             self._listener.on_message(heard)
         self._read += 1
         if self._read >= _PERMITS // 2 and self._peer is not None:
-            self._peer.tell(requests.permit(_CONSUMER_ID, self._read))
+            self._peer.notify(requests.permit(_CONSUMER_ID, self._read))
             self._read = 0
         if self._last is not None and (position.ledger_id, position.entry_id) >= self._last:
             self._catch_up()
@@ -252,7 +252,7 @@ def _same_kind(url: str, found: commands.CommandLookupTopicResponse) -> str:
     return there
 
 
-def read_entry(entry: bytes) -> Heard | None:
+def read_entry(entry: bytes) -> SystemTopicMessage | None:
     """An entry of such a topic; None if no broker of ours can have written it."""
     try:
         metadata = metadata_of(entry)
@@ -263,7 +263,7 @@ def read_entry(entry: bytes) -> Heard | None:
         return None
     gone = metadata.null_value or not payload
     properties = {each.key: each.value for each in metadata.properties}
-    return Heard(metadata.partition_key, None if gone else bytes(payload), properties)
+    return SystemTopicMessage(metadata.partition_key, None if gone else bytes(payload), properties)
 
 
 def _is_packed(metadata: MessageMetadata) -> bool:

@@ -12,7 +12,7 @@ from counterpoise.security.client import ClientSecurity, http_session
 from counterpoise.wire.errors import ServerError
 
 ORDERED_BY_LEADER: Final = "X-Counterpoise-Ordered-By"
-"""A header that says which broker orders this: for metrics, which tell such from other unloads."""
+"""A header that names the ordering broker; metrics count such unloads apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class UnloadOrder:
 
 
 async def order_unload(web_url: str, order: UnloadOrder, security: ClientSecurity) -> None:
-    """Returns when the bundle was let go; raises `BrokerError` when it was not, or nobody says."""
+    """Returns when the bundle was released; raises `BrokerError` when that is not confirmed."""
     # Imported here: it takes longer to load than a small cluster takes to start.
     import aiohttp
 

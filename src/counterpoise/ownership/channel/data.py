@@ -14,7 +14,7 @@ INT64_MIN: Final = -(1 << 63)
 INT64_MAX: Final = (1 << 63) - 1
 
 
-class State(enum.Enum):
+class ServiceUnitState(enum.Enum):
     """What a bundle is in, by Pulsar's names and in their order; no record means `INIT`."""
 
     INIT = "Init"
@@ -28,19 +28,23 @@ class State(enum.Enum):
     @property
     def in_flight(self) -> bool:
         """Whether somebody has to act before the bundle is at rest again."""
-        return self in (State.ASSIGNING, State.RELEASING, State.SPLITTING)
+        return self in (
+            ServiceUnitState.ASSIGNING,
+            ServiceUnitState.RELEASING,
+            ServiceUnitState.SPLITTING,
+        )
 
     @property
     def active(self) -> bool:
         """Whether a broker has, had or is to have the bundle."""
-        return self is State.OWNED or self.in_flight
+        return self is ServiceUnitState.OWNED or self.in_flight
 
 
 @dataclass(frozen=True, slots=True)
-class StateData:
+class ServiceUnitStateData:
     """One record. At least one broker is named in every state but `FREE`."""
 
-    state: State
+    state: ServiceUnitState
     destination: str | None = None
     """``dstBroker``: who has the bundle, or is to have it."""
     source: str | None = None
@@ -54,7 +58,11 @@ class StateData:
     """``versionId``: one more than the record before, the first is 1."""
 
     def __post_init__(self) -> None:
-        if self.state is not State.FREE and blank(self.destination) and blank(self.source):
+        if (
+            self.state is not ServiceUnitState.FREE
+            and blank(self.destination)
+            and blank(self.source)
+        ):
             raise ValueError(f"a record of state {self.state.value} names no broker")
 
     def to_json(self) -> bytes:
@@ -72,7 +80,7 @@ class StateData:
         return json.dumps(present, separators=(",", ":")).encode()
 
     @staticmethod
-    def from_json(value: bytes) -> StateData:
+    def from_json(value: bytes) -> ServiceUnitStateData:
         """Read it; raises `InvalidRecord`."""
         try:
             read = json.loads(value)
@@ -80,8 +88,8 @@ class StateData:
             version, timestamp = read.get("versionId", 0), read.get("timestamp", 0)
             if not all(_is_int64(number) for number in (version, timestamp)):
                 raise TypeError("a number is not a whole one of 64 bits")
-            return StateData(
-                State(read["state"]),
+            return ServiceUnitStateData(
+                ServiceUnitState(read["state"]),
                 _text(read.get("dstBroker")),
                 _text(read.get("sourceBroker")),
                 {str(name): _text(broker) for name, broker in children.items()},
@@ -108,12 +116,12 @@ def blank(broker: str | None) -> bool:
     return broker is None or not broker.strip()
 
 
-def state_of(record: StateData | None) -> State:
+def state_of(record: ServiceUnitStateData | None) -> ServiceUnitState:
     """The state that a record, or its absence, stands for."""
-    return State.INIT if record is None else record.state
+    return ServiceUnitState.INIT if record is None else record.state
 
 
-def next_version(record: StateData | None) -> int:
+def next_version(record: ServiceUnitStateData | None) -> int:
     """The version that follows a record's; it wraps as a Java long does."""
     if record is None:
         return 1

@@ -6,17 +6,22 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from counterpoise.names.bundle import BundleName
-from counterpoise.ownership.channel.data import State, StateData, blank, next_version
-from counterpoise.ownership.port import Repair, Terms
+from counterpoise.ownership.channel.data import (
+    ServiceUnitState,
+    ServiceUnitStateData,
+    blank,
+    next_version,
+)
+from counterpoise.ownership.port import OwnershipOptions, Repair
 
 SYSTEM_NAMESPACE = "pulsar/system"
 
 
 def examine(
-    records: Mapping[BundleName, StateData],
+    records: Mapping[BundleName, ServiceUnitStateData],
     active: Collection[str],
     now_ms: int,
-    terms: Terms,
+    terms: OwnershipOptions,
 ) -> tuple[Repair, ...]:
     """Look at every bundle's record (``monitorOwnerships``); system bundles come last.
 
@@ -38,9 +43,9 @@ def examine(
     return tuple(sorted(found, key=lambda each: each.bundle.startswith(f"{SYSTEM_NAMESPACE}/")))
 
 
-def _missing(record: StateData, active: Collection[str]) -> str | None:
+def _missing(record: ServiceUnitStateData, active: Collection[str]) -> str | None:
     named: tuple[str | None, ...]
-    if record.state is State.OWNED:
+    if record.state is ServiceUnitState.OWNED:
         named = (record.destination,)
     elif record.state.in_flight:
         named = (record.source, record.destination)
@@ -49,22 +54,28 @@ def _missing(record: StateData, active: Collection[str]) -> str | None:
     return next((each for each in named if each and not blank(each) and each not in active), None)
 
 
-def _part(record: StateData, broker: str) -> str:
-    if record.state is State.OWNED:
+def _part(record: ServiceUnitStateData, broker: str) -> str:
+    if record.state is ServiceUnitState.OWNED:
         return "which owns it"
     return "which was letting it go" if record.source == broker else "which was to have it"
 
 
-def override(record: StateData, heir: str | None, now_ms: int) -> StateData:
+def override(
+    record: ServiceUnitStateData, successor: str | None, now_ms: int
+) -> ServiceUnitStateData:
     """The record that mends a bundle by force (``getOverrideInactiveBrokerStateData``).
 
-    Without an ``heir`` the bundle is free, and the next lookup places it.
+    Without an ``successor`` the bundle is free, and the next lookup places it.
     """
-    mended = replace(record, force=True, timestamp_ms=now_ms, version=next_version(record))
-    had = record.destination if record.state is State.OWNED else record.source
-    if heir is None:
-        return replace(mended, state=State.FREE, destination=None, source=had, children={})
-    if record.state is State.SPLITTING:
-        return replace(mended, source=heir)
-    source = had if had != heir else None
-    return replace(mended, state=State.OWNED, destination=heir, source=source, children={})
+    repaired = replace(record, force=True, timestamp_ms=now_ms, version=next_version(record))
+    had = record.destination if record.state is ServiceUnitState.OWNED else record.source
+    if successor is None:
+        return replace(
+            repaired, state=ServiceUnitState.FREE, destination=None, source=had, children={}
+        )
+    if record.state is ServiceUnitState.SPLITTING:
+        return replace(repaired, source=successor)
+    source = had if had != successor else None
+    return replace(
+        repaired, state=ServiceUnitState.OWNED, destination=successor, source=source, children={}
+    )

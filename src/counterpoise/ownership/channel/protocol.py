@@ -6,20 +6,20 @@ from collections.abc import Callable, Collection, Mapping
 
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.errors import InvalidName
-from counterpoise.ownership.channel.data import State, StateData, blank
+from counterpoise.ownership.channel.data import ServiceUnitState, ServiceUnitStateData, blank
 from counterpoise.ownership.channel.orphans import examine, override
-from counterpoise.ownership.channel.state import RECORDS, ChannelBundle, ChannelTerms
+from counterpoise.ownership.channel.state import RECORDS, ChannelBundle, ChannelContext
 from counterpoise.ownership.channel.table import advance
 from counterpoise.ownership.machine import Effects
-from counterpoise.ownership.port import Change, Repair, Terms, Whereabouts
+from counterpoise.ownership.port import BundleLocation, NodeChange, OwnershipOptions, Repair
 from counterpoise.ownership.records import InvalidRecord, NamespaceEphemeralData
 
 
 class StateChannel:
     """See `counterpoise.ownership.port.BundleProtocol` for what its methods promise."""
 
-    def __init__(self, terms: Terms, now_ms: Callable[[], int]) -> None:
-        self.terms = ChannelTerms(terms, now_ms)
+    def __init__(self, terms: OwnershipOptions, now_ms: Callable[[], int]) -> None:
+        self.terms = ChannelContext(terms, now_ms)
 
     @property
     def announces_splits(self) -> bool:
@@ -48,24 +48,24 @@ class StateChannel:
         name = path.removeprefix(f"{RECORDS}/")
         return name if name != path and name.count("/") == 2 else None
 
-    def hears(self, path: str, change: Change) -> bool:
-        """See `BundleProtocol.hears`: the record may name this broker."""
+    def concerns_unknown(self, path: str, change: NodeChange) -> bool:
+        """See `BundleProtocol.concerns_unknown`: the record may name this broker."""
         del path
-        return change is Change.APPEARED
+        return change is NodeChange.APPEARED
 
-    def whereabouts(self, values: Mapping[str, bytes | None]) -> Whereabouts:
-        """See `BundleProtocol.whereabouts`. Records name brokers by their ids alone."""
+    def locate(self, values: Mapping[str, bytes | None]) -> BundleLocation:
+        """See `BundleProtocol.locate`. Records name brokers by their ids alone."""
         (value,) = values.values()
         record = _read(value)
-        if record is None or record.state in (State.INIT, State.FREE):
-            return Whereabouts(None)
-        if record.state in (State.OWNED, State.SPLITTING):
-            splitting = record.state is State.SPLITTING
+        if record is None or record.state in (ServiceUnitState.INIT, ServiceUnitState.FREE):
+            return BundleLocation(None)
+        if record.state in (ServiceUnitState.OWNED, ServiceUnitState.SPLITTING):
+            splitting = record.state is ServiceUnitState.SPLITTING
             by = record.source if splitting else record.destination
-            return Whereabouts(_known_by_id(by), splitting=splitting)
-        if record.state is State.DELETED or blank(record.destination):
-            return Whereabouts(_known_by_id(record.source), changing=True)
-        return Whereabouts(None, heir=record.destination, changing=True)
+            return BundleLocation(_known_by_id(by), splitting=splitting)
+        if record.state is ServiceUnitState.DELETED or blank(record.destination):
+            return BundleLocation(_known_by_id(record.source), changing=True)
+        return BundleLocation(None, successor=record.destination, changing=True)
 
     def repairs(
         self, values: Mapping[str, bytes], active: Collection[str], now_ms: int
@@ -83,16 +83,16 @@ class StateChannel:
             self.terms.terms,
         )
 
-    def mended(self, value: bytes, heir: str | None, now_ms: int) -> bytes:
-        """See `BundleProtocol.mended`."""
-        return override(StateData.from_json(value), heir, now_ms).to_json()
+    def repaired(self, value: bytes, successor: str | None, now_ms: int) -> bytes:
+        """See `BundleProtocol.repaired`."""
+        return override(ServiceUnitStateData.from_json(value), successor, now_ms).to_json()
 
 
-def _read(value: bytes | None) -> StateData | None:
+def _read(value: bytes | None) -> ServiceUnitStateData | None:
     if value is None:
         return None
     try:
-        return StateData.from_json(value)
+        return ServiceUnitStateData.from_json(value)
     except InvalidRecord:
         return None
 

@@ -7,15 +7,22 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from counterpoise.ownership.channel.data import State, StateData
+from counterpoise.ownership.channel.data import ServiceUnitState, ServiceUnitStateData
 from counterpoise.ownership.channel.duties import comes_to, serves
-from counterpoise.ownership.port import Acquire, CatchUp, Release, Replaced, Split, Terms
+from counterpoise.ownership.port import (
+    Acquire,
+    CheckOwnership,
+    OwnershipOptions,
+    Release,
+    Split,
+    SplitCompleted,
+)
 
 RECORDS: Final = "/service_unit_state"
 """Where Pulsar keeps the records."""
 
 
-class Phase(enum.Enum):
+class ChannelPhase(enum.Enum):
     """What this broker is doing about a bundle."""
 
     RESTING = "at rest"
@@ -29,10 +36,10 @@ class Phase(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class ChannelTerms:
+class ChannelContext:
     """What all bundles of one broker have in common."""
 
-    terms: Terms
+    terms: OwnershipOptions
     now_ms: Callable[[], int] = field(repr=False)
     """The wall clock, for the records' timestamps."""
 
@@ -46,26 +53,26 @@ class ChannelTerms:
 class ChannelBundle:
     """One bundle as one broker sees it."""
 
-    terms: ChannelTerms
+    terms: ChannelContext
     bundle: str
-    phase: Phase = Phase.RESTING
-    record: StateData | None = None
+    phase: ChannelPhase = ChannelPhase.RESTING
+    record: ServiceUnitStateData | None = None
     """The record as it was seen last."""
     version: int | None = None
     """Of the node that holds it; None: there is no such node."""
-    writing: StateData | None = None
+    writing: ServiceUnitStateData | None = None
     """What is being written."""
-    order: Acquire | Release | Replaced | Split | CatchUp | None = None
+    order: Acquire | Release | SplitCompleted | Split | CheckOwnership | None = None
     """What this broker was asked to do, until it is done or makes no sense."""
     is_open: bool = False
     """Whether topics of the bundle may be open here."""
-    heir_ready: bool = False
+    successor_ready: bool = False
     """Whoever gets the bundle from us is prepared, or has had the time to be."""
     yields: bool = False
     """It is prepared: topics stay open here until the record says that it owns the bundle."""
-    inherits: bool = False
+    takes_over: bool = False
     """Whoever we have the bundle from may have topics of it open."""
-    let_go: bool = False
+    is_released: bool = False
     """Or has not: it said so while our record was being written."""
     prepared_for: int = 0
     """The version of the last record upon which this broker prepared itself."""
@@ -91,9 +98,9 @@ class ChannelBundle:
     def serves(self) -> bool:
         """See `BundleState.serves`."""
         return (
-            self.phase in (Phase.RESTING, Phase.READING)
+            self.phase in (ChannelPhase.RESTING, ChannelPhase.READING)
             and not self.doubted
-            and not self.inherits
+            and not self.takes_over
             and self.is_open
             and serves(self.record, self.me)
         )
@@ -101,7 +108,9 @@ class ChannelBundle:
     @property
     def holds(self) -> bool:
         """See `BundleState.holds`."""
-        awaits = self.phase is Phase.AWAITING or (self.yields and self.phase is not Phase.CLOSING)
+        awaits = self.phase is ChannelPhase.AWAITING or (
+            self.yields and self.phase is not ChannelPhase.CLOSING
+        )
         return self.is_open and (awaits or serves(self.record, self.me))
 
     @property
@@ -109,28 +118,32 @@ class ChannelBundle:
         """See `BundleState.settling`."""
         if self.serves:
             return False
-        if self.inherits or comes_to(self.record, self.me):
+        if self.takes_over or comes_to(self.record, self.me):
             return True
-        return self.passing and (
+        return self.in_progress and (
             self.order is not None or self.doubted or serves(self.record, self.me)
         )
 
     @property
-    def inheriting(self) -> bool:
-        """See `BundleState.inheriting`."""
-        knows = self.phase in (Phase.WAITING, Phase.READING) and not self.doubted
-        return self.inherits and knows and serves(self.record, self.me)
+    def taking_over(self) -> bool:
+        """See `BundleState.taking_over`."""
+        knows = self.phase in (ChannelPhase.WAITING, ChannelPhase.READING) and not self.doubted
+        return self.takes_over and knows and serves(self.record, self.me)
 
     @property
-    def passing(self) -> bool:
-        """See `BundleState.passing`."""
-        return self.phase is not Phase.RESTING
+    def in_progress(self) -> bool:
+        """See `BundleState.in_progress`."""
+        return self.phase is not ChannelPhase.RESTING
 
     @property
     def cut_into(self) -> tuple[str, ...]:
         """See `BundleState.cut_into`."""
         record = self.record
-        if record is None or record.state is not State.SPLITTING or record.source != self.me:
+        if (
+            record is None
+            or record.state is not ServiceUnitState.SPLITTING
+            or record.source != self.me
+        ):
             return ()
         return tuple(sorted(record.children))
 
@@ -138,7 +151,7 @@ class ChannelBundle:
     def forgettable(self) -> bool:
         """See `BundleState.forgettable`."""
         return (
-            self.phase is Phase.RESTING
+            self.phase is ChannelPhase.RESTING
             and not self.is_open
             and self.order is None
             and not comes_to(self.record, self.me)

@@ -14,8 +14,8 @@ from typing import Final
 from counterpoise.ownership.channel.data import (
     INT64_MAX,
     INT64_MIN,
-    State,
-    StateData,
+    ServiceUnitState,
+    ServiceUnitStateData,
     blank,
     state_of,
 )
@@ -28,8 +28,8 @@ class Storage(enum.Enum):
     METADATA_STORE = "ServiceUnitStateMetadataStoreTableViewImpl"
 
 
-_S = State
-_FOLLOWS: Final[Mapping[State, frozenset[State]]] = {
+_S = ServiceUnitState
+_FOLLOWS: Final[Mapping[ServiceUnitState, frozenset[ServiceUnitState]]] = {
     _S.OWNED: frozenset({_S.SPLITTING, _S.RELEASING}),
     _S.ASSIGNING: frozenset({_S.OWNED}),
     _S.RELEASING: frozenset({_S.ASSIGNING, _S.FREE}),
@@ -38,9 +38,9 @@ _FOLLOWS: Final[Mapping[State, frozenset[State]]] = {
 }
 #: From a state, the states that may come next. A reader of the topic may find a bundle's first
 #: record compacted away, so there anything may follow nothing.
-FOLLOWS: Final[Mapping[Storage, Mapping[State, frozenset[State]]]] = {
+FOLLOWS: Final[Mapping[Storage, Mapping[ServiceUnitState, frozenset[ServiceUnitState]]]] = {
     Storage.SYSTEM_TOPIC: {
-        _S.INIT: frozenset(State) - {_S.INIT},
+        _S.INIT: frozenset(ServiceUnitState) - {_S.INIT},
         _S.FREE: frozenset({_S.ASSIGNING, _S.INIT}),
         **_FOLLOWS,
     },
@@ -52,7 +52,9 @@ FOLLOWS: Final[Mapping[Storage, Mapping[State, frozenset[State]]]] = {
 }
 
 
-def refusal(before: StateData | None, after: StateData | None, storage: Storage) -> str | None:
+def refusal(
+    before: ServiceUnitStateData | None, after: ServiceUnitStateData | None, storage: Storage
+) -> str | None:
     """Why ``after`` may not follow ``before``; None when it may. ``after`` None is a tombstone."""
     if after is None:
         return None
@@ -81,15 +83,15 @@ def _wraps(before: int, after: int) -> bool:
     return before == INT64_MAX and after == INT64_MIN
 
 
-def _same_brokers(before: StateData, after: StateData) -> bool:
+def _same_brokers(before: ServiceUnitStateData, after: ServiceUnitStateData) -> bool:
     return (before.destination, before.source) == (after.destination, after.source)
 
 
-def _splits_own(before: StateData, after: StateData) -> bool:
+def _splits_own(before: ServiceUnitStateData, after: ServiceUnitStateData) -> bool:
     return blank(after.destination) and before.destination == after.source
 
 
-def _releases_own(before: StateData, after: StateData) -> bool:
+def _releases_own(before: ServiceUnitStateData, after: ServiceUnitStateData) -> bool:
     return (
         not blank(after.source)
         and before.destination == after.source
@@ -97,16 +99,21 @@ def _releases_own(before: StateData, after: StateData) -> bool:
     )
 
 
-def _hands_over(before: StateData, after: StateData) -> bool:
+def _hands_over(before: ServiceUnitStateData, after: ServiceUnitStateData) -> bool:
     return not blank(after.destination) and _same_brokers(before, after)
 
 
-def _takes_free(before: StateData, after: StateData) -> bool:
+def _takes_free(before: ServiceUnitStateData, after: ServiceUnitStateData) -> bool:
     del before
     return blank(after.source) and not blank(after.destination)
 
 
-_CHECKS: Final[Mapping[tuple[State, State], Callable[[StateData, StateData], bool]]] = {
+_CHECKS: Final[
+    Mapping[
+        tuple[ServiceUnitState, ServiceUnitState],
+        Callable[[ServiceUnitStateData, ServiceUnitStateData], bool],
+    ]
+] = {
     (_S.OWNED, _S.SPLITTING): _splits_own,
     (_S.OWNED, _S.RELEASING): _releases_own,
     (_S.ASSIGNING, _S.OWNED): _same_brokers,

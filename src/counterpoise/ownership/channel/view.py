@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from counterpoise.ownership.channel.data import StateData
+from counterpoise.ownership.channel.data import ServiceUnitStateData
 from counterpoise.ownership.channel.transitions import Storage, refusal
 from counterpoise.ownership.records import InvalidRecord
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class ChannelMessage:
     """One message of the topic."""
 
     bundle: str
@@ -30,7 +30,7 @@ class ChannelView:
     """Every bundle's record, as far as the topic was read."""
 
     def __init__(self) -> None:
-        self._records: dict[str, tuple[StateData, bytes]] = {}
+        self._records: dict[str, tuple[ServiceUnitStateData, bytes]] = {}
 
     @property
     def values(self) -> Mapping[str, bytes]:
@@ -47,13 +47,13 @@ class ChannelView:
         found = self._records.get(bundle)
         return None if found is None else found[0].version
 
-    def hear(self, message: Message) -> str | None:
+    def hear(self, message: ChannelMessage) -> str | None:
         """Take up the next message; returns why it does not count, None when it does."""
         before = self._records.get(message.bundle)
         if message.value is None:
             return self._bury(message, before)
         try:
-            after = StateData.from_json(message.value)
+            after = ServiceUnitStateData.from_json(message.value)
         except (InvalidRecord, ValueError):
             return "it is no record of a bundle"
         why = refusal(None if before is None else before[0], after, Storage.SYSTEM_TOPIC)
@@ -61,7 +61,9 @@ class ChannelView:
             self._records[message.bundle] = after, message.value
         return why
 
-    def _bury(self, message: Message, before: tuple[StateData, bytes] | None) -> str | None:
+    def _bury(
+        self, message: ChannelMessage, before: tuple[ServiceUnitStateData, bytes] | None
+    ) -> str | None:
         if before is not None and message.removes not in (None, before[0].version):
             return f"version {message.removes} was to be removed, {before[0].version} stands"
         self._records.pop(message.bundle, None)

@@ -16,13 +16,13 @@ from counterpoise.ownership.lock.nodes import (
 from counterpoise.ownership.lock.state import BundleLock
 from counterpoise.ownership.lock.table import advance
 from counterpoise.ownership.machine import Effects
-from counterpoise.ownership.port import Change, Repair, Terms, Whereabouts
+from counterpoise.ownership.port import BundleLocation, NodeChange, OwnershipOptions, Repair
 
 
 class LockAndRedirect:
     """See `counterpoise.ownership.port.BundleProtocol` for what its methods promise."""
 
-    def __init__(self, terms: Terms) -> None:
+    def __init__(self, terms: OwnershipOptions) -> None:
         self.terms = terms
 
     @property
@@ -51,17 +51,17 @@ class LockAndRedirect:
         """See `BundleProtocol.bundle_of`."""
         return bundle_of(path)
 
-    def hears(self, path: str, change: Change) -> bool:
-        """See `BundleProtocol.hears`: an heir does not know yet that it is one."""
-        return change is Change.APPEARED and path == hand_over_of(bundle_of(path) or "")
+    def concerns_unknown(self, path: str, change: NodeChange) -> bool:
+        """See `BundleProtocol.concerns_unknown`: an heir does not know yet that it is one."""
+        return change is NodeChange.APPEARED and path == hand_over_of(bundle_of(path) or "")
 
-    def whereabouts(self, values: Mapping[str, bytes | None]) -> Whereabouts:
-        """See `BundleProtocol.whereabouts`."""
+    def locate(self, values: Mapping[str, bytes | None]) -> BundleLocation:
+        """See `BundleProtocol.locate`."""
         announcement, lock = values.values()
         owner, hand_over = read_lock(lock), read_hand_over(announcement)
         if owner is not None and hand_over is not None and hand_over.source != owner.broker_id:
             hand_over = None  # It is over, and will be withdrawn in a moment.
-        return Whereabouts(
+        return BundleLocation(
             owner,
             None if hand_over is None else hand_over.destination,
             hand_over is not None or (owner is not None and owner.disabled),
@@ -73,6 +73,6 @@ class LockAndRedirect:
         """See `BundleProtocol.repairs`: a lock goes with its owner's session."""
         return ()
 
-    def mended(self, value: bytes, heir: str | None, now_ms: int) -> bytes:
-        """See `BundleProtocol.mended`: there is nothing to mend."""
+    def repaired(self, value: bytes, successor: str | None, now_ms: int) -> bytes:
+        """See `BundleProtocol.repaired`: there is nothing to mend."""
         return value

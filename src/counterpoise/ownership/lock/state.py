@@ -6,18 +6,18 @@ import enum
 from dataclasses import dataclass
 
 from counterpoise.ownership.lock.nodes import hand_over_of, lock_of
-from counterpoise.ownership.port import Terms
+from counterpoise.ownership.port import OwnershipOptions
 
 
-class Phase(enum.Enum):
+class LockPhase(enum.Enum):
     """What a bundle is to this broker."""
 
     FREE = "not owned here"
-    HEARING = "being handed over, perhaps to this broker"
+    READING_HAND_OVER = "being handed over, perhaps to this broker"
     CHECKING = "not served here, unless the lock says so"
     EXPECTED = "about to be handed over to this broker"
     ACQUIRING = "being acquired"
-    INHERITING = "owned, while its former owner closes it"
+    TAKING_OVER = "owned, while its former owner closes it"
     OWNED = "owned"
     DOUBTED = "owned, unless the lock is gone"
     ANNOUNCING = "about to be handed over"
@@ -26,23 +26,35 @@ class Phase(enum.Enum):
     YIELDED = "served until its heir has the lock"
     DRAINING = "draining"
     DELETING = "being released"
-    HANDING_ON = "released, and not yet taken by its heir"
+    AWAITING_TAKEOVER = "released, and not yet taken by its heir"
     WITHDRAWING = "released, its hand-over still announced"
     DROPPING = "owned by somebody else, its topics still closing here"
 
 
-REST = frozenset({Phase.FREE, Phase.OWNED})
+REST = frozenset({LockPhase.FREE, LockPhase.OWNED})
 """Every other phase waits for an answer or for the alarm."""
 _SETTLING = frozenset(
     {
-        *(Phase.HEARING, Phase.CHECKING, Phase.EXPECTED, Phase.ACQUIRING, Phase.INHERITING),
-        Phase.DOUBTED,
+        *(
+            LockPhase.READING_HAND_OVER,
+            LockPhase.CHECKING,
+            LockPhase.EXPECTED,
+            LockPhase.ACQUIRING,
+            LockPhase.TAKING_OVER,
+        ),
+        LockPhase.DOUBTED,
     }
 )
 _HOLDING = frozenset(
     {
-        *(Phase.INHERITING, Phase.OWNED, Phase.DOUBTED, Phase.ANNOUNCING, Phase.AWAITING),
-        *(Phase.YIELDING, Phase.YIELDED),
+        *(
+            LockPhase.TAKING_OVER,
+            LockPhase.OWNED,
+            LockPhase.DOUBTED,
+            LockPhase.ANNOUNCING,
+            LockPhase.AWAITING,
+        ),
+        *(LockPhase.YIELDING, LockPhase.YIELDED),
     }
 )
 
@@ -51,14 +63,14 @@ _HOLDING = frozenset(
 class BundleLock:
     """One bundle as one broker sees it."""
 
-    terms: Terms
+    terms: OwnershipOptions
     bundle: str
-    phase: Phase = Phase.FREE
+    phase: LockPhase = LockPhase.FREE
     destination: str | None = None
     """Who takes the bundle after its present owner."""
     version: int | None = None
     """Of our lock; None when something happened that makes it worth another look."""
-    let_go: bool = False
+    is_released: bool = False
     """Whether its former owner has closed all it had open, as far as is known."""
     yielded: bool = False
     """Whether our lock was given to the heir before the topics were closed."""
@@ -105,7 +117,7 @@ class BundleLock:
     @property
     def serves(self) -> bool:
         """Whether topics of the bundle may be opened here now."""
-        return self.phase is Phase.OWNED
+        return self.phase is LockPhase.OWNED
 
     @property
     def holds(self) -> bool:
@@ -121,16 +133,16 @@ class BundleLock:
     def settling(self) -> bool:
         """Whether a client should wait: the bundle will be served here, or not, in a moment."""
         return self.phase in _SETTLING or (
-            self.phase is Phase.DRAINING and self.destination == self.me
+            self.phase is LockPhase.DRAINING and self.destination == self.me
         )
 
     @property
-    def inheriting(self) -> bool:
-        """See `BundleState.inheriting`."""
-        return self.phase is Phase.INHERITING
+    def taking_over(self) -> bool:
+        """See `BundleState.taking_over`."""
+        return self.phase is LockPhase.TAKING_OVER
 
     @property
-    def passing(self) -> bool:
+    def in_progress(self) -> bool:
         """Whether the machine is on its way."""
         return self.phase not in REST
 
@@ -142,4 +154,4 @@ class BundleLock:
     @property
     def forgettable(self) -> bool:
         """Whether the machine knows nothing that a new one would not."""
-        return self.phase is Phase.FREE
+        return self.phase is LockPhase.FREE

@@ -8,32 +8,32 @@ from typing import Any, TypeAlias
 
 from counterpoise.ownership.backoff import pause_s
 from counterpoise.ownership.lock.nodes import read_hand_over, read_lock
-from counterpoise.ownership.lock.state import BundleLock, Phase
+from counterpoise.ownership.lock.state import BundleLock, LockPhase
 from counterpoise.ownership.machine import Effects
 from counterpoise.ownership.port import (
-    CatchUp,
-    Change,
-    Created,
+    CheckOwnership,
+    CloseTopics,
+    Command,
+    CommandFailed,
     CreateNode,
-    Drain,
-    Failed,
-    Found,
+    NodeChange,
     NodeChanged,
+    NodeCreated,
+    NodeFound,
     Prepare,
-    Question,
     ReadNode,
     Release,
     RemoveNode,
-    Replaced,
-    WakeMe,
-    Woken,
+    SplitCompleted,
+    StartTimer,
+    TimerFired,
     WriteNode,
 )
 from counterpoise.ownership.records import HandOver
 
 Next: TypeAlias = tuple[BundleLock, Effects]
 Transition: TypeAlias = Callable[[BundleLock, Any], Next]
-P = Phase
+P = LockPhase
 
 
 def stay(state: BundleLock, _: object) -> Next:
@@ -41,12 +41,12 @@ def stay(state: BundleLock, _: object) -> Next:
     return state, ()
 
 
-def ask(state: BundleLock, question: Question) -> Next:
+def ask(state: BundleLock, question: Command) -> Next:
     """Put a question; its answer will be believed unless something overtakes it."""
     return replace(state, pausing=False, overtaken=False), (question,)
 
 
-def enter(state: BundleLock, phase: Phase, **changes: Any) -> Next:
+def enter(state: BundleLock, phase: LockPhase, **changes: Any) -> Next:
     """Begin a phase with its question."""
     return ask_again(replace(state, phase=phase, failures=0, **changes))
 
@@ -54,7 +54,7 @@ def enter(state: BundleLock, phase: Phase, **changes: Any) -> Next:
 def ask_again(state: BundleLock) -> Next:
     """Put the question with which a phase begins."""
     match state.phase:
-        case P.HEARING | P.WITHDRAWING:
+        case P.READING_HAND_OVER | P.WITHDRAWING:
             return ask(state, ReadNode(state.hand_over))
         case P.CHECKING | P.DOUBTED:
             return ask(state, ReadNode(state.lock))
@@ -68,13 +68,13 @@ def ask_again(state: BundleLock) -> Next:
         case P.DELETING:
             return ask(state, ReadNode(state.lock))
         case P.DRAINING:
-            return ask(state, Drain(state.destination, within_s=state.terms.drain_s))
+            return ask(state, CloseTopics(state.destination, within_s=state.terms.drain_s))
         case P.DROPPING:
-            return ask(state, Drain(None, within_s=state.terms.drain_s))
+            return ask(state, CloseTopics(None, within_s=state.terms.drain_s))
     raise AssertionError(f"no question begins {state.phase}")
 
 
-def rest(state: BundleLock, phase: Phase, version: int | None = None) -> Next:
+def rest(state: BundleLock, phase: LockPhase, version: int | None = None) -> Next:
     """Come to rest; the order that waited for it comes next."""
     return BundleLock(state.terms, state.bundle, phase, version=version, order=state.order), ()
 
@@ -83,7 +83,7 @@ def pause(state: BundleLock) -> Next:
     """Wait before the question is put again."""
     failures = state.failures + 1
     after = replace(state, pausing=True, overtaken=False, failures=failures)
-    return after, (WakeMe(pause_s(failures)),)
+    return after, (StartTimer(pause_s(failures)),)
 
 
 def later(state: BundleLock, record: object) -> Next:
@@ -106,25 +106,25 @@ def take(state: BundleLock, _: object) -> Next:
 
 def take_over(state: BundleLock, _: object) -> Next:
     """The owner that hands the bundle to us has let go, or is gone."""
-    return enter(state, P.ACQUIRING, let_go=True)
+    return enter(state, P.ACQUIRING, is_released=True)
 
 
 def hear_withdrawal(state: BundleLock, _: object) -> Next:
     """The owner that hands the bundle to us has closed all it had open, or is gone."""
-    return replace(state, let_go=True), ()
+    return replace(state, is_released=True), ()
 
 
 def hear(state: BundleLock, _: object) -> Next:
     """Somebody announced a hand-over: look to whom."""
-    return enter(state, P.HEARING, destination=None, let_go=False)
+    return enter(state, P.READING_HAND_OVER, destination=None, is_released=False)
 
 
-def catch_up(state: BundleLock, _: CatchUp) -> Next:
+def check_ownership(state: BundleLock, _: CheckOwnership) -> Next:
     """A client came: look whether the bundle is handed over to us, or ours already."""
-    return enter(state, P.HEARING, thorough=True)
+    return enter(state, P.READING_HAND_OVER, thorough=True)
 
 
-def heard(state: BundleLock, answer: Found) -> Next:
+def heard(state: BundleLock, answer: NodeFound) -> Next:
     """The hand-over was read."""
     hand_over = read_hand_over(answer.value)
     if hand_over is not None and hand_over.destination == state.me:
@@ -135,7 +135,7 @@ def heard(state: BundleLock, answer: Found) -> Next:
     return enter(state, P.CHECKING) if state.thorough else rest(state, P.FREE)
 
 
-def checked(state: BundleLock, answer: Found) -> Next:
+def checked(state: BundleLock, answer: NodeFound) -> Next:
     """The lock was read, by a broker that does not serve the bundle."""
     expected = state.destination == state.me
     holder = read_lock(answer.value)
@@ -145,20 +145,20 @@ def checked(state: BundleLock, answer: Found) -> Next:
         return found_lock(replace(state, phase=P.ACQUIRING), answer)
     if not expected:
         return rest(state, P.FREE)
-    return replace(state, phase=P.EXPECTED), (WakeMe(state.terms.heir_s), Prepare())
+    return replace(state, phase=P.EXPECTED), (StartTimer(state.terms.successor_s), Prepare())
 
 
-def created(state: BundleLock, answer: Created) -> Next:
+def created(state: BundleLock, answer: NodeCreated) -> Next:
     """The lock is ours."""
     return own(state, answer.version)
 
 
 def own(state: BundleLock, version: int) -> Next:
     """The lock is ours; whoever handed it to us may still be closing what it had open."""
-    if state.destination != state.me or state.let_go:
+    if state.destination != state.me or state.is_released:
         return rest(state, P.OWNED, version)
-    after = replace(state, phase=P.INHERITING, version=version, failures=0)
-    return after, (WakeMe(state.terms.inherit_s),)
+    after = replace(state, phase=P.TAKING_OVER, version=version, failures=0)
+    return after, (StartTimer(state.terms.takeover_s),)
 
 
 def inherit(state: BundleLock, _: object) -> Next:
@@ -171,7 +171,7 @@ def look(state: BundleLock, _: object) -> Next:
     return ask(state, ReadNode(state.lock))
 
 
-def found_lock(state: BundleLock, answer: Found) -> Next:
+def found_lock(state: BundleLock, answer: NodeFound) -> Next:
     """The lock was read, by a broker that wants it or has open topics."""
     holder = read_lock(answer.value)
     if holder is None:
@@ -213,7 +213,7 @@ def announced(state: BundleLock, _: object) -> Next:
     """Everybody knows: let the heir get ready, if there is one and the lock is surely ours."""
     if state.destination is None or state.version is None:
         return enter(state, P.DRAINING)
-    return replace(state, phase=P.AWAITING), (WakeMe(state.terms.prepare_s),)
+    return replace(state, phase=P.AWAITING), (StartTimer(state.terms.prepare_s),)
 
 
 def give(state: BundleLock, _: object) -> Next:
@@ -228,7 +228,7 @@ def given(state: BundleLock, answer: object) -> Next:
     if state.overtaken:
         return drain_yielded(state, answer)
     after = replace(state, phase=P.YIELDED, version=None, yielded=True)
-    return after, (WakeMe(state.terms.heir_s),)
+    return after, (StartTimer(state.terms.successor_s),)
 
 
 def drain_yielded(state: BundleLock, _: object) -> Next:
@@ -236,7 +236,7 @@ def drain_yielded(state: BundleLock, _: object) -> Next:
     return enter(state, P.DRAINING, version=None, yielded=True)
 
 
-def drain_yielded_for_nobody(state: BundleLock, _: object) -> Next:
+def drain_yielded_without_successor(state: BundleLock, _: object) -> Next:
     """The heir does not come: close the topics, and let the next lookup find another."""
     return enter(state, P.DRAINING, destination=None)
 
@@ -251,7 +251,7 @@ def drain_in_doubt(state: BundleLock, _: object) -> Next:
     return enter(state, P.DRAINING, version=None)
 
 
-def drain_for_nobody(state: BundleLock, _: object) -> Next:
+def drain_without_successor(state: BundleLock, _: object) -> Next:
     """Nobody could be told: close the topics, and let the next lookup find an heir."""
     return enter(state, P.DRAINING, destination=None)
 
@@ -267,12 +267,12 @@ def drained(state: BundleLock, _: object) -> Next:
     return rest(state, P.OWNED, state.version)
 
 
-def replaced(state: BundleLock, _: Replaced) -> Next:
+def replaced(state: BundleLock, _: SplitCompleted) -> Next:
     """The parts are owned: only the lock has to go."""
     return enter(state, P.DELETING, destination=None)
 
 
-def found_own(state: BundleLock, answer: Found) -> Next:
+def found_own(state: BundleLock, answer: NodeFound) -> Next:
     """The lock was read, to delete it if it is ours."""
     if answer.value is None:
         return deleted(state, answer)
@@ -288,7 +288,7 @@ def deleted(state: BundleLock, answer: object) -> Next:
     if state.destination is None or state.overtaken:
         # For nobody, or taken by the heir before we heard that our own lock is gone.
         return withdraw(state, answer)
-    return replace(state, phase=P.HANDING_ON), (WakeMe(state.terms.heir_s),)
+    return replace(state, phase=P.AWAITING_TAKEOVER), (StartTimer(state.terms.successor_s),)
 
 
 def taken(state: BundleLock, _: object) -> Next:
@@ -306,7 +306,7 @@ def stop_waiting(state: BundleLock, order: object) -> Next:
     return enter(replace(state, order=order), P.WITHDRAWING)
 
 
-def found_hand_over(state: BundleLock, answer: Found) -> Next:
+def found_hand_over(state: BundleLock, answer: NodeFound) -> Next:
     """The hand-over was read, to delete it if it is ours."""
     hand_over = read_hand_over(answer.value)
     if hand_over is None or hand_over.source != state.me:
@@ -335,7 +335,7 @@ def believing(transition: Transition) -> Transition:
 def trying(tries: int | None, then: Transition) -> Transition:
     """Put a question that failed again; after so many failures in a row do something else."""
 
-    def failed(state: BundleLock, record: Failed) -> Next:
+    def failed(state: BundleLock, record: CommandFailed) -> Next:
         closing = state.phase in (P.DRAINING, P.DROPPING)
         if tries is not None and (state.failures + 1 >= tries or (closing and record.late)):
             return then(state, record)
@@ -345,7 +345,7 @@ def trying(tries: int | None, then: Transition) -> Transition:
     return failed
 
 
-def woken(state: BundleLock, _: Woken) -> Next:
+def woken(state: BundleLock, _: TimerFired) -> Next:
     """The pause is over."""
     return ask_again(state) if state.pausing else (state, ())
 
@@ -370,7 +370,7 @@ def on_node(
     """What follows from a change of the lock or of the hand-over."""
 
     def changed(state: BundleLock, record: NodeChanged) -> Next:
-        vanished = record.change is Change.VANISHED
+        vanished = record.change is NodeChange.VANISHED
         if record.path == state.lock:
             return (lock_vanished if vanished else lock_appeared)(state, record)
         return (withdrawn if vanished else announced)(state, record)
@@ -378,6 +378,6 @@ def on_node(
     return changed
 
 
-def also_look_at_the_lock(state: BundleLock, _: CatchUp) -> Next:
+def also_look_at_the_lock(state: BundleLock, _: CheckOwnership) -> Next:
     """A client came while the hand-over is read for another reason."""
     return replace(state, thorough=True), ()

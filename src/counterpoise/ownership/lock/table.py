@@ -24,27 +24,27 @@ from dataclasses import replace
 from typing import Final
 
 from counterpoise.ownership.lock import steps as do
-from counterpoise.ownership.lock.state import BundleLock, Phase
+from counterpoise.ownership.lock.state import BundleLock, LockPhase
 from counterpoise.ownership.lock.steps import Next, Transition
 from counterpoise.ownership.machine import step
 from counterpoise.ownership.port import (
     Acquire,
-    CatchUp,
-    Created,
-    Differs,
-    Drained,
-    Exists,
-    Failed,
-    Found,
-    HeirReady,
-    LetGo,
+    BundleReleased,
+    CheckOwnership,
+    CommandFailed,
     NodeChanged,
+    NodeCreated,
+    NodeExists,
+    NodeFound,
+    NodeRemoved,
+    NodeWritten,
     Release,
-    Removed,
-    Replaced,
     SessionChanged,
-    Woken,
-    Written,
+    SplitCompleted,
+    SuccessorReady,
+    TimerFired,
+    TopicsClosed,
+    VersionDiffers,
 )
 
 TRIES: Final = 6
@@ -54,52 +54,52 @@ ANNOUNCE_TRIES: Final = 3
 DRAIN_TRIES: Final = 3
 """Drains in a row that may fail before a bundle is let go with topics that would not close."""
 
-P = Phase
+P = LockPhase
 
 
 def advance(state: BundleLock, record: object) -> Next:
     """The next state and the effects of one record; raises `ProtocolError`."""
     after, effects = step(TABLE, state.phase, "bundle ownership", state, record)
-    if after.passing or after.order is None:
+    if after.in_progress or after.order is None:
         return after, effects
     # At rest, it takes the order that waited for that.
     rested, more = advance(replace(after, order=None), after.order)
     return rested, (*effects, *more)
 
 
-def _row(phase: Phase, *, answers: dict[type, Transition], **records: Transition) -> None:
+def _row(phase: LockPhase, *, answers: dict[type, Transition], **records: Transition) -> None:
     """Enter a phase: what is not named here changes nothing."""
     row: dict[type, Transition] = {
         Acquire: records.get("acquire", do.stay),
         Release: records.get("release", do.stay),
-        Replaced: records.get("replaced", do.stay),
-        CatchUp: records.get("catch_up", do.stay),
-        HeirReady: records.get("heir_ready", do.stay),
-        LetGo: do.stay,
+        SplitCompleted: records.get("replaced", do.stay),
+        CheckOwnership: records.get("check", do.stay),
+        SuccessorReady: records.get("successor_ready", do.stay),
+        BundleReleased: do.stay,
         NodeChanged: records.get("node", do.stay),
         SessionChanged: records.get("session", do.stay),
-        Woken: records.get("woken", do.stay),
+        TimerFired: records.get("woken", do.stay),
         **answers,
     }
     TABLE.update({(phase, kind): transition for kind, transition in row.items()})
 
 
-TABLE: Final[dict[tuple[Phase, type], Transition]] = {}
+TABLE: Final[dict[tuple[LockPhase, type], Transition]] = {}
 _row(
     P.FREE,
     acquire=do.acquire,
-    catch_up=do.catch_up,
+    check=do.check_ownership,
     node=do.on_node(announced=do.hear),
     answers={},
 )
 _row(
-    P.HEARING,
+    P.READING_HAND_OVER,
     acquire=do.later,
-    catch_up=do.also_look_at_the_lock,
+    check=do.also_look_at_the_lock,
     node=do.on_node(announced=do.unsettle, withdrawn=do.unsettle),
     session=do.unsettle,
     woken=do.woken,
-    answers={Found: do.believing(do.heard), Failed: do.trying(TRIES, do.free)},
+    answers={NodeFound: do.believing(do.heard), CommandFailed: do.trying(TRIES, do.free)},
 )
 _row(
     P.CHECKING,
@@ -114,7 +114,7 @@ _row(
     ),
     session=do.unsettle,
     woken=do.woken,
-    answers={Found: do.believing(do.checked), Failed: do.trying(TRIES, do.free)},
+    answers={NodeFound: do.believing(do.checked), CommandFailed: do.trying(TRIES, do.free)},
 )
 _row(
     P.EXPECTED,
@@ -125,11 +125,11 @@ _row(
     answers={},
 )
 _ABOUT_THE_LOCK: Final[dict[type, Transition]] = {
-    Created: do.believing(do.created),
-    Exists: do.look,
-    Found: do.believing(do.found_lock),
-    Removed: do.create,
-    Differs: do.create,
+    NodeCreated: do.believing(do.created),
+    NodeExists: do.look,
+    NodeFound: do.believing(do.found_lock),
+    NodeRemoved: do.create,
+    VersionDiffers: do.create,
 }
 _row(
     P.ACQUIRING,
@@ -139,10 +139,10 @@ _row(
     node=do.on_node(lock_vanished=do.unsettle, withdrawn=do.hear_withdrawal),
     session=do.unsettle,
     woken=do.woken,
-    answers={**_ABOUT_THE_LOCK, Failed: do.trying(TRIES, do.free)},
+    answers={**_ABOUT_THE_LOCK, CommandFailed: do.trying(TRIES, do.free)},
 )
 _row(
-    P.INHERITING,
+    P.TAKING_OVER,
     release=do.later,
     replaced=do.later,
     node=do.on_node(lock_vanished=do.doubt, withdrawn=do.inherit),
@@ -166,7 +166,7 @@ _row(
     node=do.on_node(lock_vanished=do.unsettle, withdrawn=do.hear_withdrawal),
     session=do.unsettle,
     woken=do.woken,
-    answers={**_ABOUT_THE_LOCK, Failed: do.trying(None, do.stay)},
+    answers={**_ABOUT_THE_LOCK, CommandFailed: do.trying(None, do.stay)},
 )
 _row(
     P.ANNOUNCING,
@@ -174,11 +174,14 @@ _row(
     session=do.unsure,
     woken=do.woken,
     # A heir that does not know must not be waited for, nor keep a bundle here.
-    answers={Written: do.announced, Failed: do.trying(ANNOUNCE_TRIES, do.drain_for_nobody)},
+    answers={
+        NodeWritten: do.announced,
+        CommandFailed: do.trying(ANNOUNCE_TRIES, do.drain_without_successor),
+    },
 )
 _row(
     P.AWAITING,
-    heir_ready=do.give,
+    successor_ready=do.give,
     node=do.on_node(lock_vanished=do.drain_in_doubt),
     session=do.drain_in_doubt,
     woken=do.drain,
@@ -189,16 +192,16 @@ _row(
     node=do.on_node(lock_appeared=do.taken),
     session=do.unsure,
     answers={
-        Removed: do.given,
-        Differs: do.drain_in_doubt,
-        Failed: do.drain_in_doubt,
+        NodeRemoved: do.given,
+        VersionDiffers: do.drain_in_doubt,
+        CommandFailed: do.drain_in_doubt,
     },
 )
 _row(
     P.YIELDED,
     node=do.on_node(lock_appeared=do.drain_yielded),
     session=do.drain_yielded,
-    woken=do.drain_yielded_for_nobody,
+    woken=do.drain_yielded_without_successor,
     answers={},
 )
 _row(
@@ -206,26 +209,26 @@ _row(
     node=do.on_node(lock_vanished=do.unsure),
     session=do.unsure,
     woken=do.woken,
-    answers={Drained: do.drained, Failed: do.trying(DRAIN_TRIES, do.drained)},
+    answers={TopicsClosed: do.drained, CommandFailed: do.trying(DRAIN_TRIES, do.drained)},
 )
 _row(
     P.DELETING,
     acquire=do.later,
-    catch_up=do.later,
+    check=do.later,
     node=do.on_node(lock_appeared=do.taken, announced=do.later),
     session=do.unsettle,
     woken=do.woken,
     answers={
-        Found: do.believing(do.found_own),
-        Removed: do.deleted,
-        Differs: do.look,
-        Failed: do.trying(None, do.stay),
+        NodeFound: do.believing(do.found_own),
+        NodeRemoved: do.deleted,
+        VersionDiffers: do.look,
+        CommandFailed: do.trying(None, do.stay),
     },
 )
 _row(
-    P.HANDING_ON,
+    P.AWAITING_TAKEOVER,
     acquire=do.stop_waiting,
-    catch_up=do.stop_waiting,
+    check=do.stop_waiting,
     node=do.on_node(lock_appeared=do.withdraw, announced=do.later),
     session=do.withdraw,
     woken=do.withdraw,
@@ -234,22 +237,22 @@ _row(
 _row(
     P.WITHDRAWING,
     acquire=do.later,
-    catch_up=do.later,
+    check=do.later,
     node=do.on_node(announced=do.later),
     session=do.unsettle,
     woken=do.woken,
     answers={
-        Found: do.believing(do.found_hand_over),
-        Removed: do.free,
-        Differs: lambda state, _: do.ask_again(state),
-        Failed: do.trying(None, do.stay),
+        NodeFound: do.believing(do.found_hand_over),
+        NodeRemoved: do.free,
+        VersionDiffers: lambda state, _: do.ask_again(state),
+        CommandFailed: do.trying(None, do.stay),
     },
 )
 _row(
     P.DROPPING,
     acquire=do.later,
-    catch_up=do.later,
+    check=do.later,
     node=do.on_node(announced=do.later),
     woken=do.woken,
-    answers={Drained: do.free, Failed: do.trying(DRAIN_TRIES, do.free)},
+    answers={TopicsClosed: do.free, CommandFailed: do.trying(DRAIN_TRIES, do.free)},
 )

@@ -1,4 +1,4 @@
-"""Puts the questions of ownership machines to a metadata store."""
+"""Carries out the commands of ownership machines on a metadata store."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from counterpoise.metadata import BadVersion, MetadataStore
 from counterpoise.metadata.errors import NotFound
 from counterpoise.metadata.port import MUST_NOT_EXIST
 from counterpoise.ownership.port import (
-    Created,
+    Command,
     CreateNode,
-    Differs,
-    Exists,
-    Found,
-    Question,
+    NodeCreated,
+    NodeExists,
+    NodeFound,
+    NodeRemoved,
+    NodeWritten,
     ReadNode,
-    Removed,
     RemoveNode,
+    VersionDiffers,
     WriteNode,
     WriteRecord,
-    Written,
 )
 
 _ROUNDS: Final = 8
-"""How often a node is written anew that others write meanwhile."""
+"""How often the write of a node is tried that others write meanwhile."""
 
 
 async def _write_own(store: MetadataStore, path: str, value: bytes) -> None:
-    """Write an ephemeral node that goes with this session, whoever made what stands there."""
+    """Write an ephemeral node that ends with this session, even over another session's."""
     for _ in range(_ROUNDS):
         stored = await store.get(path)
         try:
             if stored is not None and not stored.mine:
-                # Written over, it would outlive whoever it speaks for.
+                # Written over, it would keep the session of its creator, and its life.
                 await store.delete(path, expected_version=stored.version)
                 stored = None
             expected = MUST_NOT_EXIST if stored is None else stored.version
@@ -43,37 +43,37 @@ async def _write_own(store: MetadataStore, path: str, value: bytes) -> None:
     raise BadVersion(path)
 
 
-async def ask_store(store: MetadataStore, question: Question) -> object:
-    """Do what a question about a node asks for, and answer it; raises `MetadataError`."""
-    match question:
+async def execute(store: MetadataStore, command: Command) -> object:
+    """Carry out a command on a node; returns its result event, raises `MetadataError`."""
+    match command:
         case CreateNode(path, value):
             try:
                 version = await store.put(
                     path, value, expected_version=MUST_NOT_EXIST, ephemeral=True
                 )
             except BadVersion:
-                return Exists()
-            return Created(version)
+                return NodeExists()
+            return NodeCreated(version)
         case WriteNode(path, value):
             await _write_own(store, path, value)
-            return Written()
+            return NodeWritten()
         case WriteRecord(path, value, version):
             expected = MUST_NOT_EXIST if version is None else version
             try:
-                return Created(await store.put(path, value, expected_version=expected))
+                return NodeCreated(await store.put(path, value, expected_version=expected))
             except (BadVersion, NotFound):
-                return Differs()
+                return VersionDiffers()
         case ReadNode(path):
             stored = await store.get(path)
             if stored is None:
-                return Found(None)
-            return Found(stored.value, stored.version, stored.mine)
+                return NodeFound(None)
+            return NodeFound(stored.value, stored.version, stored.mine)
         case RemoveNode(path, version):
             try:
                 await store.delete(path, expected_version=version)
             except NotFound:
-                return Removed()
+                return NodeRemoved()
             except BadVersion:
-                return Differs()
-            return Removed()
-    raise AssertionError(f"a metadata store has no answer to {question}")
+                return VersionDiffers()
+            return NodeRemoved()
+    raise AssertionError(f"a metadata store has no answer to {command}")

@@ -10,8 +10,8 @@ from counterpoise.wire.errors import ServerError
 
 
 @dataclass(frozen=True, slots=True)
-class Connect:
-    """This broker serves the topic: connect there (``LookupType.Connect``)."""
+class LookupConnect:
+    """This broker serves the topic: connect there (``LookupType.LookupConnect``)."""
 
     broker_id: str
     service_url: str | None
@@ -24,8 +24,8 @@ class Connect:
 
 
 @dataclass(frozen=True, slots=True)
-class Redirect:
-    """Ask that broker instead (``LookupType.Redirect``)."""
+class LookupRedirect:
+    """Ask that broker instead (``LookupType.LookupRedirect``)."""
 
     broker_id: str
     service_url: str | None
@@ -37,11 +37,11 @@ class Redirect:
     listeners: Listeners = field(default_factory=dict, hash=False)
 
 
-LookupAnswer = Connect | Redirect
+LookupResult = LookupConnect | LookupRedirect
 
 
-def told_to(listener: str | None, answer: LookupAnswer) -> LookupAnswer:
-    """What a client of a listener is told: that broker's addresses for it.
+def for_listener(listener: str | None, answer: LookupResult) -> LookupResult:
+    """The result with the broker's addresses for one advertised listener.
 
     Raises `BrokerError` (ServiceNotReady) if it has none, in Pulsar's words.
     """

@@ -1,4 +1,4 @@
-"""What a leader sees when it sheds load: the reports, or the load stores of PIP-192."""
+"""What a leader sheds load by: the brokers' reports, or the load stores of PIP-192."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ class _Choice:
     def __init__(self, view: type[Any], otherwise: str) -> None:
         self._view: Final = view
         self._otherwise: Final = SHEDDERS.built_in(otherwise)
-        self._told: str | None = None
+        self._logged: str | None = None
 
     def of(self, config: SheddingConfig) -> Shedder[Any, Any, Any]:
         """That one, else this load manager's own."""
         wanted = SHEDDERS.find(config.strategy)
         if wanted.view is self._view:
             return wanted
-        if self._told != config.strategy:
-            self._told = config.strategy
+        if self._logged != config.strategy:
+            self._logged = config.strategy
             log.info("%s sheds load: %s is not for this load manager", self._otherwise.name,
                      wanted.name)  # fmt: skip
         return self._otherwise
 
 
-class ReportSight:
+class ReportSheddingSource:
     """Under the modular load manager: every broker's report, every bundle's averages."""
 
     def __init__(
@@ -57,7 +57,7 @@ class ReportSight:
         self._choice = _Choice(ClusterView, "ThresholdShedder")
 
     def strategy(self, config: SheddingConfig) -> Strategy:
-        """See `Sight.strategy`."""
+        """See `SheddingSource.strategy`."""
         shedder, placement = self._choice.of(config), self._placement()
         return Strategy(
             shedder=shedder,
@@ -68,7 +68,7 @@ class ReportSight:
         )
 
     async def view(self, recent: Collection[str], unloaded: Mapping[str, int]) -> ClusterView:
-        """See `Sight.view`."""
+        """See `SheddingSource.view`."""
         del unloaded
         await self._load.refresh()
         return self._load.view_now(recent)
@@ -93,7 +93,7 @@ class LoadStores(Protocol):
         ...
 
 
-class StoreSight:
+class LoadStoreSheddingSource:
     """Under the extensible load manager: what brokers published on the topics of load data."""
 
     def __init__(
@@ -112,13 +112,13 @@ class StoreSight:
         self._choice = _Choice(LoadStoreView, "TransferShedder")
 
     def strategy(self, config: SheddingConfig) -> Strategy:
-        """See `Sight.strategy`."""
+        """See `SheddingSource.strategy`."""
         shedder = self._choice.of(config)
         options = config.options_of(shedder.options)
         return Strategy(shedder=shedder, options=options, balance=config.balance)
 
     async def view(self, recent: Collection[str], unloaded: Mapping[str, int]) -> LoadStoreView:
-        """See `Sight.view`."""
+        """See `SheddingSource.view`."""
         await self._load.refresh()
         alive = self._load.reports.keys()
         top = {broker: said for broker, said in self._stores.top_bundles.items() if broker in alive}
@@ -147,7 +147,7 @@ class StoreSight:
 
     async def _owner(self, bundle: str) -> str | None:
         try:
-            where = await self._ownership.whereabouts(BundleName.parse(bundle))
+            where = await self._ownership.locate(BundleName.parse(bundle))
         except InvalidName:
             return None
         settled = where.owner is not None and not where.changing

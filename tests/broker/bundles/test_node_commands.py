@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from counterpoise.broker.bundles.store_questions import ask_store
+from counterpoise.broker.bundles.node_commands import execute
 from counterpoise.metadata.memory import MemoryTree
-from counterpoise.ownership.port import WriteNode, Written
+from counterpoise.ownership.port import NodeWritten, WriteNode
 
 
 @pytest.mark.parametrize("stands", ["nothing", "another's", "its own"])
@@ -17,7 +17,7 @@ async def test_an_announcement_goes_with_whoever_made_it(stands: str) -> None:
     if stands != "nothing":
         writer = other if stands == "another's" else me
         await writer.put("/a/b", b"before", ephemeral=True)
-    assert await ask_store(me, WriteNode("/a/b", b"mine")) == Written()
+    assert await execute(me, WriteNode("/a/b", b"mine")) == NodeWritten()
     stored = await me.get("/a/b")
     assert stored is not None
     assert (stored.value, stored.mine, stored.ephemeral) == (b"mine", True, True)

@@ -34,11 +34,11 @@ TLS_ONLY = {
         ({**OPEN, **SETTINGS}, ["tokens and passwords can be read"]),
         (
             {**OPEN, **SETTINGS, **TLS_ONLY, "authorizationEnabled": False},
-            ["whoever proves who they are may do everything"],
+            ["every authenticated client may do everything"],
         ),
         (
             {**OPEN, **SETTINGS, **TLS_ONLY, "tlsAllowInsecureConnection": True},
-            ["certificates that nobody vouches for"],
+            ["certificates of unknown authorities"],
         ),
     ],
 )

@@ -291,7 +291,7 @@ class Cluster:
 
     async def _stop_on_request(self, broker: EmbeddedBroker) -> None:
         """Stop a broker when an administrator says so."""
-        await broker._broker.told_to_stop.wait()
+        await broker._broker.stop_requested.wait()
         await self._end(broker, kill=False)
 
     async def _end(self, broker: EmbeddedBroker, *, kill: bool) -> None:

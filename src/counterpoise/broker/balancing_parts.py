@@ -37,7 +37,7 @@ class BalancingParts:
     id: str
     """``host:webPort``."""
     as_client: ClientSecurity
-    """Who this broker is to the others."""
+    """The credentials and TLS of this broker as a client of the others."""
     metadata: MetadataStore
     background: BackgroundTasks
     tally: BundleTally
@@ -70,8 +70,8 @@ class BalancingParts:
         return AutoSplit(self.id, finder, moves, lambda: self.config.splitting, self.tally)
 
     def _shedding(self, placer: LoadPlacer) -> LeaderShedding:
-        def sight() -> SheddingSource:
-            # Imported here, by whoever leads.
+        def source() -> SheddingSource:
+            # Imported here: only the leader needs it.
             from counterpoise.broker.bundles.shedding_sources import (
                 LoadStoreSheddingSource,
                 ReportSheddingSource,
@@ -82,7 +82,7 @@ class BalancingParts:
             return LoadStoreSheddingSource(self.load_data, self.load, placer, self.ownership)
 
         return LeaderShedding(
-            sight,
+            source,
             UnloadOrders(
                 self.id,
                 self.registry,

@@ -17,7 +17,7 @@ from counterpoise.broker.load import (
 )
 from counterpoise.broker.namespaces.bootstrap import bootstrap
 from counterpoise.broker.parts import BrokerParts
-from counterpoise.broker.server_sockets import ServerSocket, ServerSockets, open_doors
+from counterpoise.broker.server_sockets import ServerSocket, ServerSockets, open_server_sockets
 from counterpoise.load.report import LocalBrokerData
 from counterpoise.metadata import MetadataStore, SessionEvent, StoreUnavailable
 from counterpoise.names.options import ConfigError
@@ -33,7 +33,7 @@ STOP_WITHIN_S: Final = 15.0
 class AdminServer(Protocol):
     """The admin API's server, which the broker starts and stops."""
 
-    async def start(self, doors: Sequence[ServerSocket]) -> None:
+    async def start(self, sockets: Sequence[ServerSocket]) -> None:
         """Serve on bound sockets."""
         ...
 
@@ -68,14 +68,14 @@ class Broker(BrokerParts):
             process=process or SharedProcess(),
         )
         self._web = web(self) if web is not None else None
-        #: Set by an administrator; whoever runs the broker then stops it.
-        self.told_to_stop = asyncio.Event()
+        #: Set by an administrator's request; the process that runs the broker then stops it.
+        self.stop_requested = asyncio.Event()
         self._running = False
         self._leave_session: Callable[[], None] = lambda: None
 
     @property
     def is_ready(self) -> bool:
-        """Whether clients may come."""
+        """Whether the broker takes clients."""
         return self._running and self.metadata.connected
 
     @property
@@ -84,11 +84,11 @@ class Broker(BrokerParts):
         return self.election.is_leader
 
     def leader(self) -> LeaderBroker | None:
-        """Who leads the cluster as far as this broker has heard, None while nobody does."""
+        """The broker that leads the cluster, as last notified; None while no broker does."""
         return self.election.leader
 
     async def ask_leader(self) -> LeaderBroker | None:
-        """Who leads the cluster now; raises `BrokerError` (ServiceNotReady) without the store."""
+        """Ask the metadata store which broker leads; raises `BrokerError` (ServiceNotReady)."""
         with store_errors_as_not_ready():
             return await self.election.ask()
 
@@ -110,21 +110,21 @@ class Broker(BrokerParts):
         Raises OSError when a port is taken, `StoreUnavailable` when the metadata is, and
         `ConfigError` for certificates that cannot be used.
         """
-        with contextlib.ExitStack() as sockets:
+        with contextlib.ExitStack() as stack:
             try:
-                doors = open_doors(self.config, sockets)
+                sockets = open_server_sockets(self.config, stack)
             except (OSError, ConfigError):
                 await self.metadata.close()
                 await self._ledgers.close()
                 raise
-            self.assemble(doors.addresses(self.config))
+            self.assemble(sockets.addresses(self.config))
             self._running = True
             try:
-                await self._join(doors)
+                await self._join(sockets)
             except BaseException:
                 await self.kill()
                 raise
-            sockets.pop_all()
+            stack.pop_all()
         log.info("broker %s serves %s", self.id, self.service_url)
         for each in exposures(self.config):
             log.warning("%s", each)
@@ -132,7 +132,7 @@ class Broker(BrokerParts):
     def _set_publish_buffer(self, live: LiveSettings) -> None:
         self.listener.set_publish_buffer(live.config.connection.publish_buffer_mb)
 
-    async def _join(self, doors: ServerSockets) -> None:
+    async def _join(self, sockets: ServerSockets) -> None:
         await bootstrap(self.policies, self.config, self.addresses)
         await self.live.start(self.background)
         self.live.subscribe(lambda _: self.reporter.write_soon())
@@ -140,13 +140,13 @@ class Broker(BrokerParts):
         self.live.subscribe(lambda _: self.limits.settings_changed())
         self.live.subscribe(self._set_publish_buffer)
         self._set_publish_buffer(self.live)
-        for door in doors.service:
-            await self.listener.start(door.socket, door.tls, door.listener)
+        for each in sockets.service:
+            await self.listener.start(each.socket, each.tls, each.listener)
         if self._web is not None:
-            await self._web.start(doors.web)
+            await self._web.start(sockets.web)
         else:
-            for door in doors.web:
-                door.socket.close()
+            for each in sockets.web:
+                each.socket.close()
         self._process.join(self._traffic)
         self.background.keep("rate windows", self._turn_rate_windows)
         await self.reporter.start()

@@ -73,8 +73,8 @@ class BrokerConfig:
     bind_addresses: tuple[str, ...] = option(
         (),
         conf="bindAddresses",
-        why="further sockets, name:pulsar://host:port, whose clients are told the addresses of "
-        "that listener",
+        why="further sockets, name:pulsar://host:port; their clients get the addresses of that "
+        "listener",
     )
     broker_service_port: int | None = option(
         6650,
@@ -149,7 +149,7 @@ class BrokerConfig:
         low=1,
         high=INT64_MAX,
         dynamic=True,
-        why="after this long an unload lets go of the bundle even if a topic would not close",
+        why="after this long an unload releases the bundle even if a topic has not closed",
     )
     load_balancer_enabled: bool = option(
         True,

@@ -1,4 +1,4 @@
-"""What a broker says at its start when others than this machine's own people can reach it."""
+"""Warnings at a broker's start, for what other machines may do with it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from counterpoise.names.hosts import is_loopback
 
 
 def exposures(config: BrokerConfig) -> Iterator[str]:
-    """Whoever could do what nobody meant them to; nothing on loopback, which is this machine."""
+    """Warn of each kind of access that the settings leave open; nothing on loopback."""
     further = [
         each
         for each in bind_addresses_of(config.bind_addresses)
@@ -23,13 +23,13 @@ def exposures(config: BrokerConfig) -> Iterator[str]:
     here = f"{which} is open to other machines"
     if not config.authentication.enabled:
         yield (
-            f"ANYBODY who reaches this broker may do EVERYTHING: {here}, and nobody has to prove "
-            "who they are; set authenticationEnabled, or bindAddress=127.0.0.1"
+            f"ANYBODY who reaches this broker may do EVERYTHING: {here}, and clients are not "
+            "authenticated; set authenticationEnabled, or bindAddress=127.0.0.1"
         )
         return
     if not config.authorization.enabled:
         yield (
-            f"whoever proves who they are may do everything: {here}; set authorizationEnabled and "
+            f"every authenticated client may do everything: {here}; set authorizationEnabled and "
             "superUserRoles"
         )
     plain = {
@@ -46,6 +46,6 @@ def exposures(config: BrokerConfig) -> Iterator[str]:
     by_tls = is_open and config.broker_service_port_tls is not None
     if config.tls.allow_insecure and (by_tls or any(each.tls for each in further)):
         yield (
-            f"certificates that nobody vouches for are let in: {here}; leave "
+            f"certificates of unknown authorities are accepted: {here}; leave "
             "tlsAllowInsecureConnection off"
         )

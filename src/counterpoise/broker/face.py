@@ -101,9 +101,9 @@ class BrokerFace(Protocol):
     addresses: Addresses
     """Where others reach it."""
     security: Security
-    """Who asks, and what they may do."""
+    """Authentication and authorization."""
     as_client: ClientSecurity
-    """Who this broker is to the others."""
+    """The credentials and TLS of this broker as a client of the others."""
     policies: Policies
     """Clusters, tenants, namespaces and topics as the metadata store has them."""
     namespaces: NamespaceService
@@ -118,8 +118,8 @@ class BrokerFace(Protocol):
     """Its clients' connections."""
     shedding: LeaderShedding
     """What it did, and did not, while it led."""
-    told_to_stop: asyncio.Event
-    """Set, it asks whoever runs the broker to stop it."""
+    stop_requested: asyncio.Event
+    """Set by an administrator's request; the process that runs the broker then stops it."""
     load_data: LoadDataExchange | None
     """Under the extensible load manager: what brokers publish of their load."""
 
@@ -145,7 +145,7 @@ class BrokerFace(Protocol):
 
     @property
     def is_ready(self) -> bool:
-        """Whether clients may come: it runs, and its metadata session is alive."""
+        """Whether the broker takes clients: it runs, and its metadata session is alive."""
         ...
 
     @property
@@ -154,11 +154,11 @@ class BrokerFace(Protocol):
         ...
 
     async def ask_leader(self) -> LeaderBroker | None:
-        """Who leads the cluster now, by the metadata store's word."""
+        """Ask the metadata store which broker leads the cluster now."""
         ...
 
     def leader(self) -> LeaderBroker | None:
-        """Who leads the cluster, None while nobody does."""
+        """The broker that leads the cluster; None while no broker does."""
         ...
 
     async def active_brokers(self) -> list[str]:

@@ -1,8 +1,8 @@
 """The settings that hold now: what a broker was started with, and what was changed since.
 
 Some of Pulsar's settings are dynamic: an administrator changes them for all brokers at once, and
-each broker reads them where it needs them. Whoever needs a setting asks `LiveSettings.config` when
-it needs it; whoever has to act upon a change subscribes.
+each broker reads them where it needs them: code that needs a setting reads `LiveSettings.config` at
+that moment; code that has to act upon a change subscribes.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ class LiveSettings:
         before, self.changed = self.changed, MappingProxyType(found)
         for name in sorted({*before, *found}):
             if before.get(name) != found.get(name):
-                told = repr(found[name]) if name in found else "the value it was started with"
-                log.info("dynamic configuration: %s is now %s", name, told)
+                now = repr(found[name]) if name in found else "the value it was started with"
+                log.info("dynamic configuration: %s is now %s", name, now)
         for listener in [*self._listeners]:
             listener(self)
 

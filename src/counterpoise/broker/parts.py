@@ -79,7 +79,7 @@ class BrokerParts(BalancingParts):
     addresses: Addresses
     """Where others reach it."""
     security: Security
-    """Who asks, and what they may do."""
+    """Authentication and authorization."""
     policies: Policies
     catalog: TopicCatalog
     topics: TopicRegistry
@@ -224,7 +224,7 @@ class BrokerParts(BalancingParts):
             or config.ownership.table_view != ON_TOPIC
         ):
             return None
-        # Imported here: nobody else keeps them on a topic.
+        # Imported here: only brokers with this setting need it.
         from counterpoise.broker.bundles.topic_records import TopicRecords, link_to_topic
 
         link = link_to_topic(self.id, self.as_client)
@@ -233,7 +233,7 @@ class BrokerParts(BalancingParts):
     def _namespace_service(self) -> NamespaceService:
         config = self.config
         if config.filters.load_manager_class == EXTENSIBLE:
-            # Imported here: nobody else exchanges load data.
+            # Imported here: only brokers under this manager exchange load data.
             from counterpoise.broker.load.load_data import LoadDataExchange, LoadDataTerms
 
             self.load_data = LoadDataExchange(
@@ -372,7 +372,7 @@ class BrokerParts(BalancingParts):
         for topic in list(self.topics.loaded.values()):
             if self.namespaces.goes_with_leader(topic.name):
                 continue
-            # A topic on its way out may have lost its bundle already: nobody's load any more.
+            # A topic that is being unloaded may have no bundle here any more: it counts nowhere.
             with contextlib.suppress(BrokerError):
                 yield count_of(topic, self.namespaces.bundle_of(topic.name))
 

@@ -1,4 +1,4 @@
-"""The ports that a broker listens on, and the addresses it gives for them."""
+"""The sockets that a broker listens on, and the addresses that it advertises for them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ServerSocket:
     socket: socket.socket
     tls: ssl.SSLContext | None
     listener: str = ""
-    """Which of ``advertisedListeners`` its clients are told the addresses of, if not the usual."""
+    """Which of ``advertisedListeners`` its clients get the addresses of; blank: the default."""
 
     @property
     def port(self) -> int:
@@ -40,7 +40,7 @@ class ServerSocket:
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """Where others reach a broker; None where it does not listen."""
+    """The addresses that a broker advertises; None where it has no such port."""
 
     broker_id: str
     """``host:webPort``, the TLS port where there is no plain one."""
@@ -58,7 +58,7 @@ class Addresses:
 
 @dataclass(frozen=True, slots=True)
 class ServerSockets:
-    """Every port of a broker: of the binary protocol and of the admin API, each plain and TLS."""
+    """Every socket of a broker: those of the binary protocol and those of the admin API."""
 
     service: tuple[ServerSocket, ...]
     web: tuple[ServerSocket, ...]
@@ -82,9 +82,9 @@ class ServerSockets:
         )
 
 
-def _ports(doors: tuple[ServerSocket, ...]) -> tuple[int | None, int | None]:
+def _ports(sockets: tuple[ServerSocket, ...]) -> tuple[int | None, int | None]:
     """The plain port and the one for TLS."""
-    found = {door.tls is not None: door.port for door in doors if not door.listener}
+    found = {each.tls is not None: each.port for each in sockets if not each.listener}
     return found.get(False), found.get(True)
 
 
@@ -92,7 +92,7 @@ def _url(scheme: str, host: str, port: int | None) -> str | None:
     return None if port is None else f"{scheme}://{host}:{port}"
 
 
-def open_doors(config: BrokerConfig, stack: contextlib.ExitStack) -> ServerSockets:
+def open_server_sockets(config: BrokerConfig, stack: contextlib.ExitStack) -> ServerSockets:
     """Bind every port that the settings name; ``stack`` closes them again.
 
     Raises `ConfigError` for settings that do not go together or certificates that cannot be used,
@@ -107,7 +107,7 @@ def open_doors(config: BrokerConfig, stack: contextlib.ExitStack) -> ServerSocke
         ciphers=tls.web_ciphers or tls.ciphers,
     )
 
-    def door(
+    def of_port(
         port: int | None, make: Callable[[], TlsPort] | None = None
     ) -> tuple[ServerSocket, ...]:
         if port is None:
@@ -121,22 +121,22 @@ def open_doors(config: BrokerConfig, stack: contextlib.ExitStack) -> ServerSocke
         return ServerSocket(stack.enter_context(bound), context, each.listener)
 
     bound = bind_addresses_of(config.bind_addresses)
-    doors = ServerSockets(
-        door(config.broker_service_port) + door(config.broker_service_port_tls, service_tls),
-        door(config.web_service_port) + door(config.web_service_port_tls, web_tls),
+    sockets = ServerSockets(
+        of_port(config.broker_service_port) + of_port(config.broker_service_port_tls, service_tls),
+        of_port(config.web_service_port) + of_port(config.web_service_port_tls, web_tls),
     )
     listeners = listeners_of(config.advertised_listeners, config.internal_listener_name)
     if strange := {each.listener for each in bound} - listeners.keys():
         raise ConfigError(
             "bindAddresses", f"{', '.join(sorted(strange))} is not among advertisedListeners"
         )
-    if not doors.service and not any(not each.web for each in bound):
+    if not sockets.service and not any(not each.web for each in bound):
         raise ConfigError("brokerServicePort", "is blank, and so is brokerServicePortTls: set one")
-    if not doors.web:
+    if not sockets.web:
         raise ConfigError("webServicePort", "is blank, and so is webServicePortTls: set one")
     return ServerSockets(
-        doors.service + tuple(further(each) for each in bound if not each.web),
-        doors.web + tuple(further(each) for each in bound if each.web),
+        sockets.service + tuple(further(each) for each in bound if not each.web),
+        sockets.web + tuple(further(each) for each in bound if each.web),
     )
 
 

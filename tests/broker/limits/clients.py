@@ -39,7 +39,7 @@ class FakeTopic:
         self.messages: Counter[int] = Counter()
         self.bytes: Counter[int] = Counter()
 
-    def everybody(self) -> "list[Publisher]":
+    def attached_producers(self) -> "list[Publisher]":
         return list(self.producers)
 
 

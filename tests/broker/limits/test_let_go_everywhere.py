@@ -194,11 +194,11 @@ class Story:
         flows = {
             producer.flow
             for topic in publish.topics
-            for producer in topic.everybody()
+            for producer in topic.attached_producers()
             if producer.flow is not None
         }
         for topic in publish.topics:
-            for producer in topic.everybody():
+            for producer in topic.attached_producers():
                 applied = producer.flow.limits if producer.flow is not None else ()
                 assert applied == publish._limits_of(topic), "a limit does not apply, or still does"
         for flow in flows:

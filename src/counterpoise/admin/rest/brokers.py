@@ -71,7 +71,7 @@ async def shutdown(request: web.Request) -> web.Response:
     in milliseconds, and a topic that does not close in time is left to its next owner.
     """
     log.warning("%s stops: an administrator asked for its shutdown", broker_of(request).id)
-    broker_of(request).told_to_stop.set()
+    broker_of(request).stop_requested.set()
     return no_content()
 
 

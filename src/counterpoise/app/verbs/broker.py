@@ -153,7 +153,7 @@ async def _serve(args: argparse.Namespace, config: BrokerConfig) -> None:
     collect_seldom()
     sys.stdout.write(f"{READY} {json.dumps(addresses)}\n")
     sys.stdout.flush()
-    by_administrator = asyncio.create_task(broker.told_to_stop.wait())
+    by_administrator = asyncio.create_task(broker.stop_requested.wait())
     by_administrator.add_done_callback(lambda _: stopping.set())
     await stopping.wait()
     if balancer is not None:

@@ -66,7 +66,7 @@ def url_of(listeners: Mapping[str, Mapping[str, str]], scheme: str) -> str | Non
 
 @dataclass(frozen=True, slots=True)
 class BindAddress:
-    """A further socket, and for which listener it is."""
+    """One entry of ``bindAddresses``: a further socket, and the listener that it belongs to."""
 
     listener: str
     scheme: str

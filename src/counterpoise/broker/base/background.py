@@ -36,9 +36,9 @@ _BACK_OFF = BackOff()
 class BackgroundTasks:
     """The tasks of one broker, or of one part of it.
 
-    What runs for as long as the broker does is started with `keep`: when it fails, the log says
-    why in one sentence (and where, at debug level), and it begins again after a pause. What ends
-    by itself is started with `start`: its failure is logged likewise.
+    `keep` starts work that runs for as long as the broker does: when it fails, one line of the log
+    says why (the stack at debug level), and it starts again after a pause. `start` starts work
+    that ends by itself; a failure is logged in the same way.
     """
 
     __slots__ = ("_back_off", "_tasks", "failures")
@@ -55,7 +55,7 @@ class BackgroundTasks:
         return sorted(task.get_name() for task in self._tasks)
 
     def keep(self, name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> asyncio.Task[None]:
-        """Run ``work`` until it returns or the task is cancelled, anew after each failure."""
+        """Run ``work`` until it returns or is cancelled; start it again after each failure."""
         return self._start(name, self._keep(name, work))
 
     def start(
@@ -65,7 +65,7 @@ class BackgroundTasks:
         *,
         expected: tuple[type[Exception], ...] = (),
     ) -> asyncio.Task[T]:
-        """Run ``work`` once; ``expected`` are failures that whoever awaits the task handles."""
+        """Run ``work`` once; ``expected``: failures that the code which awaits the task handles."""
         task = self._start(name, work)
         task.add_done_callback(lambda done: self._ended(done, expected))
         return task
@@ -94,7 +94,7 @@ class BackgroundTasks:
             else:
                 return
             pause_s = self._back_off.after(pause_s, clock() - began)
-            self._tell(name, failure, f"; it begins again in {pause_s:g} s")
+            self._log_failure(name, failure, f"; it begins again in {pause_s:g} s")
             await asyncio.sleep(pause_s)
 
     def _ended(self, task: asyncio.Task[Any], expected: tuple[type[Exception], ...]) -> None:
@@ -102,9 +102,9 @@ class BackgroundTasks:
             return
         error = task.exception()
         if error is not None and not isinstance(error, expected):
-            self._tell(task.get_name(), error, "")
+            self._log_failure(task.get_name(), error, "")
 
-    def _tell(self, name: str, error: BaseException, what_follows: str) -> None:
+    def _log_failure(self, name: str, error: BaseException, what_follows: str) -> None:
         self.failures[name] += 1
         why = str(error) or "no reason given"
         log.error("%s failed: %s: %s%s", name, type(error).__name__, why, what_follows)

@@ -1,4 +1,4 @@
-"""Long work, a little of it in each turn of the event loop."""
+"""Long work in small parts, with other tasks served between two parts."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import Final, TypeVar
 T = TypeVar("T")
 
 PIECE: Final = 500
-"""How many names are looked at before others have their turn: some two milliseconds."""
+"""Names that one part of `in_pieces` holds: some two milliseconds of work."""
 
 
 class WorkBudget:
-    """Counts what was done, and lets others have their turn whenever it is enough."""
+    """Counts the work of one task, and yields to other tasks each time its budget is spent."""
 
     __slots__ = ("_left", "_most")
 
     def __init__(self, most: int) -> None:
-        """``most``: how much may be done without a pause, in whatever `did` counts."""
+        """``most``: the work between two pauses, in the unit that `did` counts."""
         self._most = self._left = most
 
     async def did(self, work: int = 1) -> None:
-        """Note work; returns in a later turn of the loop once there was enough in this one."""
+        """Count work; yield to other tasks if the budget is spent."""
         self._left -= work
         if self._left <= 0:
             self._left = self._most
@@ -30,7 +30,7 @@ class WorkBudget:
 
 
 class OnePerTurn:
-    """Lets one of those who want to do long work begin it in each turn of the event loop."""
+    """Lets one caller begin its long work in each turn of the event loop, in order of arrival."""
 
     __slots__ = ("_one",)
 
@@ -38,13 +38,13 @@ class OnePerTurn:
         self._one = asyncio.Lock()
 
     async def mine(self) -> None:
-        """Return in a turn in which nobody else does; first come, first served."""
+        """Return in a turn of the loop in which no other caller's `mine` returns."""
         async with self._one:
             await asyncio.sleep(0)
 
 
 async def in_pieces(names: Sequence[T]) -> AsyncIterator[Sequence[T]]:
-    """The names, a few at a time, with room for others in between."""
+    """Yield the names in parts of `PIECE`, with other tasks served between two parts."""
     for begin in range(0, len(names), PIECE):
         yield names[begin : begin + PIECE]
         await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""The wall clock, where nobody gives another."""
+"""The wall clock in Pulsar's unit."""
 
 import time
 

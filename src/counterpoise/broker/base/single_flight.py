@@ -1,4 +1,4 @@
-"""Costly answers that many ask for at once: found once for all who asked before it was begun."""
+"""Single flight: one query for all callers that asked for its result before it began."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ T = TypeVar("T")
 
 
 class SingleFlight(Generic[K, T]):
-    """Finds one answer at a time for each key.
+    """Runs at most one query at a time for each key, and shares its result.
 
-    Whoever asks while one is being found gets the next, since the present one may have missed what
-    the asker knows of; all who wait share it, or its failure. Nothing is kept for later.
+    A caller that comes while a query runs gets the result of the next one, since the running one
+    may have read before a change that the caller knows of. All callers that wait share the result
+    or its exception. No result is kept for later callers.
     """
 
     def __init__(self, find: Callable[[K], Awaitable[T]]) -> None:
@@ -23,14 +24,14 @@ class SingleFlight(Generic[K, T]):
         self._known: dict[K, _Flights[T]] = {}
 
     async def __call__(self, key: K) -> T:
-        """The answer, found after this was called; raises what finding it raises."""
+        """Return the result of a query that began after this call; raises what the query raises."""
         with self.asking(key) as asking:
             await asking.find()
             return asking.answer
 
     @contextmanager
     def asking(self, key: K) -> Iterator[FlightTicket[T]]:
-        """Ask now; and find the answer later, unless somebody else has by then."""
+        """Register a caller; its `FlightTicket.find` runs the query unless another caller does."""
         known = self._known.setdefault(key, _Flights())
         known.asking += 1
         try:
@@ -42,12 +43,12 @@ class SingleFlight(Generic[K, T]):
 
 
 class _Flights(Generic[T]):
-    """What was found last for a key, while anybody asks for it."""
+    """The queries of one key, for as long as a caller waits for one."""
 
     def __init__(self) -> None:
         self.one = asyncio.Lock()
         self.asking = 0
-        #: How many times it was looked for, and which of them was answered last.
+        #: How many queries have begun, and the number of the last one that ended.
         self.begun = 0
         self.answered = 0
         self.error: Exception | None = None
@@ -55,7 +56,7 @@ class _Flights(Generic[T]):
 
 
 class FlightTicket(Generic[T]):
-    """One who asks."""
+    """One caller of `SingleFlight`."""
 
     def __init__(self, known: _Flights[T], find: Callable[[], Awaitable[T]]) -> None:
         self._known = known
@@ -64,11 +65,11 @@ class FlightTicket(Generic[T]):
 
     @property
     def found(self) -> bool:
-        """Whether there is an answer, or a failure, that was begun after this was asked."""
+        """Whether a query that began after this caller registered has ended."""
         return self._known.answered > self._before
 
     async def find(self) -> None:
-        """See to it that there is."""
+        """Return once such a query has ended; run it if no other caller does."""
         known = self._known
         async with known.one:
             if self.found:
@@ -83,7 +84,7 @@ class FlightTicket(Generic[T]):
 
     @property
     def answer(self) -> T:
-        """What was found; raises what finding it raised."""
+        """The result of the last query; raises its exception."""
         if self._known.error is not None:
             raise self._known.error.with_traceback(None)
         return self._known.value

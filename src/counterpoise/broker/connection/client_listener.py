@@ -1,4 +1,4 @@
-"""The broker's door: accepts connections of the binary protocol."""
+"""Accepts clients' connections on the sockets of the binary protocol."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from counterpoise.broker.connection.throttled import ThrottledMemory
 from counterpoise.security.tls import HANDSHAKE_S
 
 FAREWELL_S = 1.0
-"""How long a client may take to read what was said before the broker stopped."""
-_TURNS_TO_COME_IN = 4
-"""Turns of the loop from the acceptance of a client to its being sent away."""
+"""Seconds a client has to read what was written before the broker stopped."""
+_TURNS_TO_ACCEPT = 4
+"""Turns of the loop from the acceptance of a socket to `Connection.connection_made`."""
 
 
 class ClientListener:
@@ -32,7 +32,7 @@ class ClientListener:
         config: ConnectionConfig,
         background: BackgroundTasks | None = None,
     ) -> None:
-        """``background``: where requests are worked on; whoever gives it ends it."""
+        """``background`` runs the requests; the caller that passes it also stops it."""
         self._services = services
         self._config = config
         self._shared = SharedByConnections(
@@ -107,12 +107,12 @@ class ClientListener:
         return Connection(self._services, self._config, self._shared, listener)
 
     async def stop(self) -> None:
-        """Stop listening; let every client read what was already said, then disconnect.
+        """Stop listening; let every client read what was already written, then disconnect.
 
-        Returns when all are gone; who does not read is cut off after `FAREWELL_S`.
+        Returns when all are gone; a client that does not read is cut off after `FAREWELL_S`.
         """
-        self._accept_nobody()
-        for _ in range(_TURNS_TO_COME_IN):
+        self._accept_no_more()
+        for _ in range(_TURNS_TO_ACCEPT):
             await asyncio.sleep(0)
         self._stop_listening_in(0)
         for connection in self.open_connections:
@@ -122,18 +122,18 @@ class ClientListener:
                 while self.connections:  # noqa: ASYNC110 - a moment, and no event to wait for
                     await asyncio.sleep(0.001)
         self.kill()
-        # A transport closes its socket in the turn of the loop after it was told to.
+        # A transport closes its socket in the turn of the loop after `abort`.
         await asyncio.sleep(0)
 
     def kill(self) -> None:
         """Vanish: stop listening and drop every client at once, as a killed process would."""
-        self._accept_nobody()
+        self._accept_no_more()
         for connection in self.open_connections:
             connection.abort()
-        self._stop_listening_in(_TURNS_TO_COME_IN)
+        self._stop_listening_in(_TURNS_TO_ACCEPT)
 
-    def _accept_nobody(self) -> None:
-        """Send away whoever is just coming in, or comes later."""
+    def _accept_no_more(self) -> None:
+        """Close sockets that were just accepted, and accept no others."""
         self._shared.connections.closed = True
         loop = asyncio.get_running_loop()
         for server in self._servers:
@@ -141,9 +141,9 @@ class ClientListener:
                 loop.remove_reader(sock.fileno())
 
     def _stop_listening_in(self, turns: int) -> None:
-        """After some turns of the loop, so that nobody is just coming in.
+        """Close the servers after some turns, when each accepted socket has its connection.
 
-        Python's own loop loses sight of them, open as they are, if their server is closed first.
+        Python's own loop leaks such a socket, still open, if its server is closed first.
         """
         if turns and self._servers:
             asyncio.get_running_loop().call_soon(self._stop_listening_in, turns - 1)

@@ -1,4 +1,4 @@
-"""A connection's consumers: subscribing, delivery, acknowledgement, and moving about."""
+"""One connection's consumers: subscribing, delivery, acknowledgement, redelivery and seek."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ class ClientConsumers:
         self._link = link
         self._services = services
         self._consumers: dict[int, Consumer] = {}
-        #: Those that were told to reconnect and may not have heard it yet.
+        #: Closed consumers whose clients may not have read CLOSE_CONSUMER yet.
         self._leaving: dict[int, Consumer] = {}
         #: Requests under way: by consumer id, so that a close can overtake them.
         self._opening: dict[int, events.Subscribe] = {}
-        #: By consumer id, how often its client has begun anew (PIP-84): stamped on each message,
-        #: so that the client drops what was under way when it asked for everything again.
+        #: By consumer id, the consumer's epoch (PIP-84): written on each message, so that the
+        #: client drops messages that were under way when it asked for a redelivery of all.
         self._epochs: dict[int, int] = {}
-        #: What a consumer is told while its SUBSCRIBE is being served: it follows the answer.
+        #: Frames for a consumer whose SUBSCRIBE is being served: they follow its SUCCESS.
         self._after_success: dict[int, bytes] = {}
 
     def subscribe(self, event: events.Subscribe) -> None:
@@ -68,7 +68,7 @@ class ClientConsumers:
                 del self._opening[consumer_id]
                 self._link.protocol.change_consumer(consumer_id, PeerChange.REFUSED)
             raise
-        told = self._after_success.pop(consumer_id, b"")
+        later = self._after_success.pop(consumer_id, b"")
         if self._opening.get(consumer_id) is not event:
             # Closed by the client, or the connection is gone, while the topic was at work.
             consumer.close()
@@ -77,7 +77,7 @@ class ClientConsumers:
         self._consumers[consumer_id] = consumer
         self._set_epoch(consumer_id, event.epoch)
         self._link.protocol.change_consumer(consumer_id, PeerChange.OPENED)
-        return encode.success(event.request_id) + told
+        return encode.success(event.request_id) + later
 
     def _request(self, event: events.Subscribe) -> SubscribeRequest:
         start = event.start
@@ -234,18 +234,20 @@ class ClientConsumers:
         self._link.outbox.write_burst(*wire_messages(consumer_id, partition, epoch, messages))
 
     def active_change(self, consumer_id: int, is_active: bool) -> None:
-        """A Failover consumer became active or inactive; it hears of it once it is subscribed."""
-        self._tell(consumer_id, encode_peers.active_consumer(consumer_id, is_active=is_active))
+        """Send ACTIVE_CONSUMER_CHANGE: a Failover consumer became active or inactive."""
+        self._write_after_success(
+            consumer_id, encode_peers.active_consumer(consumer_id, is_active=is_active)
+        )
 
-    def _tell(self, consumer_id: int, frame: bytes) -> None:
-        """Write a frame, but not before the consumer heard that it is subscribed."""
+    def _write_after_success(self, consumer_id: int, frame: bytes) -> None:
+        """Write a frame, but not before the SUCCESS of the consumer's SUBSCRIBE."""
         if consumer_id in self._opening:
             self._after_success[consumer_id] = self._after_success.get(consumer_id, b"") + frame
         else:
             self._link.outbox.write(frame)
 
     def close_consumer(self, consumer_id: int, assigned_broker_url: ServiceUrls | None) -> None:
-        """The topic leaves, or the cursor was reset: tell the client to reconnect."""
+        """Ask the client to reconnect: the topic is being unloaded, or its cursor was reset."""
         opening = self._opening.pop(consumer_id, None)
         if opening is not None:
             # Its subscribe is still under way: refused, so that the client looks up again.
@@ -263,7 +265,7 @@ class ClientConsumers:
     def farewell(
         self, consumer_id: int, assigned_broker_url: ServiceUrls | None
     ) -> asyncio.Future[None]:
-        """As `close_consumer`; what the client acknowledges before it hears of it still counts."""
+        """As `close_consumer`; acknowledgements that the client sent before it read that count."""
         consumer = self._consumers.get(consumer_id)
         self.close_consumer(consumer_id, assigned_broker_url)
         heard = self._link.round_trips.begin()
@@ -278,7 +280,7 @@ class ClientConsumers:
 
     def reached_end(self, consumer_id: int) -> None:
         """The topic was terminated and everything has been acknowledged."""
-        self._tell(consumer_id, encode_peers.reached_end(consumer_id))
+        self._write_after_success(consumer_id, encode_peers.reached_end(consumer_id))
 
     def resume_all(self) -> None:
         """The connection can be written to again."""

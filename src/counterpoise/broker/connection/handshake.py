@@ -1,4 +1,4 @@
-"""Who a client is: found out when it connects, and anew when its credentials expire."""
+"""Authentication of a client: when it connects, and again when its credentials expire."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ NO_REQUEST: Final = (1 << 64) - 1
 
 
 class HandshakeRefused(Exception):
-    """A client that is not let in: the code and the words it is told."""
+    """A client is refused: the error code and the message that it gets."""
 
-    def __init__(self, code: ServerError, told: str) -> None:
-        super().__init__(told)
+    def __init__(self, code: ServerError, message: str) -> None:
+        super().__init__(message)
         self.code = code
-        self.told = told
+        self.message = message
 
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """What a handshake needs of its connection."""
+    """What a handshake asks of its connection."""
 
     accept: Callable[[events.Connect], None]
     """Say CONNECTED."""
@@ -45,7 +45,7 @@ class Admission:
 
 
 class Handshake:
-    """Serves CONNECT and AUTH_RESPONSE where clients have to prove who they are."""
+    """Serves CONNECT and AUTH_RESPONSE where ``authenticationEnabled`` is set."""
 
     def __init__(
         self,
@@ -71,15 +71,17 @@ class Handshake:
         self._timer: asyncio.TimerHandle | None = None
 
     def connect(self, event: events.Connect) -> None:
-        """CONNECT: nothing more is read until it is known who this is."""
+        """CONNECT: authenticate the client; nothing more is read until that is done."""
         self._connect = event
         self._link.pause.hold(PauseReason.HANDSHAKE)
         self._link.background.start("a client's handshake", self._admit(event))
 
     def respond(self, event: events.AuthResponse) -> None:
-        """AUTH_RESPONSE: go on with newer credentials of the same role."""
+        """AUTH_RESPONSE: replace the credentials by newer ones of the same role."""
         if self._security.authentication.enabled:
-            self._link.answer(self._refresh(event), lambda code, told: encode.error(0, code, told))
+            self._link.answer(
+                self._refresh(event), lambda code, message: encode.error(0, code, message)
+            )
 
     def stop(self) -> None:
         """The client is gone."""
@@ -90,7 +92,7 @@ class Handshake:
         try:
             caller = await self._identify(event)
         except HandshakeRefused as refused:
-            self._end(refused.code, refused.told, str(refused.__cause__ or refused.told))
+            self._end(refused.code, refused.message, str(refused.__cause__ or refused.message))
             return
         except Exception:
             log.exception("The handshake of %s failed in a way it must not", self._link.address)
@@ -139,7 +141,7 @@ class Handshake:
         try:
             principal = await self._believed(shown)
         except HandshakeRefused as refused:
-            self._end(refused.code, refused.told, str(refused.__cause__))
+            self._end(refused.code, refused.message, str(refused.__cause__))
             return
         if principal.role != self._principal.role:
             log.warning(
@@ -184,9 +186,9 @@ class Handshake:
             return "its credentials have expired, and it showed no newer ones when asked"
         return None
 
-    def _end(self, code: ServerError, told: str, why: str) -> None:
+    def _end(self, code: ServerError, message: str, why: str) -> None:
         if self._link.closed:
             return
-        log.warning("%s is not let in: %s", self._link.address, why)
-        self._link.outbox.write(encode.error(NO_REQUEST, code, told))
+        log.warning("%s is refused: %s", self._link.address, why)
+        self._link.outbox.write(encode.error(NO_REQUEST, code, message))
         self._admission.close()

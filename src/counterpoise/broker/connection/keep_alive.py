@@ -1,4 +1,4 @@
-"""Who has gone silent: a ping each interval, and an end for a client that answers nothing."""
+"""Keep-alive: a PING each interval; a client that answers none is disconnected."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class KeepAlive:
     A connection whose reading is paused cannot be heard, so it is not held against it. The pings of
     its client lie unread and are answered all the same, before they can be seen, several times an
     interval: the C++ client gives up a connection on which no PONG came between two of its ticks.
-    That also finds out sooner that a client has gone: meanwhile only a failing write can tell.
+    It also shows sooner that a client has gone: without reading, only a failing write does.
     """
 
     __slots__ = ("_answer", "_end", "_handle", "_interval_s", "_loop", "_ping", "_status", "silent")
@@ -30,7 +30,7 @@ class KeepAlive:
         answer: Callable[[], None],
         end: Callable[[str], None],
     ) -> None:
-        """``status`` tells whether the handshake is done and whether reading is going on.
+        """``status`` returns whether the handshake is done and whether the client is being read.
 
         ``answer`` is called for the pings that cannot be read.
         """

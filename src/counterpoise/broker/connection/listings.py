@@ -1,4 +1,4 @@
-"""What is told of a namespace's topics: to one client after the other, however many ask."""
+"""Lists of a namespace's topics, answered to one client after the other."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ TopicNames = Sequence[TopicName]
 
 
 class Listings:
-    """One for each broker. A list of topics that is matched, hashed and written takes a while.
+    """Lists of topics for all clients of a broker.
 
-    In one turn of the loop nobody but one does so, and only some of it; and a list that was begun
-    after several have asked is told to all of them.
+    Matching, hashing and writing a long list takes milliseconds: one client's list is handled at a
+    time, in parts. A list that was read after several clients had asked is the answer to all.
     """
 
     def __init__(self, catalog: Catalog) -> None:
@@ -32,18 +32,18 @@ class Listings:
         self._compared: tuple[TopicNames, TopicNames] = ((), ())
         self._difference: tuple[list[TopicName], list[TopicName]] = ([], [])
 
-    async def tell(
-        self, namespace: NamespaceName, mode: str, tell: Callable[[TopicNames], Awaitable[T]]
+    async def answer(
+        self, namespace: NamespaceName, mode: str, write: Callable[[TopicNames], Awaitable[T]]
     ) -> T:
-        """Do this with a namespace's topics as they are now, when nobody else is at it."""
+        """Call ``write`` with a namespace's present topics, for one caller at a time."""
         with self._lists.asking((namespace, mode)) as asking:
             while True:
                 async with self._one:
                     if asking.found:
-                        told = await tell(asking.answer)
-                        # That is all that is done in this turn of the loop.
+                        answer = await write(asking.answer)
+                        # No other list is handled in this turn of the loop.
                         await asyncio.sleep(0)
-                        return told
+                        return answer
                 await asking.find()
 
     async def matching(self, topics: TopicNames, pattern: str | None) -> list[TopicName]:

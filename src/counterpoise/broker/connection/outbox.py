@@ -52,7 +52,7 @@ class Outbox:
         on_writable: Callable[[], None],
         give_up: Callable[[str], None],
     ) -> None:
-        """``give_up`` is told why the client is not worth more memory."""
+        """``give_up`` is called with the reason to disconnect a client that does not read."""
         self._loop = loop
         self._transport = transport
         self._traffic = traffic
@@ -130,6 +130,6 @@ class Outbox:
         self._on_writable()
 
     def close(self) -> None:
-        """Nobody will read any more: topics deliver nothing to those that have yet to leave."""
+        """The client is gone: topics deliver nothing to its consumers that are still attached."""
         self._paused = True
         self._room.set()

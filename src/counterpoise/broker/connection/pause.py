@@ -9,7 +9,7 @@ from enum import StrEnum
 
 
 class PauseReason(StrEnum):
-    """What may stop reading; the value is how logs and metrics call it."""
+    """What may stop reading from a client; the value is its name in logs and metrics."""
 
     PENDING_PUBLISHES = "pending publishes"
     PUBLISH_RATE = "publish rate limit"
@@ -17,17 +17,16 @@ class PauseReason(StrEnum):
     UNREAD_ANSWERS = "answers not read"
     REQUESTS = "requests under way"
     HANDSHAKE = "being authenticated"
-    #: It has said much at once: others come first, then the rest of it.
+    #: It sent much at once: other clients are served before the rest of it.
     TURNS = "taking turns"
 
 
 class ReadingPause:
-    """Stops reading from a transport while somebody has a reason, and only then.
+    """Stops reading from a transport for as long as any reason to is held.
 
-    A reason is held by somebody (``by``: a topic's limit, say; None where there is only one
-    holder) and released by the same: two who stop one connection cannot undo each other, and
-    nobody has to count. While nothing is read, the kernel's buffers fill and the client's writes
-    wait: that is what slows it down.
+    A reason has a holder (``by``, such as a topic's limit; None where there is only one) and only
+    that holder releases it, so two that stop one connection cannot undo each other. While nothing
+    is read, the kernel's buffers fill and the client's writes wait: that slows the client down.
     """
 
     __slots__ = ("_clock", "_held", "_on_release", "_transport", "pauses", "times")
@@ -38,14 +37,14 @@ class ReadingPause:
         clock: Callable[[], float],
         on_release: Callable[[], None] = lambda: None,
     ) -> None:
-        """``clock`` is in seconds; ``on_release`` is told whenever a reason is gone."""
+        """``clock`` is in seconds; ``on_release`` is called whenever a reason is released."""
         self._transport = transport
         self._clock = clock
         self._on_release = on_release
         self._held: dict[tuple[PauseReason, object], float] = {}
         #: How often reading stopped.
         self.pauses = 0
-        #: How often each reason began to be held, by anybody.
+        #: How often each reason began to be held, by any holder.
         self.times: Counter[PauseReason] = Counter()
 
     def __bool__(self) -> bool:

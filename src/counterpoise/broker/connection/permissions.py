@@ -1,4 +1,4 @@
-"""What a connection's client may do, asked before each request that names something."""
+"""Authorization of one connection's requests."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from counterpoise.wire.errors import ServerError
 
 
 class ClientPermissions:
-    """Asks for one client; every refusal is a `BrokerError` (AuthorizationError)."""
+    """The permissions of one client; a refusal is a `BrokerError` (AuthorizationError)."""
 
     __slots__ = ("_authorization", "caller")
 
     def __init__(self, authorization: Authorization) -> None:
         self._authorization = authorization
         self.caller = Caller(None)
-        """Who the client is; nobody until it has proved to be somebody."""
+        """The client's role; none until it has been authenticated."""
 
     async def topic(
         self, topic: TopicName, operation: str, refusal: str, subscription: str | None = None
     ) -> None:
-        """Return if the client may do this with a topic; ``refusal``: what it is told if not."""
+        """Return if the client may do this with a topic; ``refusal``: the message if not."""
         if not self._authorization.enabled:
             return
         with store_errors_as_not_ready():

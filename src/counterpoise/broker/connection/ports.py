@@ -125,7 +125,7 @@ class ConnectionConfig:
         conf="maxConcurrentLookupRequest",
         unit="requests",
         low=1,
-        why="with so many lookups under way, clients are told to try again",
+        why="with so many lookups under way, further ones are refused and clients try again",
     )
     publish_buffer_mb: int = option(
         64,

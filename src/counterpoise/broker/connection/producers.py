@@ -35,7 +35,7 @@ class _Attached:
 
     producer: Producer
     pending: int = 0
-    #: Bytes of those. Which of them an answer is about is not told: each counts as the mean one.
+    #: Bytes of those. A receipt does not say which entry it is for: each is charged the average.
     pending_bytes: int = 0
     #: Set by CLOSE_PRODUCER: the request to answer once nothing is pending.
     close_request: int | None = None
@@ -71,10 +71,10 @@ class ClientProducers:
         self._opening: dict[int, OpenProducer] = {}
         self._pending = 0
         self._pending_max = config.max_pending_publish_requests
-        #: Producers that left before all they published was stored.
+        #: Producers that were closed before all they published was stored.
         self._left: dict[object, _Attached] = {}
         self._share = share
-        #: What waits for a publish rate limit, and not for the disk: that is not pending.
+        #: Entries that wait for a publish rate limit, and not for the disk: they are not pending.
         self._held = ThrottledPublishes(
             link.pause, held_memory, config.held_entries_max, config.held_bytes_max
         )
@@ -115,7 +115,7 @@ class ClientProducers:
                 return None
             producer = topic.add_producer(request, self)
         except BaseException:
-            # It may have been closed meanwhile, and opened anew.
+            # It may have been closed meanwhile, and opened again.
             if self._opening.get(producer_id) is event:
                 del self._opening[producer_id]
                 self._link.protocol.change_producer(producer_id, PeerChange.REFUSED)
@@ -163,9 +163,9 @@ class ClientProducers:
         attached.producer.publish((event,), size)
 
     def sends(self, run: Sequence[Send]) -> None:
-        """SENDs in a row: the same as each of them alone, counted once if they have one producer.
+        """A run of SENDs: as each of them alone, but counted once if they have one producer.
 
-        They are pending from the first on, so that whatever answers one of them finds it counted.
+        All are pending before the first is stored: a receipt always finds its entry counted.
         """
         producer_id = run[0].producer_id
         if len(set(map(_PRODUCER_ID, run))) > 1:
@@ -181,9 +181,9 @@ class ClientProducers:
         attached.producer.publish(run, size)
 
     def after_reading(self) -> None:
-        """What was read has been served: read no more if too much is pending.
+        """Stop reading if too much is pending; called when everything read has been served.
 
-        Not sooner: what is here already takes its memory, and shares the next commit.
+        Not sooner: what was read already takes its memory, and shares the next commit.
         """
         if self._pending >= self._pending_max:
             self._link.pause.hold(_PENDING)
@@ -256,7 +256,7 @@ class ClientProducers:
             self._end(producer_id, attached)
 
     def held(self, entries: int, size: int) -> None:
-        """So many entries more, of so many bytes, wait for a limit (fewer, if negative)."""
+        """Count entries that wait for a publish limit (fewer, if negative)."""
         self._pending -= entries
         self._share.settle(size)
         self._held.add(entries, size)
@@ -264,7 +264,7 @@ class ClientProducers:
             self._link.pause.hold(_PENDING)
 
     def settled(self, producer: object, count: int) -> None:
-        """What a producer that left had published is stored, or lost."""
+        """Entries of a producer that has been closed are stored, or lost."""
         left = self._left.get(producer)
         if left is not None:
             self._share.settle(left.settle(count))
@@ -284,9 +284,9 @@ class ClientProducers:
         )
 
     def close_producer(self, producer_id: int, assigned_broker_url: ServiceUrls | None) -> None:
-        """The topic leaves: tell the client to reconnect.
+        """Ask the client to reconnect: the topic is being unloaded.
 
-        What is pending is not answered any more: the client sends it again where it reconnects.
+        Pending entries get no answer: the client sends them again where it reconnects.
         """
         attached = self._attached.get(producer_id)
         if attached is None:

@@ -6,12 +6,12 @@ from counterpoise.broker.connection.pause import PauseReason, ReadingPause
 
 
 class PublishBuffer:
-    """Counts the bytes that wait, and stops reading from those who sent them.
+    """Counts the bytes that wait for storage, and stops reading from the clients that sent them.
 
     From half of the limit on, a connection with more than its share is not read until there is
-    room again, and at the limit nobody who has a producer is. A share is what everybody would have
-    if all who have something waiting had the same: one client that floods a disk that hangs does
-    not stop the others, who publish little or elsewhere.
+    room again; at the limit no connection that has a producer is. A share is the limit divided by
+    the connections that have bytes waiting: one client that floods a disk that hangs does not stop
+    the others, which publish little or elsewhere.
     """
 
     def __init__(self, limit: int) -> None:
@@ -30,7 +30,7 @@ class PublishBuffer:
         return self._limit
 
     def set_limit(self, limit: int) -> None:
-        """Allow so many bytes from now on; whoever would not be stopped under that goes on."""
+        """Set the limit in bytes; connections that it does not stop are read again."""
         self._limit = limit
         self._full = bool(limit) and self.waiting >= limit
         if self._full:

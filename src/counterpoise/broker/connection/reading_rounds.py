@@ -1,4 +1,4 @@
-"""How long a connection keeps the loop before the others have their turn."""
+"""Turns of a broker's connections: how long each is served before the others are."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ReadingRounds:
     """The turns of a broker's connections: ``left`` is what this round still has, in seconds.
 
     A client's turn is short, but there may be a thousand that want one: those that find nothing
-    left stand in line, and whoever sends little now and then is served between two rounds.
+    left wait in a queue, and a client that sends little is served between two rounds.
     """
 
     __slots__ = ("_line", "_renews", "left")
@@ -78,15 +78,15 @@ class ReadingRounds:
             self._renew_soon()
 
 
-def one_by_one(leaving: deque[T], let_go: Callable[[T], None]) -> None:
-    """Let each go, a turn's worth at a time: what one connection opened may take seconds to close.
+def one_by_one(leaving: deque[T], close: Callable[[T], None]) -> None:
+    """Close each, a turn's worth at a time: what one connection opened may take seconds to close.
 
-    Whoever cannot be let go keeps nobody else from it.
+    An exception does not keep the rest from being closed.
     """
     ends = time.thread_time() + TURN_S
     try:
         while leaving and time.thread_time() < ends:
-            let_go(leaving.popleft())
+            close(leaving.popleft())
     finally:
         if leaving:
-            asyncio.get_running_loop().call_soon(one_by_one, leaving, let_go)
+            asyncio.get_running_loop().call_soon(one_by_one, leaving, close)

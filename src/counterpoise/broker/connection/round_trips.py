@@ -1,4 +1,4 @@
-"""When a client has heard what it was told, and all that it said before has arrived."""
+"""Round trips: when a client has read what was written, and all it sent before has arrived."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 
 class RoundTrips:
-    """The pings of one connection, and what waits for their answers.
+    """The PINGs of one connection, and the futures that wait for their PONGs.
 
     A client answers in order: what it sent before it read what precedes a PING arrives before the
     PONG.
@@ -37,7 +37,7 @@ class RoundTrips:
 
     def pong(self) -> None:
         """One was answered."""
-        # Nobody is believed who answers what was not asked.
+        # A PONG without a PING counts for nothing.
         self._heard = min(self._heard + 1, self._sent)
         self._release(self._heard)
 

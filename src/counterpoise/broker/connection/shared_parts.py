@@ -1,4 +1,4 @@
-"""What all connections of a broker share: counts, and the limits that hold for all together."""
+"""Parts of a broker that all its connections share: counts, and limits for all together."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class SharedByConnections:
 
 
 class Connections:
-    """Who is connected, and whether one more may be; 0 is no limit."""
+    """The open connections, and the limits on how many there may be; 0 is no limit."""
 
     def __init__(self, most: int, most_per_ip: int) -> None:
         self._most = most
@@ -57,7 +57,7 @@ class Connections:
         self._by_ip: Counter[str] = Counter()
         self.open: set[Connection] = set()
         self.closed = False
-        """Whether the broker stops: who was just about to come in is sent away."""
+        """Whether the broker stops: a client that is just being accepted is disconnected."""
         self.admitted = 0
         self._former_pauses: Counter[PauseReason] = Counter()
 
@@ -98,7 +98,7 @@ class Connections:
 
 
 class Lookups:
-    """How many questions about where topics are may be under way at once."""
+    """The limit on lookups under way at once (``maxConcurrentLookupRequest``)."""
 
     def __init__(self, most: int) -> None:
         self._most = most

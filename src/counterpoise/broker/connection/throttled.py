@@ -1,4 +1,4 @@
-"""What waits for publish rate limits: how much of one connection, and of all of them."""
+"""Entries that wait for publish rate limits: how many of one connection, and of all."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ connection wait for it too, and at the rate of the one that is throttled."""
 
 
 class ThrottledMemory:
-    """Bytes that are held back, over all connections of a broker."""
+    """Bytes of throttled entries, over all connections of a broker."""
 
     __slots__ = ("limit", "size")
 
@@ -23,15 +23,15 @@ class ThrottledMemory:
 
     @property
     def full(self) -> bool:
-        """Whether no connection may have more held back than it has."""
+        """Whether every connection that is throttled further stops being read."""
         return 0 < self.limit <= self.size
 
 
 class ThrottledPublishes:
-    """Entries and bytes of one connection; with too many it is not read any more.
+    """Throttled entries of one connection; with too many of them it is not read any more.
 
-    While all connections together hold too much, each is not read from the moment when another of
-    its entries has to be held. Whoever keeps to its limits is never stopped by this.
+    While too many bytes of all connections together are throttled, each connection stops being read
+    when another of its entries is throttled. A client that keeps to its limits is never stopped.
     """
 
     __slots__ = ("_entries_max", "_memory", "_pause", "_size_max", "entries", "size")
@@ -47,7 +47,7 @@ class ThrottledPublishes:
         self.size = 0
 
     def add(self, entries: int, size: int) -> None:
-        """So many more are held (fewer, if negative)."""
+        """Count throttled entries (fewer, if negative); stop or resume reading."""
         self.entries += entries
         self.size += size
         self._memory.size += size

@@ -1,4 +1,4 @@
-"""A connection's questions about where topics are, which there are, and their schemas."""
+"""One connection's queries: lookups, partitions, lists of topics, and schemas."""
 
 from __future__ import annotations
 
@@ -83,15 +83,15 @@ class TopicQueries:
             await outbox.room()
             if self._link.closed:
                 return
-            await self._listings.tell(
-                namespace, event.mode.name, lambda found: self._tell(found, event)
+            await self._listings.answer(
+                namespace, event.mode.name, lambda found: self._write_topics(found, event)
             )
 
-    async def _tell(self, found: Sequence[TopicName], event: events.GetTopics) -> None:
+    async def _write_topics(self, found: Sequence[TopicName], event: events.GetTopics) -> None:
         if not self._link.closed:
-            self._link.outbox.write(await self._told(found, event))
+            self._link.outbox.write(await self._topics_frame(found, event))
 
-    async def _told(self, found: Sequence[TopicName], event: events.GetTopics) -> bytes:
+    async def _topics_frame(self, found: Sequence[TopicName], event: events.GetTopics) -> bytes:
         filtered = (
             event.pattern is not None
             and self._config.pattern_evaluation

@@ -1,4 +1,4 @@
-"""A connection's watches of topic lists (PIP-145): who consumes by pattern hears of new topics."""
+"""One connection's watches of topic lists (PIP-145), which notify pattern consumers of changes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WATCHES_MAX: Final = 100
 
 
 class TopicListWatch:
-    """One watch: lists anew after each change, and tells the client the difference."""
+    """One watch: lists the topics after each change, and sends the client the difference."""
 
     def __init__(
         self, link: ClientLink, services: Services, listings: Listings, event: WatchTopics
@@ -45,26 +45,26 @@ class TopicListWatch:
         )
 
     async def begin(self, known_hash: str | None, request_id: int) -> bytes:
-        """The answer to who asks for this watch: the topics of this moment."""
+        """List the topics, and return the frame that says that the watch has begun."""
 
-        async def tell(now: Sequence[TopicName]) -> bytes:
+        async def answer(now: Sequence[TopicName]) -> bytes:
             self._known = now
             names = await self._names()
             digest = topics_hash(names)
-            told = names if digest != known_hash else ()
-            return encode.watch_started(request_id, self._watcher_id, told, digest)
+            shown = names if digest != known_hash else ()
+            return encode.watch_started(request_id, self._watcher_id, shown, digest)
 
-        return await self._listed(tell)
+        return await self._listed(answer)
 
     def go_on(self) -> None:
         """From now on send differences."""
         if not self._stopped:
             self._task = self._link.keep("a watch of topics", self._follow)
 
-    async def _listed(self, tell: Callable[[Sequence[TopicName]], Awaitable[T]]) -> T:
+    async def _listed(self, write: Callable[[Sequence[TopicName]], Awaitable[T]]) -> T:
         async with self._link.listing:
             await self._link.outbox.room()
-            return await self._listings.tell(self._namespace, "PERSISTENT", tell)
+            return await self._listings.answer(self._namespace, "PERSISTENT", write)
 
     async def _names(self) -> list[str]:
         return [str(each) for each in await self._listings.matching(self._known, self._pattern)]
@@ -74,12 +74,12 @@ class TopicListWatch:
             await self._changed.wait()
             self._changed.clear()
             try:
-                await self._listed(self._tell_difference)
+                await self._listed(self._send_difference)
             except BrokerError as error:
                 # The store cannot be reached; the change that ends this wakes the watch again.
                 log.info("%s: a watch of topics waits: %s", self._link.address, error)
 
-    async def _tell_difference(self, now: Sequence[TopicName]) -> None:
+    async def _send_difference(self, now: Sequence[TopicName]) -> None:
         new, gone = (
             [str(each) for each in matching(some, self._pattern)]
             for some in self._listings.difference(self._known, now)
@@ -110,7 +110,7 @@ class TopicListWatches:
         self._watches: dict[int, TopicListWatch] = {}
 
     def open(self, event: WatchTopics) -> None:
-        """WATCH_TOPIC_LIST: list the topics, then tell of every change."""
+        """WATCH_TOPIC_LIST: list the topics, then notify of every change."""
         self._link.answer(self._open(event), partial(encode.error, event.request_id))
 
     async def _open(self, event: WatchTopics) -> bytes:
@@ -136,16 +136,16 @@ class TopicListWatches:
             self._link, self._services, self._listings, event
         )
         try:
-            told = await watch.begin(event.known_hash, event.request_id)
+            answer = await watch.begin(event.known_hash, event.request_id)
         except BaseException:
             if self._watches.get(event.watcher_id) is watch:
                 self._stop(event.watcher_id)
             raise
         watch.go_on()
-        return told
+        return answer
 
     def close(self, event: CloseWatch) -> None:
-        """WATCH_TOPIC_LIST_CLOSE: tell nothing more."""
+        """WATCH_TOPIC_LIST_CLOSE: stop a watch."""
         self._stop(event.watcher_id)
         self._link.outbox.write(encode.success(event.request_id))
 

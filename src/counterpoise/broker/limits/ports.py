@@ -107,7 +107,7 @@ class LimitedTopic(Protocol):
     def name(self) -> TopicName:
         """Its name."""
 
-    def everybody(self) -> Sequence[LimitedProducer]:
+    def attached_producers(self) -> Sequence[LimitedProducer]:
         """Its producers."""
 
 

@@ -89,7 +89,7 @@ class PublishLimits:
         self.dispatch.end(topic.name)
         self.subscribe.end(topic.name)
         if self._topics.pop(topic, None) is not None:
-            for producer in topic.everybody():
+            for producer in topic.attached_producers():
                 self.detach(topic, producer)
 
     def attach(self, topic: LimitedTopic, producer: LimitedProducer) -> None:
@@ -219,7 +219,7 @@ class PublishLimits:
 
     def _regroup(self, topic: LimitedTopic) -> None:
         limits = self._limits_of(topic)
-        for producer in topic.everybody():
+        for producer in topic.attached_producers():
             if producer.flow is not None:
                 self._pass(self._throttle.set_limits(producer.flow, limits, self._now()))
                 if not limits:
@@ -257,7 +257,7 @@ class PublishLimits:
     def throttled_times(self, topic: LimitedTopic) -> int:
         """How often a topic's producers had to wait, at whichever limit, since it was loaded."""
         known = self._topics.get(topic)
-        flows = (it.flow for it in topic.everybody())
+        flows = (it.flow for it in topic.attached_producers())
         now = sum(flow.throttled_count for flow in flows if flow is not None)
         return now + (known.throttled if known is not None else 0)
 

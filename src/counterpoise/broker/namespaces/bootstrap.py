@@ -42,7 +42,7 @@ async def bootstrap(policies: Policies, config: BrokerConfig, addresses: Address
         with contextlib.suppress(BadVersion):
             await policies.create_namespace(namespace, new)
     if config.filters.load_manager_class == EXTENSIBLE:
-        # Not by whoever asks first: clients may not be allowed to create topics.
+        # Here, and not when a client asks first: clients may not be allowed to create topics.
         state = TopicName.parse(SERVICE_UNIT_STATE)
         if not await policies.topic_exists(state):
             await policies.create_topic(state)

@@ -62,7 +62,7 @@ class TopicCatalog:
             return record is not None and record.terminated
 
     async def terminate(self, topic: TopicName) -> None:
-        """Say that nothing more may be published to a topic, whoever owns it from now on."""
+        """Record that nothing more may be published to a topic, on any broker."""
         with store_errors_as_not_ready():
             await self._policies.terminate_topic(topic)
 

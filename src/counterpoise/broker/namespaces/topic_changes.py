@@ -1,4 +1,4 @@
-"""News that a namespace's persistent topics are not the same any more."""
+"""Notifications that a namespace's persistent topics have changed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from counterpoise.names.namespace import NamespaceName
 
 
 class TopicChanges:
-    """Tells listeners that something changed; what, they find out by listing the topics."""
+    """Notifies listeners of a change; they list the topics to learn which."""
 
     def __init__(self, store: MetadataStore) -> None:
         self._store = store

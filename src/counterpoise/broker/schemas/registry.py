@@ -20,8 +20,8 @@ from counterpoise.wire.values import Schema
 
 UPDATE_ROUNDS: Final = 10
 STORED_MAX: Final = 768 * 1024
-"""Bytes of a topic's schemas, all versions together: ZooKeeper ends the session of whoever writes
-a node of a megabyte (``jute.maxbuffer``)."""
+"""Bytes of a topic's schemas, all versions together: ZooKeeper ends the session of a client that
+writes a node of a megabyte (``jute.maxbuffer``)."""
 AUTO_CONSUME: Final = RawSchema.AutoConsume
 """The type of a consumer that takes whatever schema the messages have."""
 

@@ -103,7 +103,7 @@ class AckState:
     def ranges(self) -> Iterator[tuple[int, int]]:
         """The acknowledged stretches above ``mark``, inclusive, ascending, never adjacent."""
         first = last = -1
-        # As they are now: whoever goes through them slowly may be overtaken.
+        # A copy: acknowledgements may come in while a caller iterates.
         for block, held in sorted(self._bits.items()):
             bits, base = held, block * _WIDTH
             while bits:

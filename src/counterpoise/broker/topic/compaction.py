@@ -1,9 +1,10 @@
-"""A topic of which only the last value under each key counts is begun anew, so that it stays small.
+"""Compaction of a topic of which only the last value under each key counts.
 
-Pulsar's compactor writes what is left to a ledger of its own, beside the topic. Here it is written
-to the topic once more, while it is being loaded: nobody publishes then, so nothing can come in
-between, and whoever reads from the beginning reads what is left and then what changed. The ledgers
-before it go when the subscription that keeps them is done with them.
+Pulsar's compactor writes the values that are left to a ledger of its own, beside the topic. Here
+they are written to the topic again while it is being loaded: no producer is attached then, so
+nothing comes in between, and a reader from the beginning reads the values that are left and then
+the changes. The ledgers before them are deleted once the subscription that keeps them has
+acknowledged them.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 THRESHOLD: Final = 5 << 20
-"""Bytes that may be there in vain; what Pulsar's leader sets for the states of bundles."""
+"""Bytes of outdated values a topic may have; what Pulsar's leader sets for bundle states."""
 LOOK_S: Final = 5.0
-"""How often a loaded topic's size is looked at."""
+"""Seconds between two checks of a loaded topic's size."""
 _READ: Final = 1 << 20
-_ROW: Final = 1000
+_BATCH: Final = 1000
 
 Survivors = Callable[[Sequence[bytes]], Sequence[bytes]]
-"""What is left of all entries, oldest first: at least one, or all are kept."""
+"""Picks the entries to keep out of all, oldest first; all are kept if it picks none."""
 
 
 class LoadedTopics(Protocol):
@@ -39,14 +40,14 @@ class LoadedTopics(Protocol):
 
     @property
     def loaded(self) -> Mapping[TopicName, Any]:
-        """They, by name."""
+        """The loaded topics by name."""
 
     async def unload_topic(self, name: TopicName) -> None:
-        """Close one; who uses it comes again, and loads it anew."""
+        """Close one; its clients reconnect, which loads it again."""
 
 
 class Compaction:
-    """Keeps one topic small."""
+    """Compacts one topic when it is loaded, and loads it again when it has grown."""
 
     def __init__(self, topic: TopicName, keeper: str, survivors: Survivors) -> None:
         """``keeper`` is the subscription that keeps the topic's messages."""
@@ -56,8 +57,8 @@ class Compaction:
         self._left = 0
         self.threshold = THRESHOLD
 
-    async def begin_anew(self, topic: PersistentTopic) -> None:
-        """Write what is left to a topic that nobody is attached to, and let go of all before."""
+    async def compact(self, topic: PersistentTopic) -> None:
+        """Write the values that are left to a topic without clients; drop all before them."""
         log = topic.log
         entries: list[bytes] = []
         while log.begin + len(entries) < log.end:
@@ -65,26 +66,28 @@ class Compaction:
         left = self._survivors(entries)
         if 0 < len(left) < len(entries):
             begin = log.end
-            writer = _nobody(topic)
-            for at in range(0, len(left), _ROW):
-                row = left[at : at + _ROW]
-                log.extend(row, [1] * len(row), [(writer, 0, 0)] * len(row))
+            writer = _internal_producer(topic)
+            for at in range(0, len(left), _BATCH):
+                batch = left[at : at + _BATCH]
+                log.extend(batch, [1] * len(batch), [(writer, 0, 0)] * len(batch))
                 await log.drain()
             if log.end != begin + len(left):
-                _log.warning("%s is begun anew another time: not all was stored", self.topic)
+                _log.warning(
+                    "%s is compacted when it is next loaded: not all of it was stored", self.topic
+                )
                 return
-            self._let_go(topic, begin)
+            self._acknowledge_before(topic, begin)
             _log.info("%s: of %d records %d are left", self.topic, len(entries), len(left))
         self._left = sum(map(len, left))
 
-    def _let_go(self, topic: PersistentTopic, before: int) -> None:
+    def _acknowledge_before(self, topic: PersistentTopic, before: int) -> None:
         keeper = topic.subscriptions.get(self._keeper)
         if keeper is not None:
             keeper.advance(before - 1)
             keeper.save()
 
     async def keep(self, topics: LoadedTopics) -> None:
-        """Load the topic anew, which begins it anew, whenever it has grown too large."""
+        """Unload the topic whenever it has grown too large: loading it again compacts it."""
         while True:
             await asyncio.sleep(LOOK_S)
             topic = topics.loaded.get(self.topic)
@@ -93,13 +96,13 @@ class Compaction:
 
 
 class _NoSink:
-    """Hears of what was stored, and has nobody to tell."""
+    """The sink of a producer without a connection."""
 
     def settled(self, producer: object, count: int) -> None:
         """Nothing was waiting."""
 
 
-def _nobody(topic: PersistentTopic) -> Producer:
+def _internal_producer(topic: PersistentTopic) -> Producer:
     meter = Meter(topic.commons.clock)
     sink = cast("ProducerSink", _NoSink())
     made = Producer(ProducerRequest(0), "compaction", sink, topic, meter)

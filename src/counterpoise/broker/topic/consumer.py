@@ -58,7 +58,7 @@ class Consumer(Recipient):
         self.subscription.redeliver(self, positions)
 
     async def seek_to(self, position: Position) -> None:
-        """Move the subscription to a message; its consumers are told to reconnect."""
+        """Move the subscription to a message; its consumers have to reconnect."""
         await self.subscription.seek_to(position, self.sink)
 
     async def seek_to_time(self, publish_time_ms: int) -> None:

@@ -1,4 +1,4 @@
-"""Questions about stored entries that need a look at their metadata."""
+"""Queries that read the metadata of stored entries."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Backlogged(Protocol):
 
 
 class BacklogSurvey(NamedTuple):
-    """What a subscription has before it."""
+    """The backlog of one subscription."""
 
     entries: int
     messages: int

@@ -1,4 +1,4 @@
-"""Topics that store nothing: what nobody can take at once is dropped."""
+"""Topics that store nothing: a message that no consumer can take at once is dropped."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class NonPersistentTopic(Topic):
 
 
 class _EmptyLog:
-    """A log that has no entry and takes none, for subscriptions to stand on."""
+    """The log of a non-persistent topic's subscriptions: it has no entry and takes none."""
 
     name = "nothing"
     begin = end = size = 0

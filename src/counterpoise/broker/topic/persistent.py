@@ -38,7 +38,7 @@ Published = tuple[Producer, int, int]
 class PersistentTopic(Topic):
     """A topic whose messages are stored before they are acknowledged.
 
-    ``on_lost`` is told when the log was fenced or broke: the topic is of no use any more.
+    ``on_lost`` is called when the log was fenced or broke: the topic has to be loaded again.
     """
 
     log: Log[Published]
@@ -88,8 +88,8 @@ class PersistentTopic(Topic):
     async def terminate(self, for_good: Callable[[], Awaitable[None]]) -> Position:
         """Take nothing more, now and (``for_good``) ever again; the last entry's position.
 
-        What was sent before and is not stored yet is refused: its producers come again, and hear
-        that the topic has ended.
+        What was sent before and is not stored yet is refused: its producers reconnect, and get
+        TopicTerminatedError.
         """
         if not self.terminated:
             self.check_open()
@@ -101,24 +101,24 @@ class PersistentTopic(Topic):
                 self.terminated = True
             finally:
                 self._ending = False
-            self._tell_the_end()
+            self._notify_of_end()
         return self.last_message_id()
 
     async def subscribe(self, request: SubscribeRequest, sink: ConsumerSink) -> Consumer:
         """Attach a consumer; see `Topic.subscribe`."""
         consumer = await super().subscribe(request, sink)
-        self._tell_the_end()
+        self._notify_of_end()
         return consumer
 
-    def _tell_the_end(self) -> None:
-        """Tell the consumers of those subscriptions that are done with all there will ever be."""
+    def _notify_of_end(self) -> None:
+        """Notify the consumers of each subscription that has acknowledged a terminated topic."""
         if not self.terminated:
             return
         for subscription in self._subscriptions.values():
             if not subscription.backlog:
                 for consumer in subscription.consumers:
-                    if not consumer.told_of_end:
-                        consumer.told_of_end = True
+                    if not consumer.is_end_notified:
+                        consumer.is_end_notified = True
                         consumer.sink.reached_end(consumer.consumer_id)
 
     def _accept(self, producer: Producer, sends: Sequence[Send]) -> None:
@@ -161,7 +161,7 @@ class PersistentTopic(Topic):
             subscription.wake()
 
     def refused(self, error: StorageError, contexts: Sequence[Published]) -> None:
-        """These could not be stored; their producers come again (the log calls this).
+        """These could not be stored; their producers reconnect (the log calls this).
 
         As in Pulsar: an error for each entry, then the producer is closed, since what it sent
         after them may not be stored before them.
@@ -177,7 +177,7 @@ class PersistentTopic(Topic):
                 producer.sink.close_producer(producer.producer_id, None)
 
     def lost(self, lost: Lost) -> None:
-        """Stored entries cannot be read any more: nobody waits for them (the log calls this)."""
+        """Stored entries cannot be read any more: subscriptions skip them (the log calls this)."""
         for subscription in self._subscriptions.values():
             subscription.pass_over([lost])
 
@@ -200,13 +200,13 @@ class PersistentTopic(Topic):
         if subscription is None:
             acks = AckState(await self._start_of(request) - 1)
             self.check_open()
-            # Somebody may have created it while this waited for a read.
+            # Another consumer may have created it while this waited for a read.
             subscription = self._subscriptions.get(request.subscription)
             if subscription is None:
                 subscription = self._add_subscription(request.subscription, acks, request=request)
                 if subscription.durable:
-                    # Whoever is told that it exists may rely on it, whatever becomes of this
-                    # broker: what is published from now on is kept for it.
+                    # Once the client has the answer, the subscription survives this broker: what
+                    # is published from now on is kept for it.
                     await self._saved()
                 return subscription
         if subscription.durable is not request.durable:
@@ -234,7 +234,7 @@ class PersistentTopic(Topic):
     ) -> Subscription:
         """Create a durable subscription without a consumer; raise `BrokerError` if it exists.
 
-        It is there for good once this returns: whoever is told may rely on it.
+        Once this returns it survives this broker.
         """
         self.check_open()
         if name in self._subscriptions:
@@ -280,7 +280,7 @@ class PersistentTopic(Topic):
         self._subscriptions.pop(name, None)
 
     def _advanced(self) -> None:
-        """Look at all subscriptions, once for as many as have moved in this turn of the loop."""
+        """Check all subscriptions, once for all that have advanced in this turn of the loop."""
         if not self._looks:
             self._looks = True
             asyncio.get_running_loop().call_soon(self._look)
@@ -288,7 +288,7 @@ class PersistentTopic(Topic):
     def _look(self) -> None:
         self._looks = False
         self.trim()
-        self._tell_the_end()
+        self._notify_of_end()
 
     def trim(self) -> None:
         """Delete ledgers that every durable subscription is done with.

@@ -25,7 +25,7 @@ LATEST = Position(0x7FFFFFFFFFFFFFFF, 0x7FFFFFFFFFFFFFFF)
 
 
 class ServiceUrls(NamedTuple):
-    """Where clients are sent on to; None where the broker does not listen."""
+    """The addresses of the broker that clients are sent on to; None where it has no such port."""
 
     plain: str | None
     tls: str | None
@@ -36,7 +36,7 @@ class ServiceUrls(NamedTuple):
         if listener:
             urls = self.listeners.get(listener)
             return (urls.get(SERVICE_URL), urls.get(SERVICE_URL_TLS)) if urls else None
-        # Who came to the usual port may have looked it up by any of several listeners.
+        # A client of the default port may have looked it up by any of several listeners.
         return (self.plain, self.tls) if len(self.listeners) <= 1 else None
 
 
@@ -126,13 +126,13 @@ class ProducerSink(Protocol):
         """Entries of a producer that has left are stored, or lost: they take no memory now."""
 
     def held(self, entries: int, size: int) -> None:
-        """So many entries more, of so many bytes, wait for a limit (fewer, if negative)."""
+        """So many entries more, of so many bytes, wait for a publish limit (fewer, if negative)."""
 
     def send_error(self, producer_id: int, sequence_id: int, error: BrokerError) -> None:
         """The entry was refused and is not stored."""
 
     def close_producer(self, producer_id: int, assigned_broker_url: ServiceUrls | None) -> None:
-        """The topic leaves: tell the client to reconnect, to the given broker if it is known."""
+        """Ask the client to reconnect, to the given broker if it is known."""
 
     def producer_ready(self, producer_id: int, topic_epoch: int | None) -> None:
         """A producer that waited for exclusive access has it now."""
@@ -152,12 +152,12 @@ class ConsumerSink(Protocol):
         """A Failover consumer became active or inactive."""
 
     def close_consumer(self, consumer_id: int, assigned_broker_url: ServiceUrls | None) -> None:
-        """The topic leaves, or the cursor was reset: tell the client to reconnect."""
+        """Ask the client to reconnect: the topic is being unloaded, or its cursor was reset."""
 
     def farewell(
         self, consumer_id: int, assigned_broker_url: ServiceUrls | None
     ) -> asyncio.Future[None]:
-        """As `close_consumer`, for a topic that leaves: done when the client has heard of it.
+        """As `close_consumer`, for a topic that is unloaded: done when the client has read it.
 
         Until then its acknowledgements are passed on, and when it is done there are none on the
         way. A client that is silent may take for ever.
@@ -173,15 +173,15 @@ class OwnedBundles(Protocol):
     def owns(self, topic: TopicName) -> bool:
         """Whether this broker may serve the topic now."""
 
-    async def approach(self, topic: TopicName, let_go: Callable[[], Awaitable[bool]]) -> None:
+    async def approach(self, topic: TopicName, is_released: Callable[[], Awaitable[bool]]) -> None:
         """Wait for a hand-over to us; return once the topic may be opened here.
 
-        ``let_go`` tells whether its former owner has closed it, which may be before it has closed
-        all that it had. Raises `BrokerError` (ServiceNotReady) when somebody else has it.
+        ``is_released`` returns whether its former owner has closed it, which may be before it has
+        closed the whole bundle. Raises `BrokerError` (ServiceNotReady) if another broker owns it.
         """
 
     def opened(self, topic: TopicName) -> None:
-        """A topic was opened: let whoever approaches it look again."""
+        """A topic was opened: those that wait in `approach` look again."""
 
 
 class TopicMetadata(Protocol):

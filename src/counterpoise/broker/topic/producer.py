@@ -1,4 +1,4 @@
-"""Producers of a topic: who may be one at the same time (PIP-68), and their publish path."""
+"""Producers of a topic: access modes (PIP-68), and the publish path."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class PublishedTo(Protocol):
         """Take entries in a row, of ``size`` bytes in all."""
 
     def remove_producer(self, producer: Producer) -> int:
-        """Let a producer go; returns how many of its entries were held back and go with it."""
+        """Detach a producer; returns how many of its throttled entries are dropped."""
 
 
 class Producer:
@@ -78,14 +78,14 @@ class Producer:
     def publish(self, sends: Sequence[Send], size: int) -> None:
         """Store entries in a row; the sink gets each one's receipt, or its error.
 
-        ``size``: their bytes in all, which whoever read them has counted.
+        ``size``: tsuccessor bytes in all.
         """
         self.topic.publish(self, sends, size)
 
     def close(self) -> int:
-        """Detach; entries already published are stored all the same, but for those held back.
+        """Detach; entries already published are stored all the same, but for throttled ones.
 
-        Returns how many were: they go without an answer.
+        Returns how many of those there were: they are dropped without an answer.
         """
         if self.closed:
             return 0
@@ -93,7 +93,7 @@ class Producer:
         return self.topic.remove_producer(self)
 
     def succeeds(self, other: Producer) -> bool:
-        """Whether this is ``other`` come again on its own connection (``isSuccessorTo``)."""
+        """Whether this is ``other`` after a reconnect of its connection (``isSuccessorTo``)."""
         return (
             self.sink is other.sink
             and self.producer_id == other.producer_id
@@ -115,7 +115,7 @@ class ProducerSet:
         return len(self.by_name) + len(self._waiting)
 
     def all(self) -> list[Producer]:
-        """Everyone attached, waiting ones too."""
+        """All attached producers, waiting ones too."""
         return [*self.by_name.values(), *self._waiting]
 
     def add(self, producer: Producer) -> list[Producer]:
@@ -158,13 +158,13 @@ class ProducerSet:
         self._forget(producer)
         if self.by_name or not self._waiting:
             return None
-        heir = next(iter(self._waiting))
-        del self._waiting[heir]
-        heir.ready = True
-        self._grant(heir)
-        heir.topic_epoch = self.topic_epoch
-        self.by_name[heir.name] = heir
-        return heir
+        successor = next(iter(self._waiting))
+        del self._waiting[successor]
+        successor.ready = True
+        self._grant(successor)
+        successor.topic_epoch = self.topic_epoch
+        self.by_name[successor.name] = successor
+        return successor
 
     def _forget(self, producer: Producer) -> None:
         if self.by_name.get(producer.name) is producer:

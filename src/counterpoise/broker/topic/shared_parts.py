@@ -1,4 +1,4 @@
-"""What all topics of one broker share."""
+"""Parts of a broker that all its topics share."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from counterpoise.broker.topic.options import TopicOptions
 
 @dataclass(frozen=True, slots=True)
 class SharedByTopics:
-    """One of each for a broker: settings, the clock of its rates, turns of delivery, limits."""
+    """Settings, the clock of rates, turns of delivery, and limits; one of each for a broker."""
 
     options: TopicOptions
     clock: RateClock

@@ -30,7 +30,8 @@ CUMULATIVE = frozenset({SubscriptionType.Exclusive, SubscriptionType.Failover})
 
 SAVE_WORK = 20
 SEEK_WORK = 100
-"""What it costs of a turn (`Turns`) to save a cursor, and to move one and tell its consumers."""
+"""What it costs of a turn (`DeliveryTurns`) to save a cursor; and to move one, which disconnects
+its consumers."""
 
 SAVE_SECONDS = 1.0
 """How long an acknowledgement may stay unsaved: what a crash makes consumers see again."""
@@ -57,9 +58,9 @@ class Subscription:
         on_ended: Callable[[str], None],
         on_advanced: Callable[[], None],
     ) -> None:
-        """``on_ended`` is told when the subscription is deleted or a reader has left.
+        """``on_ended`` is called when the subscription is deleted or a reader has left.
 
-        ``on_advanced`` hears, now and then, that entries were acknowledged.
+        ``on_advanced`` is called, now and then, after entries were acknowledged.
         """
         self.name = name
         self.topic = topic
@@ -93,12 +94,12 @@ class Subscription:
 
     @property
     def gate(self) -> Gate | None:
-        """Its place among the dispatch limits, once somebody has subscribed."""
+        """Its place among the dispatch limits, once a consumer has subscribed."""
         return self.dispatcher.gate if self.dispatcher is not None else None
 
     @property
     def active(self) -> Recipient | None:
-        """Who gets the messages, where only one consumer does."""
+        """The consumer that gets all messages, where only one does."""
         return self.dispatcher.active if self.dispatcher is not None else None
 
     @property
@@ -250,7 +251,7 @@ class Subscription:
         return self.log.position(self.log.end - 1), self.log.position(self.acks.mark)
 
     async def seek_to(self, position: Position, who: object = None) -> None:
-        """Make ``position`` the next entry to be sent; ``who`` asks for it (see `Turns`)."""
+        """Make ``position`` the next entry to be sent; ``who`` asks (`DeliveryTurns`)."""
         async with self._seeking(who):
             first = position.ledger_id < 0
             self._reset(self.log.begin if first else min(self.log.index(position), self.log.end))
@@ -291,20 +292,20 @@ class Subscription:
         self.advance(await first_published_at(self.log, before_ms) - 1)
 
     def advance(self, index: int) -> None:
-        """Acknowledge every entry up to ``index`` on nobody's behalf."""
+        """Acknowledge every entry up to ``index`` without a consumer."""
         if self.acks.ack_through(index) and not self._dirty:
             self._touch()
         if self.dispatcher is not None:
             self.dispatcher.acked_through(index)
 
     def note(self, properties: Mapping[str, str]) -> None:
-        """Keep what people want to know of it, and nothing else that they said before."""
+        """Replace its properties."""
         self.properties = dict(properties)
         self._touch()
         self.save()
 
     def pass_over(self, lost: Iterable[Lost]) -> None:
-        """Acknowledge on nobody's behalf what can be delivered to nobody."""
+        """Acknowledge entries that are lost and cannot be delivered."""
         changed = False
         for ledger_id, first, last in lost:
             begin = self.log.index((ledger_id, first))
@@ -334,7 +335,7 @@ class Subscription:
             consumer.sink.close_consumer(consumer.consumer_id, None)
 
     async def unsubscribe(self, consumer: Recipient | None, *, force: bool = False) -> None:
-        """Delete the subscription; refused while anybody else is attached unless forced."""
+        """Delete the subscription; refused while other consumers are attached unless forced."""
         others = [c for c in self.consumers if c is not consumer]
         if others and not force:
             raise BrokerError(
@@ -349,7 +350,7 @@ class Subscription:
         self.end()
 
     def end(self) -> None:
-        """Delete the subscription, whoever is attached."""
+        """Delete the subscription, attached consumers or not."""
         self.close()
         if self.durable:
             self.log.drop_cursor(self.name)
@@ -392,6 +393,6 @@ class Subscription:
             self._retire(self.dispatcher)
 
     def close(self) -> None:
-        """Send and take nothing more; the consumers stay attached for whoever tells them."""
+        """Send and take nothing more; the consumers stay attached until the topic closes them."""
         self.closed = True
         self.stop()

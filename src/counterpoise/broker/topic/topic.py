@@ -1,4 +1,4 @@
-"""What every topic is to a connection, stored or not: its producers and the way it ends."""
+"""A topic, persistent or not: its producers and consumers, and how it is unloaded."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from counterpoise.wire.events import Send
 _MESSAGES: Final = itemgetter(Send._fields.index("messages"))
 
 ATTACH_WORK: Final = 100
-"""What attaching a consumer costs of a turn (`Turns`): its points on the ring, at worst."""
+"""What attaching a consumer costs of a turn (`DeliveryTurns`): its points on the ring, at worst."""
 
 ACKS_S: Final = 0.15
-"""How long a topic that leaves goes on for a subscription until its consumers acknowledge; the
+"""How long an unloaded topic goes on for a subscription until its consumers acknowledge; the
 official clients gather acknowledgements for 0.1 s."""
 FAREWELL_S: Final = 0.2
-"""How long a topic that leaves waits for its consumers to hear of it; what they acknowledge later
-they get again."""
+"""How long an unloaded topic waits for its consumers to read that; what they acknowledge later is
+redelivered."""
 
 
 class Topic(ABC):
@@ -53,10 +53,10 @@ class Topic(ABC):
         self.meter_in = Meter(commons.clock)
         self.meter_out = Meter(commons.clock)
         self.created = time.time()
-        #: Nobody attaches any more, for the topic is about to close.
+        #: No client can attach any more: the topic is about to close.
         self.leaving = False
         self.closing = False
-        #: Whoever loads the topic, or finds it loaded, brings it up to date.
+        #: Brought up to date by each `TopicRegistry.get`.
         self.headcount = headcount_of(None, commons.options)
 
     @property
@@ -84,14 +84,14 @@ class Topic(ABC):
         return producer
 
     def remove_producer(self, producer: Producer) -> int:
-        """Detach a producer (`Producer.close` calls this); how many of its entries were held."""
+        """Detach a producer (`Producer.close` calls this); returns how many entries it drops."""
         held = self.commons.limits.detach(self, producer)
-        heir = self.producers.remove(producer)
-        if heir is not None:
-            heir.sink.producer_ready(heir.producer_id, heir.topic_epoch)
+        successor = self.producers.remove(producer)
+        if successor is not None:
+            successor.sink.producer_ready(successor.producer_id, successor.topic_epoch)
         return held
 
-    def everybody(self) -> Sequence[Producer]:
+    def attached_producers(self) -> Sequence[Producer]:
         """Its producers, those that wait for exclusive access too."""
         return self.producers.all()
 
@@ -99,7 +99,7 @@ class Topic(ABC):
         """Take entries in a row, of ``size`` bytes in all (`Producer.publish` calls this).
 
         While the topic is being unloaded they are dropped without an answer: the client is about
-        to be told to reconnect and sends again all that has no receipt, in order.
+        to be disconnected and sends again all that has no receipt, in order.
         """
         if self.closing or producer.closed:
             return
@@ -117,7 +117,7 @@ class Topic(ABC):
     def _accept_within(
         self, flow: Flow, producer: Producer, sends: Sequence[Send], size: int
     ) -> None:
-        """Let pass what the limits let pass; the rest has its turn later."""
+        """Store the entries that the limits admit; the rest is throttled."""
         messages = sum(map(_MESSAGES, sends))
         if messages <= flow.free_messages and size <= flow.free_bytes:
             # Each of them would pass alone.
@@ -133,11 +133,11 @@ class Topic(ABC):
             ):
                 passed.append(send)
         if passed:
-            # Nothing of a flow passes once something of it is held: they are the first of the row.
+            # Once an entry is throttled, so are all after it: these are the first of the run.
             self._accept(producer, passed)
 
     def _go_on(self, producer: Producer, send: Send) -> None:
-        """An entry that was held back has its turn."""
+        """Store an entry that was throttled, now that its limits admit it."""
         if not self.closing and not producer.closed:
             self._accept(producer, [send])
 
@@ -153,8 +153,8 @@ class Topic(ABC):
         consumer = Consumer(request, sink, subscription)
         try:
             headcount = self.headcount
-            everybody = self.subscriptions.values() if headcount.consumers else ()
-            on_topic = sum(len(each.consumers) for each in everybody)
+            subscriptions = self.subscriptions.values() if headcount.consumers else ()
+            on_topic = sum(len(each.consumers) for each in subscriptions)
             headcount.admit_consumer(on_topic, len(subscription.consumers))
             subscription.attach(consumer, headcount)
         except BrokerError:
@@ -180,12 +180,12 @@ class Topic(ABC):
         """Close this topic so that its next owner finds all that was acknowledged.
 
         Takes and delivers nothing more, lets receipts out, saves every cursor, closes the log.
-        Then producers are told to reconnect: whoever comes to the next owner finds that the log is
+        Then producers are disconnected: a client that comes to the next owner finds the log
         closed, and is served at once.
 
-        Consumers are told first, and producers go on until they have heard it: from then on a
-        client keeps its acknowledgements for the next owner instead of sending them to one that can
-        save no more. The best moment for that is when it has just sent them (`_send_on`).
+        Consumers are disconnected first, and producers go on until the consumers have read that:
+        from then on a client keeps its acknowledgements for the next owner instead of sending them
+        to one that can save no more. The best moment is when it has just sent them (`_send_on`).
         """
         self.leaving = True
         if assigned_broker_url is not None:
@@ -207,7 +207,7 @@ class Topic(ABC):
         """Save every cursor and close the log."""
 
     def disconnect(self, assigned_broker_url: ServiceUrls | None) -> None:
-        """Tell every client that is still attached to reconnect, at once."""
+        """Ask every client that is still attached to reconnect, at once."""
         self.closing = True
         self._close_producers(assigned_broker_url)
         self._close_consumers(assigned_broker_url)
@@ -225,7 +225,7 @@ class Topic(ABC):
         """Send a subscription's consumers to the next owner, right after they have acknowledged.
 
         Clients gather acknowledgements. Sent on when these have just come, one has few that the
-        next owner does not know of, and drops what that sends again as long as it has not told it;
+        next owner does not know of, and drops redeliveries of those until it has sent them;
         a moment before, they would be all of a tenth of a second. Until then they are served.
         """
         if subscription.durable and subscription.consumers:

@@ -1,4 +1,4 @@
-"""How many may use a topic at once, and how much they may hold unacknowledged."""
+"""Limits of one topic: producers, consumers, unacknowledged messages."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class TopicLimits:
 
 
 def headcount_of(policies: Mapping[str, Any] | None, options: TopicOptions) -> TopicLimits:
-    """What a namespace's ``Policies`` say, and broker.conf where they say nothing."""
+    """The limits of a namespace's ``Policies``, and those of broker.conf where they have none."""
 
     def limit(name: str, default: int) -> int:
         said = (policies or {}).get(name)

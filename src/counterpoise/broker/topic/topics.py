@@ -1,4 +1,4 @@
-"""The topics this broker has loaded: load once, unload by bundle, delete."""
+"""The topics that a broker has loaded: load, unload by bundle, terminate, delete."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ class TopicRegistry:
     ) -> None:
         """``owner`` names this broker in messages about fencing; ``now`` is what rates go by.
 
-        ``policies`` gives those of a topic's namespace. ``stays``: which topics are served whoever
-        has their bundle. ``compaction``: of one that is to stay small.
+        ``policies`` gives those of a topic's namespace. ``stays``: which topics are not unloaded
+        with their bundle. ``compaction``: of a topic of key-value records.
         """
         self._stays = stays
         self._compaction = compaction
@@ -82,8 +82,8 @@ class TopicRegistry:
         self._preparations = asyncio.Semaphore(PREPARED_AT_ONCE)
         self._closing: set[asyncio.Task[None]] = set()
         self._deleting: dict[TopicName, asyncio.Task[None]] = {}
-        # Producer names are unique in the cluster without asking anybody: the middle part is
-        # drawn anew by every broker process.
+        # Producer names are unique in the cluster without a shared counter: every broker process
+        # draws the middle part.
         self._name_prefix = f"{cluster}-{secrets.token_hex(4)}"
         self._names = itertools.count()
         self._policies = policies
@@ -114,7 +114,7 @@ class TopicRegistry:
         topic = self._topics.get(name)
         if topic is not None and not topic.closing:
             return topic
-        await self._ownership.approach(name, partial(self._was_let_go, name))
+        await self._ownership.approach(name, partial(self._is_released, name))
         if name in self._deleting:
             raise _being_deleted(name)
         loading = self._loading.get(name)
@@ -146,13 +146,13 @@ class TopicRegistry:
         await self._catalog.create(name)
         return await self._open(name)
 
-    async def _was_let_go(self, name: TopicName) -> bool:
+    async def _is_released(self, name: TopicName) -> bool:
         if name in self._topics:
             return True
         try:
             return name.is_persistent and await self._store.is_released(log_name(name))
         except StorageError as error:
-            _log.info("%s: whether its former owner has closed it: %s", name, error)
+            _log.info("%s: cannot read whether its former owner has closed it: %s", name, error)
             return False
 
     def _check_owned(self, name: TopicName) -> None:
@@ -185,7 +185,7 @@ class TopicRegistry:
                 await topic.leave(None)
                 raise
             if self._compaction is not None and self._compaction.topic == name:
-                await self._compaction.begin_anew(topic)
+                await self._compaction.compact(topic)
             # Or before that was known, so that the log is another's already.
             topic.check_open()
         except BaseException as error:
@@ -198,9 +198,9 @@ class TopicRegistry:
         return topic
 
     async def prepare(self, names: Iterable[TopicName], *, within_s: float | None = None) -> int:
-        """Read what loading these topics will ask for; their owner goes on meanwhile.
+        """Read ahead what loading these topics needs, while their owner still serves them.
 
-        Returns for how many the time did not suffice: ``within_s`` seconds, if they are given.
+        Returns how many were not reached within ``within_s`` seconds, if they are given.
         """
         wanted = [name for name in names if name not in self._topics]
         left, done = iter(wanted), 0
@@ -231,7 +231,7 @@ class TopicRegistry:
         return f"{self._name_prefix}-{next(self._names)}"
 
     def _lost(self, topic: PersistentTopic, error: StorageError) -> None:
-        """A topic's log was fenced or broke: let its clients look for its owner."""
+        """Disconnect the clients of a topic whose log was fenced or broke."""
         self._forget(topic)
         topic.disconnect(None)
         closing = self._background.start(f"closing {topic.name}", topic.leave(None))
@@ -279,7 +279,7 @@ class TopicRegistry:
         return len(topics)
 
     def _loaded_in(self, bundle: BundleName) -> list[Topic]:
-        # By range, not by asking for the bundle: in the middle of a split nobody may have it.
+        # By range, not by asking for a topic's bundle: during a split it may have none.
         return [
             topic
             for name, topic in self._topics.items()
@@ -289,8 +289,8 @@ class TopicRegistry:
     async def terminate(self, name: TopicName) -> Position:
         """Let nothing more be published to a topic, ever; the position of its last entry.
 
-        Its consumers go on to the end, and are told when they have come there. Raises
-        `BrokerError`, after which it may be tried again.
+        Its consumers go on to the end, and are notified there. Raises `BrokerError`, after which
+        it may be tried again.
         """
         topic = await self.get(name, create=False)
         if not isinstance(topic, PersistentTopic):
@@ -298,12 +298,12 @@ class TopicRegistry:
         return await topic.terminate(partial(self._catalog.terminate, name))
 
     async def unload_topic(self, name: TopicName) -> None:
-        """Close one topic and let its clients come back; the next `get` loads it anew."""
+        """Close one topic; its clients reconnect, and the next `get` loads it again."""
         topic = self._topics.get(name)
         if topic is not None:
-            await self._let_go(topic)
+            await self._unload(topic)
 
-    async def _let_go(self, topic: Topic) -> None:
+    async def _unload(self, topic: Topic) -> None:
         try:
             async with asyncio.timeout(UNLOAD_TIMEOUT_S):
                 await topic.leave(None)
@@ -313,7 +313,7 @@ class TopicRegistry:
                 f"Topic {topic.name} did not close within {UNLOAD_TIMEOUT_S:g} s",
             ) from None
         finally:
-            # However this ends: it serves nobody any more, and would keep others from loading it.
+            # However this ends: a closed topic serves no client, and must not block its next load.
             topic.disconnect(None)
             self._forget(topic)
 
@@ -325,8 +325,8 @@ class TopicRegistry:
     async def delete(self, name: TopicName, *, force: bool = False) -> None:
         """Delete a topic with all it stores; refused while it is in use unless forced.
 
-        Nobody loads it meanwhile, or would publish to a log that is about to go. It goes on
-        although whoever asked for it may not wait for its end.
+        It cannot be loaded meanwhile, since its log is about to go. A deletion goes on although
+        the caller may be cancelled.
         """
         if name in self._deleting:
             raise _being_deleted(name)
@@ -350,7 +350,7 @@ class TopicRegistry:
                     ServerError.NotAllowedError,
                     f"Topic has {attached} connected producers/consumers",
                 )
-            await self._let_go(topic)
+            await self._unload(topic)
         if name.is_persistent:
             # First what it stores: left behind, it would be the next one's of this name.
             try:

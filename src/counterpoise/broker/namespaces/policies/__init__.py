@@ -2,7 +2,7 @@
 
 Values are Pulsar's own JSON, passed through whole: a field that this product does not know
 survives. Reading what is not there gives None; a write that does not fit raises the metadata
-store's `NotFound` or `BadVersion` (it exists already, or somebody else was faster).
+store's `NotFound` or `BadVersion` (it exists already, or another client has changed it meanwhile).
 """
 
 from __future__ import annotations

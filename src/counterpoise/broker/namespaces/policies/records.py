@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 JsonObject = dict[str, Any]
 
 UPDATE_ROUNDS: Final = 40
-"""How often a change is tried again when somebody else changed the node meanwhile."""
+"""How often a change is tried again when another client changed the node meanwhile."""
 UPDATE_PAUSE_S: Final = 0.002
 """The longest pause after the first lost race; it grows with every further one."""
 NODE_BYTES_MAX: Final = 256 * 1024
@@ -96,7 +96,7 @@ class Records:
 def read_object(value: bytes) -> JsonObject:
     """A node's JSON object; an empty node, as ZooKeeper parents are, is an empty one.
 
-    So is a node that holds something else: whoever wrote that must not stop every reader.
+    So is a node that holds something else: one wrong write must not stop every reader.
     """
     try:
         read = json.loads(value) if value else {}

@@ -32,15 +32,15 @@ class TopicRecord:
         """A record as `write` made it."""
         if not value:
             return _PLAIN
-        told = json.loads(value)
-        return cls(told.get("properties") or {}, bool(told.get("terminated")))
+        fields = json.loads(value)
+        return cls(fields.get("properties") or {}, bool(fields.get("terminated")))
 
     def write(self) -> bytes:
         """What the node holds."""
         if self == _PLAIN:
             return b""
-        told = {"properties": dict(self.properties), "terminated": self.terminated}
-        return json.dumps(told).encode()
+        fields = {"properties": dict(self.properties), "terminated": self.terminated}
+        return json.dumps(fields).encode()
 
 
 _PLAIN = TopicRecord()
@@ -74,7 +74,7 @@ class Topics(Records):
         path = paths.topic(topic)
         found = await self._existing.get(path)
         if found is None:
-            # Whoever asks for names that are not there must not fill the memory with them.
+            # A client that asks for topics that do not exist must not fill the memory.
             self._existing.forget(path)
         return found
 

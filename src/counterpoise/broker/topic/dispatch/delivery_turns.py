@@ -1,4 +1,4 @@
-"""Delivery takes turns: what one turn of the event loop may do of it, over all topics."""
+"""Turns of delivery: how much of it one turn of the event loop does, over all topics."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _Waiting = tuple[Callable[[], None], int]
 class DeliveryTurns:
     """One broker's delivery work: ``left`` is what the loop's current turn may still do.
 
-    A dispatcher that finds nothing left, or leaves nothing, waits in line; so however much backlog
-    meets however many permits, everything else that the loop serves is served in between.
+    A dispatcher that finds nothing left, or leaves nothing, waits in a queue; so whatever backlog
+    meets whatever number of permits, everything else that the loop serves is served in between.
 
-    Each client has a line of its own and the lines are served in turns: one that has ten thousand
-    subscriptions waits for them itself.
+    Each client has a queue of its own and the queues are served in turns: the subscriptions of one
+    client that has ten thousand wait for each other, not for those of other clients.
     """
 
     __slots__ = ("_lines", "_renews", "_turn", "left")
@@ -43,9 +43,9 @@ class DeliveryTurns:
             asyncio.get_running_loop().call_soon(self._renew)
 
     def wait(self, go_on: Callable[[], None], who: object = None, work: int = 0) -> None:
-        """Call ``go_on`` when it is its turn; for those who find nothing left.
+        """Call ``go_on`` when its turn has come; for callers that find nothing left.
 
-        ``who``: in whose line; ``work`` is spent on its behalf when its turn has come.
+        ``who``: the client in whose queue it waits; ``work`` is spent when its turn has come.
         """
         line = self._lines.get(who)
         if line is None:
@@ -55,7 +55,7 @@ class DeliveryTurns:
     async def take(self, work: int, who: object = None) -> None:
         """Return once there is something left, and so much of it is spent.
 
-        However many do so at once, everybody else is served in between.
+        However many callers do so at once, everything else is served in between.
         """
         if self.left > 0 and who not in self._lines:
             self.spend(work)
@@ -85,5 +85,5 @@ class DeliveryTurns:
             try:
                 go_on()
             except Exception:
-                # Whoever fails here must not keep the others from their turn.
+                # An exception must not keep the other dispatchers from their turn.
                 _log.exception("A delivery failed in a way it must not")

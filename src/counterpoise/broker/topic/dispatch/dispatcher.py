@@ -1,4 +1,4 @@
-"""The port through which a subscription delivers: what every dispatcher does."""
+"""The interface of dispatchers, through which a subscription delivers, and what they share."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ BURST_BYTES = 1 << 20
 """A burst ends after this many bytes, so that one consumer cannot fill a connection's buffer."""
 
 BURST_ENTRIES = 500
-"""And after so many entries were looked at, so that it cannot hold up everybody else."""
+"""And after so many entries were looked at, so that other consumers are served soon."""
 
 
 class Dispatcher(ABC):
     """Moves entries from a log to the consumers of one subscription, as permits allow.
 
-    ``read_index`` is the next entry that nobody was sent yet; ``consumers`` are in order of joining
-    (a dict, so that each comes and goes at the same cost, however many there are).
+    ``read_index`` is the next entry that no consumer was sent yet; ``consumers`` are in order of
+    joining (a dict, so that each comes and goes at the same cost, however many there are).
     """
 
     def __init__(self, log: Log[Any], acks: AckState, turns: DeliveryTurns) -> None:
@@ -36,7 +36,7 @@ class Dispatcher(ABC):
         self.closed = False
         self.turns = turns
         self._waits = False
-        #: What dispatch limits leave it; whoever makes it may give it another.
+        #: What dispatch limits leave it; the subscription replaces it.
         self.gate = Gate((), self.dispatch)
         self._feed = EntryReader(log, self.dispatch)
 
@@ -64,7 +64,7 @@ class Dispatcher(ABC):
         """Send what can be sent, until the turn is spent."""
 
     def offer(self, entry: bytes, messages: int) -> bool:
-        """Send an entry that is stored nowhere; False if nobody can take it at once."""
+        """Send an entry that is stored nowhere; False if no consumer can take it at once."""
         recipient = self._taker(entry)
         if recipient is None or not recipient.ready:
             return False
@@ -74,7 +74,7 @@ class Dispatcher(ABC):
 
     @abstractmethod
     def _taker(self, entry: bytes) -> Recipient | None:
-        """Whom an entry would be sent to now."""
+        """The consumer that an entry would be sent to now."""
 
     def serves(self, request: SubscribeRequest) -> bool:
         """Whether a consumer with this request may be attached, as far as its type has a say."""
@@ -100,7 +100,7 @@ class Dispatcher(ABC):
     def acked(self, recipient: Recipient, index: int) -> int:
         """An entry was acknowledged; returns its messages if the consumer held it, else 0.
 
-        (1 where nobody keeps note of who holds what.)
+        (1 where it is not recorded which consumer holds what.)
         """
 
     @abstractmethod
@@ -113,7 +113,7 @@ class Dispatcher(ABC):
 
     @property
     def active(self) -> Recipient | None:
-        """The only one who gets messages, where it is only one."""
+        """The consumer that gets all messages, where only one does."""
         return None
 
     @property

@@ -1,4 +1,4 @@
-"""Entries for a dispatcher: from memory at once, from the log's file soon."""
+"""Reads a log for a dispatcher: from the cache at once, from the file in the background."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _RETRY_SECONDS = 5.0
 
 
 class EntryReader:
-    """One dispatcher's window on a log: what it read last, and the read that is under way."""
+    """One dispatcher's reader of a log: the chunk it read last, and the read under way."""
 
     __slots__ = ("_background", "_chunk", "_complaint", "_log", "_reading", "_wake")
 

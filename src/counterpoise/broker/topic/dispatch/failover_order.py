@@ -1,4 +1,4 @@
-"""Who is active among the consumers of a Failover subscription."""
+"""The order in which consumers of a Failover subscription become active."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class FailoverOrder(Generic[M]):
         self._distances: dict[M, int] = {}
 
     def add(self, member: M, name: str, priority: int) -> None:
-        """Let a member stand for activity."""
+        """Add a member."""
         line = self._lines.get(priority)
         if line is None:
             line = self._lines[priority] = []
@@ -46,7 +46,7 @@ class FailoverOrder(Generic[M]):
         self._joined += 1
 
     def remove(self, member: M, name: str, priority: int) -> None:
-        """Take a member out again."""
+        """Remove a member."""
         line = self._lines[priority]
         at = bisect_left(line, (self._distances.pop(member), name), key=lambda e: e[:2])
         while line[at][3] is not member:
@@ -57,7 +57,7 @@ class FailoverOrder(Generic[M]):
             del self._levels[bisect_left(self._levels, priority)]
 
     def first(self) -> M:
-        """Who is active; there must be a member."""
+        """The active member; there must be one."""
         line = self._lines[self._levels[0]]
         if self._partition >= 0:
             return line[self._partition % len(line)][3]

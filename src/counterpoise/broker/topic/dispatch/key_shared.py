@@ -38,8 +38,8 @@ class KeySharedDispatcher(SharedDispatcher):
 
     ``_waiting`` has the entries that wait, by slot; ``_lanes`` the slots each consumer could be
     sent something of, by their first entry; ``_holders`` who holds unacknowledged entries of a
-    slot and how many. ``_open`` has whoever may be ready (everyone who is, and some who no longer
-    are), ``_served`` those of them with something in their lane.
+    slot and how many. ``_open`` has the consumers that may be ready (all that are, and some that no
+    longer are), ``_served`` those of them with something in their lane.
     """
 
     def __init__(
@@ -147,14 +147,14 @@ class KeySharedDispatcher(SharedDispatcher):
             and self.unacked < self._max_unacked
             and turns.left > 0
             and self.gate.budget()[0] > 0
-            and self._somebody_ready()
+            and self._is_any_ready()
         ):
             chunk = self._feed.at(self.read_index)
             if chunk is None:
                 return
             self._serve_chunk(chunk)
 
-    def _somebody_ready(self) -> bool:
+    def _is_any_ready(self) -> bool:
         """Forget those who are ready no more, until one is."""
         while self._open:
             if next(iter(self._open)).ready:
@@ -299,7 +299,7 @@ class KeySharedDispatcher(SharedDispatcher):
                 self._served.setdefault(recipient)
 
     def _lay_lanes(self) -> None:
-        """Offer every waiting slot anew: some have another consumer now."""
+        """Offer every waiting slot again: some have another consumer now."""
         self._lanes_stale = False
         self._lanes = {}
         self._served.clear()

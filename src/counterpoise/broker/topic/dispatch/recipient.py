@@ -11,7 +11,7 @@ from counterpoise.wire.encode_runs import Delivery
 
 
 class Recipient:
-    """Who entries are sent to.
+    """An attached consumer, as dispatchers use it.
 
     ``permits`` counts messages, so a batch can take it below zero; ``pending`` maps the index of
     each entry that was sent and is neither acknowledged nor given back to its number of messages,
@@ -27,6 +27,7 @@ class Recipient:
         "connected_since",
         "consumer_id",
         "entries_out",
+        "is_end_notified",
         "last_acked_ms",
         "last_flow_ms",
         "last_sent_ms",
@@ -38,7 +39,6 @@ class Recipient:
         "priority",
         "request",
         "sink",
-        "told_of_end",
         "unacked",
     )
 
@@ -51,7 +51,7 @@ class Recipient:
         subscription: DeliveryMeters,
         topic_out: Meter,
     ) -> None:
-        """What it is sent and acknowledges counts for its subscription and its topic, too."""
+        """Deliveries and acknowledgements count for the subscription and the topic, too."""
         self.request = request
         self.consumer_id = request.consumer_id
         self.name = request.consumer_name
@@ -63,7 +63,7 @@ class Recipient:
         self.unacked = 0
         self.blocked = False
         self.closed = False
-        self.told_of_end = False
+        self.is_end_notified = False
         self.meters = DeliveryMeters(clock)
         self.entries_out = 0
         #: Moments in milliseconds since the epoch, 0 for never.

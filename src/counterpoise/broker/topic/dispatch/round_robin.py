@@ -9,10 +9,10 @@ from counterpoise.broker.topic.dispatch.recipient import Recipient
 
 
 class RoundRobin:
-    """Recipients in line by priority (the lowest number is the best).
+    """Recipients in queues by priority (the lowest number is the best).
 
-    One that cannot be sent anything when its turn comes leaves the line, and `enter`s again once it
-    can: so a turn costs the same however many others wait for permits.
+    One that cannot be sent anything when its turn comes leaves its queue, and `enter`s again once
+    it can: so a turn costs the same however many others wait for permits.
     """
 
     def __init__(self) -> None:
@@ -20,7 +20,7 @@ class RoundRobin:
         self._lines: dict[int, OrderedDict[Recipient, None]] = {}
 
     def enter(self, recipient: Recipient) -> None:
-        """Stand in line, behind those of the same priority; no-op for one who does."""
+        """Append a recipient to the queue of its priority, unless it is in it."""
         line = self._lines.get(recipient.priority)
         if line is None:
             line = self._lines[recipient.priority] = OrderedDict()
@@ -28,7 +28,7 @@ class RoundRobin:
         line.setdefault(recipient)
 
     def leave(self, recipient: Recipient) -> None:
-        """Stand in line no more; no-op for one who does not."""
+        """Remove a recipient from its queue, if it is in it."""
         line = self._lines.get(recipient.priority)
         if line is not None:
             line.pop(recipient, None)
@@ -36,7 +36,7 @@ class RoundRobin:
                 self._close(recipient.priority)
 
     def next(self) -> Recipient | None:
-        """Whose turn it is; it goes to the end of its line. None when nobody is ready."""
+        """The recipient whose turn it is, moved to the end of its queue; None if none is ready."""
         while self._levels:
             level = self._levels[0]
             line = self._lines[level]

@@ -1,4 +1,4 @@
-"""Which Key_Shared consumer a key belongs to: pure choice, as Pulsar's selectors make it."""
+"""Selectors: which Key_Shared consumer a key belongs to, as Pulsar's choose it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Selector(ABC, Generic[M]):
 
     @abstractmethod
     def select(self, slot: int) -> M | None:
-        """Whose slot this is; None when it is nobody's."""
+        """The member that has this slot; None if none has."""
 
 
 class HashRing(Selector[M]):
@@ -123,7 +123,7 @@ class _Numbers:
 class StickyRanges(Selector[M]):
     """STICKY: each member names its slots (``HashRangeExclusiveStickyKeyConsumerSelector``).
 
-    Inclusive ranges inside 0 to 65535 that meet nobody else's. A key in nobody's range waits.
+    Inclusive ranges inside 0 to 65535, disjoint. A key in no member's range waits.
     """
 
     def __init__(self) -> None:
@@ -151,7 +151,7 @@ class StickyRanges(Selector[M]):
                     f"[{before[0]}, {before[1]}] and [{start}, {end}]"
                 )
             before = (start, end)
-            # Those that are held meet nobody: only the last one that begins before the end can.
+            # Present ranges are disjoint: only the last that begins before the end can overlap.
             at = bisect_right(self._ranges, end, key=lambda held: held[0]) - 1
             if at >= 0 and start <= self._ranges[at][1]:
                 low, high, _ = self._ranges[at]
@@ -180,8 +180,8 @@ class HalvedRanges(Selector[M]):
     """AUTO_SPLIT by ranges (``HashRangeAutoSplitStickyKeyConsumerSelector``).
 
     The first member has all slots; each newcomer takes the lower half of the largest range, the
-    lowest of equals. Whoever leaves gives its range to the member above it; the highest range goes
-    to the member below.
+    lowest of equals. A member that leaves gives its range to the member above it; the highest range
+    goes to the member below.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Shared subscriptions: entries go round robin to whoever has permits, and back if not acked."""
+"""Shared subscriptions: entries go round robin to consumers that have permits."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class SharedDispatcher(Dispatcher):
         self._rota.enter(recipient)
 
     def redeliver(self, recipient: Recipient, indexes: Iterable[int] | None) -> None:
-        """Send entries the consumer holds again, to whoever has permits."""
+        """Send entries that the consumer holds again, to consumers that have permits."""
         pending = recipient.pending
         for index in list(pending) if indexes is None else indexes:
             messages = pending.pop(index, None)
@@ -137,13 +137,13 @@ class SharedDispatcher(Dispatcher):
         return 0
 
     def acked_through(self, index: int) -> None:
-        """The cursor was moved over entries: nobody holds them any more."""
+        """The cursor was moved over entries: no consumer holds them any more."""
         self.read_index = max(self.read_index, index + 1)
         for held in [i for i in self._holder if i <= index]:
             self.acked(self._holder[held], held)
 
     def _released(self, index: int) -> None:
-        """Nobody holds this entry any more."""
+        """No consumer holds this entry any more."""
 
     def _forget(self, recipient: Recipient, index: int, messages: int) -> None:
         """The consumer holds this entry no more."""
@@ -216,7 +216,7 @@ class SharedDispatcher(Dispatcher):
     def _serve_new(
         self, recipient: Recipient, left: int, burst: list[Delivery]
     ) -> tuple[int, int, bool]:
-        """Fill ``burst`` with entries nobody was sent: (messages left, bytes, whether read)."""
+        """Fill ``burst`` with new entries: (messages left, bytes, whether read)."""
         index, size = self.read_index, 0
         chunk = self._feed.at(index)
         if chunk is None:

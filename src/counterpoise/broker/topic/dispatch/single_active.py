@@ -21,7 +21,7 @@ class SingleActiveDispatcher(Dispatcher):
     When another consumer becomes active it starts at the mark-delete position again. For a
     Failover switch away from a consumer that is still attached, ``switch_delay`` seconds pass
     before the new one is served, so that acknowledgements under way still arrive
-    (``activeConsumerFailoverDelayTimeMillis``; there is no wait when nobody was active).
+    (``activeConsumerFailoverDelayTimeMillis``; there is no wait when no consumer was active).
     """
 
     def __init__(
@@ -38,13 +38,13 @@ class SingleActiveDispatcher(Dispatcher):
         self._switch_delay = switch_delay
         self._active: Recipient | None = None
         self._serving: Recipient | None = None
-        #: The last one who was told to be active.
-        self._told: Recipient | None = None
+        #: The consumer that was last notified to be active.
+        self._notified: Recipient | None = None
         self._switch: asyncio.TimerHandle | None = None
 
     @property
     def active(self) -> Recipient | None:
-        """Who is served, or about to be."""
+        """The consumer that is served, or about to be."""
         return self._active
 
     def _taker(self, entry: bytes) -> Recipient | None:
@@ -57,7 +57,7 @@ class SingleActiveDispatcher(Dispatcher):
             self._order.add(recipient, recipient.name, recipient.priority)
         self._choose()
         if recipient is not self._serving:
-            self._tell(recipient, is_active=False)
+            self._notify(recipient, is_active=False)
 
     def remove(self, recipient: Recipient) -> None:
         """Detach a consumer; another may become active."""
@@ -66,13 +66,13 @@ class SingleActiveDispatcher(Dispatcher):
             self._order.remove(recipient, recipient.name, recipient.priority)
         if recipient is self._serving:
             self._serving = None
-        if recipient is self._told:
-            self._told = None
+        if recipient is self._notified:
+            self._notified = None
         if not self.consumers:
             self._active = None
             self._cancel_switch()
         elif not self._choose() and self._serving is None and self._active is not None:
-            # The one that was to be relieved has left: there is nothing to wait for any more.
+            # The former active consumer has left: there is nothing to wait for any more.
             self._cancel_switch()
             self._serve(self._active)
 
@@ -155,15 +155,15 @@ class SingleActiveDispatcher(Dispatcher):
         self._switch = None
         self._serving = chosen
         self.read_index = self.acks.mark + 1
-        former, self._told = self._told, chosen
+        former, self._notified = self._notified, chosen
         if former is not None and former is not chosen:
-            self._tell(former, is_active=False)
+            self._notify(former, is_active=False)
         if former is not chosen:
-            self._tell(chosen, is_active=True)
+            self._notify(chosen, is_active=True)
         self.dispatch()
 
-    def _tell(self, recipient: Recipient, *, is_active: bool) -> None:
-        """Tell a Failover consumer; only those for whom it changed hear of it."""
+    def _notify(self, recipient: Recipient, *, is_active: bool) -> None:
+        """Send a Failover consumer ACTIVE_CONSUMER_CHANGE."""
         if self._order is not None:
             recipient.sink.active_change(recipient.consumer_id, is_active)
 

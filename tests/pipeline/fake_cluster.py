@@ -1,5 +1,7 @@
 """A cluster that is only its admin API: brokers that report what a test says they carry.
 
+A request that is not in `docs/REQUESTS.md` fails the test that used the cluster.
+
 Each broker is a real HTTP server on a port of its own. A bundle carries a given load; the broker
 that owns it reports it, from the next report on.
 """
@@ -16,6 +18,7 @@ from counterpoise.load.report import LocalBrokerData, NamespaceBundleStats, Syst
 from counterpoise.load.usage import ResourceUsage
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.hashing import topic_at, topic_hash
+from tests.pipeline.requests_table import PAGE, unlisted
 
 CLUSTER = "fake"
 
@@ -37,6 +40,8 @@ class FakeBroker:
     heap: float = 0.0
     """Heap in use, which a broker measures anew whenever it is asked."""
     asked: list[str] = field(default_factory=list)
+    requests: list[tuple[str, str]] = field(default_factory=list)
+    """The method of each request, and its path with the query as it came."""
     usurps: set[str] = field(default_factory=set)
     """Bundles that it serves as well, though another owns them."""
     taking: int = 0
@@ -70,6 +75,7 @@ class FakeCluster:
     loads: dict[str, NamespaceBundleStats] = field(default_factory=dict)
     owners: dict[str, str] = field(default_factory=dict)
     brokers: list[FakeBroker] = field(default_factory=list)
+    removed: list[FakeBroker] = field(default_factory=list)
     nic_kbit: float = 1000.0
     report_time: int = 1
     unloads: list[tuple[str, str]] = field(default_factory=list)
@@ -122,6 +128,13 @@ class FakeCluster:
                     "/admin/v2/namespaces/{tenant}/{namespace}/{range}/unload",
                     _bound(self._unload, broker),
                 ),
+                web.put("/admin/v2/namespaces/{tenant}/{namespace}/unload", _done),
+                web.put("/admin/v2/namespaces/{tenant}/{namespace}/{range}/split", _done),
+                web.get(
+                    "/lookup/v2/topic/persistent/{tenant}/{namespace}/{topic}/bundle",
+                    self._bundle_of_topic,
+                ),
+                web.get("/admin/v2/broker-stats/topics", _bound(self._loaded_topics, broker)),
                 web.get("/admin/v2/persistent/{tenant}/{namespace}", _bound(self._topics, broker)),
                 web.get("/admin/v2/tenants", self._tenants),
                 web.get("/admin/v2/namespaces/{tenant}", self._namespaces),
@@ -158,9 +171,12 @@ class FakeCluster:
             if broker.stuck is not None:
                 broker.stuck.set()
             await broker.runner.cleanup()
+        asked = {each for broker in (*self.brokers, *self.removed) for each in broker.requests}
+        assert not (new := unlisted(sorted(asked))), f"not in {PAGE.name}: {new}"
 
     async def remove_broker(self, broker: FakeBroker) -> None:
         self.brokers.remove(broker)
+        self.removed.append(broker)
         await broker.runner.cleanup()
 
     def carry(self, owner: FakeBroker, bundle: str, bytes_per_s: float) -> None:
@@ -232,6 +248,19 @@ class FakeCluster:
         owner = self.owners[bundle]
         return web.json_response({"brokerUrl": f"pulsar://{owner}", "httpUrl": f"http://{owner}"})
 
+    async def _bundle_of_topic(self, request: web.Request) -> web.Response:
+        parts = request.match_info
+        topic = f"persistent://{parts['tenant']}/{parts['namespace']}/{parts['topic']}"
+        return web.Response(text=self._bundle_of(topic).rpartition("/")[2])
+
+    async def _loaded_topics(self, broker: FakeBroker, request: web.Request) -> web.Response:
+        found: dict[str, dict[str, Any]] = {}
+        for bundle in broker.report().last_stats:
+            namespace, _, span = bundle.rpartition("/")
+            topics = {topic_of(bundle): {"msgRateIn": 1.0}}
+            found.setdefault(namespace, {})[span] = {"persistent": topics}
+        return web.json_response(found)
+
     def _bundle_of(self, topic: str) -> str:
         for each in self.loads:
             there = topic == topic_of(each) and not self.no_topics
@@ -288,6 +317,7 @@ _BROKER = web.AppKey("broker", FakeBroker)
 async def _instead(request: web.Request, handler: Any) -> web.StreamResponse:
     broker = request.app[_BROKER]
     broker.asked.append(request.path)
+    broker.requests.append((request.method, request.raw_path))
     if broker.stuck is not None:
         await broker.stuck.wait()
     if request.path in broker.answers:
@@ -295,6 +325,10 @@ async def _instead(request: web.Request, handler: Any) -> web.StreamResponse:
         return web.Response(status=status, body=body)
     answer: web.StreamResponse = await handler(request)
     return answer
+
+
+async def _done(request: web.Request) -> web.Response:
+    return web.Response(status=204)
 
 
 def _bound(handler: Any, broker: FakeBroker) -> Any:

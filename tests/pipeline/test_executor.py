@@ -166,7 +166,8 @@ async def test_where_clients_may_create_no_topics_one_list_of_topics_serves_all_
     for index in range(10):
         cluster.carry(first, bundle_name(index), 9000.0 + index)
     cluster.creates = False
-    made = await made_of(balancer(http, history), seen(cluster))
+    options = replace(DO_IT, verify_within_s=20.0)
+    made = await made_of(balancer(http, history, options=options), seen(cluster))
     assert len(made.moves) > 1
     assert {one.status for one in outcomes(history, made)} == {MoveStatus.MOVED}
     listed = "/admin/v2/persistent/public/default"

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tests.conformance.jars import pulsar_lib
 from tests.real.alarms import raise_alarms
+from tests.real.harmless import judge_requests
 from tests.real.record import record
 from tests.real.story import tell_story
 
@@ -32,6 +33,14 @@ def main() -> int:
     parser.add_argument(
         "--alarms", action="store_true", help="instead, stop and kill brokers under the watchdog"
     )
+    parser.add_argument(
+        "--harmless",
+        action="store_true",
+        help="instead, ask brokers that have just started every request of docs/REQUESTS.md",
+    )
+    parser.add_argument(
+        "--question", action="append", default=[], metavar="PATH", help="one more, with --harmless"
+    )
     parser.add_argument("--seed", type=int, default=0, help="of a recorded load (0)")
     parser.add_argument("--keep", type=Path, help="the folder (a new one)")
     args = parser.parse_args()
@@ -42,7 +51,9 @@ def main() -> int:
     print(f"everything is kept in {home}")
     failed = 0
     for manager in args.manager or MANAGERS:
-        if args.alarms:
+        if args.harmless:
+            failed += judge_requests(lib, home / manager, manager, args.question, args.seed)
+        elif args.alarms:
             failed += raise_alarms(lib, home / manager, manager)
         elif args.record:
             record(lib, home / manager, manager, args.record, args.seed)

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from counterpoise.app.main import VERBS
+
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "counterpoise"
 
@@ -129,6 +131,11 @@ def test_no_dead_modules() -> None:
         for _, name in imports(path):
             parts = name.split(".")
             imported.update(".".join(parts[:n]) for n in range(1, len(parts) + 1))
+    imported |= {
+        f"counterpoise.app.{folder}.{verb.name.replace('-', '_')}"
+        for verb in VERBS
+        for folder in ("arguments", "verbs")
+    }
     dynamic = "\n".join(p.read_text(encoding="utf-8") for p in PACKAGE.rglob("*.py"))
     dead = []
     for path in sources():

@@ -11,15 +11,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from counterpoise.app.decide_lines.place import place_line
+from counterpoise.app.decide_lines.shed import shed_line
+from counterpoise.app.decide_lines.split import split_line
 from counterpoise.app.errors import UserError
 from counterpoise.app.json_lines import answer_lines
 from counterpoise.app.main import main
 from counterpoise.decide.placement import PLACEMENTS
-from counterpoise.decide.placement.line import place_line
 from counterpoise.decide.shedding import SHEDDERS
-from counterpoise.decide.shedding.line import shed_line
 from counterpoise.decide.splitting import SplitOptions
-from counterpoise.decide.splitting.line import split_line
 from tests.decide.shedding.clusters import broker, bundle, line
 
 BUNDLE = "t/n/0x00000000_0x80000000"

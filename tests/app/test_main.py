@@ -14,15 +14,13 @@ from counterpoise.names.errors import InvalidName
 
 def run_verb(monkeypatch: pytest.MonkeyPatch, run: object) -> int:
     """What ``main`` makes of a verb with this ``run``."""
-    module = types.ModuleType("pretend_verb")
-
-    def add_parser(subparsers: argparse._SubParsersAction) -> argparse.ArgumentParser:  # type: ignore[type-arg]
-        return subparsers.add_parser("pretend")
-
-    module.add_parser = add_parser  # type: ignore[attr-defined]
-    module.run = run  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "pretend_verb", module)
-    monkeypatch.setattr(frame, "VERBS", (frame.Verb("pretend", "pretend_verb", "a verb"),))
+    arguments = types.ModuleType("counterpoise.app.arguments.pretend")
+    vars(arguments).update(DESCRIPTION="", EPILOG="", add_arguments=lambda parser: None)
+    module = types.ModuleType("counterpoise.app.verbs.pretend")
+    vars(module).update(run=run)
+    for each in (arguments, module):
+        monkeypatch.setitem(sys.modules, each.__name__, each)
+    monkeypatch.setattr(frame, "VERBS", (frame.Verb("pretend", "a verb"),))
     return frame.main(["pretend"])
 
 
@@ -90,7 +88,8 @@ def test_help_imports_no_verb_and_nothing_heavy() -> None:
         "try: main(['--help'])\n"
         "except SystemExit: pass\n"
         "heavy = {'pyspark', 'numpy', 'pandas', 'aiohttp', 'pulsar', 'kazoo'} & set(sys.modules)\n"
-        "verbs = [m for m in sys.modules if m.startswith('counterpoise.app.verbs.')]\n"
+        "ours = ('counterpoise.app.verbs.', 'counterpoise.app.arguments.')\n"
+        "verbs = [m for m in sys.modules if m.startswith(ours)]\n"
         "sys.exit(repr((heavy, verbs)) if heavy or verbs else 0)\n"
     )
     done = subprocess.run(

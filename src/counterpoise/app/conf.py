@@ -69,6 +69,15 @@ def given_conf(path: str | None, settings: Sequence[str] = ()) -> Properties:
     return properties.overridden(overrides)
 
 
+def changing_nothing(settings: Sequence[str], own: Iterable[type]) -> list[str]:
+    """A sentence for each of ``--set`` that only brokers read, beyond the options ``own``."""
+    if not settings:
+        return []
+    from counterpoise.app.settings.table import of_brokers_alone
+
+    return of_brokers_alone(settings, own)
+
+
 def settings_from(cls: type[T], properties: Properties) -> T:
     """One room's settings; raises ``ConfigError`` with the line for a value that is no good."""
     return from_conf(cls, properties.values, properties.lines)

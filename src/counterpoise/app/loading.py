@@ -1,10 +1,12 @@
-"""Loading modules, of which there are hundreds, at no more than their cost."""
+"""When Python looks for cyclic garbage: not while it loads modules, seldom while brokers serve."""
 
 from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+_ALLOCATIONS_BETWEEN_COLLECTIONS = 50_000
 
 
 @contextmanager
@@ -21,3 +23,14 @@ def loading() -> Iterator[None]:
             gc.unfreeze()
         if collects:
             gc.enable()
+
+
+def collect_seldom() -> None:
+    """Look for cycles now, leave out of later searches what stays, and search seldom.
+
+    A message makes a handful of tuples that no cycle holds; by default every few hundred of them
+    set off a search.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_ALLOCATIONS_BETWEEN_COLLECTIONS)

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
-from counterpoise.app.processes import Child, ChildFailedError, ChildSpec
-from counterpoise.app.verbs.broker import READY
+from counterpoise.app.processes import READY, Child, ChildFailedError, ChildSpec
 from counterpoise.app.zookeeper import ZooKeeper
 from counterpoise.names.properties import format_properties
 

@@ -1,12 +1,11 @@
 """The command line: finds the verb, runs it, turns errors into sentences.
 
-A verb is a module of :mod:`counterpoise.app.verbs` with two functions::
+Each verb has two modules of its name. The one in :mod:`counterpoise.app.arguments` declares
+``DESCRIPTION``, ``EPILOG`` and ``add_arguments(parser)``; the one in :mod:`counterpoise.app.verbs`
+has ``run(args) -> int``, the exit status, and imports at its top whatever the verb needs.
 
-    def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser: ...
-    def run(args: argparse.Namespace) -> int: ...
-
-Only the module of the verb that was asked for is imported, so ``counterpoise decide`` never waits
-for Spark, and ``counterpoise --help`` waits for nothing.
+Only what the command line asks for is imported: ``counterpoise --help`` imports neither, the help
+of a verb its arguments. So a missing package is reported in one place.
 """
 
 from __future__ import annotations
@@ -17,12 +16,13 @@ import sys
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn, Protocol, cast
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from counterpoise import __version__
 from counterpoise.app.errors import UserError
 from counterpoise.app.loading import loading
 from counterpoise.app.output import discard_output
+from counterpoise.app.packages import needed_by
 from counterpoise.names.errors import InvalidName
 from counterpoise.names.options import ConfigError
 
@@ -36,42 +36,57 @@ EXIT_INTERRUPTED = 130
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """One word after ``counterpoise``: where it lives, and its line in ``--help``."""
+    """One word after ``counterpoise``."""
 
     name: str
-    module: str
     summary: str
+    """Its line in ``--help``."""
+    extra: str = ""
+    """The extra of the package that it needs, if any."""
+
+    def arguments(self) -> ArgumentsModule:
+        """The module that declares its arguments."""
+        module: ArgumentsModule = self._module("arguments")
+        return module
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Do its work and return the exit status; raises `UserError` for a missing package."""
+        with needed_by(f"'counterpoise {self.name}'", self.extra):
+            module: VerbModule = self._module("verbs")
+        return module.run(args)
+
+    def _module(self, folder: str) -> Any:
+        with loading():
+            return importlib.import_module(
+                f"counterpoise.app.{folder}.{self.name.replace('-', '_')}"
+            )
 
 
 VERBS: tuple[Verb, ...] = (
-    Verb("up", "counterpoise.app.verbs.up", "start a local cluster and leave it running"),
-    Verb("demo", "counterpoise.app.verbs.demo", "watch an uneven cluster become even"),
-    Verb("broker", "counterpoise.app.verbs.broker", "run one broker"),
-    Verb("watch", "counterpoise.app.verbs.watch", "keep a cluster's history"),
-    Verb("watchdog", "counterpoise.app.verbs.watchdog", "what is wrong with a cluster"),
-    Verb("advise", "counterpoise.app.verbs.advise", "a plan: what to move, and at what cost"),
-    Verb("balance", "counterpoise.app.verbs.balance", "watch a cluster and balance it, on Spark"),
-    Verb("status", "counterpoise.app.verbs.status", "what a balancer is doing"),
-    Verb("control", "counterpoise.app.verbs.control", "pause, resume or stop a balancer"),
-    Verb("brokers", "counterpoise.app.verbs.brokers", "the brokers, and what each carries"),
-    Verb("bundles", "counterpoise.app.verbs.bundles", "where each bundle is, what it carries"),
-    Verb("topics", "counterpoise.app.verbs.topics", "where each topic is, what passes through it"),
-    Verb("unload", "counterpoise.app.verbs.unload", "hand a bundle to another broker"),
-    Verb("split", "counterpoise.app.verbs.split", "cut a bundle in two"),
-    Verb("drain", "counterpoise.app.verbs.drain", "empty a broker before it is stopped"),
-    Verb("refill", "counterpoise.app.verbs.refill", "give load to a broker that has too little"),
-    Verb("backtest", "counterpoise.app.verbs.backtest", "try strategies on recorded load"),
-    Verb("history", "counterpoise.app.verbs.history", "check, repair or export a history"),
-    Verb("decide", "counterpoise.app.verbs.decide", "ask a strategy what it would do, and why"),
-    Verb(
-        "verify-storage",
-        "counterpoise.app.verbs.verify_storage",
-        "check stored messages for damage",
-    ),
-    Verb("console", "counterpoise.app.verbs.console", "a web page about a cluster"),
-    Verb("top", "counterpoise.app.verbs.top", "watch which limits throttle whom"),
-    Verb("doctor", "counterpoise.app.verbs.doctor", "check a broker.conf for traps"),
-    Verb("completion", "counterpoise.app.verbs.completion", "complete verbs in your shell"),
+    Verb("up", "start a local cluster and leave it running"),
+    Verb("demo", "watch an uneven cluster become even", extra="demo"),
+    Verb("broker", "run one broker"),
+    Verb("watch", "keep a cluster's history", extra="pipeline"),
+    Verb("watchdog", "what is wrong with a cluster", extra="pipeline"),
+    Verb("advise", "a plan: what to move, and at what cost", extra="pipeline"),
+    Verb("balance", "watch a cluster and balance it, on Spark", extra="pipeline"),
+    Verb("status", "what a balancer is doing", extra="pipeline"),
+    Verb("control", "pause, resume or stop a balancer", extra="pipeline"),
+    Verb("brokers", "the brokers, and what each carries"),
+    Verb("bundles", "where each bundle is, what it carries"),
+    Verb("topics", "where each topic is, what passes through it"),
+    Verb("unload", "hand a bundle to another broker"),
+    Verb("split", "cut a bundle in two"),
+    Verb("drain", "empty a broker before it is stopped", extra="pipeline"),
+    Verb("refill", "give load to a broker that has too little", extra="pipeline"),
+    Verb("backtest", "try strategies on recorded load", extra="pipeline"),
+    Verb("history", "check, repair or export a history", extra="pipeline"),
+    Verb("decide", "ask a strategy what it would do, and why"),
+    Verb("verify-storage", "check stored messages for damage"),
+    Verb("console", "a web page about a cluster", extra="console"),
+    Verb("top", "watch which limits throttle whom"),
+    Verb("doctor", "check a broker.conf for traps"),
+    Verb("completion", "complete verbs in your shell"),
 )
 
 EPILOG = """\
@@ -85,14 +100,21 @@ Each verb has its own --help with examples.
 """
 
 
-class VerbModule(Protocol):
-    """What the module of a verb offers."""
+class ArgumentsModule(Protocol):
+    """What a module of `counterpoise.app.arguments` offers."""
 
-    def add_parser(self, subparsers: Subparsers) -> argparse.ArgumentParser:
-        """Add this verb's parser, options and examples."""
+    DESCRIPTION: str
+    EPILOG: str
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the verb's arguments."""
+
+
+class VerbModule(Protocol):
+    """What a module of `counterpoise.app.verbs` offers."""
 
     def run(self, args: argparse.Namespace) -> int:
-        """Do the verb's work and give the exit status."""
+        """Do the verb's work and return the exit status."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -102,7 +124,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     A verb may return other statuses, which its ``--help`` names.
     """
     words = list(sys.argv[1:] if argv is None else argv)
-    parser, modules = _parser(words)
+    parser = _parser(words)
     args, left = parser.parse_known_args(words)
     if left:
         _refuse(left, args.verb, parser)
@@ -110,7 +132,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.print_help()
         return EXIT_USER
     try:
-        return modules[args.verb].run(args)
+        return _verb(args.verb).run(args)
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
@@ -132,10 +154,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _refuse(words: Sequence[str], verb: str | None, parser: argparse.ArgumentParser) -> NoReturn:
     """End with what a verb does not know, its own usage, and what was meant perhaps."""
-    known = parser
-    if verb is not None:
-        _, subparsers = _frame()
-        known = _module(next(each for each in VERBS if each.name == verb)).add_parser(subparsers)
+    known = parser if verb is None else _add(_verb(verb), _frame()[1])
     import difflib
     import re
 
@@ -149,28 +168,38 @@ def full_parser() -> argparse.ArgumentParser:
     """The parser with every verb and all its options, for what completes them in a shell."""
     parser, subparsers = _frame()
     for verb in VERBS:
-        _module(verb).add_parser(subparsers)
+        _add(verb, subparsers)
     return parser
 
 
-def _parser(words: Sequence[str]) -> tuple[argparse.ArgumentParser, dict[str, VerbModule]]:
+def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     parser, subparsers = _frame()
     asked = next((word for word in words if not word.startswith("-")), None)
     begins_with_one = any(verb.name == word for verb in VERBS for word in words[:1])
-    modules: dict[str, VerbModule] = {}
     for verb in VERBS:
         if verb.name == asked:
-            modules[verb.name] = _module(verb)
-            modules[verb.name].add_parser(subparsers)
+            _add(verb, subparsers)
         elif not begins_with_one:
-            # Each takes a millisecond, and who begins with a verb is shown no list of them.
+            # Each takes a millisecond, and a line that begins with a verb shows no list of them.
             subparsers.add_parser(verb.name, help=verb.summary)
-    return parser, modules
+    return parser
 
 
-def _module(verb: Verb) -> VerbModule:
-    with loading():
-        return cast("VerbModule", importlib.import_module(verb.module))
+def _verb(name: str) -> Verb:
+    return next(each for each in VERBS if each.name == name)
+
+
+def _add(verb: Verb, subparsers: Subparsers) -> argparse.ArgumentParser:
+    arguments = verb.arguments()
+    parser = subparsers.add_parser(
+        verb.name,
+        help=verb.summary,
+        description=arguments.DESCRIPTION,
+        epilog=arguments.EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    arguments.add_arguments(parser)
+    return parser
 
 
 def _frame() -> tuple[argparse.ArgumentParser, Subparsers]:

@@ -98,6 +98,24 @@ def config_of(
     return with_own_shedder(from_conf(BrokerConfig, values), Properties(values))
 
 
+def broker_config(
+    properties: Properties, conf: str | None, warn: Callable[[str], None]
+) -> BrokerConfig:
+    """A broker's configuration from the file ``conf`` and settings on top of it.
+
+    ``warn`` gets a sentence about settings that do nothing. Raises :class:`ConfigError`.
+    """
+    config = from_conf(BrokerConfig, properties.values, properties.lines)
+    config = with_own_shedder(config, properties)
+    if properties.values:
+        # Only then: the table imports every room, and a cluster should start at once.
+        from counterpoise.app.settings.accepted import warnings
+
+        for sentence in warnings(properties.values, conf, own_settings(config)):
+            warn(sentence)
+    return config
+
+
 def with_own_shedder(config: BrokerConfig, properties: Properties) -> BrokerConfig:
     """The same with the settings of an operator's own shedder, if one is named."""
     if ":" not in config.shedding.strategy:

@@ -3,13 +3,13 @@
 from itertools import pairwise
 from typing import Any
 
+from counterpoise.app.decide_lines.split import split_line
 from counterpoise.decide.splitting import SplitOptions, SplitRequest, algorithm, points_of
 from counterpoise.decide.splitting.extensible import (
     SplitMemory,
     SplitScope,
     find_own_bundles_to_split,
 )
-from counterpoise.decide.splitting.line import split_line
 from counterpoise.decide.splitting.loads import BundleLoads
 from counterpoise.decide.splitting.modular import find_bundles_to_split
 from counterpoise.decide.splitting.request import SplitPoints, TopicLoad

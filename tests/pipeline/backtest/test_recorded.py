@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from counterpoise.app.arguments.backtest import add_arguments
 from counterpoise.app.errors import UserError
 from counterpoise.app.main import main
-from counterpoise.app.verbs.backtest import add_parser
 from counterpoise.app.verbs.backtest_grid import candidates_of, grid, unplayed
 from counterpoise.names.options import ConfigError
 from counterpoise.pipeline.backtest.measure import BacktestResult
@@ -165,12 +165,12 @@ def test_a_grid_is_every_combination_and_its_names_are_checked() -> None:
 def test_each_is_tried_once_with_the_settings_that_it_reads() -> None:
     percentage = "loadBalancerBrokerThresholdShedderPercentage"
     parser = argparse.ArgumentParser()
-    add_parser(parser.add_subparsers())
+    add_arguments(parser)
     words = ["--strategies", "ThresholdShedder,OverloadShedder,ThresholdShedder"]
     words += ["--grid", f"{percentage}=5,10,5"]
-    tried = candidates_of(parser.parse_args(["backtest", "synthetic:diurnal", *words]))
+    tried = candidates_of(parser.parse_args(["synthetic:diurnal", *words]))
     assert [each.label for each in tried] == [
-        "nobody moves",
+        "no moves",
         f"ThresholdShedder {percentage}=5",
         f"ThresholdShedder {percentage}=10",
         "OverloadShedder",
@@ -179,8 +179,8 @@ def test_each_is_tried_once_with_the_settings_that_it_reads() -> None:
 
 def test_a_setting_that_only_brokers_read_is_said_to_change_nothing() -> None:
     parser = argparse.ArgumentParser()
-    add_parser(parser.add_subparsers())
-    words = ["backtest", "synthetic:diurnal"]
+    add_arguments(parser)
+    words = ["synthetic:diurnal"]
     for text in ("numIOThreads=3", "maxUnloadPercentage=0.5", "loadBalancerEnabled=true"):
         words += ["--set", text]
     even = "loadBalancerDistributeBundlesEvenlyEnabled=false"

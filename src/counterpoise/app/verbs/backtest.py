@@ -8,14 +8,11 @@ import math
 import sys
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from counterpoise.app.conf import add_conf_arguments
 from counterpoise.app.errors import UserError
 from counterpoise.app.numbers import expect_move_seconds
-from counterpoise.app.packages import needed_by
-from counterpoise.app.times import FROM_HELP, TO_HELP, seconds, span_ms
+from counterpoise.app.times import span_ms
 from counterpoise.app.verbs.backtest_compare import (
     candidate_of,
     cut_of,
@@ -23,16 +20,27 @@ from counterpoise.app.verbs.backtest_compare import (
     sides_of,
     sources_of,
 )
-from counterpoise.app.verbs.backtest_grid import EVERY, candidates_of, unplayed
-from counterpoise.app.verbs.balance import add_spark_arguments, spark_setting, written
-
-if TYPE_CHECKING:
-    from counterpoise.app.main import Subparsers
-    from counterpoise.pipeline.backtest.measure import BacktestResult
-    from counterpoise.pipeline.backtest.recorded import Recording
-    from counterpoise.pipeline.backtest.run import Source
-    from counterpoise.pipeline.backtest.simulate import BacktestCandidate
-    from counterpoise.pipeline.backtest.synthetic import SyntheticTrace
+from counterpoise.app.verbs.backtest_grid import candidates_of, unplayed
+from counterpoise.app.verbs.balance import spark_setting, written
+from counterpoise.pipeline.backtest.measure import BacktestResult
+from counterpoise.pipeline.backtest.recorded import NothingRecordedError, Recording, move_seconds
+from counterpoise.pipeline.backtest.report import change, draw, idle, ranked, table
+from counterpoise.pipeline.backtest.run import (
+    PlayFailedError,
+    Source,
+    is_little,
+    joined,
+    opened,
+    play_here,
+    run_tasks,
+    tasks_of,
+)
+from counterpoise.pipeline.backtest.simulate import BacktestCandidate
+from counterpoise.pipeline.backtest.synthetic import KINDS, SyntheticTrace
+from counterpoise.pipeline.history.faults import HistoryFaultError
+from counterpoise.pipeline.history.store import open_store
+from counterpoise.pipeline.history.tables import read_table
+from counterpoise.pipeline.stream.session import SessionError, start_session, stop_session
 
 PICTURES = (".png", ".svg", ".pdf")
 MOST = 100_000_000
@@ -44,101 +52,10 @@ NO_POLICIES = (
     "`balance` may find fewer brokers for a bundle than a play does\n"
 )
 
-EPILOG = """\
-examples:
-  counterpoise backtest ./history
-      every strategy on what was recorded, ranked
-  counterpoise backtest ./history --strategies ThresholdShedder/LeastLongTermMessageRate \\
-          --grid loadBalancerBrokerThresholdShedderPercentage=5,10,20 --plot trade.png
-      each strategy with each value; SHEDDER/PLACEMENT names both
-  counterpoise backtest ./history --compare old.conf new.conf
-      what will this change do to my cluster?
-  counterpoise backtest ./history --compare pulsar-4.0 pulsar-next --conf broker.conf
-      what will this upgrade do to it? What broker.conf sets itself stays as it is
-  counterpoise backtest ./history --from 2026-11-16 --to 2026-11-23
-      last week alone
-  counterpoise backtest synthetic:rolling-restart,brokers=100,bundles=10000,hours=24
-      load that is made up: diurnal, heavy-tailed, bursty, scale-out, rolling-restart, hot-bundle,
-      heterogeneous
-
-max/mean is the largest broker's bytes/s by the brokers' mean, averaged over time; the score is how
-far that is above 1, and the load moved in an hour. A star marks what nothing beats in both.
-Exit status: 0, or 2 for something to put right.
-"""
-
-
-def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
-    """Add ``backtest`` and its options."""
-    parser = subparsers.add_parser(
-        "backtest",
-        help="try strategies and settings on recorded load",
-        description="Play strategies and settings on recorded or made-up load, and rank them.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("source", metavar="HISTORY", help="a history's URI, or synthetic:KIND[,…]")
-    parser.add_argument("--strategies", metavar="A,B/C", help=f"what is tried (default: {EVERY})")
-    parser.add_argument(
-        "--grid",
-        action="append",
-        default=[],
-        metavar="NAME=V1,V2",
-        help="try every value of a setting; may be repeated",
-    )
-    parser.add_argument(
-        "--compare",
-        nargs=2,
-        metavar=("NOW", "THEN"),
-        help="two broker.conf files, or two versions' defaults (pulsar-4.0, pulsar-next; --conf "
-        "and --set on top), as Pulsar's own leader would balance by them",
-    )
-    parser.add_argument(
-        "--as-pulsar",
-        action="store_true",
-        help="place what is shed as Pulsar's own leader does, not as `balance`: "
-        "loadBalancerLoadPlacementStrategy among the brokers with the fewest bundles of the "
-        "namespace, the bundle's own included",
-    )
-    add_conf_arguments(parser)
-    parser.add_argument("--from", dest="first", default="", metavar="TIME", help=FROM_HELP)
-    parser.add_argument("--to", dest="last", default="", metavar="TIME", help=TO_HELP)
-    parser.add_argument(
-        "--spans", type=int, default=1, metavar="N", help="cut the time into so many plays"
-    )
-    parser.add_argument(
-        "--step",
-        type=float,
-        default=60.0,
-        metavar="SECONDS",
-        help="how far the play goes at a time (60)",
-    )
-    parser.add_argument(
-        "--move-seconds", type=float, metavar="S", help="how long a move takes (default: as seen)"
-    )
-    parser.add_argument(
-        "--thrash-span",
-        type=seconds,
-        default=0.0,
-        metavar="TIME",
-        help="with `balance`'s guard against thrash (default 0: without, as Pulsar's leader)",
-    )
-    parser.add_argument("--seed", type=int, default=1, help="of all that is left to chance")
-    parser.add_argument("--json", action="store_true", help="the results as JSON")
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the trade-off")
-    add_spark_arguments(
-        parser, None, "Spark's master; without one little is played here, and more on local[*]"
-    )
-    return parser
-
 
 def run(args: argparse.Namespace) -> int:
     """Play, rank, compare."""
     _check(args)
-    with needed_by("a backtest"):
-        from counterpoise.pipeline.backtest.recorded import NothingRecordedError
-        from counterpoise.pipeline.backtest.report import change, draw, idle, ranked, table
-        from counterpoise.pipeline.backtest.run import PlayFailedError, joined
-        from counterpoise.pipeline.history.faults import HistoryFaultError
     try:
         results = joined(_played(args, _plays(args)))
     except (NothingRecordedError, HistoryFaultError) as error:
@@ -185,15 +102,6 @@ def _check(args: argparse.Namespace) -> None:
 def _played(
     args: argparse.Namespace, plays: Sequence[tuple[BacktestCandidate, Source]]
 ) -> list[BacktestResult]:
-    from counterpoise.pipeline.backtest.run import (
-        is_little,
-        opened,
-        play_here,
-        run_tasks,
-        tasks_of,
-    )
-    from counterpoise.pipeline.stream.session import SessionError, start_session, stop_session
-
     trace = opened(plays[0][1])
     if not max(1, args.spans) <= trace.steps <= MOST_STEPS:
         raise UserError(
@@ -240,9 +148,6 @@ def _played(
 
 
 def _source(args: argparse.Namespace) -> SyntheticTrace | Recording:
-    from counterpoise.pipeline.backtest.recorded import Recording
-    from counterpoise.pipeline.backtest.synthetic import KINDS, SyntheticTrace
-
     step_ms = round(args.step * 1000)
     head, colon, rest = args.source.partition(":")
     if head != "synthetic" or not colon:
@@ -288,10 +193,6 @@ def _plays(args: argparse.Namespace) -> list[tuple[BacktestCandidate, Source]]:
 
 
 def _move_seconds(args: argparse.Namespace) -> float:
-    from counterpoise.pipeline.backtest.recorded import move_seconds
-    from counterpoise.pipeline.history.store import open_store
-    from counterpoise.pipeline.history.tables import read_table
-
     if args.move_seconds is not None:
         return float(args.move_seconds)
     if args.source.startswith("synthetic:"):

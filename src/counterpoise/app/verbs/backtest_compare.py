@@ -9,19 +9,18 @@ from __future__ import annotations
 import argparse
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from counterpoise.app.conf import read_conf
 from counterpoise.app.errors import UserError
 from counterpoise.app.strategies import as_pulsar
 from counterpoise.names.options import ConfigError
 from counterpoise.names.properties import Properties
-
-if TYPE_CHECKING:
-    from counterpoise.pipeline.backtest.recorded import Recording
-    from counterpoise.pipeline.backtest.run import Source
-    from counterpoise.pipeline.backtest.simulate import BacktestCandidate
-    from counterpoise.pipeline.backtest.synthetic import SyntheticTrace
+from counterpoise.pipeline.backtest.cut import CutSource
+from counterpoise.pipeline.backtest.recorded import Recording
+from counterpoise.pipeline.backtest.run import Source
+from counterpoise.pipeline.backtest.simulate import BacktestCandidate
+from counterpoise.pipeline.backtest.synthetic import SyntheticTrace
 
 BUNDLES = "defaultNumberOfNamespaceBundles"
 _IMPL = "org.apache.pulsar.broker.loadbalance.impl."
@@ -77,8 +76,6 @@ def _conf(name: str, args: argparse.Namespace) -> Properties:
 
 def candidate_of(side: Side, thrash_span_s: float) -> BacktestCandidate:
     """Its strategy, as Pulsar's leader plays it."""
-    from counterpoise.pipeline.backtest.simulate import BacktestCandidate
-
     try:
         return BacktestCandidate(side.label, as_pulsar(side.conf, thrash_span_s=thrash_span_s))
     except ConfigError as error:
@@ -96,8 +93,6 @@ def cut_of(now: Side, then: Side) -> int:
 
 def sources_of(source: SyntheticTrace | Recording, cut: int) -> tuple[Source, Source]:
     """The load that each side plays."""
-    from counterpoise.pipeline.backtest.cut import CutSource
-
     return source, (CutSource(source, cut) if cut > 1 else source)
 
 

@@ -6,9 +6,9 @@ import argparse
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
-from counterpoise.app.conf import read_conf
+from counterpoise.app.arguments.backtest import EVERY
+from counterpoise.app.conf import changing_nothing, read_conf
 from counterpoise.app.errors import UserError
 from counterpoise.app.strategies import (
     PLACEMENT_SETTING,
@@ -18,16 +18,13 @@ from counterpoise.app.strategies import (
     strategy_from,
 )
 from counterpoise.decide.balancing.options import BalanceOptions
+from counterpoise.decide.balancing.round import Strategy
 from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.decide.placement.least_usage import LeastUsage
 from counterpoise.names.options import all_options
 from counterpoise.names.properties import Properties
+from counterpoise.pipeline.backtest.simulate import BacktestCandidate
 
-if TYPE_CHECKING:
-    from counterpoise.decide.balancing.round import Strategy
-    from counterpoise.pipeline.backtest.simulate import BacktestCandidate
-
-EVERY = "ThresholdShedder,OverloadShedder,UniformLoadShedder,AvgShedder"
 NO_MOVES = "no moves"
 
 
@@ -36,8 +33,6 @@ def candidates_of(args: argparse.Namespace) -> list[BacktestCandidate]:
 
     Raises `UserError`, also for a setting that none of them reads.
     """
-    from counterpoise.pipeline.backtest.simulate import BacktestCandidate
-
     named = _named(args)
     if not named:
         raise UserError(f"--strategies {args.strategies!r} names none; such as {EVERY}")
@@ -60,12 +55,8 @@ def candidates_of(args: argparse.Namespace) -> list[BacktestCandidate]:
 
 def unplayed(args: argparse.Namespace) -> list[str]:
     """A sentence for each of ``--set`` that changes nothing in a play."""
-    if not args.settings:
-        return []
-    from counterpoise.app.settings.table import of_brokers_alone  # which imports every room
-
     filters = [FilterOptions] if args.as_pulsar else []
-    return of_brokers_alone(args.settings, [*_own_options(_named(args), Properties()), *filters])
+    return changing_nothing(args.settings, [*_own_options(_named(args), Properties()), *filters])
 
 
 def grid(

@@ -7,55 +7,31 @@ import asyncio
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from counterpoise.app.addresses import admin_urls
 from counterpoise.app.client import client_security
 from counterpoise.app.errors import UserError
 from counterpoise.app.output import say_with_time, surviving_closed_output
-from counterpoise.app.packages import needed_by
-from counterpoise.app.times import seconds
+from counterpoise.decide.advice.plan import AdvisedPlan, PlanError
+from counterpoise.decide.balancing.approval import ApprovalRules
+from counterpoise.pipeline.clock import wall_clock_ms
+from counterpoise.pipeline.drive.approved import (
+    ApprovedOptions,
+    ApprovedPlan,
+    CarriedOut,
+    PlanRefusedError,
+)
+from counterpoise.pipeline.history.faults import HistoryFaultError
+from counterpoise.pipeline.history.lease import HistoryInUseError, LeaseOptions, lease
+from counterpoise.pipeline.history.store import open_store
+from counterpoise.pipeline.policies import CannotSeeError
 from counterpoise.security.client import http_session
-
-if TYPE_CHECKING:
-    from counterpoise.decide.advice.plan import AdvisedPlan
-    from counterpoise.decide.balancing.approval import ApprovalRules
-    from counterpoise.pipeline.drive.approved import CarriedOut
 
 EXIT_LEFT = 1
 
 
-def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
-    """Give ``balance`` the options of a plan."""
-    plan = parser.add_argument_group("an approved plan")
-    plan.add_argument(
-        "--plan",
-        type=Path,
-        metavar="FILE",
-        help="carry out this plan of `advise --save` (without --execute: hold it against the "
-        "cluster only), and end; status 1 when some of it was left",
-    )
-    plan.add_argument(
-        "--valid-for",
-        type=seconds,
-        default=3600.0,
-        metavar="TIME",
-        help="how old the loads may be that the plan rests on (default 1h)",
-    )
-    plan.add_argument(
-        "--partial",
-        action="store_true",
-        help="carry out the steps that still fit the world, even if others do not",
-    )
-
-
 def run_plan(args: argparse.Namespace, rules: ApprovalRules) -> int:
     """Check the plan, and carry it out with ``--execute``."""
-    with needed_by("a plan"):
-        from counterpoise.pipeline.drive.approved import PlanRefusedError
-        from counterpoise.pipeline.history.faults import HistoryFaultError
-        from counterpoise.pipeline.history.lease import HistoryInUseError
-        from counterpoise.pipeline.policies import CannotSeeError
     plan = _read(args.plan)
     try:
         came = asyncio.run(_carry_out(args, plan, rules))
@@ -67,8 +43,6 @@ def run_plan(args: argparse.Namespace, rules: ApprovalRules) -> int:
 
 
 def _read(path: Path) -> AdvisedPlan:
-    from counterpoise.decide.advice.plan import AdvisedPlan, PlanError
-
     try:
         return AdvisedPlan.from_json(json.loads(path.read_text(encoding="utf-8")))
     except OSError as error:
@@ -82,11 +56,6 @@ def _read(path: Path) -> AdvisedPlan:
 async def _carry_out(
     args: argparse.Namespace, plan: AdvisedPlan, rules: ApprovalRules
 ) -> CarriedOut:
-    from counterpoise.pipeline.clock import wall_clock_ms
-    from counterpoise.pipeline.drive.approved import ApprovedOptions, ApprovedPlan
-    from counterpoise.pipeline.history.lease import LeaseOptions, lease
-    from counterpoise.pipeline.history.store import open_store
-
     store = open_store(args.history)
     options = ApprovedOptions(
         execute=args.execute, valid_for_s=args.valid_for, partial=args.partial, rules=rules

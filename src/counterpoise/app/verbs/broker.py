@@ -4,125 +4,49 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import gc
 import json
 import logging
 import signal
 import sys
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-from counterpoise.app.conf import add_conf_arguments, read_conf, settings_from
+from counterpoise.app.conf import read_conf
+from counterpoise.app.descriptors import raised_limit, within
 from counterpoise.app.errors import UserError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping
-
-    from counterpoise.app.main import Subparsers
-    from counterpoise.app.processes import ChildSpec
-    from counterpoise.app.supervisor import LeaderProgram
-    from counterpoise.broker.broker import Broker
-    from counterpoise.broker.config import BrokerConfig
-    from counterpoise.broker.live import LiveSettings
+from counterpoise.app.loading import collect_seldom
+from counterpoise.app.loop_thread import loop_factory
+from counterpoise.app.processes import READY, ChildSpec
+from counterpoise.app.settings.table import read_by_balancer
+from counterpoise.app.supervisor import LeaderProgram
+from counterpoise.app.wiring import broker_config, make_broker, shedding_by_others
+from counterpoise.broker.broker import Broker
+from counterpoise.broker.config import BrokerConfig
+from counterpoise.broker.live import LiveSettings
+from counterpoise.metadata import MetadataError
+from counterpoise.storage.open import InvalidLedgerUrl, file_url, open_ledgers
 
 T = TypeVar("T")
-
-READY = "ready"
-"""The first word of the line on standard output that says a broker serves."""
-
-_ALLOCATIONS_BETWEEN_COLLECTIONS = 50_000
-
-EPILOG = """\
-examples:
-  counterpoise broker --set metadataStoreUrl=zk:127.0.0.1:2181 --data /var/lib/counterpoise
-      joins (or founds) the cluster on that ZooKeeper
-  counterpoise broker --conf broker.conf --set webServicePort=0 --set brokerServicePort=0
-      reads Apache Pulsar's broker.conf; port 0 takes a free one
-
-When clients may connect, one line is printed: the word ready and a JSON object with id,
-service_url and admin_url. Messages go to files below --data, which all brokers of a cluster
-share, or to the store that ledgerStoreUrl names; without either they live in memory and are gone
-with the broker.
-SIGTERM and Ctrl-C hand every bundle to another broker first.
-"""
-
-
-def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
-    """Add ``broker`` and its options."""
-    parser = subparsers.add_parser(
-        "broker",
-        help="run one broker",
-        description="Run one broker of a Pulsar cluster until SIGTERM or Ctrl-C.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    add_conf_arguments(parser)
-    parser.add_argument(
-        "--data",
-        type=Path,
-        metavar="DIR",
-        help="where the cluster's messages are stored; short for --set ledgerStoreUrl=file:///DIR",
-    )
-    parser.add_argument(
-        "--balance",
-        type=Path,
-        metavar="DIR",
-        help="while it leads, run 'counterpoise balance --execute' with its history in DIR; the "
-        "brokers then shed no load by themselves (loadBalancerSheddingEnabled=false)",
-    )
-    parser.add_argument(
-        "--balance-option",
-        action="append",
-        default=[],
-        metavar="OPTION",
-        help="an option for that balancer, such as --balance-option=--interval=1s; repeatable",
-    )
-    parser.add_argument(
-        "--log-level",
-        default="warning",
-        choices=("debug", "info", "warning", "error"),
-        help="how much to log on standard error (default warning)",
-    )
-    return parser
 
 
 def run(args: argparse.Namespace) -> int:
     """Serve until SIGTERM or Ctrl-C."""
-    from counterpoise.app.descriptors import raised_limit, within
-    from counterpoise.app.loop_thread import loop_factory
-    from counterpoise.app.wiring import shedding_by_others, with_own_shedder
-    from counterpoise.broker.config import BrokerConfig
-
     logging.basicConfig(
         level=args.log_level.upper(), format="%(asctime)s %(levelname)-7s %(name)s %(message)s"
     )
     properties = read_conf(args.conf, args.settings)
-    config = with_own_shedder(settings_from(BrokerConfig, properties), properties)
+    config = broker_config(properties, args.conf, logging.getLogger(__name__).warning)
     if args.balance is not None:
         config = shedding_by_others(config)
-    _warn(properties.values, args.conf, config)
     config = within(config, raised_limit())
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(_serve(args, config))
     return 0
 
 
-def _warn(values: Mapping[str, str], conf: str | None, config: BrokerConfig) -> None:
-    """Log which settings are accepted and do nothing, and which no program knows."""
-    from counterpoise.app.settings.accepted import warnings
-    from counterpoise.app.wiring import own_settings
-
-    for sentence in warnings(values, conf, own_settings(config)):
-        logging.getLogger(__name__).warning(sentence)
-
-
 async def _serve(args: argparse.Namespace, config: BrokerConfig) -> None:
-    from counterpoise.app.supervisor import LeaderProgram
-    from counterpoise.app.wiring import make_broker
-    from counterpoise.metadata import MetadataError
-    from counterpoise.storage.open import InvalidLedgerUrl, file_url, open_ledgers
-
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -181,21 +105,8 @@ async def _unless_stopping(stopping: asyncio.Event, work: Coroutine[Any, Any, T]
     return working.result()
 
 
-def collect_seldom() -> None:
-    """Look for cycles now, leave out of later searches what stays, and search seldom.
-
-    A message makes a handful of tuples that no cycle holds; by default every few hundred of them
-    set off a search.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(_ALLOCATIONS_BETWEEN_COLLECTIONS)
-
-
 def _restarting(balancer: LeaderProgram, broker: Broker) -> Callable[[LiveSettings], None]:
     """A callback that restarts the balancer when a setting that it reads has changed."""
-    from counterpoise.app.settings.table import read_by_balancer
-
     before: Mapping[str, str] = dict(broker.live.changed)
 
     def changed(live: LiveSettings) -> None:
@@ -210,8 +121,6 @@ def _restarting(balancer: LeaderProgram, broker: Broker) -> Callable[[LiveSettin
 
 
 def _balancer(args: argparse.Namespace, broker: Broker) -> ChildSpec:
-    from counterpoise.app.processes import ChildSpec
-
     history: Path = args.balance
     return ChildSpec(
         name="balancer",

@@ -11,11 +11,10 @@ import sys
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from counterpoise.app.addresses import admin_urls
-from counterpoise.app.client import add_admin_url_argument, add_client_arguments, client_security
-from counterpoise.app.conf import add_conf_arguments, given_conf, settings_from
+from counterpoise.app.client import client_security
+from counterpoise.app.conf import given_conf, settings_from
 from counterpoise.app.errors import UserError
 from counterpoise.app.strategies import (
     DEFAULT_SHEDDER,
@@ -23,82 +22,22 @@ from counterpoise.app.strategies import (
     find_placement,
     strategy_from,
 )
+from counterpoise.console.balancer_rounds import RoundReader
+from counterpoise.console.history_reader import HistoryReader
+from counterpoise.console.options import ConsoleOptions, WatchOptions
+from counterpoise.console.serve import serve
 from counterpoise.decide.balancing.drain import DrainRules
 from counterpoise.decide.balancing.round import Strategy
 from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.decide.placement.least_usage import LeastUsage
 from counterpoise.names.options import ConfigError
 from counterpoise.names.properties import Properties
+from counterpoise.pipeline.clock import wall_clock_ms
+from counterpoise.pipeline.history.store import open_store
 from counterpoise.security.client import ClientSecurity
-
-if TYPE_CHECKING:
-    from counterpoise.app.main import Subparsers
-    from counterpoise.console.balancer_rounds import RoundReader
 
 NOTHING = Properties()
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
-
-EPILOG = """\
-examples:
-  counterpoise console --admin-url http://127.0.0.1:8080
-      a page about the cluster of that broker, ours or Apache Pulsar's
-  counterpoise console --admin-url http://broker-1:8080,http://broker-2:8080 --port 8000
-      several addresses are tried in turn
-  counterpoise console --admin-url https://broker-1:8443 --tls-trust-cert-path ca.pem \\
-      --auth-plugin token --auth-params file:///etc/pulsar/admin.token
-      by TLS, in the role of that token
-
-Everything comes from the admin API. The page needs no other network: nothing is loaded from
-elsewhere. Ctrl-C or SIGTERM ends it.
-"""
-
-
-def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
-    """Add ``console`` and its options."""
-    parser = subparsers.add_parser(
-        "console",
-        help="a web page about a cluster",
-        description="Serve a page that shows a cluster's brokers, bundles and decisions, live.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    add_admin_url_argument(parser)
-    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (127.0.0.1)")
-    parser.add_argument("--port", type=int, default=0, help="port to listen on (default: free)")
-    parser.add_argument(
-        "--name",
-        action="append",
-        default=[],
-        help="a name under which browsers may ask for the page, besides addresses and localhost",
-    )
-    parser.add_argument(
-        "--every", type=float, default=2.0, metavar="SECONDS", help="between two looks (2)"
-    )
-    parser.add_argument(
-        "--history",
-        default="",
-        metavar="URI",
-        help="the history of a balancer of that cluster, whose rounds are shown",
-    )
-    parser.add_argument(
-        "--backtests",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="results of 'counterpoise backtest --json' to compare; may be repeated",
-    )
-    parser.add_argument(
-        "--acts",
-        action="store_true",
-        help="let every visitor act in the console's name (the default on loopback alone)",
-    )
-    parser.add_argument("--json", action="store_true", help="print the address as one JSON line")
-    add_conf_arguments(parser)
-    add_client_arguments(parser)
-    parser.add_argument(
-        "--token-file", metavar="FILE", help="the same as --auth-params with that file of a token"
-    )
-    return parser
 
 
 def run(args: argparse.Namespace) -> int:
@@ -109,16 +48,6 @@ def run(args: argparse.Namespace) -> int:
     for path in args.backtests:
         if not Path(path).is_file():
             raise UserError(f"--backtests {path}: there is no such file")
-    try:
-        from counterpoise.console.options import ConsoleOptions, WatchOptions
-        from counterpoise.console.serve import serve
-    except ImportError as error:
-        raise UserError(
-            f"the console needs more packages ({error.name} is missing): "
-            "pip install 'counterpoise[console]'"
-        ) from None
-    from counterpoise.pipeline.clock import wall_clock_ms
-
     own = given_conf(args.conf, args.settings)
     logging.basicConfig(level="WARNING", format="%(asctime)s %(levelname)-7s %(name)s %(message)s")
     options = ConsoleOptions(
@@ -182,14 +111,6 @@ def _security(args: argparse.Namespace) -> ClientSecurity:
 
 
 def _reader(uri: str) -> RoundReader:
-    try:
-        from counterpoise.console.history_reader import HistoryReader
-        from counterpoise.pipeline.history.store import open_store
-    except ImportError as error:
-        raise UserError(
-            f"a history needs pyarrow ({error.name} is missing): "
-            "pip install 'counterpoise[pipeline]'"
-        ) from None
     try:
         return HistoryReader(open_store(uri))
     except (OSError, ValueError) as error:

@@ -3,38 +3,69 @@
 from __future__ import annotations
 
 import argparse
+from random import Random
+from typing import Any
 
-from counterpoise.app.verbs import decide_place, decide_shed, decide_split
-
-EPILOG = """\
-examples:
-  counterpoise decide shed --strategy ThresholdShedder --conf broker.conf < loaddata.jsonl
-  counterpoise decide place --strategy LeastLongTermMessageRate < requests.jsonl
-  counterpoise decide split --algorithm flow_or_qps_equally_divide < bundles.jsonl
-
-Each reads one JSON object a line and answers one a line; `counterpoise decide shed --help` and so
-on show them. What is wrong in a line is named by line and field, with exit status 2.
-"""
-
-
-def add_parser(
-    subparsers: argparse._SubParsersAction[argparse.ArgumentParser],
-) -> argparse.ArgumentParser:
-    """Add ``decide`` with ``shed``, ``place`` and ``split`` under it."""
-    parser = subparsers.add_parser(
-        "decide",
-        help="ask a strategy what it would do, and why",
-        description="Asks one of Pulsar's strategies, or your own, what it would do.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    inner = parser.add_subparsers(metavar="WHAT", required=True, title="what to decide")
-    for verb in (decide_shed, decide_place, decide_split):
-        verb.add_parser(inner)
-    return parser
+from counterpoise.app.conf import read_conf, settings_from
+from counterpoise.app.decide_lines.place import EXTENSIBLE, place_line
+from counterpoise.app.decide_lines.shed import shed_line
+from counterpoise.app.decide_lines.split import split_line
+from counterpoise.app.json_lines import answer_lines
+from counterpoise.app.strategies import find_placement, find_shedder
+from counterpoise.decide.memory import NO_MEMORY
+from counterpoise.decide.placement import PlacementOptions, PlacementStrategy
+from counterpoise.decide.splitting import SplitOptions
+from counterpoise.names.properties import Properties
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the chosen sub-verb."""
-    status: int = args.decide(args)
-    return status
+    """Answer standard input line by line."""
+    {"shed": _shed, "place": _place, "split": _split}[args.what](args)
+    return 0
+
+
+def _shed(args: argparse.Namespace) -> None:
+    properties = read_conf(
+        args.conf, args.settings, lambda given: [find_shedder(args.strategy, given).options]
+    )
+    shedder = find_shedder(args.strategy, properties)
+    options = settings_from(shedder.options, properties)
+    memory = shedder.initial_memory()
+
+    def answer(value: object) -> dict[str, Any]:
+        nonlocal memory
+        answered, memory = shed_line(value, shedder, options, memory)
+        return answered
+
+    answer_lines(answer)
+
+
+def _place(args: argparse.Namespace) -> None:
+    def named(properties: Properties) -> PlacementStrategy[Any, Any] | None:
+        name = args.strategy
+        if name is None:
+            name = settings_from(PlacementOptions, properties).strategy
+        return None if name == EXTENSIBLE else find_placement(name)
+
+    def own(properties: Properties) -> list[type]:
+        strategy = named(properties)
+        return [] if strategy is None else [strategy.options]
+
+    properties = read_conf(args.conf, args.settings, own)
+    strategy = named(properties)
+    options = settings_from(strategy.options if strategy else PlacementOptions, properties)
+    memory = strategy.initial_memory() if strategy else NO_MEMORY
+    rng = None if args.seed is None else Random(args.seed)
+
+    def answer(value: object) -> dict[str, Any]:
+        nonlocal memory
+        answered, memory = place_line(value, strategy, options, memory, rng)
+        return answered
+
+    answer_lines(answer)
+
+
+def _split(args: argparse.Namespace) -> None:
+    options = settings_from(SplitOptions, read_conf(args.conf, args.settings))
+    name = args.algorithm or options.default_algorithm
+    answer_lines(lambda value: split_line(value, name, options))

@@ -8,54 +8,16 @@ import sys
 from collections.abc import Sequence
 from textwrap import fill
 
-from counterpoise.app.conf import add_conf_arguments, read_conf
+from counterpoise.app.conf import read_conf
 from counterpoise.app.doctor.diagnosis import Diagnosis, Severity
 from counterpoise.app.doctor.examine import examine
 from counterpoise.app.doctor.general import unknown_names
 from counterpoise.app.doctor.setup import Setup
 from counterpoise.app.errors import UserError
-from counterpoise.app.numbers import count
 from counterpoise.app.settings.table import table
-
-EPILOG = """\
-examples:
-  counterpoise doctor --conf broker.conf --brokers 6 --bundles 32
-  counterpoise doctor --set loadBalancerLoadSheddingStrategy=... --json
-  counterpoise doctor --settings
-
-Exit status: 0 when there is nothing but advice, 1 when there are problems, 2 when the file cannot
-be read. Pulsar 4.0.7 is the measure; each finding names the settings, why they hurt, what to set
-instead, and the public issue where people ran into it.
-"""
 
 EXIT_PROBLEMS = 1
 _WIDTH = 96
-
-
-def add_parser(
-    subparsers: argparse._SubParsersAction[argparse.ArgumentParser],
-) -> argparse.ArgumentParser:
-    """Add ``doctor``."""
-    parser = subparsers.add_parser(
-        "doctor",
-        help="check a broker.conf for contradictions and silent traps",
-        description="Checks the balancing settings of a broker.conf for contradictions and traps.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("file", nargs="?", help="the broker.conf; the same as --conf")
-    add_conf_arguments(parser)
-    parser.add_argument(
-        "--brokers", type=count, metavar="N", help="how many brokers the cluster has"
-    )
-    parser.add_argument(
-        "--bundles", type=count, metavar="N", help="how many bundles its busiest namespace has"
-    )
-    parser.add_argument("--json", action="store_true", help="the findings as one JSON object")
-    parser.add_argument(
-        "--settings", dest="list", action="store_true", help="list every setting that is known"
-    )
-    return parser
 
 
 def run(args: argparse.Namespace) -> int:

@@ -6,75 +6,32 @@ import argparse
 import asyncio
 import json
 import sys
-from typing import TYPE_CHECKING
 
 import aiohttp
 
 from counterpoise.app.addresses import admin_urls
-from counterpoise.app.client import add_admin_url_argument, add_client_arguments, client_security
+from counterpoise.app.client import client_security
 from counterpoise.app.conf import settings_from
 from counterpoise.app.errors import UserError
-from counterpoise.app.numbers import count
 from counterpoise.app.output import say, surviving_closed_output
-from counterpoise.app.packages import needed_by
 from counterpoise.app.strategies import find_placement
 from counterpoise.decide.balancing.drain import DrainPlan, DrainRules
 from counterpoise.decide.filters.options import FilterOptions
+from counterpoise.pipeline.clock import wall_clock_ms
+from counterpoise.pipeline.collect.shedder import sheds_by_itself
+from counterpoise.pipeline.drive.drain import (
+    BrokerDrain,
+    DrainOptions,
+    DrainRefusedError,
+    DrainResult,
+    sentence,
+)
+from counterpoise.pipeline.drive.snapshot import SnapshotReader
+from counterpoise.pipeline.policies import CannotSeeError
 from counterpoise.security.client import http_session
-
-if TYPE_CHECKING:
-    from counterpoise.app.main import Subparsers
-    from counterpoise.pipeline.drive.drain import BrokerDrain, DrainResult
-    from counterpoise.pipeline.drive.snapshot import SnapshotReader
 
 EXIT_LEFT = 1
 HTTP_TIMEOUT_S = 60.0
-
-EPILOG = """\
-examples:
-  counterpoise drain broker-3:8080 --admin-url http://localhost:8080
-      where each of its bundles would go, and why; nothing is touched
-  counterpoise drain broker-3:8080 --admin-url http://localhost:8080 --execute
-      the same, carried out; each new owner is asked whether it is the owner
-
-Isolation policies, anti-affinity groups, failure domains and the cluster's own settings are read
-from the cluster and heeded. What fails is placed and tried again, --attempts times in all.
-A broker that is empty is a broker still: new topics may come to it until it is stopped.
-Exit status: 0 when nothing is left on it (or would be), 1 when something is, 2 for something to
-put right.
-"""
-
-
-def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
-    """Add ``drain`` and its options."""
-    parser = subparsers.add_parser(
-        "drain",
-        help="empty a broker before it is stopped",
-        description="Move every bundle of a broker to others, through the cluster's admin API.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("broker", metavar="BROKER", help="host:port, as the cluster lists it")
-    add_admin_url_argument(parser)
-    parser.add_argument("--execute", action="store_true", help="move them (default: only say so)")
-    parser.add_argument(
-        "--placement",
-        default="LeastUsage",
-        metavar="NAME",
-        help="where bundles go: LeastUsage (the default), one of Pulsar's, or module:Class",
-    )
-    parser.add_argument(
-        "--at-once", type=count, default=4, metavar="N", help="bundles on their way at a time (4)"
-    )
-    parser.add_argument(
-        "--attempts", type=count, default=3, metavar="N", help="how often a bundle is tried (3)"
-    )
-    parser.add_argument(
-        "--partial", action="store_true", help="move what can go even if something cannot"
-    )
-    parser.add_argument("--json", action="store_true", help="plan and outcomes as one JSON object")
-    add_client_arguments(parser)
-    return parser
 
 
 def run(args: argparse.Namespace) -> int:
@@ -83,11 +40,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _run(args: argparse.Namespace, addresses: tuple[str, ...]) -> int:
-    with needed_by("draining"):
-        from counterpoise.pipeline.clock import wall_clock_ms
-        from counterpoise.pipeline.drive.drain import BrokerDrain, DrainOptions, DrainRefusedError
-        from counterpoise.pipeline.drive.snapshot import SnapshotReader
-        from counterpoise.pipeline.policies import CannotSeeError
     options = DrainOptions(attempts=args.attempts, at_once=args.at_once, partial=args.partial)
     timeout = aiohttp.ClientTimeout(total=HTTP_TIMEOUT_S)
     async with http_session(client_security(args), timeout=timeout) as session:
@@ -105,8 +57,6 @@ async def _rules(
     reader: SnapshotReader, addresses: tuple[str, ...], args: argparse.Namespace
 ) -> DrainRules:
     """The cluster's own settings; refuses to work against a shedder that works the other way."""
-    from counterpoise.pipeline.collect.shedder import sheds_by_itself
-
     if args.execute and (reason := await sheds_by_itself(reader.admin, addresses)):
         raise UserError(reason)
     conf = await reader.policies.settings(addresses)
@@ -132,8 +82,6 @@ async def _drain(drain: BrokerDrain, args: argparse.Namespace) -> int:
 
 
 def _show(plan: DrainPlan, *, execute: bool) -> None:
-    from counterpoise.pipeline.drive.drain import sentence
-
     for broker, why in sorted(plan.silent.items()):
         say(f"{broker} does not answer, and is given nothing ({why})")
     for move in plan.moves:

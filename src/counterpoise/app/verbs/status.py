@@ -7,48 +7,18 @@ import json
 import sys
 from datetime import UTC, datetime
 from statistics import median
-from typing import TYPE_CHECKING
 
 from counterpoise.app.errors import UserError
-from counterpoise.app.packages import needed_by
-
-if TYPE_CHECKING:
-    from counterpoise.app.main import Subparsers
-    from counterpoise.pipeline.history.status import BalancerStatus
+from counterpoise.pipeline.clock import wall_clock_ms
+from counterpoise.pipeline.history.faults import HistoryFaultError
+from counterpoise.pipeline.history.status import BalancerStatus, read_status
+from counterpoise.pipeline.history.store import open_store
 
 NAMED = 3
-
-EPILOG = """\
-examples:
-  counterpoise status --history ./history
-  counterpoise status --history s3://bucket/history --json
-
-Everything is read from the history, so it works wherever the balancer runs, and when it does not.
-Exit status: 0, or 2 for something to put right.
-"""
-
-
-def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
-    """Add ``status``."""
-    parser = subparsers.add_parser(
-        "status",
-        help="what a balancer is doing",
-        description="The last look, the last round, and what came of the last hour's moves.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--history", required=True, metavar="URI", help="the balancer's history")
-    parser.add_argument("--json", action="store_true", help="the same as one JSON object")
-    return parser
 
 
 def run(args: argparse.Namespace) -> int:
     """Read it and say it."""
-    with needed_by("a history"):
-        from counterpoise.pipeline.clock import wall_clock_ms
-        from counterpoise.pipeline.history.faults import HistoryFaultError
-        from counterpoise.pipeline.history.status import read_status
-        from counterpoise.pipeline.history.store import open_store
     try:
         store = open_store(args.history)
         if not store.directories(""):

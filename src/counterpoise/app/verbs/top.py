@@ -11,47 +11,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from counterpoise.app.addresses import admin_urls
-from counterpoise.app.client import add_admin_url_argument, add_client_arguments, client_security
+from counterpoise.app.client import client_security
 from counterpoise.app.errors import UserError
 from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, AdminOptions
 from counterpoise.pipeline.collect.where import web_address
 from counterpoise.pipeline.collect.words import said
 from counterpoise.security.client import ANONYMOUS, ClientSecurity, http_session
 
-EPILOG = """\
-examples:
-  counterpoise top --admin-url http://127.0.0.1:8080            every second, until Ctrl-C
-  counterpoise top --admin-url http://127.0.0.1:8080 --once     once, for a script
-
-Shows every publish and dispatch limit of every broker of the cluster at which clients wait: the
-level (subscription, topic, resource group, broker), its rates, how much passes it, and the
-producers and subscriptions that wait.
-"""
 TIMEOUT_S = 5.0
 CLEAR = "\x1b[H\x1b[2J"
-
 Limit = Mapping[str, Any]
-
-
-def add_parser(
-    subparsers: argparse._SubParsersAction[argparse.ArgumentParser],
-) -> argparse.ArgumentParser:
-    """Add ``top``."""
-    parser = subparsers.add_parser(
-        "top",
-        help="watch which limits throttle whom",
-        description="Shows which rate limits throttle which producers and subscriptions.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    add_admin_url_argument(parser)
-    parser.add_argument(
-        "--interval", type=float, default=1.0, metavar="S", help="seconds between two looks (1)"
-    )
-    parser.add_argument("--once", action="store_true", help="show it once and stop")
-    parser.add_argument("--all", action="store_true", help="limits at which no client waits, too")
-    add_client_arguments(parser)
-    return parser
 
 
 def run(args: argparse.Namespace) -> int:

@@ -4,116 +4,30 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib.util
 import json
+import logging
 import queue
 import signal
 import sys
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING
 
-from counterpoise.app.conf import add_conf_arguments, conf_argv, read_conf, settings_from
+import psutil
+
+from counterpoise.app.conf import conf_argv, read_conf
+from counterpoise.app.console_process import ConsoleProcess
 from counterpoise.app.errors import UserError
+from counterpoise.app.java import find_java
+from counterpoise.app.loading import collect_seldom
+from counterpoise.app.local_cluster import ZOOKEEPER, LocalCluster, LocalClusterOptions
+from counterpoise.app.one_process import OneProcessCluster, OneProcessOptions
+from counterpoise.app.wiring import broker_config
+from counterpoise.metadata.errors import MetadataError
 
-if TYPE_CHECKING:
-    from counterpoise.app.local_cluster import LocalCluster
-    from counterpoise.app.main import Subparsers
-    from counterpoise.app.one_process import OneProcessCluster
-    from counterpoise.names.properties import Properties
-
-BALANCE_EVERY_S = 10.0
 OWN_ZOOKEEPER = "zk:"
-
-EPILOG = """\
-examples:
-  counterpoise up                            three brokers on free ports, balanced; no Java
-  counterpoise up --brokers 5 --no-balance   five brokers, bundles stay where they are
-  counterpoise up --data ./cluster           keep messages and metadata for next time
-  counterpoise up --port 6650 --web-port 8080
-      brokers on 6650, 6651, …, their admin APIs on 8080, 8081, …
-  counterpoise up --console                  a web page about the cluster, too
-  counterpoise up --spark                    Spark decides what is moved, and keeps the history
-  counterpoise up --metadata zk:             brokers as processes on a ZooKeeper of their own
-  counterpoise up --metadata zk:10.0.0.1:2181/test
-      brokers as processes on a ZooKeeper that runs already
-
-By default all brokers share one process, and their metadata is in a file. With zk: each broker is
-a process, and Spark balances. ZooKeeper and Spark need Java 17 or later. Ctrl-C or SIGTERM stops
-everything; so does killing this process, and nothing that was acknowledged is lost by it.
-"""
-
-
-def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
-    """Add ``up`` and its options."""
-    parser = subparsers.add_parser(
-        "up",
-        help="start a local cluster and leave it running",
-        description="Start brokers and a balancer on this machine, until Ctrl-C.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--brokers", type=int, default=3, metavar="N", help="how many (3)")
-    parser.add_argument(
-        "--data",
-        type=Path,
-        metavar="DIR",
-        help="where everything is kept (default: a temporary directory, removed at the end)",
-    )
-    parser.add_argument(
-        "--metadata",
-        metavar="URL",
-        help="zk: (a ZooKeeper of its own), zk:host:port[/path] (one that runs already), or "
-        "sqlite:///file (default: a file in --data)",
-    )
-    parser.add_argument(
-        "--port", type=int, default=0, metavar="PORT", help="first binary port (default: free)"
-    )
-    parser.add_argument(
-        "--web-port", type=int, default=0, metavar="PORT", help="first admin port (default: free)"
-    )
-    add_conf_arguments(parser)
-    parser.add_argument(
-        "--balance",
-        action=argparse.BooleanOptionalAction,
-        default=True,
-        help="whether bundles are moved to even out the load (default yes)",
-    )
-    parser.add_argument(
-        "--balance-every",
-        type=float,
-        default=BALANCE_EVERY_S,
-        metavar="SECONDS",
-        help=f"how often that is decided, without Spark (default {BALANCE_EVERY_S:g})",
-    )
-    parser.add_argument(
-        "--spark", action="store_true", help="let Spark decide (with zk: it does in any case)"
-    )
-    parser.add_argument(
-        "--balance-option",
-        action="append",
-        default=[],
-        metavar="OPTION",
-        help="an option of 'counterpoise balance' on Spark, such as --balance-option=--interval=1s",
-    )
-    parser.add_argument(
-        "--console",
-        nargs="?",
-        type=int,
-        const=0,
-        metavar="PORT",
-        help="serve a web page about the cluster, too (default port: free)",
-    )
-    parser.add_argument("--json", action="store_true", help="print the addresses as one JSON line")
-    parser.add_argument(
-        "--log-level",
-        default="warning",
-        choices=("debug", "info", "warning", "error"),
-        help="how much the brokers' logs say (default warning)",
-    )
-    return parser
 
 
 def run(args: argparse.Namespace) -> int:
@@ -122,8 +36,7 @@ def run(args: argparse.Namespace) -> int:
         raise UserError(f"--brokers {args.brokers}: a cluster needs at least one broker.")
     properties = read_conf(args.conf, args.settings)
     # Here, where the line can be named, rather than in the log of a broker that does not start.
-    if properties.values:
-        _check(properties, args.conf)
+    broker_config(properties, args.conf, _warn)
     if args.balance_every <= 0:
         raise UserError(f"--balance-every {args.balance_every:g}: must be more than 0.")
     in_processes = args.metadata is not None and not args.metadata.startswith("sqlite:")
@@ -141,21 +54,11 @@ def run(args: argparse.Namespace) -> int:
     return _run_here(args, settings, on_spark=on_spark)
 
 
-def _check(properties: Properties, conf: str | None) -> None:
-    """Raise `ConfigError` for settings that are no good, and report those that do nothing."""
-    # Imported here: the table reaches into every room, and a cluster should start at once.
-    from counterpoise.app.settings.accepted import warnings
-    from counterpoise.app.wiring import own_settings, with_own_shedder
-    from counterpoise.broker.config import BrokerConfig
-
-    config = with_own_shedder(settings_from(BrokerConfig, properties), properties)
-    for sentence in warnings(properties.values, conf, own_settings(config)):
-        sys.stderr.write(f"counterpoise: {sentence}\n")
+def _warn(sentence: str) -> None:
+    sys.stderr.write(f"counterpoise: {sentence}\n")
 
 
 def _run_processes(args: argparse.Namespace, settings: dict[str, str]) -> int:
-    from counterpoise.app.local_cluster import LocalCluster, LocalClusterOptions
-
     options = LocalClusterOptions(
         brokers=args.brokers,
         data=args.data,
@@ -180,11 +83,6 @@ def _run_processes(args: argparse.Namespace, settings: dict[str, str]) -> int:
 
 
 def _run_here(args: argparse.Namespace, settings: dict[str, str], *, on_spark: bool) -> int:
-    import logging
-
-    from counterpoise.app.one_process import OneProcessCluster, OneProcessOptions
-    from counterpoise.app.verbs.broker import collect_seldom
-
     logging.basicConfig(
         level=args.log_level.upper(), format="%(asctime)s %(levelname)-7s %(name)s %(message)s"
     )
@@ -219,8 +117,6 @@ def _run_here(args: argparse.Namespace, settings: dict[str, str], *, on_spark: b
 @contextlib.contextmanager
 def _until_stopped(cluster: LocalCluster | OneProcessCluster) -> Iterator[None]:
     """Start it, and stop it in the end whatever happens."""
-    from counterpoise.metadata.errors import MetadataError
-
     try:
         cluster.start()
         yield
@@ -241,7 +137,6 @@ def _console(
     if args.console is None:
         yield ""
         return
-    from counterpoise.app.console_process import ConsoleProcess
 
     more = ["--history", str(cluster.history)] if history and args.balance else []
     more += conf_argv(args)
@@ -256,8 +151,6 @@ def _console(
 
 def _watch(cluster: LocalCluster, ended: queue.SimpleQueue[tuple[str, int]]) -> None:
     """Report brokers that end, until none is left."""
-    from counterpoise.app.local_cluster import ZOOKEEPER
-
     while any(each.alive for each in cluster.brokers):
         name, status = ended.get()
         if name == ZOOKEEPER:
@@ -290,10 +183,6 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def _require_spark() -> None:
-    import importlib.util
-
-    from counterpoise.app.java import find_java
-
     if importlib.util.find_spec("pyspark") is None:
         raise UserError(
             "the balancer needs Spark: install 'counterpoise[pipeline]', or use --no-balance."
@@ -304,8 +193,6 @@ def _require_spark() -> None:
 def _print_addresses(
     cluster: LocalCluster | OneProcessCluster, args: argparse.Namespace, balancer: str, console: str
 ) -> None:
-    import psutil
-
     if args.json:
         addresses = {
             "service_url": cluster.service_url,

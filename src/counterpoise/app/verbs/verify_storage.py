@@ -7,46 +7,15 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from counterpoise.app.errors import UserError
-
-if TYPE_CHECKING:
-    from counterpoise.app.main import Subparsers
-    from counterpoise.storage.files.verify import LedgerReport, LogReport
+from counterpoise.storage.files.verify import LedgerReport, LogReport, verify
 
 EXIT_DAMAGED = 3
-
-EPILOG = """\
-examples:
-  counterpoise verify-storage ./cluster/messages
-      every ledger below that directory, one line each
-  counterpoise verify-storage --json /backup/messages | jq '.logs[] | select(.sound | not)'
-
-Exit status: 0 everything that was stored is there, 3 something is damaged or missing, 2 there is
-no such directory. Nothing is changed. Run it on a copy or while no broker runs: beside a running
-broker, an entry that is just being written may look unfinished.
-"""
-
-
-def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
-    """Add ``verify-storage`` and its options."""
-    parser = subparsers.add_parser(
-        "verify-storage",
-        help="check stored messages for damage",
-        description="Read every stored message below a directory and report what is damaged.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("directory", type=Path, metavar="DIR", help="where messages are stored")
-    parser.add_argument("--json", action="store_true", help="report as one JSON object")
-    return parser
 
 
 def run(args: argparse.Namespace) -> int:
     """Report; status 0 when all is sound."""
-    from counterpoise.storage.files.verify import verify
-
     directory: Path = args.directory
     if not directory.is_dir():
         raise UserError(f"{directory} is no directory.")

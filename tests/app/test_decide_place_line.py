@@ -2,9 +2,9 @@
 
 import pytest
 
+from counterpoise.app.decide_lines.place import place_line
 from counterpoise.decide.memory import NO_MEMORY
 from counterpoise.decide.placement import PLACEMENTS, PlacementOptions
-from counterpoise.decide.placement.line import place_line
 
 
 def answers(strategy, candidates):

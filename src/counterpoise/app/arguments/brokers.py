@@ -1,0 +1,28 @@
+"""Arguments of ``counterpoise brokers``."""
+
+from __future__ import annotations
+
+import argparse
+
+from counterpoise.app.client import add_admin_url_argument, add_client_arguments
+from counterpoise.app.listing import add_listing_arguments
+
+DESCRIPTION = "Lists the brokers of a cluster, who leads, and what each of them carries."
+
+EPILOG = """\
+examples:
+  counterpoise brokers --admin-url http://broker-1:8080
+  counterpoise brokers --admin-url http://broker-1:8080 --sort msg_rate_in --json
+
+Works on this product's clusters and on Apache's. Bundles and topics are those that are loaded.
+Exit status: 0, or 1 when some broker did not answer, 2 for something to put right.
+"""
+
+COLUMNS = ("broker", "bundles", "topics", "msg_rate_in", "msg_rate_out", "bytes_rate_in")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``brokers``."""
+    add_admin_url_argument(parser)
+    add_listing_arguments(parser, COLUMNS)
+    add_client_arguments(parser)

@@ -1,0 +1,20 @@
+"""Arguments of ``counterpoise completion``."""
+
+from __future__ import annotations
+
+import argparse
+
+DESCRIPTION = "Prints what a shell has to be given so that it completes verbs and options."
+
+SHELLS = ("bash", "zsh", "tcsh")
+
+EPILOG = """\
+examples:
+  counterpoise completion bash > ~/.local/share/bash-completion/completions/counterpoise
+  counterpoise completion zsh > ~/.zfunc/_counterpoise     (with fpath+=~/.zfunc before compinit)
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``completion``."""
+    parser.add_argument("shell", choices=SHELLS)

@@ -1,0 +1,64 @@
+"""Arguments of ``counterpoise console``."""
+
+from __future__ import annotations
+
+import argparse
+
+from counterpoise.app.client import add_admin_url_argument, add_client_arguments
+from counterpoise.app.conf import add_conf_arguments
+
+DESCRIPTION = "Serve a page that shows a cluster's brokers, bundles and decisions, live."
+
+EPILOG = """\
+examples:
+  counterpoise console --admin-url http://127.0.0.1:8080
+      a page about the cluster of that broker, ours or Apache Pulsar's
+  counterpoise console --admin-url http://broker-1:8080,http://broker-2:8080 --port 8000
+      several addresses are tried in turn
+  counterpoise console --admin-url https://broker-1:8443 --tls-trust-cert-path ca.pem \\
+      --auth-plugin token --auth-params file:///etc/pulsar/admin.token
+      by TLS, in the role of that token
+
+Everything comes from the admin API. The page needs no other network: nothing is loaded from
+elsewhere. Ctrl-C or SIGTERM ends it.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``console``."""
+    add_admin_url_argument(parser)
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (127.0.0.1)")
+    parser.add_argument("--port", type=int, default=0, help="port to listen on (default: free)")
+    parser.add_argument(
+        "--name",
+        action="append",
+        default=[],
+        help="a name under which browsers may ask for the page, besides addresses and localhost",
+    )
+    parser.add_argument(
+        "--every", type=float, default=2.0, metavar="SECONDS", help="between two looks (2)"
+    )
+    parser.add_argument(
+        "--history",
+        default="",
+        metavar="URI",
+        help="the history of a balancer of that cluster, whose rounds are shown",
+    )
+    parser.add_argument(
+        "--backtests",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="results of 'counterpoise backtest --json' to compare; may be repeated",
+    )
+    parser.add_argument(
+        "--acts",
+        action="store_true",
+        help="let every visitor act in the console's name (the default on loopback alone)",
+    )
+    parser.add_argument("--json", action="store_true", help="print the address as one JSON line")
+    add_conf_arguments(parser)
+    add_client_arguments(parser)
+    parser.add_argument(
+        "--token-file", metavar="FILE", help="the same as --auth-params with that file of a token"
+    )

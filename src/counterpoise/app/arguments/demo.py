@@ -1,0 +1,36 @@
+"""Arguments of ``counterpoise demo``."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+DESCRIPTION = "Start a cluster, load it unevenly, and watch its balancer even it out."
+
+EPILOG = """\
+Three brokers and ZooKeeper start as processes of their own; the official client publishes to many
+topics, most of the load to one broker; the leader's balancer, a Spark application, sees it and
+moves bundles. At the end every message is accounted for.
+
+Exit status: 0 when the imbalance has fallen by half and no message was lost, else 1; 2 for
+something to put right first.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``demo``."""
+    parser.add_argument("--brokers", type=int, default=3, metavar="N", help="how many (3)")
+    parser.add_argument(
+        "--limit",
+        type=float,
+        default=120.0,
+        metavar="SECONDS",
+        help="longest time from the balancer's first round on (default 120)",
+    )
+    parser.add_argument(
+        "--picture",
+        type=Path,
+        default=Path("counterpoise-demo.png"),
+        metavar="FILE",
+        help="where the picture of the load goes (default counterpoise-demo.png)",
+    )

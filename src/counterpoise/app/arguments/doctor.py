@@ -1,0 +1,38 @@
+"""Arguments of ``counterpoise doctor``."""
+
+from __future__ import annotations
+
+import argparse
+
+from counterpoise.app.arguments.common import add_json_argument
+from counterpoise.app.conf import add_conf_arguments
+from counterpoise.app.numbers import count
+
+DESCRIPTION = "Checks the balancing settings of a broker.conf for contradictions and traps."
+
+EPILOG = """\
+examples:
+  counterpoise doctor --conf broker.conf --brokers 6 --bundles 32
+  counterpoise doctor --set loadBalancerLoadSheddingStrategy=... --json
+  counterpoise doctor --settings
+
+Exit status: 0 when there is nothing but advice, 1 when there are problems, 2 when the file cannot
+be read. Pulsar 4.0.7 is the measure; each finding names the settings, why they hurt, what to set
+instead, and the public issue where people ran into it.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``doctor``."""
+    parser.add_argument("file", nargs="?", help="the broker.conf; the same as --conf")
+    add_conf_arguments(parser)
+    parser.add_argument(
+        "--brokers", type=count, metavar="N", help="how many brokers the cluster has"
+    )
+    parser.add_argument(
+        "--bundles", type=count, metavar="N", help="how many bundles its busiest namespace has"
+    )
+    add_json_argument(parser, "the findings")
+    parser.add_argument(
+        "--settings", dest="list", action="store_true", help="list every setting that is known"
+    )

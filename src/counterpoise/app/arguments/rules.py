@@ -1,0 +1,104 @@
+"""The rules of moves without approval: `--max-moves-a-round` …"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from typing import Any
+
+from counterpoise.app.errors import UserError
+from counterpoise.app.numbers import count
+from counterpoise.names.bundle import BundleName, names_a_bundle
+from counterpoise.names.errors import InvalidName
+from counterpoise.names.namespace import NamespaceName
+
+RULES = (
+    *("max_moves_a_round", "max_load_a_round", "max_moves_an_hour", "max_load_an_hour"),
+    *("window", "leave_alone"),
+)
+"""What they are called among a verb's arguments."""
+
+
+def add_rules(parser: argparse.ArgumentParser) -> None:
+    """The moves that an operator allows without approval."""
+    rules = parser.add_argument_group("rules, with --execute")
+    for name, what in (("round", "a round"), ("hour", "an hour")):
+        article = "an" if name == "hour" else "a"
+        rules.add_argument(
+            f"--max-moves-{article}-{name}",
+            type=count,
+            default=0,
+            metavar="N",
+            help=f"at most so many moves {what} (default: no limit)",
+        )
+        rules.add_argument(
+            f"--max-load-{article}-{name}",
+            type=part,
+            default=0.0,
+            metavar="PERCENT",
+            help=f"at most so much of the cluster's bytes/s moves {what}, such as 10%% (default: "
+            "no limit)",
+        )
+    rules.add_argument(
+        "--window",
+        type=window,
+        metavar="HH:MM-HH:MM",
+        help="bundles move between these times of the day only, UTC",
+    )
+    rules.add_argument(
+        "--leave-alone",
+        type=left_alone,
+        default=frozenset(),
+        metavar="NAMESPACES",
+        help="namespaces, or bundles, that stay where they are, separated by commas",
+    )
+
+
+def part(text: str) -> float:
+    """A part of the whole, given in per cent."""
+    try:
+        found = float(text.removesuffix("%")) / 100
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not such as 10%") from None
+    if not 0 < found <= 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not more than 0% and at most 100%")
+    return found
+
+
+def window(text: str) -> tuple[int, int]:
+    """Two times of the day as minutes."""
+    try:
+        first, last = (
+            int(hours) * 60 + int(minutes)
+            for hours, minutes in (part.split(":") for part in text.split("-"))
+        )
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not such as 22:00-06:00") from None
+    if not (0 <= first < 1440 and 0 <= last <= 1440):
+        raise argparse.ArgumentTypeError(f"{text!r}: a day has 24 hours")
+    if first == last:
+        raise argparse.ArgumentTypeError(f"{text!r}: nothing would ever move between these")
+    return first, last
+
+
+def left_alone(text: str) -> frozenset[str]:
+    """Names of namespaces and bundles; one that can be neither would protect nothing."""
+    names = [name.strip() for name in text.split(",")]
+    for name in names:
+        try:
+            BundleName.parse(name) if names_a_bundle(name) else NamespaceName.parse(name)
+        except InvalidName as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+    return frozenset(names)
+
+
+def refuse_idle(args: argparse.Namespace, idle: dict[str, Any], why: str) -> None:
+    """Raise `UserError` for the first of these arguments that is not what it is by default."""
+    for name, usual in idle.items():
+        if getattr(args, name) != usual:
+            raise UserError(f"--{name.replace('_', '-')} changes nothing {why}")
+
+
+def usual(parser: argparse.ArgumentParser, names: Iterable[str]) -> dict[str, Any]:
+    """The defaults of these arguments."""
+    return {name: parser.get_default(name) for name in names}

@@ -1,0 +1,61 @@
+"""Arguments of ``counterpoise split``."""
+
+from __future__ import annotations
+
+import argparse
+
+from counterpoise.app.client import add_client_arguments
+from counterpoise.app.target import add_target_argument
+
+DESCRIPTION = "Splits a bundle."
+
+EPILOG = """\
+examples:
+  counterpoise split public/default/0x00000000_0x40000000 --admin-url http://broker-1:8080
+      in the middle of its range
+  counterpoise split persistent://public/default/orders --admin-url URL \\
+          --algorithm topic_count_equally_divide --unload
+      the bundle that this topic is in, so that both halves have as many topics; then unload them
+  counterpoise split public/default/0x00000000_0x40000000 --at 0x10000000 --admin-url URL
+      just there
+
+Prints the bundles that it was cut into. Works on this product's clusters and on Apache's.
+Exit status: 0, or 1 when it is in one piece still, 2 for something to put right.
+"""
+
+ALGORITHMS = (
+    "range_equally_divide",
+    "topic_count_equally_divide",
+    "specified_positions_divide",
+    "flow_or_qps_equally_divide",
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``split``."""
+    add_target_argument(parser, namespaces=False)
+    parser.add_argument(
+        "--algorithm",
+        choices=ALGORITHMS,
+        metavar="NAME",
+        help=f"{', '.join(ALGORITHMS)} (default: as the cluster is set)",
+    )
+    parser.add_argument(
+        "--at", action="append", type=_position, metavar="HASH", help="where, once or more"
+    )
+    parser.add_argument(
+        "--unload",
+        action="store_true",
+        help="unload the parts at once, so that brokers are chosen again",
+    )
+    add_client_arguments(parser)
+
+
+def _position(text: str) -> int:
+    try:
+        found = int(text, 0)
+    except ValueError:
+        found = -1
+    if not 0 <= found <= 0xFFFFFFFF:
+        raise argparse.ArgumentTypeError(f"{text!r} is no hash from 0 to 0xffffffff")
+    return found

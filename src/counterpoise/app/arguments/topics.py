@@ -1,0 +1,37 @@
+"""Arguments of ``counterpoise topics``."""
+
+from __future__ import annotations
+
+import argparse
+
+from counterpoise.app.client import add_admin_url_argument, add_client_arguments
+from counterpoise.app.listing import add_listing_arguments
+
+DESCRIPTION = "Lists the loaded topics of a cluster: bundle, broker, clients and load."
+
+EPILOG = """\
+examples:
+  counterpoise topics --admin-url http://broker-1:8080                    the busiest first
+  counterpoise topics public/default --admin-url http://broker-1:8080 --sort backlog
+  counterpoise topics --admin-url http://broker-1:8080 --json
+
+Lists the topics that are loaded. Rates are those of the last minute where Apache's brokers measure.
+Works on this product's clusters and on Apache's.
+"""
+
+COLUMNS = ("msg_rate_in", "msg_rate_out", "bytes_rate_in", "backlog", "topic", "bundle", "broker")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``topics``."""
+    add_namespace_argument(parser)
+    add_listing_arguments(parser, COLUMNS)
+    add_client_arguments(parser)
+
+
+def add_namespace_argument(parser: argparse.ArgumentParser) -> None:
+    """``--admin-url``, and which namespace to show."""
+    parser.add_argument(
+        "namespace", nargs="?", metavar="NAMESPACE", help="tenant/namespace (default: all)"
+    )
+    add_admin_url_argument(parser)

@@ -1,0 +1,86 @@
+"""Arguments of ``counterpoise up``."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from counterpoise.app.arguments.common import (
+    add_balance_option_argument,
+    add_json_argument,
+    add_log_level_argument,
+)
+from counterpoise.app.conf import add_conf_arguments
+
+DESCRIPTION = "Start brokers and a balancer on this machine, until Ctrl-C."
+
+BALANCE_EVERY_S = 10.0
+
+EPILOG = """\
+examples:
+  counterpoise up                            three brokers on free ports, balanced; no Java
+  counterpoise up --brokers 5 --no-balance   five brokers, bundles stay where they are
+  counterpoise up --data ./cluster           keep messages and metadata for next time
+  counterpoise up --port 6650 --web-port 8080
+      brokers on 6650, 6651, …, their admin APIs on 8080, 8081, …
+  counterpoise up --console                  a web page about the cluster, too
+  counterpoise up --spark                    Spark decides what is moved, and keeps the history
+  counterpoise up --metadata zk:             brokers as processes on a ZooKeeper of their own
+  counterpoise up --metadata zk:10.0.0.1:2181/test
+      brokers as processes on a ZooKeeper that runs already
+
+By default all brokers share one process, and their metadata is in a file. With zk: each broker is
+a process, and Spark balances. ZooKeeper and Spark need Java 17 or later. Ctrl-C or SIGTERM stops
+everything; so does killing this process, and nothing that was acknowledged is lost by it.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``up``."""
+    parser.add_argument("--brokers", type=int, default=3, metavar="N", help="how many (3)")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        metavar="DIR",
+        help="where everything is kept (default: a temporary directory, removed at the end)",
+    )
+    parser.add_argument(
+        "--metadata",
+        metavar="URL",
+        help="zk: (a ZooKeeper of its own), zk:host:port[/path] (one that runs already), or "
+        "sqlite:///file (default: a file in --data)",
+    )
+    parser.add_argument(
+        "--port", type=int, default=0, metavar="PORT", help="first binary port (default: free)"
+    )
+    parser.add_argument(
+        "--web-port", type=int, default=0, metavar="PORT", help="first admin port (default: free)"
+    )
+    add_conf_arguments(parser)
+    parser.add_argument(
+        "--balance",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="whether bundles are moved to even out the load (default yes)",
+    )
+    parser.add_argument(
+        "--balance-every",
+        type=float,
+        default=BALANCE_EVERY_S,
+        metavar="SECONDS",
+        help=f"how often that is decided, without Spark (default {BALANCE_EVERY_S:g})",
+    )
+    parser.add_argument(
+        "--spark", action="store_true", help="let Spark decide (with zk: it does in any case)"
+    )
+    add_balance_option_argument(parser)
+    parser.add_argument(
+        "--console",
+        nargs="?",
+        type=int,
+        const=0,
+        metavar="PORT",
+        help="serve a web page about the cluster, too (default port: free)",
+    )
+    add_json_argument(parser, "the addresses")
+    add_log_level_argument(parser)

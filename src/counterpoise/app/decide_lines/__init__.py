@@ -1,0 +1,1 @@
+"""One JSON object a line, for each kind of decision: read, decided, written."""

@@ -82,5 +82,7 @@ def test_names_are_pulsars_own():
         *("tokenSecretKey", "tokenPublicKey", "tokenPublicAlg", "tokenAuthClaim"),
         *("tokenAudienceClaim", "tokenAudience", "tokenAllowedClockSkewSeconds"),
         "basicAuthConf",
+        # The shedding strategy of our own.
+        *("counterpoiseMovePrice", "counterpoiseHorizonMinutes", "counterpoiseMaxMovesPerRound"),
     }
     assert set(table()) - broker_conf_names() <= renamed | ours

@@ -148,7 +148,7 @@ async def test_status_tells_the_last_poll_the_last_round_and_the_hour(
     assert main(["status", *where]) == 0
     said = capsys.readouterr().out
     assert f"{len(made.moves)} moves by" in said
-    assert "3 brokers told their load" in said
+    assert "3 brokers reported their load" in said
     assert main(["status", *where, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["lastRound"]["moves"] == len(made.moves)

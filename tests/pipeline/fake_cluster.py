@@ -44,6 +44,8 @@ class FakeBroker:
     """The method of each request, and its path with the query as it came."""
     usurps: set[str] = field(default_factory=set)
     """Bundles that it serves as well, though another owns them."""
+    blocked: asyncio.Event | None = None
+    """When set, its metadata thread stands until this is: it serves no lookups and no policies."""
     taking: int = 0
     """How many bundles it is just taking over."""
     stuck: asyncio.Event | None = None
@@ -168,8 +170,9 @@ class FakeCluster:
         trace: TracebackType | None,
     ) -> None:
         for broker in self.brokers:
-            if broker.stuck is not None:
-                broker.stuck.set()
+            for held in (broker.stuck, broker.blocked):
+                if held is not None:
+                    held.set()
             await broker.runner.cleanup()
         asked = {each for broker in (*self.brokers, *self.removed) for each in broker.requests}
         assert not (new := unlisted(sorted(asked))), f"not in {PAGE.name}: {new}"
@@ -234,6 +237,8 @@ class FakeCluster:
 
     async def _lookup(self, broker: FakeBroker, request: web.Request) -> web.Response:
         parts = request.match_info
+        if parts["namespace"] == broker.name:  # a broker's own, which no report names
+            return web.json_response({"httpUrl": f"http://{broker.name}"})
         topic = f"persistent://{parts['tenant']}/{parts['namespace']}/{parts['topic']}"
         self.lookups.append((broker.name, topic))
         bundle = self._bundle_of(topic)
@@ -310,6 +315,7 @@ class FakeCluster:
         return web.Response(status=204)
 
 
+_NEED_METADATA = ("/lookup/", "/admin/v2/namespaces/", "/admin/v2/non-persistent/")
 _BROKER = web.AppKey("broker", FakeBroker)
 
 
@@ -320,6 +326,8 @@ async def _instead(request: web.Request, handler: Any) -> web.StreamResponse:
     broker.requests.append((request.method, request.raw_path))
     if broker.stuck is not None:
         await broker.stuck.wait()
+    if broker.blocked is not None and request.path.startswith(_NEED_METADATA):
+        await broker.blocked.wait()
     if request.path in broker.answers:
         status, body = broker.answers[request.path]
         return web.Response(status=status, body=body)

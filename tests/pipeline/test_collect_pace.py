@@ -11,8 +11,9 @@ import pytest
 
 from counterpoise.load.poll_rows import Fetched, Gap
 from counterpoise.pipeline.collect.admin import Admin, AdminOptions, LoopLag
-from counterpoise.pipeline.collect.beside import Beside
+from counterpoise.pipeline.collect.beside import Beside, Hung
 from counterpoise.pipeline.collect.collector import Collector
+from counterpoise.pipeline.collect.serving import SERVES_NO_LOOKUPS
 from counterpoise.pipeline.collect.told import Seen, trouble
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name
 
@@ -57,17 +58,39 @@ async def test_a_broker_that_hung_is_heard_again_when_it_answers(
     assert list(rows.take(rows["kind"] == "broker")["broker"]) == sorted(cluster.names)
 
 
-async def test_a_poll_does_not_wait_for_a_broker_that_hung_and_uses_what_it_says_later() -> None:
-    answers: list[asyncio.Future[Fetched | None]] = []
+HUNG = Hung("it hung")
 
-    async def ask(broker: str) -> Fetched | None:
+
+async def test_a_broker_that_answers_and_serves_no_lookups_is_a_gap(
+    cluster: FakeCluster, http: aiohttp.ClientSession
+) -> None:
+    """Its report alone would make it a destination."""
+    healthy, blocked = [await cluster.add_broker() for _ in range(2)]
+    blocked.blocked = asyncio.Event()
+    options = AdminOptions(timeout_s=0.2)
+    collect = Collector(http, (f"http://{healthy.name}",), lambda: NOW, options=options)
+    for _ in range(3):
+        rows = await collect.poll()
+        gaps = rows.take(rows["kind"] == "gap")
+        assert list(gaps["broker"]) == [blocked.name]
+        assert list(gaps["note"]) == [SERVES_NO_LOOKUPS]
+    blocked.blocked.set()
+    while (rows["kind"] == "gap").any():
+        rows = await collect.poll()
+    assert list(rows.take(rows["kind"] == "broker")["broker"]) == sorted(cluster.names)
+
+
+async def test_a_poll_does_not_wait_for_a_broker_that_hung_and_uses_what_it_says_later() -> None:
+    answers: list[asyncio.Future[Fetched | Hung]] = []
+
+    async def ask(broker: str) -> Fetched | Hung:
         answers.append(loop.create_future())
         return await answers[-1]
 
     loop = asyncio.get_running_loop()
     long_ago = loop.time() - 10
     beside = Beside(ask, 10.0, lambda: NOW)
-    assert beside.hung("b:80").answer == Gap("no answer within 10 s")
+    assert beside.hung("b:80", HUNG).answer == Gap("it hung")
     await asyncio.sleep(0)
     for _ in range(3):
         [gap] = await beside.answers(long_ago)
@@ -82,16 +105,16 @@ async def test_a_poll_does_not_wait_for_a_broker_that_hung_and_uses_what_it_says
 
 async def test_a_broker_that_hangs_again_or_takes_long_stays_beside() -> None:
     said = Fetched("b:80", NOW, Gap("whatever it says"))
-    told: list[Fetched | None] = [None, said]
+    told: list[Fetched | Hung] = [HUNG, said]
 
-    async def ask(broker: str) -> Fetched | None:
+    async def ask(broker: str) -> Fetched | Hung:
         return told.pop(0)
 
     loop = asyncio.get_running_loop()
     beside = Beside(ask, 0.0, lambda: NOW)  # whatever it takes is more than half of nothing
-    beside.hung("b:80")
+    beside.hung("b:80", HUNG)
     [gap] = await beside.answers(loop.time())
-    assert gap.answer == Gap("no answer within 0 s")
+    assert gap.answer == Gap("it hung")
     assert await beside.answers(loop.time()) == [said]
     assert "b:80" in beside
     beside.keep([])

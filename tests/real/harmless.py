@@ -9,6 +9,7 @@ how this judge was seen to fail.
 
 import asyncio
 import contextlib
+import json
 import os
 import random
 import re
@@ -83,6 +84,12 @@ class Judge:
             *(RequestRow("GET", each, manager) for each in questions),
         )
         self._answers: Counter[str] = Counter()
+        step = (1 << 32) // BUNDLES
+        ends = [f"0x{min(each * step, 0xFFFFFFFF):08x}" for each in range(BUNDLES + 1)]
+        cut = [f"{a}_{b}" for a, b in pairwise(ends)]
+        self._cut = dict.fromkeys(self._namespaces(), cut)
+        """The ranges of each namespace's bundles when they were last read."""
+        self._restarted = self._urls[0]
 
     def prepare(self) -> None:
         """Namespaces with topics, so that lists of topics have something to be filtered."""
@@ -121,6 +128,7 @@ class Judge:
 
     def _restart(self, index: int) -> None:
         """Kill a broker and start it again; returns once its admin port answers."""
+        self._restarted = self._urls[index]
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._pids[index], signal.SIGKILL)
         name = f"broker{index}-{time.monotonic_ns()}"
@@ -151,7 +159,7 @@ class Judge:
     async def _ask(
         self, session: aiohttp.ClientSession, url: str, request: RequestRow, namespace: str
     ) -> None:
-        bundle = self._chance.choice(await self._bundles(session, namespace))
+        bundle = self._chance.choice(self._cut[namespace])
         topic = name_in(f"{namespace}/{bundle}").rpartition("/")[2]
         path = request.named(
             cluster="real", broker=url.rpartition("/")[2], tenant=TENANT, group=GROUP,
@@ -169,28 +177,24 @@ class Judge:
             self._answers[type(error).__name__] += 1
             return b""
 
-    async def _bundles(self, session: aiohttp.ClientSession, namespace: str) -> list[str]:
-        """The ranges of a namespace, as its policies have them."""
-        url = self._chance.choice(self._urls)
-        try:
-            async with session.get(f"{url}/admin/v2/namespaces/{namespace}/bundles") as response:
-                ends = (await response.json())["boundaries"]
-        except (aiohttp.ClientError, TimeoutError, ValueError, KeyError):
-            return ["0x00000000_0x20000000"]
-        return [f"{a}_{b}" for a, b in pairwise(ends)]
-
     async def _disturb(self, session: aiohttp.ClientSession, namespace: str) -> None:
-        """Look one bundle up, unload another to a broker, split a third."""
-        url, other = self._chance.sample(self._urls, 2)
-        bundles = await self._bundles(session, namespace)
+        """Look one bundle up, unload another to a broker, split a third.
+
+        By brokers that were not restarted: what the others are asked finds their caches cold.
+        """
+        url = self._chance.choice([each for each in self._urls if each != self._restarted])
         base = f"{url}/admin/v2/namespaces/{namespace}"
-        moved = self._chance.choice(bundles)
-        to = f"?destinationBroker={other.rpartition('/')[2]}"
+        known = await self._answer(session, "GET", f"{base}/bundles")
+        if known:
+            ends = json.loads(known)["boundaries"]
+            self._cut[namespace] = [f"{a}_{b}" for a, b in pairwise(ends)]
+        looked_up, moved, split = self._chance.choices(self._cut[namespace], k=3)
+        to = self._chance.choice(self._urls).rpartition("/")[2]
         await asyncio.gather(
-            self._looked_up(session, url, name_in(f"{namespace}/{self._chance.choice(bundles)}")),
-            self._answer(session, "PUT", f"{base}/{moved}/unload{to}"),
-            self._answer(session, "PUT", f"{base}/{self._chance.choice(bundles)}/split?unload=true")
-            if len(bundles) < 4 * BUNDLES
+            self._looked_up(session, url, name_in(f"{namespace}/{looked_up}")),
+            self._answer(session, "PUT", f"{base}/{moved}/unload?destinationBroker={to}"),
+            self._answer(session, "PUT", f"{base}/{split}/split?unload=true")
+            if len(self._cut[namespace]) < 4 * BUNDLES
             else self._answer(session, "PUT", f"{base}/unload"),
         )
 

@@ -14,16 +14,27 @@ from counterpoise.load.poll_rows import Fetched, Gap
 AT_LEAST_S = 1.0
 """What a broker that is asked beside is given of a poll, however quick the others are."""
 
-Ask = Callable[[str], Awaitable[Fetched | None]]
-"""Asks a broker by its name; nothing when it took all its time."""
+
+@dataclass(frozen=True, slots=True)
+class Hung:
+    """What became of a broker that took all its time."""
+
+    reason: str
+    until_asked: str = "no answer yet: it hung, and is asked beside the others"
+    """Why its report is missing until it has been asked again."""
+
+
+Ask = Callable[[str], Awaitable[Fetched | Hung]]
+"""Asks a broker by its name."""
 
 
 @dataclass(slots=True)
 class _Asked:
     """A broker that is asked beside the others."""
 
-    task: asyncio.Task[Fetched | None]
+    task: asyncio.Task[Fetched | Hung]
     since: float
+    before: Hung
     took: float = field(default=float("inf"))
 
 
@@ -44,10 +55,10 @@ class Beside:
         for broker in self._asked.keys() - set(brokers):
             self._asked.pop(broker).task.cancel()
 
-    def hung(self, broker: str) -> Fetched:
+    def hung(self, broker: str, hung: Hung) -> Fetched:
         """The gap of a broker that took all its time; from now on it is asked beside."""
-        self._begin(broker)
-        return self._gap(broker, f"no answer within {self._timeout_s:g} s")
+        self._begin(broker, hung)
+        return self._gap(broker, hung.reason)
 
     async def answers(self, began: float) -> list[Fetched]:
         """What each of them has to say to a poll that began at this time of the loop."""
@@ -61,26 +72,26 @@ class Beside:
     def _answer(self, broker: str) -> Fetched:
         asked = self._asked[broker]
         if not asked.task.done():
-            return self._gap(broker, "no answer yet: it hung, and is asked beside the others")
+            return self._gap(broker, asked.before.until_asked)
         answer = asked.task.result()
-        if answer is None:
-            return self.hung(broker)
+        if isinstance(answer, Hung):
+            return self.hung(broker, answer)
         if asked.took <= self._timeout_s / 2:
             del self._asked[broker]
         else:
-            self._begin(broker)
+            self._begin(broker, asked.before)
         return answer
 
-    def _begin(self, broker: str) -> None:
+    def _begin(self, broker: str, before: Hung) -> None:
         clock = asyncio.get_running_loop().time
 
-        async def ask() -> Fetched | None:
+        async def ask() -> Fetched | Hung:
             try:
                 return await self._ask(broker)
             finally:
                 asked.took = clock() - asked.since
 
-        asked = self._asked[broker] = _Asked(asyncio.ensure_future(ask()), clock())
+        asked = self._asked[broker] = _Asked(asyncio.ensure_future(ask()), clock(), before)
 
     def _gap(self, broker: str, reason: str) -> Fetched:
         return Fetched(broker, self._clock_ms(), Gap(reason))

@@ -25,8 +25,9 @@ from counterpoise.pipeline.collect.admin import (
     AdminOptions,
     RefusedError,
 )
-from counterpoise.pipeline.collect.beside import Beside
+from counterpoise.pipeline.collect.beside import Beside, Hung
 from counterpoise.pipeline.collect.identity import UNSUPPORTED, Identity, identify
+from counterpoise.pipeline.collect.serving import SERVES_NO_LOOKUPS, serves_lookups
 from counterpoise.pipeline.collect.where import is_broker, web_address
 from counterpoise.pipeline.collect.words import line, said
 
@@ -69,6 +70,7 @@ class Collector:
         options = options or AdminOptions()
         self._admin = Admin(session, options)
         self._aside = self._admin.aside
+        self._timeout_s = options.timeout_s
         self._beside = Beside(self._seen_aside, options.timeout_s, clock_ms)
         self._listed_by = ""
         self._addresses = tuple(url.rstrip("/") for url in addresses)
@@ -92,7 +94,7 @@ class Collector:
         seen = await asyncio.gather(*(self._seen(broker, self._admin) for broker in those))
         fetched = await self._beside.answers(began)
         for broker, answer in zip(those, seen, strict=True):
-            fetched.append(answer or self._beside.hung(broker))
+            fetched.append(self._answered(broker, answer))
         fetched.sort(key=lambda one: one.broker)
         return await self._rows(poll_id, "", fetched)
 
@@ -112,7 +114,7 @@ class Collector:
     async def look_at(self, broker: str) -> ReportRows:
         """The rows of one broker, whatever the others say."""
         self._last_poll = poll_id = max(self._clock_ms(), self._last_poll + 1)
-        seen = await self._seen(broker, self._admin) or self._beside.hung(broker)
+        seen = self._answered(broker, await self._seen(broker, self._admin))
         rows = await self._rows(poll_id, "", [seen])
         return rows.take(rows["kind"] != POLL)
 
@@ -139,21 +141,29 @@ class Collector:
             refusals.append(f"{address}: the list of brokers is not a list")
         raise ClusterUnreachableError("; ".join(refusals))
 
-    async def _seen(self, broker: str, admin: Admin) -> Fetched | None:
-        """What a broker says, or why it cannot be read; nothing when it took all its time."""
+    async def _seen(self, broker: str, admin: Admin) -> Fetched | Hung:
+        """What a broker says, or why it cannot be read."""
+        serving = asyncio.create_task(serves_lookups(admin, self._address(broker), broker))
         try:
             measured = await self._measured(broker, admin)
+            if not await serving:
+                return Hung(SERVES_NO_LOOKUPS, SERVES_NO_LOOKUPS)
         except TimeoutError:
-            return None
+            return Hung(f"no answer within {self._timeout_s:g} s")
         except (*UNREADABLE, LoadDataError) as error:
             return Fetched(broker, self._clock_ms(), Gap(said(error)))
+        finally:
+            serving.cancel()
         at_ms, known = self._clock_ms(), self._known[broker]
         known.taken, fresh = take(known.taken, measured, at_ms, known.identity.stats_every_ms)
         return Fetched(
             broker, at_ms, measured, fresh, known.taken.reported_ms or known.taken.taken_ms
         )
 
-    async def _seen_aside(self, broker: str) -> Fetched | None:
+    def _answered(self, broker: str, seen: Fetched | Hung) -> Fetched:
+        return self._beside.hung(broker, seen) if isinstance(seen, Hung) else seen
+
+    async def _seen_aside(self, broker: str) -> Fetched | Hung:
         return await self._seen(broker, self._aside)
 
     async def _measured(self, broker: str, admin: Admin) -> Measured:

@@ -204,7 +204,9 @@ class FakeCluster:
 
     async def _bundles(self, request: web.Request) -> web.Response:
         start = f"{request.match_info['tenant']}/{request.match_info['namespace']}/"
-        spans = (each.removeprefix(start) for each in self.owners if each.startswith(start))
+        spans = [each.removeprefix(start) for each in self.owners if each.startswith(start)]
+        if not spans:
+            return web.json_response({"reason": "Namespace does not exist"}, status=404)
         ends = sorted({end for span in spans for end in span.split("_")})
         return web.json_response({"boundaries": ends, "numBundles": len(ends) - 1})
 

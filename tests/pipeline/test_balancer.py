@@ -1,5 +1,6 @@
 """Rounds: decided on what was measured since the last, kept, and never done twice."""
 
+import asyncio
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,10 @@ from counterpoise.decide.balancing.approval import ApprovalRules
 from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus, Round
 from counterpoise.decide.balancing.options import BalanceOptions
 from counterpoise.decide.balancing.round import traffic
+from counterpoise.load.fold import Batch, FoldState, fold
 from counterpoise.pipeline.balancer import Balancer, before_moves
+from counterpoise.pipeline.collect.admin import AdminOptions
+from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.executor import Executor
 from counterpoise.pipeline.history.port import History
 from counterpoise.pipeline.history.store import open_store
@@ -279,3 +283,19 @@ async def test_what_is_withheld_round_after_round_is_said_once(
     assert [each for each in told if each.startswith("withheld ")] == said
     assert len([each for each in told if each.startswith("decided ")]) == len(first.moves)
     assert len(outcomes(history, again)) == len(again.moves), "and kept each time"
+
+
+async def test_no_round_moves_anything_to_a_broker_that_serves_no_lookups(
+    uneven: FakeCluster, http: aiohttp.ClientSession, history: History
+) -> None:
+    """It reported before, and its load report is as good as ever."""
+    poll = Collector(
+        http, [uneven.admin_url], lambda: START, options=AdminOptions(timeout_s=0.3)
+    ).poll
+    state = fold(FoldState.empty(), Batch.of(await poll()))
+    blocked = uneven.brokers[1]
+    blocked.blocked = asyncio.Event()
+    uneven.report_time += 1
+    made = await made_of(balancer(http, history), fold(state, Batch.of(await poll())))
+    assert {move.destination for move in made.moves} == {uneven.names[2]}
+    assert blocked.name not in uneven.owners.values()

@@ -68,9 +68,9 @@ FORGOTTEN = replace(WELL, records={C: ChannelRecord("Owned", "b2:80", START)})
     ("sight", "kind", "subject", "said", "remedy"),
     [
         (TWO, "two-owners", A, "b1:80 and b2:80 at once", ""),
-        (NOBODY, "nobody-owns", A, "nobody owns", "lookup"),
+        (NOBODY, "nobody-owns", A, "no broker owns", "lookup"),
         (SILENT, "not-serving", "b1:80", "no answer within 10 s", ""),
-        (INACTIVE, "in-flight", A, "neither serves it nor lets go", "unload"),
+        (INACTIVE, "in-flight", A, "neither serves it nor releases", "unload"),
         (NO_LEADER, "no-leader", "cluster", "no broker leads", ""),
         (LEFT, "no-leader", "b9:80", "no broker of the cluster any more", ""),
         (TORN, "several-leaders", "cluster", "b1:80 says b1:80, b2:80 says b2:80", ""),
@@ -151,6 +151,44 @@ def test_a_silent_broker_is_said_even_when_nobody_knows_what_it_owned() -> None:
     [found] = seen(*[replace(SILENT, carried={})] * 4)
     assert (found.kind, found.subject) == ("not-serving", "b1:80")
     assert "is listed and does not answer (no answer within 10 s)" in found.sentence
+
+
+def test_what_a_gone_broker_leaves_is_one_finding_until_the_last_of_it_is_owned() -> None:
+    bundles = {f"public/default/0x{n:08x}_0x{n + 1:08x}": OwnedBundle() for n in range(12)}
+    before = replace(
+        WELL, owned={"b1:80": {}, "b9:80": bundles}, carried=dict.fromkeys(bundles, 5.0),
+        brokers=("b1:80", "b9:80"),
+    )  # fmt: skip
+    some = dict(list(bundles.items())[:11])
+    after = replace(before, brokers=("b1:80",), owned={"b1:80": {}}, carried={})
+    [found] = seen(before, *[after] * 5)
+    assert found.bundles == tuple(bundles)
+    assert "the same holds for 11 more bundles" in found.sentence
+    [left] = seen(before, *[after] * 5, replace(after, owned={"b1:80": some}))
+    assert (left.key, left.bundles) == (found.key, tuple(bundles.keys() - some.keys()))
+    assert not seen(before, *[after] * 5, replace(after, owned={"b1:80": bundles}))
+
+
+def test_a_deleted_namespace_is_nobodys_loss() -> None:
+    gone = replace(NOBODY, owned={"b1:80": {}, "b2:80": {}}, deleted=frozenset({"public/default"}))
+    assert not lasting(gone, 20)
+
+
+def test_a_silent_leader_and_what_it_owns_are_one_finding() -> None:
+    led = replace(
+        SILENT, leaders={"b2:80": "b1:80"}, records={A: ChannelRecord("Owned", "b1:80", START)}
+    )
+    [found] = lasting(led)
+    assert (found.kind, found.subject, found.bundles) == ("not-serving", "b1:80", (A,))
+    assert "and it leads" in found.sentence
+
+
+def test_a_broker_that_serves_no_lookups_is_said_to_need_a_restart() -> None:
+    reason = "it answers, and serves no lookups"
+    stopped = replace(SILENT, silent={"b1:80": reason}, without_lookups=frozenset({"b1:80"}))
+    [found] = lasting(stopped)
+    assert "answers, but serves no lookups: clients that connect to it hang" in found.sentence
+    assert found.advice.startswith("restart it")
 
 
 def test_heartbeats_are_nobodys_when_their_broker_ends() -> None:

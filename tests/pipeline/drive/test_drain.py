@@ -22,6 +22,8 @@ from counterpoise.decide.placement import PLACEMENTS
 from counterpoise.load.report import NamespaceBundleStats
 from counterpoise.names.load_managers import MODULAR
 from counterpoise.pipeline.clock import wall_clock_ms
+from counterpoise.pipeline.collect.admin import AdminOptions
+from counterpoise.pipeline.collect.serving import SERVES_NO_LOOKUPS
 from counterpoise.pipeline.drive.drain import (
     BrokerDrain,
     DrainOptions,
@@ -94,6 +96,21 @@ async def test_apaches_broker_is_emptied_without_being_asked_for_all_that_it_own
     assert len(found.outcomes) == 13
     asked = [path for broker in full.brokers for path in broker.asked]
     assert not [path for path in asked if "ownedNamespaces" in path]
+
+
+async def test_a_broker_that_serves_no_lookups_gets_nothing(
+    full: FakeCluster, http: aiohttp.ClientSession
+) -> None:
+    """It reports the least load of all, and would keep every client waiting."""
+    full.brokers[1].blocked = asyncio.Event()
+    options = AdminOptions(timeout_s=0.3)
+    reader = SnapshotReader(http, [full.admin_url], wall_clock_ms, options=options)
+    each = BrokerDrain(
+        http, reader, full.names[0], DrainRules(), wall_clock_ms, lambda _: None, QUICK
+    )
+    plan = await each.plan()
+    assert {move.destination for move in plan.moves} == {full.names[2]}
+    assert plan.silent == {full.names[1]: SERVES_NO_LOOKUPS}
 
 
 async def test_who_does_not_say_whose_a_bundle_is_gets_nothing(

@@ -66,10 +66,11 @@ class Dog:
         remedies: bool = False,
         channel: ReadChannel | None = None,
         clock_ms: Callable[[], int] = wall_clock_ms,
+        timeout_s: float = 10.0,
     ) -> None:
-        admin = Admin(http, AdminOptions())
+        admin = Admin(http, options := AdminOptions(timeout_s=timeout_s))
         addresses = (cluster.admin_url,)
-        self._collector = Collector(http, addresses, clock_ms)
+        self._collector = Collector(http, addresses, clock_ms, options=options)
         self.said: list[str] = []
         self.metrics = Metrics(wall_clock_ms, 5.0)
         looker = Looker(admin, addresses, channel)
@@ -115,7 +116,7 @@ async def test_a_bundle_that_nobody_owns_is_looked_up_on_request(
     two.owners[A] = ""
     two.report_time += 1
     [alert] = await dog.look()
-    assert f"ALERT nobody-owns: nobody owns {A}, which carried 100 B/s" in alert
+    assert f"ALERT nobody-owns: no broker owns {A}, which carried 100 B/s" in alert
     assert two.lookups == []
     helping = Dog(two, http, remedies=True)
     helping.dog.memory = dog.dog.memory
@@ -220,7 +221,7 @@ async def test_what_nobody_has_is_found_at_apaches_brokers(
     apaches.owners[A] = ""
     apaches.report_time += 1
     alert, done = await dog.look()
-    assert f"ALERT nobody-owns: nobody owns {A}" in alert
+    assert f"ALERT nobody-owns: no broker owns {A}" in alert
     assert done.startswith(f"remedy for {A}: lookup at ")
     assert await dog.look() == [f"over: nobody-owns of {A}"]
     assert not asked_for_all(apaches)
@@ -277,6 +278,41 @@ async def test_a_broker_that_does_not_answer_is_named_with_what_it_owns(
     [alert] = await dog.look()
     assert f"ALERT not-serving: {two.names[1]} owns 1 bundles" in alert
     assert "HTTP 503 not now" in alert
+
+
+async def test_a_broker_that_serves_no_lookups_is_one_finding_that_ends_with_it(
+    two: FakeCluster, http: aiohttp.ClientSession
+) -> None:
+    """Its report and its list of brokers are as ever; it leads, and a bundle sits on it."""
+    blocked = two.brokers[0]
+    dog = Dog(two, http, timeout_s=0.3)
+    assert await dog.look() == []
+    blocked.blocked = asyncio.Event()
+    [alert] = await dog.look()
+    assert alert.startswith(f"ALERT not-serving: {blocked.name} owns 1 bundles")
+    assert "serves no lookups" in alert
+    assert "it leads" in alert
+    assert "restart it" in alert
+    assert await dog.look() == []
+    blocked.blocked.set()
+    while not (said := await dog.look()):
+        pass
+    assert said == [f"over: not-serving of {blocked.name}"]
+
+
+async def test_a_deleted_namespace_is_not_missed(
+    two: FakeCluster, http: aiohttp.ClientSession
+) -> None:
+    dog = Dog(two, http)
+    other = [bundle_name(number, "public/other") for number in range(18)]
+    for bundle in other:
+        two.carry(two.brokers[0], bundle, 10.0)
+    two.report_time += 1
+    assert await dog.look() == []
+    for bundle in other:
+        del two.owners[bundle], two.loads[bundle]
+    two.report_time += 1
+    assert await dog.look() == await dog.look() == []
 
 
 async def test_the_state_channel_is_held_against_the_brokers(
@@ -477,7 +513,7 @@ async def test_what_a_dead_broker_leaves_to_nobody_is_found_and_mended(
         await asyncio.to_thread(cluster.kill, owner)
         while not any("remedy" in each for each in said):
             await dog.take(await collector.poll())
-        assert any(f"ALERT nobody-owns: nobody owns {bundle}" in each for each in said)
+        assert any(f"ALERT nobody-owns: no broker owns {bundle}" in each for each in said)
         await dog.take(await collector.poll())
         assert cluster.owner("busy") is heir
         assert f"over: nobody-owns of {bundle}" in said

@@ -1,8 +1,10 @@
 """From what is seen to what is wrong; nothing is said that has not lasted."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Final
 
+from counterpoise.decide.watchdog.causes import by_cause
 from counterpoise.decide.watchdog.observation import (
     ClusterObservation,
     WatchdogFinding,
@@ -28,9 +30,9 @@ IN_FLIGHT: Final = frozenset({"Assigning", "Releasing", "Splitting"})
 def judge(
     sight: ClusterObservation, before: WatchdogMemory, options: WatchdogOptions
 ) -> tuple[tuple[WatchdogFinding, ...], WatchdogMemory]:
-    """What has been wrong for longer than the patience, and what to remember."""
+    """What has been wrong for longer than the patience, by cause, and what to remember."""
     now = remember(sight, before, options)
-    suspects = {each.key: each for each in _suspects(sight, now, options)}
+    suspects = {each.subject_key: each for each in _suspects(sight, now, options)}
     since = {key: _since(each, before, now) for key, each in suspects.items()}
     lasting = tuple(
         _lasted(each, since[key], sight.now_ms)
@@ -41,8 +43,8 @@ def judge(
     if sight.records is None:
         # Nobody can see whether it is over.
         recorded = before.recorded
-        lasting += tuple(each for each in recorded if each.key not in since)
-    return lasting, WatchdogMemory(
+        lasting += tuple(each for each in recorded if each.subject_key not in since)
+    return by_cause(lasting), WatchdogMemory(
         since, now.carried_at_ms, now.carried, now.owners, now.moved_at_ms, recorded
     )
 
@@ -59,8 +61,12 @@ def remember(
     """What is known of the bundles after this look."""
     oldest = sight.now_ms - options.idle_after_ms
     busy = {bundle: load for bundle, load in sight.carried.items() if load > 0}
-    at_ms = {b: at for b, at in before.carried_at_ms.items() if at >= oldest}
-    at_ms |= dict.fromkeys(busy, sight.now_ms)
+    at_ms = {**before.carried_at_ms, **dict.fromkeys(busy, sight.now_ms)}
+    at_ms = {
+        bundle: at
+        for bundle, at in at_ms.items()
+        if at >= oldest and namespace_of(bundle) not in sight.deleted
+    }
     seen = {bundle: broker for broker, bundles in sight.owned.items() for bundle in bundles}
     changed = any(before.owners.get(bundle, broker) != broker for bundle, broker in seen.items())
     carried = {b: load for b, load in before.carried.items() if b in at_ms} | busy
@@ -78,7 +84,7 @@ def _since(suspect: WatchdogFinding, before: WatchdogMemory, now: WatchdogMemory
     """Since when something has looked wrong without a break."""
     if suspect.kind == "in-flight" and suspect.remedy == "lookup":
         return suspect.since_ms  # the record says itself when it was written
-    first = before.since_ms.get(suspect.key, suspect.since_ms)
+    first = before.since_ms.get(suspect.subject_key, suspect.since_ms)
     return max(first, now.moved_at_ms) if suspect.kind == "leader-does-not-shed" else first
 
 
@@ -88,15 +94,8 @@ def _patience(kind: str, options: WatchdogOptions) -> int:
 
 def _lasted(finding: WatchdogFinding, since_ms: int, now_ms: int) -> WatchdogFinding:
     seconds = (now_ms - since_ms) / 1000
-    return WatchdogFinding(
-        finding.kind,
-        finding.subject,
-        since_ms,
-        f"{finding.sentence}, for {seconds:.0f} s",
-        finding.remedy,
-        finding.broker,
-        finding.advice,
-    )
+    sentence = f"{finding.sentence}, for {seconds:.0f} s"
+    return replace(finding, since_ms=since_ms, sentence=sentence)
 
 
 def _suspects(
@@ -110,8 +109,8 @@ def _suspects(
             if not state.active:
                 yield WatchdogFinding(
                     "in-flight", bundle, sight.now_ms,
-                    f"{broker} has {bundle} and neither serves it nor lets go of it",
-                    "unload", broker,
+                    f"{broker} has {bundle} and neither serves it nor releases it",
+                    "unload", broker, cause=broker,
                 )  # fmt: skip
     for bundle, brokers in holders.items():
         if len(brokers) > 1:
@@ -119,6 +118,7 @@ def _suspects(
                 "two-owners", bundle, sight.now_ms,
                 f"{bundle} is owned by {' and '.join(brokers)} at once: messages can be lost",
                 advice=f"stop all of them but one: {brokers[0]} stays the owner then",
+                cause=" and ".join(brokers),
             )  # fmt: skip
     yield from _unowned(sight, now, holders)
     yield from _recorded(sight, holders)
@@ -138,12 +138,6 @@ def _leaders(sight: ClusterObservation, options: WatchdogOptions) -> Iterator[Wa
                 "no-leader", leader, sight.now_ms,
                 f"the leader is {leader}, which is no broker of the cluster any more",
                 advice="its session should have ended: look at the metadata store",
-            )  # fmt: skip
-        elif leader in sight.silent:
-            yield WatchdogFinding(
-                "no-leader", leader, sight.now_ms,
-                f"the leader {leader} does not answer ({sight.silent[leader]})",
-                advice="restart it: another one is elected when its session ends",
             )  # fmt: skip
     if len(named) > 1:
         told = ", ".join(f"{broker} says {who}" for broker, who in sorted(sight.leaders.items()))
@@ -168,6 +162,7 @@ def _unowned(
 ) -> Iterator[WatchdogFinding]:
     """Bundles that carried something a while ago and that no broker has."""
     lost: dict[str, list[str]] = {}
+    leaders = frozenset(sight.leaders.values())
     for bundle in sorted(now.carried_at_ms.keys() - holders.keys()):
         namespace = namespace_of(bundle)
         # Under the extensible manager no broker names the system namespace's among its own.
@@ -179,24 +174,35 @@ def _unowned(
         if owner in sight.silent:
             lost.setdefault(owner, []).append(bundle)
         elif not sight.silent and sight.owned:  # whoever is silent may have it
+            load = bytes_text(now.carried.get(bundle, 0.0))
             yield WatchdogFinding(
                 "nobody-owns", bundle, sight.now_ms,
-                f"nobody owns {bundle}, which carried {bytes_text(now.carried.get(bundle, 0.0))}",
-                "lookup", min(sight.owned, default=""),
+                f"no broker owns {bundle}, which carried {load}",
+                "lookup", min(sight.owned, default=""), cause=owner,
             )  # fmt: skip
-    for broker in sorted(sight.silent.keys() - lost.keys()):
+    for broker, reason in sorted(sight.silent.items()):
+        owns = ""
+        if bundles := lost.get(broker):
+            owns = f" owns {len(bundles)} bundles that carried load, {bundles[0]} among them, and"
+        leads = ", and it leads: nothing is placed, split or shed" if broker in leaders else ""
         yield WatchdogFinding(
             "not-serving", broker, sight.now_ms,
-            f"{broker} is listed and does not answer ({sight.silent[broker]})",
-            advice="restart it, or end its session: whatever it owns goes to others then",
+            f"{broker}{owns or ' is listed and'} {_silence(sight, broker, reason)}{leads}",
+            advice="restart it, or end its session: its bundles go to other brokers then",
+            cause=broker,
         )  # fmt: skip
-    for broker, bundles in lost.items():
-        yield WatchdogFinding(
-            "not-serving", broker, sight.now_ms,
-            f"{broker} owns {len(bundles)} bundles that carried load, {bundles[0]} among them, and "
-            f"does not answer ({sight.silent[broker]})",
-            advice="restart it, or end its session: its bundles go to others then",
-        )  # fmt: skip
+
+
+def _silence(sight: ClusterObservation, broker: str, reason: str) -> str:
+    if broker in sight.without_lookups:
+        return "answers, but serves no lookups: clients that connect to it hang"
+    return f"does not answer ({reason})"
+
+
+def lost_namespaces(sight: ClusterObservation, before: WatchdogMemory) -> frozenset[str]:
+    """The namespaces that carried load and now have a bundle that no broker has."""
+    holders = {bundle for bundles in sight.owned.values() for bundle in bundles}
+    return frozenset(namespace_of(each) for each in before.carried_at_ms.keys() - holders)
 
 
 def _was_split(bundle: str, holders: Iterable[str]) -> bool:
@@ -216,13 +222,14 @@ def _recorded(
 ) -> Iterator[WatchdogFinding]:
     """What the bundle state channel says and the brokers do not bear out."""
     for bundle, record in sorted((sight.records or {}).items()):
-        if bundle.startswith(f"{SYSTEM_NAMESPACE_TEXT}/"):
+        namespace = namespace_of(bundle)
+        if namespace == SYSTEM_NAMESPACE_TEXT or namespace in sight.deleted:
             continue
         if record.state in IN_FLIGHT:
             yield WatchdogFinding(
                 "in-flight", bundle, min(record.since_ms, sight.now_ms),
                 f"{bundle} is {record.state} ({record.owner or 'no broker'})",
-                "lookup", min(sight.owned, default=""),
+                "lookup", min(sight.owned, default=""), cause=f"{record.state} {record.owner}",
             )  # fmt: skip
         elif record.state == "Owned" and record.owner not in holders.get(bundle, ()):
             if record.owner in sight.owned:
@@ -236,4 +243,5 @@ def _recorded(
                 f"{bundle} is recorded to be {record.owner}'s, and {why}",
                 "unload", record.owner if record.owner in sight.owned else "",
                 advice="unload it; a lookup gives it to another broker then",
+                cause=record.owner,
             )  # fmt: skip

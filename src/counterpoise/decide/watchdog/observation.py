@@ -32,6 +32,8 @@ class ClusterObservation:
     """As the cluster lists them."""
     silent: Mapping[str, str] = field(default_factory=dict)
     """Listed brokers that did not answer, and why."""
+    without_lookups: frozenset[str] = frozenset()
+    """Those of the silent ones that answer, and serve no lookups."""
     owned: Mapping[str, Mapping[str, OwnedBundle]] = field(default_factory=dict)
     """By broker that answered: its bundles, as it says itself."""
     carried: Mapping[str, float] = field(default_factory=dict)
@@ -43,6 +45,8 @@ class ClusterObservation:
     sheds: bool = False
     """Whether the cluster is set to shed load by itself."""
     imbalance: float = 0.0
+    deleted: frozenset[str] = frozenset()
+    """Namespaces that carried load a while ago and are not there any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +97,17 @@ class WatchdogFinding:
     """Whom to ask for the remedy."""
     advice: str = ""
     """What a person can do."""
+    cause: str = ""
+    """What the subjects have in common that are wrong for one reason: mostly a broker."""
+    bundles: tuple[str, ...] = ()
+    """The bundles that it is about; the remedy is carried out for each."""
 
     @property
     def key(self) -> str:
-        """The same for the same thing at every look."""
+        """The same for the same cause at every look."""
+        return f"{self.kind}:{self.cause or self.subject}"
+
+    @property
+    def subject_key(self) -> str:
+        """The same for the same subject at every look."""
         return f"{self.kind}:{self.subject}"

@@ -48,12 +48,16 @@ class SnapshotReader:
         clock_ms: Callable[[], int],
         *,
         after_poll: int = 0,
+        options: AdminOptions | None = None,
     ) -> None:
-        self.admin = Admin(session, AdminOptions())
+        options = options or AdminOptions()
+        self.admin = Admin(session, options)
         self.policies = PolicyReader(self.admin)
         self.where = partial(web_address, addresses=addresses)
         self._ownership = Ownership(self.admin, self.where)
-        self._collector = Collector(session, addresses, clock_ms, after_poll=after_poll)
+        self._collector = Collector(
+            session, addresses, clock_ms, after_poll=after_poll, options=options
+        )
         self.state = FoldState.empty()
 
     async def look(self) -> ClusterReading:

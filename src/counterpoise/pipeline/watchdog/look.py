@@ -1,8 +1,9 @@
 """What a watchdog needs to see beside the load: owners, leaders, settings, the state channel."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
+from typing import Final
 
 import orjson
 
@@ -11,6 +12,7 @@ from counterpoise.decide.watchdog.observation import ChannelRecord, ClusterObser
 from counterpoise.load.rows import BROKER, BUNDLE, GAP, ReportRows
 from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, RefusedError
 from counterpoise.pipeline.collect.owned import Ownership, to_be_spared
+from counterpoise.pipeline.collect.serving import SERVES_NO_LOOKUPS
 from counterpoise.pipeline.collect.settings import settings_of
 from counterpoise.pipeline.collect.shedder import sheds
 from counterpoise.pipeline.collect.where import web_address
@@ -20,6 +22,9 @@ from counterpoise.pipeline.watchdog.reported import Reported
 ReadChannel = Callable[[], Mapping[str, ChannelRecord] | None]
 """Reads the bundle state channel of PIP-192, None when it cannot be; may take seconds, and is
 called in a thread."""
+NOT_FOUND: Final = 404
+ASKED_MOST: Final = 64
+"""Namespaces that are asked for at one look, at most."""
 Known = dict[str, Mapping[str, OwnedBundle] | str]
 """By broker, what it owns, or why that is not known."""
 
@@ -64,6 +69,9 @@ class Looker:
             now_ms=now_ms,
             brokers=tuple(sorted({*answering, *silent})),
             silent=silent,
+            without_lookups=frozenset(
+                broker for broker, note in silent.items() if note == SERVES_NO_LOOKUPS
+            ),
             owned=owned,
             carried=dict(
                 zip(rows["bundle"][bundles].tolist(), through[bundles].tolist(), strict=True)
@@ -73,6 +81,19 @@ class Looker:
             sheds=await self._sheds(next(iter(owned), "")),
             imbalance=imbalance(through[those].tolist()),
         )
+
+    async def deleted(self, namespaces: Collection[str], broker: str) -> frozenset[str]:
+        """Those of these namespaces that are not there, as a broker says; at most `ASKED_MOST`."""
+        base = f"{web_address(broker, self._addresses)}/admin/v2/namespaces"
+        asked = sorted(namespaces)[:ASKED_MOST]
+        found = await asyncio.gather(*(self._is_deleted(f"{base}/{each}") for each in asked))
+        return frozenset(each for each, gone in zip(asked, found, strict=True) if gone)
+
+    async def _is_deleted(self, url: str) -> bool:
+        try:
+            return (await self._admin.ask(f"{url}/bundles", redirects=True)).status == NOT_FOUND
+        except UNREADABLE:
+            return False
 
     async def _owned(self, brokers: Sequence[str], rows: ReportRows) -> Known:
         """What each of them owns, or why it does not say."""
@@ -92,7 +113,7 @@ class Looker:
             found = orjson.loads(await self._admin.get(url))
             named = str(found.get("brokerId") or found.get("serviceUrl") or "")
         except (*UNREADABLE, ValueError, AttributeError) as error:
-            if isinstance(error, RefusedError) and error.status == 404:
+            if isinstance(error, RefusedError) and error.status == NOT_FOUND:
                 return "", ""
             return "", said(error)
         return named.partition("://")[2] or named, ""

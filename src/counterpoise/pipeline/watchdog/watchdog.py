@@ -2,12 +2,12 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import aiohttp
 
-from counterpoise.decide.watchdog.judge import KINDS, judge
+from counterpoise.decide.watchdog.judge import KINDS, judge, lost_namespaces
 from counterpoise.decide.watchdog.observation import (
     WatchdogFinding,
     WatchdogMemory,
@@ -51,30 +51,36 @@ class Watchdog:
         sight = await self.looker.sight(rows)
         if not sight.owned and not sight.silent:
             return  # the cluster does not answer at all, which the poll says
+        lost = lost_namespaces(sight, self.memory)
+        if lost and sight.owned:
+            sight = replace(sight, deleted=await self.looker.deleted(lost, min(sight.owned)))
         before = {each.key: each for each in self.findings}
         self.findings, self.memory = judge(sight, self.memory, self.options)
         if self.metrics is not None:
             found = Counter(each.kind for each in self.findings)
             self.metrics.found({kind: found[kind] for kind in KINDS})
         for each in self.findings:
-            if each.key not in before:
+            known = before.get(each.key)
+            if known is None:
                 self.tell(alert_of(each))
-                if self.remedies and each.remedy:
-                    self.tell(await self._remedy(each))
+            if self.remedies and each.remedy:
+                for bundle in each.bundles:
+                    if known is None or bundle not in known.bundles:
+                        self.tell(await self._remedy(each, bundle))
         now = {each.key for each in self.findings}
         for key, each in before.items():
             if key not in now:
                 self.tell(f"over: {each.kind} of {each.subject}")
 
-    async def _remedy(self, finding: WatchdogFinding) -> str:
-        what = f"remedy for {finding.subject}: {finding.remedy}"
+    async def _remedy(self, finding: WatchdogFinding, subject: str) -> str:
+        what = f"remedy for {subject}: {finding.remedy}"
         if not finding.broker:
             return f"{what} is not possible: no broker could be asked"
         try:
-            bundle = BundleName.parse(finding.subject)
+            bundle = BundleName.parse(subject)
             if finding.remedy == "unload":
                 await self._unload(finding.broker, bundle)
-            owner = await self.lookup.owner(finding.subject, finding.broker)
+            owner = await self.lookup.owner(subject, finding.broker)
         except (*UNREADABLE, ValueError) as error:
             return f"{what} at {finding.broker} failed: {said(error)}"
         now = f"it is at {owner} now" if owner else "it has no topic that could be looked up"

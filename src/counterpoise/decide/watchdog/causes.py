@@ -1,0 +1,30 @@
+"""One finding a cause: what is wrong with many bundles for one reason is reported once."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from counterpoise.decide.watchdog.observation import WatchdogFinding
+
+
+def by_cause(findings: Iterable[WatchdogFinding]) -> tuple[WatchdogFinding, ...]:
+    """The findings, those with one key as one that names how many bundles it is about."""
+    groups: dict[str, list[WatchdogFinding]] = {}
+    for each in findings:
+        groups.setdefault(each.key, []).append(each)
+    return tuple(_as_one(group) for group in groups.values())
+
+
+def _as_one(group: list[WatchdogFinding]) -> WatchdogFinding:
+    # What is said of a broker says more than what is said of one of its bundles.
+    first, *others = sorted(group, key=lambda each: "/" in each.subject)
+    bundles = tuple(each.subject for each in group if "/" in each.subject)
+    if not others:
+        return replace(first, bundles=bundles)
+    more = f"{len(others)} more bundles" if len(others) > 1 else "one more bundle"
+    return replace(
+        first,
+        subject=first.cause,
+        since_ms=min(each.since_ms for each in group),
+        sentence=f"{first.sentence}; the same holds for {more}",
+        bundles=bundles,
+    )

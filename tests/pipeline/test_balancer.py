@@ -8,11 +8,11 @@ import aiohttp
 import pytest
 
 from counterpoise.decide.balancing.approval import ApprovalRules
-from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus, Round
+from counterpoise.decide.balancing.due import traffic
+from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus, Round, RoundMemory
 from counterpoise.decide.balancing.options import BalanceOptions
-from counterpoise.decide.balancing.round import traffic
 from counterpoise.load.fold import Batch, FoldState, fold
-from counterpoise.pipeline.balancer import Balancer, before_moves
+from counterpoise.pipeline.balancer import Balancer
 from counterpoise.pipeline.collect.admin import AdminOptions
 from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.executor import Executor
@@ -208,7 +208,8 @@ async def test_who_had_no_traffic_and_got_none_is_not_waited_for(
     idle = dict.fromkeys(loads(uneven)[first.destination] or {}, 0.0)
     idle_state = seen_as({first.source: {}, first.destination: idle}, 0)
     outcomes = [history.outcome(move.id) for move in made.moves]
-    assert not before_moves([o for o in outcomes if o], traffic(idle_state), {})
+    after = RoundMemory().after([o for o in outcomes if o], traffic=traffic(idle_state))
+    assert not after.traffic_before
 
 
 async def test_the_tables_say_who_what_when_and_why(

@@ -6,7 +6,7 @@ What brokers would have reported of that is landed and decided on anew, inline a
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import numpy as np
@@ -71,10 +71,10 @@ def played(
     """The rounds of a backtest, and who owned what at each step."""
     rounds: list[Round] = []
     owners: list[Indices] = []
-    decide_on, step = simulate.decide_on, measure.Measure.step
+    plan, step = Strategy.plan, measure.Measure.step
 
-    def deciding(*given: object) -> Round:
-        rounds.append(decide_on(*given))  # type: ignore[arg-type]
+    def planning(self: Strategy, *given: Any) -> Round:
+        rounds.append(plan(self, *given))
         return rounds[-1]
 
     def stepping(self: object, through: object, owned: Indices, *rest: object) -> None:
@@ -82,9 +82,9 @@ def played(
         step(self, through, owned, *rest)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patch:
-        patch.setattr(simulate, "decide_on", deciding)
+        patch.setattr(Strategy, "plan", planning)
         patch.setattr(measure.Measure, "step", stepping)
-        tried = simulate.Candidate(name, by(name))
+        tried = simulate.BacktestCandidate(name, by(name))
         simulate.simulate(tried, trace, 0, STEPS, move_s=1.0, seed=1)
     return rounds, owners
 

@@ -43,9 +43,9 @@ def balancer(
     http: aiohttp.ClientSession, urls: list[str], told: Told, by: Strategy | None = None
 ) -> Balancer:
     executor = Executor(http, wall_clock_ms, DRY)
-    scenes = RoundPolicies(http, urls)
+    policies = RoundPolicies(http, urls)
     by = by or strategy(interval_ms=1)
-    return Balancer(by, ShortHistory(), executor, told.append, scenes=scenes)
+    return Balancer(by, ShortHistory(), executor, told.append, policies=policies)
 
 
 async def test_a_round_by_load_stores_goes_by_the_averages_that_brokers_tell(
@@ -62,10 +62,10 @@ async def test_a_round_by_load_stores_goes_by_the_averages_that_brokers_tell(
     metrics(second, "NaN")
     collector = Collector(http, [uneven.admin_url], wall_clock_ms)
     state = fold(FoldState.empty(), Batch.of(await collector.poll()))
-    scenes = RoundPolicies(http, [uneven.admin_url])
-    assert (await scenes.read(state, averages=True)).averages == {first.name: 0.75}
+    policies = RoundPolicies(http, [uneven.admin_url])
+    assert (await policies.read(state, averages=True)).averages == {first.name: 0.75}
     before = len(third.asked)
-    assert not (await scenes.read(state)).averages
+    assert not (await policies.read(state)).averages
     assert "/admin/v2/broker-stats/metrics" not in third.asked[before:]
     by = strategy_from(Properties({}), shedder="TransferShedder", grace_s=0)
     made = await made_of(balancer(http, [uneven.admin_url], Told(), by), state)
@@ -106,7 +106,7 @@ async def test_no_round_is_made_while_policies_cannot_be_read(
 async def test_groups_are_believed_for_some_rounds_and_new_namespaces_asked_for_at_once(
     uneven: FakeCluster, http: aiohttp.ClientSession
 ) -> None:
-    scenes = RoundPolicies(http, [uneven.admin_url])
+    policies = RoundPolicies(http, [uneven.admin_url])
     at, new = GROUP.format("public/default"), GROUP.format("t/new")
     answer(uneven, at, 200, b"group")
     own = f"pulsar/{uneven.names[0]}/0x00000000_0xffffffff"
@@ -115,15 +115,15 @@ async def test_groups_are_believed_for_some_rounds_and_new_namespaces_asked_for_
     def asked(path: str) -> int:
         return sum(each.asked.count(path) for each in uneven.brokers)
 
-    assert (await scenes.read(seen(uneven))).groups == {"public/default": "group"}
+    assert (await policies.read(seen(uneven))).groups == {"public/default": "group"}
     answer(uneven, at, 200, b"other")
     answer(uneven, new, 200, b"group")
     uneven.carry(uneven.brokers[1], bundle_name(1, "t/new"), 5.0)
     for number in range(1, GROUPS_FOR):
-        groups = (await scenes.read(seen(uneven, number))).groups
+        groups = (await policies.read(seen(uneven, number))).groups
         assert groups == {"public/default": "group", "t/new": "group"}
     assert (asked(at), asked(new)) == (1, 1)
-    assert (await scenes.read(seen(uneven, 20))).groups["public/default"] == "other"
+    assert (await policies.read(seen(uneven, 20))).groups["public/default"] == "other"
     assert (asked(at), asked(new)) == (2, 1)
     assert not any("127.0.0.1" in path for each in uneven.brokers for path in each.asked)
 
@@ -164,11 +164,11 @@ async def test_of_several_clusters_it_is_the_one_that_lists_the_broker(
     answer(uneven, "/admin/v2/brokers/far", 500, b"out of reach")
     answer(uneven, f"/admin/v2/brokers/{CLUSTER}", 200, listed)
     answer(uneven, POLICIES, 200, policy(["public/.*"], NOBODYS))
-    scenes = RoundPolicies(http, [uneven.admin_url])
-    assert "theirs" in (await scenes.read(seen(uneven))).policies
+    policies = RoundPolicies(http, [uneven.admin_url])
+    assert "theirs" in (await policies.read(seen(uneven))).isolation
     answer(uneven, f"/admin/v2/brokers/{CLUSTER}", 200, b"[]")
     with pytest.raises(CannotSeeError, match=r"of which cluster it is \(far: HTTP 500"):
-        await scenes.read(seen(uneven))
+        await policies.read(seen(uneven))
 
 
 def put(url: str, value: object) -> None:

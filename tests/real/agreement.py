@@ -28,12 +28,8 @@ from counterpoise.app.conf import read_conf, settings_from
 from counterpoise.app.strategies import find_placement, strategy_from
 from counterpoise.decide.balancing.as_leader import select_as_leader
 from counterpoise.decide.balancing.moves import RoundMemory
-from counterpoise.decide.balancing.round import (
-    Strategy,
-    answering_brokers,
-    decide_on,
-    left_alone,
-)
+from counterpoise.decide.balancing.round import Strategy, left_alone
+from counterpoise.decide.balancing.snapshot import ClusterSnapshot, answering_brokers
 from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.decide.placement.selection import Chooser
 from counterpoise.decide.plan import Decision, DecisionKind
@@ -210,9 +206,9 @@ def compare(
     for at_ms, mine in rounds(ordered, recorded.first_ms, recorded.last_ms):
         state = recorded.until(at_ms - shift_s * 1000)
         recent = left_alone(at_ms, memory, by.balance)
-        view = cluster_view(state, at_ms, recent)
-        made = decide_on(view, answering_brokers(state), recent, memory, replace(by, as_leader=None,
-                         placement=find_placement("LeastLongTermMessageRate")))  # fmt: skip
+        seen_then = ClusterSnapshot(cluster_view(state, at_ms), answering_brokers(state))
+        ours_by = replace(by, as_leader=None, placement=find_placement("LeastLongTermMessageRate"))
+        made = ours_by.plan(seen_then, memory)
         ours, theirs = {move.bundle for move in made.moves}, {each.bundle for each in mine}
         counts += Counter(rounds=1, leader=len(theirs), ours=len(ours), same=len(theirs & ours),
                           same_rounds=int(theirs == ours))  # fmt: skip

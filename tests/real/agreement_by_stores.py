@@ -25,7 +25,8 @@ from counterpoise.app.conf import read_conf, settings_from
 from counterpoise.app.strategies import strategy_from
 from counterpoise.decide.balancing.moves import RoundMemory
 from counterpoise.decide.balancing.policies import PlacementPolicies
-from counterpoise.decide.balancing.round import Strategy, answering_brokers, decide_on
+from counterpoise.decide.balancing.round import Strategy
+from counterpoise.decide.balancing.snapshot import ClusterSnapshot, answering_brokers
 from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.load.fold import FoldState
@@ -146,10 +147,11 @@ class ByHistory:
             traffic_before=dict.fromkeys(marks.brokers, 0.0),
             settled_at_ms=max(marks.brokers.values(), default=0),
         )
-        found = decide_on(
-            cluster_view(state, made.at_ms, recent), answering_brokers(state), recent, memory,
-            self._strategy, self._told(state, made.at_ms),
-        )  # fmt: skip
+        policies = self._told(state, made.at_ms)
+        seen = ClusterSnapshot(
+            cluster_view(state, made.at_ms), answering_brokers(state), policies=policies
+        )
+        found = self._strategy.plan(seen, replace(memory, recently_unloaded=recent))
         self._memory = found.memory
         if not found.moves and made.moves:
             loads = {broker: round(ema.load, 3) for broker, ema in found.memory.loads.items()}

@@ -11,8 +11,7 @@ from enum import StrEnum
 import aiohttp
 
 from counterpoise.console.roles import Operator
-from counterpoise.decide.balancing.drain import DrainPlan
-from counterpoise.decide.balancing.moves import Move, MoveOutcome, MoveStatus
+from counterpoise.decide.balancing.moves import Move, MoveOutcome, MoveStatus, Round
 from counterpoise.names.bundle import BundleName
 from counterpoise.picture.action_plans import ActionPlan
 from counterpoise.pipeline.drive.drain import BrokerDrain, DrainRefusedError
@@ -122,7 +121,7 @@ class Actions:
         return self._begin(plan.title, operator, frozenset((plan.bundle,)), work)
 
     def drain(
-        self, plan: ActionPlan, operator: Operator, drain_with: DrainWith, drain_plan: DrainPlan
+        self, plan: ActionPlan, operator: Operator, drain_with: DrainWith, drain_plan: Round
     ) -> Activity:
         """Empty a broker as planned; raises `BusyError`."""
 

@@ -15,7 +15,8 @@ import orjson
 from counterpoise.console.options import ConsoleOptions, Settings
 from counterpoise.console.throttling import Throttling
 from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus, RoundMemory
-from counterpoise.decide.balancing.round import Strategy, decide, newest_poll, reads_stores
+from counterpoise.decide.balancing.round import Strategy, decide
+from counterpoise.decide.balancing.snapshot import newest_poll
 from counterpoise.load.fold import Batch, FoldState, fold
 from counterpoise.load.fold_view import cluster_view
 from counterpoise.load.rows import BROKER, GAP, ReportRows
@@ -156,7 +157,7 @@ class ClusterWatch:
         if strategy is None or newest_poll(state) <= self._memory.decided_at_ms:
             return
         try:
-            around = await self._placing.read(state, averages=reads_stores(strategy))
+            around = await self._placing.read(state, averages=strategy.reads_stores)
         except CannotSeeError as error:
             log.warning("nothing is advised while policies cannot be read: %s", error)
             return

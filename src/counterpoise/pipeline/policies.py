@@ -172,7 +172,7 @@ class RoundPolicies:
         )
         facts = facts_of({name: state.brokers[name] for name in FACTS})
         return PlacementPolicies(
-            facts, policies=policies, groups=groups, domains=domains, filters=filters
+            facts, isolation=policies, groups=groups, domains=domains, filters=filters
         )
 
     async def _told(self, state: FoldState) -> dict[str, float]:

@@ -13,7 +13,7 @@ import aiohttp
 
 from counterpoise.decide.balancing.approval import HOUR_MS, ApprovalRules
 from counterpoise.decide.balancing.round import Strategy
-from counterpoise.decide.balancing.round import newest_poll as newest_poll_of
+from counterpoise.decide.balancing.snapshot import newest_poll as newest_poll_of
 from counterpoise.load.fold import FoldState, merged
 from counterpoise.pipeline.balancer import Balancer
 from counterpoise.pipeline.clock import HTTP_TIMEOUT_S, wall_clock_ms
@@ -148,7 +148,7 @@ class SparkBalancer:
                 rules=settings.rules,
                 moved_before=await asyncio.to_thread(moved_since, store, self._began_ms - HOUR_MS),
                 metrics=self._metrics,
-                scenes=RoundPolicies(session, settings.addresses),
+                policies=RoundPolicies(session, settings.addresses),
             )
             self._admin = Admin(session, AdminOptions())
             if settings.executor.execute:

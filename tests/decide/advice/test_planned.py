@@ -11,11 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from counterpoise.decide.advice.plan import AdvisedPlan, MoveTime, PlanError
-from counterpoise.decide.advice.planned import AdviceOptions, ClusterSnapshot, advise
-from counterpoise.decide.balancing.round import answering_brokers, decide
+from counterpoise.decide.advice.planned import AdviceOptions, advise
+from counterpoise.decide.balancing.moves import RoundMemory
+from counterpoise.decide.balancing.round import decide
+from counterpoise.decide.balancing.snapshot import ClusterSnapshot, snapshot_of
 from counterpoise.decide.plan import Decision, DecisionKind, StrategyPlan
 from counterpoise.load.fold import Batch, FoldState, fold
-from counterpoise.load.fold_view import cluster_view
 from tests.decide.balancing.test_round import strategy
 from tests.load.story import START, Loads, poll
 from tests.pipeline.fake_cluster import bundle_name
@@ -25,15 +26,13 @@ HOT: Loads = {bundle_name(i): 9000.0 + i for i in range(10)}
 UNEVEN: dict[str, Loads | None] = {"b1:80": HOT, "b2:80": {bundle_name(20): 9000.0}, "b3:80": {}}
 
 
-def scene(reported: dict[str, Loads | None], **more: Any) -> ClusterSnapshot:
+def snapshot(reported: dict[str, Loads | None], **more: Any) -> ClusterSnapshot:
     state = fold(FoldState.empty(), Batch.of(poll(0, reported)))
-    view = cluster_view(state, START)
-    given = {"answering": answering_brokers(state), "source": "a test"}
-    return ClusterSnapshot(view, **{**given, **more})
+    return replace(snapshot_of(state), source="a test", **more)
 
 
 def plan(reported: dict[str, Loads | None], name: str = "ThresholdShedder") -> AdvisedPlan:
-    return advise(scene(reported), strategy(name), TOOK, START + 1)
+    return advise(snapshot(reported), strategy(name), TOOK, START + 1)
 
 
 def carried_out(made: AdvisedPlan, reported: dict[str, Loads | None]) -> dict[str, float]:
@@ -58,14 +57,14 @@ def test_what_a_plan_promises_is_what_its_steps_come_to() -> None:
 
 def test_the_first_round_of_a_plan_is_the_round_that_the_balancer_would_decide() -> None:
     state = fold(FoldState.empty(), Batch.of(poll(0, UNEVEN)))
-    round_ = decide(state, scene(UNEVEN).memory, strategy())
+    round_ = decide(state, RoundMemory(), strategy())
     first = [(s.bundle, s.destination) for s in plan(UNEVEN).steps if s.round == 1]
     assert first == [(move.bundle, move.destination) for move in round_.moves]
 
 
 def test_cost_is_that_of_the_bundles_and_of_moves_side_by_side() -> None:
     many = dict.fromkeys(HOT, 30)
-    made = advise(scene(UNEVEN, connections=many), strategy(), TOOK, START)
+    made = advise(snapshot(UNEVEN, connections=many), strategy(), TOOK, START)
     count = len(made.steps)
     assert count > 4
     assert made.cost.connections == 30 * count
@@ -97,12 +96,12 @@ def test_why_not_is_said_for_what_stays() -> None:
 
 
 def test_bundles_that_moved_a_moment_ago_stay() -> None:
-    recent = dict.fromkeys(HOT, START - 1000)
-    assert not advise(scene(UNEVEN, recent=recent), strategy(), TOOK, START).steps
+    memory = RoundMemory(recently_unloaded=dict.fromkeys(HOT, START - 1000))
+    assert not advise(snapshot(UNEVEN), strategy(), TOOK, START, memory).steps
 
 
 def test_a_broker_that_does_not_answer_is_given_nothing() -> None:
-    made = advise(scene(UNEVEN, answering={"b1:80", "b2:80"}), strategy(), TOOK, START)
+    made = advise(snapshot(UNEVEN, answering={"b1:80", "b2:80"}), strategy(), TOOK, START)
     assert {step.destination for step in made.steps} == {"b2:80"}
 
 
@@ -156,7 +155,7 @@ def test_a_round_that_would_undo_the_good_of_those_before_it_is_left_out_and_sai
         "b1:80": {bundle_name(i): 100.0 for i in range(8)},
         "b2:80": {bundle_name(i): 100.0 for i in range(10, 14)},
     }
-    made = advise(scene(two), by, TOOK, START)
+    made = advise(snapshot(two), by, TOOK, START)
     assert [step.round for step in made.steps] == [1] * 3
     assert any("is not part of the plan" in note for note in made.notes)
 
@@ -187,4 +186,6 @@ def test_any_plan_is_sound(spread: list[Loads], name: str) -> None:
     ends = [[s for s in made.steps if s.round == each][-1].imbalance_after for each in rounds]
     assert ends == sorted(ends, reverse=True), "a further round leaves the brokers more even"
     assert AdvisedPlan.from_json(json.loads(json.dumps(made.to_json()))) == made
-    assert advise(scene(reported), strategy(name), TOOK, START + 1, (), AdviceOptions()) == made
+    assert (
+        advise(snapshot(reported), strategy(name), TOOK, START + 1, options=AdviceOptions()) == made
+    )

@@ -10,7 +10,7 @@ from counterpoise.decide.placement.least_message_rate import LeastLongTermMessag
 from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.decide.placement.selection import Chooser, Selection
 from counterpoise.decide.plan import Decision, DecisionKind
-from tests.decide.balancing.test_refill import bundles, scene
+from tests.decide.balancing.test_refill import bundles, snapshot
 
 UNEVEN = FilterOptions(distribute_evenly=False)
 # Two namespaces; b1 carries the most and has the fewest bundles of t/n.
@@ -27,7 +27,7 @@ def chosen(
     given: dict[str, int] | None = None,
     rng: Random | None = None,
 ) -> "Selection[object]":
-    chooser = Chooser(LeastLongTermMessageRate(), scene(LOADS).view, PlacementOptions(), rng)
+    chooser = Chooser(LeastLongTermMessageRate(), snapshot(LOADS).view, PlacementOptions(), rng)
     return select_as_leader(
         decision, LOADS, chooser, LeastLongTermMessageRate().initial_memory(),
         filters or FilterOptions(), given or {},
@@ -78,7 +78,7 @@ def test_chance_picks_among_the_equally_good() -> None:
 def test_bundles_of_a_namespace_whose_name_begins_alike_are_not_counted() -> None:
     alike = [*bundles("a", 1, 1, namespace="t/n/m"), *bundles("b", 1, 1, namespace="t/n0"),
              *bundles("c", 1, 1, namespace="t/n-")]  # fmt: skip
-    view = scene({"b1": alike, "b2": bundles("y", 1)}).view
+    view = snapshot({"b1": alike, "b2": bundles("y", 1)}).view
     chooser = Chooser(LeastLongTermMessageRate(), view, PlacementOptions())
     memory = LeastLongTermMessageRate().initial_memory()
     for bundle, fewest in (("t/n/y0", "b1"), ("t/n/m/a0", "b2"), ("t/n0/b0", "b2")):

@@ -153,7 +153,7 @@ def test_its_shedder_passes_over_what_policies_keep_and_sheds_the_rest() -> None
 
     def shed(value: str, **policies: IsolationPolicy) -> set[tuple[str, str]]:
         around = PlacementPolicies(
-            facts, policies=policies, filters=FilterOptions(distribute_evenly=False)
+            facts, isolation=policies, filters=FilterOptions(distribute_evenly=False)
         )
         made = rounds(transfer(**{allowed: value}), 4, reported, around)[-1]
         return {(move.bundle.rpartition("/")[0], move.destination) for move in made.moves}

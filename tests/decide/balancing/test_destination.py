@@ -43,7 +43,7 @@ def view() -> ClusterView:
     return cluster_view(seen({"b1:80": BUSY, **idle}), START)
 
 
-def scene(**more: object) -> PlacementPolicies:
+def policies(**more: object) -> PlacementPolicies:
     facts = dict.fromkeys(("b1:80", *OTHERS), KNOWN)
     return replace(PlacementPolicies(facts, filters=FILTERS), **more)  # type: ignore[arg-type]
 
@@ -70,7 +70,7 @@ def sent(
     return found
 
 
-@pytest.mark.parametrize("around", [None, scene()])
+@pytest.mark.parametrize("around", [None, policies()])
 def test_a_bundle_that_left_a_broker_lately_has_candidates_of_its_own(
     view: ClusterView, around: PlacementPolicies | None
 ) -> None:
@@ -80,7 +80,7 @@ def test_a_bundle_that_left_a_broker_lately_has_candidates_of_its_own(
 
 
 def test_each_namespace_goes_by_its_own_policy(view: ClusterView) -> None:
-    around = scene(policies={"p": IsolationPolicy((THEIRS,), primary=("b1", "b4"))})
+    around = policies(isolation={"p": IsolationPolicy((THEIRS,), primary=("b1", "b4"))})
     bundles = [bundle_name(0, MINE), bundle_name(0, THEIRS), bundle_name(1, MINE)]
     assert sent(view, around, bundles) == ["b2:80", "b4:80", "b2:80"]
 
@@ -90,7 +90,7 @@ def test_who_has_too_many_topics_by_now_is_passed_over(view: ClusterView) -> Non
     topics = int(view.bundle.topics[view.bundle_index(bundles[0]) or 0])
     assert topics > 0, "or this test says nothing"
     limit = 2 * topics
-    around = scene(filters=replace(FILTERS, max_topics=limit))
+    around = policies(filters=replace(FILTERS, max_topics=limit))
     # A broker is out once it has more than the limit.
     assert sent(view, around, bundles) == ["b2:80"] * 3 + ["b3:80"] * 3
 
@@ -100,7 +100,7 @@ def test_each_move_counts_for_the_group_however_it_is_spelt(
     view: ClusterView, count: object
 ) -> None:
     held = {"b1:80": Counter({MINE: 8, THEIRS: 8})}
-    around = scene(held=held, groups={MINE: "Group", THEIRS: "group"})
+    around = policies(held=held, groups={MINE: "Group", THEIRS: "group"})
     if count is not None:
         around = replace(around, count=count)  # type: ignore[arg-type]
     turn = [bundle_name(0, MINE), bundle_name(0, THEIRS), bundle_name(1, MINE)]
@@ -109,7 +109,7 @@ def test_each_move_counts_for_the_group_however_it_is_spelt(
 
 
 def test_evenness_counts_the_bundles_that_a_broker_was_just_given(view: ClusterView) -> None:
-    around = scene(filters=replace(FILTERS, distribute_evenly=True))
+    around = policies(filters=replace(FILTERS, distribute_evenly=True))
     bundles = [bundle_name(n, MINE) for n in range(4)]
     assert sent(view, around, bundles) == ["b2:80", "b3:80", "b4:80", "b2:80"]
 
@@ -117,7 +117,7 @@ def test_evenness_counts_the_bundles_that_a_broker_was_just_given(view: ClusterV
 def test_why_a_bundle_stays_is_told_of_its_own_broker_and_policy(view: ClusterView) -> None:
     alone = {name: IsolationPolicy((of,), primary=("b1",)) for name, of in
              (("p", MINE), ("q", THEIRS))}  # fmt: skip
-    places = Destinations(view, view.brokers, scene(policies=alone))
+    places = Destinations(view, view.brokers, policies(isolation=alone))
     chooser = Chooser(LeastUsage(), view, PlacementOptions())
     for name, of in (("p", MINE), ("q", THEIRS), ("p", MINE)):
         decision = Decision(
@@ -132,7 +132,7 @@ def test_why_a_bundle_stays_is_told_of_its_own_broker_and_policy(view: ClusterVi
 def test_what_the_strategy_itself_says_of_a_bundle_that_stays_is_told_under_policies_too() -> None:
     big = {"b1:80": {bundle_name(0, MINE): 90_000.0, bundle_name(1, MINE): 1.0}, "b2:80": {}}
     found = cluster_view(seen(big), START)
-    around = scene(facts=dict.fromkeys(big, KNOWN))
+    around = policies(facts=dict.fromkeys(big, KNOWN))
     decision = Decision(DecisionKind.UNLOAD, bundle_name(0, MINE), "b1:80", None, "test", "because")
     chooser = Chooser(LeastUsage(), found, PlacementOptions())
     said = [

@@ -2,22 +2,24 @@
 
 from dataclasses import replace
 
-from counterpoise.decide.balancing.drain import DrainPlan, DrainRules, plan_drain
+from counterpoise.decide.balancing.drain import DrainRules, EmptyBroker
+from counterpoise.decide.balancing.moves import Round, RoundMemory
+from counterpoise.decide.balancing.snapshot import ClusterSnapshot
 from counterpoise.decide.filters.isolation import IsolationPolicy
 from counterpoise.decide.filters.options import FilterOptions
-from tests.decide.balancing.test_refill import bundles, scene
+from tests.decide.balancing.test_refill import bundles, snapshot
 
 LOADS = {"b1": bundles("x", 5.0), "b2": [], "b3": [], "b4": []}
 RULES = DrainRules(filters=FilterOptions(distribute_evenly=False))
 
 
-def drained(**more: object) -> DrainPlan:
-    return plan_drain(replace(scene(LOADS, **more), broker="b1"), RULES)
+def drained(seen: ClusterSnapshot) -> Round:
+    return EmptyBroker("b1", RULES).plan(seen, RoundMemory())
 
 
 def test_a_move_says_what_spoke_against_the_others_whatever_their_names() -> None:
     policy = IsolationPolicy(("t/n",), primary=("b1", "b3"))
-    [move] = drained(policies={"p": policy}).moves
+    [move] = drained(snapshot(LOADS, isolation={"p": policy})).moves
     assert move.destination == "b3"
     _, *against = move.placement.split("; ")
     assert [each.partition(" ")[0] for each in against] == ["b2", "b4"]
@@ -25,27 +27,25 @@ def test_a_move_says_what_spoke_against_the_others_whatever_their_names() -> Non
 
 def test_who_does_not_answer_is_among_the_reasons_why_a_bundle_stays() -> None:
     policy = IsolationPolicy(("t/n",), primary=("b1",))
-    plan = drained(policies={"p": policy}, silent={"b9": "no answer", "b8": "no answer"})
-    [stays] = plan.stuck
+    plan = drained(snapshot(LOADS, {"b9": "no answer", "b8": "no answer"}, isolation={"p": policy}))
+    [stays] = plan.rejections
     assert stays.sentence.endswith("; b8 does not answer; b9 does not answer")
-    assert plan.silent == {"b9": "no answer", "b8": "no answer"}, "told, whatever else is"
     assert not plan.moves
 
 
 def test_a_bundle_that_another_still_reports_has_no_broker_to_be_better_than() -> None:
     """It was given away a moment ago, to the one that is to be emptied now."""
-    seen = scene({"b1": [], "b2": bundles("x", 5.0)})
+    seen = snapshot({"b1": [], "b2": bundles("x", 5.0)})
     owned = {"b1": seen.owned["b2"], "b2": ()}
-    plan = plan_drain(replace(seen, broker="b1", owned=owned), RULES)
-    assert not plan.stuck
+    plan = drained(replace(seen, owned=owned))
+    assert not plan.rejections
     assert [move.destination for move in plan.moves] == ["b2"]
 
 
 def test_what_placement_says_is_among_the_reasons_why_a_bundle_stays() -> None:
-    seen = scene({"b1": bundles("x", 5.0), "b2": []})
-    found = replace(seen, broker="b1", owned={**seen.owned, "b7": ()})
-    plan = plan_drain(replace(found, owned={"b1": seen.owned["b1"], "b7": ()}), RULES)
-    [stays] = plan.stuck
+    seen = snapshot({"b1": bundles("x", 5.0), "b2": []})
+    plan = drained(replace(seen, owned={"b1": seen.owned["b1"], "b7": ()}))
+    [stays] = plan.rejections
     assert "b7" in stays.sentence
 
 
@@ -53,6 +53,6 @@ def test_bundles_whose_load_is_no_number_come_last_by_name() -> None:
     """They come out of a set, in another order in each process."""
     odd = bundles("odd", *[float("nan"), float("inf")] * 8)
     loads = {"b1": [*odd, *bundles("x", 1.0, 3.0, 2.0)], "b2": [], "b3": []}
-    plan = plan_drain(replace(scene(loads), broker="b1"), RULES)
+    plan = drained(snapshot(loads))
     names = [move.bundle for move in plan.moves]
     assert names == ["t/n/x1", "t/n/x2", "t/n/x0", *sorted(name for name, _ in odd)]

@@ -21,7 +21,7 @@ FILTERS = FilterOptions()
 FACTS = BrokerFacts(load_manager_class=FILTERS.load_manager_class)
 
 
-def scene(**more: object) -> PlacementPolicies:
+def policies(**more: object) -> PlacementPolicies:
     held = {name: Counter(map(bundle_namespace, loads or ())) for name, loads in UNEVEN.items()}
     return replace(PlacementPolicies(dict.fromkeys(UNEVEN, FACTS), held, filters=FILTERS), **more)  # type: ignore[arg-type]
 
@@ -29,11 +29,11 @@ def scene(**more: object) -> PlacementPolicies:
 def round_in(around: PlacementPolicies | None) -> Round:
     view, how = cluster_view(seen(UNEVEN), START), strategy()
     memory = RoundMemory()
-    return placed(shed(view, memory, how), view.brokers, {}, memory, how, around)
+    return placed(shed(view, memory, how), view.brokers, memory, how, around)
 
 
 def test_bundles_leave_the_busy_broker_and_are_spread_evenly() -> None:
-    made = round_in(scene())
+    made = round_in(policies())
     assert len(made.moves) > 2, "or this test says nothing"
     assert {move.source for move in made.moves} == {"b1:80"}
     # b2 has one bundle of the namespace already, b3 none: each move counts for the next.
@@ -43,10 +43,10 @@ def test_bundles_leave_the_busy_broker_and_are_spread_evenly() -> None:
 
 def test_a_policy_says_which_brokers_may_have_them() -> None:
     policy = IsolationPolicy((NAMESPACE,), primary=("b1", "b2"))
-    made = round_in(scene(policies={"p": policy}))
+    made = round_in(policies(isolation={"p": policy}))
     assert {move.destination for move in made.moves} == {"b2:80"}
     alone = IsolationPolicy((NAMESPACE,), primary=("b1",))
-    made = round_in(scene(policies={"p": alone}))
+    made = round_in(policies(isolation={"p": alone}))
     assert not made.moves
     assert "no other broker may have it" in sentences(made)
     assert "is no broker of isolation policy" in sentences(made)
@@ -55,7 +55,7 @@ def test_a_policy_says_which_brokers_may_have_them() -> None:
 def test_a_shedder_hears_which_bundles_a_policy_holds() -> None:
     free = "t/free/0x00000000_0xffffffff"
     policy = IsolationPolicy((NAMESPACE,), primary=("b1", "b2"))
-    rules = bundle_rules(scene(policies={"p": policy}), [bundle_name(0), free], {})
+    rules = bundle_rules(policies(isolation={"p": policy}), [bundle_name(0), free], {})
     assert rules.with_policies == {bundle_name(0)}
 
 
@@ -66,17 +66,17 @@ def test_a_bundle_does_not_come_closer_to_the_others_of_its_group() -> None:
         "b3:80": Counter({"t/other": 1}),
     }
     groups = {NAMESPACE: "g", "t/other": "g"}
-    made = round_in(scene(held=held, groups=groups))
+    made = round_in(policies(held=held, groups=groups))
     assert not made.moves, "everybody serves one namespace of the group"
     assert "anti-affinity group as much" in sentences(made)
     held["b3:80"] = Counter()
-    first = round_in(scene(held=held, groups=groups)).moves[0]
+    first = round_in(policies(held=held, groups=groups)).moves[0]
     assert first.destination == "b3:80"
 
 
 def test_who_does_not_answer_gets_nothing() -> None:
     view, how, memory = cluster_view(seen(UNEVEN), START), strategy(), RoundMemory()
-    made = placed(shed(view, memory, how), ["b1:80", "b2:80"], {}, memory, how, scene())
+    made = placed(shed(view, memory, how), ["b1:80", "b2:80"], memory, how, policies())
     assert {move.destination for move in made.moves} == {"b2:80"}
 
 
@@ -85,20 +85,20 @@ PLANNED = "b2:80, which the strategy chose, may not have it (b2:80 is no broker 
 
 def decided(name: str = "ThresholdShedder", **more: object) -> Round:
     """The round of a balancer beside a cluster, to which nobody says who holds what."""
-    around = replace(scene(**more), held={})
+    around = replace(policies(**more), held={})
     return decide(seen(UNEVEN), RoundMemory(), strategy(name), around)
 
 
 def test_a_balancer_heeds_policies_as_a_leader_does_and_names_the_one_that_forbids() -> None:
     assert decided().moves
     theirs = IsolationPolicy((NAMESPACE,), primary=("b1", "b2"))
-    made = decided(policies={"theirs": theirs})
+    made = decided(isolation={"theirs": theirs})
     assert {move.destination for move in made.moves} == {"b2:80"}
-    made = decided(policies={"theirs": IsolationPolicy((NAMESPACE,), primary=("b1",))})
+    made = decided(isolation={"theirs": IsolationPolicy((NAMESPACE,), primary=("b1",))})
     assert not made.moves
     assert "b2:80 is no broker of isolation policy 'theirs'" in sentences(made)
     others = IsolationPolicy(("t/.*",), primary=("b[23]",))
-    made = decided(policies={"others": others})
+    made = decided(isolation={"others": others})
     assert not made.moves
     assert "b3:80 is reserved by isolation policy 'others'" in sentences(made)
     assert "emptied" not in sentences(made), "nobody is"
@@ -106,14 +106,14 @@ def test_a_balancer_heeds_policies_as_a_leader_does_and_names_the_one_that_forbi
 
 def test_who_shall_be_rid_of_a_bundle_is_a_primary_still() -> None:
     short = IsolationPolicy((NAMESPACE,), primary=("b1",), secondary=("b2", "b3"), min_limit=1)
-    made = decided(policies={"short": short})
+    made = decided(isolation={"short": short})
     assert not made.moves, "one primary is there, so no secondary is needed"
     assert "b2:80 is a secondary of policy 'short'" in sentences(made)
 
 
 def test_a_balancer_counts_a_group_by_what_brokers_report() -> None:
     alone = {"b1:80": UNEVEN["b1:80"], "b2:80": {bundle_name(1, "t/other"): 9000.0}, "b3:80": {}}
-    around = replace(scene(groups={NAMESPACE: "g", "t/other": "g"}), held={})
+    around = replace(policies(groups={NAMESPACE: "g", "t/other": "g"}), held={})
     made = decide(seen(alone), RoundMemory(), strategy(), around)
     assert [move.destination for move in made.moves] == ["b3:80"], "then all serve it as much"
     assert "anti-affinity group" in sentences(made)
@@ -126,10 +126,10 @@ def test_a_destination_that_the_strategy_chose_is_held_against_the_policies() ->
 
     def moved(**more: object) -> Round:
         brokers = view.brokers
-        return placed(made, brokers, {}, RoundMemory(), strategy(), scene(**more))
+        return placed(made, brokers, RoundMemory(), strategy(), policies(**more))
 
     assert [move.destination for move in moved().moves] == ["b2:80"]
     theirs = IsolationPolicy((NAMESPACE,), primary=("b1", "b3"))
-    refused = moved(policies={"theirs": theirs})
+    refused = moved(isolation={"theirs": theirs})
     assert not refused.moves
     assert f"{bundle_name(0)} stays: {PLANNED} 'theirs')" in sentences(refused)

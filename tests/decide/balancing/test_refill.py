@@ -1,22 +1,28 @@
 """An empty broker gets load though no threshold is crossed, and nobody what it may not have."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from counterpoise.decide.balancing.drain import ClusterSnapshot
-from counterpoise.decide.balancing.refill import RefillPlan, plan_refill, refill_refusal
+from counterpoise.decide.balancing.moves import Round, RoundMemory
+from counterpoise.decide.balancing.policies import PlacementPolicies
+from counterpoise.decide.balancing.refill import FillBrokers
+from counterpoise.decide.balancing.snapshot import ClusterSnapshot
+from counterpoise.decide.filters.facts import BrokerFacts
 from counterpoise.decide.filters.isolation import IsolationPolicy
 from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.load.rates import Rates
 from counterpoise.load.view import BrokerColumns, BundleColumns, ClusterView
+from counterpoise.names.load_managers import MODULAR
 
 Loads = Mapping[str, Sequence[tuple[str, float]]]
 
 
-def scene(loads: Loads, **more: object) -> ClusterSnapshot:
+def snapshot(
+    loads: Loads, silent: Mapping[str, str] | None = None, **policies: object
+) -> ClusterSnapshot:
     """Brokers with bundles of so many bytes/s each."""
     bundles = sorted({name for each in loads.values() for name, _ in each})
     carried = {name: load for each in loads.values() for name, load in each}
@@ -40,14 +46,22 @@ def scene(loads: Loads, **more: object) -> ClusterSnapshot:
         reported=(np.array(owner, np.intp), np.array(rows, np.intp)),
     )
     owned = {b: [name for name, _ in loads[b]] for b in brokers}
-    return ClusterSnapshot("", view, owned, **more)  # type: ignore[arg-type]
+    facts = dict.fromkeys(brokers, BrokerFacts(MODULAR))
+    rules = PlacementPolicies(facts, **policies)  # type: ignore[arg-type]
+    return ClusterSnapshot(view, brokers, owned, silent or {}, rules)
+
+
+def filled(
+    seen: ClusterSnapshot, *targets: str, leave_alone: Collection[str] = frozenset()
+) -> Round:
+    return FillBrokers(targets, FilterOptions(), leave_alone).plan(seen, RoundMemory())
 
 
 def bundles(prefix: str, *loads: float, namespace: str = "t/n") -> list[tuple[str, float]]:
     return [(f"{namespace}/{prefix}{i}", load) for i, load in enumerate(loads)]
 
 
-def after(loads: Loads, plan: RefillPlan) -> dict[str, float]:
+def after(loads: Loads, plan: Round) -> dict[str, float]:
     carried = {name: load for each in loads.values() for name, load in each}
     total = {broker: sum(load for _, load in each) for broker, each in loads.items()}
     for move in plan.moves:
@@ -62,7 +76,7 @@ def test_five_brokers_at_half_fill_a_sixth_that_has_nothing() -> None:
         f"b{n}": bundles(f"{n}x", *[5.0] * 10) for n in range(5)
     }
     loads["new"] = []
-    plan = plan_refill(scene(loads), ["new"], FilterOptions())
+    plan = filled(snapshot(loads), "new")
     assert {move.destination for move in plan.moves} == {"new"}
     assert after(loads, plan)["new"] == 40.0, "eight of five each, and the mean is 41.7"
     assert max(after(loads, plan).values()) == 45.0
@@ -71,28 +85,28 @@ def test_five_brokers_at_half_fill_a_sixth_that_has_nothing() -> None:
 
 def test_few_and_large_bundles_move_and_the_same_ones_each_time() -> None:
     loads = {"b1": bundles("x", 1, 1, 1, 1, 30, 2, 40, 8), "b2": []}
-    plan = plan_refill(scene(loads), ["b2"], FilterOptions())
+    plan = filled(snapshot(loads), "b2")
     assert [move.bundle for move in plan.moves] == ["t/n/x6", "t/n/x5"]
-    assert plan == plan_refill(scene(loads), ["b2", "b2"], FilterOptions())
+    assert plan == filled(snapshot(loads), "b2", "b2")
     assert plan.moves[0].part == pytest.approx(40 / 84)
 
 
 def test_several_brokers_are_filled_in_turn() -> None:
     loads = {"b1": bundles("x", *[10.0] * 9), "b2": [], "b3": []}
-    plan = plan_refill(scene(loads), ["b3", "b2"], FilterOptions())
+    plan = filled(snapshot(loads), "b3", "b2")
     assert after(loads, plan) == {"b1": 30.0, "b2": 30.0, "b3": 30.0}
 
 
 def test_one_bundle_that_is_all_the_load_does_not_change_places() -> None:
     loads = {"b1": bundles("hot", 100.0), "b2": []}
-    plan = plan_refill(scene(loads), ["b2"], FilterOptions())
+    plan = filled(snapshot(loads), "b2")
     assert not plan.moves
     assert [each.rule for each in plan.rejections] == ["nothing-fits"]
 
 
 def test_who_is_below_the_mean_gives_nothing() -> None:
     loads = {"hot": bundles("h", 100.0), "low": bundles("l", 5.0, 5.0), "new": []}
-    assert not plan_refill(scene(loads), ["new"], FilterOptions()).moves
+    assert not filled(snapshot(loads), "new").moves
 
 
 def test_what_is_left_alone_idle_or_bound_stays() -> None:
@@ -102,7 +116,7 @@ def test_what_is_left_alone_idle_or_bound_stays() -> None:
                *bundles("s", 30, namespace="pulsar/system")],
         "b2": [],
     }  # fmt: skip
-    plan = plan_refill(scene(loads), ["b2"], FilterOptions(), {"t/vip", "t/n/x1"})
+    plan = filled(snapshot(loads), "b2", leave_alone={"t/vip", "t/n/x1"})
     assert [move.bundle for move in plan.moves] == ["t/n/x0"]
     said = {each.subject for each in plan.rejections if each.rule == "left-alone"}
     assert said == {"t/vip", "t/n/x1"}
@@ -112,7 +126,7 @@ def test_the_next_best_fits_where_the_best_may_not_go() -> None:
     """The mean is 22: x1 would all but change places, and t/secret has its policy."""
     loads = {"b1": [*bundles("x", 5, 30), *bundles("s", 9, namespace="t/secret")], "b2": []}
     policy = IsolationPolicy(("t/secret",), ("b1",))
-    plan = plan_refill(scene(loads, policies={"p": policy}), ["b2"], FilterOptions())
+    plan = filled(snapshot(loads, isolation={"p": policy}), "b2")
     assert [move.bundle for move in plan.moves] == ["t/n/x0"]
 
 
@@ -123,17 +137,16 @@ def test_isolation_and_anti_affinity_hold() -> None:
         "b3": [],
     }
     policy = IsolationPolicy(("t/secret",), ("b1",))
-    plan = plan_refill(scene(loads, policies={"p": policy}), ["b3"], FilterOptions())
+    plan = filled(snapshot(loads, isolation={"p": policy}), "b3")
     assert {move.bundle for move in plan.moves} <= {"t/n/x0", "t/n/x1"}
     assert any("t/secret/s" in each.subject for each in plan.rejections)
-    group = frozenset({"t/n", "t/b"})
-    groups = {"t/n": group, "t/b": group, "t/secret": frozenset({"t/secret"})}
-    plan = plan_refill(scene(loads, groups=groups), ["b2"], FilterOptions())
+    groups = {"t/n": "together", "t/b": "together", "t/secret": "alone"}
+    plan = filled(snapshot(loads, groups=groups), "b2")
     assert "t/n" not in {move.bundle.rpartition("/")[0] for move in plan.moves}
 
 
 def test_a_cluster_without_load_is_said() -> None:
-    plan = plan_refill(scene({"b1": bundles("x", 0, 0), "b2": []}), ["b2"], FilterOptions())
+    plan = filled(snapshot({"b1": bundles("x", 0, 0), "b2": []}), "b2")
     assert [each.rule for each in plan.rejections] == ["no-load"]
 
 
@@ -143,15 +156,15 @@ def test_a_cluster_without_load_is_said() -> None:
      (["b1", "b2"], "there is no other broker"), (["b3"], "b3 does not answer: gone")],
 )  # fmt: skip
 def test_what_cannot_be_filled_is_refused(targets: list[str], said: str) -> None:
-    made = scene({"b1": bundles("x", 1.0), "b2": []}, silent={"b3": "gone"})
-    assert said in refill_refusal(made, targets)
-    assert not refill_refusal(made, ["b2"])
+    made = snapshot({"b1": bundles("x", 1.0), "b2": []}, silent={"b3": "gone"})
+    assert said in FillBrokers(targets).refusal(made)
+    assert not FillBrokers(["b2"]).refusal(made)
 
 
 def test_a_primary_that_gives_a_bundle_away_makes_no_secondary_necessary() -> None:
     loads = {"a:1": bundles("x", 5.0, 5.0, 5.0), "b:1": []}
     policy = IsolationPolicy(("t/n",), primary=("a",), secondary=("b",), min_limit=1)
-    plan = plan_refill(scene(loads, policies={"p": policy}), ["b:1"], FilterOptions())
+    plan = filled(snapshot(loads, isolation={"p": policy}), "b:1")
     assert not plan.moves
     assert "b:1 is a secondary of policy 'p'" in plan.rejections[0].sentence
 
@@ -159,10 +172,10 @@ def test_a_primary_that_gives_a_bundle_away_makes_no_secondary_necessary() -> No
 def test_a_load_that_is_no_number_neither_moves_nor_hides_what_the_others_carry() -> None:
     odd = [float("nan"), float("inf"), -float("inf"), float("nan")]
     loads = {"b1": bundles("x", 10, 20, 30, 40), "b2": bundles("y", *odd), "b3": []}
-    there = scene(loads)
-    plan = plan_refill(there, ["b3"], FilterOptions())
+    there = snapshot(loads)
+    plan = filled(there, "b3")
     assert [(move.bundle, move.part) for move in plan.moves] == [("t/n/x2", 0.3), ("t/n/x0", 0.1)]
     for turn in range(1, 8):
         order = {b: [*names[turn:], *names[:turn]] for b, names in there.owned.items()}
-        again = plan_refill(replace(there, owned=order), ["b3"], FilterOptions())
+        again = filled(replace(there, owned=order), "b3")
         assert again == plan, "in whatever order brokers list what they own"

@@ -5,16 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from counterpoise.decide.balancing.moves import Round, RoundMemory
+from counterpoise.decide.balancing.due import is_due, traffic, waits_for
+from counterpoise.decide.balancing.moves import Round, RoundMemory, imbalance
 from counterpoise.decide.balancing.options import BalanceOptions
-from counterpoise.decide.balancing.round import (
-    Strategy,
-    decide,
-    imbalance,
-    is_due,
-    traffic,
-    waits_for,
-)
+from counterpoise.decide.balancing.round import Strategy, decide
 from counterpoise.decide.placement import PLACEMENTS
 from counterpoise.decide.shedding import SHEDDERS
 from counterpoise.load.fold import Batch, FoldState, fold

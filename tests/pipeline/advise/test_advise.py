@@ -23,7 +23,7 @@ from counterpoise.pipeline.history.reports import land
 from counterpoise.pipeline.history.store import Store, open_store
 from counterpoise.pipeline.history.tables import HistoryTables
 from counterpoise.pipeline.stream.states import state_name, write_state
-from tests.decide.advice.test_planned import UNEVEN, plan, scene
+from tests.decide.advice.test_planned import UNEVEN, plan, snapshot
 from tests.decide.balancing.test_round import strategy
 from tests.load.story import poll
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name
@@ -154,7 +154,7 @@ def test_the_last_state_and_what_came_after_it_are_the_same_as_all_of_it(tmp_pat
     write_state(resumed, state_name(int(kept.brokers["poll_id"].max()), 0, 1), kept)
     for number in range(3, 6):
         land(resumed, poll(number, UNEVEN))
-    one, other = (look_at_history(each, LookOptions()).scene.view for each in (whole, resumed))
+    one, other = (look_at_history(each, LookOptions()).snapshot.view for each in (whole, resumed))
     assert one.bundles == other.bundles
     assert one.bundle.short.throughput().tolist() == other.bundle.short.throughput().tolist()
     assert one.bundle.samples.tolist() == other.bundle.samples.tolist()
@@ -167,7 +167,7 @@ def test_a_history_knows_what_was_moved_at_its_newest_poll(tmp_path: Path) -> No
     newest = int(state_of(store).brokers["poll_id"].max())
     moved = RoundMemory(recently_unloaded={bundle_name(9): newest})
     HistoryTables(store).record_memory(newest, moved)
-    assert set(look_at_history(store, LookOptions()).scene.recent) == {bundle_name(9)}
+    assert set(look_at_history(store, LookOptions()).memory.recently_unloaded) == {bundle_name(9)}
 
 
 def test_the_picture_of_the_steps_begins_at_nothing_however_little_they_change() -> None:
@@ -195,7 +195,7 @@ def test_nothing_that_a_cluster_is_called_becomes_markup() -> None:
     evil = "<script>alert(1)</script>"
     reported: Any = {f"{evil}b1:80": dict(UNEVEN["b1:80"] or {}), "$b^2$:80": {}}
     made = advise(
-        scene(reported, source=evil), strategy(), MoveTime(1, 1, evil), 0, (), None, (evil,)
+        snapshot(reported, source=evil), strategy(), MoveTime(1, 1, evil), 0, notes=(evil,)
     )
     page = page_of(made)
     assert made.steps

@@ -1,12 +1,13 @@
 """A play of a strategy: the same decisions as the balancer's, and figures that add up by hand."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
 
 from counterpoise.app.strategies import strategy_from
-from counterpoise.decide.balancing.moves import RoundMemory
+from counterpoise.decide.balancing.moves import Round, RoundMemory
 from counterpoise.decide.balancing.round import Strategy, decide
 from counterpoise.load.fold import Batch, FoldState, fold
 from counterpoise.load.measured import measured_of
@@ -118,15 +119,15 @@ def test_keystone_a_backtest_decides_what_the_balancer_decides_on_the_same_repor
     through = (100.0 * rng.integers(0, 600, 30)).tolist()
     trace = Plain(through, [0] * 20 + [1] * 6 + [2] * 4, [[True] * 3])
     made = []
-    from counterpoise.pipeline.backtest import simulate as module
+    plan = Strategy.plan
 
-    def spied(*given: object) -> object:
-        made.append(module_decide(*given))  # type: ignore[arg-type]
+    def spied(self: Strategy, *given: Any) -> Round:
+        made.append(plan(self, *given))
         return made[-1]
 
-    module_decide = module.decide_on
-    monkeypatch.setattr(module, "decide_on", spied)
-    result = played(trace, strategy(name, placement))
+    with monkeypatch.context() as patch:
+        patch.setattr(Strategy, "plan", spied)
+        result = played(trace, strategy(name, placement))
     expected = decide(as_reported(trace, 0), RoundMemory(), strategy(name, placement))
     assert [one.moves for one in made] == [expected.moves]
     assert [one.rejections for one in made] == [expected.rejections]

@@ -11,12 +11,12 @@ import pytest
 
 from counterpoise.app.main import main
 from counterpoise.decide.advice.plan import AdvisedPlan, MoveTime
-from counterpoise.decide.advice.planned import ClusterSnapshot, advise
+from counterpoise.decide.advice.planned import advise
 from counterpoise.decide.balancing.approval import ApprovalRules
 from counterpoise.decide.balancing.moves import MoveStatus, RoundMemory
+from counterpoise.decide.balancing.snapshot import snapshot_of
 from counterpoise.decide.balancing.thrash import Hop
 from counterpoise.load.fold import Batch, FoldState, fold
-from counterpoise.load.fold_view import cluster_view
 from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.drive.approved import (
@@ -38,10 +38,7 @@ DO_IT = ApprovedOptions(execute=True, verify_within_s=10.0)
 async def planned(cluster: FakeCluster, http: aiohttp.ClientSession) -> AdvisedPlan:
     rows = await Collector(http, [cluster.admin_url], wall_clock_ms).poll()
     state = fold(FoldState.empty(), Batch.of(rows))
-    view = cluster_view(state, int(rows["poll_id"][0]))
-    plan = advise(
-        ClusterSnapshot(view, set(view.brokers)), strategy(), MoveTime(1, 1, "x"), wall_clock_ms()
-    )
+    plan = advise(snapshot_of(state), strategy(), MoveTime(1, 1, "x"), wall_clock_ms())
     assert len(plan.steps) > 3
     return plan
 

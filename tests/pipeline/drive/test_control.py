@@ -12,7 +12,7 @@ import pytest
 from counterpoise.app.main import main
 from counterpoise.decide.balancing.approval import ApprovalRules
 from counterpoise.decide.balancing.moves import MoveStatus
-from counterpoise.decide.balancing.round import newest_poll
+from counterpoise.decide.balancing.snapshot import newest_poll
 from counterpoise.pipeline.balancer import Balancer
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
 from counterpoise.pipeline.history.compaction import compact

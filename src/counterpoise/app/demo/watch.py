@@ -12,7 +12,7 @@ from typing import Any
 
 from counterpoise.app.demo.admin import AdminError, load_report
 from counterpoise.app.demo.plan import NAMESPACE
-from counterpoise.decide.balancing.round import imbalance
+from counterpoise.decide.balancing.moves import imbalance
 from counterpoise.pipeline.history.store import open_store
 from counterpoise.pipeline.history.tables import read_table
 

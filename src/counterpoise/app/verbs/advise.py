@@ -19,7 +19,6 @@ from counterpoise.app.strategies import find_placement, find_shedder, strategy_f
 from counterpoise.decide.advice.plan import AdvisedPlan
 from counterpoise.decide.advice.planned import AdviceOptions, advise
 from counterpoise.decide.advice.splits import advise_splits
-from counterpoise.decide.balancing.round import Strategy
 from counterpoise.decide.splitting.options import SplitOptions
 from counterpoise.names.properties import Properties
 from counterpoise.pipeline.advise.look import (
@@ -66,21 +65,22 @@ async def _plan(args: argparse.Namespace, addresses: tuple[str, ...]) -> Advised
             thrash_span_s=args.thrash_span,
         )
         splitting = settings_from(SplitOptions, conf)
-        looked = await _look(session, addresses, store, _options(args, strategy, splitting))
+        looked = await _look(session, addresses, store, _options(args, splitting))
     rows = read_table(store, "outcomes") if store else []
     return advise(
-        looked.scene,
+        looked.snapshot,
         strategy,
         move_time(rows, args.move_seconds),
         wall_clock_ms(),
+        looked.memory,
         advise_splits(looked.splits, splitting),
-        AdviceOptions(args.rounds, args.at_once),
+        AdviceOptions(args.rounds, args.at_once, strategy.balance.decide_every_ms),
         looked.notes,
     )
 
 
-def _options(args: argparse.Namespace, strategy: Strategy, splitting: Any) -> LookOptions:
-    return LookOptions(args.looks, args.interval, strategy.balance, splitting)
+def _options(args: argparse.Namespace, splitting: Any) -> LookOptions:
+    return LookOptions(args.looks, args.interval, splitting)
 
 
 async def _look(

@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import json
 import sys
+from collections.abc import Mapping
 
 import aiohttp
 
@@ -15,7 +16,8 @@ from counterpoise.app.conf import settings_from
 from counterpoise.app.errors import UserError
 from counterpoise.app.output import say, surviving_closed_output
 from counterpoise.app.strategies import find_placement
-from counterpoise.decide.balancing.drain import DrainPlan, DrainRules
+from counterpoise.decide.balancing.drain import DrainRules
+from counterpoise.decide.balancing.moves import Round
 from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.collect.shedder import sheds_by_itself
@@ -71,29 +73,36 @@ async def _rules(
 async def _drain(drain: BrokerDrain, args: argparse.Namespace) -> int:
     plan = await drain.plan()
     if not args.json:
-        _show(plan, execute=args.execute)
+        _show(drain, plan, execute=args.execute)
     drained = await drain.carry_out(plan) if args.execute else None
     if args.json:
-        sys.stdout.write(json.dumps(_json(plan, drained), indent=2) + "\n")
+        sys.stdout.write(json.dumps(_json(drain, plan, drained), indent=2) + "\n")
     elif drained is not None:
-        _show_end(plan.broker, drained)
-    left = plan.stuck if drained is None else drained.left
+        _show_end(args.broker, drained)
+    left = plan.rejections if drained is None else drained.left
     return EXIT_LEFT if left else 0
 
 
-def _show(plan: DrainPlan, *, execute: bool) -> None:
-    for broker, why in sorted(plan.silent.items()):
+def _read(drain: BrokerDrain) -> tuple[Mapping[str, str], tuple[str, ...]]:
+    """The brokers that do not answer, with why, and the bundles that end with the broker."""
+    snapshot = drain.snapshot
+    return ({}, ()) if snapshot is None else (snapshot.silent, drain.goal.bound(snapshot))
+
+
+def _show(drain: BrokerDrain, plan: Round, *, execute: bool) -> None:
+    silent, bound = _read(drain)
+    for broker, why in sorted(silent.items()):
         say(f"{broker} does not answer, and is given nothing ({why})")
     for move in plan.moves:
         say(sentence(move))
-    for each in plan.stuck:
+    for each in plan.rejections:
         say(f"{each.subject} can go nowhere: {each.sentence}")
-    if plan.bound:
-        say(f"{len(plan.bound)} of the broker's own (heartbeats and the like) end with it")
+    if bound:
+        say(f"{len(bound)} of the broker's own (heartbeats and the like) end with it")
     count = len(plan.moves)
     if not execute:
         what = "1 bundle" if count == 1 else f"{count} bundles"
-        say(f"{what} would leave {plan.broker}; nothing was touched (--execute moves them)")
+        say(f"{what} would leave {drain.goal.broker}; nothing was touched (--execute moves them)")
 
 
 def _show_end(broker: str, drained: DrainResult) -> None:
@@ -104,14 +113,15 @@ def _show_end(broker: str, drained: DrainResult) -> None:
     say(f"{broker}: {count} attempt{'' if count == 1 else 's'}, {state}")
 
 
-def _json(plan: DrainPlan, drained: DrainResult | None) -> dict[str, object]:
+def _json(drain: BrokerDrain, plan: Round, drained: DrainResult | None) -> dict[str, object]:
+    silent, bound = _read(drain)
     found: dict[str, object] = {
-        "broker": plan.broker,
+        "broker": drain.goal.broker,
         "executed": drained is not None,
         "moves": [{**m.decision.to_json(), "placement": m.placement} for m in plan.moves],
-        "stuck": [each.to_json() for each in plan.stuck],
-        "bound": list(plan.bound),
-        "silent": dict(plan.silent),
+        "stuck": [each.to_json() for each in plan.rejections],
+        "bound": list(bound),
+        "silent": dict(silent),
     }
     if drained is not None:
         found["outcomes"] = [

@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import json
 import sys
+from dataclasses import replace
 from typing import Any
 
 import aiohttp
@@ -18,9 +19,9 @@ from counterpoise.app.output import say_with_time, surviving_closed_output
 from counterpoise.app.verbs.balance_plan import report_outcome
 from counterpoise.app.verbs.rules import rules_of
 from counterpoise.decide.advice.plan import AdvisedPlan
-from counterpoise.decide.advice.refilled import refilled
+from counterpoise.decide.advice.planned import AdviceOptions, advise
 from counterpoise.decide.balancing.approval import HOUR_MS
-from counterpoise.decide.balancing.refill import plan_refill, refill_refusal
+from counterpoise.decide.balancing.refill import FillBrokers
 from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.pipeline.advise.look import connections_of, move_time
 from counterpoise.pipeline.advise.text import lines_of
@@ -82,22 +83,21 @@ async def _plan(
     addresses: tuple[str, ...],
     store: Store | None,
 ) -> AdvisedPlan:
-    conf = await reader.policies.settings(addresses)
-    scene = await reader.read(args.broker[0], all_groups=True)
-    if reason := refill_refusal(scene, args.broker):
+    conf, rules = await reader.policies.settings(addresses), rules_of(args)
+    goal = FillBrokers(args.broker, settings_from(FilterOptions, conf), rules.leave_alone)
+    snapshot = await reader.read(args.broker[0], all_groups=True)
+    if reason := goal.refusal(snapshot):
         raise UserError(reason)
-    rules, now_ms = rules_of(args), wall_clock_ms()
-    found = plan_refill(scene, args.broker, settings_from(FilterOptions, conf), rules.leave_alone)
+    now_ms = wall_clock_ms()
+    moved = moved_since(store, now_ms - HOUR_MS) if store else ()
     rows: list[dict[str, Any]] = read_table(store, "outcomes") if store else []
-    return refilled(
-        found,
-        scene,
-        connections_of(reader.state),
+    return advise(
+        replace(snapshot, connections=connections_of(reader.state), source=", ".join(addresses)),
+        goal,
         move_time(rows),
         now_ms,
-        ", ".join(addresses),
-        rules,
-        moved_since(store, now_ms - HOUR_MS) if store else (),
+        options=AdviceOptions(rounds=1, rules=rules, moved_before=moved),
+        notes=tuple(f"{each} does not answer ({why})" for each, why in snapshot.silent.items()),
     )
 
 

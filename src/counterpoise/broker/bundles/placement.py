@@ -101,7 +101,7 @@ class LoadPlacer:
         return PlacementPolicies(
             facts={broker_id: self._facts(broker_id) for broker_id in self._load.reports},
             held=held,
-            policies=await self._isolation(),
+            isolation=await self._isolation(),
             groups=await self._groups(namespaces, held),
             domains=await self._domains(),
             filters=self._filters(),

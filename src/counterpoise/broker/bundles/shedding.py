@@ -11,7 +11,6 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -20,7 +19,7 @@ from counterpoise.broker.base.clock import wall_clock_ms
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.bundles.shedding_options import SheddingConfig
 from counterpoise.broker.bundles.tally import FAILURE, SKIP, SUCCESS, BundleTally
-from counterpoise.decide.balancing.moves import Move, Round, RoundMemory
+from counterpoise.decide.balancing.moves import Move, MoveOutcome, Round, RoundMemory
 from counterpoise.decide.plan import Rejection
 from counterpoise.metadata import MetadataError
 from counterpoise.names.errors import InvalidName
@@ -140,7 +139,8 @@ class LeaderShedding:
     async def look(self) -> Round | None:
         """One round, seen through; None when it is none's time. Raises `MetadataError`."""
         # Imported here, by a broker that leads: most never do.
-        from counterpoise.decide.balancing.round import left_alone, may_decide, placed, shed
+        from counterpoise.decide.balancing.due import may_decide
+        from counterpoise.decide.balancing.round import left_alone, placed, shed
 
         config, now_ms = self._config(), self._clock_ms()
         if not self._leads() or not may_decide(now_ms, self._memory, config.balance):
@@ -150,32 +150,28 @@ class LeaderShedding:
         view = await self.source.view(recent, self._unloaded)
         asked = shed(view, self._memory, strategy)
         scene = await self.source.scene(asked)
-        made = placed(asked, view.brokers, recent, self._memory, strategy, scene)
+        made = placed(asked, view.brokers, self._memory, strategy, scene)
         self._memory = made.memory
         self._log_once(made.rejections)
-        await self._carry_out(made, recent)
+        await self._carry_out(made)
         self.rounds.append(made)
         return made
 
-    async def _carry_out(self, made: Round, recent: Mapping[str, int]) -> None:
+    async def _carry_out(self, made: Round) -> None:
         gate = asyncio.Semaphore(AT_ONCE)
 
         async def carry(move: Move) -> None:
             async with gate:
                 if await self._move(move):
-                    moved[move.bundle] = self._clock_ms()
-                    self._unloaded[move.source] = moved[move.bundle]
+                    ended.append(move.done(self._clock_ms()))
+                    self._unloaded[move.source] = ended[-1].ended_at_ms
 
-        moved: dict[str, int] = {}
+        ended: list[MoveOutcome] = []
         try:
             await asyncio.gather(*map(carry, made.moves))
         finally:
-            if moved:
-                self._memory = replace(
-                    self._memory,
-                    recently_unloaded={**recent, **moved},
-                    settled_at_ms=max(moved.values()),
-                )
+            if self._memory is made.memory:  # else this broker leads again, and starts empty
+                self._memory = made.memory.after(ended, span_ms=0)
 
     async def _move(self, move: Move) -> bool:
         if not self._leads():

@@ -10,7 +10,7 @@ from nicegui import ui
 from counterpoise.console.elements import button
 from counterpoise.console.page_session import PageSession
 from counterpoise.console.parts.confirm import Confirm
-from counterpoise.decide.balancing.drain import DrainPlan
+from counterpoise.decide.balancing.moves import Round
 from counterpoise.picture.action_plans import (
     Action,
     ActionPlan,
@@ -89,7 +89,7 @@ class ActionButtons:
         title = f"Drain {broker}"
         options = session.sources.options
         rules = options.drain_rules(session.sources.watch.settings)
-        made: list[DrainPlan] = []
+        made: list[Round] = []
 
         def drain_with(
             http: aiohttp.ClientSession, log: Callable[[str], None] = lambda sentence: None
@@ -108,7 +108,7 @@ class ActionButtons:
                     ActionPlan(Action.DRAIN, title, refused=str(error)), lambda _: None
                 )
                 return
-        stuck = [f"{each.subject} can go nowhere: {each.sentence}" for each in made[0].stuck]
+        stuck = [f"{each.subject} can go nowhere: {each.sentence}" for each in made[0].rejections]
         steps = [f"{move.bundle} to {move.destination}: {move.placement}" for move in made[0].moves]
         plan = of_moves(session.picture, Action.DRAIN, title, made[0].moves, [*steps, *stuck])
 

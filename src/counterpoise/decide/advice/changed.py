@@ -1,32 +1,19 @@
-"""Whether a plan that somebody approved still fits the world: what was approved, or nothing."""
+"""Whether an approved plan still fits the cluster: the plan as it was approved, or nothing."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from counterpoise.decide.advice.plan import AdvisedPlan, PlanStep
-from counterpoise.decide.advice.planned import imbalance_of
-from counterpoise.decide.balancing.moves import Move, move_id
+from counterpoise.decide.balancing.moves import Move, imbalance_of, move_id
 from counterpoise.decide.balancing.projection import Projection
-from counterpoise.decide.balancing.round import part_of
+from counterpoise.decide.balancing.snapshot import ClusterSnapshot, part_of
 from counterpoise.decide.plan import Decision, DecisionKind
 from counterpoise.load.view import ClusterView
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterSnapshot:
-    """What a plan is held against."""
-
-    view: ClusterView
-    """Loads and brokers as they are now; its time is now."""
-    owned: Mapping[str, Sequence[str]]
-    """The bundles of each broker that answered, as it says itself."""
-    silent: Mapping[str, str] = field(default_factory=dict)
-    """Brokers that did not answer, and why."""
-
-
-@dataclass(frozen=True, slots=True)
 class PlanCheck:
-    """What is left of a plan, and what stands against it."""
+    """What is left of a plan, and what speaks against it."""
 
     to_do: tuple[PlanStep, ...]
     done: tuple[PlanStep, ...]
@@ -37,11 +24,11 @@ class PlanCheck:
     """Why nothing of the plan may be carried out, whatever its single steps are."""
 
 
-def check(plan: AdvisedPlan, world: ClusterSnapshot, valid_for_ms: int) -> PlanCheck:
-    """Hold a plan against the world as it is now."""
+def check(plan: AdvisedPlan, now: ClusterSnapshot, valid_for_ms: int) -> PlanCheck:
+    """Compare a plan with the cluster as it is now; the view's time is now."""
     owners: dict[str, list[str]] = {}
-    for broker in sorted(world.owned):
-        for bundle in world.owned[broker]:
+    for broker in sorted(now.owned):
+        for bundle in now.owned[broker]:
             owners.setdefault(bundle, []).append(broker)
     to_do, done = [], []
     changed: dict[str, str] = {}
@@ -49,16 +36,16 @@ def check(plan: AdvisedPlan, world: ClusterSnapshot, valid_for_ms: int) -> PlanC
         has = owners.get(step.bundle, [])
         if has == [step.destination]:
             done.append(step)
-        elif reason := _reason(step, has, world):
+        elif reason := _reason(step, has, now):
             changed[step.bundle] = reason
         else:
             to_do.append(step)
-    refusal = _too_old(plan, world.view.now_ms, valid_for_ms) or _no_gain(to_do, world.view)
+    refusal = _too_old(plan, now.view.now_ms, valid_for_ms) or _no_gain(to_do, now.view)
     return PlanCheck(tuple(to_do), tuple(done), changed, refusal)
 
 
 def moves_of(steps: Sequence[PlanStep], plan_id: str, view: ClusterView) -> list[Move]:
-    """The steps as moves that are decided on this view, because somebody approved them."""
+    """The steps as moves that are decided on this view, because the operator approved them."""
     now_ms = view.now_ms
     return [
         Move(
@@ -85,11 +72,11 @@ def _decision(step: PlanStep) -> Decision:
     )
 
 
-def _reason(step: PlanStep, has: Sequence[str], world: ClusterSnapshot) -> str:
+def _reason(step: PlanStep, has: Sequence[str], now: ClusterSnapshot) -> str:
     for broker in (step.source, step.destination):
-        if broker in world.silent:
-            return f"{broker} does not answer: {world.silent[broker]}"
-        if broker not in world.owned:
+        if broker in now.silent:
+            return f"{broker} does not answer: {now.silent[broker]}"
+        if broker not in now.owned:
             return f"{broker} is no broker of the cluster any more"
     if not has:
         return "no broker owns it any more: it was unloaded, or split"

@@ -40,11 +40,11 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What moving a bundle costs whoever uses it."""
+    """What moving a bundle costs its clients."""
 
     topics: int = 0
     connections: int = 0
-    """Producers and consumers that look up and connect anew."""
+    """Producers and consumers that look up and connect again."""
     bytes_per_s: float = 0.0
     seconds: float = 0.0
     """How long the bundle is expected to take; clients wait about as long."""
@@ -89,7 +89,7 @@ class TopicShare:
 
 @dataclass(frozen=True, slots=True)
 class SplitAdvice:
-    """Whether a bundle is worth a split, which nobody can undo."""
+    """Whether a bundle is worth a split, which cannot be undone."""
 
     bundle: str
     broker: str
@@ -98,7 +98,7 @@ class SplitAdvice:
     why: str
     bytes_per_s: float
     hottest: tuple[TopicShare, ...] = ()
-    """The busiest topics, the first the busiest; none where nobody told their load."""
+    """The busiest topics, the first the busiest; none where no broker reported their load."""
     algorithm: str = ""
     command: str = ""
     """What carries it out; no plan of ours does."""
@@ -125,7 +125,7 @@ class AdvisedPlan:
     seen_at_ms: int
     """When the loads it rests on were read."""
     source: str
-    """Whence they were read."""
+    """Where they were read."""
     strategy: str
     placement: str
     before: Picture

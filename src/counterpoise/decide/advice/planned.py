@@ -1,6 +1,6 @@
-"""A plan from what was seen: the strategy is asked again and again, as if the load stayed so."""
+"""A plan from a snapshot: its goal is asked again and again, as if the load stayed as it is."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -16,32 +16,15 @@ from counterpoise.decide.advice.plan import (
     SplitAdvice,
     WhyNot,
 )
-from counterpoise.decide.balancing.moves import Move, Round, RoundMemory
-from counterpoise.decide.balancing.policies import PlacementPolicies
+from counterpoise.decide.balancing.approval import ApprovalRules, PastMove, approve
+from counterpoise.decide.balancing.goal import Goal
+from counterpoise.decide.balancing.moves import Move, Round, RoundMemory, imbalance_of
+from counterpoise.decide.balancing.options import BalanceOptions
 from counterpoise.decide.balancing.projection import Projection, with_owners
-from counterpoise.decide.balancing.round import Strategy, decide_on, imbalance
+from counterpoise.decide.balancing.snapshot import ClusterSnapshot
 from counterpoise.decide.plan import Rejection
 from counterpoise.decide.weights import DEFAULT_WEIGHTS
-from counterpoise.load.view import ClusterView, unloaded_mask
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterSnapshot:
-    """What a plan is made of: what was seen, and what is remembered."""
-
-    view: ClusterView
-    """Without marks of what was moved a moment ago: `recent` has them."""
-    answering: Collection[str]
-    """Brokers that may be given something."""
-    recent: Mapping[str, int] = field(default_factory=dict)
-    """Bundles that are to stay, and when they were moved."""
-    memory: RoundMemory = field(default_factory=RoundMemory)
-    connections: Mapping[str, int] = field(default_factory=dict)
-    """Producers and consumers by bundle."""
-    policies: PlacementPolicies | None = None
-    """Which brokers may have what; None: nobody could be asked."""
-    source: str = ""
-    """Whence it was read, for a person."""
+from counterpoise.load.view import ClusterView
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,120 +32,135 @@ class AdviceOptions:
     """How far a plan goes."""
 
     rounds: int = 10
-    """How often the strategy is asked, at most."""
+    """How often the goal is asked, at most."""
     at_once: int = 4
+    between_ms: int = BalanceOptions().decide_every_ms
+    """Between two rounds."""
+    rules: ApprovalRules = field(default_factory=ApprovalRules)
+    """What these rules withhold at this moment is not part of the plan."""
+    moved_before: Collection[PastMove] = ()
+    """What counts for the rules' hour."""
 
 
 def advise(
-    scene: ClusterSnapshot,
-    strategy: Strategy,
+    snapshot: ClusterSnapshot,
+    goal: Goal,
     took: MoveTime,
     made_at_ms: int,
+    memory: RoundMemory | None = None,
     splits: tuple[SplitAdvice, ...] = (),
     options: AdviceOptions | None = None,
     notes: tuple[str, ...] = (),
 ) -> AdvisedPlan:
-    """The plan for a scene; the same for the same arguments.
+    """The plan for a snapshot; the same for the same arguments.
 
     Each round is decided on the picture that the moves before it would leave, if the load stays as
     it is. A further round is part of the plan only if it leaves the brokers more even.
     """
     options = options or AdviceOptions()
-    play = _PlanDraft(scene, strategy, took)
+    draft = _PlanDraft(snapshot, goal, took, made_at_ms, memory or RoundMemory(), options)
     for number in range(1, options.rounds + 1):
-        if not play.round(number):
+        if not draft.add_round(number):
             break
     return AdvisedPlan(
         FORMAT,
         made_at_ms,
-        scene.view.now_ms,
-        scene.source,
-        strategy.shedder.name,
-        strategy.placement.name,
-        picture(scene.view),
-        picture(with_hosts_usage(play.view, scene.view)),
-        tuple(play.steps),
-        tuple(play.why_not.values()),
+        snapshot.view.now_ms,
+        snapshot.source,
+        goal.name,
+        goal.placed_by,
+        picture(snapshot.view),
+        picture(with_hosts_usage(draft.view, snapshot.view)),
+        tuple(draft.steps),
+        tuple(draft.why_not.values()),
         splits,
         took,
         options.at_once,
-        (*notes, *play.notes),
+        (*notes, *draft.notes),
     ).sealed()
 
 
 class _PlanDraft:
-    def __init__(self, scene: ClusterSnapshot, strategy: Strategy, took: MoveTime) -> None:
-        self._scene = scene
-        self._strategy = strategy
+    """A plan while its rounds are added."""
+
+    def __init__(
+        self,
+        snapshot: ClusterSnapshot,
+        goal: Goal,
+        took: MoveTime,
+        made_at_ms: int,
+        memory: RoundMemory,
+        options: AdviceOptions,
+    ) -> None:
+        self._snapshot = snapshot
+        self._goal = goal
         self._took = took
-        self._recent = dict(scene.recent)
-        self._memory = scene.memory
-        self.view = scene.view
+        self._made_at_ms = made_at_ms
+        self._memory = memory
+        self._options = options
+        self.view = snapshot.view
         self.steps: list[PlanStep] = []
         self.why_not: dict[tuple[str, str], WhyNot] = {}
         self.notes: list[str] = []
 
-    def round(self, number: int) -> bool:
-        """Play one; whether another may follow."""
-        made = self._asked()
+    def add_round(self, number: int) -> bool:
+        """Add the next round; whether another may follow."""
+        made, withheld = self._approved(
+            self._goal.plan(replace(self._snapshot, view=self.view), self._memory)
+        )
         if not made.moves:
-            self._refused(made.rejections)
+            self._refused(made.rejections, withheld)
             settled = made.memory.shedder == self._memory.shedder
             self._next(made)
             return not settled
         steps, after = self._carried_out(number, made)
         if self.steps and imbalance_of(after) >= imbalance_of(self.view):
             self.notes.append(
-                f"a further round of {self._strategy.shedder.name} would move {len(made.moves)} "
+                f"a further round of {self._goal.name} would move {len(made.moves)} "
                 f"more and leave an imbalance of {imbalance_of(after):.2f} instead of "
                 f"{imbalance_of(self.view):.2f}: it is not part of the plan"
             )
             return False
         if number > 1 and not self.steps:
             self.notes.append(
-                f"{self._strategy.shedder.name} acts only when it has found the same in {number} "
+                f"{self._goal.name} acts only when it has found the same in {number} "
                 "rounds in a row; the plan takes for granted that the load stays as it is"
             )
         self.why_not.clear()
-        self._refused(made.rejections)
+        self._refused(made.rejections, withheld)
         self.steps += steps
         self.view = after
-        self._recent |= {move.bundle: made.poll_id for move in made.moves}
         self._next(made)
         return True
 
-    def _asked(self) -> Round:
-        view = self.view
-        marked = unloaded_mask(view.bundles, self._recent)
-        view = replace(view, bundle=replace(view.bundle, recently_unloaded=marked))
-        return decide_on(
-            view,
-            self._scene.answering,
-            self._recent,
-            self._memory,
-            self._strategy,
-            self._scene.policies,
+    def _approved(self, made: Round) -> tuple[Round, list[WhyNot]]:
+        """The round without what the operator's rules withhold at this moment."""
+        options = self._options
+        approved, withheld = approve(
+            made.moves, options.moved_before, self._made_at_ms, options.rules
         )
+        return replace(made, moves=tuple(approved)), [
+            WhyNot(each.move.bundle, "rule", f"{each.move.bundle} stays: {each.reason}")
+            for each in withheld
+        ]
 
     def _next(self, made: Round) -> None:
-        self._memory = replace(made.memory, recently_unloaded=dict(self._recent))
-        later = self.view.now_ms + self._strategy.balance.decide_every_ms
-        self.view = replace(self.view, now_ms=later)
+        self._memory = made.memory.after(made.as_moved(made.poll_id))
+        self.view = replace(self.view, now_ms=self.view.now_ms + self._options.between_ms)
 
     def _carried_out(self, number: int, made: Round) -> tuple[list[PlanStep], ClusterView]:
         steps, projection = [], Projection(self.view)
         for move in made.moves:
             projection = projection.after(move.decision)
-            cost = cost_of(self.view, move.bundle, self._scene.connections, self._took)
+            cost = cost_of(self.view, move.bundle, self._snapshot.connections, self._took)
             steps.append(step_of(number, move, cost, projection.view))
         owners = {move.bundle: move.destination for move in made.moves}
         return steps, with_owners(projection.view, owners)
 
-    def _refused(self, rejections: Collection[Rejection]) -> None:
-        for each in rejections:
-            self.why_not[each.subject, each.rule] = WhyNot(
-                each.subject, each.rule, each.sentence, each.setting
-            )
+    def _refused(self, rejections: Iterable[Rejection], withheld: Iterable[WhyNot]) -> None:
+        refused = [WhyNot(r.subject, r.rule, r.sentence, r.setting) for r in rejections]
+        for each in (*refused, *withheld):
+            self.why_not[each.subject, each.rule] = each
 
 
 def cost_of(view: ClusterView, bundle: str, connections: Mapping[str, int], took: MoveTime) -> Cost:
@@ -215,8 +213,3 @@ def with_hosts_usage(after: ClusterView, before: ClusterView) -> ClusterView:
     shared = np.array([hosts.count(host) > 1 for host in hosts], np.bool_)
     usage = np.where(shared[:, None], before.broker.usage, after.broker.usage)
     return replace(after, broker=replace(after.broker, usage=usage))
-
-
-def imbalance_of(view: ClusterView) -> float:
-    """How uneven the brokers of a view are, by bytes/s."""
-    return imbalance(view.broker.traffic.throughput().tolist())

@@ -31,7 +31,7 @@ WORTH_IT = 0.8
 CLOSE_ENOUGH = 0.05
 """By how much the plainer way to cut may be worse than the best one."""
 REPORTS_LEAST = 5
-"""Reports of a bundle without which nobody knows whether it stays hot."""
+"""Reports of a bundle without which it is not known whether it stays hot."""
 SHOWN = 5
 
 
@@ -42,16 +42,16 @@ class SplitEvidence:
     view: ClusterView
     connections: Mapping[str, int] = field(default_factory=dict)
     topics: Mapping[str, Mapping[str, TopicLoad]] = field(default_factory=dict)
-    """By bundle: what its topics carry; a bundle that is missing here was not asked for."""
+    """By bundle: what its topics carry; a bundle that is missing here was not read."""
     bundle_counts: Mapping[str, int] = field(default_factory=dict)
     """How many bundles each namespace has; reported ones are counted where it is not known."""
 
 
-def hot_bundles(scene: SplitEvidence, options: SplitOptions) -> dict[str, str]:
+def hot_bundles(evidence: SplitEvidence, options: SplitOptions) -> dict[str, str]:
     """The bundles that a split is thought of for, the hottest first, and why."""
-    view = scene.view
+    view = evidence.view
     hot: dict[str, str] = {}
-    loads = _loads(scene)
+    loads = _loads(evidence)
     for row, limit in first_reasons(limits_of(loads, options), loads.topics >= 0).items():
         shown = limit.shown.format(value=float(limit.values[row]), limit=float(limit.limit))
         hot[loads.bundles[row]] = f"it has {shown} ({limit.setting})"
@@ -68,15 +68,16 @@ def hot_bundles(scene: SplitEvidence, options: SplitOptions) -> dict[str, str]:
     return {b: hot[b] for b in sorted(hot, key=lambda b: (-weight.get(b, 0.0), b))}
 
 
-def advise_splits(scene: SplitEvidence, options: SplitOptions) -> tuple[SplitAdvice, ...]:
+def advise_splits(evidence: SplitEvidence, options: SplitOptions) -> tuple[SplitAdvice, ...]:
     """What to do with each hot bundle."""
     return tuple(
-        _advice(bundle, why, scene, options) for bundle, why in hot_bundles(scene, options).items()
+        _advice(bundle, why, evidence, options)
+        for bundle, why in hot_bundles(evidence, options).items()
     )
 
 
-def _advice(bundle: str, hot: str, scene: SplitEvidence, options: SplitOptions) -> SplitAdvice:
-    view = scene.view
+def _advice(bundle: str, hot: str, evidence: SplitEvidence, options: SplitOptions) -> SplitAdvice:
+    view = evidence.view
     row = view.bundle_index(bundle)
     if row is None:
         raise ValueError(f"{bundle} is not in the view")
@@ -84,8 +85,8 @@ def _advice(bundle: str, hot: str, scene: SplitEvidence, options: SplitOptions) 
     first = view.first_reporter(row)
     broker = "" if first is None else view.brokers[first]
     carried = view.bundle.short.throughput_of(row)
-    shares = _shares(scene.topics.get(bundle, {}))
-    verdict, why, algorithm, command = _verdict(bundle, row, shares, scene, options, namespace)
+    shares = _shares(evidence.topics.get(bundle, {}))
+    verdict, why, algorithm, command = _verdict(bundle, row, shares, evidence, options, namespace)
     shown = tuple(TopicShare(name, round(share, 4)) for name, share in shares[:SHOWN])
     return SplitAdvice(bundle, broker, verdict, f"{hot}; {why}", carried, shown, algorithm, command)
 
@@ -94,11 +95,11 @@ def _verdict(
     bundle: str,
     row: int,
     shares: list[tuple[str, float]],
-    scene: SplitEvidence,
+    evidence: SplitEvidence,
     options: SplitOptions,
     namespace: str,
 ) -> tuple[str, str, str, str]:
-    view = scene.view
+    view = evidence.view
     topics = max(int(view.bundle.topics[row]), len(shares))
     if shares and (len(shares) < MIN_TOPICS or shares[0][1] > WORTH_IT):
         name, share = shares[0]
@@ -110,7 +111,7 @@ def _verdict(
     if topics < MIN_TOPICS:
         why = f"it has {topics} topic, and a split leaves a topic whole: more partitions divide it"
         return "partition", why, "", ""
-    counted = scene.bundle_counts.get(namespace) or _counted(view, namespace)
+    counted = evidence.bundle_counts.get(namespace) or _counted(view, namespace)
     if counted >= options.maximum_bundles:
         why = (
             f"its namespace has {counted} bundles of {options.maximum_bundles} "
@@ -122,7 +123,7 @@ def _verdict(
     if not shares:
         why = "how its load lies on its topics is not known (--admin-url asks the brokers)"
         return "wait", why, "", ""
-    algorithm, boundary, larger = _best_cut(bundle, scene.topics[bundle], options)
+    algorithm, boundary, larger = _best_cut(bundle, evidence.topics[bundle], options)
     if larger > WORTH_IT:
         why = f"the best cut leaves {larger:.0%} of it in one part, which a split is not worth"
         return "leave", why, "", ""
@@ -208,8 +209,8 @@ def _command(bundle: str, algorithm: str, boundary: int) -> str:
     )
 
 
-def _loads(scene: SplitEvidence) -> BundleLoads:
-    view = scene.view
+def _loads(evidence: SplitEvidence) -> BundleLoads:
+    view = evidence.view
     owner = np.repeat(np.arange(len(view.brokers)), np.diff(view.offsets))
     first = dict(zip(view.members[::-1].tolist(), owner[::-1].tolist(), strict=True))
     rows = [row for row in sorted(first) if view.bundle.movable[row]]
@@ -218,7 +219,7 @@ def _loads(scene: SplitEvidence) -> BundleLoads:
         names,
         tuple(view.brokers[first[row]] for row in rows),
         view.bundle.topics[rows],
-        np.array([scene.connections.get(name, 0) for name in names], np.int64),
+        np.array([evidence.connections.get(name, 0) for name in names], np.int64),
         view.bundle.long.rate()[rows],
         view.bundle.long.throughput()[rows],
     )

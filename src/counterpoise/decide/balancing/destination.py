@@ -1,14 +1,12 @@
-"""Where the bundles of a round go: to nobody who may not have one, by whatever sends it there."""
+"""Where the bundles of a round go: only to brokers that may have them, whatever sends them."""
 
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from counterpoise.decide.balancing.policies import HAS_IT, PlacementPolicies
+from counterpoise.decide.balancing.policies import HAS_IT, PlacementDraft, PlacementPolicies
 from counterpoise.decide.filters.anti_affinity import may_unload, same_group
-from counterpoise.decide.filters.facts import UNKNOWN
 from counterpoise.decide.filters.isolation import governing_policy
 from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.decide.placement.only import Only
@@ -31,11 +29,13 @@ class Destinations:
     """
 
     def __init__(
-        self, view: ClusterView, answering: Collection[str], scene: PlacementPolicies | None
+        self, view: ClusterView, answering: Collection[str], policies: PlacementPolicies | None
     ) -> None:
         self._view = view
         self._answering = answering
-        self._policies = None if scene is None else _Policies(view, answering, scene)
+        self._policies = (
+            None if policies is None else _FilteredDestinations(view, answering, policies)
+        )
         self._others: dict[tuple[str, frozenset[str]], Sequence[str]] = {}
 
     def of(
@@ -45,7 +45,7 @@ class Destinations:
         memory: Any,
         left_lately: frozenset[str],
     ) -> Placement[Any]:
-        """Any broker but its own that answers and, in a scene, may have it; or the one asked for.
+        """Any broker but its own that answers and may have it, or the one that was asked for.
 
         Pulsar's leader lets the bundle's own broker compete and then skips the bundle if it wins;
         as the fullest broker is soon the one with the fewest bundles, nothing would move any more.
@@ -60,9 +60,7 @@ class Destinations:
     def enter(self, decision: Decision) -> None:
         """Count a decision, which has its destination, as carried out."""
         if self._policies is not None:
-            row = self._view.bundle_index(decision.bundle)
-            topics = 0 if row is None else self._view.bundle.topics.item(row)
-            self._policies.enter(decision, topics)
+            self._policies.enter(decision)
 
     def _but(self, source: str, left_lately: frozenset[str]) -> Sequence[str]:
         key = (source, left_lately)
@@ -83,25 +81,24 @@ class _Left:
     source: str
 
     @cached_property
-    def why_nobody(self) -> str:
+    def why_none(self) -> str:
         """Why every other broker is out, as far as a filter says so."""
         return _reasons(self.passed, lambda subject: subject != self.source)
 
 
-class _Policies:
+class _FilteredDestinations:
     """Destinations where the filters have a say."""
 
     def __init__(
-        self, view: ClusterView, answering: Collection[str], scene: PlacementPolicies
+        self, view: ClusterView, answering: Collection[str], policies: PlacementPolicies
     ) -> None:
         self._view = view
-        self._facts = dict(scene.facts)
-        self._held = {broker: Counter(held) for broker, held in scene.held.items()}
-        self._count = scene.count
+        self._draft = PlacementDraft(policies)
+        self._count = policies.count
         self._counts: dict[str, Mapping[str, int]] = {}
         """By anti-affinity group: how often each broker serves it."""
-        self._scene = replace(scene, facts=self._facts, held=self._held, count=self._counted)
-        self._silent = {broker: SILENT for broker in scene.facts if broker not in answering}
+        self._placing = replace(self._draft.policies, count=self._counted)
+        self._silent = {broker: SILENT for broker in policies.facts if broker not in answering}
         self._governing: dict[str, str | None] = {}
         """By namespace: the isolation policy that governs it."""
         self._left: dict[tuple[str | None, str, frozenset[str]], _Left] = {}
@@ -115,11 +112,11 @@ class _Policies:
     ) -> Placement[Any]:
         """See `Destinations.of`."""
         bundle, source, wanted = decision.bundle, decision.source, decision.destination
-        served = self._scene.served(bundle_namespace(bundle))
-        why = may_unload(bundle, source, list(self._facts), served) if served else None
+        served = self._placing.served(bundle_namespace(bundle))
+        why = may_unload(bundle, source, list(self._placing.facts), served) if served else None
         if why is not None:
             return Placement(None, (), why.rule, why.sentence, memory, (why,))
-        filters = self._scene.filters
+        filters = self._placing.filters
         if wanted is not None:
             chooser = replace(chooser, strategy=Only(wanted, ASKED))
             filters = replace(filters, distribute_evenly=False)
@@ -131,26 +128,22 @@ class _Policies:
         if chosen.broker is not None or chosen.placement.rejections:
             return chosen.placement
         about = "" if wanted is None else _reasons(left.passed, wanted.__eq__)
-        reasons = about or left.why_nobody or chosen.placement.reason
-        told = _nowhere(bundle, reasons) if wanted is None else _not_there(bundle, wanted, reasons)
-        return chosen.placement._replace(rejections=(told,))
+        reasons = about or left.why_none or chosen.placement.reason
+        why = _nowhere(bundle, reasons) if wanted is None else _not_there(bundle, wanted, reasons)
+        return chosen.placement._replace(rejections=(why,))
 
-    def enter(self, decision: Decision, topics: int) -> None:
-        """See `Destinations.enter`; `topics` are those of the bundle."""
+    def enter(self, decision: Decision) -> None:
+        """See `Destinations.enter`."""
+        self._draft.enter(decision, self._view)
         source, destination = decision.source, decision.destination or ""
-        namespace = bundle_namespace(decision.bundle)
-        for broker, more in ((source, -1), (destination, 1)):
-            self._held.setdefault(broker, Counter())[namespace] += more
-        known = self._facts.get(destination, UNKNOWN)
-        given = known.preallocated_topics + topics
-        self._facts[destination] = replace(known, preallocated_topics=given)
-        if known.topics + given > self._scene.filters.max_topics:
+        known, held = self._placing.facts[destination], self._placing.held
+        if known.topics + known.preallocated_topics > self._placing.filters.max_topics:
             self._left.clear()
-        mine = self._scene.groups.get(namespace)
-        moved = {broker: self._held[broker] for broker in (source, destination)}
+        mine = self._placing.groups.get(bundle_namespace(decision.bundle))
+        moved = {broker: held[broker] for broker in (source, destination)}
         for group in [each for each in self._counts if same_group(each, mine)]:
             kept = {b: count for b, count in self._counts[group].items() if b not in moved}
-            self._counts[group] = {**kept, **self._count(group, moved, self._scene.groups)}
+            self._counts[group] = {**kept, **self._count(group, moved, self._placing.groups)}
 
     def _counted(
         self, group: str, held: Mapping[str, Mapping[str, int]], groups: Mapping[str, str]
@@ -162,12 +155,12 @@ class _Policies:
     def _passing(
         self, bundle: str, source: str, left_lately: frozenset[str], filters: FilterOptions
     ) -> _Left:
-        namespace, scene = namespace_of(bundle), self._scene
-        grouped = bundle_namespace(bundle) in scene.groups
+        namespace, policies = namespace_of(bundle), self._placing
+        grouped = bundle_namespace(bundle) in policies.groups
         if grouped or filters.distribute_evenly or namespace == SYSTEM_NAMESPACE_TEXT:
             return _Left(self._pass(bundle, source, left_lately, filters), source)
         if namespace not in self._governing:
-            found = governing_policy(namespace, scene.policies)
+            found = governing_policy(namespace, policies.isolation)
             self._governing[namespace] = found and found[0]
         # Without a group, and unless bundles are counted, a namespace matters by its policy alone.
         key = (self._governing[namespace], source, left_lately)
@@ -187,7 +180,7 @@ class _Policies:
         self, bundle: str, source: str, left_lately: frozenset[str], filters: FilterOptions
     ) -> Passed:
         barred = {**self._silent, **dict.fromkeys(left_lately, LEFT_LATELY), source: HAS_IT}
-        around = self._scene.around(bundle_namespace(bundle), barred=barred)
+        around = self._placing.around(bundle_namespace(bundle), barred=barred)
         return pass_modular(namespace_of(bundle), around, filters)
 
 

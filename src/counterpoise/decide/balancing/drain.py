@@ -1,8 +1,8 @@
-"""Where every bundle of a broker goes that is to be emptied: a pure function of what was read.
+"""The goal of a drain: every bundle of a broker on another one.
 
-Each bundle is placed as if nobody had it, by the filters and the placement strategy that place any
-other bundle, and entered into the picture before the next: what the broker is to be rid of has no
-gain to show, and a hundred bundles do not pile up on whoever was emptiest at first.
+Each bundle is placed as if no broker had it, by the filters and the placement strategy that place
+any other bundle, and counts for the next: no bundle has to show a gain, and a hundred bundles do
+not pile up on the broker that was the emptiest at first.
 """
 
 import math
@@ -13,19 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from counterpoise.decide.balancing.moves import Move, move_id
+from counterpoise.decide.balancing.moves import Move, Round, RoundMemory, move_id
+from counterpoise.decide.balancing.policies import PlacementDraft, PlacementPolicies
 from counterpoise.decide.balancing.projection import Projection
-from counterpoise.decide.filters.facts import UNKNOWN, BrokerFacts
-from counterpoise.decide.filters.isolation import IsolationPolicy
+from counterpoise.decide.balancing.snapshot import ClusterSnapshot
+from counterpoise.decide.filters.facts import UNKNOWN
 from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.decide.placement.least_usage import LeastUsage
 from counterpoise.decide.placement.options import PlacementOptions
-from counterpoise.decide.placement.selection import (
-    Chooser,
-    Selection,
-    Surroundings,
-    select_modular,
-)
+from counterpoise.decide.placement.selection import Chooser, Selection, select_modular
 from counterpoise.decide.placement.strategy import PlacementStrategy
 from counterpoise.decide.plan import Decision, DecisionKind, Rejection
 from counterpoise.load.view import ClusterView
@@ -33,27 +29,7 @@ from counterpoise.names.bundle import namespace_of
 from counterpoise.names.namespace import bound_to_broker
 
 NAMED = 3
-"""How many brokers that were passed over a reason names."""
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterSnapshot:
-    """What was read of a cluster before one of its brokers is emptied."""
-
-    broker: str
-    """Who is to be emptied."""
-    view: ClusterView
-    """Everybody's load."""
-    owned: Mapping[str, Sequence[str]]
-    """The bundles of each broker that answered, as it says itself."""
-    facts: Mapping[str, BrokerFacts] = field(default_factory=dict)
-    policies: Mapping[str, IsolationPolicy] = field(default_factory=dict)
-    groups: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """By namespace: those of its anti-affinity group, itself among them."""
-    domains: Mapping[str, str] = field(default_factory=dict)
-    """Failure domain by broker."""
-    silent: Mapping[str, str] = field(default_factory=dict)
-    """Brokers that could not be read, and why: they are given nothing."""
+"""How many of the brokers that were not chosen a reason names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,81 +42,70 @@ class DrainRules:
 
 
 @dataclass(frozen=True, slots=True)
-class DrainPlan:
-    """Who gets what, and what cannot go anywhere."""
+class EmptyBroker:
+    """Places all bundles of a broker elsewhere; a rejection names a bundle that cannot go.
+
+    Without randomness: equally good brokers are settled by value, then name.
+    """
 
     broker: str
-    moves: tuple[Move, ...]
-    stuck: tuple[Rejection, ...]
-    """A bundle each that no broker may have, and why."""
-    bound: tuple[str, ...]
-    """Bundles of the broker's own namespaces, such as heartbeats: they end with it."""
-    silent: Mapping[str, str] = field(default_factory=dict)
-    """Brokers that could not be read, and why: they are given nothing."""
+    rules: DrainRules = field(default_factory=DrainRules)
 
+    @property
+    def name(self) -> str:
+        """See `Goal.name`."""
+        return f"drain {self.broker}"
 
-def plan_drain(scene: ClusterSnapshot, rules: DrainRules) -> DrainPlan:
-    """Place all of a broker's bundles elsewhere; the largest first, since they are hardest to fit.
+    @property
+    def placed_by(self) -> str:
+        """See `Goal.placed_by`."""
+        return self.rules.placement.name
 
-    Without randomness: the same scene gives the same plan.
-    """
-    mine = list(scene.owned[scene.broker])
-    view = _without_reports(scene.view, scene.broker, mine)
-    bound = tuple(sorted(each for each in mine if bound_to_broker(namespace_of(each))))
-    leaving = sorted(set(mine) - set(bound), key=lambda each: (-known_load(view, each), each))
-    targets = [each for each in sorted(scene.owned) if each != scene.broker]
-    owned = {broker: Counter(map(namespace_of, scene.owned[broker])) for broker in targets}
-    facts = dict(scene.facts)
-    projection, memory = Projection(view), rules.placement.initial_memory()
-    moves: list[Move] = []
-    stuck: list[Rejection] = []
-    for bundle in leaving:
-        namespace = namespace_of(bundle)
-        around = Surroundings(
-            brokers=targets,
-            facts=facts,
-            policies=scene.policies,
-            namespace_bundles={broker: owned[broker][namespace] for broker in targets},
-            anti_affinity=_group_counts(scene.groups.get(namespace), owned),
-            domains=scene.domains,
-            draining=(scene.broker,),
-        )
-        # No broker in the place of chance: equally good brokers are settled by value, then name.
-        chooser = Chooser(rules.placement, projection.view, rules.placement_options, None)
-        chosen = select_modular(bundle, around, chooser, memory, rules.filters)
-        memory = chosen.placement.memory
-        if chosen.broker is None:
-            stuck.append(_stuck(bundle, chosen, scene.silent))
-            continue
-        decision = Decision(
-            DecisionKind.TRANSFER,
-            bundle,
-            scene.broker,
-            chosen.broker,
-            "drain",
-            "{source} is being emptied",
-        )
-        now_ms = view.now_ms
-        moves.append(Move(move_id(now_ms, bundle), now_ms, decision, _why(chosen)))
-        projection = projection.after(decision)
-        owned[chosen.broker][namespace] += 1
-        known = facts.get(chosen.broker, UNKNOWN)
-        given = known.preallocated_topics + _topics(view, bundle)
-        facts[chosen.broker] = replace(known, preallocated_topics=given)
-    return DrainPlan(scene.broker, tuple(moves), tuple(stuck), bound, scene.silent)
+    def refusal(self, snapshot: ClusterSnapshot) -> str:
+        """Why the broker cannot be emptied at all, as a sentence; empty when it can."""
+        broker, known = self.broker, snapshot.brokers
+        if broker not in known:
+            return f"{broker} is no broker of this cluster: it has {', '.join(known) or 'none'}"
+        if why := snapshot.silent.get(broker):
+            return f"{broker} does not list the bundles that it owns: {why}"
+        if len(snapshot.owned) < 2:
+            alone = "no other broker answers" if snapshot.silent else "it is the only broker"
+            return f"{broker} cannot be emptied: {alone}"
+        return ""
 
+    def bound(self, snapshot: ClusterSnapshot) -> tuple[str, ...]:
+        """Bundles of the broker's own namespaces, such as heartbeats: they end with it."""
+        mine = snapshot.owned.get(self.broker, ())
+        return tuple(sorted(each for each in mine if bound_to_broker(namespace_of(each))))
 
-def refusal(scene: ClusterSnapshot) -> str:
-    """Why this broker cannot be emptied at all, as a sentence; empty when it can."""
-    brokers = sorted({*scene.owned, *scene.silent})
-    if scene.broker not in brokers:
-        return f"{scene.broker} is no broker of this cluster: it has {', '.join(brokers) or 'none'}"
-    if why := scene.silent.get(scene.broker):
-        return f"{scene.broker} does not say what it owns: {why}"
-    if len(scene.owned) < 2:
-        alone = "no other broker answers" if scene.silent else "it is the only broker"
-        return f"{scene.broker} cannot be emptied: {alone}"
-    return ""
+    def plan(self, snapshot: ClusterSnapshot, memory: RoundMemory) -> Round:
+        """See `Goal.plan`. The largest bundles first, since they are the hardest to place."""
+        mine = snapshot.owned[self.broker]
+        view = _without_reports(snapshot.view, self.broker, mine)
+        draft = PlacementDraft(_of_others(snapshot, self.broker))
+        projection, remembered = Projection(view), self.rules.placement.initial_memory()
+        moves: list[Move] = []
+        stuck: list[Rejection] = []
+        leaving = sorted({*mine} - {*self.bound(snapshot)},
+                         key=lambda each: (-known_load(view, each), each))  # fmt: skip
+        for bundle in leaving:
+            around = draft.policies.around(namespace_of(bundle), draining=(self.broker,))
+            options = self.rules.placement_options
+            chooser = Chooser(self.rules.placement, projection.view, options, None)
+            chosen = select_modular(bundle, around, chooser, remembered, self.rules.filters)
+            remembered = chosen.placement.memory
+            if chosen.broker is None:
+                stuck.append(_stuck(bundle, chosen, snapshot.silent))
+                continue
+            decision = Decision(
+                DecisionKind.TRANSFER, bundle, self.broker, chosen.broker, "drain",
+                "{source} is being emptied",
+            )  # fmt: skip
+            now_ms = view.now_ms
+            moves.append(Move(move_id(now_ms, bundle), now_ms, decision, _why(chosen)))
+            projection = projection.after(decision)
+            draft.enter(decision, view)
+        return Round.of(snapshot.view, self.name, moves, stuck, memory)
 
 
 def known_load(view: ClusterView, bundle: str) -> float:
@@ -152,8 +117,28 @@ def known_load(view: ClusterView, bundle: str) -> float:
     return carried if math.isfinite(carried) else 0.0
 
 
+def owned_policies(snapshot: ClusterSnapshot) -> PlacementPolicies:
+    """The snapshot's policies, where each broker has the bundles that it lists itself."""
+    read = snapshot.policies or PlacementPolicies({})
+    return replace(
+        read,
+        facts={broker: read.facts.get(broker, UNKNOWN) for broker in sorted(snapshot.owned)},
+        held={broker: Counter(map(namespace_of, has)) for broker, has in snapshot.owned.items()},
+    )
+
+
+def _of_others(snapshot: ClusterSnapshot, broker: str) -> PlacementPolicies:
+    """The policies of all brokers but the one that is to be emptied."""
+    policies = owned_policies(snapshot)
+    return replace(
+        policies,
+        facts={each: known for each, known in policies.facts.items() if each != broker},
+        held={each: held for each, held in policies.held.items() if each != broker},
+    )
+
+
 def _without_reports(view: ClusterView, broker: str, mine: Sequence[str]) -> ClusterView:
-    """The view in which a broker's bundles are reported by nobody, as those that await a broker.
+    """The view in which no broker reports these bundles, as if they awaited a broker.
 
     A broker that gave one of them away a moment ago may report it still.
     """
@@ -163,15 +148,6 @@ def _without_reports(view: ClusterView, broker: str, mine: Sequence[str]) -> Clu
         gone[int(view.offsets[row]) : int(view.offsets[row + 1])] = True
     before = np.concatenate(([0], np.cumsum(gone)))
     return view.with_reports(view.offsets - before[view.offsets], view.members[~gone])
-
-
-def _group_counts(
-    group: frozenset[str] | None, owned: Mapping[str, Counter[str]]
-) -> dict[str, int] | None:
-    """How many namespaces of the group each broker serves, as Pulsar counts."""
-    if group is None:
-        return None
-    return {broker: sum(1 for each in group if of[each]) for broker, of in owned.items()}
 
 
 def _why(chosen: Selection[Any]) -> str:
@@ -191,8 +167,3 @@ def _stuck(bundle: str, chosen: Selection[Any], silent: Mapping[str, str]) -> Re
     reasons += [each.sentence for each in chosen.placement.rejections]
     why = "; ".join(dict.fromkeys(reasons)) or chosen.placement.reason
     return Rejection(bundle, "nowhere-to-go", None, None, "", "{why}", {"why": why})
-
-
-def _topics(view: ClusterView, bundle: str) -> int:
-    row = view.bundle_index(bundle)
-    return 0 if row is None else int(view.bundle.topics[row])

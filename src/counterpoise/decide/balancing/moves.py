@@ -1,14 +1,18 @@
-"""What a round of decisions leaves behind: moves, their outcomes, and the balancer's memory."""
+"""What a round consists of: its moves, their outcomes, and the memory for the next round."""
 
 import zlib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final
 
-from counterpoise.decide.balancing.thrash import Hop, Trails
+from counterpoise.decide.balancing.thrash import Hop, Trails, trailed
 from counterpoise.decide.plan import Decision, Rejection
 from counterpoise.load.store_of_reports import Ema
+from counterpoise.load.view import ClusterView
+
+_NONE: Final[Mapping[str, float]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,13 @@ class Move:
         """The broker that is to get it; empty when the cluster may choose."""
         return self.decision.destination or ""
 
+    def done(self, ended_at_ms: int) -> "MoveOutcome":
+        """The outcome once the destination owns the bundle."""
+        return MoveOutcome(
+            self.id, self.poll_id, self.bundle, self.source, self.destination,
+            MoveStatus.MOVED, self.destination, self.poll_id, ended_at_ms,
+        )  # fmt: skip
+
 
 def move_id(poll_id: int, bundle: str) -> str:
     """The same for every replay of the same poll, and for no other decision."""
@@ -53,7 +64,7 @@ class MoveStatus(StrEnum):
     ELSEWHERE = "elsewhere"
     """Unloaded, but another broker than the destination owns it now."""
     UNOWNED = "unowned"
-    """Unloaded; nobody owned it before the deadline (no client has asked for it)."""
+    """Unloaded; no broker owned it before the deadline (no client has looked it up)."""
     ALREADY_THERE = "already there"
     """Not carried out: the destination owned it already."""
     GONE = "gone"
@@ -63,9 +74,9 @@ class MoveStatus(StrEnum):
     WITHHELD = "withheld"
     """Not carried out: a rule of the operator's says so; `error` names it."""
     DRY_RUN = "dry run"
-    """Not carried out: nobody asked for it."""
+    """Not carried out: `--execute` was not given."""
     FAILED = "failed"
-    """The cluster refused, or did not do it; `error` says what was heard."""
+    """The cluster refused, or did not do it; `error` has its answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +90,7 @@ class MoveOutcome:
     destination: str
     status: MoveStatus
     owner: str
-    """Who owned the bundle at the end; empty when nobody did, or nobody looked."""
+    """The owner at the end; empty when no broker owned it, or none was asked."""
     started_at_ms: int
     ended_at_ms: int
     """When the new owner was seen, or the attempt was given up."""
@@ -110,7 +121,7 @@ class MoveOutcome:
 
 @dataclass(frozen=True, slots=True)
 class RoundMemory:
-    """All that one round tells the next; JSON both ways, so that it survives a change of leader.
+    """What one round leaves for the next; JSON both ways, so that it survives a change of leader.
 
     `shedder` and `placement` are the strategies' own memories as JSON.
     """
@@ -123,11 +134,52 @@ class RoundMemory:
     settled_at_ms: int = 0
     """When the last move ended: polls before that show the cluster as it was."""
     traffic_before: Mapping[str, float] = field(default_factory=dict)
-    """What each broker that took part in the last moves reported before them (see `is_due`)."""
+    """What each broker that took part in the last moves reported before them (`due.py`)."""
     trails: Trails = field(default_factory=dict)
     """Where bundles have been lately (see `thrash.py`)."""
     loads: Mapping[str, Ema] = field(default_factory=dict)
     """The brokers' averages, for a strategy that reads load stores (`load/store_of_reports.py`)."""
+
+    def after(
+        self,
+        outcomes: Iterable[MoveOutcome],
+        span_ms: int | None = None,
+        traffic: Mapping[str, float] = _NONE,
+        carried: Mapping[str, float] = _NONE,
+    ) -> "RoundMemory":
+        """The memory once the moves of its round have ended as these outcomes say.
+
+        Trails go back for ``span_ms``, None for ever. ``traffic`` is what each broker reported when
+        the round was decided, and ``carried`` what each bundle did: a broker whose load changed is
+        waited for until it reports something else. A bundle's grace period begins when its move
+        ends.
+        """
+        ended = list(outcomes)
+        moved = [one for one in ended if one.status is MoveStatus.MOVED]
+        # A broker that had no traffic and got none looks the same each time it is measured.
+        changed = {one.source for one in moved if traffic.get(one.source)}
+        changed |= {one.destination for one in moved if carried.get(one.bundle)}
+        return replace(
+            self,
+            recently_unloaded={
+                **self.recently_unloaded,
+                **{
+                    one.bundle: one.ended_at_ms if one.carried_out else one.poll_id
+                    for one in ended
+                    if one.settles
+                },
+            },
+            settled_at_ms=max(
+                (one.ended_at_ms for one in ended if one.carried_out), default=self.settled_at_ms
+            ),
+            traffic_before={each: traffic[each] for each in sorted(changed & traffic.keys())},
+            trails=trailed(
+                self.trails,
+                [(one.bundle, one.hop) for one in ended if one.hop],
+                self.decided_at_ms,
+                self.decided_at_ms + 1 if span_ms is None else span_ms,
+            ),
+        )
 
     def to_json(self) -> dict[str, Any]:
         """The memory as a JSON object."""
@@ -174,6 +226,32 @@ class Round:
     rejections: tuple[Rejection, ...]
     memory: RoundMemory
 
+    @staticmethod
+    def of(
+        view: ClusterView,
+        goal: str,
+        moves: Iterable[Move],
+        rejections: Iterable[Rejection],
+        memory: RoundMemory,
+        at_ms: int | None = None,
+    ) -> "Round":
+        """A round of a goal on this view, at the view's time unless another is given."""
+        at_ms = view.now_ms if at_ms is None else at_ms
+        return Round(
+            at_ms,
+            goal,
+            imbalance_of(view),
+            len(view.brokers),
+            len(view.bundles),
+            tuple(moves),
+            tuple(rejections),
+            replace(memory, decided_at_ms=at_ms),
+        )
+
+    def as_moved(self, ended_at_ms: int) -> list[MoveOutcome]:
+        """The outcomes if every move succeeds and ends then: what a plan takes for granted."""
+        return [move.done(ended_at_ms) for move in self.moves]
+
     def to_json(self) -> dict[str, Any]:
         """What was decided as a JSON object; the memory is not in it."""
         return {
@@ -188,3 +266,14 @@ class Round:
             ],
             "rejections": [each.to_json() for each in self.rejections],
         }
+
+
+def imbalance(loads: Collection[float]) -> float:
+    """The largest ÷ the mean - 1: 0 when all are equal, or when there is no load at all."""
+    mean = sum(loads) / len(loads) if loads else 0.0
+    return max(loads) / mean - 1 if mean > 0 else 0.0
+
+
+def imbalance_of(view: ClusterView) -> float:
+    """How uneven the brokers of a view are, by bytes/s."""
+    return imbalance(view.broker.traffic.throughput().tolist())

@@ -9,10 +9,11 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from counterpoise.decide.filters.anti_affinity import namespaces_in_group
-from counterpoise.decide.filters.facts import BrokerFacts
+from counterpoise.decide.filters.facts import UNKNOWN, BrokerFacts
 from counterpoise.decide.filters.isolation import IsolationPolicy, governing_policy
 from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.decide.placement.selection import Surroundings, pass_extensible
+from counterpoise.decide.plan import Decision
 from counterpoise.load.store_view import BundleRules
 from counterpoise.load.view import ClusterView, bundle_namespace
 
@@ -44,19 +45,19 @@ class PlacementPolicies:
     """Every broker that is there."""
     held: Mapping[str, Mapping[str, int]] = field(default_factory=lambda: _NONE)
     """How many bundles of each namespace each broker has, those just given to it included."""
-    policies: Mapping[str, IsolationPolicy] = field(default_factory=lambda: _NONE)
+    isolation: Mapping[str, IsolationPolicy] = field(default_factory=lambda: _NONE)
     groups: Mapping[str, str] = field(default_factory=lambda: _NONE)
     """The anti-affinity group of each namespace that is in one."""
     domains: Mapping[str, str] = field(default_factory=lambda: _NONE)
     """Failure domain by broker."""
     filters: FilterOptions = field(default_factory=FilterOptions)
     averages: Mapping[str, float] = field(default_factory=lambda: _NONE)
-    """The brokers' own averages of their usage, of those that tell: under the extensible manager a
-    leader goes by them."""
+    """The brokers' own averages of their usage, where they publish them: a leader of the extensible
+    manager reads those."""
     count: CountGroup = count_namespaces
 
-    def seen_in(self, view: ClusterView) -> PlacementPolicies:
-        """The scene where brokers have the bundles, and the topics, that they report in a view."""
+    def as_reported(self, view: ClusterView) -> PlacementPolicies:
+        """The same where brokers have the bundles, and the topics, that they report in a view."""
         held = {
             broker: Counter(
                 bundle_namespace(view.bundles[each]) for each in view.reported_by(row).tolist()
@@ -80,7 +81,7 @@ class PlacementPolicies:
         return Surroundings(
             brokers=list(self.facts),
             facts=self.facts,
-            policies=self.policies,
+            policies=self.isolation,
             namespace_bundles={
                 broker: namespaces.get(namespace, 0) for broker, namespaces in self.held.items()
             },
@@ -96,19 +97,44 @@ class PlacementPolicies:
         return None if group is None else self.count(group, self.held, self.groups)
 
 
+class PlacementDraft:
+    """Policies while bundles are placed one after the other: each move counts for the next."""
+
+    def __init__(self, policies: PlacementPolicies) -> None:
+        self._facts = dict(policies.facts)
+        self._held = {broker: Counter(held) for broker, held in policies.held.items()}
+        self.policies = replace(policies, facts=self._facts, held=self._held)
+        """As they are after the moves entered so far."""
+
+    def enter(self, decision: Decision, view: ClusterView) -> None:
+        """Count a decision that has its destination as carried out."""
+        source, destination = decision.source, decision.destination or ""
+        namespace, row = bundle_namespace(decision.bundle), view.bundle_index(decision.bundle)
+        for broker, more in ((source, -1), (destination, 1)):
+            self._held.setdefault(broker, Counter())[namespace] += more
+        known = self._facts.get(destination, UNKNOWN)
+        topics = 0 if row is None else view.bundle.topics.item(row)
+        self._facts[destination] = replace(
+            known, preallocated_topics=known.preallocated_topics + topics
+        )
+
+
 def bundle_rules(
-    scene: PlacementPolicies, bundles: Iterable[str], owners: Mapping[str, str | None]
+    policies: PlacementPolicies, bundles: Iterable[str], owners: Mapping[str, str | None]
 ) -> BundleRules:
     """What the extensible manager's shedder has to know of these bundles, who owns them given."""
-    every = frozenset(scene.facts)
+    every = frozenset(policies.facts)
     passing: dict[str, frozenset[str]] = {}
     held, allowed = set(), {}
     for bundle in bundles:
         namespace = bundle_namespace(bundle)
-        if namespace in scene.groups or governing_policy(namespace, scene.policies) is not None:
+        if (
+            namespace in policies.groups
+            or governing_policy(namespace, policies.isolation) is not None
+        ):
             held.add(bundle)
         if namespace not in passing:
-            left, _ = pass_extensible(namespace, scene.around(namespace), scene.filters)
+            left, _ = pass_extensible(namespace, policies.around(namespace), policies.filters)
             passing[namespace] = frozenset(left)
         if passing[namespace] != every:
             allowed[bundle] = passing[namespace]

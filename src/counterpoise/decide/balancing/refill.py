@@ -1,24 +1,23 @@
-"""What brokers are given that carry too little: after a restart, or because they are new.
+"""The goal of a refill: brokers that carry too little, after a restart or because they are new.
 
-No strategy's threshold need be crossed for that: five brokers at half of what they can do, and a
-sixth at nothing, are in nobody's way. Each broker to be filled gets bundles until it carries the
-mean, the largest that fit first, so that few clients have to move; each comes from whoever carries
-the most by then.
+No strategy's threshold need be crossed for that: five brokers at half of what they can carry and a
+sixth at nothing overload no broker. Each broker to be filled gets bundles until it carries the
+mean, the largest that fit first, so that few clients have to move; each comes from the broker that
+carries the most by then.
 """
 
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from counterpoise.decide.balancing.drain import ClusterSnapshot, known_load
-from counterpoise.decide.balancing.moves import Move, move_id
-from counterpoise.decide.balancing.policies import HAS_IT
-from counterpoise.decide.balancing.round import part_of
+from counterpoise.decide.balancing.drain import known_load, owned_policies
+from counterpoise.decide.balancing.moves import Move, Round, RoundMemory, move_id
+from counterpoise.decide.balancing.policies import HAS_IT, PlacementDraft
+from counterpoise.decide.balancing.snapshot import ClusterSnapshot, part_of
 from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.decide.placement.only import Only
 from counterpoise.decide.placement.options import PlacementOptions
-from counterpoise.decide.placement.selection import Chooser, Surroundings, select_modular
+from counterpoise.decide.placement.selection import Chooser, select_modular
 from counterpoise.decide.plan import Decision, DecisionKind, Rejection
 from counterpoise.names.bundle import namespace_of
 from counterpoise.names.namespace import SYSTEM_NAMESPACE_TEXT, bound_to_broker
@@ -28,67 +27,75 @@ ENOUGH = 0.98
 
 
 @dataclass(frozen=True, slots=True)
-class RefillPlan:
-    """Who gets what from whom, and why not more."""
-
-    moves: tuple[Move, ...]
-    rejections: tuple[Rejection, ...]
-
-
-def plan_refill(
-    scene: ClusterSnapshot,
-    targets: Collection[str],
-    filters: FilterOptions,
-    leave_alone: Collection[str] = frozenset(),
-) -> RefillPlan:
-    """Fill `targets` up to the mean; without randomness: the same scene gives the same plan.
+class FillBrokers:
+    """Fills brokers up to the mean; without randomness.
 
     Isolation policies, anti-affinity groups, failure domains, topic caps and versions are heeded;
     that namespaces have as many bundles on each broker is not, since load is what counts here.
     """
-    return _Refill(scene, targets, filters, leave_alone).plan()
+
+    targets: Collection[str]
+    filters: FilterOptions = field(default_factory=FilterOptions)
+    leave_alone: Collection[str] = frozenset()
+    """Namespaces and bundles that stay where they are."""
+
+    @property
+    def name(self) -> str:
+        """See `Goal.name`."""
+        return "refill"
+
+    @property
+    def placed_by(self) -> str:
+        """See `Goal.placed_by`."""
+        return "the brokers that were named"
+
+    def refusal(self, snapshot: ClusterSnapshot) -> str:
+        """Why these brokers cannot be filled, as a sentence; empty when they can."""
+        known = snapshot.brokers
+        for target in self.targets:
+            if target not in known:
+                return f"{target} is no broker of this cluster: it has {', '.join(known) or 'none'}"
+            if why := snapshot.silent.get(target):
+                return f"{target} does not answer: {why}"
+        if not {*snapshot.owned} - {*self.targets}:
+            return "there is no other broker whose bundles could be moved"
+        return ""
+
+    def plan(self, snapshot: ClusterSnapshot, memory: RoundMemory) -> Round:
+        """See `Goal.plan`."""
+        filling = _Filling(snapshot, self)
+        filling.run()
+        rejections = filling.rejections.values()
+        return Round.of(snapshot.view, self.name, filling.moves, rejections, memory)
 
 
-def refill_refusal(scene: ClusterSnapshot, targets: Collection[str]) -> str:
-    """Why these brokers cannot be filled, as a sentence; empty when they can."""
-    brokers = sorted({*scene.owned, *scene.silent})
-    for target in targets:
-        if target not in brokers:
-            return f"{target} is no broker of this cluster: it has {', '.join(brokers) or 'none'}"
-        if why := scene.silent.get(target):
-            return f"{target} does not answer: {why}"
-    if not set(scene.owned) - set(targets):
-        return "there is no other broker whose bundles could be moved"
-    return ""
+class _Filling:
+    """One refill while it is worked out."""
 
-
-class _Refill:
-    def __init__(
-        self,
-        scene: ClusterSnapshot,
-        targets: Collection[str],
-        filters: FilterOptions,
-        leave_alone: Collection[str],
-    ) -> None:
-        self._scene = scene
-        self._targets = sorted(set(targets))
-        self._filters = replace(filters, distribute_evenly=False)
-        self._leave_alone = leave_alone
-        self._moves: list[Move] = []
-        self._rejections: dict[tuple[str, str], Rejection] = {}
+    def __init__(self, snapshot: ClusterSnapshot, goal: FillBrokers) -> None:
+        self._view = snapshot.view
+        self._targets = sorted(set(goal.targets))
+        self._filters = replace(goal.filters, distribute_evenly=False)
+        self._leave_alone = goal.leave_alone
+        self._draft = PlacementDraft(owned_policies(snapshot))
+        self.moves: list[Move] = []
+        self.rejections: dict[tuple[str, str], Rejection] = {}
         self._load = {
-            broker: sum(known_load(scene.view, bundle) for bundle in sorted(scene.owned[broker]))
-            for broker in sorted(scene.owned)
+            broker: sum(known_load(self._view, bundle) for bundle in sorted(snapshot.owned[broker]))
+            for broker in sorted(snapshot.owned)
         }
-        self._bundles = {broker: sorted(self._movable(broker)) for broker in self._load}
+        self._bundles = {
+            broker: sorted(self._movable(snapshot.owned[broker])) for broker in self._load
+        }
         self._mean = sum(self._load.values()) / len(self._load)
-        self._owned = {each: Counter(map(namespace_of, scene.owned[each])) for each in self._load}
 
-    def plan(self) -> RefillPlan:
+    def run(self) -> None:
+        """Move bundles until the targets carry the mean, or no broker has one that fits."""
         donors = set(self._load) - set(self._targets)
         if self._mean <= 0:
             nothing = "no bundle carries anything: there is no load to give"
-            return RefillPlan((), (Rejection("cluster", "no-load", 0.0, 0.0, "", nothing),))
+            self.rejections["", ""] = Rejection("cluster", "no-load", 0.0, 0.0, "", nothing)
+            return
         while donors:
             target = min(self._targets, key=lambda each: (self._load[each], each))
             donor = max(donors, key=lambda each: (self._load[each], each))
@@ -97,7 +104,6 @@ class _Refill:
             if not self._given(donor, target):
                 donors.discard(donor)
         self._short_of_the_mean()
-        return RefillPlan(tuple(self._moves), tuple(self._rejections.values()))
 
     def _given(self, donor: str, target: str) -> bool:
         """Move the bundle of the donor that fits best; False when none does."""
@@ -115,19 +121,8 @@ class _Refill:
         return False
 
     def _may_have(self, bundle: str, donor: str, target: str) -> bool:
-        namespace, scene = namespace_of(bundle), self._scene
-        group = scene.groups.get(namespace)
-        around = Surroundings(
-            brokers=list(self._load),
-            facts=scene.facts,
-            policies=scene.policies,
-            anti_affinity=None if group is None else {
-                broker: sum(1 for each in group if of[each]) for broker, of in self._owned.items()
-            },
-            domains=scene.domains,
-            barred={donor: HAS_IT},
-        )  # fmt: skip
-        chooser = Chooser(Only(target, "it is to be filled"), scene.view, PlacementOptions(), None)
+        around = self._draft.policies.around(namespace_of(bundle), barred={donor: HAS_IT})
+        chooser = Chooser(Only(target, "it is to be filled"), self._view, PlacementOptions(), None)
         chosen = select_modular(bundle, around, chooser, chooser.strategy.initial_memory(),
                                 self._filters)  # fmt: skip
         if chosen.broker == target:
@@ -137,47 +132,46 @@ class _Refill:
             if each.subject == target
         ]  # fmt: skip
         why = "; ".join(dropped) or "others have less of its anti-affinity group"
-        self._rejections[bundle, target] = Rejection(
+        self.rejections[bundle, target] = Rejection(
             bundle, "not-allowed", None, None, "",
             "{subject} does not go to {target}: {why}", {"target": target, "why": why},
         )  # fmt: skip
         return False
 
     def _move(self, bundle: str, carried: float, donor: str, target: str) -> None:
-        view = self._scene.view
+        view = self._view
         decision = Decision(
             DecisionKind.TRANSFER, bundle, donor, target, "refill",
             "{destination} carries {has:.0%} of the mean, {source} {gives:.0%}",
             {"has": self._load[target] / self._mean, "gives": self._load[donor] / self._mean},
         )  # fmt: skip
         named = "asked for: it is to be filled"
-        self._moves.append(
+        self.moves.append(
             Move(move_id(view.now_ms, bundle), view.now_ms, decision, named, part_of(view, bundle))
         )
         self._load[donor] -= carried
         self._load[target] += carried
-        for broker, more in ((donor, -1), (target, 1)):
-            self._owned[broker][namespace_of(bundle)] += more
+        self._draft.enter(decision, view)
 
     def _short_of_the_mean(self) -> None:
         for target in self._targets:
             part = self._load[target] / self._mean
             if part < ENOUGH:
-                self._rejections[target, ""] = Rejection(
+                self.rejections[target, ""] = Rejection(
                     target, "nothing-fits", part, ENOUGH, "",
                     "{subject} would carry {value:.0%} of the mean: no other bundle may go there "
                     "and makes a broker above the mean cooler",
                 )  # fmt: skip
 
-    def _movable(self, broker: str) -> Iterator[tuple[float, str]]:
-        """A broker's bundles that carry anything and that nobody wants left alone."""
-        for bundle in self._scene.owned[broker]:
-            namespace, carried = namespace_of(bundle), known_load(self._scene.view, bundle)
+    def _movable(self, bundles: Collection[str]) -> Iterator[tuple[float, str]]:
+        """The bundles that carry anything and may move at all, with what they carry."""
+        for bundle in bundles:
+            namespace, carried = namespace_of(bundle), known_load(self._view, bundle)
             if bound_to_broker(namespace) or namespace == SYSTEM_NAMESPACE_TEXT or carried <= 0:
                 continue
             left = next((each for each in (bundle, namespace) if each in self._leave_alone), "")
             if left:
                 why = "{subject} is left alone (--leave-alone)"
-                self._rejections[left, ""] = Rejection(left, "left-alone", None, None, "", why)
+                self.rejections[left, ""] = Rejection(left, "left-alone", None, None, "", why)
             else:
                 yield carried, bundle

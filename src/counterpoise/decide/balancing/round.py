@@ -1,18 +1,17 @@
-"""One round of decisions: a pure function of what was seen, what is remembered and the settings."""
+"""A round that sheds load: what a shedder takes from busy brokers, and where each bundle goes."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
-import numpy as np
-
 from counterpoise.decide.balancing.as_leader import select_as_leader, stays
 from counterpoise.decide.balancing.destination import Destinations
-from counterpoise.decide.balancing.moves import Move, Round, RoundMemory, move_id
+from counterpoise.decide.balancing.moves import Move, Round, RoundMemory, imbalance, move_id
 from counterpoise.decide.balancing.options import BalanceOptions
 from counterpoise.decide.balancing.policies import PlacementPolicies, bundle_rules
 from counterpoise.decide.balancing.projection import Projection
+from counterpoise.decide.balancing.snapshot import ClusterSnapshot, part_of, snapshot_of
 from counterpoise.decide.balancing.thrash import going_back, left_lately, thrashing
 from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.decide.placement.least_usage import LeastUsage
@@ -22,12 +21,10 @@ from counterpoise.decide.placement.strategy import PlacementStrategy
 from counterpoise.decide.plan import Decision, Rejection
 from counterpoise.decide.shedding import Shedder
 from counterpoise.load.fold import FoldState
-from counterpoise.load.fold_view import cluster_view
-from counterpoise.load.rows import RATES
 from counterpoise.load.store_of_reports import Known, averaged, store_view
 from counterpoise.load.store_view import LoadStoreView
 from counterpoise.load.topk import MAX_BUNDLES
-from counterpoise.load.view import ClusterView
+from counterpoise.load.view import ClusterView, unloaded_mask
 
 View = ClusterView | LoadStoreView
 """What a shedder looks at: reports and averages, or the load stores of PIP-192."""
@@ -35,7 +32,7 @@ View = ClusterView | LoadStoreView
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """Who decides, by which settings."""
+    """A shedder and a placement strategy with their settings: the goal of shedding load."""
 
     shedder: Shedder[Any, Any, Any]
     options: Any
@@ -47,100 +44,43 @@ class Strategy:
     as_leader: FilterOptions | None = None
     """Place as Pulsar's own leader would, with these filters (`as_leader.py`); None: as we do."""
 
+    @property
+    def name(self) -> str:
+        """See `Goal.name`."""
+        return self.shedder.name
 
-def newest_poll(state: FoldState) -> int:
-    """The poll that the state goes up to; 0 when no broker was ever read."""
-    polls = state.brokers["poll_id"]
-    return int(polls.max()) if len(polls) else 0
+    @property
+    def placed_by(self) -> str:
+        """See `Goal.placed_by`."""
+        return self.placement.name
 
+    @property
+    def reads_stores(self) -> bool:
+        """Whether it reads what brokers of the extensible manager publish for each other."""
+        return self.shedder.view is LoadStoreView
 
-def is_due(state: FoldState, memory: RoundMemory, options: BalanceOptions) -> bool:
-    """Whether this state calls for a round."""
-    poll_id = newest_poll(state)
-    if poll_id < memory.settled_at_ms + options.measured_anew_ms and _repeated(state, memory):
-        return False
-    return poll_id > 0 and is_time(poll_id, memory, options)
-
-
-def waits_for(state: FoldState, memory: RoundMemory, options: BalanceOptions) -> str:
-    """What a round waits for beside its hour, as a sentence; empty when it waits for no more."""
-    for name, wanted in (
-        ("loadBalancerEnabled", options.enabled),
-        ("loadBalancerSheddingEnabled", options.shedding_enabled),
-    ):
-        if not wanted:
-            return f"no round is made: {name} is off"
-    poll_id = newest_poll(state)
-    if not poll_id:
-        return "the next round waits for a load report"
-    if not may_decide(poll_id, memory, options):
-        return (
-            "the next round waits for reports that were measured after the last moves "
-            "(loadBalancerReportUpdateMinIntervalMillis)"
-        )
-    if poll_id < memory.settled_at_ms + options.measured_anew_ms and (
-        same := _repeated(state, memory)
-    ):
-        return (
-            f"the next round waits for {', '.join(same)}, which still report what they did before "
-            "the last moves (statsUpdateFrequencyInSecs)"
-        )
-    return ""
-
-
-def is_time(now_ms: int, memory: RoundMemory, options: BalanceOptions) -> bool:
-    """Whether a round is due by the clock alone."""
-    waited = now_ms - memory.decided_at_ms
-    return (
-        may_decide(now_ms, memory, options) and waited > 0
-        and (memory.decided_at_ms == 0 or waited >= options.decide_every_ms)
-    )  # fmt: skip
-
-
-def may_decide(now_ms: int, memory: RoundMemory, options: BalanceOptions) -> bool:
-    """Whether rounds are wanted at all, and reports show what the last moves have brought."""
-    settled = not memory.settled_at_ms or now_ms >= memory.settled_at_ms + options.settle_ms
-    return options.enabled and options.shedding_enabled and settled
-
-
-def traffic(state: FoldState) -> dict[str, float]:
-    """Messages/s and bytes/s that each broker reports, all added up: tells measurements apart."""
-    brokers = state.brokers
-    figures = np.sum([brokers[name] for name in RATES], axis=0)
-    return dict(zip(brokers["broker"].tolist(), figures.tolist(), strict=True))
-
-
-def carried(state: FoldState, bundles: Collection[str]) -> dict[str, float]:
-    """Messages/s and bytes/s of these bundles, all added up, by their short averages."""
-    averages = state.averages
-    rows = np.flatnonzero(np.isin(averages["bundle"], np.array([*bundles], dtype=object)))
-    figures = np.sum([averages[f"short_{name}"][rows] for name in RATES], axis=0)
-    return dict(zip(averages["bundle"][rows].tolist(), figures.tolist(), strict=True))
-
-
-def _repeated(state: FoldState, memory: RoundMemory) -> list[str]:
-    """The brokers that gave or got a bundle and still report what they did before.
-
-    Pulsar's brokers measure rates once a minute and answer with the old ones until then. To decide
-    on those again would move the same load twice.
-    """
-    now = traffic(state)
-    return sorted(name for name, before in memory.traffic_before.items() if now.get(name) == before)
+    def plan(self, snapshot: ClusterSnapshot, memory: RoundMemory) -> Round:
+        """See `Goal.plan`. Bundles that moved within the grace period, or too often, stay."""
+        now_ms = snapshot.view.now_ms
+        guarded = thrashing(now_ms, memory.trails, self.balance.thrash_span_ms)
+        view = _marked(snapshot.view, left_alone(now_ms, memory, self.balance).keys() | guarded)
+        policies = snapshot.policies and snapshot.policies.as_reported(view)
+        if self.reads_stores:
+            made = _by_stores(view, snapshot.answering, memory, self, policies)
+        else:
+            wanted = shed(view, memory, self)
+            made = placed(wanted, snapshot.answering, memory, self, policies)
+        return replace(made, rejections=(*made.rejections, *guarded.values()))
 
 
 def decide(
     state: FoldState,
     memory: RoundMemory,
     strategy: Strategy,
-    scene: PlacementPolicies | None = None,
+    policies: PlacementPolicies | None = None,
 ) -> Round:
     """Ask the strategy; the time is that of the newest poll, so that a replay decides the same."""
-    now_ms = newest_poll(state)
-    recent = left_alone(now_ms, memory, strategy.balance)
-    guarded = thrashing(now_ms, memory.trails, strategy.balance.thrash_span_ms)
-    view = cluster_view(state, now_ms, recent | guarded)
-    made = decide_on(view, answering_brokers(state), recent, memory, strategy, scene)
-    return replace(made, rejections=(*made.rejections, *guarded.values()))
+    return strategy.plan(snapshot_of(state, policies), memory)
 
 
 def left_alone(now_ms: int, memory: RoundMemory, options: BalanceOptions) -> dict[str, int]:
@@ -149,9 +89,15 @@ def left_alone(now_ms: int, memory: RoundMemory, options: BalanceOptions) -> dic
     return {b: at for b, at in memory.recently_unloaded.items() if at >= oldest}
 
 
+def _marked(view: ClusterView, bundles: Collection[str]) -> ClusterView:
+    """The view in which these bundles, and no others, count as unloaded a moment ago."""
+    mask = unloaded_mask(view.bundles, bundles)
+    return replace(view, bundle=replace(view.bundle, recently_unloaded=mask))
+
+
 @dataclass(frozen=True, slots=True)
 class Shed:
-    """What a strategy wants to be rid of, before anything has a place to go."""
+    """What a strategy takes from brokers, before any bundle has a destination."""
 
     view: View
     decisions: tuple[Decision, ...]
@@ -161,54 +107,29 @@ class Shed:
     rng: Random
 
 
-def decide_on(
-    view: View,
-    answering: Collection[str],
-    recent: Mapping[str, int],
-    memory: RoundMemory,
-    strategy: Strategy,
-    scene: PlacementPolicies | None = None,
-) -> Round:
-    """The round of a view, in which the bundles of `recent` are marked as unloaded a moment ago.
-
-    With the policies and groups of a ``scene``, which are held against who has what by the view.
-    """
-    if scene is not None and isinstance(view, ClusterView):
-        scene = scene.seen_in(view)
-    if reads_stores(strategy) and isinstance(view, ClusterView):
-        return _by_stores(view, answering, recent, memory, strategy, scene)
-    return placed(shed(view, memory, strategy), answering, recent, memory, strategy, scene)
-
-
 def _by_stores(
     view: ClusterView,
     answering: Collection[str],
-    recent: Mapping[str, int],
     memory: RoundMemory,
     strategy: Strategy,
-    scene: PlacementPolicies | None,
+    policies: PlacementPolicies | None,
 ) -> Round:
     """The round of a strategy that reads load stores, where only reports are to be had."""
     own = strategy.placement_options
     weights = (own if isinstance(own, PlacementOptions) else PlacementOptions()).weights
     averages = averaged(view, weights.extensible, memory.loads)
-    for broker, load in (scene.averages if scene is not None else {}).items():
+    for broker, load in (policies.averages if policies is not None else {}).items():
         if broker in averages:
             averages[broker] = averages[broker]._replace(load=load)
-    # Who took part in the last moves measures anew before it is looked at again.
+    # A broker that took part in the last moves measures again before it is looked at again.
     cooling = dict.fromkeys(memory.traffic_before, memory.settled_at_ms)
     stores = store_view(view, averages, Known(cooling, answering), MAX_BUNDLES)
-    if scene is not None:
+    if policies is not None:
         owners = stores.rules.owners or {}
-        stores = replace(stores, rules=bundle_rules(scene, owners, owners))
+        stores = replace(stores, rules=bundle_rules(policies, owners, owners))
     made = replace(shed(stores, memory, strategy), view=view)
-    found = placed(made, answering, recent, memory, strategy, scene)
+    found = placed(made, answering, memory, strategy, policies)
     return replace(found, memory=replace(found.memory, loads=averages))
-
-
-def reads_stores(strategy: Strategy) -> bool:
-    """Whether a strategy goes by what brokers of the extensible manager tell each other."""
-    return strategy.shedder.view is LoadStoreView
 
 
 def shed(view: View, memory: RoundMemory, strategy: Strategy) -> Shed:
@@ -226,19 +147,18 @@ def shed(view: View, memory: RoundMemory, strategy: Strategy) -> Shed:
 def placed(
     made: Shed,
     answering: Collection[str],
-    recent: Mapping[str, int],
     memory: RoundMemory,
     strategy: Strategy,
-    scene: PlacementPolicies | None = None,
+    policies: PlacementPolicies | None = None,
 ) -> Round:
-    """The second half: give each decision a destination.
+    """The second half of a round: give each decision a destination.
 
-    With a ``scene`` the filters have a say, as whenever a broker places a bundle. What is read from
-    load stores has its destination by then, or goes wherever its owner's placement puts it.
+    With ``policies`` the filters have a say, as whenever a broker places a bundle. A decision that
+    was read from load stores has its destination by then, or goes where its owner places it.
     """
     view, now_ms = made.view, made.view.now_ms
     if isinstance(view, ClusterView):
-        moves, placement, refused = _place(made, view, answering, memory, strategy, scene)
+        moves, placement, refused = _place(made, view, answering, memory, strategy, policies)
         loads, bundles = view.broker.traffic.throughput(), len(view.bundles)
     else:
         decisions, refused = _not_back(made, memory, strategy)
@@ -250,7 +170,7 @@ def placed(
         loads, bundles = view.throughput, sum(len(top or ()) for top in view.top)
     return Round(
         poll_id=now_ms,
-        strategy=strategy.shedder.name,
+        strategy=strategy.name,
         imbalance=imbalance(loads.tolist()),
         brokers=len(view.brokers),
         bundles=bundles,
@@ -259,25 +179,12 @@ def placed(
         memory=RoundMemory(
             made.memory,
             placement,
-            dict(recent),
+            left_alone(now_ms, memory, strategy.balance),
             now_ms,
             memory.settled_at_ms,
             trails=memory.trails,
         ),
     )
-
-
-def imbalance(loads: Collection[float]) -> float:
-    """The largest ÷ the mean - 1: 0 when all are equal, or when there is no load at all."""
-    mean = sum(loads) / len(loads) if loads else 0.0
-    return max(loads) / mean - 1 if mean > 0 else 0.0
-
-
-def answering_brokers(state: FoldState) -> frozenset[str]:
-    """The brokers whose report could be read at the newest poll: only they are given anything."""
-    brokers = state.brokers
-    current = brokers["poll_id"] == newest_poll(state)
-    return frozenset(brokers["broker"][current])
 
 
 def _alone(count: int) -> Rejection:
@@ -295,13 +202,13 @@ def _place(
     answering: Collection[str],
     memory: RoundMemory,
     strategy: Strategy,
-    scene: PlacementPolicies | None,
+    policies: PlacementPolicies | None,
 ) -> tuple[tuple[Move, ...], Any, list[Rejection]]:
     """Give each decision a destination, entering each move before the next is placed."""
     placement = strategy.placement
     remembered = placement.forget(_recalled(placement, memory.placement), view.brokers)
     projection = Projection(view)
-    places = Destinations(view, answering, scene)
+    places = Destinations(view, answering, policies)
     moves: list[Move] = []
     decisions, refused = _not_back(made, memory, strategy)
     for asked, barred in decisions:
@@ -333,7 +240,7 @@ def _place(
 def _not_back(
     made: Shed, memory: RoundMemory, strategy: Strategy
 ) -> tuple[list[tuple[Decision, frozenset[str]]], list[Rejection]]:
-    """What may move, and whereto it may not; and what the strategy sends back whence it came."""
+    """What may move, with the brokers that each may not return to; and what would return."""
     span_ms = strategy.balance.thrash_span_ms
     left = left_lately(made.view.now_ms, memory.trails, span_ms)
     may: list[tuple[Decision, frozenset[str]]] = []
@@ -347,20 +254,8 @@ def _not_back(
     return may, refused
 
 
-def part_of(view: ClusterView, bundle: str) -> float:
-    """How much of the cluster's bytes/s a bundle carries, by its short average.
-
-    A broker whose figure is no number has no say in what the others' bundles are a part of.
-    """
-    carried = view.broker.traffic.throughput()
-    row, whole = view.bundle_index(bundle), float(carried[np.isfinite(carried)].sum())
-    if row is None or whole <= 0:
-        return 0.0
-    return view.bundle.short.throughput_of(row) / whole
-
-
 def _kept(strategy: Shedder[Any, Any, Any] | PlacementStrategy[Any, Any], memory: Any) -> Any:
-    """A strategy's memory as JSON, with its name: another one could make nothing of it."""
+    """A strategy's memory as JSON, with the name of the strategy that can read it."""
     return {"strategy": strategy.name, "memory": memory}
 
 

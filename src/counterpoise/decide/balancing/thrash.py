@@ -2,7 +2,7 @@
 
 The grace period holds a bundle where it has just come to. It does not see that a bundle left the
 same broker an hour ago, and a strategy whose averages lag, or whose placement scores brokers by
-other figures than its shedder, moves it again and again (P#26609 tells how). Each move costs its
+other figures than its shedder, moves it again and again (P#26609 shows it). Each move costs its
 clients a pause, and the next one undoes it.
 """
 
@@ -39,7 +39,7 @@ def thrashing(now_ms: int, trails: Trails, span_ms: int) -> dict[str, Rejection]
         back = _return(hops)
         if span_ms <= 0 or (back is None and len(hops) < MOVES_MOST):
             continue
-        told = f"came back to {back.destination}" if back else f"moved {len(hops)} times"
+        why = f"came back to {back.destination}" if back else f"moved {len(hops)} times"
         minutes = (hops[-1].at_ms + span_ms - now_ms) / 60_000
         left_alone[bundle] = Rejection(
             bundle,
@@ -47,9 +47,9 @@ def thrashing(now_ms: int, trails: Trails, span_ms: int) -> dict[str, Rejection]
             float(len(hops)),
             float(MOVES_MOST),
             "",
-            "{subject} {told} within {span:.0f} minutes: it stays for {minutes:.0f} more "
+            "{subject} {why} within {span:.0f} minutes: it stays for {minutes:.0f} more "
             "(--thrash-span)",
-            {"told": told, "span": span_ms / 60_000, "minutes": minutes},
+            {"why": why, "span": span_ms / 60_000, "minutes": minutes},
         )
     return left_alone
 

@@ -1,4 +1,4 @@
-"""What a plan is made of, read from a cluster, from a history, or from both."""
+"""The snapshot and the memory that a plan rests on, read from a cluster, a history, or both."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -10,17 +10,13 @@ import aiohttp
 import numpy as np
 
 from counterpoise.decide.advice.plan import MoveTime
-from counterpoise.decide.advice.planned import ClusterSnapshot
 from counterpoise.decide.advice.splits import SplitEvidence, hot_bundles
 from counterpoise.decide.balancing.moves import RoundMemory
-from counterpoise.decide.balancing.options import BalanceOptions
-from counterpoise.decide.balancing.round import answering_brokers, left_alone, newest_poll
-from counterpoise.decide.balancing.thrash import thrashing
+from counterpoise.decide.balancing.snapshot import ClusterSnapshot, newest_poll, snapshot_of
 from counterpoise.decide.splitting.options import SplitOptions
 from counterpoise.load.fold import Batch, FoldState, fold, merged
-from counterpoise.load.fold_view import cluster_view
 from counterpoise.load.rows import REPORT, SAMPLE
-from counterpoise.pipeline.advise.topics import TopicLoads, topics_of
+from counterpoise.pipeline.advise.topics import topics_of
 from counterpoise.pipeline.collect.admin import Admin, AdminOptions
 from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.collect.shedder import sheds_by_itself
@@ -48,9 +44,10 @@ class NothingToAdviseOnError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class AdviceInputs:
-    """What was read."""
+    """What was read of a cluster, and what its history remembers."""
 
-    scene: ClusterSnapshot
+    snapshot: ClusterSnapshot
+    memory: RoundMemory
     splits: SplitEvidence
     notes: tuple[str, ...] = ()
 
@@ -61,7 +58,6 @@ class LookOptions:
 
     looks: int = 1
     every_s: float = 5.0
-    balance: BalanceOptions = field(default_factory=BalanceOptions)
     splitting: SplitOptions = field(default_factory=SplitOptions)
 
 
@@ -98,7 +94,7 @@ async def look_at_cluster(
         policies = await RoundPolicies(session, addresses).read(state)
     except CannotSeeError as error:
         raise NothingToAdviseOnError(f"nothing is planned without policies: {error}") from None
-    looked = _looked(state, memory, ", ".join(addresses), options)
+    looked = _looked(state, memory, ", ".join(addresses))
     hot = hot_bundles(looked.splits, options.splitting)
     brokers = state.brokers["broker"].tolist()
     owners = _owners(state)
@@ -109,8 +105,12 @@ async def look_at_cluster(
     )
     sheds = await sheds_by_itself(admin, addresses)
     notes = (*looked.notes, *unknown, *([sheds] if sheds else []))
-    scene = replace(looked.scene, policies=policies)
-    return AdviceInputs(scene, _with_topics(looked.splits, topics), notes)
+    return replace(
+        looked,
+        snapshot=replace(looked.snapshot, policies=policies),
+        splits=replace(looked.splits, topics=topics),
+        notes=notes,
+    )
 
 
 def look_at_history(store: Store, options: LookOptions) -> AdviceInputs:
@@ -121,7 +121,7 @@ def look_at_history(store: Store, options: LookOptions) -> AdviceInputs:
         raise NothingToAdviseOnError(
             f"{store.address} has no load of any broker: counterpoise watch records one"
         )
-    looked = _looked(state, memory, store.address, options)
+    looked = _looked(state, memory, store.address)
     return replace(looked, notes=(*looked.notes, NO_POLICIES))
 
 
@@ -162,22 +162,13 @@ def _batch(columns: Mapping[str, Any], after: int) -> Batch:
     )
 
 
-def _looked(
-    state: FoldState, memory: RoundMemory, source: str, options: LookOptions
-) -> AdviceInputs:
-    now_ms = newest_poll(state)
-    view = cluster_view(state, now_ms)
+def _looked(state: FoldState, memory: RoundMemory, source: str) -> AdviceInputs:
     connections = connections_of(state)
-    there = answering_brokers(state)
+    snapshot = replace(snapshot_of(state), connections=connections, source=source)
     notes = []
-    if silent := sorted(set(state.brokers["broker"].tolist()) - there):
+    if silent := sorted({*state.brokers["broker"].tolist()} - {*snapshot.answering}):
         notes.append(f"nothing is given to {names(silent)}: no answer at the last look")
-    recent = left_alone(now_ms, memory, options.balance)
-    guarded = thrashing(now_ms, memory.trails, options.balance.thrash_span_ms)
-    notes += [each.sentence for each in guarded.values()]
-    recent |= dict.fromkeys(guarded, now_ms)
-    scene = ClusterSnapshot(view, there, recent, memory, connections, source=source)
-    return AdviceInputs(scene, SplitEvidence(view, connections), tuple(notes))
+    return AdviceInputs(snapshot, memory, SplitEvidence(snapshot.view, connections), tuple(notes))
 
 
 def connections_of(state: FoldState) -> dict[str, int]:
@@ -191,7 +182,3 @@ def _owners(state: FoldState) -> dict[str, str]:
     order = np.argsort(served["poll_id"], kind="stable")
     names, brokers = served["bundle"][order].tolist(), served["broker"][order].tolist()
     return dict(zip(names, brokers, strict=True))
-
-
-def _with_topics(scene: SplitEvidence, topics: TopicLoads) -> SplitEvidence:
-    return SplitEvidence(scene.view, scene.connections, topics, scene.bundle_counts)

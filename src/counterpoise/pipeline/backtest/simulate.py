@@ -10,7 +10,6 @@ changes because it was moved.
 """
 
 from collections import Counter
-from collections.abc import Collection
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
@@ -18,9 +17,10 @@ from typing import Any
 import numpy as np
 
 from counterpoise.decide.balancing.as_leader import select_as_leader
-from counterpoise.decide.balancing.moves import RoundMemory
-from counterpoise.decide.balancing.round import Strategy, decide_on, is_time, left_alone
-from counterpoise.decide.balancing.thrash import Hop, thrashing, trailed
+from counterpoise.decide.balancing.due import is_time
+from counterpoise.decide.balancing.moves import Round, RoundMemory
+from counterpoise.decide.balancing.round import Strategy
+from counterpoise.decide.balancing.snapshot import ClusterSnapshot
 from counterpoise.decide.placement.selection import Chooser
 from counterpoise.decide.plan import Decision, DecisionKind
 from counterpoise.load.average import LONG_TERM_SAMPLES, SHORT_TERM_SAMPLES, fold_samples
@@ -76,6 +76,7 @@ class _Simulation:
         self._brokers = trace.brokers
         self._rank = {name: rank for rank, name in enumerate(self._brokers)}
         self._movable = movable_mask(self._bundles)
+        self._unmarked = np.zeros(len(self._bundles), np.bool_)
         self._owners = trace.owners.copy()
         self._counts = [np.zeros(len(self._bundles), np.int64) for _ in _TERMS]
         self._averages = [np.zeros((len(self._bundles), 4)) for _ in _TERMS]
@@ -95,34 +96,32 @@ class _Simulation:
         for term, limit in enumerate(_TERMS):
             folded = fold_samples(self._counts[term], self._averages[term], sample, limit)
             self._counts[term], self._averages[term] = folded
-        recent: dict[str, int] = {}
-        if self._strategy is not None:
-            recent = left_alone(now_ms, self._memory, self._strategy.balance)
         self._place_orphans(now_ms, loads, up)
         self.measure.step(loads.throughput(), self._owners, up, trace.hosts.bytes_most)
         if self._strategy is None or not is_time(now_ms, self._memory, self._strategy.balance):
             return
-        span_ms = self._strategy.balance.thrash_span_ms
-        guarded = thrashing(now_ms, self._memory.trails, span_ms)
-        view = self._seen(now_ms, loads, up, [*recent, *guarded])
-        made = decide_on(view, view.brokers, recent, self._memory, self._strategy)
+        view = self._seen(now_ms, loads, up)
+        made = self._strategy.plan(ClusterSnapshot(view, view.brokers), self._memory)
         self.measure.refused(made.rejections)
         for move in made.moves:
-            row, to = self._row[move.bundle], self._rank[move.destination]
+            row = self._row[move.bundle]
             self.measure.moved(step, row, loads)
-            self._owners[row] = to
-            recent[move.bundle] = now_ms
-        hops = [(each.bundle, Hop(now_ms, each.source, each.destination)) for each in made.moves]
-        settled = now_ms + round(self.measure.move_s * 1000) if made.moves else 0
-        self._memory = replace(
-            made.memory,
-            recently_unloaded=recent,
-            settled_at_ms=settled or self._memory.settled_at_ms,
-            traffic_before={b: 0.0 for _, hop in hops for b in (hop.source, hop.destination)},
-            trails=trailed(self._memory.trails, hops, now_ms, span_ms),
+            self._owners[row] = self._rank[move.destination]
+        self._memory = self._after(made, view)
+
+    def _after(self, made: Round, view: ClusterView) -> RoundMemory:
+        """The memory once the round's moves have all succeeded."""
+        if self._strategy is None or not made.moves:
+            return made.memory
+        traffic = (view.broker.traffic.rate() + view.broker.traffic.throughput()).tolist()
+        return made.memory.after(
+            made.as_moved(made.poll_id + round(self.measure.move_s * 1000)),
+            self._strategy.balance.thrash_span_ms,
+            dict(zip(view.brokers, traffic, strict=True)),
+            {move.bundle: view.carried(move.bundle) for move in made.moves},
         )
 
-    def _seen(self, now_ms: int, loads: Rates, up: Masks, recent: Collection[str]) -> ClusterView:
+    def _seen(self, now_ms: int, loads: Rates, up: Masks) -> ClusterView:
         """What brokers report, as the view that strategies decide on."""
         there = np.flatnonzero(up)
         rank = np.full(len(up), -1, np.intp)
@@ -135,15 +134,13 @@ class _Simulation:
         counts = np.bincount(owner[served], minlength=len(there))
         offsets = np.zeros(len(there) + 1, np.intp)
         np.cumsum(counts, out=offsets[1:])
-        unloaded = np.zeros(len(self._bundles), np.bool_)
-        unloaded[[self._row[name] for name in recent]] = True
         broker = self._broker_columns(loads, owner, served, there, counts)
         bundle = BundleColumns(
             _rates(self._averages[0]),
             _rates(self._averages[1]),
             self._trace.topics,
             self._samples(),
-            unloaded,
+            self._unmarked,
             self._movable,
         )
         names = tuple(self._brokers[i] for i in there.tolist())
@@ -200,7 +197,7 @@ class _Simulation:
         orphans = np.flatnonzero(~up[self._owners])
         if not len(orphans):
             return
-        view = self._seen(now_ms, loads, up, ())
+        view = self._seen(now_ms, loads, up)
         extra = np.zeros(len(view.brokers))
         self._given: dict[str, Counter[str]] = {}
         usage = view.broker.usage.copy()

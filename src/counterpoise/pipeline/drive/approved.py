@@ -10,13 +10,10 @@ from dataclasses import dataclass, field, replace
 
 import aiohttp
 
-from counterpoise.decide.advice.changed import ClusterSnapshot, PlanCheck, check, moves_of
+from counterpoise.decide.advice.changed import PlanCheck, check, moves_of
 from counterpoise.decide.advice.plan import AdvisedPlan, PlanStep
-from counterpoise.decide.advice.planned import imbalance_of
-from counterpoise.decide.balancing.approval import HOUR_MS, ApprovalRules, approve
-from counterpoise.decide.balancing.moves import Move, MoveOutcome, MoveStatus, Round
-from counterpoise.decide.balancing.thrash import trailed
-from counterpoise.pipeline.balancer import refused_by_rule, told
+from counterpoise.decide.balancing.approval import HOUR_MS, ApprovalRules
+from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus, Round, imbalance_of
 from counterpoise.pipeline.collect.shedder import sheds_by_itself
 from counterpoise.pipeline.drive.snapshot import ClusterReading, SnapshotReader
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
@@ -27,6 +24,7 @@ from counterpoise.pipeline.history.reports import land
 from counterpoise.pipeline.history.store import Store
 from counterpoise.pipeline.history.tables import HistoryTables
 from counterpoise.pipeline.policies import CannotSeeError
+from counterpoise.pipeline.rounds import RoundRunner
 
 SPAN_MOST_MS = 24 * HOUR_MS
 """How long a plan's moves are remembered, whatever span a balancer goes by."""
@@ -67,7 +65,7 @@ class CarriedOut:
 
 
 class ApprovedPlan:
-    """One plan on one cluster, with its history; `tell` hears whatever happens.
+    """One plan on one cluster, with its history; `log` gets a sentence for each outcome.
 
     The caller holds the history's lease.
     """
@@ -79,7 +77,7 @@ class ApprovedPlan:
         store: Store,
         plan: AdvisedPlan,
         clock_ms: Callable[[], int],
-        tell: Callable[[str], None],
+        log: Callable[[str], None],
         options: ApprovedOptions,
     ) -> None:
         self._addresses = addresses
@@ -87,7 +85,7 @@ class ApprovedPlan:
         self._history = HistoryTables(store)
         self._plan = plan
         self._clock_ms = clock_ms
-        self._tell = tell
+        self._log = log
         self._options = options
         self._began_ms = clock_ms()
         self._reader = SnapshotReader(session, addresses, clock_ms, after_poll=newest_poll(store))
@@ -109,23 +107,23 @@ class ApprovedPlan:
 
         Raises `PlanRefusedError` before anything is moved, or `CannotSeeError`.
         """
-        sight, checked = await self._checked()
+        reading, checked = await self._checked()
         self._refuse(checked)
         left = dict(checked.changed)
-        before, outcomes = imbalance_of(sight.view), list[MoveOutcome]()
+        before, outcomes = imbalance_of(reading.snapshot.view), list[MoveOutcome]()
         refused = ""
         if self._options.execute and checked.to_do:
             for number in sorted({step.round for step in checked.to_do}):
                 if outcomes:
                     try:
-                        sight, checked = await self._checked()
+                        reading, checked = await self._checked()
                         self._refuse(checked)
                     except (PlanRefusedError, CannotSeeError) as error:
                         refused = str(error)
                         break
                     left |= checked.changed
                 steps = [step for step in checked.to_do if step.round == number]
-                outcomes += await self._round(steps, sight)
+                outcomes += await self._round(steps, reading)
         settled = {one.bundle: one for one in outcomes}
         for step in self._plan.steps:
             one = settled.get(step.bundle)
@@ -136,12 +134,11 @@ class ApprovedPlan:
         return CarriedOut(before, tuple(outcomes), len(checked.done), left, refused)
 
     async def _checked(self) -> tuple[ClusterReading, PlanCheck]:
-        sight = await self._reader.look()
-        await asyncio.to_thread(land, self._store, sight.rows)
-        world = ClusterSnapshot(
-            replace(sight.view, now_ms=self._clock_ms()), sight.owned, dict(sight.silent)
-        )
-        return sight, check(self._plan, world, round(self._options.valid_for_s * 1000))
+        reading = await self._reader.look()
+        await asyncio.to_thread(land, self._store, reading.rows)
+        seen = reading.snapshot
+        now = replace(seen, view=replace(seen.view, now_ms=self._clock_ms()))
+        return reading, check(self._plan, now, round(self._options.valid_for_s * 1000))
 
     def _refuse(self, checked: PlanCheck) -> None:
         if checked.refusal:
@@ -154,67 +151,26 @@ class ApprovedPlan:
                 f"({bundle}: {reason}); make a new one, or --partial carries out the others"
             )
 
-    async def _round(self, steps: list[PlanStep], sight: ClusterReading) -> list[MoveOutcome]:
-        poll_id = int(sight.rows["poll_id"][0])
+    async def _round(self, steps: list[PlanStep], reading: ClusterReading) -> list[MoveOutcome]:
+        poll_id, snapshot = int(reading.rows["poll_id"][0]), reading.snapshot
         if reason := await sheds_by_itself(self._reader.admin, self._addresses):
             raise PlanRefusedError(reason)
-        moves = moves_of(steps, self._plan.id, replace(sight.view, now_ms=poll_id))
+        view = replace(snapshot.view, now_ms=poll_id)
+        moves = moves_of(steps, self._plan.id, view)
         memory = self._history.memory_before(poll_id)
-        made = Round(
-            poll_id,
-            f"plan {self._plan.id}",
-            imbalance_of(sight.view),
-            len(sight.view.brokers),
-            len(sight.view.bundles),
-            tuple(moves),
-            (),
-            replace(memory, decided_at_ms=poll_id),
-        )
+        made = Round.of(view, f"plan {self._plan.id}", moves, (), memory)
         self._history.record_round(made)
-        outcomes = await self._see_through(moves, tuple(sight.owned), poll_id)
-        recent = {one.bundle: poll_id for one in outcomes if one.settles}
-        ended = [one.ended_at_ms for one in outcomes if one.carried_out]
-        self._history.record_memory(
-            poll_id,
-            replace(
-                made.memory,
-                recently_unloaded={**memory.recently_unloaded, **recent},
-                settled_at_ms=max(ended, default=memory.settled_at_ms),
-                trails=trailed(
-                    memory.trails,
-                    [(one.bundle, one.hop) for one in outcomes if one.hop],
-                    poll_id,
-                    SPAN_MOST_MS,
-                ),
-            ),
+        before = await asyncio.to_thread(moved_since, self._store, self._clock_ms() - HOUR_MS)
+        runner = RoundRunner(
+            self._history,
+            self._executor,
+            self._log,
+            rules=self._options.rules,
+            moved_before=before,
+            span_ms=SPAN_MOST_MS,
+            attempts=self._options.attempts,
         )
-        return outcomes
-
-    async def _see_through(
-        self, moves: list[Move], brokers: tuple[str, ...], poll_id: int
-    ) -> list[MoveOutcome]:
-        """Each move's last outcome; what failed is tried again."""
-        last: dict[str, MoveOutcome] = {}
-
-        def done(outcome: MoveOutcome) -> None:
-            last[outcome.id] = outcome
-            if outcome.status is not MoveStatus.FAILED:
-                self._history.record_outcome(outcome)
-            self._tell(told(outcome))
-
-        moved = await asyncio.to_thread(moved_since, self._store, self._clock_ms() - HOUR_MS)
-        approved, withheld = approve(moves, moved, poll_id, self._options.rules)
-        for each in withheld:
-            done(refused_by_rule(each))
-        for attempt in range(self._options.attempts):
-            again = [m for m in approved if not attempt or last[m.id].status is MoveStatus.FAILED]
-            if not again:
-                break
-            await self._executor.carry_out(again, brokers, done)
-        for outcome in last.values():
-            if outcome.status is MoveStatus.FAILED:
-                self._history.record_outcome(outcome)
-        return list(last.values())
+        return await runner.see_through(made, tuple(snapshot.owned), self._reader.state)
 
     async def _withheld(self) -> str:
         held = (await asyncio.to_thread(read_control, self._store)).withholds(self._began_ms)

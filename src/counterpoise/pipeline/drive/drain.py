@@ -1,12 +1,13 @@
-"""Empty a broker: plan, carry out, look again, until it owns nothing or it is given up why."""
+"""Empties a broker: plans, carries out and looks again until it owns nothing, or gives up."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import aiohttp
 
-from counterpoise.decide.balancing.drain import DrainPlan, DrainRules, plan_drain, refusal
-from counterpoise.decide.balancing.moves import Move, MoveOutcome, MoveStatus
+from counterpoise.decide.balancing.drain import DrainRules, EmptyBroker
+from counterpoise.decide.balancing.moves import Move, MoveOutcome, MoveStatus, Round, RoundMemory
+from counterpoise.decide.balancing.snapshot import ClusterSnapshot
 from counterpoise.pipeline.drive.snapshot import SnapshotReader
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
 from counterpoise.pipeline.policies import CannotSeeError
@@ -41,7 +42,7 @@ class DrainResult:
 
 
 class BrokerDrain:
-    """Empties one broker; `tell` gets a sentence whenever something happened."""
+    """Empties one broker; `log` gets a sentence for each outcome."""
 
     def __init__(
         self,
@@ -50,18 +51,19 @@ class BrokerDrain:
         broker: str,
         rules: DrainRules,
         clock_ms: Callable[[], int],
-        tell: Callable[[str], None],
+        log: Callable[[str], None],
         options: DrainOptions,
     ) -> None:
         self._reader = reader
-        self._broker = broker
-        self._rules = rules
-        self._tell = tell
+        self.goal = EmptyBroker(broker, rules)
+        self.snapshot: ClusterSnapshot | None = None
+        """What the last plan rests on."""
+        self._log = log
         self._options = options
         self._executor = Executor(
             session,
             clock_ms,
-            # A plan is made anew for each attempt, and who owns a bundle is asked before it moves.
+            # Each attempt has its own plan, and the owner is asked before a bundle moves.
             ExecutorOptions(
                 execute=True,
                 verify_within_s=options.verify_within_s,
@@ -71,52 +73,59 @@ class BrokerDrain:
             where=reader.where,
         )
 
-    async def plan(self) -> DrainPlan:
-        """Who would get what; raises `DrainRefusedError` or `CannotSeeError`."""
-        scene = await self._reader.read(self._broker)
-        if reason := refusal(scene):
-            raise DrainRefusedError(reason)
-        return plan_drain(scene, self._rules)
+    async def plan(self) -> Round:
+        """Where each bundle would go; raises `DrainRefusedError` or `CannotSeeError`.
 
-    async def carry_out(self, plan: DrainPlan) -> DrainResult:
+        A rejection is a bundle that no broker may have, and why.
+        """
+        self.snapshot = snapshot = await self._reader.read(self.goal.broker)
+        if reason := self.goal.refusal(snapshot):
+            raise DrainRefusedError(reason)
+        return self.goal.plan(snapshot, RoundMemory())
+
+    async def carry_out(self, plan: Round) -> DrainResult:
         """Carry a plan out, and what is left of it again.
 
         Raises `DrainRefusedError` before anything is moved when something cannot go anywhere.
         """
-        if plan.stuck and not self._options.partial:
+        if plan.rejections and not self._options.partial:
+            stuck = plan.rejections[0]
             raise DrainRefusedError(
-                f"nothing is moved, since {len(plan.stuck)} of the bundles can go nowhere "
-                f"({plan.stuck[0].subject}: {plan.stuck[0].sentence}); --partial moves the others"
+                f"nothing is moved, since {len(plan.rejections)} of the bundles can go nowhere "
+                f"({stuck.subject}: {stuck.sentence}); --partial moves the others"
             )
         outcomes: list[MoveOutcome] = []
         tried: dict[str, int] = {}
-        said: dict[str, str] = {}
+        errors: dict[str, str] = {}
 
         def done(outcome: MoveOutcome) -> None:
             outcomes.append(outcome)
             tried[outcome.bundle] = tried.get(outcome.bundle, 0) + 1
-            said[outcome.bundle] = outcome.error or outcome.status.value
-            self._tell(_told(outcome, tried[outcome.bundle], self._options.attempts))
+            errors[outcome.bundle] = outcome.error or outcome.status.value
+            self._log(_attempt_text(outcome, tried[outcome.bundle], self._options.attempts))
 
         while True:
             moves = [m for m in plan.moves if tried.get(m.bundle, 0) < self._options.attempts]
             if not moves:
                 break
-            await self._executor.carry_out(moves, _destinations(plan), done)
+            await self._executor.carry_out(moves, self._destinations(plan), done)
             try:
                 plan = await self.plan()
             except (DrainRefusedError, CannotSeeError) as error:
-                # It may have been stopped, or its cluster be out of reach: nobody says it is empty.
+                # The broker may have been stopped, or be out of reach: it is not known to be empty.
                 reason = f"it is not known who owns it: {error}"
                 settled = {each.bundle for each in outcomes if each.status in _VERIFIED}
                 unsure = tried.keys() - settled
                 return DrainResult(tuple(outcomes), dict.fromkeys(sorted(unsure), reason))
-        left = {each.subject: each.sentence for each in plan.stuck}
+        left = {each.subject: each.sentence for each in plan.rejections}
         left |= {
-            move.bundle: f"given up after attempt {tried[move.bundle]}: {said[move.bundle]}"
+            move.bundle: f"given up after attempt {tried[move.bundle]}: {errors[move.bundle]}"
             for move in plan.moves
         }
         return DrainResult(tuple(outcomes), left)
+
+    def _destinations(self, plan: Round) -> list[str]:
+        return sorted({self.goal.broker, *(move.destination for move in plan.moves)})
 
 
 _VERIFIED = (
@@ -128,16 +137,12 @@ _VERIFIED = (
 )
 
 
-def _destinations(plan: DrainPlan) -> list[str]:
-    return sorted({plan.broker, *(move.destination for move in plan.moves)})
-
-
-def _told(outcome: MoveOutcome, attempt: int, attempts: int) -> str:
+def _attempt_text(outcome: MoveOutcome, attempt: int, attempts: int) -> str:
     took = f"after {(outcome.ended_at_ms - outcome.started_at_ms) / 1000:.1f} s"
     if outcome.status is MoveStatus.FAILED:
         again = "it is tried again" if attempt < attempts else "it is given up"
         return f"failed {outcome.bundle} {took} ({outcome.error}); {again}"
-    owner = f", {outcome.owner} owns it" if outcome.owner else ", nobody has asked for it yet"
+    owner = f", {outcome.owner} owns it" if outcome.owner else ", no client has looked it up yet"
     return f"{outcome.status.value} {outcome.bundle} {took}{owner}"
 
 

@@ -1,16 +1,15 @@
-"""Read of a cluster what placing all of a broker's bundles takes: loads, owners and policies."""
+"""Reads a cluster through its admin API: loads, owners, and policies where a goal needs them."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import aiohttp
 
-from counterpoise.decide.balancing.drain import ClusterSnapshot
+from counterpoise.decide.balancing.policies import PlacementPolicies
+from counterpoise.decide.balancing.snapshot import ClusterSnapshot, snapshot_of
 from counterpoise.load.fold import Batch, FoldState, fold
-from counterpoise.load.fold_view import cluster_view
 from counterpoise.load.rows import BROKER, GAP, ReportRows
-from counterpoise.load.view import ClusterView
 from counterpoise.names.bundle import namespace_of
 from counterpoise.pipeline.collect.admin import (
     UNREADABLE,
@@ -27,19 +26,16 @@ from counterpoise.pipeline.policies import FACTS, CannotSeeError, PolicyReader, 
 
 @dataclass(frozen=True, slots=True)
 class ClusterReading:
-    """One look at a cluster."""
+    """One poll of a cluster, with the owners that the brokers name."""
 
     rows: ReportRows
-    view: ClusterView
-    owned: Mapping[str, Sequence[str]]
-    """The bundles of each broker that answered, as it says itself."""
-    silent: Mapping[str, str]
-    """Who did not answer, and why."""
+    snapshot: ClusterSnapshot
+    """Without policies."""
     cluster: str
 
 
 class SnapshotReader:
-    """Reads a cluster's scene again and again, over one `aiohttp` session."""
+    """Reads a cluster's snapshots, over one `aiohttp` session."""
 
     def __init__(
         self,
@@ -61,37 +57,33 @@ class SnapshotReader:
         self.state = FoldState.empty()
 
     async def look(self) -> ClusterReading:
-        """Who is there, what each carries and owns; raises `CannotSeeError` when nobody is."""
-        sight = await self._look()
-        if reason := trouble(sight.rows):
+        """Loads and owners; raises `CannotSeeError` when no broker answers."""
+        reading = await self._look()
+        if reason := trouble(reading.rows):
             raise CannotSeeError(reason)
-        return sight
+        return reading
 
     async def read(self, broker: str, *, all_groups: bool = False) -> ClusterSnapshot:
-        """The cluster as it is now; raises `CannotSeeError`.
+        """The cluster as it is now, with policies; raises `CannotSeeError`.
 
-        Anti-affinity groups are those of the broker's namespaces, or of everybody's.
+        Anti-affinity groups are those of the broker's namespaces, or of every broker's.
         """
-        sight = await self._look()
-        if broker not in sight.silent and (reason := trouble(sight.rows)):
+        reading = await self._look()
+        snapshot, rows = reading.snapshot, reading.rows
+        if broker not in snapshot.silent and (reason := trouble(rows)):
             raise CannotSeeError(reason)
-        rows, owned, silent, cluster = sight.rows, sight.owned, sight.silent, sight.cluster
+        owned = snapshot.owned
         if broker not in owned:
-            return ClusterSnapshot(broker, self._view(), owned, silent=silent)
-        answering = list(owned)
-        base = f"{self.where(answering[0])}/admin/v2"
+            return snapshot
+        base = f"{self.where(next(iter(owned)))}/admin/v2"
         leaving = [each for one in owned if all_groups or one == broker for each in owned[one]]
-        mine = sorted({namespace_of(each) for each in leaving})
-        return ClusterSnapshot(
-            broker,
-            self._view(),
-            owned,
-            facts=facts_of({name: rows[name][rows["kind"] == BROKER] for name in FACTS}),
-            policies=await self.policies.isolation(base, cluster),
-            groups=await self._groups(base, cluster, mine),
-            domains=await self.policies.domains(base, cluster),
-            silent=silent,
+        policies = PlacementPolicies(
+            facts_of({name: rows[name][rows["kind"] == BROKER] for name in FACTS}),
+            isolation=await self.policies.isolation(base, reading.cluster),
+            groups=await self._groups(base, reading.cluster, sorted(map(namespace_of, leaving))),
+            domains=await self.policies.domains(base, reading.cluster),
         )
+        return replace(snapshot, policies=policies)
 
     async def _look(self) -> ClusterReading:
         rows = await self._collector.poll()
@@ -104,17 +96,18 @@ class SnapshotReader:
             address = self.where(answering[0])
             cluster = await self.policies.cluster(address, answering[0])
             owned = await self._owned(answering, rows, silent)
-        return ClusterReading(rows, self._view(), owned, silent, cluster)
+        snapshot = replace(snapshot_of(self.state), owned=owned, silent=silent)
+        return ClusterReading(rows, snapshot, cluster)
 
     async def _owned(
         self, brokers: Sequence[str], rows: ReportRows, silent: dict[str, str]
     ) -> dict[str, list[str]]:
-        """What each of them owns, as it says itself; who does not becomes silent."""
+        """The bundles that each broker lists as its own; one that lists none becomes silent."""
         if to_be_spared(rows):
             served = self.state.served
-            told = zip(served["bundle"].tolist(), served["broker"].tolist(), strict=True)
+            reported = zip(served["bundle"].tolist(), served["broker"].tolist(), strict=True)
             try:
-                found, missing = await self._ownership.by_bundle(brokers, dict(told))
+                found, missing = await self._ownership.by_bundle(brokers, dict(reported))
             except UNREADABLE as error:
                 raise CannotSeeError(said(error)) from None
         else:
@@ -122,20 +115,15 @@ class SnapshotReader:
         silent |= missing
         return {broker: sorted(found[broker]) for broker in brokers if broker in found}
 
-    def _view(self) -> ClusterView:
-        brokers = self.state.brokers
-        now_ms = int(brokers["poll_id"].max()) if len(brokers["poll_id"]) else 0
-        return cluster_view(self.state, now_ms)
-
-    async def _groups(
-        self, base: str, cluster: str, mine: Sequence[str]
-    ) -> dict[str, frozenset[str]]:
-        asked = self.policies
-        named = await asked.groups(base, mine)
-        return {
-            namespace: await asked.members(base, cluster, group, namespace)
-            for namespace, group in named.items()
-        }
+    async def _groups(self, base: str, cluster: str, leaving: Sequence[str]) -> dict[str, str]:
+        """The group of each namespace that shares one with those that are leaving."""
+        named = await self.policies.groups(base, dict.fromkeys(leaving))
+        found: dict[str, str] = {}
+        for namespace, group in named.items():
+            if namespace not in found:
+                members = await self.policies.members(base, cluster, group, namespace)
+                found |= dict.fromkeys(members, group)
+        return found
 
 
 def _gaps(rows: ReportRows) -> dict[str, str]:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from counterpoise.decide.balancing.round import imbalance
+from counterpoise.decide.balancing.moves import imbalance
 from counterpoise.load.rows import BROKER, BUNDLE, ReportRows
 from counterpoise.names.units import bytes_text
 

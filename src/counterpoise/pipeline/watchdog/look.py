@@ -7,7 +7,7 @@ from typing import Final
 
 import orjson
 
-from counterpoise.decide.balancing.round import imbalance
+from counterpoise.decide.balancing.moves import imbalance
 from counterpoise.decide.watchdog.observation import ChannelRecord, ClusterObservation, OwnedBundle
 from counterpoise.load.rows import BROKER, BUNDLE, GAP, ReportRows
 from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, RefusedError

@@ -1,0 +1,85 @@
+"""When a round is due: its interval is over, and the reports show what the last moves did."""
+
+from collections.abc import Collection
+
+import numpy as np
+
+from counterpoise.decide.balancing.moves import RoundMemory
+from counterpoise.decide.balancing.options import BalanceOptions
+from counterpoise.decide.balancing.snapshot import newest_poll
+from counterpoise.load.fold import FoldState
+from counterpoise.load.rows import RATES
+
+
+def is_due(state: FoldState, memory: RoundMemory, options: BalanceOptions) -> bool:
+    """Whether this state calls for a round."""
+    poll_id = newest_poll(state)
+    if poll_id < memory.settled_at_ms + options.measured_anew_ms and _repeated(state, memory):
+        return False
+    return poll_id > 0 and is_time(poll_id, memory, options)
+
+
+def waits_for(state: FoldState, memory: RoundMemory, options: BalanceOptions) -> str:
+    """What a round waits for beside its hour, as a sentence; empty when it waits for no more."""
+    for name, wanted in (
+        ("loadBalancerEnabled", options.enabled),
+        ("loadBalancerSheddingEnabled", options.shedding_enabled),
+    ):
+        if not wanted:
+            return f"no round is made: {name} is off"
+    poll_id = newest_poll(state)
+    if not poll_id:
+        return "the next round waits for a load report"
+    if not may_decide(poll_id, memory, options):
+        return (
+            "the next round waits for reports that were measured after the last moves "
+            "(loadBalancerReportUpdateMinIntervalMillis)"
+        )
+    if poll_id < memory.settled_at_ms + options.measured_anew_ms and (
+        same := _repeated(state, memory)
+    ):
+        return (
+            f"the next round waits for {', '.join(same)}, which still report what they did before "
+            "the last moves (statsUpdateFrequencyInSecs)"
+        )
+    return ""
+
+
+def is_time(now_ms: int, memory: RoundMemory, options: BalanceOptions) -> bool:
+    """Whether a round is due by the clock alone."""
+    waited = now_ms - memory.decided_at_ms
+    return (
+        may_decide(now_ms, memory, options) and waited > 0
+        and (memory.decided_at_ms == 0 or waited >= options.decide_every_ms)
+    )  # fmt: skip
+
+
+def may_decide(now_ms: int, memory: RoundMemory, options: BalanceOptions) -> bool:
+    """Whether rounds are wanted at all, and reports show what the last moves have brought."""
+    settled = not memory.settled_at_ms or now_ms >= memory.settled_at_ms + options.settle_ms
+    return options.enabled and options.shedding_enabled and settled
+
+
+def traffic(state: FoldState) -> dict[str, float]:
+    """Messages/s and bytes/s that each broker reports, all added up: tells measurements apart."""
+    brokers = state.brokers
+    figures = np.sum([brokers[name] for name in RATES], axis=0)
+    return dict(zip(brokers["broker"].tolist(), figures.tolist(), strict=True))
+
+
+def carried(state: FoldState, bundles: Collection[str]) -> dict[str, float]:
+    """Messages/s and bytes/s of these bundles, all added up, by their short averages."""
+    averages = state.averages
+    rows = np.flatnonzero(np.isin(averages["bundle"], np.array([*bundles], dtype=object)))
+    figures = np.sum([averages[f"short_{name}"][rows] for name in RATES], axis=0)
+    return dict(zip(averages["bundle"][rows].tolist(), figures.tolist(), strict=True))
+
+
+def _repeated(state: FoldState, memory: RoundMemory) -> list[str]:
+    """The brokers that gave or got a bundle and still report what they did before.
+
+    Pulsar's brokers measure rates once a minute and answer with the old ones until then. To decide
+    on those again would move the same load twice.
+    """
+    now = traffic(state)
+    return sorted(name for name, before in memory.traffic_before.items() if now.get(name) == before)

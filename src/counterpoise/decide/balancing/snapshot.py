@@ -1,0 +1,72 @@
+"""A cluster at one moment, as every goal of a round reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from counterpoise.decide.balancing.policies import PlacementPolicies
+from counterpoise.load.fold import FoldState
+from counterpoise.load.fold_view import cluster_view
+from counterpoise.load.view import ClusterView
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSnapshot:
+    """Loads, owners, and which broker may have which bundle, at one moment.
+
+    Bundles that moved a moment ago are marked by the goal, which knows the memory.
+    """
+
+    view: ClusterView
+    answering: Collection[str] = ()
+    """The brokers whose report could be read: only they are given bundles."""
+    owned: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """By broker that answered: its bundles, as the broker itself lists them. Empty where the
+    brokers were not asked; then the view's reports say which broker has what."""
+    silent: Mapping[str, str] = field(default_factory=dict)
+    """Brokers that could not be read, and why."""
+    policies: PlacementPolicies | None = None
+    """Which broker may have what; None where no policies could be read."""
+    connections: Mapping[str, int] = field(default_factory=dict)
+    """Producers and consumers by bundle."""
+    source: str = ""
+    """Where it was read, for a person."""
+
+    @property
+    def brokers(self) -> tuple[str, ...]:
+        """All brokers that the cluster lists, sorted."""
+        return tuple(sorted({*self.owned, *self.silent}))
+
+
+def snapshot_of(state: FoldState, policies: PlacementPolicies | None = None) -> ClusterSnapshot:
+    """What the folded reports show at the newest poll."""
+    view = cluster_view(state, newest_poll(state))
+    return ClusterSnapshot(view, answering_brokers(state), policies=policies)
+
+
+def newest_poll(state: FoldState) -> int:
+    """The poll that the state goes up to; 0 when no broker was ever read."""
+    polls = state.brokers["poll_id"]
+    return int(polls.max()) if len(polls) else 0
+
+
+def answering_brokers(state: FoldState) -> frozenset[str]:
+    """The brokers whose report could be read at the newest poll: only they are given anything."""
+    brokers = state.brokers
+    current = brokers["poll_id"] == newest_poll(state)
+    return frozenset(brokers["broker"][current])
+
+
+def part_of(view: ClusterView, bundle: str) -> float:
+    """How much of the cluster's bytes/s a bundle carries, by its short average.
+
+    A broker whose figure is no number has no say in what the others' bundles are a part of.
+    """
+    carried = view.broker.traffic.throughput()
+    row, whole = view.bundle_index(bundle), float(carried[np.isfinite(carried)].sum())
+    if row is None or whole <= 0:
+        return 0.0
+    return view.bundle.short.throughput_of(row) / whole

@@ -1,0 +1,130 @@
+"""Carries a round out within the operator's rules, and keeps what came of it.
+
+The round is kept before its first move, each outcome as soon as it is known, and the memory last,
+so that a round that was cut off anywhere can be finished by another process.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from counterpoise.decide.balancing.approval import ApprovalRules, PastMove, Withheld, approve
+from counterpoise.decide.balancing.due import carried, traffic
+from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus, Round
+from counterpoise.load.fold import FoldState
+from counterpoise.pipeline.executor import Executor
+from counterpoise.pipeline.history.port import History
+
+if TYPE_CHECKING:
+    from counterpoise.pipeline.watch.metrics import Metrics
+
+
+class RoundRunner:
+    """The rounds of one history; `log` gets a sentence for each outcome."""
+
+    def __init__(
+        self,
+        history: History,
+        executor: Executor,
+        log: Callable[[str], None],
+        *,
+        rules: ApprovalRules | None = None,
+        moved_before: Iterable[PastMove] = (),
+        span_ms: int = 0,
+        attempts: int = 1,
+        metrics: "Metrics | None" = None,
+    ) -> None:
+        """`moved_before` counts for the rules' hour; `span_ms` is how long trails are kept.
+
+        `attempts` is how often a move is tried that the cluster fails at.
+        """
+        self._history = history
+        self._executor = executor
+        self._log = log
+        self._rules = rules or ApprovalRules()
+        self._moved = list(moved_before)
+        self._span_ms = span_ms
+        self._attempts = attempts
+        self._metrics = metrics
+        self.withheld: frozenset[tuple[str, str]] = frozenset()
+        """What was withheld by which rule in the last round that decided to move anything."""
+
+    async def see_through(
+        self, made: Round, brokers: Sequence[str], state: FoldState
+    ) -> list[MoveOutcome]:
+        """Carry out what is left of a kept round, and keep the memory that ends it.
+
+        `brokers` are those that may turn out to own a bundle, `state` has what they reported when
+        the round was decided.
+        """
+        known = [self._history.outcome(move.id) for move in made.moves]
+        outcomes = {one.id: one for one in known if one}
+        left = [move for move in made.moves if move.id not in outcomes]
+        approved, withheld = approve(left, self._moved, made.poll_id, self._rules)
+        parts = {move.id: move.part for move in made.moves}
+        held_back: set[tuple[str, str]] = set()
+
+        def done(outcome: MoveOutcome, attempt: int = 0) -> None:
+            outcomes[outcome.id] = outcome
+            if outcome.status is MoveStatus.FAILED and attempt < self._attempts:
+                self._log(outcome_text(outcome))
+                return
+            self._history.record_outcome(outcome)
+            if self._metrics:
+                self._metrics.ended(outcome)
+            if outcome.carried_out:
+                self._moved.append(PastMove(outcome.ended_at_ms, parts[outcome.id]))
+            if outcome.status is MoveStatus.WITHHELD:
+                key = (outcome.bundle, _rule(outcome.error))
+                held_back.add(key)
+                if key in self.withheld:
+                    return
+            self._log(outcome_text(outcome))
+
+        for each in withheld:
+            done(refused_by_rule(each))
+        for attempt in range(1, self._attempts + 1):
+            again = [
+                move for move in approved
+                if attempt == 1 or outcomes[move.id].status is MoveStatus.FAILED
+            ]  # fmt: skip
+            if again:
+                await self._executor.carry_out(again, brokers, partial(done, attempt=attempt))
+        if made.moves:
+            self.withheld = frozenset(held_back)
+        ended = list(outcomes.values())
+        memory = made.memory.after(
+            ended, self._span_ms, traffic(state), carried(state, [one.bundle for one in ended])
+        )
+        self._history.record_memory(made.poll_id, memory)
+        return ended
+
+
+def _rule(reason: str) -> str:
+    """Which rule a reason names, at its end and in brackets: the figures before it change."""
+    return reason.rpartition("(")[2]
+
+
+def refused_by_rule(each: Withheld) -> MoveOutcome:
+    """The outcome of a move that a rule withholds."""
+    move = each.move
+    return MoveOutcome(
+        id=move.id,
+        poll_id=move.poll_id,
+        bundle=move.bundle,
+        source=move.source,
+        destination=move.destination,
+        status=MoveStatus.WITHHELD,
+        owner="",
+        started_at_ms=move.poll_id,
+        ended_at_ms=move.poll_id,
+        error=each.reason,
+    )
+
+
+def outcome_text(outcome: MoveOutcome) -> str:
+    """An outcome as a sentence."""
+    took = f"after {(outcome.ended_at_ms - outcome.started_at_ms) / 1000:.1f} s"
+    owner = f", owner {outcome.owner}" if outcome.owner else ""
+    error = f": {outcome.error}" if outcome.error else ""
+    return f"{outcome.status.value} {outcome.bundle} {took}{owner}{error}"

@@ -28,7 +28,7 @@ UNEVEN: dict[str, Loads | None] = {"b1:80": HOT, "b2:80": {bundle_name(20): 9000
 
 def snapshot(reported: dict[str, Loads | None], **more: Any) -> ClusterSnapshot:
     state = fold(FoldState.empty(), Batch.of(poll(0, reported)))
-    return replace(snapshot_of(state), source="a test", **more)
+    return replace(snapshot_of(state), **{"source": "a test", **more})
 
 
 def plan(reported: dict[str, Loads | None], name: str = "ThresholdShedder") -> AdvisedPlan:

@@ -33,7 +33,7 @@ examples:
       last week alone
   counterpoise backtest synthetic:rolling-restart,brokers=100,bundles=10000,hours=24
       load that is made up: diurnal, heavy-tailed, bursty, scale-out, rolling-restart, hot-bundle,
-      heterogeneous
+      heterogeneous, constant, giant-bundle, outliers, even-counts, system-topics
 
 max/mean is the largest broker's bytes/s by the brokers' mean, averaged over time; the score is how
 far that is above 1, and the load moved in an hour. A star marks what nothing beats in both.

@@ -18,7 +18,14 @@ KINDS = {
     "rolling-restart": "brokers leave for three minutes each, one after the other",
     "hot-bundle": "one bundle grows until it carries half of what a broker carries",
     "heterogeneous": "a quarter of the brokers are half as large",
+    "constant": "each bundle's load is constant, but for noise of 25 % either way",
+    "giant-bundle": "one bundle carries more than a broker's share, many hardly anything",
+    "outliers": "brokers are even, but for one in thirty that carries far more (P#20059)",
+    "even-counts": "all brokers have as many bundles, a fifth of them the hot ones (P#8492)",
+    "system-topics": "a tenth of the bundles is a system namespace's: no traffic, one broker",
 }
+NOISY = "constant"
+SYSTEM_NAMESPACE = "pulsar/system"
 START_MS = 1_735_689_600_000
 """2025-01-01, a day as good as any."""
 MINUTES_AWAY = 3
@@ -61,7 +68,9 @@ class SyntheticTrace:
     @property
     def bundles(self) -> tuple[str, ...]:
         """Their names, sorted."""
-        return _bundle_names(self.count_of_bundles)
+        system = self.count_of_bundles // 10 if self.kind == "system-topics" else 0
+        named = _bundle_names(SYSTEM_NAMESPACE, system) if system else ()
+        return named + _bundle_names("tenant/ns", self.count_of_bundles - system)
 
     @property
     def topics(self) -> Integers:
@@ -74,6 +83,24 @@ class SyntheticTrace:
         there = np.flatnonzero(self.up(0))
         rng = np.random.default_rng((self.seed, 2))
         owners: Indices = rng.permutation(np.resize(there, self.count_of_bundles)).astype(np.intp)
+        base = _made(self).base
+        if self.kind == "even-counts":
+            # Dealt out one by one in turn, the hot ones to the first brokers only.
+            few = max(1, len(there) // 5)
+            hot = np.argsort(-base, kind="stable")[: self.count_of_bundles // 10]
+            others = np.setdiff1d(np.flatnonzero(owners < few), hot)[: len(hot)]
+            away = hot[owners[hot] >= few][: len(others)]
+            here = np.setdiff1d(others, hot)[: len(away)]
+            owners[away[: len(here)]], owners[here] = owners[here], owners[away[: len(here)]]
+        if self.kind == "outliers":
+            owners = _evenly(base, there)
+            few = max(1, len(there) // 30)
+            given = rng.permutation(np.flatnonzero(owners >= few))
+            share = base.sum() / len(there)
+            taken = given[np.cumsum(base[given]) < 1.2 * share * few]
+            owners[taken] = np.resize(there[:few], len(taken))
+        if self.kind == "system-topics":
+            owners[: self.count_of_bundles // 10] = there[0]
         return owners
 
     @property
@@ -88,7 +115,7 @@ class SyntheticTrace:
         """Bytes by the shape of the kind; messages of 1,000 bytes, each read once."""
         made = _made(self)
         minute = step * self.step_ms / 60_000
-        factor = made.noise(self.seed, step)
+        factor = made.noise(self.seed, step, 0.25 if self.kind == NOISY else 0.1)
         if self.kind in ("diurnal", "rolling-restart", "scale-out", "heterogeneous"):
             swing = 0.8 if self.kind == "diurnal" else 0.2
             factor = factor * (1 + swing * np.sin(2 * np.pi * (minute / 1440 + made.phase)))
@@ -125,17 +152,38 @@ class _Made:
         count = trace.count_of_bundles
         sigma = 2.0 if trace.kind == "heavy-tailed" else 0.7
         weight = rng.lognormal(0.0, sigma, count)
+        if trace.kind == "giant-bundle":
+            weight = rng.permutation(1.0 / np.arange(1, count + 1))
+        if trace.kind == "system-topics":
+            weight[: count // 10] = 0.0
         # No bundle more than a third of a broker's share, or nothing could ever even that out.
-        weight = np.minimum(weight, weight.sum() / trace.count_of_brokers / 3)
+        if trace.kind == "giant-bundle":
+            weight[weight.argmax()] = 0.0
+            weight[weight.argmin()] = 1.4 * weight.sum() / (trace.count_of_brokers - 1.4)
+        else:
+            weight = np.minimum(weight, weight.sum() / trace.count_of_brokers / 3)
         total = trace.usage * trace.bytes_most * trace.count_of_brokers
         self.base: Floats = weight / weight.sum() * total
         self.phase: Floats = rng.random(count)
         self.stride: Floats = rng.random(count)
         self.hottest = int(np.argsort(weight)[count // 2])
 
-    def noise(self, seed: int, step: int) -> Floats:
+    def noise(self, seed: int, step: int, size: float) -> Floats:
         rng = np.random.default_rng((seed, 3, step))
-        return 1 + 0.1 * rng.standard_normal(len(self.base)).clip(-3, 3)
+        if size == 0.1:
+            return 1 + size * rng.standard_normal(len(self.base)).clip(-3, 3)
+        return 1 + rng.uniform(-size, size, len(self.base))
+
+
+def _evenly(base: Floats, brokers: Indices) -> Indices:
+    """Owners by Graham's rule: the largest first, each to the broker that has least."""
+    carried = np.zeros(len(brokers))
+    owners = np.zeros(len(base), np.intp)
+    for row in np.argsort(-base, kind="stable").tolist():
+        least = int(carried.argmin())
+        owners[row] = brokers[least]
+        carried[least] += base[row]
+    return owners
 
 
 @lru_cache(maxsize=4)
@@ -144,7 +192,7 @@ def _made(trace: SyntheticTrace) -> _Made:
 
 
 @lru_cache(maxsize=4)
-def _bundle_names(count: int) -> tuple[str, ...]:
+def _bundle_names(namespace: str, count: int) -> tuple[str, ...]:
     width = -(-(2**32) // count)
     bounds = [min(i * width, 2**32 - 1) for i in range(count + 1)]
-    return tuple(f"tenant/ns/0x{low:08x}_0x{high:08x}" for low, high in pairwise(bounds))
+    return tuple(f"{namespace}/0x{low:08x}_0x{high:08x}" for low, high in pairwise(bounds))

@@ -11,6 +11,8 @@ from counterpoise.load.view import ClusterView, Masks
 _USAGE = (CPU, BANDWIDTH_IN, BANDWIDTH_OUT)
 _LEAST_USED = 0.02
 """Below this a use says too little about what a broker can carry."""
+_ILL, _WELL = 0.5, 0.8
+"""What bundles carry ÷ their forecast: of an ill broker at most, and of the others at least."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,6 +30,15 @@ class Cluster:
     """Which brokers may receive."""
 
     @property
+    def floor(self) -> float:
+        """What no assignment lowers the objective below: a bundle is on one broker as a whole."""
+        served = self.owner >= 0
+        if not served.any() or not self.scale.size:
+            return 0.0
+        largest = (self.load[served] * self.scale.min(axis=0)).max()
+        return max(0.0, float(largest) - 1.0)
+
+    @property
     def utilisation(self) -> Floats:
         """By broker and figure; the scarcest figure has mean 1 over brokers of equal size."""
         return totals(self.load, self.owner, len(self.scale)) * self.scale
@@ -37,10 +48,9 @@ def totals(load: Floats, owner: Indices, brokers: int) -> Floats:
     """The load of each broker, figure by figure."""
     there = owner >= 0
     rows = owner[there]
-    return np.stack(
-        [np.bincount(rows, load[there, each], minlength=brokers) for each in range(load.shape[1])],
-        axis=1,
-    )
+    # The counts of no rows are whole numbers, whatever their weights.
+    columns = [np.bincount(rows, load[there, each], brokers) for each in range(load.shape[1])]
+    return np.stack(columns, axis=1).astype(np.float64)
 
 
 def capacities(view: ClusterView, weights: Floats, remembered: Floats) -> Floats:
@@ -82,3 +92,17 @@ def scales(load: Floats, owner: Indices, capacity: Floats) -> Floats:
     with np.errstate(all="ignore"):
         each: Floats = np.where(capacity > 0, 1.0 / capacity, 0.0) / use.max()
     return each
+
+
+def suspects(view: ClusterView, sample: Floats, level: Floats) -> Masks:
+    """Brokers that seem ill: their bundles carry far less than forecast, those of others do not.
+
+    The traffic of a slow broker falls because it is slow, which makes it look empty.
+    """
+    there = view.reporter >= 0
+    owner = np.where(there & (level.sum(axis=1) > 0), view.reporter, -1)
+    expected = totals(level[:, 1:], owner, len(view.brokers)).sum(axis=1)
+    seen = totals(sample[:, 1:], owner, len(view.brokers)).sum(axis=1)
+    share = np.divide(seen, expected, out=np.ones_like(seen), where=expected > 0)
+    found: Masks = (share < _ILL) & (float(np.median(share)) > _WELL)
+    return found

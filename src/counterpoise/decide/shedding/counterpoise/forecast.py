@@ -1,9 +1,13 @@
 """Each bundle's load for the time ahead, from what was seen of it.
 
-Level and trend are Holt's (1957), the trend damped as by Gardner and McKenzie (1985); the first
-samples are averaged exactly. The spread is the mean absolute deviation of what came from what was
-forecast, so that noise widens the band instead of moving bundles.
+Level and trend are Holt's (1957), the trend damped (Gardner and McKenzie 1985); the first samples
+are averaged exactly. A sample far from its forecast counts only as far as the usual deviation
+reaches (Huber 1964), so a burst does not move the level; when samples stay on one side for longer
+than bursts do, the level follows them. The spread is the mean absolute deviation of samples from
+their forecasts: noise widens the band instead of moving bundles.
 """
+
+from typing import Final
 
 import numpy as np
 
@@ -11,12 +15,20 @@ from counterpoise.decide.shedding.counterpoise.memory import CounterpoiseMemory,
 from counterpoise.load.rates import Floats
 from counterpoise.load.view import ClusterView
 
-LEVEL_MINUTES = 30.0
+LEVEL_MINUTES: Final = 30.0
 """How long the level remembers."""
-TREND_MINUTES = 90.0
-SPREAD_SAMPLES = 50
-MINUTE_MS = 60_000.0
-LARGEST = 1e15
+TREND_MINUTES: Final = 90.0
+SPREAD_SAMPLES: Final = 50
+FIRST_SPREAD: Final = 0.2
+"""What is assumed of a bundle that was never seen."""
+OUTLIER: Final = 3.0
+"""A deviation of so many spreads is cut."""
+SHIFT_SAMPLES: Final = 15
+"""So many outliers in a row are no burst but another level, which is then learnt afresh."""
+TREND_FADES: Final = 0.995
+"""What is left of a trend a minute later."""
+MINUTE_MS: Final = 60_000.0
+LARGEST: Final = 1e15
 """Figures beyond this are errors of a report."""
 
 
@@ -37,44 +49,51 @@ def figures(view: ClusterView) -> Floats:
     return columns.clip(0.0, LARGEST)
 
 
-def advance(view: ClusterView, before: Tracks, seen_ms: int) -> Tracks:
-    """The tracks with the samples of this view; owners are left as they are."""
-    average = figures(view)
-    sample = _samples(view, before, average)
+def advance(view: ClusterView, before: Tracks, seen_ms: int, sample: Floats) -> Tracks:
+    """The tracks with the ``sample`` of this view; owners are left as they are."""
+    average = figures(view).astype(np.float32)
     first = before.count == 0
-    fresh = first | (average.astype(np.float32) != before.average).any(axis=1)
+    fresh = first | (average != before.average).any(axis=1)
     minutes = max(0.05, (view.now_ms - seen_ms) / MINUTE_MS) if seen_ms else 1.0
-    count = before.count + fresh
-    level = before.level.astype(np.float64)
-    trend = before.trend.astype(np.float64)
-    expected = level + trend * minutes
+    level, trend = before.level.astype(np.float64), before.trend.astype(np.float64)
+    expected = (level + trend * minutes).clip(0.0, LARGEST)
     error = sample - expected
+    size = np.maximum(expected.sum(axis=1), 1e-9)
+    miss = np.abs(error).sum(axis=1) / size
+    sign = np.sign(error.sum(axis=1)).astype(np.int32)
+    limit = OUTLIER * np.maximum(before.spread, 0.02)
+    far = ~first & (miss > limit)
+    outliers = np.where(far, np.where(sign * before.outliers > 0, before.outliers, 0) + sign, 0)
+    outliers = np.where(fresh, outliers, before.outliers)
+    shifted = np.abs(outliers) > SHIFT_SAMPLES
+    cut = np.where(far & ~shifted, limit / np.maximum(miss, 1e-9), 1.0)[:, np.newaxis]
+    count = np.where(shifted & fresh, 3, before.count + fresh)
     alpha = np.maximum(1.0 / np.maximum(count, 1), 1.0 - np.exp(-minutes / LEVEL_MINUTES))
     gain = (alpha * fresh)[:, np.newaxis]
-    after = (expected + gain * error).clip(0.0, LARGEST)
-    settled = (count > 10)[:, np.newaxis] * (1.0 - np.exp(-minutes / TREND_MINUTES))
-    grown = trend + settled * gain * error / minutes
-    size = np.maximum(level.sum(axis=1), 1e-9)
-    miss = np.where(first, 0.3, np.minimum(np.abs(error).sum(axis=1) / size, 10.0))
+    steady = ((count > SHIFT_SAMPLES) & fresh)[:, np.newaxis]
+    slope = (1.0 - np.exp(-minutes / TREND_MINUTES)) * gain * error * cut / minutes
     beta = np.where(fresh, np.maximum(1.0 / np.maximum(count, 1), 1.0 / SPREAD_SAMPLES), 0.0)
-    spread = before.spread + beta * (miss - before.spread)
+    deviation = np.where(first, FIRST_SPREAD, np.minimum(miss, 2.0 * limit))
+    seen = fresh[:, np.newaxis]
     return Tracks(
-        np.where(fresh[:, np.newaxis], after, level).astype(np.float32),
-        np.where(fresh[:, np.newaxis], grown * 0.995, trend).astype(np.float32),
-        average.astype(np.float32),
-        spread.astype(np.float32),
+        np.where(seen, expected + gain * error * cut, level).clip(0.0, LARGEST).astype(np.float32),
+        np.where(seen, (trend + steady * slope) * TREND_FADES**minutes, trend).astype(np.float32),
+        average,
+        (before.spread + beta * (deviation - before.spread)).astype(np.float32),
         count.astype(np.int32),
+        outliers.astype(np.int32),
         before.owner,
         before.moved_ms,
     )
 
 
-def _samples(view: ClusterView, before: Tracks, average: Floats) -> Floats:
+def samples(view: ClusterView, before: Tracks) -> Floats:
     """The latest sample of each bundle, unfolded from its capped mean where that adds up.
 
     ``average = ((n - 1) * before + sample) / n`` (`load/average.py`). What brokers report of their
-    own traffic tells whether a view's short figures are such means, and whether none was missed.
+    own traffic shows whether a view's short figures are such means, and whether none was missed.
     """
+    average = figures(view)
     limit, count = view.bundle.samples[:, 0], view.bundle.samples[:, 1]
     n = np.minimum(np.maximum(count, 1), np.maximum(limit, 1)).astype(np.float64)[:, np.newaxis]
     unfolded = (n * average - (n - 1.0) * before.average).clip(0.0, LARGEST)
@@ -94,7 +113,20 @@ def _samples(view: ClusterView, before: Tracks, average: Floats) -> Floats:
 
 
 def predicted(tracks: Tracks, minutes: float) -> Floats:
-    """The load so many minutes ahead; a trend counts half as far as it goes."""
+    """The mean load of the minutes ahead; no trend is followed beyond three times the level."""
     level = tracks.level.astype(np.float64)
     ahead = level + tracks.trend * (minutes / 2.0)
     return ahead.clip(0.3 * level, 3.0 * level)
+
+
+def uncertainty(tracks: Tracks, load: Floats) -> Floats:
+    """By bundle: the standard error of its forecast, in the load's own bytes/s (or messages/s).
+
+    A mean absolute deviation is 0.8 of a standard deviation, and a level is the mean of as many
+    samples as it remembers twice over, or of those there are.
+    """
+    size = load[:, 1:].sum(axis=1)
+    size = np.where(size > 0, size, load[:, 0])
+    weighed = np.minimum(np.maximum(tracks.count, 1), 2.0 * LEVEL_MINUTES)
+    found: Floats = 1.25 * tracks.spread * size / np.sqrt(weighed)
+    return found

@@ -20,7 +20,7 @@ RATES: Final = 3
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tracks:
-    """One entry per bundle of ``CounterpoiseMemory.bundles``: 56 bytes each."""
+    """One entry per bundle of ``CounterpoiseMemory.bundles``: 60 bytes each."""
 
     level: Floats32
     """Smoothed load, without noise."""
@@ -32,6 +32,8 @@ class Tracks:
     """Mean absolute deviation of a sample from its forecast, as a part of the level."""
     count: Integers32
     """Samples seen."""
+    outliers: Integers32
+    """Samples in a row that were far above the forecast; below 0, far below it."""
     owner: Integers32
     """The broker that served it, an index into ``CounterpoiseMemory.brokers``; -1 for none."""
     moved_ms: Times
@@ -45,6 +47,7 @@ class Tracks:
             np.zeros((count, RATES), np.float32),
             np.zeros((count, RATES), np.float32),
             np.zeros(count, np.float32),
+            np.zeros(count, np.int32),
             np.zeros(count, np.int32),
             np.full(count, -1, np.int32),
             np.zeros(count, np.int64),
@@ -71,8 +74,8 @@ class CounterpoiseMemory:
     tracks: Tracks = NO_TRACKS
     seen_ms: int = 0
     """When the last view was made."""
-    regret: float = 0.0
-    """What was lost by not moving so far, in imbalance times minutes (see `timing.py`)."""
+    waited_min: float = 0.0
+    """Minutes for which moves have been left undone because of their price (see `timing.py`)."""
     capacity: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     """By broker: what it can carry of each figure, as last measured."""
 
@@ -83,7 +86,7 @@ class CounterpoiseMemory:
             "brokers": list(self.brokers),
             "tracks": {name: _text(getattr(self.tracks, name)) for name in Tracks.__slots__},
             "seenAt": self.seen_ms,
-            "regret": self.regret,
+            "waitedMinutes": self.waited_min,
             "capacity": {name: list(each) for name, each in self.capacity.items()},
         }
 
@@ -104,7 +107,7 @@ class CounterpoiseMemory:
             tuple(fields.get("brokers", ())),
             replace(tracks, **made),
             read_integer(fields.get("seenAt", 0), "memory.seenAt"),
-            read_number(fields.get("regret", 0.0), "memory.regret"),
+            read_number(fields.get("waitedMinutes", 0.0), "memory.waitedMinutes"),
             {name: tuple(map(float, each)) for name, each in capacity.items()},
         )
 

@@ -11,7 +11,7 @@ class CounterpoiseOptions:
     """What Counterpoise reads."""
 
     move_price: float = option(
-        0.1,
+        0.3,
         conf="counterpoiseMovePrice",
         unit="imbalance hours of one broker",
         low=0.0,

@@ -3,28 +3,51 @@
 from collections.abc import Collection
 from dataclasses import replace
 from random import Random
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
-from counterpoise.decide.plan import Decision, DecisionKind, Rejection, StrategyPlan
-from counterpoise.decide.shedding.counterpoise.columns import Cluster, capacities, scales
+from counterpoise.decide.plan import Plan
+from counterpoise.decide.shedding.counterpoise.columns import (
+    Cluster,
+    capacities,
+    scales,
+    suspects,
+    totals,
+)
 from counterpoise.decide.shedding.counterpoise.forecast import (
     MINUTE_MS,
     advance,
     followed,
     predicted,
+    samples,
+    uncertainty,
 )
 from counterpoise.decide.shedding.counterpoise.memory import CounterpoiseMemory, Tracks
 from counterpoise.decide.shedding.counterpoise.options import CounterpoiseOptions
+from counterpoise.decide.shedding.counterpoise.reasons import explained, why_nothing
 from counterpoise.decide.shedding.counterpoise.search import search
-from counterpoise.decide.shedding.counterpoise.timing import buy
-from counterpoise.load.rates import Indices
+from counterpoise.decide.shedding.counterpoise.timing import buy, price_of
+from counterpoise.decide.shedding.explain import no_broker
+from counterpoise.load.rates import Floats, Indices
 from counterpoise.load.view import ClusterView, Masks
+
+DOUBT: Final = 4.0
+"""So many standard errors of a broker's forecast are taken for noise."""
 
 
 class Counterpoise:
-    """Moves bundles when what an uneven cluster costs exceeds what the moves cost."""
+    """Moves bundles when an uneven cluster costs more than the moves do, and names destinations.
+
+    Every call forecasts each bundle's load (`forecast.py`), works out what brokers can carry from
+    what they carry and how much that uses (`columns.py`), searches for the moves that lower one
+    objective most (`search.py`), and makes as many of them as win more than a move's price, which
+    falls while the cluster stays uneven (`timing.py`). ``counterpoiseMovePrice`` is the setting to
+    have an opinion on: what a move is worth.
+
+    A bundle that moved, by whatever decision, stays for the grace period, unless its broker died. A
+    broker whose bundles all carry far less than forecast is taken to be ill and receives nothing.
+    """
 
     name = "Counterpoise"
     options = CounterpoiseOptions
@@ -39,7 +62,7 @@ class Counterpoise:
         return CounterpoiseMemory.from_json(value)
 
     def forget(self, memory: CounterpoiseMemory, active: Collection[str]) -> CounterpoiseMemory:
-        """The capacities of the brokers that are left."""
+        """The memory with the capacities of the brokers that are left alone."""
         kept = {name: each for name, each in memory.capacity.items() if name in active}
         return replace(memory, capacity=kept)
 
@@ -50,60 +73,59 @@ class Counterpoise:
         options: CounterpoiseOptions,
         now_ms: int,
         rng: Random,
-    ) -> StrategyPlan[CounterpoiseMemory]:
+    ) -> Plan[CounterpoiseMemory]:
         """Decide what moves, and where to; ``rng`` is not used."""
         del rng
         if not view.brokers:
-            template = "no broker has sent a load report"
-            reason = Rejection("cluster", "no-broker", 0.0, 1.0, "", template)
-            return StrategyPlan((), (reason,), memory)
-        tracks = advance(view, followed(view, memory), memory.seen_ms)
-        tracks = _owned(view, tracks, memory.brokers, now_ms)
+            return Plan((), (no_broker(),), memory)
+        before = followed(view, memory)
+        sample = samples(view, before)
+        tracks = _owned(view, advance(view, before, memory.seen_ms, sample), memory, now_ms)
         load = predicted(tracks, options.horizon_minutes)
-        nothing = (float("nan"),) * load.shape[1]
-        remembered = np.array([memory.capacity.get(name, nothing) for name in view.brokers])
+        unknown = (float("nan"),) * load.shape[1]
+        remembered = np.array([memory.capacity.get(name, unknown) for name in view.brokers])
         capacity = capacities(view, options.weights.modular, remembered)
+        ill = suspects(view, sample, before.level.astype(np.float64))
         cluster = Cluster(
             load,
             view.reporter,
             scales(load, view.reporter, capacity),
             _movable(view, tracks, now_ms, options),
-            np.ones(len(view.brokers), np.bool_),
+            ~ill,
         )
-        found = search(cluster, options.max_moves)
-        price = options.move_price * 60.0 / options.horizon_minutes / len(view.brokers)
-        bought = buy(found, price)
-        decisions = tuple(
-            Decision(
-                DecisionKind.TRANSFER,
-                view.bundles[step.bundle],
-                view.brokers[step.source],
-                view.brokers[step.destination],
-                "Uneven",
-                "{source} is the fullest broker: moving {bundle} to {destination} leaves the "
-                "fullest at {fullest:.3f} of the mean",
-                {"fullest": step.fullest},
-            )
-            for step in bought.steps
-        )
-        rejections = () if decisions else (_no_gain(found.fullest, price),)
+        minutes = options.horizon_minutes
+        price = price_of(options.move_price, len(view.brokers), minutes, memory.waited_min)
+        found = search(cluster, options.max_moves, price)
+        bought = buy(found, price, DOUBT * _doubt(view, tracks, load))
+        elapsed = (now_ms - memory.seen_ms) / MINUTE_MS if memory.seen_ms else 0.0
+        waits = not bought.steps and found.objective > cluster.floor + price
+        waited = memory.waited_min + max(0.0, elapsed) if waits else 0.0
         after = CounterpoiseMemory(
             view.bundles,
             view.brokers,
             tracks,
             now_ms,
-            0.0,
+            min(waited, 4.0 * minutes),
             dict(zip(view.brokers, map(tuple, capacity.tolist()), strict=True)),
         )
-        return StrategyPlan(decisions, rejections, after)
+        figures = {"objective": found.objective, "fullest": found.fullest, "price": price}
+        return Plan(
+            tuple(explained(view, cluster, found, bought)),
+            tuple(why_nothing(view, cluster, found, bought, ill)),
+            after,
+            figures,
+        )
 
 
-def _owned(view: ClusterView, tracks: Tracks, brokers: tuple[str, ...], now_ms: int) -> Tracks:
-    """The tracks with who serves each bundle now, and since when."""
-    if brokers == view.brokers:
+def _owned(view: ClusterView, tracks: Tracks, memory: CounterpoiseMemory, now_ms: int) -> Tracks:
+    """The tracks with who serves each bundle now, and since when.
+
+    A bundle whose broker is gone has not moved: it was placed, and may move again.
+    """
+    if memory.brokers == view.brokers:
         before: Indices = tracks.owner.astype(np.intp)
     else:
-        place = np.array([view.row_of.get(name, -2) for name in brokers] + [-1], np.intp)
+        place = np.array([view.row_of.get(name, -1) for name in memory.brokers] + [-1], np.intp)
         before = place[tracks.owner]
     moved = (before >= 0) & (before != view.reporter) & (view.reporter >= 0)
     since = np.where(moved, now_ms, tracks.moved_ms)
@@ -117,13 +139,12 @@ def _movable(view: ClusterView, tracks: Tracks, now_ms: int, options: Counterpoi
     return movable
 
 
-def _no_gain(fullest: float, price: float) -> Rejection:
-    return Rejection(
-        "cluster",
-        "not-worth-it",
-        fullest,
-        price,
-        "counterpoiseMovePrice",
-        "the fullest broker carries {value:.3f} times the mean, and no move wins the {limit:.4f} "
-        "that it costs ({setting})",
-    )
+def _doubt(view: ClusterView, tracks: Tracks, load: Floats) -> float:
+    """The standard error of what a broker is forecast to carry, as a part of the mean."""
+    squares = uncertainty(tracks, load)[:, np.newaxis] ** 2
+    carried = load[:, 1:].sum(axis=1)
+    carried = np.where(carried > 0, carried, load[:, 0])[:, np.newaxis]
+    brokers = len(view.brokers)
+    whole = totals(carried, view.reporter, brokers).mean()
+    errors = np.sqrt(totals(squares, view.reporter, brokers))
+    return float(errors.mean() / whole) if whole > 0 else 0.0

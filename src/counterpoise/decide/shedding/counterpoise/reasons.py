@@ -1,0 +1,113 @@
+"""Why bundles move, and why no more do, with the figures that would have changed it."""
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from counterpoise.decide.plan import Decision, Kind, Rejection
+from counterpoise.decide.shedding.counterpoise.columns import Cluster
+from counterpoise.decide.shedding.counterpoise.search import Found
+from counterpoise.decide.shedding.counterpoise.timing import Bought
+from counterpoise.load.view import ClusterView, Masks
+
+PRICE: Final = "counterpoiseMovePrice"
+GRACE: Final = "loadBalancerSheddingGracePeriodMinutes"
+MOVES: Final = "counterpoiseMaxMovesPerRound"
+
+_MOVE = (
+    "{source} is forecast to carry {load:.2f} times the mean: moving {bundle}, {share:.1%} of the "
+    "mean, to {destination} wins {gain:.4f} of imbalance, and a move must win {price:.4f} "
+    f"({PRICE})"
+)
+
+
+def explained(
+    view: ClusterView, cluster: Cluster, found: Found, bought: Bought
+) -> Iterator[Decision]:
+    """The steps as decisions: what each wins, and what it costs."""
+    use = cluster.utilisation
+    before = found.objective
+    for step in bought.steps:
+        added = cluster.load[step.bundle] * cluster.scale[step.source]
+        figures = {
+            "load": float(use[step.source].max()),
+            "share": float(added.max()),
+            "gain": before - step.objective,
+            "price": bought.price,
+            "fullest": step.fullest,
+            "throughput": view.bundle.short.throughput_of(step.bundle),
+        }
+        use[step.source] -= added
+        use[step.destination] += cluster.load[step.bundle] * cluster.scale[step.destination]
+        before = step.objective
+        yield Decision(
+            Kind.TRANSFER,
+            view.bundles[step.bundle],
+            view.brokers[step.source],
+            view.brokers[step.destination],
+            "Uneven",
+            _MOVE,
+            figures,
+        )
+
+
+def why_nothing(
+    view: ClusterView, cluster: Cluster, found: Found, bought: Bought, ill: Masks
+) -> Iterator[Rejection]:
+    """Why nothing moves, or nothing goes to a broker."""
+    for row in np.flatnonzero(ill).tolist():
+        yield Rejection(
+            view.brokers[row],
+            "ill-broker",
+            None,
+            None,
+            "",
+            "{subject} receives nothing: all its bundles together carry far less than forecast, "
+            "while those of other brokers do not",
+        )
+    if not bought.steps:
+        yield _nothing(view, cluster, found, bought)
+
+
+def _nothing(view: ClusterView, cluster: Cluster, found: Found, bought: Bought) -> Rejection:
+    figures = {"fullest": found.fullest}
+    start = "the fullest broker is forecast to carry {fullest:.3f} times the mean"
+    if bought.best:
+        figures |= {"moves": float(bought.best)}
+        return Rejection(
+            "cluster",
+            "not-worth-it",
+            bought.gain,
+            bought.needed,
+            PRICE,
+            f"{start}; {{moves:.0f}} moves would win {{value:.4f}} of imbalance, less than the "
+            "{limit:.4f} that they cost or that the forecast may be wrong by ({setting})",
+            figures,
+        )
+    if found.steps or found.objective - cluster.floor <= bought.price:
+        won = found.objective - (found.steps[0].objective if found.steps else cluster.floor)
+        return Rejection(
+            "cluster",
+            "even-enough",
+            won,
+            bought.price,
+            PRICE,
+            f"{start}; a move would win at most {{value:.4f}} of imbalance, and it must win "
+            "{limit:.4f} ({setting})",
+            figures,
+        )
+    fullest = int(cluster.utilisation.max(axis=1).argmax())
+    mine = cluster.owner == fullest
+    resting = int((mine & ~cluster.movable & view.bundle.movable).sum())
+    return Rejection(
+        view.brokers[fullest],
+        "no-useful-move",
+        float(resting),
+        float(mine.sum()),
+        GRACE if resting else "",
+        "{subject} is forecast to carry {fullest:.3f} times the mean, and none of its bundles "
+        "would make the cluster more even elsewhere"
+        + ("; {value:.0f} of {limit:.0f} moved lately and stay ({setting})" if resting else ""),
+        figures,
+    )

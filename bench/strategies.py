@@ -103,7 +103,12 @@ def played(play: Play) -> dict[str, Any]:
     """The figures of a play."""
     began = time.perf_counter()
     result = simulate(
-        BacktestCandidate(play.strategy, play.made()), play.trace, 0, play.trace.steps, move_s=1.0, seed=1
+        BacktestCandidate(play.strategy, play.made()),
+        play.trace,
+        0,
+        play.trace.steps,
+        move_s=1.0,
+        seed=1,
     )
     return {
         "key": play.key,

@@ -5,7 +5,7 @@ from typing import Final
 
 import numpy as np
 
-from counterpoise.decide.plan import Decision, Kind, Rejection
+from counterpoise.decide.plan import Decision, DecisionKind, Rejection
 from counterpoise.decide.shedding.counterpoise.columns import Cluster
 from counterpoise.decide.shedding.counterpoise.search import Found
 from counterpoise.decide.shedding.counterpoise.timing import Bought
@@ -42,7 +42,7 @@ def explained(
         use[step.destination] += cluster.load[step.bundle] * cluster.scale[step.destination]
         before = step.objective
         yield Decision(
-            Kind.TRANSFER,
+            DecisionKind.TRANSFER,
             view.bundles[step.bundle],
             view.brokers[step.source],
             view.brokers[step.destination],

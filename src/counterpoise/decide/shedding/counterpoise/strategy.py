@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from counterpoise.decide.plan import Plan
+from counterpoise.decide.plan import StrategyPlan
 from counterpoise.decide.shedding.counterpoise.columns import (
     Cluster,
     capacities,
@@ -73,11 +73,11 @@ class Counterpoise:
         options: CounterpoiseOptions,
         now_ms: int,
         rng: Random,
-    ) -> Plan[CounterpoiseMemory]:
+    ) -> StrategyPlan[CounterpoiseMemory]:
         """Decide what moves, and where to; ``rng`` is not used."""
         del rng
         if not view.brokers:
-            return Plan((), (no_broker(),), memory)
+            return StrategyPlan((), (no_broker(),), memory)
         before = followed(view, memory)
         sample = samples(view, before)
         tracks = _owned(view, advance(view, before, memory.seen_ms, sample), memory, now_ms)
@@ -109,7 +109,7 @@ class Counterpoise:
             dict(zip(view.brokers, map(tuple, capacity.tolist()), strict=True)),
         )
         figures = {"objective": found.objective, "fullest": found.fullest, "price": price}
-        return Plan(
+        return StrategyPlan(
             tuple(explained(view, cluster, found, bought)),
             tuple(why_nothing(view, cluster, found, bought, ill)),
             after,

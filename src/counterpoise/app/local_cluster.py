@@ -62,7 +62,9 @@ class LocalClusterOptions:
     settings: Mapping[str, str] = field(default_factory=dict)
     """Settings of the brokers under broker.conf's names."""
     balance: bool = False
-    """Whether the leader runs the balancer on Spark."""
+    """Whether a balancer on Spark runs beside it."""
+    balance_every_s: float | None = None
+    """In one process: seconds between two rounds of the leader's own shedding; None: no rounds."""
     balance_options: Sequence[str] = ()
     """Options for the balancer, as ``counterpoise balance`` takes them."""
     first_port: int = 0
@@ -110,7 +112,7 @@ class LocalCluster:
     def start(self) -> None:
         """Start everything and wait until it serves; raises ``UserError``, leaving nothing."""
         with contextlib.ExitStack() as undo:
-            self.data = self._directory(undo)
+            self.data = data_directory(self.options.data, undo)
             self.metadata_url = self.options.metadata_url or self._zookeeper(undo)
             # All at once: each spends its first second importing.
             children = [self._launch(number, undo) for number in range(self.options.brokers)]
@@ -163,12 +165,6 @@ class LocalCluster:
             raise ChildFailedError(f"no broker is left; their output is in {self.data / 'logs'}.")
         return alive
 
-    def _directory(self, undo: contextlib.ExitStack) -> Path:
-        if self.options.data is not None:
-            self.options.data.mkdir(parents=True, exist_ok=True)
-            return self.options.data.resolve()
-        return Path(undo.enter_context(tempfile.TemporaryDirectory(prefix="counterpoise-")))
-
     def _zookeeper(self, undo: contextlib.ExitStack) -> str:
         hear = None if self._on_ended is None else _naming(ZOOKEEPER, self._on_ended)
         self._server = undo.enter_context(ZooKeeper.start(self.data / "zookeeper", on_ended=hear))
@@ -212,6 +208,14 @@ class LocalCluster:
         )
         undo.callback(child.stop)
         return child
+
+
+def data_directory(wanted: Path | None, undo: contextlib.ExitStack) -> Path:
+    """The directory that was named, made if need be; else a temporary one that ``undo`` removes."""
+    if wanted is None:
+        return Path(undo.enter_context(tempfile.TemporaryDirectory(prefix="counterpoise-")))
+    wanted.mkdir(parents=True, exist_ok=True)
+    return wanted.resolve()
 
 
 def _name(number: int) -> str:

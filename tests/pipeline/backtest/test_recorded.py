@@ -188,7 +188,7 @@ def test_a_setting_that_only_brokers_read_is_said_to_change_nothing() -> None:
     told = unplayed(parser.parse_args([*words, "--set", even]))
     assert told == [f"--set {name} {changes}" for name in ("numIOThreads", even.partition("=")[0])]
     assert len(unplayed(parser.parse_args([*words, "--set", even, "--as-pulsar"]))) == 1
-    assert unplayed(parser.parse_args(["backtest", "synthetic:diurnal"])) == []
+    assert unplayed(parser.parse_args(["synthetic:diurnal"])) == []
 
 
 @pytest.mark.parametrize(

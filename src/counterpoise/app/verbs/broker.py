@@ -10,10 +10,10 @@ import signal
 import sys
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, TypeVar
 
-from counterpoise.app.conf import read_conf
+from counterpoise.app.balancer_process import balancer_spec
+from counterpoise.app.conf import conf_argv, read_conf
 from counterpoise.app.descriptors import raised_limit, within
 from counterpoise.app.errors import UserError
 from counterpoise.app.loading import collect_seldom
@@ -121,29 +121,15 @@ def _restarting(balancer: LeaderProgram, broker: Broker) -> Callable[[LiveSettin
 
 
 def _balancer(args: argparse.Namespace, broker: Broker) -> ChildSpec:
-    history: Path = args.balance
-    return ChildSpec(
-        name="balancer",
-        argv=[
-            *(sys.executable, "-m", "counterpoise.app.main", "balance", "--execute"),
-            *("--admin-url", _asked_at(broker), "--history", str(history)),
-            # The former leader's balancer may take a moment to release the history.
-            *("--wait-for-history", "60s"),
-            *(["--conf", args.conf] if args.conf else []),
-            *(f"--set={each}" for each in args.settings),
-            # The cluster's word on shedding is about its brokers: while they shed, it waits.
-            *(
-                f"--set={name}={value}"
-                for name, value in broker.live.changed.items()
-                if name != "loadBalancerSheddingEnabled"
-            ),
-            *args.balance_option,
-        ],
-        is_ready=lambda _: True,
-        log=history / "balancer.log",
-        # A round that is cut off is taken up again by the next balancer on this history.
-        stop_within_s=5.0,
-    )
+    # The former leader's balancer may take a moment to release the history.
+    options = ["--wait-for-history", "60s", *conf_argv(args)]
+    # The cluster's word on shedding is about its brokers: while they shed, it waits.
+    options += [
+        f"--set={name}={value}"
+        for name, value in broker.live.changed.items()
+        if name != "loadBalancerSheddingEnabled"
+    ]
+    return balancer_spec(_asked_at(broker), args.balance, [*options, *args.balance_option])
 
 
 def _asked_at(broker: Broker) -> str:

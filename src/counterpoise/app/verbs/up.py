@@ -23,7 +23,7 @@ from counterpoise.app.errors import UserError
 from counterpoise.app.java import find_java
 from counterpoise.app.loading import collect_seldom
 from counterpoise.app.local_cluster import ZOOKEEPER, LocalCluster, LocalClusterOptions
-from counterpoise.app.one_process import OneProcessCluster, OneProcessOptions
+from counterpoise.app.one_process import OneProcessCluster
 from counterpoise.app.wiring import broker_config
 from counterpoise.metadata.errors import MetadataError
 
@@ -48,70 +48,66 @@ def run(args: argparse.Namespace) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         # SIGINT too: a shell starts background jobs with it ignored.
         signal.signal(number, _interrupt)
-    settings = dict(properties.values)
+    options = LocalClusterOptions(
+        brokers=args.brokers,
+        data=args.data,
+        metadata_url=None if args.metadata == OWN_ZOOKEEPER else args.metadata,
+        settings=dict(properties.values),
+        balance=on_spark,
+        balance_options=args.balance_option,
+        balance_every_s=args.balance_every if args.balance and not on_spark else None,
+        first_port=args.port,
+        first_web_port=args.web_port,
+        log_level=args.log_level,
+    )
     if in_processes:
-        return _run_processes(args, settings)
-    return _run_here(args, settings, on_spark=on_spark)
+        return _run_processes(args, options)
+    return _run_here(args, options)
 
 
 def _warn(sentence: str) -> None:
     sys.stderr.write(f"counterpoise: {sentence}\n")
 
 
-def _run_processes(args: argparse.Namespace, settings: dict[str, str]) -> int:
-    options = LocalClusterOptions(
-        brokers=args.brokers,
-        data=args.data,
-        metadata_url=None if args.metadata == OWN_ZOOKEEPER else args.metadata,
-        settings=settings,
-        balance=args.balance,
-        balance_options=args.balance_option,
-        first_port=args.port,
-        first_web_port=args.web_port,
-        log_level=args.log_level,
-    )
+def _run_processes(args: argparse.Namespace, options: LocalClusterOptions) -> int:
     ended: queue.SimpleQueue[tuple[str, int]] = queue.SimpleQueue()
     cluster = LocalCluster(options, on_ended=lambda name, status: ended.put((name, status)))
-    balancer = f"Spark, started by the leader, history in {cluster.history}"
-    with _until_stopped(cluster):
-        with contextlib.suppress(KeyboardInterrupt):
-            with _console(cluster, args) as console_url:
-                _print_addresses(cluster, args, balancer if args.balance else "off", console_url)
-                _watch(cluster, ended)
-            return 1
-        return 0
+    with _running(cluster, args):
+        _watch(cluster, ended)
+        return 1
+    return 0
 
 
-def _run_here(args: argparse.Namespace, settings: dict[str, str], *, on_spark: bool) -> int:
+def _run_here(args: argparse.Namespace, options: LocalClusterOptions) -> int:
     logging.basicConfig(
         level=args.log_level.upper(), format="%(asctime)s %(levelname)-7s %(name)s %(message)s"
     )
-    inline = args.balance and not on_spark
-    options = OneProcessOptions(
-        brokers=args.brokers,
-        data=args.data,
-        metadata_url=args.metadata,
-        settings=settings,
-        balance_every_s=args.balance_every if inline else None,
-        spark=on_spark,
-        balance_options=args.balance_option,
-        first_port=args.port,
-        first_web_port=args.web_port,
-    )
-    cluster = OneProcessCluster(options)
-    with _until_stopped(cluster):
-        balancer = f"the leader, every {args.balance_every:g} s" if inline else "off"
-        if on_spark:
-            balancer = f"Spark, history in {cluster.history}"
-        with (
-            contextlib.suppress(KeyboardInterrupt),
-            _console(cluster, args, history=on_spark) as console_url,
-        ):
-            _print_addresses(cluster, args, balancer, console_url)
-            # Goes through all objects: the addresses are printed before.
-            collect_seldom()
-            threading.Event().wait()
-        return 0
+    with _running(OneProcessCluster(options), args):
+        # Goes through all objects: the addresses are printed before.
+        collect_seldom()
+        threading.Event().wait()
+    return 0
+
+
+@contextlib.contextmanager
+def _running(cluster: LocalCluster | OneProcessCluster, args: argparse.Namespace) -> Iterator[None]:
+    """Start it and print its addresses; Ctrl-C and SIGTERM leave the block, and it is stopped."""
+    with (
+        _until_stopped(cluster),
+        contextlib.suppress(KeyboardInterrupt),
+        _console(cluster, args) as console_url,
+    ):
+        _print_addresses(cluster, args, _balancer(cluster), console_url)
+        yield
+
+
+def _balancer(cluster: LocalCluster | OneProcessCluster) -> str:
+    options = cluster.options
+    if options.balance:
+        return f"Spark, history in {cluster.history}"
+    if options.balance_every_s is not None:
+        return f"the leader, every {options.balance_every_s:g} s"
+    return "off"
 
 
 @contextlib.contextmanager
@@ -130,15 +126,13 @@ def _until_stopped(cluster: LocalCluster | OneProcessCluster) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _console(
-    cluster: LocalCluster | OneProcessCluster, args: argparse.Namespace, *, history: bool = True
-) -> Iterator[str]:
+def _console(cluster: LocalCluster | OneProcessCluster, args: argparse.Namespace) -> Iterator[str]:
     """The console's address while it runs; empty when none was asked for."""
     if args.console is None:
         yield ""
         return
 
-    more = ["--history", str(cluster.history)] if history and args.balance else []
+    more = ["--history", str(cluster.history)] if cluster.options.balance else []
     more += conf_argv(args)
     urls = [each.admin_url for each in cluster.brokers]
     log = cluster.data / "logs" / "console.log"

@@ -1,9 +1,11 @@
 """Messages that come again: negative acknowledgement, time-outs, dead letters."""
 
+import re
+
 import pulsar
 import pytest
 
-from tests.client.conftest import SOON, assert_no_more, payloads, receive_all
+from tests.client.conftest import SOON, Target, assert_no_more, payloads, receive_all
 
 pytestmark = pytest.mark.client
 
@@ -97,4 +99,50 @@ def test_a_batch_negatively_acknowledged(client: pulsar.Client, topic: str) -> N
     for message in [consumer.receive(SOON) for _ in range(5)]:
         consumer.negative_acknowledge(message)
     assert sorted(receive_all(consumer, 5)) == sorted(payloads(5))
+    assert_no_more(consumer)
+
+
+def publish_to_each(client: pulsar.Client, topics: list[str]) -> list[bytes]:
+    """Five messages to each topic; their payloads."""
+    sent = []
+    for number, topic in enumerate(topics):
+        producer = client.create_producer(topic)
+        for payload in payloads(5, 5 * number):
+            producer.send(payload)
+            sent.append(payload)
+        producer.close()
+    return sent
+
+
+@pytest.mark.parametrize("kind", ["topics", "partitions", "pattern"])
+def test_messages_of_several_topics_time_out_apart(
+    client: pulsar.Client, target: Target, topic: str, kind: str
+) -> None:
+    """The client tracks unacknowledged messages by id, whatever topic they are of."""
+    topics = [
+        f"{topic}-partition-{n}" if kind == "partitions" else f"{topic}-{n}" for n in range(3)
+    ]
+    if kind == "partitions":
+        target.create_partitioned_topic(topic, 3)
+    sent = publish_to_each(client, topics) if kind == "pattern" else []
+    consumer = client.subscribe(
+        {"topics": topics, "partitions": topic, "pattern": re.compile(f"{topic}-.*")}[kind],
+        "s",
+        pulsar.ConsumerType.Shared,
+        unacked_messages_timeout_ms=10_000,
+        initial_position=pulsar.InitialPosition.Earliest,
+    )
+    sent = sent or publish_to_each(client, topics)
+    messages = [consumer.receive(SOON) for _ in range(15)]
+    assert sorted(message.data() for message in messages) == sorted(sent)
+    ids = {(m.message_id().ledger_id(), m.message_id().entry_id()) for m in messages}
+    assert len(ids) == 15, "topics share message ids"
+    for message in messages:
+        if message.topic_name() == topics[0]:
+            consumer.acknowledge(message)
+    again = [consumer.receive(2 * SOON) for _ in range(10)]
+    assert {message.topic_name() for message in again} == set(topics[1:])
+    assert len({message.data() for message in again}) == 10
+    for message in again:
+        consumer.acknowledge(message)
     assert_no_more(consumer)

@@ -165,7 +165,7 @@ async def internal_stats_json(topic: Topic) -> JsonObject:
         "lastLedgerCreatedTimestamp": timestamp(topic.created),
         "waitingCursorsCount": 0,
         "pendingAddEntriesCount": 0,
-        "lastConfirmedEntry": _position(topic.last_message_id()),
+        "lastConfirmedEntry": _position(log.position(log.end - 1)),
         "state": _state(topic),
         "ledgers": [
             {
@@ -200,7 +200,7 @@ async def managed_ledger_json(topic: PersistentTopic, properties: Mapping[str, s
     """``ManagedLedgerInfo``: what the metadata store of a Pulsar has of a topic's storage."""
     log = topic.log
     durable = [each for each in sorted(topic.subscriptions.items()) if each[1].durable]
-    ended = {"terminatedPosition": _place(topic.last_message_id())} if topic.terminated else {}
+    ended = {"terminatedPosition": _place(log.position(log.end - 1))} if topic.terminated else {}
     return {
         "version": 0,
         "creationDate": timestamp(topic.created),

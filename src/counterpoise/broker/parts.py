@@ -48,6 +48,7 @@ from counterpoise.broker.namespaces.policies import Policies
 from counterpoise.broker.namespaces.topic_changes import TopicChanges
 from counterpoise.broker.schemas.registry import SchemaRegistry
 from counterpoise.broker.server_sockets import Addresses
+from counterpoise.broker.topic.ledger_ids import ClusterLedgerIds
 from counterpoise.broker.topic.ports import ServiceUrls
 from counterpoise.broker.topic.topics import TopicRegistry
 from counterpoise.decide.splitting import TopicLoad
@@ -177,6 +178,7 @@ class BrokerParts(BalancingParts):
             policies=self.catalog.policies_of,
             stays=self.namespaces.goes_with_leader,
             compaction=None if self.records is None else self.records.compaction,
+            ids=ClusterLedgerIds(store, self._ledgers, self.background),
         )
         services = Services(
             topics=self.topics,

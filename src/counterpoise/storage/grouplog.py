@@ -133,6 +133,8 @@ class GroupLog(ABC, Generic[C]):
         try:
             group.ledger_id, group.first_entry = self._place(group)
             self._write(group)
+        except StorageError as error:
+            self._refuse(error)
         except Exception as error:
             # Whatever it is, it is about this group: its callers get the error, the log goes on.
             _log.exception("%s: a group could not be written", self.name)
@@ -218,7 +220,7 @@ class GroupLog(ABC, Generic[C]):
     def save_cursor(self, state: CursorState) -> None:
         """Remember a cursor."""
         self._cursors[state.name] = state
-        self._cursors_changed()
+        self._state_changed()
 
     async def cursors_saved(self) -> None:
         """See `Log.cursors_saved`."""
@@ -227,7 +229,7 @@ class GroupLog(ABC, Generic[C]):
     def drop_cursor(self, name: str) -> None:
         """Forget a cursor."""
         if self._cursors.pop(name, None) is not None:
-            self._cursors_changed()
+            self._state_changed()
 
     def trim(self, before: int) -> None:
         """Delete every closed ledger whose entries all lie before index ``before``."""
@@ -257,8 +259,8 @@ class GroupLog(ABC, Generic[C]):
         """Keep a committed group for `cached`."""
 
     @abstractmethod
-    def _cursors_changed(self) -> None:
-        """Cursors differ from what is stored."""
+    def _state_changed(self) -> None:
+        """Cursors (or ledgers) differ from what is stored."""
 
     @abstractmethod
     def _delete_ledgers(self, ledger_ids: list[int]) -> None:

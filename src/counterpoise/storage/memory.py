@@ -7,10 +7,12 @@ from collections.abc import Iterable
 from typing import TypeVar
 
 from counterpoise.storage.grouplog import GroupLog
+from counterpoise.storage.local_ids import LocalLedgerIds
 from counterpoise.storage.port import (
     Chunk,
     CursorState,
     EntryGroup,
+    LedgerIds,
     Log,
     LogFencedError,
     LogListener,
@@ -29,7 +31,7 @@ class _Stored:
         self.epoch = 0
         self.owner = ""
         self.released = False
-        self.next_ledger = 0
+        self.last_ledger = -1
         self.ledgers: dict[int, tuple[list[bytes], list[int]]] = {}
         self.cursors: dict[str, CursorState] = {}
         self.lock = threading.Lock()
@@ -42,21 +44,48 @@ class MemoryLedgerStore:
         self._logs: dict[str, _Stored] = {}
         self._ledger_entries = ledger_entries
         self._lock = threading.Lock()
+        self._ids = LocalLedgerIds()
 
-    async def open(self, name: str, owner: str, listener: LogListener[C]) -> Log[C]:
+    async def open(
+        self, name: str, owner: str, listener: LogListener[C], ids: LedgerIds | None = None
+    ) -> Log[C]:
         """Take log ``name`` over from its former owner."""
-        with self._lock:
-            stored = self._logs.setdefault(name, _Stored())
-        with stored.lock:
-            stored.epoch += 1
-            stored.owner = owner
-            stored.released = False
-            for ledger_id in [i for i, (entries, _) in stored.ledgers.items() if not entries]:
-                del stored.ledgers[ledger_id]
-            return _MemoryLog(name, stored, listener, self._ledger_entries)
+        ids = ids or self._ids
+        while True:
+            with self._lock:
+                stored = self._logs.setdefault(name, _Stored())
+            with stored.lock:
+                last = stored.last_ledger
+                if (ledger_id := ids.take(last)) is not None:
+                    return self._take_over(name, stored, owner, listener, ids, ledger_id)
+            await ids.fetch(last)
 
-    async def prepare(self, name: str) -> None:
-        """Everything is at hand."""
+    def _take_over(
+        self,
+        name: str,
+        stored: _Stored,
+        owner: str,
+        listener: LogListener[C],
+        ids: LedgerIds,
+        ledger_id: int,
+    ) -> Log[C]:
+        stored.epoch += 1
+        stored.owner = owner
+        stored.released = False
+        for unused in [i for i, (entries, _) in stored.ledgers.items() if not entries]:
+            del stored.ledgers[unused]
+        return _MemoryLog(name, stored, listener, self._ledger_entries, ids, ledger_id)
+
+    async def prepare(self, name: str, ids: LedgerIds | None = None) -> None:
+        """Everything is at hand but an id for the next ledger."""
+        stored = self._logs.get(name)
+        if ids is not None and stored is not None:
+            await ids.fetch(stored.last_ledger)
+
+    async def highest_ledger(self) -> int:
+        """The largest ledger id in memory."""
+        with self._lock:
+            return max((each.last_ledger for each in self._logs.values()), default=-1)
 
     async def is_released(self, name: str) -> bool:
         """Whether its last owner has closed it."""
@@ -82,19 +111,24 @@ class MemoryLedgerStore:
 
 class _MemoryLog(GroupLog[C]):
     def __init__(
-        self, name: str, stored: _Stored, listener: LogListener[C], ledger_entries: int
+        self,
+        name: str,
+        stored: _Stored,
+        listener: LogListener[C],
+        ledger_entries: int,
+        ids: LedgerIds,
+        ledger_id: int,
     ) -> None:
         self._stored = stored
         self._epoch = stored.epoch
         self._ledger_entries = ledger_entries
-        self._new_ledger()
+        self._ids = ids
+        self._begin_ledger(ledger_id)
         super().__init__(name, listener, _sizes(stored), stored.cursors)
 
-    def _new_ledger(self) -> int:
-        ledger_id = self._stored.next_ledger
-        self._stored.next_ledger += 1
+    def _begin_ledger(self, ledger_id: int) -> None:
+        self._stored.last_ledger = ledger_id
         self._stored.ledgers[ledger_id] = ([], [])
-        return ledger_id
 
     def cached(self, index: int) -> Chunk | None:
         """Everything is in memory: the whole ledger that holds ``index``."""
@@ -113,7 +147,9 @@ class _MemoryLog(GroupLog[C]):
         last = self._index.last
         if last.entries < self._ledger_entries:
             return last.ledger_id, last.entries
-        return -1, 0
+        ledger_id = self._ids.take(last.ledger_id)
+        # Without an id at hand the ledger grows on.
+        return (last.ledger_id, last.entries) if ledger_id is None else (ledger_id, 0)
 
     def _write(self, group: EntryGroup[C]) -> None:
         stored = self._stored
@@ -122,8 +158,8 @@ class _MemoryLog(GroupLog[C]):
                 fenced = LogFencedError(f"{self.name} was taken over by {stored.owner}")
             else:
                 fenced = None
-                if group.ledger_id < 0:
-                    group.ledger_id = self._new_ledger()
+                if group.ledger_id not in stored.ledgers:
+                    self._begin_ledger(group.ledger_id)
                 entries, messages = stored.ledgers[group.ledger_id]
                 entries += group.entries
                 messages += group.messages
@@ -136,7 +172,7 @@ class _MemoryLog(GroupLog[C]):
     def _remember(self, group: EntryGroup[C]) -> None:
         pass  # written is remembered
 
-    def _cursors_changed(self) -> None:
+    def _state_changed(self) -> None:
         with self._stored.lock:
             if self._stored.epoch == self._epoch:
                 self._stored.cursors = dict(self._cursors)

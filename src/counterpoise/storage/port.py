@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 
 class StorageError(Exception):
@@ -38,6 +38,10 @@ class Position(NamedTuple):
 
     ledger_id: int
     entry_id: int
+
+
+NO_POSITION: Final = Position(-1, -1)
+"""The last message id of an empty log."""
 
 
 class Lost(NamedTuple):
@@ -224,21 +228,41 @@ class Log(Protocol[C_contra]):
         """
 
 
+class LedgerIds(Protocol):
+    """One broker's supply of ledger ids. No two ledgers of a cluster get the same id.
+
+    Clients track messages by their ids across topics, so an id that two topics share costs them
+    redeliveries. Within one log ids ascend.
+    """
+
+    def take(self, above: int) -> int | None:
+        """A new id larger than ``above``; None while the supply has none. From any thread."""
+
+    async def fetch(self, above: int) -> None:
+        """Return once the supply has an id larger than ``above``."""
+
+
 class LedgerStore(Protocol):
     """Where logs are kept, shared by the brokers of a cluster."""
 
-    async def open(self, name: str, owner: str, listener: LogListener[C]) -> Log[C]:
+    async def open(
+        self, name: str, owner: str, listener: LogListener[C], ids: LedgerIds | None = None
+    ) -> Log[C]:
         """Fence the former owner of log ``name``, recover what it committed, take it over.
 
-        ``owner`` names the new owner for messages to people. Creates the log if need be.
+        ``owner`` names the new owner for messages to people. ``ids`` is where its ledgers' ids
+        come from, by default a sequence of this store alone. Creates the log if need be.
         """
 
-    async def prepare(self, name: str) -> None:
+    async def prepare(self, name: str, ids: LedgerIds | None = None) -> None:
         """Read what opening log ``name`` will need, while its owner still has it.
 
-        It changes nothing that anybody else sees, and `open` looks again at all that may have
+        It changes nothing that another broker sees, and `open` looks again at all that may have
         changed. Raises `StorageError`, after which `open` takes its time as without it.
         """
+
+    async def highest_ledger(self) -> int:
+        """The largest ledger id of all stored logs; -1 if there is none. Raises `StorageError`."""
 
     async def is_released(self, name: str) -> bool:
         """Whether the last owner of log ``name`` has closed it, in order and for good.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from counterpoise.storage.memory import MemoryLedgerStore
-from counterpoise.storage.port import EntryGroup, Log, LogListener, Lost, StorageError
+from counterpoise.storage.port import EntryGroup, LedgerIds, Log, LogListener, Lost, StorageError
 
 
 class _Held:
@@ -39,8 +39,10 @@ class HeldStore(MemoryLedgerStore):
         #: Set whenever a commit waits.
         self.waiting = threading.Event()
 
-    async def open(self, name: str, owner: str, listener: LogListener[Any]) -> Log[Any]:
-        return await super().open(name, owner, _Held(listener, self))
+    async def open(
+        self, name: str, owner: str, listener: LogListener[Any], ids: LedgerIds | None = None
+    ) -> Log[Any]:
+        return await super().open(name, owner, _Held(listener, self), ids)
 
     def report(self, report: Callable[[], None]) -> None:
         if self._holding:

@@ -21,9 +21,9 @@ class Telling(MemoryLedgerStore):
 
     listener: Any = None
 
-    async def open(self, name: str, owner: str, listener: Any) -> Any:
+    async def open(self, name: str, owner: str, listener: Any, ids: Any = None) -> Any:
         self.listener = listener
-        return await super().open(name, owner, listener)
+        return await super().open(name, owner, listener, ids)
 
 
 async def test_a_log_that_is_fenced_before_its_topic_is_open_is_opened_anew() -> None:

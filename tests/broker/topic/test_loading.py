@@ -11,7 +11,7 @@ from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.memory import MemoryLedgerStore
-from counterpoise.storage.port import Log, LogListener, StorageError
+from counterpoise.storage.port import LedgerIds, Log, LogListener, StorageError
 from tests.broker.topic.conftest import World
 
 NAMES = [TopicName.parse(f"persistent://t/n/{n}") for n in range(5)]
@@ -26,12 +26,14 @@ class Opening(MemoryLedgerStore):
         self.answers: dict[str, asyncio.Future[None]] = {}
         self._changed = asyncio.Event()
 
-    async def open(self, name: str, owner: str, listener: LogListener[Any]) -> Log[Any]:
+    async def open(
+        self, name: str, owner: str, listener: LogListener[Any], ids: LedgerIds | None = None
+    ) -> Log[Any]:
         self.begun.append(name)
         self._changed.set()
         answer = self.answers[name] = asyncio.get_running_loop().create_future()
         await answer
-        return await super().open(name, owner, listener)
+        return await super().open(name, owner, listener, ids)
 
     async def until(self, holds: Callable[[], bool]) -> None:
         async with asyncio.timeout(10):

@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -181,10 +182,10 @@ async def test_of_many_topics_an_heir_looks_at_as_many_as_it_has_time_for(tmp_pa
     store._prepared.clear()
     really, silent = store.prepare, asyncio.Event()
 
-    async def prepare(name: str) -> None:
+    async def prepare(name: str, ids: Any) -> None:
         if len(store._prepared) >= 60:
             await silent.wait()
-        await really(name)
+        await really(name, ids)
 
     store.prepare = prepare  # type: ignore[method-assign]
     left = await registry.prepare(names, within_s=0.5)

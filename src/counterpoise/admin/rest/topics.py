@@ -187,7 +187,7 @@ async def internal_stats(request: web.Request) -> web.StreamResponse:
 
 
 async def last_message_id(request: web.Request) -> web.Response:
-    """The id of the last stored message; entry -1 when there is none."""
+    """The id of the last stored message; -1:-1 when there is none."""
     topic = await topic_in_namespace(request)
     if not topic.is_persistent:
         raise RestError(

@@ -10,7 +10,15 @@ from counterpoise.broker.topic.ports import SubscribeRequest
 from counterpoise.broker.topic.producer import Producer
 from counterpoise.broker.topic.subscription import Subscription
 from counterpoise.broker.topic.topic import Topic
-from counterpoise.storage.port import Chunk, CursorState, LedgerInfo, Log, Lost, Position
+from counterpoise.storage.port import (
+    NO_POSITION,
+    Chunk,
+    CursorState,
+    LedgerInfo,
+    Log,
+    Lost,
+    Position,
+)
 from counterpoise.wire.events import Send
 
 
@@ -61,7 +69,7 @@ class NonPersistentTopic(Topic):
 
     def last_message_id(self) -> Position:
         """There is none."""
-        return _NOTHING.position(-1)
+        return NO_POSITION
 
     async def _drain(self) -> None:
         """Receipts are sent at once."""

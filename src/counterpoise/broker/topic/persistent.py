@@ -19,6 +19,7 @@ from counterpoise.broker.topic.ports import (
 )
 from counterpoise.broker.topic.producer import Producer
 from counterpoise.broker.topic.shared_parts import SharedByTopics
+from counterpoise.broker.topic.stored_message import last_message_id
 from counterpoise.broker.topic.subscription import (
     Subscription,
 )
@@ -102,7 +103,7 @@ class PersistentTopic(Topic):
             finally:
                 self._ending = False
             self._notify_of_end()
-        return self.last_message_id()
+        return self.log.position(self.log.end - 1)
 
     async def subscribe(self, request: SubscribeRequest, sink: ConsumerSink) -> Consumer:
         """Attach a consumer; see `Topic.subscribe`."""
@@ -325,8 +326,8 @@ class PersistentTopic(Topic):
         return min(self.log.index(position), self.log.end)
 
     def last_message_id(self) -> Position:
-        """Position of the last entry; entry -1 when the topic has none."""
-        return self.log.position(self.log.end - 1)
+        """Position of the last entry; (-1, -1) when the topic has none."""
+        return last_message_id(self.log)
 
     async def _drain(self) -> None:
         await self.log.drain()

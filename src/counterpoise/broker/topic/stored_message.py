@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from counterpoise.storage.port import Log, Position
+from counterpoise.storage.port import NO_POSITION, Log, Position
 from counterpoise.wire.entry import BadEntry, metadata_of, split
 from counterpoise.wire.proto.metadata_pb2 import CompressionType, MessageMetadata
 
-__all__ = ["MessageMetadata", "StoredMessage", "stored_message"]
+__all__ = ["MessageMetadata", "StoredMessage", "last_message_id", "stored_message"]
 
 _ENTRY_MAX: Final = 1
 
@@ -27,6 +27,11 @@ class StoredMessage:
     def compression(self) -> str:
         """The name of what compressed it; ``NONE``."""
         return CompressionType.Name(self.metadata.compression)
+
+
+def last_message_id(log: Log[Any]) -> Position:
+    """Position of a log's last entry; (-1, -1) when it keeps none."""
+    return log.position(log.end - 1) if log.begin < log.end else NO_POSITION
 
 
 async def stored_message(log: Log[Any], index: int) -> StoredMessage | None:

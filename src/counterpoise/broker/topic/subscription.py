@@ -19,6 +19,7 @@ from counterpoise.broker.topic.lookback import first_published_at
 from counterpoise.broker.topic.meter import DeliveryMeters, Meter
 from counterpoise.broker.topic.ports import Acked, SubscribeRequest
 from counterpoise.broker.topic.shared_parts import SharedByTopics
+from counterpoise.broker.topic.stored_message import last_message_id
 from counterpoise.broker.topic.topic_limits import TopicLimits
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.port import CursorState, Log, Lost, Position
@@ -247,8 +248,8 @@ class Subscription:
             self.dispatcher.redeliver(consumer, indexes)
 
     def last_message_id(self) -> tuple[Position, Position]:
-        """The last entry's position (entry -1 when there is none), and the mark-delete one."""
-        return self.log.position(self.log.end - 1), self.log.position(self.acks.mark)
+        """The last entry's position ((-1, -1) when there is none), and the mark-delete one."""
+        return last_message_id(self.log), self.log.position(self.acks.mark)
 
     async def seek_to(self, position: Position, who: object = None) -> None:
         """Make ``position`` the next entry to be sent; ``who`` asks (`DeliveryTurns`)."""

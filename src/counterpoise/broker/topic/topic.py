@@ -169,7 +169,7 @@ class Topic(ABC):
 
     @abstractmethod
     def last_message_id(self) -> Position:
-        """Position of the last entry; entry -1 when the topic has none."""
+        """Position of the last entry; (-1, -1) when the topic has none."""
 
     def check_open(self) -> None:
         """Raise `BrokerError` (ServiceNotReady: look up again) once the topic is closing."""

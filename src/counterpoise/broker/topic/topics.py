@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from counterpoise.broker.base.background import BackgroundTasks
-from counterpoise.broker.base.errors import BrokerError
+from counterpoise.broker.base.errors import BrokerError, store_errors_as_not_ready
 from counterpoise.broker.limits.publish import PublishLimits
 from counterpoise.broker.limits.rates import no_rates
 from counterpoise.broker.topic.compaction import Compaction
@@ -30,7 +30,7 @@ from counterpoise.broker.topic.topic import Topic
 from counterpoise.broker.topic.topic_limits import headcount_of
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.topic import TopicName
-from counterpoise.storage.port import LedgerStore, Position, StorageError
+from counterpoise.storage.port import LedgerIds, LedgerStore, Position, StorageError
 from counterpoise.wire.errors import ServerError
 
 UNLOAD_TIMEOUT_S = 60.0
@@ -63,15 +63,17 @@ class TopicRegistry:
         policies: Callable[[TopicName], Awaitable[Mapping[str, Any] | None]] | None = None,
         stays: Callable[[TopicName], bool] = lambda _: False,
         compaction: Compaction | None = None,
+        ids: LedgerIds | None = None,
     ) -> None:
         """``owner`` names this broker in messages about fencing; ``now`` is what rates go by.
 
         ``policies`` gives those of a topic's namespace. ``stays``: which topics are not unloaded
-        with their bundle. ``compaction``: of a topic of key-value records.
+        with their bundle. ``compaction``: of a topic of key-value records. ``ids``: of new ledgers.
         """
         self._stays = stays
         self._compaction = compaction
         self._store = store
+        self._ids = ids
         self._ownership = ownership
         self._catalog = catalog
         self._owner = owner
@@ -175,7 +177,8 @@ class TopicRegistry:
         topic = PersistentTopic(name, self._commons, on_lost=self._lost)
         await self.limits.begin(topic)
         try:
-            log = await self._store.open(log_name(name), self._owner, topic)
+            with store_errors_as_not_ready():
+                log = await self._store.open(log_name(name), self._owner, topic, self._ids)
             topic.start(log, terminated=await self._catalog.terminated(name))
             try:
                 self._check_owned(name)
@@ -213,7 +216,7 @@ class TopicRegistry:
                     await self.limits.prepare(name)
                     if self._policies is not None:
                         await self._policies(name)
-                    await self._store.prepare(log_name(name))
+                    await self._store.prepare(log_name(name), self._ids)
                 done += 1
 
         with contextlib.suppress(TimeoutError):
@@ -222,10 +225,8 @@ class TopicRegistry:
         return len(wanted) - done
 
     def _not_served(self, name: TopicName) -> BrokerError:
-        return BrokerError(
-            ServerError.ServiceNotReady,
-            f"Namespace bundle for topic ({name}) not served by this instance: {self._owner}",
-        )
+        why = f"Namespace bundle for topic ({name}) not served by this instance: {self._owner}"
+        return BrokerError(ServerError.ServiceNotReady, why)
 
     def _new_producer_name(self) -> str:
         return f"{self._name_prefix}-{next(self._names)}"

@@ -16,13 +16,14 @@ from counterpoise.storage.files.committed import Committed
 from counterpoise.storage.files.jobs import CloseFile, NoteCommitted, WriteGroup
 from counterpoise.storage.files.ledger import LedgerFile, Piece
 from counterpoise.storage.files.record import HEADER_SIZE
-from counterpoise.storage.files.recovery import Recovered, ledger_path, merged
+from counterpoise.storage.files.recovery import Recovered, merged
 from counterpoise.storage.files.state import SavedState, Sealed
 from counterpoise.storage.grouplog import GroupLog
 from counterpoise.storage.ledger_index import IndexedLedger
 from counterpoise.storage.port import (
     Chunk,
     EntryGroup,
+    LedgerIds,
     LogFencedError,
     LogListener,
     Lost,
@@ -55,24 +56,25 @@ class FileLog(GroupLog[C]):
         store: FileLedgerStore,
         directory: Path,
         recovered: Recovered,
-        file: LedgerFile | None = None,
+        file: LedgerFile,
+        ids: LedgerIds,
     ) -> None:
-        """``file``: the first ledger's, where that has been made already."""
+        """``file``: the first ledger's. ``ids``: where those that follow get their ids."""
         saved = recovered.saved
         ledgers = [(s.ledger_id, s.entries, s.size) for s in saved.ledgers]
-        ledgers.append((recovered.next_ledger, 0, 0))
+        ledgers.append((file.ledger_id, 0, 0))
         super().__init__(name, listener, ledgers, saved.cursors)
         self._lost = list(saved.lost)
         self._cursors_lost_below = saved.cursors_lost_below
         self._store = store
         self.directory = directory
         self.fence = recovered.fence
-        self._marker = saved.marker
+        self._saved = saved
         self._states = recovered.states
         self._epochs = {s.ledger_id: s.epoch for s in saved.ledgers}
         self._files = dict(recovered.files)
-        self._next_ledger = recovered.next_ledger
-        self._file = self._start_file(file)
+        self._ids = ids
+        self._file = self._start(file)
         # After a failed write: the ledger's file is not to be written again.
         self._broken = False
         self._abandoned: list[int] = []
@@ -125,33 +127,35 @@ class FileLog(GroupLog[C]):
             # No log refers to these files, and the next owner tries again.
             _log.info("%s: what former owners left stays there: %s", self.directory, error)
 
-    def _start_file(self, file: LedgerFile | None = None) -> LedgerFile:
-        ledger_id, epoch = self._next_ledger, self.fence.epoch
-        self._next_ledger += 1
-        if file is None:
-            path = ledger_path(self.directory, ledger_id, epoch)
-            store = self._store
-            file = LedgerFile(path, ledger_id, self._marker, store.disk, store.descriptors)
-        self._epochs[ledger_id] = epoch
-        self._files[ledger_id] = file
+    def _start(self, file: LedgerFile) -> LedgerFile:
+        self._epochs[file.ledger_id] = self.fence.epoch
+        self._files[file.ledger_id] = file
         return file
 
     # --- writing -------------------------------------------------------------------------
 
     def _place(self, group: EntryGroup[C]) -> tuple[int, int]:
         last = self._index.last
-        if self._broken:
-            self._begin_another()
-            return self._file.ledger_id, 0
-        if last.size < self._store.ledger_bytes or self._error is not None:
+        full = last.size >= self._store.ledger_bytes and self._error is None
+        if not (self._broken or full):
             return last.ledger_id, last.entries
-        self._begin_another()
-        self._changed()
+        if not self._begin_another():
+            if self._broken:
+                raise StorageError(f"{self.name}: no ledger id is at hand to go on after a fault")
+            return last.ledger_id, last.entries
+        if not self._broken:
+            self._state_changed()
         return self._file.ledger_id, 0
 
-    def _begin_another(self) -> None:
-        former, self._file = self._file, self._start_file()
-        self._store.committer.submit(CloseFile(former))
+    def _begin_another(self) -> bool:
+        """Begin a ledger; False while there is no id for it, so that the last one grows on."""
+        ledger_id = self._ids.take(self._file.ledger_id)
+        if ledger_id is None:
+            return False
+        file = self._store.ledger_file(self._saved, self.directory, ledger_id)
+        self._store.committer.submit(CloseFile(self._file))
+        self._file = self._start(file)
+        return True
 
     def _write(self, group: EntryGroup[C]) -> None:
         file = self._file
@@ -264,20 +268,17 @@ class FileLog(GroupLog[C]):
             path = self._files[lost.ledger_id].path
             _log.error("%s is damaged: %s", path, lost)
             self._listener.lost(lost)
-            self._changed()
+            self._state_changed()
 
     # --- state ---------------------------------------------------------------------------
-
-    def _cursors_changed(self) -> None:
-        self._changed()
 
     def _delete_ledgers(self, ledger_ids: list[int]) -> None:
         for ledger_id in ledger_ids:
             self._trimmed.append(self._files.pop(ledger_id))
             del self._epochs[ledger_id]
-        self._changed()
+        self._state_changed()
 
-    def _changed(self) -> None:
+    def _state_changed(self) -> None:
         self._unsaved = True
         if self._save_timer is None:
             self._save_timer = self._loop.call_later(SAVE_SECONDS, self._save_soon)
@@ -310,7 +311,7 @@ class FileLog(GroupLog[C]):
             first,
             tuple(sorted(rows, key=lambda each: each.ledger_id)),
             dict(self._cursors),
-            self._marker,
+            self._saved.marker,
             tuple(each for each in self._lost if each.ledger_id in self._epochs),
             self._cursors_lost_below,
         )

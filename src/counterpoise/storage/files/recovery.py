@@ -55,7 +55,8 @@ class LedgerSurvey:
 class Recovered:
     """A log as its new owner finds it. ``files`` has every closed ledger's file.
 
-    ``obsolete``: ledger files that no state refers to.
+    ``next_ledger``: the least id that its next ledger may have. ``obsolete``: ledger files that no
+    state refers to.
     """
 
     fence: Fence
@@ -78,6 +79,16 @@ class Recovered:
         for path in self.obsolete:
             disk.remove(path)
 
+    def abandon(self) -> None:
+        """Leave the log as this owner found it: opening it is tried again, or by another owner."""
+        self.states.abandon()
+
+
+def highest_ledger(root: Path) -> int:
+    """The largest id of all ledger files below ``root``; -1 without any."""
+    names = (_NAME.fullmatch(path.name) for path in root.rglob("*.ledger"))
+    return max((int(name[1]) for name in names if name), default=-1)
+
 
 def ledger_path(directory: Path, ledger_id: int, epoch: int) -> Path:
     """Where the owner of ``epoch`` keeps a ledger."""
@@ -92,7 +103,7 @@ def take_over(directory: Path, owner: str, disk: LedgerDisk) -> Recovered:
     """
     created = not fence.exists(directory)
     directory.mkdir(parents=True, exist_ok=True)
-    seen = [*state.epochs(directory), *(epoch for _, epoch in _ledger_files(directory))]
+    seen = [*state.epochs(directory), *(epoch for _, epoch in ledger_files(directory))]
     last = max(seen, default=0)
     released = last if state.closed(directory, last, disk) else None
     claimed = fence.claim(directory, owner, disk, last, released)
@@ -133,7 +144,7 @@ def survey(directory: Path, disk: LedgerDisk, *, settle: bool = True) -> LedgerS
     ledger counts.
     """
     last, unreadable, closed = _last_state(directory, disk)
-    found = _ledger_files(directory)
+    found = ledger_files(directory)
     note = None if closed else committed.noted(directory, last.epoch, disk)
     sealed = {s.ledger_id: s for s in last.ledgers}
     files = {s.ledger_id: _file(directory, s, last.marker, disk) for s in last.ledgers}
@@ -248,7 +259,7 @@ def _file(directory: Path, ledger: Sealed, marker: bytes, disk: LedgerDisk) -> L
     return LedgerFile(path, ledger.ledger_id, marker, disk)
 
 
-def _ledger_files(directory: Path) -> list[tuple[int, int]]:
+def ledger_files(directory: Path) -> list[tuple[int, int]]:
     """(ledger id, epoch) of every ledger file, ascending."""
     names = (_NAME.fullmatch(path.name) for path in directory.iterdir())
     return sorted((int(name[1]), int(name[2], 16)) for name in names if name)

@@ -108,6 +108,11 @@ class StateFiles:
         descriptor, self._begun = self._begun, -1
         _sync_and_close(self._disk, descriptor)
 
+    def abandon(self) -> None:
+        """Close the first copy without waiting for the disk: nothing was acknowledged by it."""
+        descriptor, self._begun = self._begun, -1
+        self._disk.close(descriptor)
+
     def end(self, state: SavedState) -> Callable[[], None]:
         """Write what the next owner goes by; returns what waits until that is on disk."""
         try:

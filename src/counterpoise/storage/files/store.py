@@ -18,9 +18,17 @@ from counterpoise.storage.files.disk import LedgerDisk
 from counterpoise.storage.files.jobs import FinishState
 from counterpoise.storage.files.ledger import Descriptors, LedgerFile
 from counterpoise.storage.files.log import FileLog
-from counterpoise.storage.files.recovery import Recovered, ledger_path, take_over
+from counterpoise.storage.files.recovery import (
+    Recovered,
+    highest_ledger,
+    ledger_files,
+    ledger_path,
+    take_over,
+)
+from counterpoise.storage.files.state import SavedState
 from counterpoise.storage.files.threads import Threads
-from counterpoise.storage.port import Log, LogListener, StorageError
+from counterpoise.storage.local_ids import LocalLedgerIds
+from counterpoise.storage.port import LedgerIds, Log, LogListener, StorageError
 
 C = TypeVar("C")
 P = ParamSpec("P")
@@ -73,6 +81,7 @@ class FileLedgerStore:
         self._prepared: set[str] = set()
         self._unfinished: list[Job] = []
         self._tasks: set[asyncio.Task[None]] = set()
+        self._ids = LocalLedgerIds()
         self.closed = False
 
     @property
@@ -82,40 +91,63 @@ class FileLedgerStore:
             self._committer = Committer(asyncio.get_running_loop())
         return self._committer
 
-    async def open(self, name: str, owner: str, listener: LogListener[C]) -> Log[C]:
+    async def open(
+        self, name: str, owner: str, listener: LogListener[C], ids: LedgerIds | None = None
+    ) -> Log[C]:
         """Fence the former owner, recover, take over."""
+        ids = ids or self._ids
         directory = self._directory(name)
         prepared = name in self._prepared
         self._prepared.discard(name)
         try:
-            recovered, file = await self.in_thread(self._take_over, directory, owner, prepared)
+            while True:
+                recovered, file = await self.in_thread(
+                    self._take_over, directory, owner, ids, prepared
+                )
+                if file is not None:
+                    return FileLog(name, listener, self, directory, recovered, file, ids)
+                await ids.fetch(recovered.next_ledger - 1)
         except OSError as error:
             raise StorageError(f"log {name} in {directory} cannot be opened: {error}") from error
-        return FileLog(name, listener, self, directory, recovered, file)
 
     def _take_over(
-        self, directory: Path, owner: str, prepared: bool
+        self, directory: Path, owner: str, ids: LedgerIds, prepared: bool
     ) -> tuple[Recovered, LedgerFile | None]:
+        """The log and its first ledger's file; no file where there is no id for it."""
         recovered = _take_over(directory, owner, self.disk)
-        if not prepared:
+        ledger_id = ids.take(recovered.next_ledger - 1)
+        if ledger_id is None:
+            recovered.abandon()
             return recovered, None
-        # Clients wait to write to it: its name gets to the disk together with the state's.
-        number = recovered.next_ledger
-        path = ledger_path(directory, number, recovered.fence.epoch)
-        marker = recovered.saved.marker
-        file = LedgerFile(path, number, marker, self.disk, self.descriptors)
-        file.create()
+        file = self.ledger_file(recovered.saved, directory, ledger_id)
+        if prepared:
+            # Clients wait to write to it: its name gets to the disk together with the state's.
+            file.create()
         return recovered, file
 
-    async def prepare(self, name: str) -> None:
+    def ledger_file(self, saved: SavedState, directory: Path, ledger_id: int) -> LedgerFile:
+        """A new ledger's file, which the first write creates."""
+        path = ledger_path(directory, ledger_id, saved.epoch)
+        return LedgerFile(path, ledger_id, saved.marker, self.disk, self.descriptors)
+
+    async def prepare(self, name: str, ids: LedgerIds | None = None) -> None:
         """Look at all that opening the log looks at, so that it is at hand then."""
         directory = self._directory(name)
         try:
-            await self.in_thread(_look_at, directory, self.disk)
+            last = await self.in_thread(_look_at, directory, self.disk)
         except OSError as error:
             raise StorageError(f"log {name} in {directory} cannot be read: {error}") from error
+        if ids is not None:
+            await ids.fetch(last)
         if len(self._prepared) < PREPARED_MAX:
             self._prepared.add(name)
+
+    async def highest_ledger(self) -> int:
+        """The largest id among the names of all ledger files."""
+        try:
+            return await self.in_thread(highest_ledger, self._root)
+        except OSError as error:
+            raise StorageError(f"ledgers in {self._root} cannot be listed: {error}") from error
 
     async def is_released(self, name: str) -> bool:
         """Whether the last owner left a final state."""
@@ -208,11 +240,15 @@ class FileLedgerStore:
         return directory
 
 
-def _look_at(directory: Path, disk: LedgerDisk) -> None:
-    with contextlib.suppress(FileNotFoundError):
+def _look_at(directory: Path, disk: LedgerDisk) -> int:
+    """Read what opening the log reads; its largest ledger id, -1 without any."""
+    try:
         for epoch in state.epochs(directory):
             state.load(directory, epoch, disk)
         fence.exists(directory)
+        return max((ledger_id for ledger_id, _ in ledger_files(directory)), default=-1)
+    except FileNotFoundError:
+        return -1
 
 
 def _is_released(directory: Path, disk: LedgerDisk) -> bool:

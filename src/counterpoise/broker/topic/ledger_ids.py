@@ -1,0 +1,114 @@
+"""Ledger ids that are unique in the cluster, reserved in ranges from one metadata node.
+
+The node holds the next id that is free. A broker reserves a range by compare-and-set, hands its ids
+out without asking again, and reserves the next range before the last one is used up, so opening a
+topic waits for the metadata store only when its log comes from a broker with a later range: once
+for all topics of a move. Ids of a range that its broker did not use are never used.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from typing import Final
+
+from counterpoise.broker.base import paths
+from counterpoise.broker.base.background import BackgroundTasks
+from counterpoise.metadata import BadVersion, MetadataError, MetadataStore
+from counterpoise.metadata.port import MUST_NOT_EXIST
+from counterpoise.storage.port import LedgerStore, StorageError
+
+RANGE: Final = 1000
+"""Ids that are reserved at once."""
+RANGES_MAX: Final = 3
+"""Ranges that are kept; the oldest go first."""
+
+
+class ClusterLedgerIds:
+    """One broker's supply of ledger ids (`LedgerIds`)."""
+
+    def __init__(
+        self,
+        metadata: MetadataStore,
+        ledgers: LedgerStore,
+        background: BackgroundTasks,
+        *,
+        at_once: int = RANGE,
+    ) -> None:
+        """``ledgers``: the first range of a cluster begins above what is stored there.
+
+        ``at_once``: how many ids a range has; with half as many left the next is reserved.
+        """
+        self._at_once = at_once
+        self._metadata = metadata
+        self._ledgers = ledgers
+        self._background = background
+        self._loop = asyncio.get_running_loop()
+        self._lock = threading.Lock()
+        #: What is left of each reserved range, ascending: its next id, and the end.
+        self._left: deque[range] = deque(maxlen=RANGES_MAX)
+        self._above = -1
+        self._reserving: asyncio.Task[None] | None = None
+
+    def take(self, above: int) -> int | None:
+        """A new id larger than ``above``; None while no range has one. From any thread."""
+        with self._lock:
+            taken = None
+            for at, left in enumerate(self._left):
+                if left.stop - 1 > above and left:
+                    taken = max(left.start, above + 1)
+                    self._left[at] = range(taken + 1, left.stop)
+                    break
+            enough = sum(map(len, self._left)) > self._at_once // 2
+        if taken is not None and not enough:
+            self._loop.call_soon_threadsafe(self._reserve_soon)
+        return taken
+
+    async def fetch(self, above: int) -> None:
+        """Return once a range has an id larger than ``above``.
+
+        Raises `MetadataError` or `StorageError`, after which a later call tries again.
+        """
+        self._above = max(self._above, above)
+        while not self._has(above):
+            await asyncio.shield(self._reserve_soon())
+
+    def _has(self, above: int) -> bool:
+        with self._lock:
+            return any(left and left.stop - 1 > above for left in self._left)
+
+    def _reserve_soon(self) -> asyncio.Task[None]:
+        if self._reserving is None or self._reserving.done():
+            self._reserving = self._background.start(
+                "reserving ledger ids", self._reserve(), expected=(MetadataError, StorageError)
+            )
+        return self._reserving
+
+    async def _reserve(self) -> None:
+        while True:
+            node = await self._metadata.get(paths.LEDGER_IDS)
+            if node is None:
+                free, version = await self._ledgers.highest_ledger() + 1, MUST_NOT_EXIST
+            else:
+                free, version = _free_id(node.value), node.version
+            first = max(free, self._above + 1)
+            stop = first + self._at_once
+            try:
+                await self._metadata.put(
+                    paths.LEDGER_IDS, str(stop).encode(), expected_version=version
+                )
+            except BadVersion:
+                continue  # another broker has just reserved a range
+            with self._lock:
+                self._left.append(range(first, stop))
+            return
+
+
+def _free_id(value: bytes) -> int:
+    if not value.isdigit():
+        raise StorageError(
+            f"the metadata node {paths.LEDGER_IDS} holds {value[:40]!r}, not the next free ledger "
+            "id; delete it, and the next broker finds that id among the stored ledgers"
+        )
+    return int(value)

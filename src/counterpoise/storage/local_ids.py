@@ -1,0 +1,23 @@
+"""Ledger ids of a store that no other broker writes to: a test's, or a tool's."""
+
+from __future__ import annotations
+
+import threading
+
+
+class LocalLedgerIds:
+    """Ids in ascending order from 0, unique in this object."""
+
+    def __init__(self) -> None:
+        self._next = 0
+        self._lock = threading.Lock()
+
+    def take(self, above: int) -> int:
+        """The next id that is larger than ``above``."""
+        with self._lock:
+            taken = max(self._next, above + 1)
+            self._next = taken + 1
+            return taken
+
+    async def fetch(self, above: int) -> None:
+        """Every id is at hand."""

@@ -4,9 +4,11 @@ from dataclasses import replace
 
 import aiohttp
 
-from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus, RoundMemory
+from counterpoise.decide.balancing.moves import Move, MoveOutcome, MoveStatus, RoundMemory, move_id
 from counterpoise.decide.balancing.round import decide
-from counterpoise.pipeline.bundle_lookup import name_in
+from counterpoise.decide.plan import Decision, DecisionKind
+from counterpoise.pipeline.bundle_lookup import BundleLookup, name_in
+from counterpoise.pipeline.collect.admin import Admin, AdminOptions
 from counterpoise.pipeline.executor import Executor
 from counterpoise.pipeline.history.port import History
 from tests.decide.balancing.test_round import strategy
@@ -186,6 +188,40 @@ async def test_where_clients_may_create_no_topics_brokers_are_asked_what_they_ow
     made = await made_of(balancer(http, history), seen(cluster))
     assert {one.status for one in outcomes(history, made)} == {MoveStatus.UNOWNED}
     assert {bundle for bundle, _ in cluster.unloads} == {move.bundle for move in made.moves}
+
+
+async def test_a_system_bundle_is_neither_moved_nor_looked_up_whoever_planned_it(
+    cluster: FakeCluster, http: aiohttp.ClientSession
+) -> None:
+    """A load manager's own topics are there: unloading them takes its leader's work away."""
+    first, second = [await cluster.add_broker() for _ in range(2)]
+    bundles = [wide_bundle(1, "pulsar/system"), wide_bundle(1, f"pulsar/{first.name}")]
+    ended = list[MoveOutcome]()
+    moves = [
+        Move(move_id(START, each), START, Decision(
+            DecisionKind.TRANSFER, each, first.name, second.name, "test", "it is wanted"
+        ), "it is wanted")
+        for each in bundles
+    ]  # fmt: skip
+    for each in bundles:
+        cluster.carry(first, each, 1000.0)
+    await Executor(http, lambda: START, DO_IT).carry_out(moves, cluster.names, ended.append)
+    assert [one.status for one in ended] == [MoveStatus.WITHHELD] * 2
+    assert "bundles of pulsar/system are never moved" in ended[0].error
+    assert not any(broker.asked for broker in cluster.brokers)
+
+
+async def test_who_owns_a_system_bundle_is_asked_without_giving_it_an_owner(
+    cluster: FakeCluster, http: aiohttp.ClientSession
+) -> None:
+    first = await cluster.add_broker()
+    bundle = wide_bundle(1, "pulsar/system")
+    cluster.carry(first, bundle, 1.0)
+    lookup = BundleLookup(Admin(http, AdminOptions()), "http://{}".format)
+    assert await lookup.owner(bundle, first.name, [first.name], takes=True) == first.name
+    cluster.owners[bundle] = ""
+    assert await lookup.owner(bundle, first.name, [first.name], takes=True) == ""
+    assert cluster.lookups == []
 
 
 async def test_a_decision_on_old_news_is_not_carried_out(

@@ -27,7 +27,7 @@ from bench._real_pulsar import Children, RealPulsar, cluster
 
 from counterpoise.pipeline.bundle_lookup import name_in
 from tests.pipeline.requests_table import RequestRow, listed_requests
-from tests.real.parts import PATIENCE, settings
+from tests.real.parts import PATIENCE, Started, counterpoise, settings
 from tests.real.sight import call
 
 TENANT = "judge"
@@ -41,6 +41,8 @@ ANSWERS_WITHIN_S = 20
 METADATA_THREAD = re.compile(r'^"(metadata-store-[^"]*)".*?(?=^$)', re.MULTILINE | re.DOTALL)
 IDLE = "java.util.concurrent.ThreadPoolExecutor.getTask"
 GROUP = "judged"
+STOPS = "/admin/v2/persistent/{namespace}?bundle={bundle}"
+"""Lists the topics of a bundle, and stops a broker that has not loaded the namespace's bundles."""
 
 
 def judge_requests(lib: Path, home: Path, manager: str, questions: Sequence[str], seed: int) -> int:
@@ -58,8 +60,11 @@ def judge_requests(lib: Path, home: Path, manager: str, questions: Sequence[str]
             if failed:
                 print(f"== {manager}: FAILED: {'; '.join(failed)}", flush=True)
                 return len(failed)
-    print(f"== {manager}: no broker was stopped", flush=True)
-    return 0
+        print(f"== {manager}: no broker was stopped", flush=True)
+        missed = judge.stopped_on_purpose()
+    for each in missed:
+        print(f"== {manager}: FAILED: {each}", flush=True)
+    return len(missed)
 
 
 class Judge:
@@ -103,7 +108,7 @@ class Judge:
     async def round(self, number: int) -> list[str]:
         """Restart brokers, ask all of it, and give what is wrong with the brokers afterwards."""
         self._restart(number % len(self._urls))
-        timeout = aiohttp.ClientTimeout(total=PATIENCE * ANSWERS_WITHIN_S)
+        timeout = aiohttp.ClientTimeout(total=ANSWERS_WITHIN_S)
         connector = aiohttp.TCPConnector(limit=0, limit_per_host=2 * HUNDRED)
         began = time.monotonic()
         async with aiohttp.ClientSession(timeout=timeout, connector=connector) as session:
@@ -123,6 +128,35 @@ class Judge:
         stuck = (self._stuck(index) for index in range(len(self._urls)))
         return [*(each for each in deaf if each), *(each for each in stuck if each)]
 
+    def stopped_on_purpose(self) -> list[str]:
+        """Stop a broker by the request that can, and give what our verbs then say wrongly."""
+        self._restart(0)
+        victim, other = (each.rpartition("/")[2] for each in self._urls[:2])
+        for namespace in self._namespaces():
+            bundle = self._cut[namespace][0]
+            with contextlib.suppress(OSError, ValueError):
+                call(f"{self._urls[0]}{STOPS.format(namespace=namespace, bundle=bundle)}", within=2)
+            if self._stuck(0):
+                break
+        else:
+            return ["no broker could be stopped, so its recognition was not tried"]
+        at = ("--admin-url", self._urls[1])
+        alerts = self._said("watchdog", *at, "--patience", "5s", "--interval", "2s")
+        plan = self._said("drain", other, *at, "--json")
+        print(f"with {victim} stopped, the watchdog says:\n{alerts}", flush=True)
+        wrong = {
+            "the watchdog does not say that it serves no lookups": "serves no lookups" in alerts,
+            "the watchdog has more than one finding": alerts.count("ALERT") == 1,
+            "a drain has no plan": '"moves"' in plan,
+            "a drain moves bundles to it": f'"destination": "{victim}"' not in plan,
+        }
+        return [what for what, holds in wrong.items() if not holds]
+
+    def _said(self, *words: str) -> str:
+        made = Started(counterpoise(*words), self._home / f"{words[0]}.txt")
+        made.process.wait(PATIENCE * 60)
+        return made.text
+
     def _namespaces(self) -> list[str]:
         return [f"{TENANT}/n{number}" for number in range(NAMESPACES)]
 
@@ -131,7 +165,7 @@ class Judge:
         self._restarted = self._urls[index]
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._pids[index], signal.SIGKILL)
-        name = f"broker{index}-{time.monotonic_ns()}"
+        name = f"broker{index}-again"  # in the place of one that was killed before
         made = self._children.java(
             name, "-Xmx512m", "-XX:MaxDirectMemorySize=512m",
             "org.apache.pulsar.PulsarBrokerStarter", "-c", f"broker{index}.conf",

@@ -11,17 +11,17 @@ from urllib.parse import urlsplit
 from tests.real.load import topics_of
 
 
-def call(url: str, body: object = None, method: str = "GET") -> Any:
+def call(url: str, body: object = None, method: str = "GET", within: float = 60) -> Any:
     """A request to the admin API, and its answer; raises for whatever is not a success."""
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url, data, {"Content-Type": "application/json"}, method=method)
     try:
-        with urllib.request.urlopen(request, timeout=60) as response:
+        with urllib.request.urlopen(request, timeout=within) as response:
             text = response.read()
     except urllib.error.HTTPError as error:
         if error.code != 307:
             raise
-        return call(error.headers["Location"], body, method)
+        return call(error.headers["Location"], body, method, within)
     return json.loads(text) if text.strip() else None
 
 

@@ -7,7 +7,7 @@ from counterpoise.load.extensible import BundleLoadData, TopBundlesLoadData
 from counterpoise.load.ranking import stats_key
 from counterpoise.load.report import NamespaceBundleStats
 from counterpoise.load.view import bundle_namespace
-from counterpoise.names.namespace import SYSTEM_NAMESPACE_TEXT, bound_to_broker
+from counterpoise.names.namespace import is_left_in_place
 
 MAX_BUNDLES: Final = 10
 """Default of ``loadBalancerMaxNumberOfBundlesInBundleLoadReport``."""
@@ -37,8 +37,4 @@ def top_bundles(
 
 
 def _kept(namespace: str, with_policies: Collection[str]) -> bool:
-    return (
-        namespace == SYSTEM_NAMESPACE_TEXT
-        or bound_to_broker(namespace)
-        or namespace in with_policies
-    )
+    return is_left_in_place(namespace) or namespace in with_policies

@@ -99,3 +99,11 @@ def bound_to_broker(namespace: str) -> bool:
     two-part ``sla-monitor/<host>:<port>`` and ``pulsar/system`` are not among them.
     """
     return _NEVER_MOVED.fullmatch(namespace) is not None
+
+
+def is_left_in_place(namespace: str) -> bool:
+    """Whether the balancer never moves a namespace's bundles, nor gives them an owner by a lookup.
+
+    Those of ``pulsar/system``, whose topics a load manager runs on, and of brokers' own namespaces.
+    """
+    return namespace == SYSTEM_NAMESPACE_TEXT or bound_to_broker(namespace)

@@ -13,7 +13,7 @@ from counterpoise.decide.plan import Decision, DecisionKind
 from counterpoise.load.view import ClusterView
 from counterpoise.names.bundle import BundleName, namespace_of
 from counterpoise.names.errors import InvalidName
-from counterpoise.names.namespace import bound_to_broker
+from counterpoise.names.namespace import bound_to_broker, is_left_in_place
 from counterpoise.picture.cluster_picture import NO_OWNER, ClusterPicture
 from counterpoise.picture.units import bytes_per_s, counted, times
 
@@ -184,6 +184,8 @@ def _owner(picture: ClusterPicture, bundle: str) -> tuple[str, str]:
         return "", "no broker reports it just now: it is on its way, was split, or is not loaded"
     if bound_to_broker(namespace_of(bundle)):
         return "", "it belongs to its broker alone and cannot go anywhere"
+    if is_left_in_place(namespace_of(bundle)):
+        return "", "the cluster's own load manager works on its topics: it stays where it is"
     owner = picture.view.brokers[int(picture.owners[row])]
     if owner in picture.silent:
         return owner, f"its owner {owner} does not answer: {picture.silent[owner]}"

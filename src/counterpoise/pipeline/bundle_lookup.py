@@ -15,6 +15,7 @@ import orjson
 
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.hashing import topic_at
+from counterpoise.names.namespace import is_left_in_place
 from counterpoise.pipeline.collect.admin import Admin, RefusedError
 from counterpoise.pipeline.collect.owned import BEING_UNLOADED, Ownership
 from counterpoise.pipeline.topic_lists import TopicLists
@@ -62,7 +63,10 @@ class BundleLookup:
     ) -> str:
         """Whom a broker names as the bundle's owner, empty for none; raises one of `UNREADABLE`."""
         name = BundleName.parse(bundle)
-        if not self._topics.is_listed(str(name.namespace)):
+        namespace = str(name.namespace)
+        if is_left_in_place(namespace):
+            return await self._asked_by_range(bundle, broker, brokers)
+        if not self._topics.is_listed(namespace):
             found = await self._looked_up(name, name_in(bundle), broker, takes=takes)
             if found is not None:
                 return found
@@ -71,6 +75,10 @@ class BundleLookup:
             if found is not None:
                 return found
         # The bundle has no topic that could be looked up.
+        return await self._asked_by_range(bundle, broker, brokers)
+
+    async def _asked_by_range(self, bundle: str, broker: str, brokers: Collection[str]) -> str:
+        """The owner, without giving an unowned bundle one."""
         whose = await self._ownership.whose(bundle, broker, brokers)
         if not whose.active:
             raise RefusedError(f"{bundle} {BEING_UNLOADED}")

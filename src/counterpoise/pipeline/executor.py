@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import aiohttp
 
 from counterpoise.decide.balancing.moves import Move, MoveOutcome, MoveStatus
-from counterpoise.names.bundle import BundleName
+from counterpoise.names.bundle import BundleName, namespace_of
+from counterpoise.names.namespace import is_left_in_place
 from counterpoise.pipeline.bundle_lookup import BundleLookup, pause_after
 from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, AdminOptions, RefusedError
 from counterpoise.pipeline.collect.words import said
@@ -126,6 +127,10 @@ class Executor:
     async def _attempt(
         self, move: Move, brokers: Sequence[str], now_ms: int
     ) -> tuple[MoveStatus, str]:
+        if is_left_in_place(namespace := namespace_of(move.bundle)):
+            raise _WithheldError(
+                f"bundles of {namespace} are never moved: the cluster's load manager places them"
+            )
         if self._options.execute:
             await self._may()
         stale = abs(now_ms - move.poll_id) > self._options.stale_after_s * 1000

@@ -219,3 +219,17 @@ def test_imbalance_is_the_largest_over_the_mean_less_one() -> None:
     assert imbalance([2.0, 2.0]) == 0.0
     assert imbalance([0.0, 0.0]) == 0.0
     assert imbalance([]) == 0.0
+
+
+@pytest.mark.parametrize("name", [*SHEDDERS])
+def test_no_strategy_moves_a_bundle_of_the_system_namespace(name: str) -> None:
+    system = {bundle_name(i, "pulsar/system"): 90_000.0 + i for i in range(10)}
+    hot = {**UNEVEN, "b1:80": {**HOT, **system}}
+    moved = {move.bundle for move in decide(seen(hot), RoundMemory(), strategy(name)).moves}
+    assert not moved & system.keys()
+
+
+def test_what_is_not_of_the_system_namespace_moves_all_the_same() -> None:
+    system = {bundle_name(i, "pulsar/system"): 1.0 for i in range(10)}
+    hot = {**UNEVEN, "b1:80": {**HOT, **system}}
+    assert decide(seen(hot), RoundMemory(), strategy()).moves

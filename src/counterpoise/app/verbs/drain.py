@@ -98,7 +98,10 @@ def _show(drain: BrokerDrain, plan: Round, *, execute: bool) -> None:
     for each in plan.rejections:
         say(f"{each.subject} can go nowhere: {each.sentence}")
     if bound:
-        say(f"{len(bound)} of the broker's own (heartbeats and the like) end with it")
+        say(
+            f"{len(bound)} of the cluster's own (heartbeats, pulsar/system) are not moved: they go "
+            "when the broker stops"
+        )
     count = len(plan.moves)
     if not execute:
         what = "1 bundle" if count == 1 else f"{count} bundles"

@@ -26,7 +26,7 @@ from counterpoise.decide.placement.strategy import PlacementStrategy
 from counterpoise.decide.plan import Decision, DecisionKind, Rejection
 from counterpoise.load.view import ClusterView
 from counterpoise.names.bundle import namespace_of
-from counterpoise.names.namespace import bound_to_broker
+from counterpoise.names.namespace import is_left_in_place
 
 NAMED = 3
 """How many of the brokers that were not chosen a reason names."""
@@ -74,9 +74,10 @@ class EmptyBroker:
         return ""
 
     def bound(self, snapshot: ClusterSnapshot) -> tuple[str, ...]:
-        """Bundles of the broker's own namespaces, such as heartbeats: they end with it."""
+        """Bundles of the broker's own namespaces, such as heartbeats, which end with it, and of
+        `pulsar/system`, which the cluster gives to another broker then."""
         mine = snapshot.owned.get(self.broker, ())
-        return tuple(sorted(each for each in mine if bound_to_broker(namespace_of(each))))
+        return tuple(sorted(each for each in mine if is_left_in_place(namespace_of(each))))
 
     def plan(self, snapshot: ClusterSnapshot, memory: RoundMemory) -> Round:
         """See `Goal.plan`. The largest bundles first, since they are the hardest to place."""

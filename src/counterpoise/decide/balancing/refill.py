@@ -20,7 +20,7 @@ from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.decide.placement.selection import Chooser, select_modular
 from counterpoise.decide.plan import Decision, DecisionKind, Rejection
 from counterpoise.names.bundle import namespace_of
-from counterpoise.names.namespace import SYSTEM_NAMESPACE_TEXT, bound_to_broker
+from counterpoise.names.namespace import is_left_in_place
 
 ENOUGH = 0.98
 """A broker that carries so much of the mean is full."""
@@ -167,7 +167,7 @@ class _Filling:
         """The bundles that carry anything and may move at all, with what they carry."""
         for bundle in bundles:
             namespace, carried = namespace_of(bundle), known_load(self._view, bundle)
-            if bound_to_broker(namespace) or namespace == SYSTEM_NAMESPACE_TEXT or carried <= 0:
+            if is_left_in_place(namespace) or carried <= 0:
                 continue
             left = next((each for each in (bundle, namespace) if each in self._leave_alone), "")
             if left:

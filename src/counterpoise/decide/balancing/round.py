@@ -1,6 +1,6 @@
 """A round that sheds load: what a shedder takes from busy brokers, and where each bundle goes."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
@@ -24,7 +24,8 @@ from counterpoise.load.fold import FoldState
 from counterpoise.load.store_of_reports import Known, averaged, store_view
 from counterpoise.load.store_view import LoadStoreView
 from counterpoise.load.topk import MAX_BUNDLES
-from counterpoise.load.view import ClusterView, unloaded_mask
+from counterpoise.load.view import BOUND_TENANTS, ClusterView, bundle_namespace, unloaded_mask
+from counterpoise.names.namespace import is_left_in_place
 
 View = ClusterView | LoadStoreView
 """What a shedder looks at: reports and averages, or the load stores of PIP-192."""
@@ -63,7 +64,10 @@ class Strategy:
         """See `Goal.plan`. Bundles that moved within the grace period, or too often, stay."""
         now_ms = snapshot.view.now_ms
         guarded = thrashing(now_ms, memory.trails, self.balance.thrash_span_ms)
-        view = _marked(snapshot.view, left_alone(now_ms, memory, self.balance).keys() | guarded)
+        kept = left_alone(now_ms, memory, self.balance).keys() | guarded.keys()
+        if self.as_leader is None:  # Pulsar's own leader moves what is in pulsar/system as well
+            kept |= set(_in_place(snapshot.view))
+        view = _marked(snapshot.view, kept)
         policies = snapshot.policies and snapshot.policies.as_reported(view)
         if self.reads_stores:
             made = _by_stores(view, snapshot.answering, memory, self, policies)
@@ -87,6 +91,13 @@ def left_alone(now_ms: int, memory: RoundMemory, options: BalanceOptions) -> dic
     """The bundles that moved so recently that they stay where they are, and when they moved."""
     oldest = now_ms - options.leave_alone_ms
     return {b: at for b, at in memory.recently_unloaded.items() if at >= oldest}
+
+
+def _in_place(view: ClusterView) -> Iterator[str]:
+    """The bundles that are never moved."""
+    for bundle in view.bundles:
+        if bundle.startswith(BOUND_TENANTS) and is_left_in_place(bundle_namespace(bundle)):
+            yield bundle
 
 
 def _marked(view: ClusterView, bundles: Collection[str]) -> ClusterView:

@@ -12,7 +12,7 @@ from counterpoise.decide.watchdog.observation import (
     WatchdogOptions,
 )
 from counterpoise.names.bundle import namespace_of, range_of
-from counterpoise.names.namespace import SYSTEM_NAMESPACE_TEXT, bound_to_broker
+from counterpoise.names.namespace import SYSTEM_NAMESPACE_TEXT, is_left_in_place
 from counterpoise.names.units import bytes_text
 
 KINDS: Final = (
@@ -166,7 +166,7 @@ def _unowned(
     for bundle in sorted(now.carried_at_ms.keys() - holders.keys()):
         namespace = namespace_of(bundle)
         # Under the extensible manager no broker names the system namespace's among its own.
-        if namespace == SYSTEM_NAMESPACE_TEXT or bound_to_broker(namespace):
+        if is_left_in_place(namespace):
             continue
         if _was_split(bundle, holders):
             continue

@@ -17,14 +17,16 @@ _ILL, _WELL = 0.5, 0.8
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cluster:
-    """Brokers as rows, bundles as rows, figures as columns."""
+    """What the search reads; a span is a part of the time ahead (`forecast.spans`)."""
 
     load: Floats
-    """Of each bundle: messages/s, bytes/s in, bytes/s out."""
+    """By bundle, span and figure: messages/s, bytes/s in, bytes/s out."""
+    weight: Floats
+    """What each span counts; together 1."""
     owner: Indices
     """The broker of each bundle, -1 where no broker reports it."""
     scale: Floats
-    """By broker and figure: what a unit of load adds to its utilisation, 1 being the mean's."""
+    """By broker, span and figure: what a unit of load adds to its utilisation, 1 being the mean."""
     movable: Masks
     destination: Masks
     """Which brokers may receive."""
@@ -35,13 +37,19 @@ class Cluster:
         served = self.owner >= 0
         if not served.any() or not self.scale.size:
             return 0.0
-        largest = (self.load[served] * self.scale.min(axis=0)).max()
-        return max(0.0, float(largest) - 1.0)
+        largest = (self.load[served] * self.scale.min(axis=0)).max(axis=(0, 2))
+        return float(self.weight @ (largest - 1.0).clip(0.0))
 
     @property
     def utilisation(self) -> Floats:
-        """By broker and figure; the scarcest figure has mean 1 over brokers of equal size."""
-        return totals(self.load, self.owner, len(self.scale)) * self.scale
+        """By broker and span: of the scarcest figure, whose mean over all brokers is 1."""
+        return self.use.max(axis=2, initial=0.0)
+
+    @property
+    def use(self) -> Floats:
+        """By broker, span and figure."""
+        flat = self.load.reshape(len(self.load), -1)
+        return totals(flat, self.owner, len(self.scale)).reshape(self.scale.shape) * self.scale
 
 
 def totals(load: Floats, owner: Indices, brokers: int) -> Floats:

@@ -23,6 +23,10 @@ FIRST_SPREAD: Final = 0.2
 """What is assumed of a bundle that was never seen."""
 OUTLIER: Final = 3.0
 """A deviation of so many spreads is cut."""
+BURST_SAMPLES: Final = 2
+"""So many outliers in a row are no error of one report."""
+SOON_MINUTES: Final = 15.0
+"""How long what is out of the ordinary is taken to last."""
 SHIFT_SAMPLES: Final = 15
 """So many outliers in a row are no burst but another level, which is then learnt afresh."""
 TREND_FADES: Final = 0.995
@@ -112,11 +116,23 @@ def samples(view: ClusterView, before: Tracks) -> Floats:
     return np.where(chosen[:, np.newaxis], unfolded, average)
 
 
-def predicted(tracks: Tracks, minutes: float) -> Floats:
-    """The mean load of the minutes ahead; no trend is followed beyond three times the level."""
+def predicted(tracks: Tracks, minutes: float, sample: Floats) -> Floats:
+    """By bundle, span and figure: the load of the next minutes, and the mean of all ``minutes``.
+
+    What is out of the ordinary now, and was a moment ago, is taken to last for the first span; no
+    trend is followed beyond three times the level.
+    """
     level = tracks.level.astype(np.float64)
     ahead = level + tracks.trend * (minutes / 2.0)
-    return ahead.clip(0.3 * level, 3.0 * level)
+    bursting = (np.abs(tracks.outliers) >= BURST_SAMPLES)[:, np.newaxis]
+    soon = np.where(bursting, sample, level)
+    return np.stack([soon, ahead.clip(0.3 * level, 3.0 * level)], axis=1)
+
+
+def spans(minutes: float) -> Floats:
+    """What part of the ``minutes`` ahead each span is."""
+    soon = min(0.5, SOON_MINUTES / minutes)
+    return np.array([soon, 1.0 - soon])
 
 
 def uncertainty(tracks: Tracks, load: Floats) -> Floats:

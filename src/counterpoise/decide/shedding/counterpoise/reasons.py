@@ -26,13 +26,13 @@ def explained(
     view: ClusterView, cluster: Cluster, found: Found, bought: Bought
 ) -> Iterator[Decision]:
     """The steps as decisions: what each wins, and what it costs."""
-    use = cluster.utilisation
+    use = cluster.use
     before = found.objective
     for step in bought.steps:
         added = cluster.load[step.bundle] * cluster.scale[step.source]
         figures = {
-            "load": float(use[step.source].max()),
-            "share": float(added.max()),
+            "load": float(use[step.source, -1].max()),
+            "share": float(added[-1].max()),
             "gain": before - step.objective,
             "price": bought.price,
             "fullest": step.fullest,
@@ -97,7 +97,7 @@ def _nothing(view: ClusterView, cluster: Cluster, found: Found, bought: Bought) 
             "{limit:.4f} ({setting})",
             figures,
         )
-    fullest = int(cluster.utilisation.max(axis=1).argmax())
+    fullest = int((cluster.utilisation @ cluster.weight).argmax())
     mine = cluster.owner == fullest
     resting = int((mine & ~cluster.movable & view.bundle.movable).sum())
     return Rejection(

@@ -30,7 +30,7 @@ class Step(NamedTuple):
     destination: int
     objective: float
     fullest: float
-    """The largest utilisation, 1 being the mean."""
+    """The largest mean utilisation over the time ahead, 1 being the mean broker's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +42,14 @@ class Found:
     fullest: float
 
 
-def objective(use: Floats) -> float:
+def objective(top: Floats, weight: Floats) -> float:
     """How uneven brokers are: the fullest's excess over the mean, and the squares of all.
 
-    Of each broker's utilisation, 1 being the mean. The first part is what clients of the fullest
-    broker feel; the squares make it worth while to help the second fullest, too.
+    Of each broker's utilisation by span. The first part is what clients of the fullest broker feel;
+    the squares make it worth while to help the second fullest, too.
     """
-    above = (use - 1.0).clip(0.0)
-    return float(above.max(initial=0.0) + (above * above).sum())
+    above = (top - 1.0).clip(0.0)
+    return float(weight @ (above.max(axis=0, initial=0.0) + (above * above).sum(axis=0)))
 
 
 def search(cluster: Cluster, moves: int, price: float) -> Found:
@@ -57,18 +57,18 @@ def search(cluster: Cluster, moves: int, price: float) -> Found:
 
     Ends where even a perfect plan would not win another ``price`` any more.
     """
-    use = cluster.utilisation
-    top = use.max(axis=1, initial=0.0)
+    use, weight = cluster.use, cluster.weight
+    top = use.max(axis=2, initial=0.0)
     owner = cluster.owner.copy()
     free = cluster.movable & (owner >= 0)
-    first, fullest = objective(top), float(top.max(initial=0.0))
+    first, fullest = objective(top, weight), float((top @ weight).max(initial=0.0))
     floor = cluster.floor
     steps: list[Step] = []
     barren: set[int] = set()
     now = first
     while len(steps) < moves and now - floor > price:
-        source = _fullest(top, barren)
-        if source < 0 or top[source] <= 1.0:
+        source = _fullest(top, weight, barren)
+        if source < 0:
             break
         made = _best(cluster, use, top, source, np.flatnonzero(free & (owner == source)))
         if made is None:
@@ -79,28 +79,30 @@ def search(cluster: Cluster, moves: int, price: float) -> Found:
         bundle, to = made
         use[source] -= cluster.load[bundle] * cluster.scale[source]
         use[to] += cluster.load[bundle] * cluster.scale[to]
-        top[source], top[to] = use[source].max(), use[to].max()
+        top[source], top[to] = use[source].max(axis=1), use[to].max(axis=1)
         owner[bundle] = to
         free[bundle] = False
-        now = objective(top)
-        steps.append(Step(bundle, source, to, now, float(top.max())))
+        now = objective(top, weight)
+        steps.append(Step(bundle, source, to, now, float((top @ weight).max())))
     return Found(tuple(steps), first, fullest)
 
 
-def _fullest(top: Floats, barren: set[int]) -> int:
-    """The fullest broker that may still have a useful move; -1 when none is left."""
-    ranked = np.argsort(-top, kind="stable")[: len(barren) + 1].tolist()
-    return next((each for each in ranked if each not in barren), -1)
+def _fullest(top: Floats, weight: Floats, barren: set[int]) -> int:
+    """The broker with most above the mean that may still have a useful move; -1 without one."""
+    above = _cost(top) @ weight
+    ranked = np.argsort(-above, kind="stable")[: len(barren) + 1].tolist()
+    return next((each for each in ranked if each not in barren and above[each] > 0.0), -1)
 
 
 def _best(
     cluster: Cluster, use: Floats, top: Floats, source: int, rows: Indices
 ) -> tuple[int, int] | None:
     """The bundle and the destination that lower the objective most; None when nothing does."""
-    near = np.argsort(np.where(cluster.destination, top, np.inf), kind="stable")
+    weight = cluster.weight
+    near = np.argsort(np.where(cluster.destination, top @ weight, np.inf), kind="stable")
     to = near[: DESTINATIONS + 1]
     to = to[(to != source) & cluster.destination[to]]
-    size = (cluster.load[rows] * cluster.scale[source]).max(axis=1, initial=0.0)
+    size = (cluster.load[rows] * cluster.scale[source]).max(axis=2, initial=0.0) @ weight
     order = np.argsort(-size, kind="stable")
     rows = rows[order][size[order] > LEAST]
     if not len(rows) or not len(to):
@@ -108,25 +110,34 @@ def _best(
     if len(rows) > CANDIDATES:
         rows = rows[np.linspace(0, len(rows) - 1, CANDIDATES).astype(np.intp)]
     load = cluster.load[rows]
-    left = (use[source] - load * cluster.scale[source]).max(axis=1)
-    got = (use[to] + load[:, np.newaxis, :] * cluster.scale[to]).max(axis=2)
-    others = top.copy()
-    others[source] = 0.0
-    # Every destination is among the emptiest, so the fullest of the others is hardly one of them.
-    highest = np.full(len(to), others.max())
-    for place in np.flatnonzero(top[to] == highest).tolist():
-        highest[place] = np.delete(others, to[place]).max()
-    peak = np.maximum(np.maximum(left[:, np.newaxis], got), highest).clip(1.0)
+    left = (use[source] - load * cluster.scale[source]).max(axis=2)[:, np.newaxis]
+    got = (use[to] + load[:, np.newaxis] * cluster.scale[to]).max(axis=3)
+    peak = np.maximum(np.maximum(left, got), _others(top, source, to)).clip(1.0)
     before = _square(top[source]) + _square(top[to])
-    after = _square(left)[:, np.newaxis] + _square(got)
-    change = peak - max(1.0, float(top.max())) + after - before
+    after = _square(left) + _square(got)
+    change = (peak - top.max(axis=0).clip(1.0) + after - before) @ weight
     row, column = divmod(int(np.argmin(change)), len(to))
     if not change[row, column] < -LEAST:
         return None
     return int(rows[row]), int(to[column])
 
 
+def _others(top: Floats, source: int, to: Indices) -> Floats:
+    """By destination and span: the fullest of the brokers that a move leaves as they are."""
+    others = top.copy()
+    others[source] = 0.0
+    ranked = np.argsort(-others, axis=0, kind="stable")[:2]
+    highest = np.take_along_axis(others, ranked, axis=0)
+    return np.where(to[:, np.newaxis] == ranked[0], highest[-1], highest[0])
+
+
 def _square(use: Floats) -> Floats:
     above = (use - 1.0).clip(0.0)
     squares: Floats = above * above
     return squares
+
+
+def _cost(use: Floats) -> Floats:
+    above = (use - 1.0).clip(0.0)
+    cost: Floats = above + above * above
+    return cost

@@ -21,6 +21,7 @@ from counterpoise.decide.shedding.counterpoise.forecast import (
     followed,
     predicted,
     samples,
+    spans,
     uncertainty,
 )
 from counterpoise.decide.shedding.counterpoise.memory import CounterpoiseMemory, Tracks
@@ -81,22 +82,24 @@ class Counterpoise:
         before = followed(view, memory)
         sample = samples(view, before)
         tracks = _owned(view, advance(view, before, memory.seen_ms, sample), memory, now_ms)
-        load = predicted(tracks, options.horizon_minutes)
-        unknown = (float("nan"),) * load.shape[1]
+        load = predicted(tracks, options.horizon_minutes, sample)
+        ahead = load[:, -1]
+        unknown = (float("nan"),) * ahead.shape[1]
         remembered = np.array([memory.capacity.get(name, unknown) for name in view.brokers])
         capacity = capacities(view, options.weights.modular, remembered)
         ill = suspects(view, sample, before.level.astype(np.float64))
         cluster = Cluster(
             load,
+            spans(options.horizon_minutes),
             view.reporter,
-            scales(load, view.reporter, capacity),
+            np.stack([scales(span, view.reporter, capacity) for span in load.swapaxes(0, 1)], 1),
             _movable(view, tracks, now_ms, options),
             ~ill,
         )
         minutes = options.horizon_minutes
         price = price_of(options.move_price, len(view.brokers), minutes, memory.waited_min)
         found = search(cluster, options.max_moves, price)
-        bought = buy(found, price, DOUBT * _doubt(view, tracks, load))
+        bought = buy(found, price, DOUBT * _doubt(view, tracks, ahead))
         elapsed = (now_ms - memory.seen_ms) / MINUTE_MS if memory.seen_ms else 0.0
         waits = not bought.steps and found.objective > cluster.floor + price
         waited = memory.waited_min + max(0.0, elapsed) if waits else 0.0

@@ -43,12 +43,13 @@ class Cluster:
     @property
     def utilisation(self) -> Floats:
         """By broker and span: of the scarcest figure, whose mean over all brokers is 1."""
-        return self.use.max(axis=2, initial=0.0)
+        scarcest: Floats = self.use.max(axis=2, initial=0.0)
+        return scarcest
 
     @property
     def use(self) -> Floats:
         """By broker, span and figure."""
-        flat = self.load.reshape(len(self.load), -1)
+        flat = self.load.reshape(len(self.load), self.scale[0].size)
         return totals(flat, self.owner, len(self.scale)).reshape(self.scale.shape) * self.scale
 
 

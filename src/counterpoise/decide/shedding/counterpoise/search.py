@@ -128,7 +128,8 @@ def _others(top: Floats, source: int, to: Indices) -> Floats:
     others[source] = 0.0
     ranked = np.argsort(-others, axis=0, kind="stable")[:2]
     highest = np.take_along_axis(others, ranked, axis=0)
-    return np.where(to[:, np.newaxis] == ranked[0], highest[-1], highest[0])
+    fullest: Floats = np.where(to[:, np.newaxis] == ranked[0], highest[-1], highest[0])
+    return fullest
 
 
 def _square(use: Floats) -> Floats:

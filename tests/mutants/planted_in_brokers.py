@@ -102,7 +102,7 @@ IN_BROKERS: tuple[Fault, ...] = (
     Fault(
         "what a lost session has left is taken for owned",
         "ownership/lock/table.py",
-        '        SessionChanged: records.get("session", do.stay),\n',
+        "        SessionChanged: session,\n",
         "        SessionChanged: do.stay,\n",
         "tests/ownership/lock",
     ),
@@ -116,21 +116,21 @@ IN_BROKERS: tuple[Fault, ...] = (
     Fault(
         "a lock that goes while we hear that it was created is believed",
         "ownership/lock/table.py",
-        "    node=do.on_node(lock_vanished=do.unsettle, withdrawn=do.hear_withdrawal),\n"
-        "    session=do.unsettle,\n"
-        "    woken=do.woken,\n"
-        "    answers={**_ABOUT_THE_LOCK, CommandFailed: do.trying(TRIES, do.free)},\n",
-        "    node=do.on_node(withdrawn=do.hear_withdrawal),\n"
-        "    session=do.unsettle,\n"
-        "    woken=do.woken,\n"
-        "    answers={**_ABOUT_THE_LOCK, CommandFailed: do.trying(TRIES, do.free)},\n",
+        "        node=do.on_node(lock_vanished=do.unsettle, withdrawn=do.hear_withdrawal),\n"
+        "        session=do.unsettle,\n"
+        "        timer=do.end_pause,\n"
+        "        results={**_ABOUT_THE_LOCK, CommandFailed: do.trying(TRIES, do.free)},\n",
+        "        node=do.on_node(withdrawn=do.hear_withdrawal),\n"
+        "        session=do.unsettle,\n"
+        "        timer=do.end_pause,\n"
+        "        results={**_ABOUT_THE_LOCK, CommandFailed: do.trying(TRIES, do.free)},\n",
         "tests/ownership/test_two_brokers.py",
     ),
     Fault(
         "an owner that lost its session goes on",
         "ownership/lock/table.py",
-        "    node=do.on_node(lock_vanished=do.doubt),\n    session=do.doubt,\n",
-        "    node=do.on_node(lock_vanished=do.doubt),\n",
+        "        node=do.on_node(lock_vanished=do.doubt),\n        session=do.doubt,\n",
+        "        node=do.on_node(lock_vanished=do.doubt),\n",
         "tests/ownership/test_two_brokers.py",
     ),
     Fault(

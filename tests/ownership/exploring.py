@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from counterpoise.ownership.machine import Effects
-from counterpoise.ownership.port import (
+from counterpoise.ownership.events import (
     Command,
     CommandFailed,
+    Effects,
     Prepare,
     ReportRelease,
     StartTimer,

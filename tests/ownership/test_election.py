@@ -16,7 +16,7 @@ from counterpoise.ownership.election import (
     SessionLost,
     advance,
 )
-from counterpoise.ownership.port import (
+from counterpoise.ownership.events import (
     Command,
     CommandFailed,
     CreateNode,

@@ -11,10 +11,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from counterpoise.ownership.lock.nodes import hand_over_of, lock_of
-from counterpoise.ownership.lock.state import BundleLock, LockPhase
-from counterpoise.ownership.lock.table import advance
-from counterpoise.ownership.port import (
+from counterpoise.ownership.events import (
     Acquire,
     CloseTopics,
     Command,
@@ -27,7 +24,6 @@ from counterpoise.ownership.port import (
     NodeFound,
     NodeRemoved,
     NodeWritten,
-    OwnershipOptions,
     Prepare,
     ReadNode,
     Release,
@@ -39,6 +35,10 @@ from counterpoise.ownership.port import (
     VersionDiffers,
     WriteNode,
 )
+from counterpoise.ownership.lock.nodes import hand_over_of, lock_of
+from counterpoise.ownership.lock.state import BundleLock, LockPhase
+from counterpoise.ownership.lock.table import advance
+from counterpoise.ownership.port import OwnershipOptions
 from counterpoise.ownership.records import NamespaceEphemeralData
 
 BUNDLE = "t/n/0x00000000_0xffffffff"
@@ -105,7 +105,7 @@ def start(lookups: tuple[tuple[int, object], ...], losses: frozenset[int]) -> Wo
     )
     for record in (Acquire(), NodeCreated(0)):
         first, _ = advance(first, record)
-    lock = Node(first.terms.me.to_json(), 0, 0)
+    lock = Node(first.options.me.to_json(), 0, 0)
     return World((Side(first, 0), Side(second, 1)), ((LOCK, lock),), losses, lookups)
 
 

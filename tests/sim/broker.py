@@ -120,7 +120,7 @@ class SimulatedBroker:
     def _assemble(self, protocol: Protocol) -> None:
         # Operations of the store fail sooner here than a client loses its patience.
         me = NamespaceEphemeralData(f"pulsar://{self.id}", f"http://{self.id}")
-        terms = OwnershipOptions(
+        options = OwnershipOptions(
             me,
             successor_s=2.0,
             takeover_s=2.0,
@@ -130,7 +130,9 @@ class SimulatedBroker:
             tombstone_ms=8000,
         )
         skew_ms = self.server.rng.randint(0, 500)
-        self._told = told = _Told(protocol(terms, lambda: self._now_ms() + skew_ms), self)
+        self._logged = logged = _LoggedProtocol(
+            protocol(options, lambda: self._now_ms() + skew_ms), self
+        )
         self._background = BackgroundTasks(BackOff(first_s=0.1, most_s=1.0))
         if self._topic is not None:
             self.records = TopicRecords(
@@ -142,7 +144,7 @@ class SimulatedBroker:
             )
         store: Any = self.session if self.records is None else self.records
         self.registry = Registry(self.session, self.id)
-        self.ownership = BundleOwnership(store, told, terms, self._drain, prepare=self._prepare)
+        self.ownership = BundleOwnership(store, logged, options, self._drain, prepare=self._prepare)
         self.election = LeaderElection(
             self.session, LeaderBroker(self.id, ""), self._on_role, self._on_leader
         )
@@ -155,7 +157,7 @@ class SimulatedBroker:
         )
         self.repairs = OwnershipRepairs(
             store,
-            told,
+            logged,
             self.registry,  # type: ignore[arg-type]
             placer,
             leads=lambda: self.election.is_leader,
@@ -205,12 +207,12 @@ class SimulatedBroker:
         """Whether it is right for this broker to serve a bundle, by the store's word now."""
         paths = self._nodes.get(bundle)
         if paths is None:
-            paths = self._nodes[bundle] = self._told.nodes(str(bundle))
+            paths = self._nodes[bundle] = self._logged.nodes(str(bundle))
         nodes = [self._node(path) for path in paths]
         values = tuple([None if node is None else node.value for node in nodes])
         read = self._owners.get(values)
         if read is None:
-            owner = self._told.locate(dict(zip(paths, values, strict=True))).owner
+            owner = self._logged.locate(dict(zip(paths, values, strict=True))).owner
             read = self._owners[values] = "" if owner is None else owner.broker_id
         # Where ownership is an ephemeral node, it has to be this very life's.
         last = nodes[-1]
@@ -347,7 +349,7 @@ class SimulatedBroker:
                 await asyncio.sleep(0.2)
 
 
-class _Told:
+class _LoggedProtocol:
     """A protocol whose steps become part of the story."""
 
     def __init__(self, protocol: BundleProtocol[Any], broker: SimulatedBroker) -> None:

@@ -19,7 +19,7 @@ from counterpoise.broker.bundles.runner import Runner
 from counterpoise.broker.bundles.topic_records import TopicRecords
 from counterpoise.broker.peers import SystemTopicMessage
 from counterpoise.names.bundle import BundleName
-from counterpoise.ownership import election, port
+from counterpoise.ownership import election, events, port
 from counterpoise.ownership.channel import table as channel
 from counterpoise.ownership.channel.data import ServiceUnitStateData
 from counterpoise.ownership.channel.state import ChannelBundle
@@ -81,7 +81,7 @@ def failures_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     feed = Runner.feed
 
     def deaf(self: Runner[Any, Any], key: Any, record: object) -> None:
-        if not isinstance(record, port.CommandFailed):
+        if not isinstance(record, events.CommandFailed):
             feed(self, key, record)
 
     monkeypatch.setattr(Runner, "feed", deaf)
@@ -92,36 +92,36 @@ def alarms_do_not_ring(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def a_lost_session_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(table.TABLE, (LockPhase.OWNED, port.SessionChanged), stay)
-    monkeypatch.setitem(table.TABLE, (LockPhase.OWNED, port.NodeChanged), stay)
+    monkeypatch.setitem(table.TABLE, (LockPhase.OWNED, events.SessionChanged), stay)
+    monkeypatch.setitem(table.TABLE, (LockPhase.OWNED, events.NodeChanged), stay)
 
 
 def a_leader_ignores_its_lost_session(monkeypatch: pytest.MonkeyPatch) -> None:
-    for kind in (election.SessionLost, port.SessionChanged, port.NodeChanged):
+    for kind in (election.SessionLost, events.SessionChanged, events.NodeChanged):
         monkeypatch.setitem(election.TABLE, (Role.LEADER, kind), stay)
 
 
 def an_entry_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(table.TABLE, (LockPhase.DRAINING, port.SessionChanged))
+    monkeypatch.delitem(table.TABLE, (LockPhase.DRAINING, events.SessionChanged))
 
 
 def what_was_overtaken_is_believed(monkeypatch: pytest.MonkeyPatch) -> None:
-    def created(state: BundleLock, answer: port.NodeCreated) -> Any:
+    def created(state: BundleLock, answer: events.NodeCreated) -> Any:
         return steps.created(state, answer)
 
     for phase in (LockPhase.ACQUIRING, LockPhase.DOUBTED):
-        monkeypatch.setitem(table.TABLE, (phase, port.NodeCreated), created)
-        monkeypatch.setitem(table.TABLE, (phase, port.NodeFound), steps.found_lock)
-        monkeypatch.setitem(table.TABLE, (phase, port.SessionChanged), stay)
+        monkeypatch.setitem(table.TABLE, (phase, events.NodeCreated), created)
+        monkeypatch.setitem(table.TABLE, (phase, events.NodeFound), steps.found_lock)
+        monkeypatch.setitem(table.TABLE, (phase, events.SessionChanged), stay)
 
 
 def a_follower_hears_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    for kind in (port.NodeChanged, port.SessionChanged, election.SessionLost):
+    for kind in (events.NodeChanged, events.SessionChanged, election.SessionLost):
         monkeypatch.setitem(election.TABLE, (Role.FOLLOWER, kind), stay)
 
 
 def hand_overs_are_never_withdrawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(table.TABLE, (LockPhase.WITHDRAWING, port.NodeFound), steps.free)
+    monkeypatch.setitem(table.TABLE, (LockPhase.WITHDRAWING, events.NodeFound), steps.free)
 
 
 def lookups_have_no_end(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,10 +134,10 @@ def lookups_have_no_end(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def a_drop_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    def taken(state: BundleLock, answer: port.NodeFound) -> Any:
+    def taken(state: BundleLock, answer: events.NodeFound) -> Any:
         return steps.rest(state, LockPhase.OWNED, answer.version)
 
-    monkeypatch.setitem(table.TABLE, (LockPhase.DOUBTED, port.NodeFound), taken)
+    monkeypatch.setitem(table.TABLE, (LockPhase.DOUBTED, events.NodeFound), taken)
 
 
 def an_heir_believes_what_it_prepared(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,7 +158,7 @@ def an_heir_has_old_cursors(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def an_heir_that_is_not_ready_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     # On the channel the leader ends what takes too long.
-    monkeypatch.setitem(table.TABLE, (LockPhase.AWAITING, port.TimerFired), stay)
+    monkeypatch.setitem(table.TABLE, (LockPhase.AWAITING, events.TimerFired), stay)
 
 
 def an_heir_serves_when_it_is_ready(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,7 +176,7 @@ def an_heir_opens_without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def the_channel_ignores_a_lost_session(monkeypatch: pytest.MonkeyPatch) -> None:
-    for kind in (port.SessionChanged, port.NodeChanged):
+    for kind in (events.SessionChanged, events.NodeChanged):
         monkeypatch.setitem(channel.TABLE, (channel.ChannelPhase.RESTING, kind), stay)
 
 
@@ -188,15 +188,15 @@ def the_leader_mends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def a_record_is_never_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(channel.TABLE, (channel.ChannelPhase.PAUSING, port.TimerFired), stay)
+    monkeypatch.setitem(channel.TABLE, (channel.ChannelPhase.PAUSING, events.TimerFired), stay)
 
 
 def records_are_written_over_unseen(monkeypatch: pytest.MonkeyPatch) -> None:
     ask = ownership.execute
 
-    async def unseen(store: Any, question: port.Command) -> object:
-        if isinstance(question, port.WriteRecord):
-            return port.NodeCreated(await store.put(question.path, question.value))
+    async def unseen(store: Any, question: events.Command) -> object:
+        if isinstance(question, events.WriteRecord):
+            return events.NodeCreated(await store.put(question.path, question.value))
         return await ask(store, question)
 
     monkeypatch.setattr(ownership, "execute", unseen)
@@ -210,12 +210,12 @@ def whoever_listens_raises(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def an_alarm_is_put_off_by_whoever_knocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    rest = channel._rest
+    rest = channel._wait
 
     def anew(state: ChannelBundle) -> Any:
-        return rest(replace(state, waits_for=None))
+        return rest(replace(state, timer_for=None))
 
-    monkeypatch.setattr(channel, "_rest", anew)
+    monkeypatch.setattr(channel, "_wait", anew)
 
 
 def a_reader_misses_a_message_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -143,13 +143,13 @@ class BrokerParts(BalancingParts):
         self.registry = BrokerRegistry(store, self.id)
         me = LeaderBroker(self.id, self.web_url)
         self.election = LeaderElection(store, me, self._on_role, self._on_leader)
-        terms = self._terms()
-        self._protocol = PROTOCOLS[config.filters.load_manager_class](terms, wall_clock_ms)
+        options = self._ownership_options()
+        self._protocol = PROTOCOLS[config.filters.load_manager_class](options, wall_clock_ms)
         self.records = self._record_store(store)
         self.ownership = BundleOwnership(
             self.records or store,
             self._protocol,
-            terms,
+            options,
             self._drain,
             self.tally,
             prepare=self._prepare,
@@ -196,8 +196,8 @@ class BrokerParts(BalancingParts):
         self.listener = ClientListener(services, connection, self.background)
         self._assemble_reporting()
 
-    def _terms(self) -> OwnershipOptions:
-        """On which terms this broker owns bundles: what it writes of itself, its patience."""
+    def _ownership_options(self) -> OwnershipOptions:
+        """How this broker owns bundles: what it writes of itself, and its deadlines."""
         addresses, options = self.addresses, self.config.ownership
         return OwnershipOptions(
             NamespaceEphemeralData(

@@ -1,5 +1,5 @@
-"""Who leads the cluster and who owns which bundle: machines, records in and effects out.
+"""Leader election and bundle ownership: state machines, events in and effects out.
 
-`port` is what every ownership protocol has in common, `protocols` where each is chosen by name.
-A protocol is one folder: `lock` is Pulsar's older one, lock and redirect.
+`events` and `port` are what all ownership protocols have in common, `protocols` chooses one by
+name. A protocol is one folder: `lock` is Pulsar's older one, `channel` that of PIP-192.
 """

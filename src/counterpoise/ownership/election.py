@@ -1,8 +1,8 @@
 """Leader election by one ephemeral node (Pulsar's ``LeaderElectionImpl``), as a table.
 
-Whoever creates the node leads until the node vanishes, with its session or by its own hand. A
-candidate that cannot tell whether it still leads does not: it is told at once when its session is
-lost, and only the store's word makes it leader again.
+The broker that creates the node leads until the node vanishes, with its session or by its own
+hand. A candidate that cannot know whether it still leads does not: it learns at once that its
+session is lost, and only a read of the node makes it leader again.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 from counterpoise.ownership.backoff import pause_s
-from counterpoise.ownership.machine import Effects, step
-from counterpoise.ownership.port import (
+from counterpoise.ownership.events import (
     Command,
     CommandFailed,
     CreateNode,
+    Effects,
     NodeChanged,
     NodeCreated,
     NodeExists,
@@ -29,6 +29,7 @@ from counterpoise.ownership.port import (
     StartTimer,
     TimerFired,
     VersionDiffers,
+    step,
 )
 from counterpoise.ownership.records import InvalidRecord, LeaderBroker
 
@@ -90,9 +91,9 @@ _Next: TypeAlias = tuple[Election, Effects]
 _Transition: TypeAlias = Callable[[Election, Any], _Next]
 
 
-def advance(state: Election, record: object) -> _Next:
-    """The next state and the effects of one record; raises `ProtocolError`."""
-    return step(TABLE, state.role, "leader election", state, record)
+def advance(state: Election, event: object) -> _Next:
+    """The next state and the effects of one event; raises `UnexpectedEvent`."""
+    return step(TABLE, state.role, "leader election", state, event)
 
 
 def _stay(state: Election, _: object) -> _Next:
@@ -140,7 +141,7 @@ def _found(state: Election, answer: NodeFound) -> _Next:
 
 
 def read_leader(value: bytes | None) -> LeaderBroker | None:
-    """Who leads by the node's value; None where nobody does, or where it is no record."""
+    """The leader by the node's value; None without a node, or where the value is no record."""
     if value is None:
         return None
     try:
@@ -167,7 +168,7 @@ def _session_lost(state: Election, _: SessionLost) -> _Next:
     after = replace(state, role=Role.UNDECIDED, leader=None)
     if after.asking:
         return replace(after, overtaken=True), ()
-    # Nothing can be asked before there is a session again, which is told; this is the net below.
+    # No command succeeds before there is a session again, which is an event; the timer is a net.
     failures = after.failures + 1
     return replace(after, failures=failures), (StartTimer(pause_s(failures)),)
 
@@ -193,8 +194,8 @@ def _found_on_leaving(state: Election, answer: NodeFound) -> _Next:
     return _left(state, answer)
 
 
-def _failed_on_leaving(state: Election, record: CommandFailed) -> _Next:
-    return _left(state, record) if state.failures + 1 >= RESIGN_TRIES else _failed(state, record)
+def _failed_on_leaving(state: Election, event: CommandFailed) -> _Next:
+    return _left(state, event) if state.failures + 1 >= RESIGN_TRIES else _failed(state, event)
 
 
 _ANSWERS: Final[dict[type, _Transition]] = {

@@ -11,10 +11,10 @@ from counterpoise.ownership.lock import LockAndRedirect
 from counterpoise.ownership.port import BundleProtocol, OwnershipOptions
 
 Make: TypeAlias = Callable[[OwnershipOptions, Callable[[], int]], BundleProtocol[Any]]
-"""Makes a protocol, of its terms and of the wall clock in milliseconds."""
+"""Makes a protocol from its options and the wall clock in milliseconds."""
 
 PROTOCOLS: Final[dict[str, Make]] = {
-    MODULAR: lambda terms, now_ms: LockAndRedirect(terms),
+    MODULAR: lambda options, now_ms: LockAndRedirect(options),
     EXTENSIBLE: StateChannel,
 }
 """``loadManagerClassName`` → protocol."""

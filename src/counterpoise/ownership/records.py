@@ -46,7 +46,7 @@ class NamespaceEphemeralData:
     native_url_tls: str | None = None
     http_url_tls: str | None = None
     disabled: bool = False
-    """The owner is about to let go: it takes no new clients. Pulsar writes it during a split."""
+    """The owner is about to release the bundle and takes no new clients; set during a split."""
     advertised_listeners: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     @property
@@ -85,12 +85,12 @@ class NamespaceEphemeralData:
 class HandOver:
     """A bundle is changing hands: written by the owner before it drains, gone when that is over.
 
-    Pulsar's lock protocol has no such record. It leaves a bundle that was let go to the next
+    Pulsar's lock protocol has no such record. It leaves a bundle that was released to the next
     lookup; here the successor is ready before the owner has closed its topics.
     """
 
     source: str
-    """The id of the broker that lets go."""
+    """The id of the broker that releases the bundle."""
     destination: str | None
     """The id of the broker that takes over; None: wherever the next lookup puts it."""
 

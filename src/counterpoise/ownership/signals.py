@@ -1,18 +1,19 @@
-"""How an heir tells that it is prepared, and an owner that it has closed what it had open.
+"""Signals of a transfer: the successor is ready; the former owner has closed all topics.
 
-By a node that appears, and is taken away again. It is the news that counts, not the node: whoever
-missed it goes on after `Terms.prepare_s`, or after `Terms.successor_s`.
+Creating a node and deleting it again is the signal; its value is not read. A broker that misses it
+goes on after `OwnershipOptions.prepare_s` or `successor_s`.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from counterpoise.ownership.port import BundleReleased, SuccessorReady
+from counterpoise.ownership.events import BundleReleased, SuccessorReady
 
 READY: Final = "/counterpoise/ready"
 CLOSED: Final = "/counterpoise/let-go"
-_RECORDS: Final[dict[str, SuccessorReady | BundleReleased]] = {
+"""The node keeps the name by which brokers of earlier versions know it."""
+_EVENTS: Final[dict[str, SuccessorReady | BundleReleased]] = {
     READY: SuccessorReady(),
     CLOSED: BundleReleased(),
 }
@@ -24,9 +25,9 @@ def signal_path(kind: str, bundle: str) -> str:
 
 
 def signal_of(path: str) -> tuple[str, SuccessorReady | BundleReleased] | None:
-    """The bundle of such a node, and what it tells the bundle's machine; None for any other."""
-    for kind, record in _RECORDS.items():
+    """The bundle of such a node, and the event that it signals; None for any other node."""
+    for kind, event in _EVENTS.items():
         name = path.removeprefix(f"{kind}/")
         if name != path and name.count("/") == 2:
-            return name, record
+            return name, event
     return None

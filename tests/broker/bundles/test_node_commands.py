@@ -6,7 +6,7 @@ import pytest
 
 from counterpoise.broker.bundles.node_commands import execute
 from counterpoise.metadata.memory import MemoryTree
-from counterpoise.ownership.port import NodeWritten, WriteNode
+from counterpoise.ownership.events import NodeWritten, WriteNode
 
 
 @pytest.mark.parametrize("stands", ["nothing", "another's", "its own"])

@@ -4,7 +4,7 @@ import gc
 import warnings
 
 from counterpoise.broker.bundles.runner import Runner
-from counterpoise.ownership.port import Command, Prepare
+from counterpoise.ownership.events import Command, Prepare
 
 
 async def test_closing_before_a_preparation_began_leaves_nothing_unawaited() -> None:

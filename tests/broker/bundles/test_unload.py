@@ -136,7 +136,7 @@ async def test_two_unloads_at_once_do_no_harm(brokers: BrokersOfTest) -> None:
 async def test_a_destination_that_dies_meanwhile_is_no_dead_end(brokers: BrokersOfTest) -> None:
     """It dies when the owner has drained for it and lookups are sent to it already."""
     owner, destination, third = await brokers.start_many(3)
-    owner.ownership._protocol.terms = replace(owner.ownership._terms, successor_s=0.05)
+    owner.ownership._protocol.options = replace(owner.ownership._options, successor_s=0.05)
     bundle, _ = await own_first_bundle(brokers)
     draining, go_on = asyncio.Event(), asyncio.Event()
     drained_for: list[str | None] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from counterpoise.ownership.channel.data import ServiceUnitState, ServiceUnitStateData
-from counterpoise.ownership.port import CloseTopics, Release, SuccessorReady
+from counterpoise.ownership.events import CloseTopics, Release, SuccessorReady
 from tests.ownership.channel.records import A, B, C, record
 from tests.ownership.channel.world import CHANGED, World
 

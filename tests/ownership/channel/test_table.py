@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from counterpoise.ownership.channel.data import ServiceUnitState, ServiceUnitStateData
 from counterpoise.ownership.channel.table import TRIES
-from counterpoise.ownership.port import (
+from counterpoise.ownership.events import (
     Acquire,
     BundleReleased,
     CheckOwnership,

@@ -8,7 +8,7 @@ from counterpoise.ownership.channel.data import ServiceUnitStateData
 from counterpoise.ownership.channel.protocol import StateChannel
 from counterpoise.ownership.channel.state import ChannelBundle
 from counterpoise.ownership.channel.transitions import Storage, refusal
-from counterpoise.ownership.port import (
+from counterpoise.ownership.events import (
     Acquire,
     CloseTopics,
     Command,
@@ -18,7 +18,6 @@ from counterpoise.ownership.port import (
     NodeCreated,
     NodeFound,
     NodeRemoved,
-    OwnershipOptions,
     Prepare,
     ReadNode,
     RemoveNode,
@@ -29,6 +28,7 @@ from counterpoise.ownership.port import (
     VersionDiffers,
     WriteRecord,
 )
+from counterpoise.ownership.port import OwnershipOptions
 from counterpoise.ownership.records import NamespaceEphemeralData
 from tests.ownership.channel.records import A
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from counterpoise.ownership.lock.nodes import hand_over_of, lock_of
-from counterpoise.ownership.lock.state import BundleLock, LockPhase
-from counterpoise.ownership.lock.table import advance
-from counterpoise.ownership.port import (
+from counterpoise.ownership.events import (
     Acquire,
     CloseTopics,
     CreateNode,
@@ -14,11 +11,14 @@ from counterpoise.ownership.port import (
     NodeCreated,
     NodeFound,
     NodeWritten,
-    OwnershipOptions,
     Release,
     SuccessorReady,
     TimerFired,
 )
+from counterpoise.ownership.lock.nodes import hand_over_of, lock_of
+from counterpoise.ownership.lock.state import BundleLock, LockPhase
+from counterpoise.ownership.lock.table import advance
+from counterpoise.ownership.port import OwnershipOptions
 from counterpoise.ownership.records import HandOver, NamespaceEphemeralData
 
 BUNDLE = "t/n/0x00000000_0xffffffff"

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from counterpoise.ownership.lock.state import BundleLock
-from counterpoise.ownership.lock.table import advance
-from counterpoise.ownership.port import (
+from counterpoise.ownership.events import (
     Acquire,
     CommandFailed,
     NodeCreated,
@@ -22,6 +20,8 @@ from counterpoise.ownership.port import (
     TimerFired,
     TopicsClosed,
 )
+from counterpoise.ownership.lock.state import BundleLock
+from counterpoise.ownership.lock.table import advance
 from tests.ownership.lock.machine import (
     CREATE,
     FORMER,

@@ -6,10 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from counterpoise.ownership.lock.state import BundleLock, LockPhase
-from counterpoise.ownership.lock.table import advance
-from counterpoise.ownership.machine import UnexpectedEvent
-from counterpoise.ownership.port import (
+from counterpoise.ownership.events import (
     Acquire,
     BundleReleased,
     CheckOwnership,
@@ -29,9 +26,12 @@ from counterpoise.ownership.port import (
     SplitCompleted,
     SuccessorReady,
     TopicsClosed,
+    UnexpectedEvent,
     VersionDiffers,
     WriteNode,
 )
+from counterpoise.ownership.lock.state import BundleLock, LockPhase
+from counterpoise.ownership.lock.table import advance
 from counterpoise.ownership.records import HandOver
 from tests.ownership.exploring import Place, explore
 from tests.ownership.lock.machine import (

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from counterpoise.ownership.lock.table import DRAIN_TRIES
-from counterpoise.ownership.port import (
+from counterpoise.ownership.events import (
     Acquire,
     CommandFailed,
     NodeFound,
@@ -24,6 +23,7 @@ from counterpoise.ownership.port import (
     VersionDiffers,
     WriteNode,
 )
+from counterpoise.ownership.lock.table import DRAIN_TRIES
 from tests.ownership.lock.machine import (
     ANNOUNCED,
     APPEARED,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from counterpoise.ownership.lock.table import TRIES, advance
-from counterpoise.ownership.port import (
+from counterpoise.ownership.events import (
     Acquire,
     CheckOwnership,
     CommandFailed,
@@ -19,6 +18,7 @@ from counterpoise.ownership.port import (
     TimerFired,
     VersionDiffers,
 )
+from counterpoise.ownership.lock.table import TRIES, advance
 from tests.ownership.lock.machine import (
     ANNOUNCED,
     CREATE,

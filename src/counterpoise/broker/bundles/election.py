@@ -12,7 +12,7 @@ from counterpoise.broker.bundles.runner import Runner
 from counterpoise.metadata import MetadataStore, Notification, NotificationKind, SessionEvent
 from counterpoise.ownership import election
 from counterpoise.ownership.election import LEADER_NODE, Election
-from counterpoise.ownership.port import Command, NodeChange, NodeChanged, SessionChanged
+from counterpoise.ownership.events import Command, NodeChange, NodeChanged, SessionChanged
 from counterpoise.ownership.records import LeaderBroker
 
 log = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ from typing import Final
 from counterpoise.metadata import BadVersion, MetadataStore
 from counterpoise.metadata.errors import NotFound
 from counterpoise.metadata.port import MUST_NOT_EXIST
-from counterpoise.ownership.port import (
+from counterpoise.ownership.events import (
     Command,
     CreateNode,
     NodeCreated,

@@ -24,17 +24,13 @@ from counterpoise.metadata import (
 from counterpoise.metadata.cache import MetadataCache
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.errors import InvalidName
-from counterpoise.ownership.port import (
+from counterpoise.ownership.events import (
     Acquire,
-    BundleLocation,
-    BundleProtocol,
-    BundleState,
     CheckOwnership,
     CloseTopics,
     Command,
     NodeChange,
     NodeChanged,
-    OwnershipOptions,
     ReadNode,
     Release,
     SessionChanged,
@@ -42,6 +38,12 @@ from counterpoise.ownership.port import (
     SplitCompleted,
     TopicsClosed,
     WriteRecord,
+)
+from counterpoise.ownership.port import (
+    BundleLocation,
+    BundleProtocol,
+    BundleState,
+    OwnershipOptions,
 )
 from counterpoise.ownership.signals import CLOSED, READY, signal_of, signal_path
 
@@ -84,7 +86,7 @@ class BundleOwnership:
         self,
         store: MetadataStore,
         protocol: BundleProtocol[Any],
-        terms: OwnershipOptions,
+        options: OwnershipOptions,
         drain: TopicCloser,
         tally: BundleTally | None = None,
         *,
@@ -93,7 +95,7 @@ class BundleOwnership:
         """``prepare`` gets this broker ready for a bundle that it is about to have."""
         self._store = store
         self._protocol = protocol
-        self._terms = terms
+        self._options = options
         self._drain = drain
         self._prepare = prepare
         self._preparing: Final[set[BundleName]] = set()
@@ -225,9 +227,9 @@ class BundleOwnership:
         """
         if not self.serves(bundle) or self._runner.state(bundle).cut_into:
             return False
-        terms = self._terms
+        options = self._options
         self._runner.feed(bundle, Release(destination))
-        await self._settled(bundle, terms.prepare_s + terms.drain_s + terms.successor_s)
+        await self._settled(bundle, options.prepare_s + options.drain_s + options.successor_s)
         return True
 
     async def announce_split(self, bundle: BundleName, parts: Iterable[BundleName]) -> bool:
@@ -281,7 +283,7 @@ class BundleOwnership:
         A broker that is back before its session has timed out was never missed, so the leader
         repairs nothing of what it began.
         """
-        me = self._terms.me.broker_id.encode()
+        me = self._options.me.broker_id.encode()
         while True:
             try:
                 for path in await record_paths(self._store, self._protocol):
@@ -334,7 +336,7 @@ class BundleOwnership:
             return
         self._preparing.add(bundle)
         try:
-            async with asyncio.timeout(self._terms.successor_s):
+            async with asyncio.timeout(self._options.successor_s):
                 await self._prepare(bundle)
             await self._signal(READY, bundle)
         finally:
@@ -342,7 +344,7 @@ class BundleOwnership:
 
     async def _signal(self, news: str, bundle: BundleName) -> None:
         path = signal_path(news, str(bundle))
-        await self._store.put(path, self._terms.me.broker_id.encode(), ephemeral=True)
+        await self._store.put(path, self._options.me.broker_id.encode(), ephemeral=True)
         await self._store.delete(path)
 
     async def _value(self, path: str) -> bytes | None:

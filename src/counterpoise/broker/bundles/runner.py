@@ -15,14 +15,15 @@ from typing import Final, Generic, TypeVar
 
 from counterpoise.broker.base.background import BackgroundTasks
 from counterpoise.metadata import MetadataError
-from counterpoise.ownership.machine import Effects, UnexpectedEvent
-from counterpoise.ownership.port import (
+from counterpoise.ownership.events import (
     Command,
     CommandFailed,
+    Effects,
     Prepare,
     ReportRelease,
     StartTimer,
     TimerFired,
+    UnexpectedEvent,
 )
 
 log = logging.getLogger(__name__)

@@ -15,7 +15,7 @@ INT64_MAX: Final = (1 << 63) - 1
 
 
 class ServiceUnitState(enum.Enum):
-    """What a bundle is in, by Pulsar's names and in their order; no record means `INIT`."""
+    """The state of a bundle, by Pulsar's names and in their order; no record means `INIT`."""
 
     INIT = "Init"
     FREE = "Free"
@@ -27,7 +27,7 @@ class ServiceUnitState(enum.Enum):
 
     @property
     def in_flight(self) -> bool:
-        """Whether somebody has to act before the bundle is at rest again."""
+        """Whether a broker has to act before the bundle is at rest again."""
         return self in (
             ServiceUnitState.ASSIGNING,
             ServiceUnitState.RELEASING,
@@ -52,7 +52,7 @@ class ServiceUnitStateData:
     children: Mapping[str, str | None] = field(default_factory=dict)
     """``splitServiceUnitToDestBroker``: the ranges that a splitting bundle is cut into."""
     force: bool = False
-    """Written to mend what a dead broker left: no transition is checked."""
+    """Written to repair what a dead broker left: no transition is checked."""
     timestamp_ms: int = 0
     version: int = 0
     """``versionId``: one more than the record before, the first is 1."""

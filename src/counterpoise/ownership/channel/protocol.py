@@ -7,19 +7,19 @@ from collections.abc import Callable, Collection, Mapping
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.errors import InvalidName
 from counterpoise.ownership.channel.data import ServiceUnitState, ServiceUnitStateData, blank
-from counterpoise.ownership.channel.orphans import examine, override
+from counterpoise.ownership.channel.repairs import examine, override
 from counterpoise.ownership.channel.state import RECORDS, ChannelBundle, ChannelContext
 from counterpoise.ownership.channel.table import advance
-from counterpoise.ownership.machine import Effects
-from counterpoise.ownership.port import BundleLocation, NodeChange, OwnershipOptions, Repair
+from counterpoise.ownership.events import Effects, NodeChange
+from counterpoise.ownership.port import BundleLocation, OwnershipOptions, Repair
 from counterpoise.ownership.records import InvalidRecord, NamespaceEphemeralData
 
 
 class StateChannel:
     """See `counterpoise.ownership.port.BundleProtocol` for what its methods promise."""
 
-    def __init__(self, terms: OwnershipOptions, now_ms: Callable[[], int]) -> None:
-        self.terms = ChannelContext(terms, now_ms)
+    def __init__(self, options: OwnershipOptions, now_ms: Callable[[], int]) -> None:
+        self.context = ChannelContext(options, now_ms)
 
     @property
     def announces_splits(self) -> bool:
@@ -33,11 +33,11 @@ class StateChannel:
 
     def new(self, bundle: str) -> ChannelBundle:
         """See `BundleProtocol.new`."""
-        return ChannelBundle(self.terms, bundle)
+        return ChannelBundle(self.context, bundle)
 
-    def advance(self, state: ChannelBundle, record: object) -> tuple[ChannelBundle, Effects]:
+    def advance(self, state: ChannelBundle, event: object) -> tuple[ChannelBundle, Effects]:
         """See `BundleProtocol.advance`."""
-        return advance(state, record)
+        return advance(state, event)
 
     def nodes(self, bundle: str) -> tuple[str, ...]:
         """See `BundleProtocol.nodes`."""
@@ -80,7 +80,7 @@ class StateChannel:
             {bundle: record for bundle, record in records.items() if bundle is not None},
             active,
             now_ms,
-            self.terms.terms,
+            self.context.options,
         )
 
     def repaired(self, value: bytes, successor: str | None, now_ms: int) -> bytes:

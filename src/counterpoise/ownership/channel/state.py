@@ -7,16 +7,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from counterpoise.ownership.channel.data import ServiceUnitState, ServiceUnitStateData
-from counterpoise.ownership.channel.duties import comes_to, serves
-from counterpoise.ownership.port import (
-    Acquire,
-    CheckOwnership,
-    OwnershipOptions,
-    Release,
-    Split,
-    SplitCompleted,
+from counterpoise.ownership.channel.data import ServiceUnitStateData
+from counterpoise.ownership.channel.next_action import (
+    LocalBundle,
+    OpenTopics,
+    comes_to,
+    serves,
+    splits,
 )
+from counterpoise.ownership.events import Request
+from counterpoise.ownership.port import OwnershipOptions
 
 RECORDS: Final = "/service_unit_state"
 """Where Pulsar keeps the records."""
@@ -26,68 +26,71 @@ class ChannelPhase(enum.Enum):
     """What this broker is doing about a bundle."""
 
     RESTING = "at rest"
-    READING = "being looked at"
+    READING = "having its record read"
+    REREADING = "having its record read, which has changed since"
     WRITING = "having its next record written"
-    AWAITING = "served until its heir is ready"
+    AWAITING_SUCCESSOR = "served until its successor is ready"
     CLOSING = "having its topics closed"
-    BURYING = "having its record deleted"
-    PAUSING = "waiting until a question is put again"
-    WAITING = "waiting for somebody else's record"
+    DELETING = "having its record deleted"
+    PAUSING = "waiting until a command is tried again"
+    WAITING = "waiting for another broker's record"
+
+
+class RecordTrust(enum.Enum):
+    """How far the record that was read last still counts."""
+
+    CURRENT = "nothing else is known"
+    CHANGED = "it has changed since: it is read when the command under way has ended"
+    DOUBTED = "the session was interrupted: no topic is opened until it is read"
 
 
 @dataclass(frozen=True, slots=True)
 class ChannelContext:
     """What all bundles of one broker have in common."""
 
-    terms: OwnershipOptions
+    options: OwnershipOptions
     now_ms: Callable[[], int] = field(repr=False)
     """The wall clock, for the records' timestamps."""
 
     @property
     def me(self) -> str:
         """This broker's id."""
-        return self.terms.me.broker_id
+        return self.options.me.broker_id
 
 
 @dataclass(frozen=True, slots=True)
 class ChannelBundle:
     """One bundle as one broker sees it."""
 
-    terms: ChannelContext
+    context: ChannelContext
     bundle: str
     phase: ChannelPhase = ChannelPhase.RESTING
+    topics: OpenTopics = OpenTopics.NONE
     record: ServiceUnitStateData | None = None
-    """The record as it was seen last."""
+    """The record as it was read last."""
     version: int | None = None
     """Of the node that holds it; None: there is no such node."""
+    trust: RecordTrust = RecordTrust.CURRENT
     writing: ServiceUnitStateData | None = None
-    """What is being written."""
-    order: Acquire | Release | SplitCompleted | Split | CheckOwnership | None = None
+    """The record that is being written."""
+    early_report: bool = False
+    """Whether the other broker of a transfer reported before our record was confirmed.
+
+    That is the successor where we write `Releasing`, and the former owner where we write `Owned`.
+    """
+    request: Request | None = None
     """What this broker was asked to do, until it is done or makes no sense."""
-    is_open: bool = False
-    """Whether topics of the bundle may be open here."""
-    successor_ready: bool = False
-    """Whoever gets the bundle from us is prepared, or has had the time to be."""
-    yields: bool = False
-    """It is prepared: topics stay open here until the record says that it owns the bundle."""
-    takes_over: bool = False
-    """Whoever we have the bundle from may have topics of it open."""
-    is_released: bool = False
-    """Or has not: it said so while our record was being written."""
     prepared_for: int = 0
-    """The version of the last record upon which this broker prepared itself."""
-    waits_for: int | None = None
-    """The version of the record upon which the alarm was set that is still to ring."""
-    doubted: bool = False
-    """The session was interrupted since the record was seen: others may have acted."""
-    overtaken: bool = False
-    """Something happened since the open question was put: look again."""
+    """The version of the record for which this broker has prepared itself; 0: none."""
+    timer_for: int | None = None
+    """The version of the record for which the timer runs that limits the waiting."""
     failures: int = 0
+    """Commands in a row that failed."""
 
     @property
     def me(self) -> str:
         """This broker's id."""
-        return self.terms.me
+        return self.context.me
 
     @property
     def path(self) -> str:
@@ -95,40 +98,53 @@ class ChannelBundle:
         return f"{RECORDS}/{self.bundle}"
 
     @property
+    def local(self) -> LocalBundle:
+        """What this broker knows and wants now, besides the record."""
+        return LocalBundle(self.me, self.topics, self.request, self.context.now_ms())
+
+    @property
     def serves(self) -> bool:
         """See `BundleState.serves`."""
         return (
-            self.phase in (ChannelPhase.RESTING, ChannelPhase.READING)
-            and not self.doubted
-            and not self.takes_over
-            and self.is_open
+            self.phase in (ChannelPhase.RESTING, ChannelPhase.READING, ChannelPhase.REREADING)
+            and self.trust is not RecordTrust.DOUBTED
+            and self.topics not in (OpenTopics.NONE, OpenTopics.TAKING_OVER)
             and serves(self.record, self.me)
         )
 
     @property
     def holds(self) -> bool:
         """See `BundleState.holds`."""
-        awaits = self.phase is ChannelPhase.AWAITING or (
-            self.yields and self.phase is not ChannelPhase.CLOSING
+        if self.topics is OpenTopics.NONE:
+            return False
+        hands_over = self.topics is OpenTopics.HANDING_OVER
+        return (
+            self.phase is ChannelPhase.AWAITING_SUCCESSOR
+            or (hands_over and self.phase is not ChannelPhase.CLOSING)
+            or serves(self.record, self.me)
         )
-        return self.is_open and (awaits or serves(self.record, self.me))
 
     @property
     def settling(self) -> bool:
         """See `BundleState.settling`."""
         if self.serves:
             return False
-        if self.takes_over or comes_to(self.record, self.me):
+        if self.topics is OpenTopics.TAKING_OVER or comes_to(self.record, self.me):
             return True
+        doubted = self.trust is RecordTrust.DOUBTED
         return self.in_progress and (
-            self.order is not None or self.doubted or serves(self.record, self.me)
+            self.request is not None or doubted or serves(self.record, self.me)
         )
 
     @property
     def taking_over(self) -> bool:
         """See `BundleState.taking_over`."""
-        knows = self.phase in (ChannelPhase.WAITING, ChannelPhase.READING) and not self.doubted
-        return self.takes_over and knows and serves(self.record, self.me)
+        return (
+            self.topics is OpenTopics.TAKING_OVER
+            and self.phase in (ChannelPhase.WAITING, ChannelPhase.READING, ChannelPhase.REREADING)
+            and self.trust is not RecordTrust.DOUBTED
+            and serves(self.record, self.me)
+        )
 
     @property
     def in_progress(self) -> bool:
@@ -138,22 +154,17 @@ class ChannelBundle:
     @property
     def cut_into(self) -> tuple[str, ...]:
         """See `BundleState.cut_into`."""
-        record = self.record
-        if (
-            record is None
-            or record.state is not ServiceUnitState.SPLITTING
-            or record.source != self.me
-        ):
+        if self.record is None or not splits(self.record, self.me):
             return ()
-        return tuple(sorted(record.children))
+        return tuple(sorted(self.record.children))
 
     @property
     def forgettable(self) -> bool:
         """See `BundleState.forgettable`."""
         return (
             self.phase is ChannelPhase.RESTING
-            and not self.is_open
-            and self.order is None
+            and self.topics is OpenTopics.NONE
+            and self.request is None
             and not comes_to(self.record, self.me)
             and not self.cut_into
         )

@@ -1,46 +1,47 @@
 """How one broker follows the record of one bundle on the state channel, as a table.
 
-Every step begins with the record: it is read, what it obliges this broker to is done, what it was
-asked for is ordered by writing the record that follows, and when nothing is left it rests. A
-record is only ever written over the very one that it follows, so of two brokers that write at once
-one gets `VersionDiffers`, and reads again. A failure is followed by another read, too, after pauses
-that grow to seconds.
+Every step begins with the record: it is read, then `next_action` says what to do, and a command
+does it. A record is only ever written over the very one that it follows, so of two brokers that
+write at once one gets `VersionDiffers`, and reads again. After a failure the record is read again,
+too, after pauses that grow to seconds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 from counterpoise.ownership.backoff import pause_s
-from counterpoise.ownership.channel import orders
 from counterpoise.ownership.channel.data import (
     ServiceUnitState,
     ServiceUnitStateData,
     blank,
     state_of,
 )
-from counterpoise.ownership.channel.duties import (
-    Bury,
-    Close,
-    Write,
+from counterpoise.ownership.channel.next_action import (
+    AwaitOthers,
+    AwaitSuccessor,
+    CloseOpenTopics,
+    DeleteRecord,
+    OpenTopics,
+    Rest,
+    WriteNext,
     comes_to,
-    duty,
     gave,
-    goes_from,
     has_successor,
+    next_action,
+    serves,
+    topics_by,
 )
-from counterpoise.ownership.channel.duties import serves as serves_by
-from counterpoise.ownership.channel.state import ChannelBundle, ChannelPhase
-from counterpoise.ownership.channel.transitions import Storage, refusal
-from counterpoise.ownership.machine import Effects, step
-from counterpoise.ownership.port import (
+from counterpoise.ownership.channel.state import ChannelBundle, ChannelPhase, RecordTrust
+from counterpoise.ownership.events import (
     Acquire,
     BundleReleased,
     CheckOwnership,
     CloseTopics,
     CommandFailed,
+    Effects,
     NodeChanged,
     NodeCreated,
     NodeFound,
@@ -50,6 +51,7 @@ from counterpoise.ownership.port import (
     Release,
     RemoveNode,
     ReportRelease,
+    Request,
     SessionChanged,
     Split,
     SplitCompleted,
@@ -59,316 +61,300 @@ from counterpoise.ownership.port import (
     TopicsClosed,
     VersionDiffers,
     WriteRecord,
+    step,
 )
 from counterpoise.ownership.records import InvalidRecord
 
 Next: TypeAlias = tuple[ChannelBundle, Effects]
 Transition: TypeAlias = Callable[[ChannelBundle, Any], Next]
+P = ChannelPhase
 
 TRIES: Final = 6
-"""Failures in a row after which a broker no longer tries what it was asked for."""
+"""Failures in a row after which a broker gives up what it was asked to do."""
 CLOSE_TRIES: Final = 3
-"""Failures in a row after which a bundle is let go with topics that would not close."""
+"""Failures in a row after which a bundle is released with topics that would not close."""
 
 
-def advance(state: ChannelBundle, record: object) -> Next:
-    """The next state and the effects of one record; raises `ProtocolError`."""
-    return step(TABLE, state.phase, "bundle ownership", state, record)
+def advance(state: ChannelBundle, event: object) -> Next:
+    """The next state and the effects of one event; raises `UnexpectedEvent`."""
+    return step(TABLE, state.phase, "bundle ownership", state, event)
 
 
 # Steps.
 
 
-def look(state: ChannelBundle, _: object = None) -> Next:
+def read(state: ChannelBundle, _: object = None) -> Next:
     """Read the record."""
-    after = replace(state, phase=ChannelPhase.READING, writing=None, overtaken=False)
+    after = replace(state, phase=P.READING, writing=None, trust=_without_change(state.trust))
     return after, (ReadNode(state.path),)
 
 
-def go_on(state: ChannelBundle) -> Next:
-    """Do what the record, and then what somebody asked for, leaves to be done."""
-    if serves_by(state.record, state.me):
-        is_open = state.is_open or state_of(state.record) is ServiceUnitState.OWNED
-        state = replace(state, is_open=is_open, successor_ready=False, yields=False)
-    else:
-        state = replace(state, takes_over=False)
-    owed = duty(state.record, state.me, state.terms.now_ms(), is_open=state.is_open)
-    match owed:
-        case Write(record):
-            return _write(state, record)
-        case Close(destination):
-            if has_successor(state.record, state.me) and not state.successor_ready:
-                return _await_successor(state)
-            return _yield(state) or _close(state, destination)
-        case Bury():
-            after = replace(state, phase=ChannelPhase.BURYING, overtaken=False)
+def act(state: ChannelBundle) -> Next:
+    """Do what comes next, by the record that was just read or written."""
+    topics = topics_by(state.record, state.me, state.topics)
+    if state.early_report and has_successor(state.record, state.me):
+        topics = _handing_over(topics)
+    state = replace(state, topics=topics, early_report=False, trust=RecordTrust.CURRENT)
+    match next_action(state.record, state.local):
+        case WriteNext(record, keeps_topics):
+            topics = topics if keeps_topics else OpenTopics.NONE
+            after = replace(state, phase=P.WRITING, writing=record, topics=topics)
+            return after, (WriteRecord(state.path, record.to_json(), state.version),)
+        case AwaitSuccessor():
+            after = replace(state, phase=P.AWAITING_SUCCESSOR, timer_for=None)
+            return after, (StartTimer(state.context.options.prepare_s),)
+        case CloseOpenTopics(destination):
+            within_s = state.context.options.drain_s
+            return replace(state, phase=P.CLOSING), (CloseTopics(destination, within_s=within_s),)
+        case DeleteRecord():
+            after = replace(state, phase=P.DELETING)
             return after, (RemoveNode(state.path, state.version or 0),)
-    return _obey(state)
+        case AwaitOthers():
+            return _wait(_at_rest(state, P.WAITING))
+        case Rest():
+            return replace(_at_rest(state, P.RESTING), timer_for=None), ()
 
 
-def _obey(state: ChannelBundle) -> Next:
-    now_ms = state.terms.now_ms()
-    owned = state_of(state.record) is ServiceUnitState.OWNED and serves_by(state.record, state.me)
-    match state.order:
-        case Acquire(as_split_part=True) if state.record is None:
-            return _write(state, orders.inherit(state.me, now_ms))
-        case Acquire() if state_of(state.record) in (ServiceUnitState.INIT, ServiceUnitState.FREE):
-            return _write(state, orders.assign(state.record, state.me, now_ms))
-        case Release(destination) if owned and destination == state.me:
-            return _close(state, destination)
-        case Release(destination) if owned:
-            return _write(state, orders.unload(state.record, now_ms, destination=destination))
-        case Split(ranges) if owned:
-            return _write(state, orders.split(state.record, dict.fromkeys(ranges), now_ms))
-        case SplitCompleted() if state.cut_into and state.record is not None:
-            after = replace(state, is_open=False)
-            return _write(after, orders.split_done(state.record, now_ms))
-        case SplitCompleted() if owned:
-            return _write(replace(state, is_open=False), orders.split(state.record, {}, now_ms))
-    return _rest(state)
-
-
-def _write(state: ChannelBundle, record: ServiceUnitStateData) -> Next:
-    if refusal(state.record, record, Storage.METADATA_STORE) is not None:
-        # What stands there is not of our making, and no reader would accept what we make of it.
-        return _rest(state)
-    after = replace(
-        state, phase=ChannelPhase.WRITING, writing=record, overtaken=False, is_released=False
+def _at_rest(state: ChannelBundle, phase: ChannelPhase) -> ChannelBundle:
+    prepared = state.prepared_for if comes_to(state.record, state.me) else 0
+    return replace(
+        state, phase=phase, writing=None, request=None, prepared_for=prepared, failures=0
     )
-    return after, (WriteRecord(state.path, record.to_json(), state.version),)
 
 
-def _await_successor(state: ChannelBundle) -> Next:
-    after = replace(state, phase=ChannelPhase.AWAITING, overtaken=False, waits_for=None)
-    return after, (StartTimer(state.terms.terms.prepare_s),)
+def _wait(state: ChannelBundle) -> Next:
+    """Wait for the other broker of a transfer, and get ready for the bundle if it comes here.
+
+    Both begin once for each record: clients that come meanwhile have it read again and again, and
+    must neither repeat the preparation nor prolong the waiting.
+    """
+    options, effects = state.context.options, list[StartTimer | Prepare]()
+    number = 0 if state.record is None else state.record.version
+    if number != state.timer_for:
+        takes_over = state.topics is OpenTopics.TAKING_OVER
+        effects.append(StartTimer(options.takeover_s if takes_over else options.successor_s))
+    prepared_for = state.prepared_for
+    if comes_to(state.record, state.me) and number != prepared_for:
+        prepared_for = number
+        effects.append(Prepare())
+    return replace(state, timer_for=number, prepared_for=prepared_for), tuple(effects)
 
 
-def _yield(state: ChannelBundle) -> Next | None:
-    """Let an heir that is ready own the bundle first; None if it does, or is not."""
-    if state.yields and goes_from(state.record, state.me):
-        return _rest(state)
-    owed = duty(state.record, state.me, state.terms.now_ms(), is_open=False)
-    if state.yields and has_successor(state.record, state.me) and isinstance(owed, Write):
-        return _write(state, owed.record)
-    return None
+# Requests.
 
 
-def _close(state: ChannelBundle, destination: str | None) -> Next:
-    after = replace(state, phase=ChannelPhase.CLOSING, overtaken=False)
-    return after, (CloseTopics(destination, within_s=state.terms.terms.drain_s),)
+def _take_request(state: ChannelBundle, request: Request) -> Next:
+    state = replace(state, request=request)
+    return act(state) if serves(state.record, state.me) else read(state)
 
 
-def _rest(state: ChannelBundle) -> Next:
-    comes = comes_to(state.record, state.me)
-    waits = comes or state.takes_over or goes_from(state.record, state.me)
-    number = state.record.version if state.record is not None else 0
+def _keep_request(state: ChannelBundle, request: Request) -> Next:
+    """The request is looked at when the present step has ended."""
+    return replace(state, request=request), ()
+
+
+# Results.
+
+
+def _found(state: ChannelBundle, result: NodeFound) -> Next:
+    record: ServiceUnitStateData | None = None
+    if result.value is not None:
+        try:
+            record = ServiceUnitStateData.from_json(result.value)
+        except InvalidRecord:
+            # It obliges no broker: the leader, a lookup or an operator writes over it.
+            record = None
+    version = None if result.value is None else result.version
+    return act(replace(state, record=record, version=version))
+
+
+def _written(state: ChannelBundle, result: NodeCreated) -> Next:
+    done = isinstance(state.request, Release | SplitCompleted | Split)
+    return _act_or_read(
+        replace(
+            state,
+            record=state.writing,
+            version=result.version,
+            request=None if done else state.request,
+            # From now on, even if the record is read once more.
+            topics=_topics_once_written(state),
+        )
+    )
+
+
+def _topics_once_written(state: ChannelBundle) -> OpenTopics:
+    if state_of(state.writing) is not ServiceUnitState.OWNED:
+        return _without_takeover(state.topics)
+    record = state.record
+    former = record.source if record is not None and comes_to(record, state.me) else None
+    if blank(former) or former == state.me or state.early_report:
+        return OpenTopics.SERVED
+    return OpenTopics.TAKING_OVER
+
+
+def _closed(state: ChannelBundle, _: object) -> Next:
+    if serves(state.record, state.me):
+        # It was released to this very broker.
+        after = replace(state, request=None)
+    else:
+        after = replace(state, topics=OpenTopics.NONE)
+    after, effects = _act_or_read(after)
+    return after, (*effects, ReportRelease()) if gave(state.record, state.me) else effects
+
+
+def _deleted(state: ChannelBundle, _: NodeRemoved) -> Next:
+    return _act_or_read(replace(state, record=None, version=None))
+
+
+def _failed(state: ChannelBundle, event: CommandFailed) -> Next:
+    failures = state.failures + 1
+    if state.phase is P.CLOSING and (failures >= CLOSE_TRIES or event.late):
+        return _closed(replace(state, failures=0), event)
     after = replace(
         state,
-        phase=ChannelPhase.WAITING if waits else ChannelPhase.RESTING,
+        phase=P.PAUSING,
+        failures=failures,
+        request=None if failures >= TRIES else state.request,
         writing=None,
-        order=None,
-        prepared_for=number if comes else 0,
-        waits_for=number if waits else None,
-        failures=0,
+        trust=_without_change(state.trust),
+        timer_for=None,
     )
-    # Both once for each record: clients that come meanwhile make it look again and again, and must
-    # neither have it prepared anew nor put off the end of its patience.
-    effects: Effects = ()
-    if waits and number != state.waits_for:
-        terms = state.terms.terms
-        effects += (StartTimer(terms.takeover_s if state.takes_over else terms.successor_s),)
-    if comes and number != state.prepared_for:
-        effects += (Prepare(),)
-    return after, effects
+    return after, (StartTimer(pause_s(failures)),)
 
 
-def _rang(state: ChannelBundle, _: TimerFired) -> Next:
-    """Whoever waits next sets the alarm anew."""
-    return replace(state, waits_for=None), ()
+def _act_or_read(state: ChannelBundle) -> Next:
+    """Go on, after another read if the record has changed meanwhile."""
+    return act(state) if state.trust is RecordTrust.CURRENT else read(state)
 
 
-def _stop_waiting(state: ChannelBundle, record: TimerFired) -> Next:
-    state, _ = _rang(state, record)
-    if state.takes_over or (state.yields and state.is_open):
-        # Whoever takes longer to close has its logs fenced, and no heir is waited for for ever.
-        return go_on(replace(state, takes_over=False, yields=False))
-    # The leader looks after what takes too long.
-    return replace(state, phase=ChannelPhase.RESTING), ()
+# The other broker of a transfer.
 
 
 def _successor_ready(state: ChannelBundle, _: SuccessorReady) -> Next:
-    return go_on(replace(state, successor_ready=True, yields=True))
+    return act(replace(state, topics=OpenTopics.HANDING_OVER))
 
 
-def _successor_is_late(state: ChannelBundle, _: TimerFired) -> Next:
-    """It has had its time."""
-    return go_on(replace(state, successor_ready=True))
+def _successor_late(state: ChannelBundle, _: TimerFired) -> Next:
+    return act(replace(state, topics=OpenTopics.CLOSE_FIRST))
 
 
-def _ready_early(state: ChannelBundle, _: SuccessorReady) -> Next:
-    """The heir is faster than what is being asked."""
-    ready = has_successor(state.writing or state.record, state.me)
-    return replace(state, successor_ready=ready, yields=ready or state.yields), ()
+def _note_successor_ready(state: ChannelBundle, _: SuccessorReady) -> Next:
+    """The successor is faster than the command under way."""
+    if state.phase is P.WRITING:
+        early = state.early_report or has_successor(state.writing, state.me)
+        return replace(state, early_report=early), ()
+    if has_successor(state.record, state.me):
+        return replace(state, topics=_handing_over(state.topics)), ()
+    return state, ()
 
 
-def _inherited(state: ChannelBundle, _: BundleReleased) -> Next:
-    """Whoever had the bundle before us has closed all of it."""
-    return go_on(replace(state, takes_over=False)) if state.takes_over else (state, ())
+def _former_owner_done(state: ChannelBundle, _: BundleReleased) -> Next:
+    if state.topics is not OpenTopics.TAKING_OVER:
+        return state, ()
+    return act(replace(state, topics=OpenTopics.SERVED))
 
 
-def _released_early(state: ChannelBundle, _: BundleReleased) -> Next:
-    """It is faster than the answer to our question."""
-    return replace(state, takes_over=False, is_released=True), ()
+def _note_former_owner_done(state: ChannelBundle, _: BundleReleased) -> Next:
+    """The former owner is faster than the command under way."""
+    takes = state.phase is P.WRITING and comes_to(state.record, state.me)
+    early = state.early_report or takes
+    return replace(state, topics=_without_takeover(state.topics), early_report=early), ()
 
 
-# Orders.
+def _stop_waiting(state: ChannelBundle, _: TimerFired) -> Next:
+    state = replace(state, timer_for=None)
+    match state.topics:
+        case OpenTopics.TAKING_OVER:
+            # What the former owner has still open is fenced.
+            return act(replace(state, topics=OpenTopics.SERVED))
+        case OpenTopics.HANDING_OVER:
+            return act(replace(state, topics=OpenTopics.CLOSE_FIRST))
+    # The leader repairs what takes too long.
+    return replace(state, phase=P.RESTING), ()
 
 
-def _ordered(state: ChannelBundle, order: Any) -> Next:
-    state = replace(state, order=order)
-    known = serves_by(state.record, state.me) and not state.doubted
-    return go_on(state) if known else look(state)
-
-
-def _later(state: ChannelBundle, order: Any) -> Next:
-    """It is looked at when the present step is over."""
-    return replace(state, order=order), ()
+# What comes at any time.
 
 
 def _stay(state: ChannelBundle, _: object) -> Next:
     return state, ()
 
 
-# Answers.
+def _timer_fired(state: ChannelBundle, _: TimerFired) -> Next:
+    """The next state that waits starts its own."""
+    return replace(state, timer_for=None), ()
 
 
-def _found(state: ChannelBundle, answer: NodeFound) -> Next:
-    if state.overtaken:
-        return look(state)
-    record: ServiceUnitStateData | None = None
-    if answer.value is not None:
-        try:
-            record = ServiceUnitStateData.from_json(answer.value)
-        except InvalidRecord:
-            # Nobody can follow it: the leader, or an operator, writes over it.
-            record = None
-    version = None if answer.value is None else answer.version
-    return go_on(replace(state, record=record, version=version, doubted=False))
+def _note_change(state: ChannelBundle, _: NodeChanged) -> Next:
+    doubted = state.trust is RecordTrust.DOUBTED
+    return (state if doubted else replace(state, trust=RecordTrust.CHANGED)), ()
 
 
-def _written(state: ChannelBundle, answer: NodeCreated) -> Next:
-    done = isinstance(state.order, Release | SplitCompleted | Split)
-    had = state.record.source if state.record is not None else None
-    serves = serves_by(state.writing, state.me)
-    taken = serves and comes_to(state.record, state.me)
-    after = replace(
-        state,
-        record=state.writing,
-        version=answer.version,
-        order=None if done else state.order,
-        # From now on, whether or not the record is looked at once more.
-        is_open=state.is_open or (serves and state_of(state.writing) is ServiceUnitState.OWNED),
-        takes_over=taken and not blank(had) and had != state.me and not state.is_released,
-    )
-    return look(after) if state.overtaken else go_on(after)
-
-
-def _closed(state: ChannelBundle, _: object) -> Next:
-    if serves_by(state.record, state.me):
-        # It was let go towards this very broker.
-        after = replace(state, order=None)
-    else:
-        after = replace(state, is_open=False, yields=False)
-    again = look(after) if state.overtaken or state.doubted else go_on(after)
-    if not gave(state.record, state.me):
-        return again
-    return again[0], (*again[1], ReportRelease())
-
-
-def _buried(state: ChannelBundle, _: NodeRemoved) -> Next:
-    after = replace(state, record=None, version=None)
-    return look(after) if state.overtaken else go_on(after)
-
-
-def _failed(state: ChannelBundle, record: CommandFailed) -> Next:
-    failures = state.failures + 1
-    if state.phase is ChannelPhase.CLOSING and (failures >= CLOSE_TRIES or record.late):
-        return _closed(replace(state, failures=0), record)
-    order = None if failures >= TRIES else state.order
-    after = replace(
-        state,
-        phase=ChannelPhase.PAUSING,
-        failures=failures,
-        order=order,
-        writing=None,
-        overtaken=False,
-        waits_for=None,
-    )
-    return after, (StartTimer(pause_s(failures)),)
-
-
-# What comes at any time.
-
-
-def _overtaken(state: ChannelBundle, _: object) -> Next:
-    return replace(state, overtaken=True), ()
+def _note_doubt(state: ChannelBundle, _: SessionChanged) -> Next:
+    return replace(state, trust=RecordTrust.DOUBTED), ()
 
 
 def _doubt(state: ChannelBundle, _: SessionChanged) -> Next:
-    return look(replace(state, doubted=True))
+    return read(replace(state, trust=RecordTrust.DOUBTED))
 
 
-def _doubt_later(state: ChannelBundle, _: SessionChanged) -> Next:
-    return replace(state, doubted=True, overtaken=True), ()
+def _reread(state: ChannelBundle, _: object) -> Next:
+    return replace(state, phase=P.REREADING), ()
 
 
-def _row(phase: ChannelPhase, **records: Transition) -> dict[tuple[ChannelPhase, type], Transition]:
-    order = records.pop("order", _later)
-    at_any_time = {
-        Acquire: order,
-        Release: order,
-        SplitCompleted: order,
-        Split: order,
-        CheckOwnership: order,
-        SuccessorReady: records.pop("successor_ready", _ready_early),
-        BundleReleased: records.pop("is_released", _released_early),
-        NodeChanged: records.pop("node", _overtaken),
-        SessionChanged: records.pop("session", _doubt_later),
-        TimerFired: records.pop("woken", _rang),
-    }
-    answers = {_ANSWERS[name]: transition for name, transition in records.items()}
-    return {(phase, kind): step for kind, step in {**at_any_time, **answers}.items()}
+def _reread_in_doubt(state: ChannelBundle, _: SessionChanged) -> Next:
+    return replace(state, phase=P.REREADING, trust=RecordTrust.DOUBTED), ()
 
 
-_ANSWERS: Final[dict[str, type]] = {
-    "found": NodeFound,
-    "created": NodeCreated,
-    "differs": VersionDiffers,
-    "drained": TopicsClosed,
-    "removed": NodeRemoved,
-    "failed": CommandFailed,
+def _without_change(trust: RecordTrust) -> RecordTrust:
+    return RecordTrust.CURRENT if trust is RecordTrust.CHANGED else trust
+
+
+def _without_takeover(topics: OpenTopics) -> OpenTopics:
+    return OpenTopics.SERVED if topics is OpenTopics.TAKING_OVER else topics
+
+
+def _handing_over(topics: OpenTopics) -> OpenTopics:
+    return topics if topics is OpenTopics.NONE else OpenTopics.HANDING_OVER
+
+
+_REQUESTS: Final = (Acquire, Release, Split, SplitCompleted, CheckOwnership)
+_ANY_PHASE: Final[Mapping[type, Transition]] = {
+    **dict.fromkeys(_REQUESTS, _keep_request),
+    SuccessorReady: _note_successor_ready,
+    BundleReleased: _note_former_owner_done,
+    NodeChanged: _note_change,
+    SessionChanged: _note_doubt,
+    TimerFired: _timer_fired,
 }
-
+_NO_COMMAND: Final[Mapping[type, Transition]] = {NodeChanged: read, SessionChanged: _doubt}
+_ROWS: Final[Mapping[ChannelPhase, Mapping[type, Transition]]] = {
+    P.RESTING: {**dict.fromkeys(_REQUESTS, _take_request), **_NO_COMMAND},
+    P.READING: {
+        NodeChanged: _reread,
+        SessionChanged: _reread_in_doubt,
+        NodeFound: _found,
+        CommandFailed: _failed,
+    },
+    P.REREADING: {NodeChanged: _stay, NodeFound: read, CommandFailed: _failed},
+    P.WRITING: {NodeCreated: _written, VersionDiffers: read, CommandFailed: _failed},
+    P.AWAITING_SUCCESSOR: {
+        **_NO_COMMAND,
+        SuccessorReady: _successor_ready,
+        TimerFired: _successor_late,
+    },
+    P.CLOSING: {TopicsClosed: _closed, CommandFailed: _failed},
+    P.DELETING: {NodeRemoved: _deleted, VersionDiffers: read, CommandFailed: _failed},
+    P.PAUSING: {NodeChanged: _stay, TimerFired: read},
+    P.WAITING: {
+        **dict.fromkeys(_REQUESTS, _take_request),
+        **_NO_COMMAND,
+        BundleReleased: _former_owner_done,
+        TimerFired: _stop_waiting,
+    },
+}
 TABLE: Final[dict[tuple[ChannelPhase, type], Transition]] = {
-    **_row(ChannelPhase.RESTING, order=_ordered, node=look, session=_doubt),
-    **_row(ChannelPhase.READING, found=_found, failed=_failed),
-    **_row(ChannelPhase.WRITING, created=_written, differs=look, failed=_failed),
-    **_row(
-        ChannelPhase.AWAITING,
-        successor_ready=_successor_ready,
-        node=look,
-        session=_doubt,
-        woken=_successor_is_late,
-    ),
-    **_row(ChannelPhase.CLOSING, drained=_closed, failed=_failed),
-    **_row(ChannelPhase.BURYING, removed=_buried, differs=look, failed=_failed),
-    **_row(ChannelPhase.PAUSING, node=_stay, woken=look),
-    **_row(
-        ChannelPhase.WAITING,
-        order=_ordered,
-        is_released=_inherited,
-        node=look,
-        session=_doubt,
-        woken=_stop_waiting,
-    ),
+    (phase, kind): transition
+    for phase, row in _ROWS.items()
+    for kind, transition in {**_ANY_PHASE, **row}.items()
 }

@@ -1,6 +1,6 @@
 """Which record may follow which (``ServiceUnitStateDataConflictResolver``).
 
-Whoever reads the channel asks this of every record and ignores those that it refuses. It depends on
+Every reader of the channel checks each record and ignores those that are refused. It depends on
 the two records and the kind of channel alone, so brokers that read the same records in the same
 order believe the same, and a record that lost a race is ignored by everybody alike.
 """

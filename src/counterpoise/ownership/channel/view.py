@@ -1,8 +1,8 @@
 """The table that a reader of the state channel's topic keeps: every bundle's record.
 
-All brokers read the same messages in the same order and ask the same question of each
-(`transitions.refusal`), so they believe the same, whatever was written at once, twice or too late:
-whoever wrote finds out by reading whether its record counts.
+All brokers read the same messages in the same order and check each alike (`transitions.refusal`),
+so they believe the same, whatever was written at once, twice or too late. A writer finds out by
+reading whether its record counts.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from counterpoise.ownership.events import Effects, NodeChange
 from counterpoise.ownership.lock.nodes import (
     HAND_OVERS,
     LOCKS,
@@ -15,15 +16,14 @@ from counterpoise.ownership.lock.nodes import (
 )
 from counterpoise.ownership.lock.state import BundleLock
 from counterpoise.ownership.lock.table import advance
-from counterpoise.ownership.machine import Effects
-from counterpoise.ownership.port import BundleLocation, NodeChange, OwnershipOptions, Repair
+from counterpoise.ownership.port import BundleLocation, OwnershipOptions, Repair
 
 
 class LockAndRedirect:
     """See `counterpoise.ownership.port.BundleProtocol` for what its methods promise."""
 
-    def __init__(self, terms: OwnershipOptions) -> None:
-        self.terms = terms
+    def __init__(self, options: OwnershipOptions) -> None:
+        self.options = options
 
     @property
     def announces_splits(self) -> bool:
@@ -37,11 +37,11 @@ class LockAndRedirect:
 
     def new(self, bundle: str) -> BundleLock:
         """See `BundleProtocol.new`."""
-        return BundleLock(self.terms, bundle)
+        return BundleLock(self.options, bundle)
 
-    def advance(self, state: BundleLock, record: object) -> tuple[BundleLock, Effects]:
+    def advance(self, state: BundleLock, event: object) -> tuple[BundleLock, Effects]:
         """See `BundleProtocol.advance`."""
-        return advance(state, record)
+        return advance(state, event)
 
     def nodes(self, bundle: str) -> tuple[str, ...]:
         """See `BundleProtocol.nodes`."""
@@ -52,7 +52,7 @@ class LockAndRedirect:
         return bundle_of(path)
 
     def concerns_unknown(self, path: str, change: NodeChange) -> bool:
-        """See `BundleProtocol.concerns_unknown`: an heir does not know yet that it is one."""
+        """See `BundleProtocol.concerns_unknown`: a successor does not know yet that it is one."""
         return change is NodeChange.APPEARED and path == hand_over_of(bundle_of(path) or "")
 
     def locate(self, values: Mapping[str, bytes | None]) -> BundleLocation:
@@ -74,5 +74,5 @@ class LockAndRedirect:
         return ()
 
     def repaired(self, value: bytes, successor: str | None, now_ms: int) -> bytes:
-        """See `BundleProtocol.repaired`: there is nothing to mend."""
+        """See `BundleProtocol.repaired`: there is nothing to repair."""
         return value

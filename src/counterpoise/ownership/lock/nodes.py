@@ -31,7 +31,7 @@ def bundle_of(path: str) -> str | None:
 
 
 def read_lock(value: bytes | None) -> NamespaceEphemeralData | None:
-    """Who holds a lock; somebody without a name if the value is no record."""
+    """The owner of a lock; one without addresses if the value is no record."""
     if value is None:
         return None
     try:
@@ -41,7 +41,7 @@ def read_lock(value: bytes | None) -> NamespaceEphemeralData | None:
 
 
 def read_hand_over(value: bytes | None) -> HandOver | None:
-    """Who hands a bundle to whom; None where nobody does, or where the value is no record."""
+    """A hand-over's source and destination; None without one, or where the value is no record."""
     if value is None:
         return None
     try:

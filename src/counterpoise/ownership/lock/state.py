@@ -21,14 +21,14 @@ class LockPhase(enum.Enum):
     OWNED = "owned"
     DOUBTED = "owned, unless the lock is gone"
     ANNOUNCING = "about to be handed over"
-    AWAITING = "served until its heir is ready"
+    AWAITING = "served until its successor is ready"
     YIELDING = "served until its lock is gone"
-    YIELDED = "served until its heir has the lock"
+    YIELDED = "served until its successor has the lock"
     DRAINING = "draining"
     DELETING = "being released"
-    AWAITING_TAKEOVER = "released, and not yet taken by its heir"
+    AWAITING_TAKEOVER = "released, and not yet taken by its successor"
     WITHDRAWING = "released, its hand-over still announced"
-    DROPPING = "owned by somebody else, its topics still closing here"
+    DROPPING = "owned by another broker, its topics still closing here"
 
 
 REST = frozenset({LockPhase.FREE, LockPhase.OWNED})
@@ -63,7 +63,7 @@ _HOLDING = frozenset(
 class BundleLock:
     """One bundle as one broker sees it."""
 
-    terms: OwnershipOptions
+    options: OwnershipOptions
     bundle: str
     phase: LockPhase = LockPhase.FREE
     destination: str | None = None
@@ -73,7 +73,7 @@ class BundleLock:
     is_released: bool = False
     """Whether its former owner has closed all it had open, as far as is known."""
     yielded: bool = False
-    """Whether our lock was given to the heir before the topics were closed."""
+    """Whether our lock was given up to the successor before the topics were closed."""
     announced: bool = False
     """Whether a hand-over of ours may stand."""
     thorough: bool = False
@@ -102,7 +102,7 @@ class BundleLock:
     @property
     def me(self) -> str:
         """The broker's id."""
-        return self.terms.me.broker_id
+        return self.options.me.broker_id
 
     @property
     def lock(self) -> str:
@@ -123,9 +123,9 @@ class BundleLock:
     def holds(self) -> bool:
         """Whether open topics of the bundle stay open.
 
-        In doubt they do: nobody can publish to them once another broker has fenced their logs.
-        None is opened, though: that would fence the logs of whoever owns the bundle. Nor is one
-        opened that an heir is getting ready for.
+        In doubt they do: no client can publish to them once another broker has fenced their logs.
+        None is opened, though: that would fence the logs of the bundle's owner. Nor is one opened
+        while a successor is getting ready.
         """
         return self.phase in _HOLDING
 

@@ -7,15 +7,13 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from counterpoise.ownership.backoff import pause_s
-from counterpoise.ownership.lock.nodes import read_hand_over, read_lock
-from counterpoise.ownership.lock.state import BundleLock, LockPhase
-from counterpoise.ownership.machine import Effects
-from counterpoise.ownership.port import (
+from counterpoise.ownership.events import (
     CheckOwnership,
     CloseTopics,
     Command,
     CommandFailed,
     CreateNode,
+    Effects,
     NodeChange,
     NodeChanged,
     NodeCreated,
@@ -29,6 +27,8 @@ from counterpoise.ownership.port import (
     TimerFired,
     WriteNode,
 )
+from counterpoise.ownership.lock.nodes import read_hand_over, read_lock
+from counterpoise.ownership.lock.state import BundleLock, LockPhase
 from counterpoise.ownership.records import HandOver
 
 Next: TypeAlias = tuple[BundleLock, Effects]
@@ -59,7 +59,7 @@ def ask_again(state: BundleLock) -> Next:
         case P.CHECKING | P.DOUBTED:
             return ask(state, ReadNode(state.lock))
         case P.ACQUIRING:
-            return ask(state, CreateNode(state.lock, state.terms.me.to_json()))
+            return ask(state, CreateNode(state.lock, state.options.me.to_json()))
         case P.ANNOUNCING:
             value = HandOver(state.me, state.destination).to_json()
             return ask(state, WriteNode(state.hand_over, value))
@@ -68,15 +68,15 @@ def ask_again(state: BundleLock) -> Next:
         case P.DELETING:
             return ask(state, ReadNode(state.lock))
         case P.DRAINING:
-            return ask(state, CloseTopics(state.destination, within_s=state.terms.drain_s))
+            return ask(state, CloseTopics(state.destination, within_s=state.options.drain_s))
         case P.DROPPING:
-            return ask(state, CloseTopics(None, within_s=state.terms.drain_s))
+            return ask(state, CloseTopics(None, within_s=state.options.drain_s))
     raise AssertionError(f"no question begins {state.phase}")
 
 
 def rest(state: BundleLock, phase: LockPhase, version: int | None = None) -> Next:
     """Come to rest; the order that waited for it comes next."""
-    return BundleLock(state.terms, state.bundle, phase, version=version, order=state.order), ()
+    return BundleLock(state.options, state.bundle, phase, version=version, order=state.order), ()
 
 
 def pause(state: BundleLock) -> Next:
@@ -86,9 +86,9 @@ def pause(state: BundleLock) -> Next:
     return after, (StartTimer(pause_s(failures)),)
 
 
-def later(state: BundleLock, record: object) -> Next:
+def later(state: BundleLock, event: object) -> Next:
     """Keep an order until this step is over."""
-    return replace(state, order=record), ()
+    return replace(state, order=event), ()
 
 
 # Taking a bundle.
@@ -105,7 +105,7 @@ def take(state: BundleLock, _: object) -> Next:
 
 
 def take_over(state: BundleLock, _: object) -> Next:
-    """The owner that hands the bundle to us has let go, or is gone."""
+    """The owner that hands the bundle to us has released it, or is gone."""
     return enter(state, P.ACQUIRING, is_released=True)
 
 
@@ -145,7 +145,7 @@ def checked(state: BundleLock, answer: NodeFound) -> Next:
         return found_lock(replace(state, phase=P.ACQUIRING), answer)
     if not expected:
         return rest(state, P.FREE)
-    return replace(state, phase=P.EXPECTED), (StartTimer(state.terms.successor_s), Prepare())
+    return replace(state, phase=P.EXPECTED), (StartTimer(state.options.successor_s), Prepare())
 
 
 def created(state: BundleLock, answer: NodeCreated) -> Next:
@@ -154,11 +154,11 @@ def created(state: BundleLock, answer: NodeCreated) -> Next:
 
 
 def own(state: BundleLock, version: int) -> Next:
-    """The lock is ours; whoever handed it to us may still be closing what it had open."""
+    """The lock is ours; the former owner may still be closing what it had open."""
     if state.destination != state.me or state.is_released:
         return rest(state, P.OWNED, version)
     after = replace(state, phase=P.TAKING_OVER, version=version, failures=0)
-    return after, (StartTimer(state.terms.takeover_s),)
+    return after, (StartTimer(state.options.takeover_s),)
 
 
 def inherit(state: BundleLock, _: object) -> Next:
@@ -176,7 +176,7 @@ def found_lock(state: BundleLock, answer: NodeFound) -> Next:
     holder = read_lock(answer.value)
     if holder is None:
         # Nobody has it. If it went with a session of ours, the topics just stay open.
-        return ask(state, CreateNode(state.lock, state.terms.me.to_json()))
+        return ask(state, CreateNode(state.lock, state.options.me.to_json()))
     if answer.mine:
         return own(state, answer.version)
     if holder.broker_id == state.me:
@@ -190,7 +190,7 @@ def found_lock(state: BundleLock, answer: NodeFound) -> Next:
 
 def create(state: BundleLock, _: object) -> Next:
     """Nothing is in the way of our lock any more."""
-    return ask(state, CreateNode(state.lock, state.terms.me.to_json()))
+    return ask(state, CreateNode(state.lock, state.options.me.to_json()))
 
 
 # Letting go of a bundle.
@@ -202,62 +202,62 @@ def doubt(state: BundleLock, _: object) -> Next:
 
 
 def release(state: BundleLock, order: Release) -> Next:
-    """Let go: announce it first."""
+    """Release the bundle: announce it first."""
     if order.destination == state.me:
-        # The lock stays, so nobody else has to know.
+        # The lock stays, so no other broker has to know.
         return enter(state, P.DRAINING, destination=state.me)
     return enter(state, P.ANNOUNCING, destination=order.destination, announced=True)
 
 
 def announced(state: BundleLock, _: object) -> Next:
-    """Everybody knows: let the heir get ready, if there is one and the lock is surely ours."""
+    """It is announced: the successor gets ready, if there is one and the lock is surely ours."""
     if state.destination is None or state.version is None:
         return enter(state, P.DRAINING)
-    return replace(state, phase=P.AWAITING), (StartTimer(state.terms.prepare_s),)
+    return replace(state, phase=P.AWAITING), (StartTimer(state.options.prepare_s),)
 
 
 def give(state: BundleLock, _: object) -> Next:
-    """The heir is ready: it gets the lock, and topics stay open until it has it."""
+    """The successor is ready: it gets the lock, and topics stay open until it has it."""
     return enter(state, P.YIELDING)
 
 
 def given(state: BundleLock, answer: object) -> Next:
-    """Our lock is gone: close the topics as soon as the heir has its own."""
+    """Our lock is gone: close the topics as soon as the successor has its own."""
     if state.version is None:
         return drain(state, answer)
     if state.overtaken:
         return drain_yielded(state, answer)
     after = replace(state, phase=P.YIELDED, version=None, yielded=True)
-    return after, (StartTimer(state.terms.successor_s),)
+    return after, (StartTimer(state.options.successor_s),)
 
 
 def drain_yielded(state: BundleLock, _: object) -> Next:
-    """The heir has the lock: close the topics, and withdraw."""
+    """The successor has the lock: close the topics, and withdraw."""
     return enter(state, P.DRAINING, version=None, yielded=True)
 
 
 def drain_yielded_without_successor(state: BundleLock, _: object) -> Next:
-    """The heir does not come: close the topics, and let the next lookup find another."""
+    """The successor does not come: close the topics; the next lookup finds another broker."""
     return enter(state, P.DRAINING, destination=None)
 
 
 def drain(state: BundleLock, _: object) -> Next:
-    """The heir has had its time: close the topics, and let it have the lock then."""
+    """The successor has had its time: close the topics first, and then delete the lock."""
     return enter(state, P.DRAINING)
 
 
 def drain_in_doubt(state: BundleLock, _: object) -> Next:
-    """The lock may be gone: an heir may have the bundle by now, so don't wait for it."""
+    """The lock may be gone: another broker may own the bundle by now, so don't wait for it."""
     return enter(state, P.DRAINING, version=None)
 
 
 def drain_without_successor(state: BundleLock, _: object) -> Next:
-    """Nobody could be told: close the topics, and let the next lookup find an heir."""
+    """The announcement failed: close the topics; the next lookup finds a broker."""
     return enter(state, P.DRAINING, destination=None)
 
 
 def drained(state: BundleLock, _: object) -> Next:
-    """The topics are closed: let go, or serve again if the bundle comes back here."""
+    """The topics are closed: delete the lock, or serve again if the bundle comes back here."""
     if state.yielded:
         return enter(state, P.WITHDRAWING)
     if state.destination != state.me:
@@ -282,17 +282,17 @@ def found_own(state: BundleLock, answer: NodeFound) -> Next:
 
 
 def deleted(state: BundleLock, answer: object) -> Next:
-    """Our lock is gone: give the heir time to take it."""
+    """Our lock is gone: give the successor time to take the bundle."""
     if not state.announced:
         return rest(state, P.FREE)
     if state.destination is None or state.overtaken:
-        # For nobody, or taken by the heir before we heard that our own lock is gone.
+        # Without a successor, or taken by it before we heard that our own lock is gone.
         return withdraw(state, answer)
-    return replace(state, phase=P.AWAITING_TAKEOVER), (StartTimer(state.terms.successor_s),)
+    return replace(state, phase=P.AWAITING_TAKEOVER), (StartTimer(state.options.successor_s),)
 
 
 def taken(state: BundleLock, _: object) -> Next:
-    """A lock appeared while ours was being deleted: the heir's, if ours is gone."""
+    """A lock appeared while ours was being deleted: the successor's, if ours is gone."""
     return replace(state, overtaken=True), ()
 
 
@@ -302,7 +302,7 @@ def withdraw(state: BundleLock, _: object) -> Next:
 
 
 def stop_waiting(state: BundleLock, order: object) -> Next:
-    """Somebody chose this broker again, so the heir will not come."""
+    """A lookup chose this broker again, so the successor will not come."""
     return enter(replace(state, order=order), P.WITHDRAWING)
 
 
@@ -335,17 +335,17 @@ def believing(transition: Transition) -> Transition:
 def trying(tries: int | None, then: Transition) -> Transition:
     """Put a question that failed again; after so many failures in a row do something else."""
 
-    def failed(state: BundleLock, record: CommandFailed) -> Next:
+    def failed(state: BundleLock, event: CommandFailed) -> Next:
         closing = state.phase in (P.DRAINING, P.DROPPING)
-        if tries is not None and (state.failures + 1 >= tries or (closing and record.late)):
-            return then(state, record)
+        if tries is not None and (state.failures + 1 >= tries or (closing and event.late)):
+            return then(state, event)
         # Whatever was asked for may have happened.
         return pause(replace(state, version=None) if state.phase is P.DELETING else state)
 
     return failed
 
 
-def woken(state: BundleLock, _: TimerFired) -> Next:
+def end_pause(state: BundleLock, _: TimerFired) -> Next:
     """The pause is over."""
     return ask_again(state) if state.pausing else (state, ())
 
@@ -369,11 +369,11 @@ def on_node(
 ) -> Transition:
     """What follows from a change of the lock or of the hand-over."""
 
-    def changed(state: BundleLock, record: NodeChanged) -> Next:
-        vanished = record.change is NodeChange.VANISHED
-        if record.path == state.lock:
-            return (lock_vanished if vanished else lock_appeared)(state, record)
-        return (withdrawn if vanished else announced)(state, record)
+    def changed(state: BundleLock, event: NodeChanged) -> Next:
+        vanished = event.change is NodeChange.VANISHED
+        if event.path == state.lock:
+            return (lock_vanished if vanished else lock_appeared)(state, event)
+        return (withdrawn if vanished else announced)(state, event)
 
     return changed
 

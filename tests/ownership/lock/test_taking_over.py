@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from counterpoise.ownership.port import (
+from counterpoise.ownership.events import (
     NodeCreated,
     NodeExists,
     NodeFound,

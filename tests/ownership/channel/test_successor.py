@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from counterpoise.ownership.channel.data import ServiceUnitState, ServiceUnitStateData
-from counterpoise.ownership.port import (
+from counterpoise.ownership.events import (
     BundleReleased,
     CheckOwnership,
     SessionChanged,
@@ -51,7 +51,7 @@ def taking_over() -> World:
 
 def test_a_former_owner_that_takes_too_long_is_not_waited_for() -> None:
     world = taking_over()
-    assert world.alarm_s == world.protocol.terms.terms.takeover_s
+    assert world.alarm_s == world.protocol.context.options.takeover_s
     world.answer()
     assert world.state.serves
     assert not world.state.in_progress

@@ -1,17 +1,14 @@
-"""What a record says to whoever asks where a bundle is, and to the broker it obliges."""
+"""Where a bundle is, by its record."""
 
 from __future__ import annotations
-
-from dataclasses import replace
 
 import pytest
 
 from counterpoise.ownership.channel.data import ServiceUnitState, ServiceUnitStateData
-from counterpoise.ownership.channel.duties import Write, duty
 from counterpoise.ownership.channel.protocol import StateChannel
 from counterpoise.ownership.port import BundleLocation, OwnershipOptions
 from counterpoise.ownership.records import NamespaceEphemeralData
-from tests.ownership.channel.records import BUNDLE, A, B, record
+from tests.ownership.channel.records import A, B, record
 
 AT_A = NamespaceEphemeralData("", f"http://{A}")
 
@@ -47,11 +44,3 @@ def test_where_a_bundle_is(said: ServiceUnitStateData | None, found: BundleLocat
     value = None if said is None else said.to_json()
     assert channel.locate({"": value}) == found
     assert channel.locate({"": b"garbled"}) == BundleLocation(None)
-
-
-def test_a_split_that_was_announced_is_over_when_its_owner_says_so() -> None:
-    silent = record(ServiceUnitState.SPLITTING, by=A)
-    announced = replace(silent, children={str(BUNDLE.range): None})
-    assert isinstance(duty(silent, A, 7, is_open=True), Write)
-    assert duty(announced, A, 7, is_open=True) is None
-    assert duty(announced, B, 7, is_open=False) is None

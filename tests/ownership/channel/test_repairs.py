@@ -1,7 +1,7 @@
 from counterpoise.names.bundle import BundleName
 from counterpoise.ownership.channel.data import ServiceUnitState, ServiceUnitStateData
-from counterpoise.ownership.channel.orphans import examine, override
 from counterpoise.ownership.channel.protocol import StateChannel
+from counterpoise.ownership.channel.repairs import examine, override
 from counterpoise.ownership.channel.transitions import Storage, refusal
 from counterpoise.ownership.port import OwnershipOptions, Repair
 from counterpoise.ownership.records import NamespaceEphemeralData

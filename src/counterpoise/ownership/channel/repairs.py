@@ -1,4 +1,4 @@
-"""What the leader mends: bundles of brokers that are gone, changes that never ended."""
+"""Ownership repair: finds bundles of brokers that are gone, and changes that never ended."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def examine(
     records: Mapping[BundleName, ServiceUnitStateData],
     active: Collection[str],
     now_ms: int,
-    terms: OwnershipOptions,
+    options: OwnershipOptions,
 ) -> tuple[Repair, ...]:
     """Look at every bundle's record (``monitorOwnerships``); system bundles come last.
 
-    To be asked only while the leader's own session is sound: otherwise it is the leader that sees
-    nobody.
+    To be called only while the leader's own session is sound: otherwise the leader may not see
+    brokers that are alive.
     """
     found = []
     for bundle, record in sorted(records.items()):
@@ -35,9 +35,9 @@ def examine(
         name = str(bundle)
         if missing is not None:
             found.append(Repair(name, f"{missing}, {_part(record, missing)}, is gone"))
-        elif record.state.in_flight and age_ms > terms.in_flight_ms:
+        elif record.state.in_flight and age_ms > options.in_flight_ms:
             found.append(Repair(name, f"it has been {record.state.value} for {age_ms} ms"))
-        elif not record.state.active and age_ms > terms.tombstone_ms:
+        elif not record.state.active and age_ms > options.tombstone_ms:
             why = f"it has been {record.state.value} for {age_ms} ms"
             found.append(Repair(name, why, remove=True))
     return tuple(sorted(found, key=lambda each: each.bundle.startswith(f"{SYSTEM_NAMESPACE}/")))
@@ -63,7 +63,7 @@ def _part(record: ServiceUnitStateData, broker: str) -> str:
 def override(
     record: ServiceUnitStateData, successor: str | None, now_ms: int
 ) -> ServiceUnitStateData:
-    """The record that mends a bundle by force (``getOverrideInactiveBrokerStateData``).
+    """The record that repairs a bundle by force (``getOverrideInactiveBrokerStateData``).
 
     Without an ``successor`` the bundle is free, and the next lookup places it.
     """

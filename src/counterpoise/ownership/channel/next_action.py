@@ -1,0 +1,291 @@
+"""What one broker has to do next about a bundle, by its record on the state channel.
+
+The answer follows from the record, from whether topics of the bundle are open here, and from what
+this broker was asked to do (``ServiceUnitStateChannelImpl``'s handlers and ``publish…Async``). So a
+broker that missed a notification, or failed half-way, reads the record again and goes on.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias, TypeGuard
+
+from counterpoise.ownership.channel.data import (
+    ServiceUnitState,
+    ServiceUnitStateData,
+    blank,
+    next_version,
+    state_of,
+)
+from counterpoise.ownership.channel.transitions import Storage, refusal
+from counterpoise.ownership.events import Acquire, Release, Request, Split, SplitCompleted
+
+
+class OpenTopics(enum.Enum):
+    """What this broker does with its topics of a bundle."""
+
+    NONE = "none is open"
+    SERVED = "they are served"
+    TAKING_OVER = "served as soon as the former owner has closed each"
+    HANDING_OVER = "open until the successor, which is ready, owns the bundle"
+    CLOSE_FIRST = "to be closed before the successor, which is late, owns the bundle"
+
+
+@dataclass(frozen=True, slots=True)
+class LocalBundle:
+    """What one broker knows and wants about a bundle, besides the bundle's record."""
+
+    me: str
+    """The broker's id."""
+    topics: OpenTopics
+    request: Request | None
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class WriteNext:
+    """Write the record that follows."""
+
+    record: ServiceUnitStateData
+    keeps_topics: bool = True
+    """False where the parts of a split take the topics over, open as they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitSuccessor:
+    """Go on serving until the successor is ready, or has had its time."""
+
+
+@dataclass(frozen=True, slots=True)
+class CloseOpenTopics:
+    """Close what is open, and send the clients to ``destination`` if it is known."""
+
+    destination: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteRecord:
+    """Delete the record, which says nothing any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitOthers:
+    """Another broker acts next: the former owner, or the successor."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """Nothing is left to do."""
+
+
+Action: TypeAlias = WriteNext | AwaitSuccessor | CloseOpenTopics | DeleteRecord | AwaitOthers | Rest
+
+
+def next_action(record: ServiceUnitStateData | None, local: LocalBundle) -> Action:
+    """What a broker does next; ``local.topics`` are as `topics_by` says for this record."""
+    action = _owed(record, local) or _requested(record, local)
+    if isinstance(action, WriteNext):
+        if refusal(record, action.record, Storage.METADATA_STORE) is None:
+            return action
+        # What stands there is not of our making, and no reader would accept what follows it.
+        action = None
+    return action or _idle(record, local)
+
+
+def topics_by(record: ServiceUnitStateData | None, me: str, topics: OpenTopics) -> OpenTopics:
+    """What a broker does with its topics once it has read a record."""
+    if not serves(record, me):
+        return OpenTopics.SERVED if topics is OpenTopics.TAKING_OVER else topics
+    if topics is OpenTopics.TAKING_OVER:
+        return topics
+    # Of a bundle that is being split no further topic is opened.
+    stays_closed = topics is OpenTopics.NONE and state_of(record) is not ServiceUnitState.OWNED
+    return OpenTopics.NONE if stays_closed else OpenTopics.SERVED
+
+
+def _owed(record: ServiceUnitStateData | None, local: LocalBundle) -> Action | None:
+    """What the record obliges the broker to do."""
+    if local.topics is not OpenTopics.NONE and not serves(record, local.me):
+        return _close(record, local)
+    if record is None or local.me not in (record.source, record.destination):
+        return None
+    return _following(record, local)
+
+
+def _close(record: ServiceUnitStateData | None, local: LocalBundle) -> Action:
+    """The way to closed topics: ownership moves first where the successor is ready."""
+    if has_successor(record, local.me):
+        if local.topics is OpenTopics.SERVED:
+            return AwaitSuccessor()
+        if local.topics is OpenTopics.HANDING_OVER and record is not None:
+            return WriteNext(_after(record, ServiceUnitState.ASSIGNING, local.now_ms))
+    if local.topics is OpenTopics.HANDING_OVER and goes_from(record, local.me):
+        return AwaitOthers()
+    destination = None if record is None else record.destination
+    unknown = destination == local.me or blank(destination)
+    return CloseOpenTopics(None if unknown else destination)
+
+
+def _following(record: ServiceUnitStateData, local: LocalBundle) -> Action | None:
+    is_source = record.source == local.me
+    match record.state:
+        case ServiceUnitState.ASSIGNING if record.destination == local.me:
+            return WriteNext(_after(record, ServiceUnitState.OWNED, local.now_ms))
+        case ServiceUnitState.RELEASING if is_source:
+            free = blank(record.destination)
+            state = ServiceUnitState.FREE if free else ServiceUnitState.ASSIGNING
+            return WriteNext(_after(record, state, local.now_ms))
+        case ServiceUnitState.SPLITTING if is_source and not record.children:
+            # A split that names its parts ends by a request of its owner.
+            return WriteNext(_after(record, ServiceUnitState.DELETED, local.now_ms))
+        case ServiceUnitState.DELETED if is_source:
+            return DeleteRecord()
+        case ServiceUnitState.FREE if is_source and record.force:
+            return DeleteRecord()
+    return None
+
+
+def _requested(record: ServiceUnitStateData | None, local: LocalBundle) -> Action | None:
+    """What the broker was asked to do, where that makes sense for the bundle as it stands."""
+    me, now_ms, state = local.me, local.now_ms, state_of(record)
+    owned = record if state is ServiceUnitState.OWNED and serves(record, me) else None
+    match local.request:
+        case Acquire(as_split_part=True) if record is None:
+            return WriteNext(_first(ServiceUnitState.OWNED, me, now_ms))
+        case Acquire() if state in (ServiceUnitState.INIT, ServiceUnitState.FREE):
+            return WriteNext(assigning(record, me, now_ms))
+        case Release(destination) if owned and destination == me:
+            return CloseOpenTopics(destination)
+        case Release(destination) if owned:
+            return WriteNext(releasing(owned, destination, now_ms))
+        case Split(ranges) if owned:
+            return WriteNext(splitting(owned, dict.fromkeys(ranges), now_ms))
+        case SplitCompleted() if record is not None and splits(record, me):
+            done = _after(record, ServiceUnitState.DELETED, now_ms)
+            return WriteNext(done, keeps_topics=False)
+        case SplitCompleted() if owned:
+            return WriteNext(splitting(owned, {}, now_ms), keeps_topics=False)
+    return None
+
+
+def _idle(record: ServiceUnitStateData | None, local: LocalBundle) -> Action:
+    awaited = comes_to(record, local.me) or goes_from(record, local.me)
+    return AwaitOthers() if awaited or local.topics is OpenTopics.TAKING_OVER else Rest()
+
+
+# What a record says about one broker.
+
+
+def serves(record: ServiceUnitStateData | None, me: str) -> bool:
+    """Whether broker ``me`` may open topics of the bundle by this record."""
+    if record is None:
+        return False
+    if record.state is ServiceUnitState.OWNED:
+        return record.destination == me
+    return record.state is ServiceUnitState.SPLITTING and record.source == me
+
+
+def splits(record: ServiceUnitStateData | None, me: str) -> bool:
+    """Whether broker ``me`` splits the bundle into the parts that the record names."""
+    return (
+        record is not None
+        and record.state is ServiceUnitState.SPLITTING
+        and record.source == me
+        and bool(record.children)
+    )
+
+
+def comes_to(record: ServiceUnitStateData | None, me: str) -> bool:
+    """Whether the bundle is on its way to broker ``me``."""
+    return (
+        record is not None
+        and record.state in (ServiceUnitState.ASSIGNING, ServiceUnitState.RELEASING)
+        and record.destination == me
+    )
+
+
+def has_successor(record: ServiceUnitStateData | None, me: str) -> bool:
+    """Whether broker ``me`` releases the bundle to another, which gets ready meanwhile."""
+    return (
+        _left(record, me, ServiceUnitState.RELEASING)
+        and not blank(record.destination)
+        and not record.force
+    )
+
+
+def goes_from(record: ServiceUnitStateData | None, me: str) -> bool:
+    """Whether broker ``me`` has released the bundle, and its successor does not own it yet."""
+    return _left(record, me, ServiceUnitState.ASSIGNING)
+
+
+def gave(record: ServiceUnitStateData | None, me: str) -> bool:
+    """Whether another broker owns the bundle, and has it from broker ``me``."""
+    return _left(record, me, ServiceUnitState.OWNED)
+
+
+def _left(
+    record: ServiceUnitStateData | None, me: str, state: ServiceUnitState
+) -> TypeGuard[ServiceUnitStateData]:
+    return (
+        record is not None
+        and record.state is state
+        and record.source == me
+        and record.destination != me
+    )
+
+
+# The records that follow.
+
+
+def assigning(
+    before: ServiceUnitStateData | None, broker: str, now_ms: int
+) -> ServiceUnitStateData:
+    """``broker`` is to own a bundle that has no owner (``publishAssignEventAsync``)."""
+    return ServiceUnitStateData(
+        ServiceUnitState.ASSIGNING, broker, timestamp_ms=now_ms, version=next_version(before)
+    )
+
+
+def releasing(
+    owned: ServiceUnitStateData, destination: str | None, now_ms: int
+) -> ServiceUnitStateData:
+    """Its owner is to release a bundle, to ``destination`` or to the next lookup's choice."""
+    return ServiceUnitStateData(
+        ServiceUnitState.RELEASING,
+        destination,
+        owned.destination,
+        timestamp_ms=now_ms,
+        version=next_version(owned),
+    )
+
+
+def splitting(
+    owned: ServiceUnitStateData, children: Mapping[str, str | None], now_ms: int
+) -> ServiceUnitStateData:
+    """Its owner splits a bundle into these ranges."""
+    return ServiceUnitStateData(
+        ServiceUnitState.SPLITTING,
+        None,
+        owned.destination,
+        children,
+        timestamp_ms=now_ms,
+        version=next_version(owned),
+    )
+
+
+def _first(state: ServiceUnitState, broker: str, now_ms: int) -> ServiceUnitStateData:
+    return ServiceUnitStateData(state, broker, timestamp_ms=now_ms, version=next_version(None))
+
+
+def _after(
+    record: ServiceUnitStateData, state: ServiceUnitState, now_ms: int
+) -> ServiceUnitStateData:
+    return ServiceUnitStateData(
+        state,
+        record.destination,
+        record.source,
+        timestamp_ms=now_ms,
+        version=next_version(record),
+    )

@@ -7,7 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bench.figures import Figure
-from counterpoise.quota import Flow, Level, PublishLimit, RateLimiter, Throttle, TokenBucket
+from counterpoise.quota import (
+    Bucket,
+    LimitLevel,
+    PublishFlow,
+    RateLimit,
+    RateLimiter,
+    Throttle,
+)
 
 RATE = 1_000_000
 """Permits a second: so many that no caller is refused or waits."""
@@ -101,13 +108,21 @@ def _async_figures(calls: int) -> list[Figure]:
     ]
 
 
+class _Producer(PublishFlow):
+    label = "bench"
+
+    def release(self, item: object, size: int) -> None:
+        """Nothing is throttled here."""
+
+
 def _offer_ns(calls: int) -> float:
     """An entry offered to limits on messages and bytes at two levels."""
     throttle, now = Throttle(), 0
-    limits = [PublishLimit(level, "bench") for level in (Level.TOPIC, Level.BROKER)]
+    levels = (LimitLevel.TOPIC_PUBLISH, LimitLevel.BROKER_PUBLISH)
+    limits = [RateLimit(level, "bench") for level in levels]
     for limit in limits:
-        limit.set_rates(10**12, 10**15, now)
-    flow = Flow(None, tuple(limits))
+        limit.set_rate(10**12, 10**15, now)
+    flow = _Producer(throttle, tuple(limits))
 
     def entry(messages: int) -> None:
         if not flow.passes(messages, 100):
@@ -120,9 +135,14 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
     """Measure; ``out`` is not needed."""
     del out
     calls = 20_000 if quick else 200_000
-    bucket = TokenBucket(RATE, clock=time.monotonic_ns, capacity=CAPACITY)
+    clock = time.monotonic_ns
+    bucket = Bucket(RATE, clock(), capacity=CAPACITY)
+
+    def consume(tokens: int) -> None:
+        bucket.balance -= tokens
+
     empty = _call_ns(_Empty().consume, calls)
-    check = _call_ns(bucket.consume_and_check, calls)
+    check = _call_ns(lambda tokens: bucket.take(tokens, clock()), calls)
     peers = _peers_ns(calls // 10)
     fastest = min(peers, key=peers.__getitem__, default="")
     figures = [
@@ -136,7 +156,7 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
             f"at most {BAR_NS} ns",
             check <= BAR_NS,
         ),
-        Figure("consume", _call_ns(bucket.consume, calls), "ns", "an empty call", empty),
+        Figure("consume", _call_ns(consume, calls), "ns", "an empty call", empty),
         *(
             Figure(f"consume and check, beside {name}", check, "ns", name, ns)
             for name, ns in peers.items()

@@ -16,9 +16,6 @@ CIRCLES: Mapping[tuple[str, str], str] = {
     ("counterpoise.broker.connection.shared_parts", "counterpoise.broker.connection.connection"): (
         "for a type: it counts the connections that share it"
     ),
-    ("counterpoise.quota.flow", "counterpoise.quota.publish_limit"): (
-        "for a type: a flow belongs to a limit, which keeps the flows that wait"
-    ),
     ("counterpoise.storage.files.jobs", "counterpoise.storage.files.log"): (
         "for a type: a job is handed the log that it works for"
     ),
@@ -35,7 +32,6 @@ CALLED_FROM_OUTSIDE: Mapping[str, str] = {
     "connection_lost": "asyncio.Protocol",
     "connection_made": "asyncio.Protocol",
     "data_received": "asyncio.Protocol",
-    "fill_time_ns": "whoever limits something of their own with `counterpoise.quota`",
     "getDefaultReadLimit": "Spark, of a streaming source",
     "initialOffset": "Spark, of a streaming source",
     "latestOffset": "Spark, of a streaming source",

@@ -1,7 +1,10 @@
 """An event loop whose time jumps to the next timer: exact on any machine, and over at once."""
 
 import asyncio
+import functools
 import selectors
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from counterpoise.quota import SECOND_NS
 
@@ -20,11 +23,49 @@ class _Select(selectors.SelectSelector):
 
 
 class JumpingLoop(asyncio.SelectorEventLoop):
-    """Its time is a number; nobody ever waits."""
+    """Its time is a number, which passes at once."""
 
     def __init__(self) -> None:
         self.jumping = _Select()
+        self._handles: list[asyncio.TimerHandle] = []
         super().__init__(self.jumping)
 
     def time(self) -> float:
         return self.jumping.now_ns / SECOND_NS
+
+    def call_at(  # type: ignore[no-untyped-def, override]
+        self, when: float, callback: Callable[..., object], *args: Any, context=None
+    ) -> asyncio.TimerHandle:
+        handle = super().call_at(when, callback, *args, context=context)
+        self._handles = [each for each in self._handles if self._is_pending(each)]
+        self._handles.append(handle)
+        return handle
+
+    def _is_pending(self, handle: asyncio.TimerHandle) -> bool:
+        return not handle.cancelled() and handle.when() > self.time()
+
+    def timers_of(self, method: str) -> int:
+        """How many timers are set that call a method, such as ``Class.method``."""
+        pending = [repr(each) for each in self._handles if self._is_pending(each)]
+        return sum(f"{method}(" in each or f"{method} " in each for each in pending)
+
+
+def now_ns() -> int:
+    """The time of the jumping loop that runs; 0 before one does."""
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        return 0
+    assert isinstance(loop, JumpingLoop)
+    return loop.jumping.now_ns
+
+
+def on_jumping_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """Run an asynchronous test on a `JumpingLoop`."""
+
+    @functools.wraps(test)
+    def run(*arguments: Any, **named: Any) -> None:
+        with asyncio.Runner(loop_factory=JumpingLoop) as runner:
+            runner.run(test(*arguments, **named))
+
+    return run

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counterpoise.quota import RESOLUTION_NS, SECOND_NS, Bucket, DynamicTokenBucket, TokenBucket
+from counterpoise.quota import RESOLUTION_NS, SECOND_NS, Bucket
 
 MS = 1_000_000
 
@@ -141,7 +141,7 @@ def test_after_the_wait_it_names_the_tokens_are_there_and_not_before(
 @given(rates, st.integers(1, 100), gaps)
 def test_a_full_bucket_earns_no_part_of_a_token_besides(rate: int, most: int, gap: int) -> None:
     bucket = Bucket(rate, 0, capacity=most, initial=0)
-    full = bucket.fill_ns(0) + gap
+    full = bucket.wait_ns(0, bucket.capacity) + gap
     assert bucket.settle(full, consistent=True) == most
     bucket.take(most, full)
     # Whole tokens from here on, as if it had been filled at this moment.
@@ -166,112 +166,102 @@ def test_a_lower_capacity_is_kept_at_once() -> None:
 # The cases of Pulsar's AsyncTokenBucketTest: rate 10, capacity 100, clock at 100 s.
 
 
+class AtTime:
+    """A bucket and its time, in whole milliseconds but for `now`."""
+
+    def __init__(self, rate: int, **options: int) -> None:
+        self.now = 100 * SECOND_NS
+        self.bucket = Bucket(rate, self.now, **options)
+
+    def ms(self, milliseconds: int) -> None:
+        self.now += milliseconds * MS
+
+    def tokens(self, *, consistent: bool = False) -> int:
+        return self.bucket.settle(self.now, consistent=consistent)
+
+
 def test_it_fills_and_is_capped() -> None:
-    clock = Clock()
-    bucket = TokenBucket(10, capacity=100, initial=0, clock=clock)
+    it = AtTime(10, capacity=100, initial=0)
     seen = []
     for milliseconds in (5000, 1000, 4000, 5000):
-        clock.ms(milliseconds)
-        seen.append(bucket.tokens())
+        it.ms(milliseconds)
+        seen.append(it.tokens())
     assert seen == [50, 60, 100, 100]
-    bucket.consume(100)
-    assert bucket.tokens() == 0
-    clock.ms(1000)
-    assert bucket.tokens() == 10
+    assert it.bucket.is_full(it.now)
+    it.bucket.take(100, it.now)
+    assert it.tokens() == 0
+    assert not it.bucket.is_full(it.now)
+    it.ms(1000)
+    assert it.tokens() == 10
 
 
 def test_it_owes_what_it_had_not_and_says_for_how_long() -> None:
-    clock = Clock()
-    bucket = TokenBucket(10, capacity=100, initial=0, clock=clock)
-    clock.ms(5000)
-    assert not bucket.consume_and_check(100)
-    assert bucket.tokens() == -50
-    assert bucket.throttling_ns() == 5100 * MS
+    it = AtTime(10, capacity=100, initial=0)
+    it.ms(5000)
+    assert not it.bucket.take(100, it.now)
+    assert it.tokens() == -50
+    assert it.bucket.wait_ns(it.now) == 5100 * MS
 
 
 def test_parts_of_tokens_add_up() -> None:
-    clock = Clock()
-    bucket = TokenBucket(10, capacity=100, initial=0, clock=clock)
+    it = AtTime(10, capacity=100, initial=0)
     for _ in range(150):
-        bucket.tokens()
-        clock.ms(1)
-    assert bucket.tokens() == 1
-    clock.ms(150)
-    assert bucket.tokens() == 3
-    clock.ms(1)
-    assert bucket.tokens() == 3
-    clock.ms(99)
-    assert bucket.tokens() == 4
+        it.tokens()
+        it.ms(1)
+    seen = []
+    for milliseconds in (0, 150, 1, 99):
+        it.ms(milliseconds)
+        seen.append(it.tokens())
+    assert seen == [1, 3, 3, 4]
 
 
 def test_one_a_second_comes_with_the_second() -> None:
-    clock = Clock()
-    bucket = TokenBucket(1, capacity=10, initial=0, clock=clock)
-    clock.ms(999)
-    assert bucket.tokens() == 0
-    clock.ms(1)
-    assert bucket.tokens() == 1
-    clock.ms(1000)
-    assert bucket.tokens() == 2
+    it = AtTime(1, capacity=10, initial=0)
+    seen = []
+    for milliseconds in (999, 1, 1000):
+        it.ms(milliseconds)
+        seen.append(it.tokens())
+    assert seen == [0, 1, 2]
 
 
 @pytest.mark.parametrize(("rate", "owed", "milliseconds"), [(100, 98, 990), (100, 0, 10)])
 def test_how_long_a_debt_lasts(rate: int, owed: int, milliseconds: int) -> None:
-    bucket = TokenBucket(rate, initial=-owed, clock=Clock())
-    assert bucket.throttling_ns() == milliseconds * MS
+    it = AtTime(rate, initial=-owed)
+    assert it.bucket.wait_ns(it.now) == milliseconds * MS
 
 
 def test_between_two_steps_nothing_is_added_unless_asked_for() -> None:
-    clock = Clock()
-    bucket = TokenBucket(1000, initial=0, clock=clock)
-    clock.now += RESOLUTION_NS
-    assert bucket.tokens() == 0
-    assert bucket.tokens(consistent=True) == 16
-    clock.now += RESOLUTION_NS + 1
-    assert bucket.tokens() == 32
+    it = AtTime(1000, initial=0)
+    it.now += RESOLUTION_NS
+    assert it.tokens() == 0
+    assert it.tokens(consistent=True) == 16
+    it.now += RESOLUTION_NS + 1
+    assert it.tokens() == 32
 
 
-def test_always_consistent_adds_every_token_when_it_is_due() -> None:
-    clock = Clock()
-    bucket = TokenBucket(1000, initial=0, clock=clock, always_consistent=True)
-    seen = []
-    for _ in range(5):
-        clock.ms(1)
-        seen.append(bucket.tokens())
-    assert seen == [1, 2, 3, 4, 5]
+def test_a_taker_that_asks_first_never_owes_more_than_one_take() -> None:
+    it = AtTime(1000, initial=1)
+    assert it.bucket.try_take(5, it.now)
+    assert not it.bucket.try_take(1, it.now)
+    it.ms(4)
+    assert not it.bucket.try_take(1, it.now), "0 tokens are none"
+    it.ms(1)
+    assert it.bucket.try_take(1, it.now)
+    assert it.tokens() == 0
 
 
 def test_a_clock_that_goes_back_is_waited_for() -> None:
-    clock = Clock()
-    bucket = TokenBucket(10, initial=0, clock=clock)
-    clock.ms(-5000)
-    assert bucket.tokens(consistent=True) == 0
-    clock.ms(6000)
-    assert bucket.tokens() == 10
+    it = AtTime(10, initial=0)
+    it.ms(-5000)
+    assert it.tokens(consistent=True) == 0
+    it.ms(6000)
+    assert it.tokens() == 10
 
 
 def test_an_idle_gigabyte_a_second_is_full_not_overflown() -> None:
-    clock = Clock()
-    bucket = TokenBucket(10**9, initial=-6 * 10**9, clock=clock)
-    clock.ms(20_000)
-    assert bucket.tokens() == 10**9
-
-
-def test_a_dynamic_rate_is_asked_for() -> None:
-    clock = Clock()
-    rate = 10
-    bucket = DynamicTokenBucket(lambda: rate, clock=clock, initial_fill_factor=0)
-    clock.ms(1000)
-    assert bucket.tokens() == 10
-    rate = 100
-    clock.ms(1000)
-    assert (bucket.tokens(), bucket.capacity) == (100, 100)
-    bucket.consume(150)
-    assert bucket.throttling_ns() == 510 * MS
-    rate = 0
-    assert bucket.rate == 100
-    assert not bucket.contains()
-    assert bucket.rate == 1
+    it = AtTime(10**9, initial=-6 * 10**9)
+    it.ms(20_000)
+    assert it.tokens() == 10**9
 
 
 @pytest.mark.parametrize(
@@ -287,11 +277,11 @@ def test_a_dynamic_rate_is_asked_for() -> None:
 )
 def test_what_makes_no_sense_is_refused(arguments: dict[str, int]) -> None:
     with pytest.raises(ValueError, match=r"=-?\d+"):
-        TokenBucket(clock=Clock(), **arguments)
+        Bucket(now=0, **arguments)
 
 
 def test_nothing_negative_can_be_taken() -> None:
-    bucket = TokenBucket(10, clock=Clock())
-    for take in (bucket.consume, bucket.consume_and_check):
+    bucket = Bucket(10, 0)
+    for take in (bucket.take, bucket.try_take):
         with pytest.raises(ValueError, match="-1 tokens"):
-            take(-1)
+            take(-1, 0)

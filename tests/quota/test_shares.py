@@ -6,17 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counterpoise.quota import Need, shares
+from counterpoise.quota import GroupUsage, shares
 
 needs = st.dictionaries(
     st.sampled_from("abcdefgh"),
-    st.builds(Need, st.floats(0, 10**6, allow_nan=False), st.booleans()),
+    st.builds(GroupUsage, st.floats(0, 10**6, allow_nan=False), st.booleans()),
     min_size=1,
 )
 
 
 @given(st.integers(1, 10**9), needs)
-def test_together_they_are_the_limit(limit: int, said: dict[str, Need]) -> None:
+def test_together_they_are_the_limit(limit: int, said: dict[str, GroupUsage]) -> None:
     parts = shares(limit, said)
     assert parts.keys() == said.keys()
     assert min(parts.values()) >= 1
@@ -27,7 +27,7 @@ def test_together_they_are_the_limit(limit: int, said: dict[str, Need]) -> None:
 
 
 @given(st.integers(1000, 10**9), needs)
-def test_who_waits_has_no_less_than_an_equal_part(limit: int, said: dict[str, Need]) -> None:
+def test_who_waits_has_no_less_than_an_equal_part(limit: int, said: dict[str, GroupUsage]) -> None:
     parts = shares(limit, said)
     for name, need in said.items():
         if need.waiting:
@@ -35,12 +35,12 @@ def test_who_waits_has_no_less_than_an_equal_part(limit: int, said: dict[str, Ne
 
 
 def test_the_order_in_which_reports_are_read_changes_nothing() -> None:
-    said = {"a": Need(10, True), "b": Need(500.5, False), "c": Need(3, True)}
+    said = {"a": GroupUsage(10, True), "b": GroupUsage(500.5, False), "c": GroupUsage(3, True)}
     assert shares(999, said) == shares(999, dict(reversed(said.items())))
 
 
 def test_without_a_limit_or_a_report_there_is_nothing_to_share() -> None:
-    assert shares(0, {"a": Need(1, True)}) == {}
+    assert shares(0, {"a": GroupUsage(1, True)}) == {}
     assert shares(10, {}) == {}
 
 
@@ -51,14 +51,14 @@ class Cluster:
         self.limit = limit
         self.wanted = wanted
         self.parts = [max(1, limit // len(wanted))] * len(wanted)
-        self.said = [Need(0.0, False)] * len(wanted)
+        self.said = [GroupUsage(0.0, False)] * len(wanted)
 
     def step(self, rng: Random) -> float:
         """One interval; what passed in it. Reports of others may be a step old."""
         passed = [min(w, p) for w, p in zip(self.wanted, self.parts, strict=True)]
         before = self.said
         self.said = [
-            Need(p * rng.uniform(0.99, 1.01), w > part)
+            GroupUsage(p * rng.uniform(0.99, 1.01), w > part)
             for p, w, part in zip(passed, self.wanted, self.parts, strict=True)
         ]
         for me in range(len(self.parts)):

@@ -1,4 +1,4 @@
-"""Who pauses and who goes next: nothing waits for no reason, nobody starves, every limit holds."""
+"""`Throttle`: no flow waits for no reason, none starves, and every limit holds."""
 
 from fractions import Fraction
 
@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from counterpoise.quota import SECOND_NS, Flow, Level, PublishLimit
-from tests.quota.world import World
+from counterpoise.quota import SECOND_NS, LimitLevel, RateLimit
+from tests.quota.world import TestFlow, World
 
 MS = 1_000_000
 
@@ -28,12 +28,12 @@ actions = st.one_of(
 )
 
 
-def a_broker(world: World, rates: list[tuple[int, int]]) -> list[tuple[PublishLimit, ...]]:
+def a_broker(world: World, rates: list[tuple[int, int]]) -> list[tuple[RateLimit, ...]]:
     """One broker, two resource groups, four topics: the paths of six producers."""
-    broker = world.limit(Level.BROKER, "b", *rates[0])
-    groups = [world.limit(Level.RESOURCE_GROUP, f"g{n}", *rates[1 + n]) for n in range(2)]
-    topics = [world.limit(Level.TOPIC, f"t{n}", *rates[3 + n]) for n in range(4)]
-    paths: list[tuple[PublishLimit, ...]] = [
+    broker = world.limit(LimitLevel.BROKER_PUBLISH, "b", *rates[0])
+    groups = [world.limit(LimitLevel.GROUP_PUBLISH, f"g{n}", *rates[1 + n]) for n in range(2)]
+    topics = [world.limit(LimitLevel.TOPIC_PUBLISH, f"t{n}", *rates[3 + n]) for n in range(4)]
+    paths: list[tuple[RateLimit, ...]] = [
         (topic, groups[number // 2], broker) for number, topic in enumerate(topics)
     ]
     return [*paths, paths[0], (topics[0], broker)]
@@ -41,7 +41,7 @@ def a_broker(world: World, rates: list[tuple[int, int]]) -> list[tuple[PublishLi
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.tuples(rate, rate), min_size=7, max_size=7), st.lists(actions, max_size=60))
-def test_whatever_is_paused_is_paused_for_a_reason_and_let_go(
+def test_what_is_throttled_has_a_reason_and_is_released(
     rates: list[tuple[int, int]], steps: list[tuple]
 ) -> None:
     world = World()
@@ -51,14 +51,14 @@ def test_whatever_is_paused_is_paused_for_a_reason_and_let_go(
         world.judge()
     # With every rate removed nothing has a reason to wait any more.
     for limit in world.limits:
-        world.throttle.set_rates(limit, 0, 0, world.now)
+        world.throttle.set_rate(limit, 0, 0, world.now)
     world.run_until(world.now)
     world.judge()
-    assert not any(flow.held for flow in world.flows)
+    assert not any(flow.entries for flow in world.flows)
     assert all(limit.resume_at is None for limit in world.limits)
 
 
-def do(world: World, flows: list[Flow], step: tuple) -> None:
+def do(world: World, flows: list[TestFlow], step: tuple) -> None:
     match step:
         case "send", who, messages, size:
             world.offer(flows[who], messages, size)
@@ -73,7 +73,7 @@ def do(world: World, flows: list[Flow], step: tuple) -> None:
             world.run_until(world.now + span)
         case "rates", which, messages, size:
             limit = world.limits[which % len(world.limits)]
-            world.throttle.set_rates(limit, messages, size, world.now)
+            world.throttle.set_rate(limit, messages, size, world.now)
         case "regroup", who, first, second:
             chosen = {world.limits[n % len(world.limits)] for n in (first, second)}
             world.regroup(flows[who], *sorted(chosen, key=world.limits.index, reverse=True))
@@ -121,14 +121,14 @@ def test_every_limit_holds_in_every_span(
 
 
 def saturate(
-    world: World, flows: list[Flow], seconds: int, entry: dict[Flow, int]
-) -> dict[Flow, int]:
-    """Everybody always has something to send; messages that passed by flow."""
+    world: World, flows: list[TestFlow], seconds: int, entry: dict[TestFlow, int]
+) -> dict[TestFlow, int]:
+    """Every flow always has something to send; messages that passed by flow."""
     begin = len(world.through)
     end = world.now + seconds * SECOND_NS
     while world.now < end:
         for flow in flows:
-            while len(flow.held) < 300:
+            while len(flow.entries) < 300:
                 world.offer(flow, entry[flow])
         world.run_until(world.now + 2 * MS)
     passed = dict.fromkeys(flows, 0)
@@ -141,7 +141,7 @@ def saturate(
 @pytest.mark.parametrize(("messages", "seconds"), [(10, 10), (1000, 10), (50_000, 2)])
 def test_equal_producers_share_a_limit_equally(messages: int, seconds: int) -> None:
     world = World()
-    limit = world.limit(Level.TOPIC, "t", messages)
+    limit = world.limit(LimitLevel.TOPIC_PUBLISH, "t", messages)
     flows = [world.flow(limit) for _ in range(5)]
     passed = saturate(world, flows, seconds, dict.fromkeys(flows, 1))
     assert abs(sum(passed.values()) - seconds * messages) <= 0.016 * messages + 2
@@ -150,7 +150,7 @@ def test_equal_producers_share_a_limit_equally(messages: int, seconds: int) -> N
 
 def test_large_batches_get_no_more_than_small_ones() -> None:
     world = World()
-    limit = world.limit(Level.BROKER, "b", 10_000)
+    limit = world.limit(LimitLevel.BROKER_PUBLISH, "b", 10_000)
     flows = [world.flow(limit) for _ in range(4)]
     entry = dict(zip(flows, (1, 10, 100, 1000), strict=True))
     passed = saturate(world, flows, 10, entry)
@@ -160,7 +160,7 @@ def test_large_batches_get_no_more_than_small_ones() -> None:
 
 def test_who_sends_little_passes_those_who_are_responsible() -> None:
     world = World()
-    limit = world.limit(Level.BROKER, "b", 100)
+    limit = world.limit(LimitLevel.BROKER_PUBLISH, "b", 100)
     busy = [world.flow(limit) for _ in range(10)]
     quiet = world.flow(limit)
     for flow in busy:
@@ -169,7 +169,7 @@ def test_who_sends_little_passes_those_who_are_responsible() -> None:
     world.run_until(SECOND_NS)
     before = len(world.through)
     assert not world.offer(quiet)
-    while quiet.held:
+    while quiet.entries:
         world.run_until(world.now + MS)
     others = [flow for _, flow, _, _ in world.through[before:] if flow is not quiet]
     # At most one entry of each of the others is due before it, and no one has two.
@@ -178,8 +178,8 @@ def test_who_sends_little_passes_those_who_are_responsible() -> None:
 
 def test_a_full_topic_holds_up_no_other_topic_at_the_brokers_limit() -> None:
     world = World()
-    broker = world.limit(Level.BROKER, "b", 1000)
-    slow = world.limit(Level.TOPIC, "slow", 1)
+    broker = world.limit(LimitLevel.BROKER_PUBLISH, "b", 1000)
+    slow = world.limit(LimitLevel.TOPIC_PUBLISH, "slow", 1)
     blocked, free = world.flow(slow, broker), world.flow(broker)
     passed = saturate(world, [blocked, free], 5, {blocked: 1, free: 1})
     assert passed[blocked] == pytest.approx(5, abs=1)
@@ -188,21 +188,21 @@ def test_a_full_topic_holds_up_no_other_topic_at_the_brokers_limit() -> None:
 
 def test_the_last_entry_passes_whole_and_is_paid_for() -> None:
     world = World()
-    limit = world.limit(Level.TOPIC, "t", 1000)
+    limit = world.limit(LimitLevel.TOPIC_PUBLISH, "t", 1000)
     flow = world.flow(limit)
     assert world.offer(flow, 500)
     assert not world.offer(flow, 1)
     assert limit.resume_at == pytest.approx((500 - 16 + 4) * MS, abs=MS)
     assert limit.throttled_count == flow.throttled_count == 1
     world.run_until(SECOND_NS)
-    assert not flow.held
+    assert not flow.entries
     assert limit.throttled_ns == flow.throttled_ns == pytest.approx(488 * MS, abs=MS)
 
 
 def test_within_one_read_many_flows_get_exactly_what_is_there() -> None:
     world = World()
-    messages = world.limit(Level.TOPIC, "t", 1000)
-    size = world.limit(Level.TOPIC, "u", 0, 1_000_000)
+    messages = world.limit(LimitLevel.TOPIC_PUBLISH, "t", 1000)
+    size = world.limit(LimitLevel.TOPIC_PUBLISH, "u", 0, 1_000_000)
     for limit, entries in ((messages, 16), (size, 16)):
         flows = [world.flow(limit) for _ in range(7)]
         passed = sum(world.offer(flow, 1, 1000) for _ in range(10) for flow in flows)
@@ -211,23 +211,23 @@ def test_within_one_read_many_flows_get_exactly_what_is_there() -> None:
 
 def test_a_raised_rate_is_felt_by_those_who_wait() -> None:
     world = World()
-    limit = world.limit(Level.TOPIC, "t", 10)
+    limit = world.limit(LimitLevel.TOPIC_PUBLISH, "t", 10)
     flow = world.flow(limit)
     world.offer(flow, 1000)
     world.offer(flow)
     assert limit.resume_at is not None
     assert limit.resume_at > 99 * SECOND_NS
-    world.throttle.set_rates(limit, 10_000, 0, world.now)
+    world.throttle.set_rate(limit, 10_000, 0, world.now)
     assert limit in world.throttle.alarms
     assert limit.resume_at == pytest.approx(104 * MS, abs=MS)
-    world.throttle.set_rates(limit, 0, 0, world.now)
+    world.throttle.set_rate(limit, 0, 0, world.now)
     assert limit.resume_at == world.now
 
 
 @pytest.mark.parametrize("messages", [10, 100, 1000])
-def test_alarms_that_are_heard_late_cost_nobody_the_rate(messages: int) -> None:
+def test_timers_that_fire_late_cost_no_rate(messages: int) -> None:
     world = World()
-    limit = world.limit(Level.TOPIC, "t", messages)
+    limit = world.limit(LimitLevel.TOPIC_PUBLISH, "t", messages)
     flow = world.flow(limit)
     for _ in range(11 * messages):
         world.offer(flow)
@@ -239,7 +239,7 @@ def test_alarms_that_are_heard_late_cost_nobody_the_rate(messages: int) -> None:
 
 def test_nothing_waits_when_no_limit_applies_any_more() -> None:
     world = World()
-    limit = world.limit(Level.TOPIC, "t", 10)
+    limit = world.limit(LimitLevel.TOPIC_PUBLISH, "t", 10)
     flow = world.flow(limit)
     for _ in range(5):
         world.offer(flow)
@@ -252,7 +252,9 @@ def test_nothing_waits_when_no_limit_applies_any_more() -> None:
 
 def test_who_waits_at_a_limit_that_no_longer_applies_waits_at_the_next_one() -> None:
     world = World()
-    removed, kept = (world.limit(Level.TOPIC, name, 10) for name in ("removed", "kept"))
+    removed, kept = (
+        world.limit(LimitLevel.TOPIC_PUBLISH, name, 10) for name in ("removed", "kept")
+    )
     flow, other = world.flow(removed, kept), world.flow(removed)
     for _ in range(4):
         world.offer(flow)

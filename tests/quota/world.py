@@ -1,60 +1,83 @@
 """A broker's worth of limits and producers without a broker: time passes when a test says so."""
 
+from collections import defaultdict
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from counterpoise.quota import SECOND_NS, Flow, Level, PublishLimit, Throttle
+from counterpoise.quota import SECOND_NS, LimitLevel, PublishFlow, RateLimit, Throttle
+
+
+class TestFlow(PublishFlow):
+    """A producer whose entries are numbers."""
+
+    __test__ = False
+
+    def __init__(self, world: "World", limits: tuple[RateLimit, ...]) -> None:
+        super().__init__(world.throttle, limits)
+        self.world = world
+
+    @property
+    def label(self) -> str:
+        return "a producer"
+
+    def release(self, item: tuple[int, int, int], size: int) -> None:
+        assert item[1] == size
+        self.world.pass_entry(self, *item)
 
 
 @dataclass
 class World:
-    """Runs a `Throttle`: offers what producers send, sounds every alarm when its time has come."""
+    """Runs a `Throttle`: offers what producers send, and releases each limit at its time."""
 
     now: int = 0
     throttle: Throttle = field(default_factory=Throttle)
-    limits: list[PublishLimit] = field(default_factory=list)
-    flows: list[Flow] = field(default_factory=list)
+    limits: list[RateLimit] = field(default_factory=list)
+    flows: list[TestFlow] = field(default_factory=list)
     #: Of each flow what it sent and what passed, by number; and what passed each limit, and when.
-    sent: dict[Flow, int] = field(default_factory=dict)
-    passed: dict[Flow, list[int]] = field(default_factory=dict)
-    through: list[tuple[int, Flow, int, int]] = field(default_factory=list)
+    sent: dict[TestFlow, int] = field(default_factory=dict)
+    passed: dict[TestFlow, list[int]] = field(default_factory=dict)
+    through: list[tuple[int, TestFlow, int, int]] = field(default_factory=list)
+    #: Messages and bytes that passed each limit.
+    counted: dict[RateLimit, list[int]] = field(default_factory=lambda: defaultdict(lambda: [0, 0]))
 
-    def limit(self, level: Level, name: str, messages: int = 0, size: int = 0) -> PublishLimit:
-        limit = PublishLimit(level, name)
+    def limit(self, level: LimitLevel, name: str, messages: int = 0, size: int = 0) -> RateLimit:
+        limit = RateLimit(level, name)
         self.limits.append(limit)
-        self.throttle.set_rates(limit, messages, size, self.now)
+        self.throttle.set_rate(limit, messages, size, self.now)
         return limit
 
-    def flow(self, *limits: PublishLimit) -> Flow:
-        flow = Flow(None, limits)
+    def flow(self, *limits: RateLimit) -> TestFlow:
+        flow = TestFlow(self, limits)
         self.flows.append(flow)
         self.sent[flow] = 0
         self.passed[flow] = []
         return flow
 
-    def offer(self, flow: Flow, messages: int = 1, size: int = 100) -> bool:
-        number = self.sent[flow]
+    def offer(self, flow: TestFlow, messages: int = 1, size: int = 100) -> bool:
+        entry = messages, size, self.sent[flow]
         self.sent[flow] += 1
         passes = flow.passes(messages, size)
-        passes = passes or self.throttle.offer(flow, messages, size, number, self.now)
+        passes = passes or self.throttle.offer(flow, messages, size, entry, self.now)
         if passes:
-            self._pass(flow, messages, size, number)
+            self.pass_entry(flow, *entry)
         return passes
 
-    def _pass(self, flow: Flow, messages: int, size: int, number: int) -> None:
+    def pass_entry(self, flow: TestFlow, messages: int, size: int, number: int) -> None:
         self.passed[flow].append(number)
         self.through.append((self.now, flow, messages, size))
+        for limit in flow.limits:
+            self.counted[limit][0] += messages
+            self.counted[limit][1] += size
 
-    def regroup(self, flow: Flow, *limits: PublishLimit) -> None:
-        for each, (messages, size, number) in self.throttle.set_limits(flow, limits, self.now):
-            self._pass(each, messages, size, number)
+    def regroup(self, flow: TestFlow, *limits: RateLimit) -> None:
+        self.throttle.set_limits(flow, limits, self.now)
 
-    def end(self, flow: Flow) -> None:
+    def end(self, flow: TestFlow) -> None:
         self.throttle.end(flow, self.now)
         self.flows.remove(flow)
 
     def run_until(self, then: int) -> None:
-        """Let time pass; every alarm is heard."""
+        """Let time pass; every limit is released at its time."""
         self.throttle.settle()
         while True:
             due = [each for each in self.limits if each.resume_at is not None]
@@ -65,35 +88,37 @@ class World:
             self.ring(first)
         self.now = max(self.now, then)
 
-    def ring(self, limit: PublishLimit) -> None:
+    def ring(self, limit: RateLimit) -> None:
         self.throttle.alarms.clear()
-        for flow, (messages, size, number) in self.throttle.release(limit, self.now):
-            self._pass(flow, messages, size, number)
+        self.throttle.release(limit, self.now)
 
     def judge(self) -> None:
-        """Find anything that is paused for no reason, or that nobody will let go."""
+        """Find whatever waits for no reason, or is never released."""
         self.throttle.settle()
         for flow in self.flows:
-            assert bool(flow.held) == (flow.waits_at is not None)
-            assert flow.held_bytes == sum(size for _, size, _ in flow.held)
-            assert (flow.throttled_since is not None) == bool(flow.held)
-            numbers = [number for _, _, number in flow.held]
+            assert bool(flow.entries) == (flow.waits_at is not None)
+            assert flow.throttled_bytes == sum(size for _, size, _ in flow.entries)
+            assert (flow.throttled_since is not None) == bool(flow.entries)
+            assert flow.free_messages == flow.free_bytes == 0, "set aside after the read"
+            numbers = [item[2] for _, _, item in flow.entries]
             # Nothing is lost, doubled or out of order.
             assert self.passed[flow] + numbers == list(range(self.sent[flow]))
             if flow.waits_at is not None:
                 self._judge_wait(flow, flow.waits_at)
         for limit in self.limits:
-            assert (limit.resume_at is not None) == bool(limit.waiting), f"{limit}: idle alarm"
+            assert (limit.resume_at is not None) == bool(limit.waiting), f"{limit}: idle timer"
             assert all(flow.waits_at is limit for flow in limit.waiting)
+            passed = [limit.passed_messages, limit.passed_bytes]
+            assert passed == self.counted[limit], f"{limit}: counted what did not pass"
             if not limit.waiting:
                 assert limit.throttled_since is None
-                # Closed without anybody waiting must mean empty.
-                assert limit.open or not limit.has_tokens(self.now) or limit.admits(self.now)
+                # Closed without a waiting flow must mean empty, open must mean not empty.
+                assert limit.admits(self.now) == limit.has_tokens(self.now)
 
-    def _judge_wait(self, flow: Flow, limit: PublishLimit) -> None:
+    def _judge_wait(self, flow: TestFlow, limit: RateLimit) -> None:
         assert limit in flow.limits, f"waits at {limit}, which does not apply to it"
         assert flow in limit.waiting
-        assert limit.resume_at is not None, "nobody will let it go"
+        assert limit.resume_at is not None, "never released"
         # By fractions of its own, how long the emptier bucket takes to what a pause should bring.
         longest = Fraction(0)
         for bucket in (limit.messages, limit.bytes):

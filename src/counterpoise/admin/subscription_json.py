@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from counterpoise.admin.large_json import each_in_turns
-from counterpoise.broker.face import DispatchLevel, Recipient, Subscription, SubscriptionType
+from counterpoise.broker.face import LimitLevel, Recipient, Subscription, SubscriptionType
 
 JsonObject = dict[str, Any]
 
@@ -43,9 +43,9 @@ CONSUMER_NOT_MEASURED: Mapping[str, Any] = {
 }
 
 _LEVELS = {
-    DispatchLevel.SUBSCRIPTION: "Subscription",
-    DispatchLevel.TOPIC: "Topic",
-    DispatchLevel.BROKER: "Broker",
+    LimitLevel.SUBSCRIPTION_DISPATCH: "Subscription",
+    LimitLevel.TOPIC_DISPATCH: "Topic",
+    LimitLevel.BROKER_DISPATCH: "Broker",
 }
 """The levels that Pulsar counts by."""
 
@@ -91,9 +91,9 @@ def _throttled_json(subscription: Subscription) -> JsonObject:
 
     (The latter is not in Pulsar, and absent where it waits at none.)
     """
-    gate = subscription.gate
-    throttled = gate.throttled if gate is not None else {}
-    at = gate.waits_at if gate is not None else None
+    flow = subscription.flow
+    throttled = flow.events if flow is not None else {}
+    at = flow.waits_at if flow is not None else None
     return {
         **{
             f"dispatchThrottled{what}EventsBy{name}Limit": throttled.get((level, kind), 0)

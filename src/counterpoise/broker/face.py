@@ -19,8 +19,7 @@ from counterpoise.broker.bundles.tally import BundleTally
 from counterpoise.broker.config import BrokerConfig
 from counterpoise.broker.connection.client_listener import ClientListener
 from counterpoise.broker.connection.pause import PauseReason
-from counterpoise.broker.limits.dispatch_limit import DispatchLevel
-from counterpoise.broker.limits.seen import SeenLimit
+from counterpoise.broker.limits.snapshot import LimitSnapshot
 from counterpoise.broker.live import LiveSettings
 from counterpoise.broker.load.load_data import LoadDataExchange
 from counterpoise.broker.namespaces.auto_creation import PARTITIONS_MAX
@@ -45,6 +44,7 @@ from counterpoise.broker.topic.topics import TopicRegistry
 from counterpoise.load.report import LocalBrokerData
 from counterpoise.metadata import BadVersion, MetadataError, NotEmpty, NotFound, StoreUnavailable
 from counterpoise.ownership.records import LeaderBroker
+from counterpoise.quota import LimitLevel
 from counterpoise.security.client import ClientSecurity
 from counterpoise.security.gate import Security
 from counterpoise.wire.values import Schema
@@ -59,9 +59,10 @@ __all__ = [
     "BrokerConfig",
     "BrokerError",
     "BrokerFace",
-    "DispatchLevel",
     "InitialPosition",
     "JsonObject",
+    "LimitLevel",
+    "LimitSnapshot",
     "LocalBrokerData",
     "LookupRedirect",
     "MetadataError",
@@ -73,7 +74,6 @@ __all__ = [
     "Producer",
     "Recipient",
     "Schema",
-    "SeenLimit",
     "ServerSocket",
     "StoreUnavailable",
     "StoredMessage",

@@ -1,4 +1,4 @@
-"""A rate limiter for asyncio: ``async with limiter`` waits until it is one's turn.
+"""A rate limiter for asyncio: ``async with limiter`` waits for its turn.
 
 The only file of this room that knows a clock or an event loop.
 """
@@ -10,8 +10,7 @@ import time
 from collections import deque
 from types import TracebackType
 
-from counterpoise.quota.bucket import SECOND_NS, Clock
-from counterpoise.quota.token_bucket import TokenBucket
+from counterpoise.quota.bucket import SECOND_NS, Bucket, Clock
 
 
 class RateLimiter:
@@ -39,26 +38,19 @@ class RateLimiter:
         burst: int | None = None,
         clock: Clock = time.monotonic_ns,
     ) -> None:
-        self._bucket = TokenBucket(
-            rate, clock=clock, period_ns=round(per_s * SECOND_NS), capacity=burst, target=1
+        self._clock = clock
+        self._bucket = Bucket(
+            rate, clock(), period_ns=round(per_s * SECOND_NS), capacity=burst, target=1
         )
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
         self._timer: asyncio.TimerHandle | None = None
 
     def try_acquire(self, n: int = 1) -> bool:
-        """Pass now or not at all; nobody who waits is overtaken."""
-        if n < 0:
-            raise ValueError(f"cannot acquire {n}")
-        if self._waiting:
-            return False
-        bucket = self._bucket
-        if not bucket.contains() and not bucket.contains(consistent=True):
-            return False
-        bucket.balance -= n
-        return True
+        """Pass now or not at all; a task that waits is never overtaken."""
+        return not self._waiting and self._bucket.try_take(n, self._clock())
 
     async def acquire(self, n: int = 1) -> None:
-        """Wait for one's turn to pass ``n`` times."""
+        """Wait for a turn to pass ``n`` times."""
         if self.try_acquire(n):
             return
         turn = asyncio.get_running_loop().create_future()
@@ -77,8 +69,10 @@ class RateLimiter:
             raise
 
     def set_rate(self, rate: int, per_s: float = 1.0, *, burst: int | None = None) -> None:
-        """Another rate from now on, for those who wait too."""
-        self._bucket.set_rate(rate, period_ns=round(per_s * SECOND_NS), capacity=burst, target=1)
+        """Pass at another rate from now on, the tasks that wait too."""
+        self._bucket.change(
+            self._clock(), rate=rate, period_ns=round(per_s * SECOND_NS), capacity=burst, target=1
+        )
         self._arm()
 
     @property
@@ -91,15 +85,15 @@ class RateLimiter:
             self._timer.cancel()
             self._timer = None
         if self._waiting:
-            delay_s = self._bucket.throttling_ns() / SECOND_NS
+            delay_s = self._bucket.wait_ns(self._clock()) / SECOND_NS
             self._timer = asyncio.get_running_loop().call_later(delay_s, self._release)
 
     def _release(self) -> None:
         self._timer = None
-        while self._waiting and self._bucket.contains(consistent=True):
+        while self._waiting and self._bucket.settle(self._clock(), consistent=True) > 0:
             n, turn = self._waiting.popleft()
             if not turn.done():
-                self._bucket.consume(n)
+                self._bucket.balance -= n
                 turn.set_result(None)
         self._arm()
 

@@ -2,7 +2,7 @@
 
 A bucket that holds ``rate`` tokens a period needs no scheduler: what has been earned follows from
 the time that passed. It never refuses what has already happened, so its balance may fall below
-zero; whoever caused that waits until it has been earned back.
+zero; what caused that waits until it has been earned back.
 
 Source: PIP-322, and ``org.apache.pulsar.broker.qos.AsyncTokenBucket`` of Pulsar 4.0.7.
 """
@@ -14,14 +14,14 @@ from typing import ClassVar, Final
 
 SECOND_NS: Final = 1_000_000_000
 RESOLUTION_NS: Final = 16_000_000
-"""How often what was earned is added while nobody asks for the exact balance (Pulsar's 16 ms)."""
+"""How often what was earned is added, unless the exact balance is asked for (Pulsar's 16 ms)."""
 
 Clock = Callable[[], int]
 """Nanoseconds of a clock that does not go backwards, such as ``time.monotonic_ns``."""
 
 
 class Bucket:
-    """The balance of a rate limit; every method is told the time.
+    """The balance of a rate limit; the time is an argument of every method.
 
     ``rate`` tokens are earned in ``period_ns`` nanoseconds; at most ``capacity`` tokens (by default
     as many as a period brings) are kept, and ``initial`` (by default all of those) are there at
@@ -32,8 +32,8 @@ class Bucket:
     that was earned besides is carried exactly, so that no rate drifts. (Pulsar carries it in
     nanoseconds rounded up, and so gains up to one each time.)
 
-    **The bound.** Whoever goes on only while the balance is above zero, and takes at most ``n``
-    tokens at a time, takes in any ``t`` nanoseconds at most
+    **The bound.** A caller that goes on only while the balance is above zero, and takes at most
+    ``n`` tokens at a time, takes in any ``t`` nanoseconds at most
     ``capacity + rate * (t + d) / period_ns + n`` tokens, where ``d`` is the longer of the
     resolution and the time of one token. And at any time the balance differs by at most
     ``rate * d / period_ns + 1`` tokens from that of an ideal bucket, which earns continuously:
@@ -56,8 +56,8 @@ class Bucket:
     )
 
     FULL_KEEPS_PART: ClassVar = False
-    """Whether a full bucket keeps the part of a token that it has earned besides: a second may then
-    see one token more."""
+    """Whether a full bucket keeps the part of a token that it has earned besides, as Java's does: a
+    second may then see one token more."""
 
     def __init__(
         self,
@@ -137,6 +137,17 @@ class Bucket:
         balance = self.balance = self.balance - tokens
         return balance > 0
 
+    def try_take(self, tokens: int, now: int) -> bool:
+        """Take tokens if any are left, to the nanosecond; whether they were."""
+        if tokens < 0:
+            raise ValueError(f"cannot take {tokens} tokens")
+        if self.balance <= 0 and self.settle(now, consistent=True) <= 0:
+            return False
+        if now > self.due:
+            self._earn(now)
+        self.balance -= tokens
+        return True
+
     def wait_ns(self, now: int, required: int | None = None, *, consistent: bool = True) -> int:
         """Nanoseconds until ``required`` tokens are there (the target, and at least one): 0 is now.
 
@@ -152,9 +163,9 @@ class Bucket:
             return -((self._carried - missing * self._period_ns) // self._rate)
         return missing * self._period_ns // self._rate
 
-    def fill_ns(self, now: int) -> int:
-        """Nanoseconds until the bucket is full."""
-        return self.wait_ns(now, self._capacity)
+    def is_full(self, now: int) -> bool:
+        """Whether it keeps all that it can."""
+        return self.settle(now, consistent=True) >= self._capacity
 
     def keep_at_most(self, capacity: int) -> None:
         """Keep so many tokens at most from now on; what is there already above that goes."""

@@ -23,14 +23,14 @@ for this many times what it passed: not for everything, of which it might need l
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
-    """What one broker said: messages (or bytes) a second it passed, and whether producers wait."""
+class GroupUsage:
+    """What one broker reports: messages (or bytes) a second passed, and whether flows wait."""
 
     usage: float
     waiting: bool
 
 
-def shares(limit: int, needs: Mapping[str, Need]) -> dict[str, int]:
+def shares(limit: int, needs: Mapping[str, GroupUsage]) -> dict[str, int]:
     """The part of a limit that each broker may pass, by its name; together at most the limit.
 
     A function of its arguments alone: brokers that have the same reports agree. Every part is at
@@ -48,7 +48,7 @@ def shares(limit: int, needs: Mapping[str, Need]) -> dict[str, int]:
     given = _fill(limit, claims)
     spare = limit - sum(given.values())
     if spare > 0:
-        # What nobody claims goes to those who wait, or to all: there it does no harm.
+        # What no broker claims goes to those whose producers wait, or to all.
         takers = [name for name, need in needs.items() if need.waiting] or list(needs)
         for name in takers:
             given[name] += spare / len(takers)

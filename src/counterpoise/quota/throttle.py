@@ -1,40 +1,293 @@
-"""Who pauses and who goes next: publish limits at every level, as one machine told the time.
+"""Flows under rate limits at several levels: which of them wait for which limit, and their turns.
 
-An entry passes when every limit of its flow has something left, and then costs at all of them: the
-one that empties a bucket still passes, and what it took too much is earned back first (PIP-322).
-Otherwise it is held, and its flow waits at *one* limit, the narrowest that lacks something; when
-its turn comes there, it passes or goes on to the next limit that holds it. So whatever is held
-waits at a limit that is empty or has an alarm set, and nothing waits that no limit holds.
+A flow passes when every limit of it has something left, and then costs at all of them: what empties
+a bucket still passes, and what it took too much is earned back first (PIP-322). Otherwise the flow
+waits at *one* limit, the narrowest that is exceeded. When it has its turn there, it passes, or goes
+on to the next limit that is exceeded. So a limit for which flows wait always has a time at which
+they have their turns (`RateLimit.resume_at`).
 
-Pulsar pauses the connection instead, and with it everybody who shares it.
+Pulsar pauses the connection instead, and with it every producer that shares it.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from counterpoise.quota.bucket import Bucket
-from counterpoise.quota.flow import Flow, Held
-from counterpoise.quota.publish_limit import PublishLimit
-
-Released = list[tuple[Flow, Held]]
-"""Entries that may pass, in this order."""
-
+from counterpoise.quota.limit import NO_LIMIT, RateLimit
 
 LENT_PART: Final = 4
-"""A flow gets a quarter of what is left set aside at a time, so that others of the same read find
-something, too."""
-
-_NO_LIMIT: Final = 1 << 62
+"""A producer gets a quarter of what is left set aside at a time, so that others whose entries come
+in the same read find something, too."""
 
 
-def _closed(flow: Flow, now: int) -> PublishLimit | None:
-    """The first limit that does not let the flow pass; None if all do."""
-    for limit in flow.limits:
-        if not limit.open and not limit.admits(now):
-            return limit
-    return None
+class LimitedFlow(ABC):
+    """A stream that limits apply to: a producer's entries, or a subscription's deliveries."""
+
+    __slots__ = (
+        "finished",
+        "limits",
+        "throttle",
+        "throttled_count",
+        "throttled_ns",
+        "throttled_since",
+        "turn_at",
+        "waits_at",
+    )
+
+    def __init__(self, throttle: Throttle, limits: tuple[RateLimit, ...]) -> None:
+        """``limits``: all that it has to pass, the narrowest first."""
+        self.throttle = throttle
+        self.limits = limits
+        #: The limit that it waits for, and the one where it has its turn.
+        self.waits_at: RateLimit | None = None
+        self.turn_at: RateLimit | None = None
+        self.finished: dict[RateLimit, int] = {}
+        #: How often it began to wait, for how long altogether (ns), and since when it does.
+        self.throttled_count = 0
+        self.throttled_ns = 0
+        self.throttled_since: int | None = None
+
+    @property
+    @abstractmethod
+    def label(self) -> str:
+        """Which producer or subscription it is, for a person."""
+
+    @abstractmethod
+    def go_on(self, now: int) -> None:
+        """Pass what the limits let pass, and wait at the first that is exceeded."""
+
+    @abstractmethod
+    def clear(self) -> None:
+        """Drop what waits: the flow ends."""
+
+    def exceeded(self, now: int) -> RateLimit | None:
+        """The first limit that it may not pass now; None if it may pass all.
+
+        In its turn a flow passes the flows that wait for the same limit; elsewhere it overtakes
+        none.
+        """
+        for limit in self.limits:
+            if limit is self.turn_at:
+                if not limit.has_tokens(now):
+                    return limit
+            elif not limit.open and not limit.admits(now):
+                return limit
+        return None
+
+    def charge(self, messages: int, size: int, now: int) -> None:
+        """Take what passed from every limit. A turn ends with it."""
+        for limit in self.limits:
+            limit.charge(messages, size, now)
+        if self.turn_at is not None:
+            self.turn_at.advance(self, messages, size)
+            self.turn_at = None
+
+
+class Throttle:
+    """The flows of one broker that wait; ``alarms`` are the limits whose ``resume_at`` changed.
+
+    Its caller calls `release` for a limit at its ``resume_at``, and `settle` when no more entries
+    have come for the moment.
+    """
+
+    __slots__ = ("_lent", "alarms")
+
+    def __init__(self) -> None:
+        self.alarms: set[RateLimit] = set()
+        #: Producers that have tokens set aside.
+        self._lent: dict[PublishFlow, None] = {}
+
+    def offer(self, flow: PublishFlow, messages: int, size: int, item: Any, now: int) -> bool:
+        """Whether an entry may pass; if not it is throttled, and released in its turn."""
+        if flow in self._lent:
+            flow.take_back()
+            del self._lent[flow]
+        if not flow.entries:
+            limit = flow.exceeded(now)
+            if limit is not None and self._lent:
+                # It may only look empty, for what others have set aside.
+                self.settle()
+                limit = flow.exceeded(now)
+            if limit is None:
+                flow.charge(messages, size, now)
+                if flow.set_aside():
+                    self._lent[flow] = None
+                return True
+            self.wait(flow, limit, now)
+        flow.entries.append((messages, size, item))
+        flow.throttled_bytes += size
+        return False
+
+    def settle(self) -> None:
+        """Take back everything that was set aside: at the end of a read, and before any change."""
+        if self._lent:
+            for flow in self._lent:
+                flow.take_back()
+            self._lent.clear()
+
+    def wait(self, flow: LimitedFlow, limit: RateLimit, now: int) -> None:
+        """Let a flow wait for a limit."""
+        if flow.throttled_since is None:
+            flow.throttled_count += 1
+            flow.throttled_since = now
+        limit.enqueue(flow, now)
+        self.alarms.add(limit)
+
+    def release(self, limit: RateLimit, now: int) -> None:
+        """Give the flows that wait for a limit their turns, while it has tokens."""
+        self.settle()
+        try:
+            while limit.waiting and limit.has_tokens(now):
+                flow = cast("LimitedFlow", limit.dequeue())
+                flow.turn_at = limit
+                try:
+                    flow.go_on(now)
+                finally:
+                    flow.turn_at = None
+                    _end_wait(flow, now)
+        finally:
+            limit.rest(now)
+            self.alarms.add(limit)
+
+    def set_rate(
+        self, limit: RateLimit, messages: int, size: int, now: int, period_s: int = 1
+    ) -> None:
+        """Change what a limit allows; the flows that wait have their turns when it says so."""
+        self.settle()
+        limit.set_rate(messages, size, now, period_s)
+        self.alarms.add(limit)
+
+    def set_limits(self, flow: LimitedFlow, limits: Iterable[RateLimit], now: int) -> None:
+        """Let other limits apply to a flow; where it waits for one that is gone, it goes on."""
+        self.settle()
+        flow.limits = tuple(limits)
+        for former in [each for each in flow.finished if each not in flow.limits]:
+            del flow.finished[former]
+        if flow.waits_at is not None and flow.waits_at not in flow.limits:
+            self.retry(flow, now)
+
+    def retry(self, flow: LimitedFlow, now: int) -> None:
+        """Let a flow that waits try all of its limits again, as if it came now."""
+        self._leave(flow, now)
+        try:
+            flow.go_on(now)
+        finally:
+            _end_wait(flow, now)
+
+    def end(self, flow: LimitedFlow, now: int) -> None:
+        """End a flow, and drop what waits of it."""
+        self.settle()
+        self._leave(flow, now)
+        flow.clear()
+        _end_wait(flow, now)
+
+    def _leave(self, flow: LimitedFlow, now: int) -> None:
+        limit = flow.waits_at
+        if limit is not None:
+            limit.leave(flow, now)
+            self.alarms.add(limit)
+
+
+def _end_wait(flow: LimitedFlow, now: int) -> None:
+    if flow.waits_at is None and flow.throttled_since is not None:
+        flow.throttled_ns += now - flow.throttled_since
+        flow.throttled_since = None
+
+
+class PublishFlow(LimitedFlow):
+    """The entries of one producer. Those that exceed a limit are throttled, in their order.
+
+    ``free_messages`` and ``free_bytes`` are tokens that its limits have set aside for it, so that
+    entry after entry can pass for two subtractions, however many limits there are. They are given
+    back at the end of the same read (`Throttle.settle`).
+    """
+
+    __slots__ = (
+        "_lent_bytes",
+        "_lent_messages",
+        "entries",
+        "free_bytes",
+        "free_messages",
+        "throttled_bytes",
+    )
+
+    def __init__(self, throttle: Throttle, limits: tuple[RateLimit, ...]) -> None:
+        super().__init__(throttle, limits)
+        #: Throttled entries: messages, bytes, and what `release` gets.
+        self.entries: deque[tuple[int, int, Any]] = deque()
+        self.throttled_bytes = 0
+        self.free_messages = self.free_bytes = 0
+        #: How much was set aside, of which the above is left.
+        self._lent_messages = self._lent_bytes = 0
+
+    @abstractmethod
+    def release(self, item: Any, size: int) -> None:
+        """Publish an entry of ``size`` bytes that was throttled."""
+
+    def passes(self, messages: int, size: int) -> bool:
+        """Whether an entry passes on what was set aside; if not, ask `Throttle.offer`."""
+        if self.free_messages > 0 and self.free_bytes > 0:
+            self.free_messages -= messages
+            self.free_bytes -= size
+            return True
+        return False
+
+    def go_on(self, now: int) -> None:
+        """Publish throttled entries, until one of its limits is exceeded."""
+        while self.entries:
+            limit = self.exceeded(now)
+            if limit is not None:
+                self.throttle.wait(self, limit, now)
+                return
+            messages, size, item = self.entries.popleft()
+            self.throttled_bytes -= size
+            self.charge(messages, size, now)
+            try:
+                self.release(item, size)
+            except BaseException:
+                if self.entries and self.limits:
+                    self.throttle.wait(self, self.limits[0], now)
+                raise
+
+    def clear(self) -> None:
+        """Drop the throttled entries."""
+        self.entries.clear()
+        self.throttled_bytes = 0
+
+    def set_aside(self) -> bool:
+        """Set a part of what its limits have left aside; whether that was anything."""
+        messages = size = NO_LIMIT
+        for limit in self.limits:
+            if limit.messages is not None:
+                messages = min(messages, limit.messages.balance // LENT_PART)
+            if limit.bytes is not None:
+                size = min(size, limit.bytes.balance // LENT_PART)
+        if messages <= 0 or size <= 0:
+            return False
+        self.free_messages = self._lent_messages = messages
+        self.free_bytes = self._lent_bytes = size
+        for limit in self.limits:
+            if limit.messages is not None:
+                limit.messages.balance -= messages
+            if limit.bytes is not None:
+                limit.bytes.balance -= size
+        return True
+
+    def take_back(self) -> None:
+        """Return what is left; where an entry took more than there was, that is taken now."""
+        messages, size = self.free_messages, self.free_bytes
+        self.free_messages = self.free_bytes = 0
+        for limit in self.limits:
+            limit.passed_messages += self._lent_messages - messages
+            limit.passed_bytes += self._lent_bytes - size
+            # Both are given back, whichever is empty all the same.
+            empty = [_returned(limit.messages, messages), _returned(limit.bytes, size)]
+            if any(empty):
+                limit.open = False
 
 
 def _returned(bucket: Bucket | None, tokens: int) -> bool:
@@ -43,150 +296,3 @@ def _returned(bucket: Bucket | None, tokens: int) -> bool:
         return False
     bucket.balance = min(bucket.balance + tokens, bucket.capacity)
     return bucket.balance <= 0
-
-
-class Throttle:
-    """Offers, releases, changes and ends; ``alarms`` are the limits whose `resume_at` changed.
-
-    Whoever runs it calls `release` for a limit when its ``resume_at`` has come, and `settle` when
-    it has offered all it has at the moment.
-    """
-
-    __slots__ = ("_lent", "alarms")
-
-    def __init__(self) -> None:
-        self.alarms: set[PublishLimit] = set()
-        #: Flows that have tokens set aside.
-        self._lent: dict[Flow, None] = {}
-
-    def offer(self, flow: Flow, messages: int, size: int, item: Any, now: int) -> bool:
-        """Whether an entry may pass; if not it is held, and comes back from `release`."""
-        if flow in self._lent:
-            self._take_back(flow)
-            del self._lent[flow]
-        if not flow.held:
-            limit = _closed(flow, now)
-            if limit is not None and self._lent:
-                # It may only look empty, for what others have set aside.
-                self.settle()
-                limit = _closed(flow, now)
-            if limit is None:
-                for each in flow.limits:
-                    each.charge(messages, size, now)
-                self._lend(flow)
-                return True
-            flow.throttled_count += 1
-            flow.throttled_since = now
-            self._wait(flow, limit, now)
-        flow.held.append((messages, size, item))
-        flow.held_bytes += size
-        return False
-
-    def _lend(self, flow: Flow) -> None:
-        """Set aside a part of what its limits have left; nothing if that is little."""
-        messages = size = _NO_LIMIT
-        for limit in flow.limits:
-            if limit.messages is not None:
-                messages = min(messages, limit.messages.balance // LENT_PART)
-            if limit.bytes is not None:
-                size = min(size, limit.bytes.balance // LENT_PART)
-        if messages <= 0 or size <= 0:
-            return
-        flow.free_messages = flow.lent_messages = messages
-        flow.free_bytes = flow.lent_bytes = size
-        self._lent[flow] = None
-        for limit in flow.limits:
-            if limit.messages is not None:
-                limit.messages.balance -= messages
-            if limit.bytes is not None:
-                limit.bytes.balance -= size
-
-    def _take_back(self, flow: Flow) -> None:
-        """Return what is left; where an entry took more than there was, that is taken now."""
-        messages, size = flow.free_messages, flow.free_bytes
-        flow.free_messages = flow.free_bytes = 0
-        for limit in flow.limits:
-            limit.passed_messages += flow.lent_messages - messages
-            limit.passed_bytes += flow.lent_bytes - size
-            if _returned(limit.messages, messages) or _returned(limit.bytes, size):
-                limit.open = False
-
-    def settle(self) -> None:
-        """Take back everything that was set aside: at the end of a read, and before any change."""
-        if self._lent:
-            for flow in self._lent:
-                self._take_back(flow)
-            self._lent.clear()
-
-    def _wait(self, flow: Flow, limit: PublishLimit, now: int) -> None:
-        limit.enqueue(flow, now)
-        self.alarms.add(limit)
-
-    def release(self, limit: PublishLimit, now: int) -> Released:
-        """Let those who wait at a limit go, furthest behind first, while tokens are left."""
-        self.settle()
-        released: Released = []
-        while limit.waiting and limit.has_tokens(now):
-            flow, start = limit.dequeue()
-            other = next((it for it in flow.limits if it is not limit and not it.admits(now)), None)
-            if other is not None:
-                self._wait(flow, other, now)
-                continue
-            entry = flow.held.popleft()
-            messages, size, _ = entry
-            flow.held_bytes -= size
-            released.append((flow, entry))
-            for each in flow.limits:
-                each.charge(messages, size, now)
-            limit.served(flow, start, messages, size)
-            if flow.held:
-                limit.enqueue(flow, now)
-            else:
-                self._at_ease(flow, now)
-        limit.rest(now)
-        self.alarms.add(limit)
-        return released
-
-    def _at_ease(self, flow: Flow, now: int) -> None:
-        if flow.throttled_since is not None:
-            flow.throttled_ns += now - flow.throttled_since
-            flow.throttled_since = None
-
-    def set_rates(self, limit: PublishLimit, messages: int, size: int, now: int) -> None:
-        """Change what a limit allows; those who wait are looked at again when it says so."""
-        self.settle()
-        limit.set_rates(messages, size, now)
-        self.alarms.add(limit)
-
-    def set_limits(self, flow: Flow, limits: Iterable[PublishLimit], now: int) -> Released:
-        """Let other limits apply to a flow; returns what is held no longer, for want of any."""
-        self.settle()
-        flow.limits = tuple(limits)
-        for former in [each for each in flow.finished if each not in flow.limits]:
-            del flow.finished[former]
-        at = flow.waits_at
-        if at is None or at in flow.limits:
-            return []
-        self._leave(flow, at, now)
-        if flow.limits:
-            # Its turn there comes at once if nothing is in the way.
-            self._wait(flow, flow.limits[0], now)
-            return []
-        released = [(flow, entry) for entry in flow.held]
-        flow.held.clear()
-        flow.held_bytes = 0
-        self._at_ease(flow, now)
-        return released
-
-    def end(self, flow: Flow, now: int) -> None:
-        """The producer is gone, and with it what was held of it."""
-        self.settle()
-        if flow.waits_at is not None:
-            self._leave(flow, flow.waits_at, now)
-        flow.held.clear()
-        flow.held_bytes = 0
-        self._at_ease(flow, now)
-
-    def _leave(self, flow: Flow, limit: PublishLimit, now: int) -> None:
-        limit.leave(flow, now)
-        self.alarms.add(limit)

@@ -118,7 +118,7 @@ def test_a_client_that_goes_leaves_nothing_behind(sent: int) -> None:
             other.receive()  # its answer, or a ping of the broker's own
         assert slow.listener.held_memory.size == 0
         assert slow.listener.publish_buffer.waiting == 0
-        assert slow.topics.limits._timers == {}
+        assert all(not each.waiting for each in slow.topics.limits.all())
 
 
 def test_a_topic_that_moves_leaves_nothing_pending(slow: SlowBroker) -> None:

@@ -1,10 +1,12 @@
 """SENDs in a row: served together, they count and are answered as each of them alone."""
 
+import time
 from typing import Any
 
 import pytest
 
-from counterpoise.quota import Flow
+from counterpoise.broker.limits.publish_flow import ProducerFlow
+from counterpoise.broker.limits.runner import LimitRunner
 from counterpoise.wire.entry import build
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.proto.metadata_pb2 import MessageMetadata
@@ -50,7 +52,7 @@ def test_a_row_takes_its_messages_and_its_bytes_of_a_limit(topic: str, order: li
             client.produce(f"{topic}-{producer}", producer)
         (connection,) = broker.listener.open_connections
         attached = connection._producing._attached[0].producer
-        flow = attached.flow = Flow(attached, ())
+        flow = attached.flow = ProducerFlow(LimitRunner(time.monotonic_ns), attached, ())
         flow.free_messages, flow.free_bytes = 100, 10_000
         bodies = [frames.entry(b"x" * (10 + number)) for number in range(len(order))]
         client.send(b"".join(frames.send(who, n, bodies[n]) for n, who in enumerate(order)))

@@ -8,9 +8,9 @@ from typing import cast
 from counterpoise.broker.connection.pause import ReadingPause
 from counterpoise.broker.connection.throttled import ThrottledMemory, ThrottledPublishes
 from counterpoise.broker.limits.publish import PublishLimits
+from counterpoise.broker.limits.publish_flow import ProducerFlow
 from counterpoise.broker.limits.rates import Rate, TopicRates
 from counterpoise.names.topic import TopicName
-from counterpoise.quota import Flow
 from tests.broker.connection.test_pause import StrictTransport
 from tests.quota.jumping import JumpingLoop
 
@@ -24,7 +24,7 @@ class Origin:
 
 
 class Still:
-    """Nothing is published, as far as dispatch limits are told."""
+    """Nothing is published, as far as dispatch limits know."""
 
     rate = byte_rate = 0.0
 
@@ -74,7 +74,7 @@ class Publisher:
 
     def __init__(self, broker: "Clients", topic: FakeTopic, wire: Wired, name: str) -> None:
         self.broker, self.topic, self.sink, self.name = broker, topic, wire, name
-        self.flow: Flow | None = None
+        self.flow: ProducerFlow | None = None
         self.closed = False
         self.request = Origin("10.0.0.1:1")
         self.sent = 0
@@ -99,12 +99,8 @@ class Publisher:
         if self.closed:
             return
         flow = self.flow
-        if (
-            flow is None
-            or flow.passes(messages, size)
-            or self.broker.limits.offer(
-                flow, messages, size, lambda: self.accepted(number, messages, size)
-            )
+        if flow is None or flow.offer(
+            messages, size, lambda: self.accepted(number, messages, size)
         ):
             self.accepted(number, messages, size)
 

@@ -52,7 +52,7 @@ CASES = [
     [*((each, "topic") for each in CASES), (CASES[3], "group"), (CASES[6], "broker")],
     ids=str,
 )
-def test_a_limit_is_exact_and_fair_and_nobody_elses_business(case: Case, level: str) -> None:
+def test_a_limit_is_exact_and_fair_and_costs_no_neighbour(case: Case, level: str) -> None:
     loop = JumpingLoop()
     with asyncio.Runner(loop_factory=lambda: loop) as runner:
         runner.run(_run(Clients(loop), case, level))

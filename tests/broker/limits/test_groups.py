@@ -8,15 +8,16 @@ from typing import Any
 import pytest
 
 from counterpoise.broker.base import paths
-from counterpoise.broker.limits.groups import ResourceGroups
+from counterpoise.broker.limits.groups import ResourceGroupShares
 from counterpoise.broker.limits.publish import PublishLimits
-from counterpoise.broker.limits.rates import TopicRates
+from counterpoise.broker.limits.rates import TopicRates, no_rates
 from counterpoise.broker.topic.producer import Producer
 from counterpoise.metadata import MemoryTree, MetadataStore, StoreUnavailable, open_store
 from counterpoise.names.topic import TopicName
 from counterpoise.quota import SECOND_NS
 from counterpoise.storage.memory import MemoryLedgerStore
 from tests.broker.topic.conftest import World, entry, publish
+from tests.quota.jumping import now_ns, on_jumping_loop
 
 INTERVAL_S = 2
 STEP_NS = 5_000_000
@@ -36,14 +37,14 @@ class OfGroup:
     def __init__(self, name: str, store: MetadataStore, cluster: "Group") -> None:
         self.store = store
         self.cluster = cluster
-        self.limits = PublishLimits(name, self._rates_of, clock_ns=lambda: cluster.now)
-        self.groups = ResourceGroups(
+        self.limits = PublishLimits(name, self._rates_of, clock_ns=now_ns)
+        self.groups = ResourceGroupShares(
             name,
             store,
             cluster.definitions,
             self.limits,
             lambda: INTERVAL_S,
-            lambda: cluster.now,
+            now_ns,
         )
         self.world = World(MemoryLedgerStore(), limits=self.limits)
         self.wanted = 0.0
@@ -60,15 +61,17 @@ class OfGroup:
 
     async def begin(self) -> None:
         self.producer = await self.world.producer()
-        self.gate = self.limits.dispatch.gate(self.world.name, "s", self._deliver, lambda: 0)
+        self.flow = self.limits.dispatch.join(self.world.name, "s", self)
 
-    def _deliver(self) -> None:
+    behind = 0
+
+    def dispatch(self) -> None:
         while self._ready >= 1:
-            free, _ = self.gate.budget()
+            free, _ = self.flow.budget()
             if free <= 0:
                 return
             count = min(free, int(self._ready))
-            self.gate.took(count, count, 10 * count)
+            self.flow.took(count, count, 10 * count)
             self.delivered += count
             self._ready -= count
 
@@ -79,29 +82,22 @@ class OfGroup:
         return limit.passed_messages
 
     def step(self) -> None:
-        for limit in list(self.limits._timers):
-            if limit.resume_at is not None and limit.resume_at <= self.cluster.now:
-                self.limits._let_go(limit)
         self._offered += self.wanted * STEP_NS / SECOND_NS
         flow = self.producer.flow
         # As a client does: what is not acknowledged is limited.
-        while self._offered >= 1 and (flow is None or len(flow.held) < 20):
+        while self._offered >= 1 and (flow is None or len(flow.entries) < 20):
             publish(self.producer, 0, 0, entry("x"))
             self._offered -= 1
         self._offered = min(self._offered, 20)
-        limit = self.limits.dispatch.group("g")
-        if limit is not None and limit._timer is not None:
-            limit._ring()
         self._ready = min(self._ready + self.wanted_out * STEP_NS / SECOND_NS, 200)
-        if self.gate.waits_at is None:
-            self._deliver()
+        if self.flow.waits_at is None:
+            self.dispatch()
 
 
 class Group:
     """Three brokers and a clock."""
 
     def __init__(self) -> None:
-        self.now = 0
         self.definitions = Definitions()
         self.brokers: list[OfGroup] = []
 
@@ -116,31 +112,32 @@ class Group:
         """So many seconds pass; what passed the group meanwhile."""
         before = sum(each.passed for each in self.brokers)
         for step in range(int(seconds * SECOND_NS) // STEP_NS):
-            self.now += STEP_NS
+            await asyncio.sleep(STEP_NS / SECOND_NS)
             for each in self.brokers:
                 each.step()
             for number, each in enumerate(self.brokers):
                 # Each has its own rhythm.
                 if (step * STEP_NS) % (INTERVAL_S * SECOND_NS) == number * 3 * STEP_NS:
                     await each.groups.round()
-                    # What changed is told to the others in the loop's next turn.
+                    # The others read what changed in the loop's next turn.
                     await asyncio.sleep(0)
         return sum(each.passed for each in self.brokers) - before
 
 
 @pytest.fixture
-async def group() -> Group:
-    made = Group()
-    await made.start()
-    return made
+def group() -> Group:
+    """Start it in the test: it lives on the test's loop."""
+    return Group()
 
 
 @pytest.mark.parametrize(
     "wanted", [(2000, 2000, 2000), (2000, 100, 10), (2000, 0, 0), (600, 200, 50), (500, 300, 300)]
 )
+@on_jumping_loop
 async def test_the_groups_rate_is_passed_whatever_the_shares_are(
     group: Group, wanted: tuple[float, ...]
 ) -> None:
+    await group.start()
     for turned in (wanted, wanted[::-1]):
         for each, rate in zip(group.brokers, turned, strict=True):
             each.wanted = rate
@@ -149,7 +146,9 @@ async def test_the_groups_rate_is_passed_whatever_the_shares_are(
         assert passed / 10 == pytest.approx(min(900, sum(turned)), rel=0.05)
 
 
+@on_jumping_loop
 async def test_what_a_group_delivers_is_shared_like_what_it_publishes(group: Group) -> None:
+    await group.start()
     group.definitions.group = {"publishRateInMsgs": 900, "dispatchRateInMsgs": 600}
     for each, wanted_in, wanted_out in zip(
         group.brokers, (2000, 50, 0), (10, 2000, 0), strict=True
@@ -162,15 +161,17 @@ async def test_what_a_group_delivers_is_shared_like_what_it_publishes(group: Gro
     delivered = [each.delivered - had for each, had in zip(group.brokers, before, strict=True)]
     assert passed / 10 == pytest.approx(900, rel=0.05)
     assert sum(delivered) / 10 == pytest.approx(600, rel=0.05)
-    assert delivered[0] / 10 == pytest.approx(10, rel=0.1), "who needs little gets it"
+    assert delivered[0] / 10 == pytest.approx(10, rel=0.1), "a broker that needs little gets it"
     group.definitions.group = {"publishRateInMsgs": 900}
     for each in group.brokers:
         await each.groups.refresh("g")
     assert all(each.limits.dispatch.all() == [] for each in group.brokers)
-    assert all(each.gate.waits_at is None for each in group.brokers)
+    assert all(each.flow.waits_at is None for each in group.brokers)
 
 
+@on_jumping_loop
 async def test_a_broker_that_goes_leaves_its_part_to_the_others(group: Group) -> None:
+    await group.start()
     for each in group.brokers:
         each.wanted = 2000
     await group.run(6)
@@ -180,7 +181,9 @@ async def test_a_broker_that_goes_leaves_its_part_to_the_others(group: Group) ->
     assert await group.run(10) / 10 == pytest.approx(900, rel=0.05)
 
 
+@on_jumping_loop
 async def test_a_changed_group_holds_at_once(group: Group) -> None:
+    await group.start()
     for each in group.brokers:
         each.wanted = 2000
     await group.run(6)
@@ -194,10 +197,12 @@ async def test_a_changed_group_holds_at_once(group: Group) -> None:
     assert all(each.limits.all() == [] for each in group.brokers)
     await group.run(4)
     left = await group.brokers[0].store.children(paths.group_usages("g"))
-    assert left == [], "nothing is said of a group that limits nothing"
+    assert left == [], "a group that limits nothing is not reported"
 
 
+@on_jumping_loop
 async def test_a_group_that_no_topic_is_in_any_more_is_forgotten(group: Group) -> None:
+    await group.start()
     first = group.brokers[0]
     await group.run(4)
     assert "b0" in await first.store.children(paths.group_usages("g"))
@@ -207,7 +212,9 @@ async def test_a_group_that_no_topic_is_in_any_more_is_forgotten(group: Group) -
     assert "b0" not in await first.store.children(paths.group_usages("g"))
 
 
+@on_jumping_loop
 async def test_who_has_to_wait_gets_its_equal_part_back_within_two_rounds(group: Group) -> None:
+    await group.start()
     first, second, third = group.brokers
     first.wanted = 2000
     await group.run(4 * INTERVAL_S)
@@ -219,15 +226,17 @@ async def test_who_has_to_wait_gets_its_equal_part_back_within_two_rounds(group:
     assert [each / 10 for each in passed] == pytest.approx([300] * 3, rel=0.05)
 
 
+@on_jumping_loop
 async def test_a_group_that_is_left_keeps_no_other_from_its_round(group: Group) -> None:
     """A topic of "left" was unloaded just now; the one in "g" was there later."""
+    await group.start()
     store = await open_store("memory:", tree=MemoryTree(), session_timeout_s=30)
     last = OfGroup("b9", store, group)
     await last.groups.know("left")
     await last.begin()
     last.wanted = 100
     for _ in range(INTERVAL_S * SECOND_NS // STEP_NS):
-        group.now += STEP_NS
+        await asyncio.sleep(STEP_NS / SECOND_NS)
         last.step()
     await last.groups.round()
     assert last.groups.names == ["g"]
@@ -238,7 +247,9 @@ async def test_a_group_that_is_left_keeps_no_other_from_its_round(group: Group) 
     assert not said["publish"]["waiting"]
 
 
+@on_jumping_loop
 async def test_what_cannot_be_read_is_taken_for_nothing(group: Group) -> None:
+    await group.start()
     first = group.brokers[0]
     much = {"messages": 10**400, "bytes": -1, "waiting": True}
     odd = ("", "{", "[]", '{"publish": 1}', '{"publish": {"messages": Infinity, "bytes": 1}}')
@@ -251,22 +262,26 @@ async def test_what_cannot_be_read_is_taken_for_nothing(group: Group) -> None:
     assert limit.messages.rate > 0
 
 
+@on_jumping_loop
 async def test_the_rounds_begin_with_the_first_group_and_survive_a_store_that_is_away(
     group: Group,
 ) -> None:
+    await group.start()
     first = group.brokers[0]
-    first.groups._interval_s = lambda: 0
-    rounds = asyncio.ensure_future(first.groups.run())
     path = paths.group_usage("g", "b0")
-    async with asyncio.timeout(10):
-        while not await first.store.exists(path):  # noqa: ASYNC110 - in the round's own time
-            await asyncio.sleep(0)
-    assert not rounds.done()
+    await first.store.delete(path)
+    rounds = asyncio.ensure_future(first.groups.run())
+    await asyncio.sleep(1.5 * INTERVAL_S)
+    assert await first.store.exists(path)
+    await first.store.close()
+    await asyncio.sleep(3 * INTERVAL_S)
+    assert not rounds.done(), "a store that is away ended the rounds"
     rounds.cancel()
-    assert first.limits.group("g") is not None
 
 
+@on_jumping_loop
 async def test_a_newcomer_is_known_before_its_first_entry(group: Group) -> None:
+    await group.start()
     first, second, third = group.brokers
     assert await first.store.children(paths.group_usages("g")) == ["b0", "b1", "b2"]
     for each in group.brokers:
@@ -278,9 +293,11 @@ async def test_a_newcomer_is_known_before_its_first_entry(group: Group) -> None:
         assert limit.messages.rate <= 300
 
 
+@on_jumping_loop
 async def test_after_a_lost_session_it_is_said_again_and_ends_with_the_new_one(
     group: Group,
 ) -> None:
+    await group.start()
     first, second, _ = group.brokers
     for each in group.brokers:
         each.wanted = 2000
@@ -289,13 +306,15 @@ async def test_after_a_lost_session_it_is_said_again_and_ends_with_the_new_one(
     # Its session is lost and another begins, as after a long silence of the store.
     await second.store.delete(path)
     await group.run(1.5 * INTERVAL_S)
-    assert await first.store.exists(path), "what it passes has not changed, but nobody knows of it"
+    assert await first.store.exists(path), "what it passes has not changed, but no broker knows"
     group.brokers.remove(first)
     await first.store.close()
     assert not await second.store.exists(path)
 
 
+@on_jumping_loop
 async def test_what_a_former_life_said_does_not_vanish_under_the_new_one(group: Group) -> None:
+    await group.start()
     first, second, _ = group.brokers
     path = paths.group_usage("g", "b0")
     await first.store.delete(path)
@@ -307,19 +326,26 @@ async def test_what_a_former_life_said_does_not_vanish_under_the_new_one(group: 
     assert await first.store.exists(path)
 
 
+@on_jumping_loop
 async def test_a_group_that_could_not_be_read_is_read_again_for_the_next_topic(
     group: Group,
 ) -> None:
+    await group.start()
     first = group.brokers[0]
-    definitions, limits = group.definitions, PublishLimits("b9", first._rates_of)
+    limits = PublishLimits("b9", no_rates, clock_ns=now_ns)
 
-    class Away:
+    class FirstAway(Definitions):
+        away = True
+
         async def resource_group(self, name: str) -> Mapping[str, Any] | None:
-            raise StoreUnavailable(name, "away")
+            if self.away:
+                raise StoreUnavailable(name, "away")
+            return await super().resource_group(name)
 
-    groups = ResourceGroups("b9", first.store, Away(), limits, lambda: 1, lambda: 0)
+    source = FirstAway()
+    groups = ResourceGroupShares("b9", first.store, source, limits, lambda: 1, now_ns)
     with pytest.raises(StoreUnavailable):
         await groups.know("g")
-    groups._source = definitions
+    source.away = False
     await groups.know("g")
     assert "b9" in await first.store.children(paths.group_usages("g"))

@@ -1,89 +1,39 @@
-"""Publish limits over a broker's topics: what is held goes on in its order, or ends with its owner.
-
-Time is a number that the tests move; an alarm sounds when they say so.
-"""
+"""Publish limits over a broker's topics: throttled entries pass in their order, or end with their
+producer."""
 
 import asyncio
 import logging
 
 import pytest
 
-from counterpoise.broker.limits.publish import PublishLimits
 from counterpoise.broker.limits.rates import Rate, TopicRates
-from counterpoise.broker.topic.producer import Producer
 from counterpoise.names.topic import TopicName
-from counterpoise.quota import SECOND_NS, PublishLimit
-from counterpoise.storage.memory import MemoryLedgerStore
-from counterpoise.wire.events import Send
 from counterpoise.wire.values import AccessMode
-from tests.broker.topic.conftest import World, entry
-
-
-class Limited:
-    """A broker's topics, whose rates and whose time a test sets."""
-
-    def __init__(self) -> None:
-        self.now = 0
-        self.rates = TopicRates()
-        self.limits = PublishLimits("b", self._rates_of, clock_ns=lambda: self.now)
-        self.world = World(
-            MemoryLedgerStore(), limits=self.limits, now=lambda: self.now / SECOND_NS
-        )
-
-    async def _rates_of(self, topic: TopicName) -> TopicRates:
-        return self.rates
-
-    async def producer(self, rates: TopicRates, **options: object) -> Producer:
-        self.rates = rates
-        return await self.world.producer(**options)
-
-    def publish(self, producer: Producer, *numbers: int, size: int = 0) -> None:
-        """SENDs that came in one read."""
-        bodies = [(number, entry("x" * size if size else number)) for number in numbers]
-        sends = [Send(0, number, number, 1, False, body) for number, body in bodies]
-        producer.publish(sends, sum(len(body) for _, body in bodies))
-
-    def later(self, seconds: float) -> None:
-        """Let time pass, and sound every alarm that is due then."""
-        self.now += int(seconds * SECOND_NS)
-        for limit in list(self.limits._timers):
-            if limit.resume_at is not None and limit.resume_at <= self.now:
-                self.limits._let_go(limit)
-
-    async def receipts(self, count: int) -> list[int]:
-        await self.world.wire.until(lambda: len(self.world.wire.receipted) >= count)
-        return [receipt[1] for receipt in self.world.wire.receipted]
-
-    def limit(self) -> PublishLimit:
-        (limit,) = self.limits.all()
-        return limit
-
-
-@pytest.fixture
-def limited() -> Limited:
-    return Limited()
-
+from tests.broker.limits.conftest import LimitedTopics, timers
+from tests.quota.jumping import on_jumping_loop
 
 TEN = TopicRates(Rate(messages=10))
 
 
-async def test_what_exceeds_the_rate_goes_on_in_its_order(limited: Limited) -> None:
+@on_jumping_loop
+async def test_what_exceeds_the_rate_goes_on_in_its_order(limited: LimitedTopics) -> None:
     producer = await limited.producer(TEN)
     limited.publish(producer, *range(30))
     assert await limited.receipts(1) == [0]
     assert limited.world.wire.held_entries == 29
     for _ in range(10):
-        limited.later(0.1)
+        await asyncio.sleep(0.1)
     assert await limited.receipts(11) == list(range(11))
     for _ in range(20):
-        limited.later(0.1)
+        await asyncio.sleep(0.1)
     assert await limited.receipts(30) == list(range(30))
     assert limited.world.wire.held_entries == 0
-    assert not limited.limits._timers
+    assert timers() == 0
 
 
+@on_jumping_loop
 async def test_a_row_that_is_longer_than_what_is_free_passes_as_far_as_that_goes(
-    limited: Limited,
+    limited: LimitedTopics,
 ) -> None:
     producer = await limited.producer(TopicRates(Rate(messages=1000)))
     limited.publish(producer, 0)
@@ -95,48 +45,52 @@ async def test_a_row_that_is_longer_than_what_is_free_passes_as_far_as_that_goes
     assert await limited.receipts(1) == list(range(len(limited.world.wire.receipted)))
 
 
-async def test_bytes_count_as_well(limited: Limited) -> None:
+@on_jumping_loop
+async def test_bytes_count_as_well(limited: LimitedTopics) -> None:
     producer = await limited.producer(TopicRates(Rate(size=1000)))
     limited.publish(producer, *range(3), size=900)
     assert await limited.receipts(1) == [0]
-    limited.later(0.8)
+    await asyncio.sleep(0.8)
     await asyncio.sleep(0)
     assert len(await limited.receipts(1)) == 1
-    limited.later(0.3)
+    await asyncio.sleep(0.3)
     assert len(await limited.receipts(2)) == 2
 
 
-async def test_a_removed_rate_lets_all_of_it_go(limited: Limited) -> None:
+@on_jumping_loop
+async def test_a_removed_rate_releases_all_of_it(limited: LimitedTopics) -> None:
     producer = await limited.producer(TEN)
     limited.publish(producer, *range(30))
-    limited.rates = TopicRates()
-    await limited.limits.refresh(limited.limits.topics)
+    await limited.set_rates(TopicRates())
     assert await limited.receipts(30) == list(range(30))
     assert producer.flow is None
-    assert not limited.limits._timers
+    assert timers() == 0
 
 
-async def test_a_rate_that_is_set_holds_for_those_who_are_there(limited: Limited) -> None:
+@on_jumping_loop
+async def test_a_rate_that_is_set_holds_for_those_who_are_there(limited: LimitedTopics) -> None:
     producer = await limited.producer(TopicRates())
     limited.publish(producer, *range(30))
     await limited.receipts(30)
-    limited.rates = TEN
-    await limited.limits.refresh(limited.limits.topics)
+    await limited.set_rates(TEN)
     limited.publish(producer, *range(30, 40))
     assert await limited.receipts(31) == list(range(31))
     assert limited.world.wire.held_entries == 9
 
 
-async def test_a_raised_rate_is_felt_at_once(limited: Limited) -> None:
+@on_jumping_loop
+async def test_a_raised_rate_is_felt_at_once(limited: LimitedTopics) -> None:
     producer = await limited.producer(TEN)
     limited.publish(producer, *range(30))
-    limited.rates = TopicRates(Rate(messages=10_000))
-    await limited.limits.refresh(limited.limits.topics)
-    limited.later(0.005)
+    await limited.set_rates(TopicRates(Rate(messages=10_000)))
+    await asyncio.sleep(0.005)
     assert await limited.receipts(30) == list(range(30))
 
 
-async def test_the_brokers_rate_and_a_groups_hold_for_all_their_topics(limited: Limited) -> None:
+@on_jumping_loop
+async def test_the_brokers_rate_and_a_groups_hold_for_all_their_topics(
+    limited: LimitedTopics,
+) -> None:
     producer = await limited.producer(TopicRates(resource_group="g"))
     assert producer.flow is None
     limited.limits.set_group_rate("g", Rate(messages=10))
@@ -145,15 +99,16 @@ async def test_the_brokers_rate_and_a_groups_hold_for_all_their_topics(limited: 
     assert await limited.receipts(1) == [0]
     assert [limit.subject for limit in limited.limits.all()] == ["b", "g"]
     limited.limits.set_group_rate("g", Rate())
-    limited.later(0.002)
+    await asyncio.sleep(0.002)
     assert await limited.receipts(5) == list(range(5))
     limited.limits.set_broker_rate(Rate())
     assert producer.flow is None
     assert limited.limits.all() == []
 
 
+@on_jumping_loop
 async def test_a_groups_rate_that_is_set_and_removed_holds_for_those_who_are_there(
-    limited: Limited,
+    limited: LimitedTopics,
 ) -> None:
     producer = await limited.producer(TopicRates(resource_group="g"))
     limited.limits.set_group_rate("g", Rate(messages=10))
@@ -163,23 +118,26 @@ async def test_a_groups_rate_that_is_set_and_removed_holds_for_those_who_are_the
     limited.limits.set_group_rate("g", Rate())
     assert await limited.receipts(5) == list(range(5))
     assert producer.flow is None
-    assert not limited.limits._timers
+    assert timers() == 0
 
 
-async def test_a_topic_that_changes_its_group_has_the_other_ones_limit(limited: Limited) -> None:
+@on_jumping_loop
+async def test_a_topic_that_changes_its_group_has_the_other_ones_limit(
+    limited: LimitedTopics,
+) -> None:
     producer = await limited.producer(TopicRates(resource_group="slow"))
     limited.limits.set_group_rate("slow", Rate(messages=10))
     limited.limits.set_group_rate("fast", Rate(messages=1_000_000))
     limited.publish(producer, *range(5))
     assert await limited.receipts(1) == [0]
-    limited.rates = TopicRates(resource_group="fast")
-    await limited.limits.refresh(limited.limits.topics)
-    limited.later(0.002)
+    await limited.set_rates(TopicRates(resource_group="fast"))
+    await asyncio.sleep(0.002)
     assert await limited.receipts(5) == list(range(5))
-    assert not limited.limits._timers
+    assert timers() == 0
 
 
-async def test_a_producer_that_ends_takes_along_what_was_held(limited: Limited) -> None:
+@on_jumping_loop
+async def test_a_producer_that_ends_takes_along_what_was_held(limited: LimitedTopics) -> None:
     producer = await limited.producer(TEN)
     other = await limited.world.producer()
     limited.publish(producer, *range(5))
@@ -188,24 +146,26 @@ async def test_a_producer_that_ends_takes_along_what_was_held(limited: Limited) 
     assert limited.world.wire.held_entries == 5
     assert producer.close() == 4
     assert limited.world.wire.held_entries == 1
-    limited.later(0.1)
+    await asyncio.sleep(0.1)
     assert await limited.receipts(2) == [0, 100]
-    assert not limited.limits._timers
+    assert timers() == 0
 
 
-async def test_a_topic_that_moves_holds_nothing_back(limited: Limited) -> None:
+@on_jumping_loop
+async def test_a_topic_that_moves_holds_nothing_back(limited: LimitedTopics) -> None:
     producer = await limited.producer(TEN)
     limited.publish(producer, *range(5))
     await limited.receipts(1)
     await limited.world.registry.unload_topic(limited.world.name)
     assert limited.world.wire.held_entries == 0
     assert limited.world.wire.closed_producers == [(producer.producer_id, None)]
-    assert not limited.limits._timers
+    assert timers() == 0
     assert limited.limits.all() == []
 
 
+@on_jumping_loop
 async def test_what_was_throttled_stays_counted_when_its_producer_is_gone(
-    limited: Limited,
+    limited: LimitedTopics,
 ) -> None:
     producer = await limited.producer(TEN)
     topic = await limited.world.topic()
@@ -216,13 +176,15 @@ async def test_what_was_throttled_stays_counted_when_its_producer_is_gone(
     other = await limited.world.producer()
     limited.publish(other, *range(5))
     assert limited.limits.throttled_times(topic) == 2
-    limited.rates = TopicRates()
-    await limited.limits.refresh(limited.limits.topics)
+    await limited.set_rates(TopicRates())
     assert other.flow is None
     assert limited.limits.throttled_times(topic) == 2
 
 
-async def test_a_producer_that_comes_back_on_its_connection_starts_anew(limited: Limited) -> None:
+@on_jumping_loop
+async def test_a_producer_that_comes_back_on_its_connection_starts_again(
+    limited: LimitedTopics,
+) -> None:
     first = await limited.producer(TEN, name="p", epoch=0)
     limited.publish(first, *range(5))
     assert await limited.receipts(1) == [0]
@@ -233,11 +195,12 @@ async def test_a_producer_that_comes_back_on_its_connection_starts_anew(limited:
     )
     assert limited.world.wire.held_entries == 0
     limited.publish(again, 7)
-    limited.later(0.2)
+    await asyncio.sleep(0.2)
     assert await limited.receipts(2) == [0, 7]
 
 
-async def test_an_exclusive_producer_fences_off_what_was_held(limited: Limited) -> None:
+@on_jumping_loop
+async def test_an_exclusive_producer_fences_off_what_was_held(limited: LimitedTopics) -> None:
     first = await limited.producer(TEN)
     limited.publish(first, *range(5))
     await limited.world.producer(access_mode=AccessMode.ExclusiveWithFencing)
@@ -245,27 +208,28 @@ async def test_an_exclusive_producer_fences_off_what_was_held(limited: Limited) 
     assert limited.limit().waiting == {}
 
 
-async def test_idle_limits_set_no_timers(limited: Limited) -> None:
+@on_jumping_loop
+async def test_idle_limits_set_no_timers(limited: LimitedTopics) -> None:
     limited.rates = TEN
     for number in range(300):
         await limited.world.topic(TopicName.parse(f"persistent://t/n/t{number}"))
     assert len(limited.limits.all()) == 300
-    assert not limited.limits._timers
+    assert timers() == 0
 
 
+@on_jumping_loop
 async def test_the_log_says_once_that_a_limit_is_reached_and_once_that_it_no_longer_is(
-    limited: Limited, caplog: pytest.LogCaptureFixture
+    limited: LimitedTopics, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "counterpoise.broker.limits")
     producer = await limited.producer(TEN, name="busy")
     limited.publish(producer, *range(20))
     for _ in range(20):
-        limited.later(0.1)
+        await asyncio.sleep(0.1)
     await limited.receipts(20)
-    limited.later(10)
-    limited.limits.episodes._look(limited.limit())
+    await asyncio.sleep(20)
     reached, over = [record.getMessage() for record in caplog.records]
     assert reached.startswith("TopicPublishRate of persistent://t/n/x (10 messages/s) is reached")
     assert "producer busy" in reached
     assert "is no longer reached" in over
-    assert "in 2 s somebody waited 1 times, 1.9 s altogether" in over
+    assert "it throttled 1 times, 1.9 s altogether" in over

@@ -18,8 +18,7 @@ def bucket_case(rng: Random) -> dict[str, Any]:
     capacity = rng.choice((rate, rate, 10 * rate, max(1, rate // 60), rng.randint(1, 2 * rate)))
     initial = rng.choice((capacity, 0, -capacity, rng.randint(0, capacity)))
     resolution_ns = rng.choice((16 * MS, 16 * MS, MS, 1, SECOND_NS))
-    dynamic = rng.random() < 0.3
-    calls = [_call(rng, rate, capacity, period_ns, dynamic) for _ in range(rng.randint(1, 60))]
+    calls = [_call(rng, rate, capacity, period_ns) for _ in range(rng.randint(1, 60))]
     return {
         "op": "bucket",
         "mode": mode,
@@ -29,7 +28,6 @@ def bucket_case(rng: Random) -> dict[str, Any]:
         "initial": initial,
         "target": rng.choice((None, 1, capacity // 10)),
         "resolution": resolution_ns,
-        "dynamic": dynamic,
         "start": rng.choice((0, 100 * SECOND_NS, rng.randint(0, 10**15))),
         "lines": calls,
     }
@@ -45,10 +43,10 @@ def _rate(rng: Random, mode: str) -> tuple[int, int]:
     return rate, rate * max(1, SECOND_NS // rate)
 
 
-def _call(rng: Random, rate: int, capacity: int, period_ns: int, dynamic: bool) -> list[Any]:
+def _call(rng: Random, rate: int, capacity: int, period_ns: int) -> list[Any]:
     amount = rng.choice((0, 1, rng.randint(0, capacity), rng.randint(0, 3 * capacity)))
     kinds = ["wait", "wait", "consume", "check", "check", "contains", "tokens", "duration"]
-    kind = rng.choice([*kinds, "rate"] if dynamic else kinds)
+    kind = rng.choice(kinds)
     match kind:
         case "wait":
             one_token_ns = period_ns // rate
@@ -59,9 +57,5 @@ def _call(rng: Random, rate: int, capacity: int, period_ns: int, dynamic: bool) 
             return [kind, amount]
         case "duration":
             return ["duration", rng.choice((None, rng.randint(1, capacity)))]
-        case "rate":
-            # Twice: the period stays a multiple of it. Never less: Java leaves a balance above the
-            # new capacity where it happens to add as much as was consumed meanwhile.
-            return ["rate", 2 * rate]
         case _:
             return [kind]

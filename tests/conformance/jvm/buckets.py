@@ -19,16 +19,6 @@ class _Clock:
         return self.now
 
 
-@JImplements("java.util.function.LongSupplier", deferred=True)
-class _Number:
-    def __init__(self, value: int) -> None:
-        self.value = value
-
-    @JOverride
-    def getAsLong(self) -> int:
-        return self.value
-
-
 class Buckets:
     """AsyncTokenBucket, call for call; after each the answer, and the balance where it is asked."""
 
@@ -36,15 +26,13 @@ class Buckets:
         del java
 
     def answer(self, case: Json) -> Json:
-        clock, rate = _Clock(case["start"]), _Number(case["rate"])
-        bucket = self._dynamic(case, clock, rate) if case["dynamic"] else self._final(case, clock)
+        clock = _Clock(case["start"])
+        bucket = self._bucket(case, clock)
         answers: list[Any] = []
         for kind, *rest in case["lines"]:
             match kind:
                 case "wait":
                     clock.now += rest[0]
-                case "rate":
-                    rate.value = rest[0]
                 case "consume":
                     bucket.consumeTokens(rest[0])
                 case "check":
@@ -59,14 +47,9 @@ class Buckets:
                     answers.append(int(bucket.calculateThrottlingDuration(rest[0])))
         return {"answers": answers, "tokens": int(bucket.getTokens())}
 
-    def _final(self, case: Json, clock: _Clock) -> Any:
+    def _bucket(self, case: Json, clock: _Clock) -> Any:
         builder = JClass(BUCKET).builder().rate(case["rate"]).ratePeriodNanos(case["period"])
         builder = builder.capacity(case["capacity"]).initialTokens(case["initial"])
         if case["target"] is not None:
             builder = builder.targetAmountOfTokensAfterThrottling(case["target"])
-        return builder.addTokensResolutionNanos(case["resolution"]).clock(clock).build()
-
-    def _dynamic(self, case: Json, clock: _Clock, rate: _Number) -> Any:
-        builder = JClass(BUCKET).builderForDynamicRate().rateFunction(rate)
-        builder = builder.ratePeriodNanosFunction(_Number(case["period"]))
         return builder.addTokensResolutionNanos(case["resolution"]).clock(clock).build()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from counterpoise.admin.metrics.sample import Labels, MetricSample, by_label, cluster_of, samples_of
-from counterpoise.broker.face import BrokerFace, PauseReason, SeenLimit
+from counterpoise.broker.face import BrokerFace, LimitSnapshot, PauseReason
 
 _PER_CONNECTION = (PauseReason.PENDING_PUBLISHES, PauseReason.PUBLISH_RATE)
 """Why a connection is not read for what it has published itself."""
@@ -16,7 +16,7 @@ _CLASSES = {"ResourceGroupPublishRate": "Publish", "ResourceGroupDispatchRate": 
 
 def figures(broker: BrokerFace) -> Iterator[MetricSample]:
     """Limits that were never reached are omitted."""
-    cluster, limits = cluster_of(broker), broker.topics.limits.seen()
+    cluster, limits = cluster_of(broker), broker.topics.limits.snapshots()
     yield from _connections(broker, limits)
     for limit in limits:
         if limit.level in _CLASSES:
@@ -30,7 +30,7 @@ def figures(broker: BrokerFace) -> Iterator[MetricSample]:
             yield from samples_of("counterpoise_dispatch_limit_", labels, _dispatch(limit))
 
 
-def _connections(broker: BrokerFace, limits: Sequence[SeenLimit]) -> Iterator[MetricSample]:
+def _connections(broker: BrokerFace, limits: Sequence[LimitSnapshot]) -> Iterator[MetricSample]:
     """Pulsar counts the connections that it does not read; here those count, too, that it reads
     although something of them is held."""
     cluster = cluster_of(broker)
@@ -42,24 +42,24 @@ def _connections(broker: BrokerFace, limits: Sequence[SeenLimit]) -> Iterator[Me
     yield from by_label("counterpoise_connections_paused", cluster, "reason", now)
 
 
-def _publish(limit: SeenLimit) -> Iterator[tuple[str, float]]:
+def _publish(limit: LimitSnapshot) -> Iterator[tuple[str, float]]:
     yield from _waits(limit)
     yield "waiting_producers", len(limit.producers)
     yield "held_entries", sum(each.held_entries for each in limit.producers)
     yield "held_bytes", sum(each.held_bytes for each in limit.producers)
 
 
-def _dispatch(limit: SeenLimit) -> Iterator[tuple[str, float]]:
+def _dispatch(limit: LimitSnapshot) -> Iterator[tuple[str, float]]:
     yield from _waits(limit)
     yield "waiting_subscriptions", len(limit.subscriptions)
 
 
-def _waits(limit: SeenLimit) -> Iterator[tuple[str, float]]:
+def _waits(limit: LimitSnapshot) -> Iterator[tuple[str, float]]:
     yield "waits_total", limit.times
     yield "waited_seconds_total", limit.seconds
 
 
-def _group(limit: SeenLimit, cluster: Labels) -> Iterator[MetricSample]:
+def _group(limit: LimitSnapshot, cluster: Labels) -> Iterator[MetricSample]:
     """This broker's part of a group, and what it used of it (``ResourceGroupService``)."""
     of = ("MonitoringClass", _CLASSES[limit.level])
     yield from samples_of(

@@ -13,7 +13,7 @@ from counterpoise.admin.metrics.sample import Labels, MetricSample, cluster_of, 
 from counterpoise.admin.subscription_json import backlog_size
 from counterpoise.broker.face import (
     BrokerFace,
-    DispatchLevel,
+    LimitLevel,
     PersistentTopic,
     Recipient,
     Subscription,
@@ -21,10 +21,10 @@ from counterpoise.broker.face import (
 )
 
 _REASONS = {
-    DispatchLevel.SUBSCRIPTION: "subscription",
-    DispatchLevel.TOPIC: "topic",
-    DispatchLevel.RESOURCE_GROUP: "resource_group",
-    DispatchLevel.BROKER: "broker",
+    LimitLevel.SUBSCRIPTION_DISPATCH: "subscription",
+    LimitLevel.TOPIC_DISPATCH: "topic",
+    LimitLevel.GROUP_DISPATCH: "resource_group",
+    LimitLevel.BROKER_DISPATCH: "broker",
 }
 
 
@@ -123,12 +123,12 @@ def _subscription(subscription: Subscription, labels: Labels) -> Iterator[Metric
 
 def _throttled(subscription: Subscription, labels: Labels) -> Iterator[MetricSample]:
     """How often which dispatch limit held it up. (A resource group's: not in Pulsar.)"""
-    throttled = subscription.gate.throttled if subscription.gate is not None else {}
+    throttled = subscription.flow.events if subscription.flow is not None else {}
     for level, reason in _REASONS.items():
         for kind, what in (("messages", "msg"), ("bytes", "bytes")):
             name = f"pulsar_subscription_dispatch_throttled_{what}_events"
             count = throttled.get((level, kind), 0)
-            if count or level is not DispatchLevel.RESOURCE_GROUP:
+            if count or level is not LimitLevel.GROUP_DISPATCH:
                 yield MetricSample(name, (*labels, ("reason", reason)), float(count))
 
 

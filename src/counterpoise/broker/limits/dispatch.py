@@ -1,33 +1,37 @@
 """Dispatch limits: how much a subscription, a topic, a resource group and a broker may deliver.
 
-A subscription that finds one of its limits empty waits there for its turn; turns go round, and each
-delivers what is left at most.
+A subscription that finds one of its limits exceeded waits there for its turn.
 
-Topics that store nothing have no dispatch limits, as in Pulsar: who is not sent a message at once
-is never sent it, so a limit there would lose what it should delay.
+Topics that store nothing have no dispatch limits, as in Pulsar: a message that is not delivered at
+once is lost there, so a limit would lose what it should delay.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from counterpoise.broker.limits.dispatch_limit import DispatchLevel, DispatchLimit
-from counterpoise.broker.limits.episodes import Episodes
-from counterpoise.broker.limits.gate import Gate, Terms
-from counterpoise.broker.limits.ports import Published, Waiter
+from counterpoise.broker.limits.dispatch_flow import (
+    DispatchCounting,
+    Dispatches,
+    DispatchFlow,
+    DispatchLimit,
+    PublishRate,
+)
 from counterpoise.broker.limits.rates import Rate, TopicRates
+from counterpoise.broker.limits.runner import LimitRunner
 from counterpoise.names.topic import TopicName
+from counterpoise.quota import LimitLevel
 
 
 @dataclass(frozen=True, slots=True)
-class _Topic:
+class _DeliveringTopic:
     """What limits a topic's deliveries, besides the broker's limit."""
 
     limit: DispatchLimit
     subscription: Rate
     subscriptions: Mapping[str, Rate]
-    published: Published
+    published: PublishRate
     group: str | None
 
     def of(self, subscription: str) -> Rate:
@@ -38,38 +42,29 @@ class _Topic:
 class DispatchLimits:
     """The dispatch limits of one broker."""
 
-    def __init__(self, broker: str, clock_ns: Callable[[], int], episodes: Episodes) -> None:
-        self._now = clock_ns
-        self._episodes = episodes
-        self._terms = Terms()
-        self._broker = self._made(DispatchLevel.BROKER, broker)
+    def __init__(self, broker: str, runner: LimitRunner) -> None:
+        self._runner = runner
+        self._counting = DispatchCounting()
+        self._broker = DispatchLimit(LimitLevel.BROKER_DISPATCH, broker)
         self._groups: dict[str, DispatchLimit] = {}
-        self._topics: dict[TopicName, _Topic] = {}
-        self._gates: dict[TopicName, dict[Gate, DispatchLimit]] = {}
+        self._topics: dict[TopicName, _DeliveringTopic] = {}
+        #: The flows of each topic's subscriptions, with the limit that each has for itself.
+        self._flows: dict[TopicName, dict[DispatchFlow, DispatchLimit]] = {}
 
-    def _made(self, level: DispatchLevel, subject: str) -> DispatchLimit:
-        return DispatchLimit(level, subject, self._now, self._on_wait)
-
-    def _on_wait(self, limit: DispatchLimit, gate: Waiter) -> None:
-        who = f"subscription {gate.subscription} of {gate.topic}"
-        self._episodes.began(limit, who)
-
-    def set_terms(self, *, whole_batches: bool, caught_up: bool) -> None:
-        """Count by these `Terms` from now on."""
-        if (self._terms.whole_batches, self._terms.caught_up) == (whole_batches, caught_up):
+    def set_counting(self, *, whole_batches: bool, caught_up: bool) -> None:
+        """Count as these settings say from now on (see `DispatchCounting`)."""
+        counting = self._counting
+        if (counting.whole_batches, counting.caught_up) == (whole_batches, caught_up):
             return
-        self._terms.whole_batches, self._terms.caught_up = whole_batches, caught_up
-        for gates in list(self._gates.values()):
-            for gate in list(gates):
-                gate.change(gate.limits)
+        counting.whole_batches, counting.caught_up = whole_batches, caught_up
+        for flow in [flow for flows in self._flows.values() for flow in flows]:
+            self._runner.retry(flow)
 
     def set_broker_rate(self, rate: Rate) -> None:
         """Limit all deliveries of this broker."""
-        before = self._broker.active
-        self._broker.set_rate(rate)
-        if self._broker.active != before:
-            for name in list(self._gates):
-                self._change(name)
+        if self._set(self._broker, rate):
+            for name in list(self._flows):
+                self._regroup(name)
 
     def set_group_rate(self, group: str, rate: Rate) -> None:
         """Limit this broker's part of what a resource group's topics deliver."""
@@ -77,63 +72,62 @@ class DispatchLimits:
         if limit is None:
             if not rate:
                 return
-            limit = self._groups[group] = self._made(DispatchLevel.RESOURCE_GROUP, group)
-        before = limit.active
-        limit.set_rate(rate)
-        if limit.active != before:
-            for name in list(self._gates):
+            limit = self._groups[group] = DispatchLimit(LimitLevel.GROUP_DISPATCH, group)
+        if self._set(limit, rate):
+            for name in list(self._flows):
                 known = self._topics.get(name)
                 if known is not None and known.group == group:
-                    self._change(name)
+                    self._regroup(name)
 
-    def set_topic_rates(self, name: TopicName, rates: TopicRates, published: Published) -> None:
+    def set_topic_rates(self, name: TopicName, rates: TopicRates, published: PublishRate) -> None:
         """Limit a topic's deliveries, and those of each of its subscriptions.
 
         ``published`` is what the topic takes, for rates that are relative to it.
         """
         known = self._topics.get(name)
-        limit = known.limit if known else self._made(DispatchLevel.TOPIC, str(name))
-        limit.set_rate(rates.dispatch, published)
+        limit = known.limit if known else DispatchLimit(LimitLevel.TOPIC_DISPATCH, str(name))
+        self._set(limit, rates.dispatch, published)
         each = rates.subscription_dispatch
-        found = _Topic(limit, each, rates.subscriptions, published, rates.resource_group)
+        found = _DeliveringTopic(limit, each, rates.subscriptions, published, rates.resource_group)
         if rates.dispatch or each or rates.subscriptions or rates.resource_group is not None:
             self._topics[name] = found
         else:
             self._topics.pop(name, None)
-        for gate, own in self._gates.get(name, {}).items():
-            own.set_rate(found.of(gate.subscription), published)
-        self._change(name)
+        for flow, own in self._flows.get(name, {}).items():
+            self._set(own, found.of(flow.subscription), published)
+        self._regroup(name)
 
-    def gate(
-        self,
-        name: TopicName,
-        subscription: str,
-        go_on: Callable[[], None],
-        behind: Callable[[], int],
-    ) -> Gate:
-        """The gate of a subscription that begins to deliver."""
-        own = self._made(DispatchLevel.SUBSCRIPTION, f"{subscription} of {name}")
+    def _set(self, limit: DispatchLimit, rate: Rate, published: PublishRate | None = None) -> bool:
+        """Set the rate of a limit; whether it limits anything where it did not, or the reverse."""
+        before = limit.active
+        allowed = limit.follow(rate, published, self._runner.now())
+        self._runner.set_rate(limit, allowed.messages, allowed.size, allowed.period_s)
+        return limit.active != before
+
+    def join(self, name: TopicName, subscription: str, dispatcher: Dispatches) -> DispatchFlow:
+        """The flow of a subscription that begins to deliver; end it with `leave`."""
+        own = DispatchLimit(LimitLevel.SUBSCRIPTION_DISPATCH, f"{subscription} of {name}")
         known = self._topics.get(name)
         if known is not None:
-            own.set_rate(known.of(subscription), known.published)
-        gate = Gate((), go_on, self._terms, behind, (str(name), subscription))
-        self._gates.setdefault(name, {})[gate] = own
-        gate.limits = self._limits(name, own)
-        return gate
+            self._set(own, known.of(subscription), known.published)
+        flow = DispatchFlow(self._runner, dispatcher, self._counting, str(name), subscription)
+        self._flows.setdefault(name, {})[flow] = own
+        flow.limits = self._limits_of(name, own)
+        return flow
 
-    def close(self, name: TopicName, gate: Gate) -> None:
+    def leave(self, name: TopicName, flow: DispatchFlow) -> None:
         """A subscription delivers no more."""
-        gate.close()
-        gates = self._gates.get(name, {})
-        gates.pop(gate, None)
-        if not gates:
-            self._gates.pop(name, None)
+        self._runner.end(flow)
+        flows = self._flows.get(name, {})
+        flows.pop(flow, None)
+        if not flows:
+            self._flows.pop(name, None)
 
     def end(self, name: TopicName) -> None:
         """A topic is here no longer."""
         self._topics.pop(name, None)
 
-    def _limits(self, name: TopicName, own: DispatchLimit) -> tuple[DispatchLimit, ...]:
+    def _limits_of(self, name: TopicName, own: DispatchLimit) -> tuple[DispatchLimit, ...]:
         known = self._topics.get(name)
         found = (
             own,
@@ -143,13 +137,13 @@ class DispatchLimits:
         )
         return tuple(each for each in found if each is not None and each.active)
 
-    def _change(self, name: TopicName) -> None:
-        for gate, own in list(self._gates.get(name, {}).items()):
-            limits = self._limits(name, own)
-            if limits != gate.limits:
-                gate.change(limits)
+    def _regroup(self, name: TopicName) -> None:
+        for flow, own in list(self._flows.get(name, {}).items()):
+            limits = self._limits_of(name, own)
+            if limits != flow.limits:
+                self._runner.set_limits(flow, limits)
 
-    # What can be seen.
+    # For the admin API and the metrics.
 
     def group(self, name: str) -> DispatchLimit | None:
         """This broker's part of a resource group."""
@@ -159,5 +153,5 @@ class DispatchLimits:
         """Every limit that limits anything, the most general first."""
         found = [self._broker, *self._groups.values()]
         found += [each.limit for each in self._topics.values()]
-        found += [own for gates in self._gates.values() for own in gates.values()]
+        found += [own for flows in self._flows.values() for own in flows.values()]
         return [each for each in found if each.active]

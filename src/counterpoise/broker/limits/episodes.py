@@ -8,13 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from counterpoise.broker.limits.ports import Reached
-from counterpoise.quota import SECOND_NS, Bucket
+from counterpoise.quota import SECOND_NS, Bucket, RateLimit
 
 log = logging.getLogger(__name__)
 
 QUIET_S: Final = 10.0
-"""A limit that nobody had to wait at for so long is no longer reached."""
+"""A limit without waiting flows for so long is no longer reached."""
 
 
 @dataclass(slots=True)
@@ -26,20 +25,20 @@ class _Episode:
     timer: asyncio.TimerHandle
 
 
-class Episodes:
-    """From the first who has to wait at a limit until nobody had to for a while."""
+class LimitEpisodes:
+    """The spans in which limits are reached, each until no flow waited for `QUIET_S`."""
 
     def __init__(self, clock_ns: Callable[[], int], quiet_s: float = QUIET_S) -> None:
         self._now = clock_ns
         self._quiet_s = quiet_s
-        self._open: dict[Reached, _Episode] = {}
+        self._open: dict[RateLimit, _Episode] = {}
 
-    def began(self, limit: Reached, who: str) -> None:
-        """Somebody waits at a limit; harmless if that is known."""
+    def began(self, limit: RateLimit, label: str) -> None:
+        """A flow waits for a limit; logged unless the limit is known to be reached."""
         if limit in self._open:
             return
         rates = rates_text(limit)
-        log.info("%s of %s (%s) is reached: %s waits", limit.level, limit.subject, rates, who)
+        log.info("%s of %s (%s) is reached: %s waits", limit.level, limit.subject, rates, label)
         self._open[limit] = _Episode(
             self._now(),
             limit.throttled_count - 1,
@@ -48,10 +47,10 @@ class Episodes:
             self._timer(limit),
         )
 
-    def _timer(self, limit: Reached) -> asyncio.TimerHandle:
+    def _timer(self, limit: RateLimit) -> asyncio.TimerHandle:
         return asyncio.get_running_loop().call_later(self._quiet_s, self._look, limit)
 
-    def _look(self, limit: Reached) -> None:
+    def _look(self, limit: RateLimit) -> None:
         episode = self._open[limit]
         if limit.waiting or limit.throttled_count != episode.last_count:
             episode.last_count = limit.throttled_count
@@ -59,7 +58,7 @@ class Episodes:
             return
         del self._open[limit]
         log.info(
-            "%s of %s is no longer reached: in %.0f s somebody waited %d times, %.1f s altogether",
+            "%s of %s is no longer reached: in %.0f s it throttled %d times, %.1f s altogether",
             limit.level,
             limit.subject,
             max(0.0, (self._now() - episode.began_ns) / SECOND_NS - self._quiet_s),
@@ -68,13 +67,13 @@ class Episodes:
         )
 
     def stop(self) -> None:
-        """Watch no longer."""
+        """Log nothing more."""
         for episode in self._open.values():
             episode.timer.cancel()
         self._open.clear()
 
 
-def rates_text(limit: Reached) -> str:
+def rates_text(limit: RateLimit) -> str:
     """A limit's rates for a person."""
     found = (_rate_text(limit.messages, "messages"), _rate_text(limit.bytes, "bytes"))
     return ", ".join(each for each in found if each) or "no limit"

@@ -1,9 +1,9 @@
 """Resource groups: limits that hold for all namespaces of a group, on all brokers together.
 
 Each broker that serves a group says every `RateOptions.share_interval_s` what of it passed and
-whether somebody had to wait, in a node of its own session; everybody computes the parts from
-those nodes by the same function (`quota.shares`). So nobody leads, a broker that dies gives its
-part back with its session, and one that hears late is late by one interval.
+whether producers had to wait, in a node of its own session; every broker computes the parts from
+those nodes by the same function (`quota.shares`). So there is no leader, a broker that dies gives
+its part back with its session, and one that reads late is late by one interval.
 
 What a group delivers is shared like what it publishes; 4.0.7 counts that, and limits it nowhere.
 """
@@ -19,20 +19,18 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from counterpoise.broker.base import paths
-from counterpoise.broker.limits.ports import Reached
 from counterpoise.broker.limits.publish import PublishLimits
 from counterpoise.broker.limits.rates import Rate, Use, group_rate
-from counterpoise.broker.limits.seen import waited_ns
 from counterpoise.metadata import BadVersion, MetadataStore, NotFound, StoreUnavailable
 from counterpoise.metadata.cache import MetadataCache
 from counterpoise.metadata.own_node import put_own
 from counterpoise.names.options import INT64_MAX
-from counterpoise.quota import SECOND_NS, Need, shares
+from counterpoise.quota import SECOND_NS, GroupUsage, RateLimit, shares
 
 log = logging.getLogger(__name__)
 
 WAITING: Final = 0.05
-"""Who had to wait for more than this part of an interval has use for more."""
+"""A broker whose flows waited for more than this part of an interval has use for more."""
 CHANGE: Final = 0.02
 """A usage that changed by less is not reported again."""
 
@@ -48,14 +46,14 @@ _NO_RATE: Final = Rate()
 
 
 _Needs = tuple[int, int, bool]
-"""Messages and bytes a second that passed, and whether somebody had to wait."""
+"""Messages and bytes a second that passed, and whether flows had to wait."""
 _NOTHING: Final[_Needs] = (0, 0, False)
 _NEWCOMER: Final[_Needs] = (0, 0, True)
 _Uses = Mapping[Use, _Needs]
 
 
 @dataclass(slots=True)
-class _Side:
+class _GroupUse:
     """One use of a group, as this broker knows it."""
 
     rate: Rate = _NO_RATE
@@ -67,20 +65,20 @@ class _Side:
 class _Group:
     """One group, as this broker knows it."""
 
-    __slots__ = ("sides", "told")
+    __slots__ = ("is_reported", "uses")
 
     def __init__(self) -> None:
-        self.sides = {use: _Side() for use in Use}
-        #: Whether this broker has ever said anything of it.
-        self.told = False
+        self.uses = {use: _GroupUse() for use in Use}
+        #: Whether this broker has a node that reports its use.
+        self.is_reported = False
 
     @property
     def limited(self) -> bool:
         """Whether it limits anything."""
-        return any(side.rate for side in self.sides.values())
+        return any(side.rate for side in self.uses.values())
 
 
-class ResourceGroups:
+class ResourceGroupShares:
     """This broker's parts of the groups that its topics are in."""
 
     def __init__(
@@ -111,7 +109,7 @@ class ResourceGroups:
             try:
                 await self.refresh(name)
             except BaseException:
-                # Nothing of it holds yet: whoever asks next reads it again.
+                # Nothing of it holds yet: the next topic reads it again.
                 self._groups.pop(name, None)
                 raise
 
@@ -121,7 +119,7 @@ class ResourceGroups:
         if group is None:
             return
         found = await self._source.resource_group(name)
-        for use, side in group.sides.items():
+        for use, side in group.uses.items():
             side.rate = group_rate(found, use)
         said = await self._said(name) if group.limited else {}
         if group.limited and self._broker not in said:
@@ -165,20 +163,20 @@ class ResourceGroups:
                 if _differs(said.get(self._broker), needs):
                     said = await self._say(name, group, said, needs)
                 self._divide(name, group, said)
-            elif group.told:
+            elif group.is_reported:
                 await self._withdraw(name, group)
 
-    def _limit(self, name: str, use: Use) -> Reached | None:
+    def _limit(self, name: str, use: Use) -> RateLimit | None:
         limits = self._publish
         return limits.group(name) if use is Use.PUBLISH else limits.dispatch.group(name)
 
     def _measure(self, name: str, use: Use, group: _Group, seconds: float, now: int) -> _Needs:
-        limit, side = self._limit(name, use), group.sides[use]
+        limit, side = self._limit(name, use), group.uses[use]
         if limit is None:
             return _NOTHING
         messages = round((limit.passed_messages - side.messages_seen) / seconds)
         size = round((limit.passed_bytes - side.bytes_seen) / seconds)
-        waited = waited_ns(limit, now)
+        waited = limit.waited_ns(now)
         waiting = waited - side.waited_ns > WAITING * seconds * SECOND_NS
         side.messages_seen, side.bytes_seen = limit.passed_messages, limit.passed_bytes
         side.waited_ns = waited
@@ -194,14 +192,14 @@ class ResourceGroups:
     async def _say(
         self, name: str, group: _Group, said: Mapping[str, _Uses], needs: _Uses
     ) -> dict[str, _Uses]:
-        """Tell the others; what all have said then."""
-        group.told = True
+        """Report this broker's use; what all brokers have reported then."""
+        group.is_reported = True
         await put_own(self._store, paths.group_usage(name, self._broker), _written(needs))
         return {**said, self._broker: needs}
 
     def _divide(self, name: str, group: _Group, said: Mapping[str, _Uses]) -> None:
         if self._groups.get(name) is group:
-            for use, side in group.sides.items():
+            for use, side in group.uses.items():
                 needs = {who: uses[use] for who, uses in said.items()}
                 self._set_rate(name, use, _part(self._broker, side.rate, needs))
 
@@ -220,8 +218,8 @@ class ResourceGroups:
         await self._withdraw(name, group)
 
     async def _withdraw(self, name: str, group: _Group) -> None:
-        if group.told:
-            group.told = False
+        if group.is_reported:
+            group.is_reported = False
             with contextlib.suppress(NotFound, BadVersion):
                 await self._store.delete(paths.group_usage(name, self._broker))
 
@@ -230,7 +228,7 @@ def _part(broker: str, rate: Rate, said: Mapping[str, _Needs]) -> Rate:
     """A broker's part of a rate, by what every broker said."""
     parts = []
     for index, limit in enumerate((rate.messages, rate.size)):
-        needs = {who: Need(need[index], need[2]) for who, need in said.items()}
+        needs = {who: GroupUsage(need[index], need[2]) for who, need in said.items()}
         parts.append(shares(limit, needs)[broker] if limit else 0)
     return Rate(parts[0], parts[1])
 
@@ -246,22 +244,22 @@ def _differ(said: _Needs, now: _Needs) -> bool:
 
 
 def _written(needs: _Uses) -> bytes:
-    told = {
+    report = {
         use.value: {"messages": messages, "bytes": size, "waiting": waiting}
         for use, (messages, size, waiting) in needs.items()
     }
-    return json.dumps(told).encode()
+    return json.dumps(report).encode()
 
 
 def _read(value: bytes) -> _Uses:
     """What a broker said; nothing, where it cannot be read."""
     try:
-        told = json.loads(value)
-        return {use: _needs_of(told[use.value]) for use in Use}
+        report = json.loads(value)
+        return {use: _needs_of(report[use.value]) for use in Use}
     except (ValueError, KeyError, TypeError, OverflowError):
         return dict.fromkeys(Use, _NOTHING)
 
 
-def _needs_of(told: Mapping[str, Any]) -> _Needs:
-    messages, size = (min(max(0, int(told[what])), INT64_MAX) for what in ("messages", "bytes"))
-    return messages, size, bool(told["waiting"])
+def _needs_of(report: Mapping[str, Any]) -> _Needs:
+    messages, size = (min(max(0, int(report[what])), INT64_MAX) for what in ("messages", "bytes"))
+    return messages, size, bool(report["waiting"])

@@ -49,8 +49,8 @@ class RateOptions:
         unit="s",
         low=1,
         dynamic=True,
-        why="how often brokers tell each other what they use of resource groups, by which the "
-        "parts of each follow (Pulsar's default is 60, and by default it does not tell at all)",
+        why="how often brokers report to each other what they use of resource groups, from which "
+        "the parts of each follow (Pulsar's default is 60, and by default it reports nothing)",
     )
     broker_dispatch_messages: int = option(
         0,

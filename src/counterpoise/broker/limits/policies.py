@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 from counterpoise.broker.base import paths
 from counterpoise.broker.base.background import BackgroundTasks
 from counterpoise.broker.base.errors import store_errors_as_not_ready
-from counterpoise.broker.limits.groups import GroupSource, ResourceGroups
+from counterpoise.broker.limits.groups import GroupSource, ResourceGroupShares
 from counterpoise.broker.limits.options import RateOptions
 from counterpoise.broker.limits.publish import PublishLimits
 from counterpoise.broker.limits.rates import (
@@ -28,7 +28,7 @@ _FOLLOWED: Final = tuple(
 )
 
 
-class PolicySource(GroupSource, Protocol):
+class RatePolicies(GroupSource, Protocol):
     """Policies, as the metadata store has them."""
 
     async def namespace(self, name: NamespaceName) -> Mapping[str, Any] | None:
@@ -50,7 +50,7 @@ class LimitPolicies:
         broker: str,
         cluster: str,
         store: MetadataStore,
-        policies: PolicySource,
+        policies: RatePolicies,
         options: Callable[[], RateOptions],
         *,
         clock_ns: Callable[[], int] = time.monotonic_ns,
@@ -61,7 +61,7 @@ class LimitPolicies:
         self._policies = policies
         self._options = options
         self.publish = PublishLimits(broker, self.rates_of, clock_ns=clock_ns)
-        self.groups = ResourceGroups(
+        self.groups = ResourceGroupShares(
             broker,
             store,
             policies,
@@ -88,12 +88,12 @@ class LimitPolicies:
         options = self._options()
         self.publish.set_broker_rate(broker_rate(options))
         self.publish.dispatch.set_broker_rate(broker_dispatch_rate(options))
-        self.publish.dispatch.set_terms(
+        self.publish.dispatch.set_counting(
             whole_batches=options.dispatch_whole_batches, caught_up=options.dispatch_caught_up
         )
 
     def stop(self) -> None:
-        """Follow no longer, and set no more alarms."""
+        """Follow no longer, and set no more timers."""
         for unsubscribe in self._unsubscribe:
             unsubscribe()
         self.groups.close()
@@ -134,7 +134,7 @@ class LimitPolicies:
             try:
                 await self._take_up(changed)
             except BaseException:
-                # Whoever starts this again finds what is still to be done.
+                # The task is started again, and finds what is still to be done.
                 self._paths |= changed
                 self._changed.set()
                 raise

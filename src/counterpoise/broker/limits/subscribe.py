@@ -29,7 +29,7 @@ class ConsumerIdentifier(NamedTuple):
     consumer_id: int
 
 
-class _Topic:
+class _SubscribedTopic:
     """One topic's rate, and a bucket for each consumer that used it lately."""
 
     __slots__ = ("_buckets", "_sweep_at", "rate")
@@ -47,14 +47,11 @@ class _Topic:
             rate = self.rate
             bucket = Bucket(rate.messages, now, period_ns=rate.period_s * SECOND_NS)
             self._buckets[who] = bucket
-        if bucket.settle(now, consistent=True) <= 0:
-            return False
-        bucket.balance -= 1
-        return True
+        return bucket.try_take(1, now)
 
     def _sweep(self, now: int) -> None:
         # A full bucket is as good as a new one.
-        self._buckets = {who: it for who, it in self._buckets.items() if it.fill_ns(now) > 0}
+        self._buckets = {who: it for who, it in self._buckets.items() if not it.is_full(now)}
         self._sweep_at = max(SWEEP, 2 * len(self._buckets))
 
 
@@ -63,7 +60,7 @@ class SubscribeLimits:
 
     def __init__(self, clock_ns: Callable[[], int]) -> None:
         self._now = clock_ns
-        self._topics: dict[TopicName, _Topic] = {}
+        self._topics: dict[TopicName, _SubscribedTopic] = {}
 
     def set_rate(self, name: TopicName, rate: Rate) -> None:
         """Allow each consumer so many subscribes a period; another rate begins with all of them."""
@@ -71,7 +68,7 @@ class SubscribeLimits:
         if not rate:
             self._topics.pop(name, None)
         elif known is None or known.rate != rate:
-            self._topics[name] = _Topic(rate)
+            self._topics[name] = _SubscribedTopic(rate)
 
     def admit(self, name: TopicName, address: str, consumer_name: str, consumer_id: int) -> None:
         """Count a subscribe; raise `BrokerError` where its consumer has none left.

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from counterpoise.broker.base.errors import BrokerError
+from counterpoise.broker.limits.publish_flow import ProducerFlow
 from counterpoise.broker.topic.meter import Meter
 from counterpoise.broker.topic.ports import ProducerRequest, ProducerSink
 from counterpoise.names.topic import TopicName
-from counterpoise.quota import Flow
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.events import Send
 from counterpoise.wire.values import AccessMode
@@ -67,7 +67,7 @@ class Producer:
         #: What was stored of it (or passed on, where nothing is stored).
         self.meter = meter
         #: Its place among the publish limits; None while none applies to it.
-        self.flow: Flow | None = None
+        self.flow: ProducerFlow | None = None
         self.connected_since = time.time()
 
     @property

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any
 
 from counterpoise.broker.base.errors import BrokerError
-from counterpoise.broker.limits.gate import Gate
+from counterpoise.broker.limits.dispatch_flow import DispatchFlow
 from counterpoise.broker.topic.acks import AckState
 from counterpoise.broker.topic.dispatch.by_type import DISPATCHERS, DispatcherSpec
 from counterpoise.broker.topic.dispatch.dispatcher import Dispatcher
@@ -74,6 +74,8 @@ class Subscription:
         self.created = time.time()
         self.type = SubscriptionType.Exclusive
         self.dispatcher: Dispatcher | None = None
+        #: Its place among the dispatch limits, while it has a dispatcher.
+        self.flow: DispatchFlow | None = None
         self.clock = commons.clock
         self.meters = DeliveryMeters(commons.clock)
         self.topic_meter = meter_out
@@ -92,11 +94,6 @@ class Subscription:
     def consumers(self) -> Collection[Recipient]:
         """Attached consumers."""
         return self.dispatcher.consumers if self.dispatcher is not None else ()
-
-    @property
-    def gate(self) -> Gate | None:
-        """Its place among the dispatch limits, once a consumer has subscribed."""
-        return self.dispatcher.gate if self.dispatcher is not None else None
 
     @property
     def active(self) -> Recipient | None:
@@ -159,13 +156,13 @@ class Subscription:
                 request,
             )
         )
-        made.gate = commons.limits.dispatch.gate(
-            self.topic, self.name, made.dispatch, lambda: self.log.end - made.read_index
-        )
+        made.flow = self.flow = commons.limits.dispatch.join(self.topic, self.name, made)
         return made
 
     def _retire(self, dispatcher: Dispatcher) -> None:
-        self._commons.limits.dispatch.close(self.topic, dispatcher.gate)
+        if self.flow is not None:
+            self._commons.limits.dispatch.leave(self.topic, self.flow)
+            self.flow = None
         dispatcher.close()
 
     def remove(self, consumer: Recipient) -> None:

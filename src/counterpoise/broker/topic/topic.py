@@ -11,6 +11,7 @@ from operator import itemgetter
 from typing import Final
 
 from counterpoise.broker.base.errors import BrokerError
+from counterpoise.broker.limits.publish_flow import ProducerFlow
 from counterpoise.broker.topic.consumer import Consumer
 from counterpoise.broker.topic.meter import Meter
 from counterpoise.broker.topic.ports import (
@@ -25,7 +26,6 @@ from counterpoise.broker.topic.shared_parts import SharedByTopics
 from counterpoise.broker.topic.subscription import Subscription
 from counterpoise.broker.topic.topic_limits import headcount_of
 from counterpoise.names.topic import TopicName
-from counterpoise.quota import Flow
 from counterpoise.storage.port import Position
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.events import Send
@@ -115,7 +115,7 @@ class Topic(ABC):
             self._accept_within(producer.flow, producer, sends, size)
 
     def _accept_within(
-        self, flow: Flow, producer: Producer, sends: Sequence[Send], size: int
+        self, flow: ProducerFlow, producer: Producer, sends: Sequence[Send], size: int
     ) -> None:
         """Store the entries that the limits admit; the rest is throttled."""
         messages = sum(map(_MESSAGES, sends))
@@ -128,9 +128,7 @@ class Topic(ABC):
         passed: list[Send] = []
         for send in sends:
             alone = len(send.entry)
-            if flow.passes(send.messages, alone) or self.commons.limits.offer(
-                flow, send.messages, alone, partial(self._go_on, producer, send)
-            ):
+            if flow.offer(send.messages, alone, partial(self._go_on, producer, send)):
                 passed.append(send)
         if passed:
             # Once an entry is throttled, so are all after it: these are the first of the run.

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
-from counterpoise.broker.limits.gate import Gate
+from counterpoise.broker.limits.dispatch_flow import DeliveryBudget, Unlimited
 from counterpoise.broker.topic.acks import AckState
 from counterpoise.broker.topic.dispatch.delivery_turns import DeliveryTurns
 from counterpoise.broker.topic.dispatch.entry_reader import EntryReader
@@ -37,8 +37,13 @@ class Dispatcher(ABC):
         self.turns = turns
         self._waits = False
         #: What dispatch limits leave it; the subscription replaces it.
-        self.gate = Gate((), self.dispatch)
+        self.flow: DeliveryBudget = Unlimited()
         self._feed = EntryReader(log, self.dispatch)
+
+    @property
+    def behind(self) -> int:
+        """Entries that were not delivered yet."""
+        return self.log.end - self.read_index
 
     def dispatch(self) -> None:
         """Send what can be sent now. Called when entries, permits or room have come.
@@ -129,5 +134,4 @@ class Dispatcher(ABC):
     def close(self) -> None:
         """Send nothing more."""
         self.closed = True
-        self.gate.close()
         self._feed.close()

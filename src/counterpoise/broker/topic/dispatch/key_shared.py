@@ -146,7 +146,7 @@ class KeySharedDispatcher(SharedDispatcher):
             and self._waiting_count < self._look_ahead
             and self.unacked < self._max_unacked
             and turns.left > 0
-            and self.gate.budget()[0] > 0
+            and self.flow.budget()[0] > 0
             and self._is_any_ready()
         ):
             chunk = self._feed.at(self.read_index)
@@ -164,7 +164,7 @@ class KeySharedDispatcher(SharedDispatcher):
 
     def _serve_lane(self, recipient: Recipient) -> bool:
         """Send a consumer what waits for it, in the order of the log; False: read first."""
-        free, room = self.gate.budget()
+        free, room = self.flow.budget()
         if free <= 0:
             self._served.setdefault(recipient)
             return False
@@ -197,7 +197,7 @@ class KeySharedDispatcher(SharedDispatcher):
             if slot in self._waiting:
                 self._enter_lane(slot)
         self.turns.spend(looked, burst.size)
-        self.gate.took(burst.messages, len(burst.deliveries), burst.size)
+        self.flow.took(burst.messages, len(burst.deliveries), burst.size)
         burst.send(recipient)
         if lane:
             self._served.setdefault(recipient)
@@ -207,7 +207,7 @@ class KeySharedDispatcher(SharedDispatcher):
 
     def _serve_chunk(self, chunk: Chunk) -> None:
         """Deal entries of a chunk out to their keys' consumers, or let them wait."""
-        free, room = self.gate.budget()
+        free, room = self.flow.budget()
         first, entries, counts = chunk.first, chunk.entries, chunk.messages
         begin, size, sent, entries_sent = self.read_index, 0, 0, 0
         ledger_id, entry_id = self.log.position(begin)
@@ -254,7 +254,7 @@ class KeySharedDispatcher(SharedDispatcher):
             if not recipient.ready:
                 del is_open[recipient]
         self.turns.spend(self.read_index - begin, size)
-        self.gate.took(sent, entries_sent, size)
+        self.flow.took(sent, entries_sent, size)
         for recipient, burst in bursts.items():
             burst.send(recipient)
 

@@ -190,7 +190,7 @@ class SharedDispatcher(Dispatcher):
 
     def _serve(self, recipient: Recipient) -> bool:
         """Give one consumer its turn; False when entries must be read first."""
-        free, room = self.gate.budget()
+        free, room = self.flow.budget()
         if free <= 0:
             return False
         self._burst_bytes = min(BURST_BYTES, room)
@@ -209,7 +209,7 @@ class SharedDispatcher(Dispatcher):
             recipient.unacked += sent
             self.unacked += sent
             recipient.blocked = recipient.unacked >= self._max_unacked_consumer
-            self.gate.took(sent, len(burst), size)
+            self.flow.took(sent, len(burst), size)
             recipient.send(burst, sent, size)
         return have
 

@@ -101,7 +101,7 @@ class SingleActiveDispatcher(Dispatcher):
                 return
 
     def _send_burst(self, recipient: Recipient, end: int) -> bool:
-        free, room = self.gate.budget()
+        free, room = self.flow.budget()
         if free <= 0:
             return False
         index = self.read_index
@@ -132,7 +132,7 @@ class SingleActiveDispatcher(Dispatcher):
         if burst:
             messages = had - permits
             recipient.permits -= messages
-            self.gate.took(messages, len(burst), size)
+            self.flow.took(messages, len(burst), size)
             recipient.send(burst, messages, size)
         return True
 

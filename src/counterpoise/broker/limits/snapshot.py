@@ -1,17 +1,18 @@
-"""What can be seen of limits: which throttles whom, since when, and how much it has let through."""
+"""A broker's limits for an administrator: what passed each, and which flows it throttles."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
-from counterpoise.broker.limits.dispatch_limit import DispatchLimit
-from counterpoise.broker.limits.ports import LimitedProducer, Reached, Waiter
-from counterpoise.quota import SECOND_NS, Bucket, Flow, PublishLimit
+from counterpoise.broker.limits.dispatch_flow import DispatchFlow
+from counterpoise.broker.limits.publish_flow import ProducerFlow
+from counterpoise.quota import SECOND_NS, Bucket, RateLimit
 
 
 @dataclass(frozen=True, slots=True)
 class ThrottledProducer:
-    """A producer that waits now."""
+    """A producer with throttled entries."""
 
     name: str
     address: str
@@ -21,7 +22,7 @@ class ThrottledProducer:
     seconds: float
     """Since when it waits."""
     times: int
-    """How often it had to wait since it came, this time included."""
+    """How often it was throttled since it came, this time included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +34,14 @@ class ThrottledSubscription:
     behind: int
     """Entries that it has not delivered."""
     seconds: float
-    """Since when it waits, whatever small parts it was let deliver meanwhile."""
+    """Since when it waits, whatever small parts it delivered meanwhile."""
     times: int
-    """How often it had to wait at any limit, this time included."""
+    """How often it was throttled by any limit, this time included."""
 
 
 @dataclass(frozen=True, slots=True)
-class SeenLimit:
-    """One limit: its rates (0: none), what passed it, and who waits at it."""
+class LimitSnapshot:
+    """One limit: its rates (0: none), what passed it, and the flows that wait for it."""
 
     level: str
     subject: str
@@ -51,75 +52,69 @@ class SeenLimit:
     passed_messages: int
     passed_bytes: int
     times: int
-    """How often somebody began to wait while nobody did."""
+    """How often flows began to wait while none did."""
     seconds: float
-    """For how long somebody waited, altogether."""
+    """For how long flows waited, altogether."""
     producers: tuple[ThrottledProducer, ...] = ()
     subscriptions: tuple[ThrottledSubscription, ...] = ()
 
 
-def waited_ns(limit: Reached, now: int) -> int:
-    """For how long somebody has waited at a limit, until now."""
-    since = limit.throttled_since
-    return limit.throttled_ns + (now - since if since is not None else 0)
-
-
-def seen_publish(limit: PublishLimit, now: int) -> SeenLimit:
+def of_publish(limit: RateLimit, now: int) -> LimitSnapshot:
     """A publish limit as it is at ``now``."""
-    return _seen(limit, now, producers=tuple(_producer(flow, now) for flow in limit.waiting))
+    flows = (cast("ProducerFlow", flow) for flow in limit.waiting)
+    return _snapshot(limit, now, producers=tuple(_producer(flow, now) for flow in flows))
 
 
-def seen_dispatch(limit: DispatchLimit, now: int) -> SeenLimit:
+def of_dispatch(limit: RateLimit, now: int) -> LimitSnapshot:
     """A dispatch limit as it is at ``now``."""
-    waiting = tuple(_subscription(gate, now) for gate in limit.waiting)
-    return _seen(limit, now, subscriptions=waiting)
+    flows = (cast("DispatchFlow", flow) for flow in limit.waiting)
+    return _snapshot(limit, now, subscriptions=tuple(_subscription(flow, now) for flow in flows))
 
 
-def _seen(
-    limit: Reached,
+def _snapshot(
+    limit: RateLimit,
     now: int,
     producers: tuple[ThrottledProducer, ...] = (),
     subscriptions: tuple[ThrottledSubscription, ...] = (),
-) -> SeenLimit:
+) -> LimitSnapshot:
     def rate(bucket: Bucket | None) -> int:
         return bucket.rate if bucket is not None else 0
 
-    period_ns = next((it.period_ns for it in (limit.messages, limit.bytes) if it), SECOND_NS)
-    return SeenLimit(
+    return LimitSnapshot(
         level=str(limit.level),
         subject=limit.subject,
         messages=rate(limit.messages),
         bytes=rate(limit.bytes),
-        period_s=period_ns // SECOND_NS,
+        period_s=limit.period_ns // SECOND_NS,
         passed_messages=limit.passed_messages,
         passed_bytes=limit.passed_bytes,
         times=limit.throttled_count,
-        seconds=waited_ns(limit, now) / SECOND_NS,
+        seconds=limit.waited_ns(now) / SECOND_NS,
         producers=producers,
         subscriptions=subscriptions,
     )
 
 
-def _producer(flow: Flow, now: int) -> ThrottledProducer:
-    producer: LimitedProducer = flow.owner
+def _producer(flow: ProducerFlow, now: int) -> ThrottledProducer:
+    producer = flow.producer
     return ThrottledProducer(
         name=producer.name,
         address=producer.request.address,
         topic=str(producer.topic.name),
-        held_entries=len(flow.held),
-        held_bytes=flow.held_bytes,
+        held_entries=len(flow.entries),
+        held_bytes=flow.throttled_bytes,
         seconds=_seconds(flow.throttled_since, now),
         times=flow.throttled_count,
     )
 
 
-def _subscription(gate: Waiter, now: int) -> ThrottledSubscription:
+def _subscription(flow: DispatchFlow, now: int) -> ThrottledSubscription:
     return ThrottledSubscription(
-        name=gate.subscription,
-        topic=gate.topic,
-        behind=gate.behind,
-        seconds=_seconds(gate.throttled_since, now),
-        times=gate.times,
+        name=flow.subscription,
+        topic=flow.topic,
+        behind=flow.behind,
+        seconds=_seconds(flow.throttled_since, now),
+        times=flow.events.total(),
     )
 
 

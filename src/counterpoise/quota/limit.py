@@ -1,0 +1,264 @@
+"""One rate limit (PIP-322): messages and bytes in a period, and the flows that wait for it."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Hashable
+from enum import StrEnum
+from typing import Final, Protocol
+
+from counterpoise.quota.bucket import RESOLUTION_NS, SECOND_NS, Bucket
+
+RELEASE_NS: Final = 4_000_000
+"""A pause brings at least this long a share of the rate, so that a limit that is reached wakes at
+most 250 times a second."""
+
+LATE_NS: Final = 100_000_000
+"""How late a timer may fire before what was earned meanwhile is lost for the flows that wait. (A
+busy event loop is late; that must not cost them their rate.)"""
+
+NO_LIMIT: Final = 1 << 62
+"""More messages or bytes than anything passes."""
+
+
+class LimitLevel(StrEnum):
+    """Where a rate limit holds; the names are those of Pulsar's throttle types (4.2.4)."""
+
+    TOPIC_PUBLISH = "TopicPublishRate"
+    GROUP_PUBLISH = "ResourceGroupPublishRate"
+    BROKER_PUBLISH = "BrokerPublishRate"
+    SUBSCRIPTION_DISPATCH = "SubscriptionDispatchRate"
+    TOPIC_DISPATCH = "TopicDispatchRate"
+    GROUP_DISPATCH = "ResourceGroupDispatchRate"
+    BROKER_DISPATCH = "BrokerDispatchRate"
+
+
+class Queued(Hashable, Protocol):
+    """A flow, as the limit sees it that it waits for."""
+
+    finished: dict[RateLimit, int]
+    """How far its clock has come at each limit where it had to wait."""
+    waits_at: RateLimit | None
+    """The limit that it waits for."""
+
+
+class RateLimit:
+    """A limit on messages and bytes in a period; either may be absent.
+
+    It is exceeded while one of its buckets holds nothing: what emptied it has passed, and is earned
+    back first. The buckets are small: they hold what one resolution step brings, so that no second
+    sees more than the rate, that step, and the one entry that emptied the bucket. (Only what was
+    earned while flows waited and the timer was late, by up to `LATE_NS`, is kept for them.)
+    Pulsar's hold a second's worth, and let through up to twice the rate in the first second.
+
+    Flows that found it empty wait here. Turns are by start-time fair queuing: each flow has a clock
+    that advances by what it passes as a share of this limit, and the flow that is furthest behind
+    goes first. Equal flows take turns; a flow that sends little waits for one turn of each other
+    flow at most, however much these have to pass.
+    """
+
+    __slots__ = (
+        "_clock",
+        "_heap",
+        "_served",
+        "_tickets",
+        "bytes",
+        "level",
+        "messages",
+        "open",
+        "passed_bytes",
+        "passed_messages",
+        "resume_at",
+        "subject",
+        "throttled_count",
+        "throttled_ns",
+        "throttled_since",
+        "waiting",
+    )
+
+    def __init__(self, level: LimitLevel, subject: str) -> None:
+        """``subject``: the subscription, topic, resource group or broker that it limits."""
+        self.level = level
+        self.subject = subject
+        self.messages: Bucket | None = None
+        self.bytes: Bucket | None = None
+        #: Whether a flow may pass right now as far as is known: tokens are left, and none waits.
+        self.open = True
+        #: What has passed it, since it was made.
+        self.passed_messages = 0
+        self.passed_bytes = 0
+        #: When the flows that wait have their turns (ns); None while none waits.
+        self.resume_at: int | None = None
+        #: Flows that wait here, in the order in which they came.
+        self.waiting: dict[Queued, int] = {}
+        #: How often flows began to wait here while none did, for how long altogether (ns), and
+        #: since when they do.
+        self.throttled_count = 0
+        self.throttled_ns = 0
+        self.throttled_since: int | None = None
+        self._heap: list[tuple[int, int, Queued]] = []
+        self._tickets = 0
+        #: The clock of the flow that went last: newcomers begin there, with no claim to the past.
+        self._clock = 0
+        self._served = 0
+
+    def __repr__(self) -> str:
+        return f"<{self.level} of {self.subject}>"
+
+    @property
+    def active(self) -> bool:
+        """Whether it limits anything."""
+        return self.messages is not None or self.bytes is not None
+
+    @property
+    def period_ns(self) -> int:
+        """The period of its rates; a second where it limits nothing."""
+        return next((each.period_ns for each in (self.messages, self.bytes) if each), SECOND_NS)
+
+    def set_rate(self, messages: int, size: int, now: int, period_s: int = 1) -> None:
+        """Allow so many messages and bytes a period from ``now`` on; 0 or less is no limit.
+
+        A rate that changes keeps its balance: what passed too much is still owed, and setting a
+        rate twice gives nothing away.
+        """
+        period_ns = period_s * SECOND_NS
+        waiting = self.throttled_since is not None
+        self.messages = _changed(self.messages, messages, period_ns, now, waiting=waiting)
+        self.bytes = _changed(self.bytes, size, period_ns, now, waiting=waiting)
+        if self.waiting:
+            self.resume_at = now + self.wait_ns(now)
+        else:
+            self.open = self.has_tokens(now)
+
+    def charge(self, messages: int, size: int, now: int) -> None:
+        """Take what passed; closes the limit when nothing is left."""
+        self.passed_messages += messages
+        self.passed_bytes += size
+        bucket = self.messages
+        if bucket is not None:
+            if now > bucket.due:
+                bucket.settle(now)
+            bucket.balance -= messages
+            if bucket.balance <= 0:
+                self.open = False
+        bucket = self.bytes
+        if bucket is not None:
+            if now > bucket.due:
+                bucket.settle(now)
+            bucket.balance -= size
+            if bucket.balance <= 0:
+                self.open = False
+
+    def has_tokens(self, now: int) -> bool:
+        """Whether both buckets hold something, to the nanosecond."""
+        messages, size = self.messages, self.bytes
+        return (messages is None or messages.settle(now, consistent=True) > 0) and (
+            size is None or size.settle(now, consistent=True) > 0
+        )
+
+    def left(self, now: int) -> tuple[int, int]:
+        """The messages and bytes that may pass now."""
+        messages, size = self.messages, self.bytes
+        return (
+            NO_LIMIT if messages is None else max(0, messages.settle(now, consistent=True)),
+            NO_LIMIT if size is None else max(0, size.settle(now, consistent=True)),
+        )
+
+    def admits(self, now: int) -> bool:
+        """Whether a flow that does not wait here may pass: tokens are left, and no flow waits."""
+        if not self.open and not self.waiting:
+            self.open = self.has_tokens(now)
+        return self.open
+
+    def wait_ns(self, now: int) -> int:
+        """How long until enough is there to give turns."""
+        waits = [each.wait_ns(now) for each in (self.messages, self.bytes) if each is not None]
+        return max(waits, default=0)
+
+    def waited_ns(self, now: int) -> int:
+        """For how long flows have waited here altogether, until now."""
+        since = self.throttled_since
+        return self.throttled_ns + (now - since if since is not None else 0)
+
+    def enqueue(self, flow: Queued, now: int) -> None:
+        """Let a flow wait for its turn."""
+        if self.throttled_since is None:
+            self.throttled_count += 1
+            self.throttled_since = now
+            self._keep(waiting=True)
+        self.open = False
+        start = max(self._clock, flow.finished.get(self, 0))
+        self._tickets += 1
+        self.waiting[flow] = self._tickets
+        flow.waits_at = self
+        heapq.heappush(self._heap, (start, self._tickets, flow))
+        if self.resume_at is None:
+            self.resume_at = now + self.wait_ns(now)
+
+    def dequeue(self) -> Queued:
+        """The flow whose turn it is; it waits here no longer."""
+        while True:
+            start, ticket, flow = heapq.heappop(self._heap)
+            if self.waiting.get(flow) == ticket:
+                break
+        del self.waiting[flow]
+        flow.waits_at = None
+        flow.finished[self] = start
+        self._clock = max(self._clock, start)
+        return flow
+
+    def advance(self, flow: Queued, messages: int, size: int) -> None:
+        """Advance the clock of a flow by what it passed in its turn."""
+        cost = 1
+        if self.messages is not None:
+            cost = messages * self.messages.period_ns // self.messages.rate
+        if self.bytes is not None:
+            cost = max(cost, size * self.bytes.period_ns // self.bytes.rate)
+        finish = flow.finished[self] = flow.finished.get(self, self._clock) + cost
+        self._served = max(self._served, finish)
+
+    def leave(self, flow: Queued, now: int) -> None:
+        """The flow waits here no longer, whatever its turn."""
+        del self.waiting[flow]
+        flow.waits_at = None
+        self.rest(now)
+
+    def rest(self, now: int) -> None:
+        """Turns are over: set the time of the next ones, or end the wait."""
+        if self.waiting:
+            self.resume_at = now + self.wait_ns(now)
+            return
+        self._heap.clear()
+        self._clock = max(self._clock, self._served)
+        self.resume_at = None
+        if self.throttled_since is not None:
+            self.throttled_ns += now - self.throttled_since
+            self.throttled_since = None
+            self._keep(waiting=False)
+        self.open = self.has_tokens(now)
+
+    def _keep(self, *, waiting: bool) -> None:
+        for bucket in (self.messages, self.bytes):
+            if bucket is not None:
+                bucket.keep_at_most(_capacity(bucket.rate, bucket.period_ns, waiting=waiting))
+
+
+def _capacity(rate: int, period_ns: int, *, waiting: bool) -> int:
+    if waiting:
+        return max(2, rate * LATE_NS // period_ns)
+    return max(1, rate * RESOLUTION_NS // period_ns)
+
+
+def _changed(
+    bucket: Bucket | None, rate: int, period_ns: int, now: int, *, waiting: bool
+) -> Bucket | None:
+    if rate <= 0:
+        return None
+    capacity = _capacity(rate, period_ns, waiting=waiting)
+    target = max(1, rate * RELEASE_NS // period_ns)
+    if bucket is None:
+        few = _capacity(rate, period_ns, waiting=False)
+        return Bucket(rate, now, period_ns=period_ns, capacity=capacity, initial=few, target=target)
+    if (bucket.rate, bucket.period_ns) != (rate, period_ns):
+        bucket.change(now, rate=rate, period_ns=period_ns, capacity=capacity, target=target)
+    return bucket

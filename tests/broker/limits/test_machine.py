@@ -74,7 +74,9 @@ class Broker:
         return self._loop.jumping.now_ns
 
     def flows(self) -> list[LimitedFlow]:
-        producers = [each.flow for topic in self.limits.topics for each in topic.attached_producers()]
+        producers = [
+            each.flow for topic in self.limits.topics for each in topic.attached_producers()
+        ]
         return [flow for flow in producers if flow is not None]
 
 

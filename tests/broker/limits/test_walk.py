@@ -1,4 +1,4 @@
-"""The walk of docs/ARCHITECTURE.md along a throttled SEND, beside what is called when there is one."""
+"""The walk along a throttled SEND in docs/ARCHITECTURE.md, beside what is called for one."""
 
 import asyncio
 import re

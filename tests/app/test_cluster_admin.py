@@ -8,6 +8,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from counterpoise.app.cluster_admin import ClusterAdmin
+from counterpoise.app.errors import UserError
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.hashing import topic_hash
 from counterpoise.pipeline.bundle_lookup import LOOK_MOST_S, name_in, pause_after
@@ -80,3 +81,28 @@ def test_a_name_is_found_in_any_bundle(bundle: str) -> None:
     name = name_in(bundle)
     assert topic_hash(name) in BundleName.parse(bundle).range
     assert name.startswith(f"persistent://{bundle.rpartition('/')[0]}/counterpoise-asks-")
+
+
+async def test_a_frozen_broker_is_waited_for_once() -> None:
+    """It accepts connections, as one that was stopped does, and answers nothing."""
+    asked = list[str]()
+    forever = asyncio.Event()
+
+    async def hangs(request: web.Request) -> web.Response:
+        asked.append(request.path)
+        await forever.wait()
+        return web.Response()
+
+    frozen = web.Application()
+    frozen.router.add_get("/{path:.*}", hangs)
+    async with TestServer(frozen) as server, FakeCluster() as fake:
+        well = await fake.add_broker()
+        urls = [str(server.make_url("")).rstrip("/"), f"http://{well.name}"]
+        async with aiohttp.ClientSession() as session:
+            cluster = ClusterAdmin(session, urls, 0.2)
+            for _ in range(3):
+                assert await cluster.ask("GET", "/admin/v2/brokers") == [well.name]
+            with pytest.raises(UserError, match="cannot be reached: no answer in time"):
+                await cluster.reach(urls[0], "GET", "/admin/v2/broker-stats/topics")
+        forever.set()
+    assert asked == ["/admin/v2/brokers", "/admin/v2/broker-stats/topics"]

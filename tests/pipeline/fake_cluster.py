@@ -88,6 +88,8 @@ class FakeCluster:
     """The broker that was asked, and the topic."""
     lose_destination: bool = False
     """Grant the unload, but to another broker than was asked for."""
+    hang_unload: asyncio.Event | None = None
+    """When set, an unload is answered no sooner than this is."""
     forget_unload: bool = False
     """Accept the unload and do nothing."""
     no_topics: bool = False
@@ -305,6 +307,8 @@ class FakeCluster:
             return web.json_response({"reason": "no"}, status=self.refuse_unload)
         destination = request.query.get("destinationBroker", "")
         self.unloads.append((bundle, destination))
+        if self.hang_unload is not None:
+            await self.hang_unload.wait()
         if self.forget_unload:
             return web.Response(status=204)
         if self.lose_destination:

@@ -1,5 +1,6 @@
 """Moves carried out, verified, and told as they ended."""
 
+import asyncio
 from dataclasses import replace
 
 import aiohttp
@@ -53,6 +54,32 @@ async def test_a_refusal_is_a_failure_with_the_clusters_words_and_may_be_tried_a
     assert "412" in told
     assert "no" in outcomes(history, made)[0].error
     assert history.memory_before(made.poll_id + 1).recently_unloaded == {}
+
+
+async def test_an_unload_without_an_answer_says_which_broker_gave_none(
+    uneven: FakeCluster, http: aiohttp.ClientSession, history: History
+) -> None:
+    uneven.hang_unload = asyncio.Event()
+    options = replace(DO_IT, unload_within_s=0.2)
+    made = await made_of(balancer(http, history, options=options), seen(uneven))
+    uneven.hang_unload.set()
+    for one in outcomes(history, made):
+        assert one.status is MoveStatus.FAILED
+        assert f"unload: {one.source} gave no answer within 0.2 s" in one.error
+
+
+async def test_a_failed_move_is_tried_again_after_a_pause_that_grows(
+    uneven: FakeCluster, http: aiohttp.ClientSession
+) -> None:
+    clock = asyncio.get_running_loop().time
+    executor = Executor(http, lambda: START, replace(DO_IT, again_after_s=0.05))
+    began = clock()
+    await executor.pause_before(1)
+    await executor.pause_before(2)
+    second = clock()
+    assert second - began >= 0.05
+    await executor.pause_before(3)
+    assert clock() - second >= 0.1
 
 
 async def test_an_unload_that_changes_nothing_is_a_failure(

@@ -15,6 +15,7 @@ from yarl import URL
 from counterpoise.app.addresses import admin_urls
 from counterpoise.app.client import client_security
 from counterpoise.app.errors import UserError
+from counterpoise.app.progress import while_waiting
 from counterpoise.pipeline.bundle_lookup import BundleLookup, pause_after
 from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, AdminOptions
 from counterpoise.pipeline.collect.where import web_address
@@ -24,25 +25,37 @@ from counterpoise.security.client import http_session
 T = TypeVar("T")
 Json = Any
 TIMEOUT_S = 60.0
+"""Within which a change is carried out."""
+ANSWERS_WITHIN_S = 10.0
+"""Within which a broker answers what changes nothing."""
 
 
 class ClusterAdmin:
     """The admin API of a cluster, by the addresses of any of its brokers."""
 
-    def __init__(self, session: aiohttp.ClientSession, urls: Sequence[str]) -> None:
+    def __init__(
+        self,
+        session: aiohttp.ClientSession,
+        urls: Sequence[str],
+        answers_within_s: float = ANSWERS_WITHIN_S,
+    ) -> None:
         self._session = session
         self.urls = urls
+        self._first = urls[0]
+        self._answers_within = aiohttp.ClientTimeout(total=answers_within_s)
         admin = Admin(session, AdminOptions())
         self._lookup = BundleLookup(admin, partial(web_address, addresses=urls))
 
     async def ask(self, method: str, path: str, body: Json = None) -> Json:
         """What the first broker that can be reached answers; raises `UserError`."""
         unreached = []
-        for url in self.urls:
+        for url in dict.fromkeys((self._first, *self.urls)):
             try:
-                return await self.ask_at(url, method, path, body)
+                answer = await self.ask_at(url, method, path, body)
+                self._first = url  # one that hangs is waited for once
+                return answer
             except (aiohttp.ClientConnectionError, TimeoutError, OSError) as error:
-                unreached.append(f"{url}: {_said(error)}")
+                unreached.append(f"{url}: {said(error)}")
         raise UserError(
             f"the cluster cannot be reached: {'; '.join(unreached)} (is --admin-url the web "
             "service of a broker, and is it running?)"
@@ -53,7 +66,7 @@ class ClusterAdmin:
         try:
             return await self.ask_at(url, method, path)
         except (aiohttp.ClientConnectionError, TimeoutError, OSError) as error:
-            raise UserError(f"{url} cannot be reached: {_said(error)}") from None
+            raise UserError(f"{url} cannot be reached: {said(error)}") from None
 
     async def leader(self) -> str | None:
         """The id of the broker that leads; None while none does."""
@@ -94,6 +107,8 @@ class ClusterAdmin:
         refusal, aiohttp's own errors for a broker that does not answer."""
         # Apache's brokers refuse a change whose body, be it empty, is not called JSON.
         content: dict[str, Any] = {"headers": {"Content-Type": "application/json"}}
+        if method == "GET":
+            content["timeout"] = self._answers_within
         if body is not None:
             content["data"] = json.dumps(body)
         # yarl would decode what a topic's name has to have encoded.
@@ -115,7 +130,7 @@ def with_cluster(args: argparse.Namespace, work: Callable[[ClusterAdmin], Awaita
     async def run() -> T:
         timeout = aiohttp.ClientTimeout(total=TIMEOUT_S)
         async with http_session(security, timeout=timeout) as session:
-            return await work(ClusterAdmin(session, urls))
+            return await while_waiting(work(ClusterAdmin(session, urls)), "asking the cluster")
 
     return asyncio.run(run())
 
@@ -130,7 +145,3 @@ def _refuse(url: str, status: int, text: str) -> NoReturn:
         403: f"; {WHO}" if "anonymous" in reason.lower() else "; this role may not do that",
     }.get(status, "")
     raise UserError(f"{url} answers {status}: {reason or 'no reason given'}{advice}")
-
-
-def _said(error: BaseException) -> str:
-    return "no answer in time" if isinstance(error, TimeoutError) else said(error)

@@ -39,6 +39,10 @@ class ExecutorOptions:
     """How often a bundle is unloaded that comes back to its source each time."""
     back_after_s: float = 3.0
     """How long after the unload the source may still be taken for the owner."""
+    unload_within_s: float = 60.0
+    """How long a broker may take to answer an unload: as `namespaceBundleUnloadingTimeoutMs`."""
+    again_after_s: float = 2.0
+    """Before a failed move is tried again; twice as long before each further attempt."""
     send_within_s: float = 5.0
     """How soon an unload is sent after it was asked whether it may be: a process that stood still
     in between may have been followed by another, which has done it."""
@@ -93,6 +97,11 @@ class Executor:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def pause_before(self, attempt: int) -> None:
+        """Wait before an attempt, the first of which is 1, at moves that failed."""
+        if attempt > 1:
+            await asyncio.sleep(self._options.again_after_s * 2 ** (attempt - 2))
 
     async def _carry_out(self, move: Move, brokers: Sequence[str]) -> MoveOutcome:
         started = self._clock_ms()
@@ -185,13 +194,19 @@ class Executor:
         # Without a body Pulsar still insists on a content type it knows: 415 otherwise.
         headers = {"Content-Type": "application/json"}
         within = aiohttp.ClientTimeout(
-            total=self._session.timeout.total, connect=self._options.send_within_s
+            total=self._options.unload_within_s, connect=self._options.send_within_s
         )
         asked = self._session.put(url, params=params, headers=headers, timeout=within)
-        async with asked as response:
-            if response.status >= 300:
-                text = (await response.text()).strip()[:300]
-                raise RefusedError(f"unload: HTTP {response.status} {text}".strip())
+        try:
+            async with asked as response:
+                if response.status >= 300:
+                    text = (await response.text()).strip()[:300]
+                    raise RefusedError(f"unload: HTTP {response.status} {text}".strip())
+        except TimeoutError:
+            raise RefusedError(
+                f"unload: {move.source} gave no answer within {within.total:g} s; it may still be "
+                "carried out"
+            ) from None
 
     async def _verify(self, move: Move, brokers: Sequence[str]) -> tuple[MoveStatus, str]:
         """Ask until the destination says that it has the bundle, or the time is up."""

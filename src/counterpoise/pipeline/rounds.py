@@ -89,6 +89,7 @@ class RoundRunner:
                 if attempt == 1 or outcomes[move.id].status is MoveStatus.FAILED
             ]  # fmt: skip
             if again:
+                await self._executor.pause_before(attempt)
                 await self._executor.carry_out(again, brokers, partial(done, attempt=attempt))
         if made.moves:
             self.withheld = frozenset(held_back)

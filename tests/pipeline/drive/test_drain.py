@@ -34,7 +34,7 @@ from counterpoise.pipeline.drive.snapshot import SnapshotReader
 from counterpoise.pipeline.policies import CannotSeeError
 from tests.pipeline.fake_cluster import CLUSTER, FakeBroker, FakeCluster, bundle_name
 
-QUICK = DrainOptions(verify_within_s=1.0)
+QUICK = DrainOptions(verify_within_s=1.0, again_after_s=0.01)
 POLICIES = f"/admin/v2/clusters/{CLUSTER}/namespaceIsolationPolicies"
 
 
@@ -110,7 +110,8 @@ async def test_a_broker_that_serves_no_lookups_gets_nothing(
     )
     plan = await each.plan()
     assert {move.destination for move in plan.moves} == {full.names[2]}
-    assert plan.silent == {full.names[1]: SERVES_NO_LOOKUPS}
+    assert each.snapshot is not None
+    assert each.snapshot.silent == {full.names[1]: SERVES_NO_LOOKUPS}
 
 
 async def test_who_does_not_say_whose_a_bundle_is_gets_nothing(

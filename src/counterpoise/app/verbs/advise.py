@@ -15,6 +15,7 @@ from counterpoise.app.client import client_security
 from counterpoise.app.conf import read_conf, settings_from
 from counterpoise.app.errors import UserError
 from counterpoise.app.numbers import expect_move_seconds
+from counterpoise.app.progress import while_waiting
 from counterpoise.app.strategies import find_placement, find_shedder, strategy_from
 from counterpoise.decide.advice.plan import AdvisedPlan
 from counterpoise.decide.advice.planned import AdviceOptions, advise
@@ -65,7 +66,8 @@ async def _plan(args: argparse.Namespace, addresses: tuple[str, ...]) -> Advised
             thrash_span_s=args.thrash_span,
         )
         splitting = settings_from(SplitOptions, conf)
-        looked = await _look(session, addresses, store, _options(args, splitting))
+        looking = _look(session, addresses, store, _options(args, splitting))
+        looked = await while_waiting(looking, "reading the cluster")
     rows = read_table(store, "outcomes") if store else []
     return advise(
         looked.snapshot,

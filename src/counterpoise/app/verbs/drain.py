@@ -15,6 +15,7 @@ from counterpoise.app.client import client_security
 from counterpoise.app.conf import settings_from
 from counterpoise.app.errors import UserError
 from counterpoise.app.output import say, surviving_closed_output
+from counterpoise.app.progress import while_waiting
 from counterpoise.app.strategies import find_placement
 from counterpoise.decide.balancing.drain import DrainRules
 from counterpoise.decide.balancing.moves import Round
@@ -71,7 +72,7 @@ async def _rules(
 
 
 async def _drain(drain: BrokerDrain, args: argparse.Namespace) -> int:
-    plan = await drain.plan()
+    plan = await while_waiting(drain.plan(), "reading the cluster")
     if not args.json:
         _show(drain, plan, execute=args.execute)
     drained = await drain.carry_out(plan) if args.execute else None

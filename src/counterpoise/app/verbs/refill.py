@@ -16,6 +16,7 @@ from counterpoise.app.client import client_security
 from counterpoise.app.conf import settings_from
 from counterpoise.app.errors import UserError
 from counterpoise.app.output import say_with_time, surviving_closed_output
+from counterpoise.app.progress import while_waiting
 from counterpoise.app.verbs.balance_plan import report_outcome
 from counterpoise.app.verbs.rules import rules_of
 from counterpoise.decide.advice.plan import AdvisedPlan
@@ -85,7 +86,8 @@ async def _plan(
 ) -> AdvisedPlan:
     conf, rules = await reader.policies.settings(addresses), rules_of(args)
     goal = FillBrokers(args.broker, settings_from(FilterOptions, conf), rules.leave_alone)
-    snapshot = await reader.read(args.broker[0], all_groups=True)
+    reading = reader.read(args.broker[0], all_groups=True)
+    snapshot = await while_waiting(reading, "reading the cluster")
     if reason := goal.refusal(snapshot):
         raise UserError(reason)
     now_ms = wall_clock_ms()

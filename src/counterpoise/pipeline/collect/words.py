@@ -57,5 +57,7 @@ def _told(error: BaseException) -> str:
             return "it closed the connection without an answer"
         case aiohttp.ClientResponseError():
             return f"its answer is no HTTP ({error.message})"
+        case TimeoutError():
+            return str(error) or "no answer in time"
         case _:
             return str(error)

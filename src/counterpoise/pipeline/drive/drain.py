@@ -29,6 +29,8 @@ class DrainOptions:
     """How long after an unload the new owner may take to show."""
     partial: bool = False
     """Move what can go even if something cannot."""
+    again_after_s: float = 2.0
+    """Before what failed is tried again; twice as long before each further attempt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,7 @@ class BrokerDrain:
                 verify_within_s=options.verify_within_s,
                 stale_after_s=float("inf"),
                 at_once=options.at_once,
+                again_after_s=options.again_after_s,
             ),
             where=reader.where,
         )
@@ -108,6 +111,7 @@ class BrokerDrain:
             moves = [m for m in plan.moves if tried.get(m.bundle, 0) < self._options.attempts]
             if not moves:
                 break
+            await self._executor.pause_before(1 + max(tried.get(m.bundle, 0) for m in moves))
             await self._executor.carry_out(moves, self._destinations(plan), done)
             try:
                 plan = await self.plan()

@@ -1,0 +1,25 @@
+"""A line on stderr every few seconds while a verb waits for a cluster."""
+
+import asyncio
+import sys
+from collections.abc import Awaitable
+from typing import Final, TypeVar
+
+T = TypeVar("T")
+EVERY_S: Final = 5.0
+
+
+async def while_waiting(work: Awaitable[T], what: str, every_s: float = EVERY_S) -> T:
+    """The result of ``work``; each ``every_s`` seconds until then a line says what it waits for."""
+    task = asyncio.ensure_future(work)
+    waited = 0.0
+    try:
+        while not (await asyncio.wait({task}, timeout=every_s))[0]:
+            waited += every_s
+            sys.stderr.write(f"counterpoise: {what}, {waited:g} s so far\n")
+            sys.stderr.flush()
+        return task.result()
+    finally:
+        if not task.done():
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)

@@ -155,9 +155,49 @@ def test_a_round_that_would_undo_the_good_of_those_before_it_is_left_out_and_sai
         "b1:80": {bundle_name(i): 100.0 for i in range(8)},
         "b2:80": {bundle_name(i): 100.0 for i in range(10, 14)},
     }
-    made = advise(snapshot(two), by, TOOK, START)
+    made = advise(snapshot(two), by, TOOK, START, options=AdviceOptions(every_move=True))
     assert [step.round for step in made.steps] == [1] * 3
     assert any("is not part of the plan" in note for note in made.notes)
+
+
+class Takes(type(strategy().shedder)):  # type: ignore[misc]
+    """Takes these bundles from the first broker, one more in each round, for the second."""
+
+    def __init__(self, *bundles: str) -> None:
+        self._bundles = bundles
+
+    def plan(self, view: Any, memory: Any, *more: Any) -> StrategyPlan[Any]:
+        resting = {
+            name for name, r in zip(view.bundles, view.bundle.recently_unloaded, strict=True) if r
+        }
+        left = [each for each in self._bundles if each not in resting][:1]
+        moves = [
+            Decision(DecisionKind.TRANSFER, each, view.brokers[0], view.brokers[1], "x", "x")
+            for each in left
+        ]
+        return StrategyPlan(tuple(moves), (), memory)
+
+
+def test_moves_that_gain_nothing_are_left_out_and_said_unless_every_move_is_asked_for() -> None:
+    """The first would make its destination the fuller broker, the second carries nothing."""
+    great, idle, good, more = map(bundle_name, range(4))
+    reported: dict[str, Loads | None] = {
+        "b1:80": {great: 900.0, idle: 0.0, good: 300.0, more: 200.0},
+        "b2:80": {bundle_name(9): 100.0},
+    }
+    by = replace(strategy(), shedder=Takes(great, idle, good, more))
+    made = advise(snapshot(reported), by, TOOK, START)
+    assert [step.bundle for step in made.steps] == [good, more]
+    said = {each.subject: each.why for each in made.not_done if each.rule == "no-gain"}
+    assert set(said) == {great, idle}
+    assert "while smaller bundles make them more even" in said[great]
+    assert "carries 0 B/s" in said[idle]
+    alone: dict[str, Loads | None] = {"b1:80": {great: 900.0}, "b2:80": {bundle_name(9): 100.0}}
+    stays = {each.subject: each.why for each in advise(snapshot(alone), by, TOOK, START).not_done}
+    assert "all but change places" in stays[great]
+    whole = advise(snapshot(reported), by, TOOK, START, options=AdviceOptions(every_move=True))
+    assert whole.steps[0].bundle == great
+    assert not [each for each in whole.not_done if each.rule == "no-gain"]
 
 
 LOADS = st.dictionaries(

@@ -91,6 +91,15 @@ def test_few_and_large_bundles_move_and_the_same_ones_each_time() -> None:
     assert plan.moves[0].part == pytest.approx(40 / 84)
 
 
+def test_a_bundle_that_is_too_large_does_not_hide_the_smaller_ones() -> None:
+    """The mean is 32: after x0 the two would change places; 9, then 7 of each broker do not."""
+    loads = {"b1": bundles("x", 32, 9, 7), "b2": bundles("y", 32, 9, 7), "new": []}
+    plan = filled(snapshot(loads), "new")
+    assert after(loads, plan) == {"b1": 32.0, "b2": 32.0, "new": 32.0}
+    assert {move.bundle for move in plan.moves} == {"t/n/x1", "t/n/x2", "t/n/y1", "t/n/y2"}
+    assert not plan.rejections
+
+
 def test_several_brokers_are_filled_in_turn() -> None:
     loads = {"b1": bundles("x", *[10.0] * 9), "b2": [], "b3": []}
     plan = filled(snapshot(loads), "b3", "b2")

@@ -11,6 +11,7 @@ from counterpoise.app.arguments.backtest import add_arguments
 from counterpoise.app.errors import UserError
 from counterpoise.app.main import main
 from counterpoise.app.verbs.backtest_grid import candidates_of, grid, unplayed
+from counterpoise.decide.shedding import SHEDDERS
 from counterpoise.names.options import ConfigError
 from counterpoise.pipeline.backtest.measure import BacktestResult
 from counterpoise.pipeline.backtest.recorded import NothingRecordedError, Recording, move_seconds
@@ -175,6 +176,14 @@ def test_each_is_tried_once_with_the_settings_that_it_reads() -> None:
         f"ThresholdShedder {percentage}=10",
         "OverloadShedder",
     ]
+
+
+def test_every_strategy_that_is_built_in_is_tried_beside_the_baseline() -> None:
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    tried = candidates_of(parser.parse_args(["synthetic:diurnal"]))
+    assert {each.label for each in tried} == {"no moves", *SHEDDERS}
+    assert next(each.strategy for each in tried if each.label == "no moves") is None
 
 
 def test_a_setting_that_only_brokers_read_is_said_to_change_nothing() -> None:

@@ -50,6 +50,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--rounds", type=count, default=10, metavar="N", help="rounds of the strategy at most (10)"
     )
+    parser.add_argument(
+        "--every-move",
+        action="store_true",
+        help="the strategy's own plan, with the moves that gain nothing (default: left out)",
+    )
     add_at_once_argument(parser)
     add_move_seconds_argument(parser)
     add_thrash_span_argument(parser, 3 * 3600)

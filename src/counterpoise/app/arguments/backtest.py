@@ -14,7 +14,9 @@ from counterpoise.app.arguments.common import (
 )
 from counterpoise.app.conf import add_conf_arguments
 
-EVERY = "ThresholdShedder,OverloadShedder,UniformLoadShedder,AvgShedder"
+EVERY = (
+    "ThresholdShedder,OverloadShedder,UniformLoadShedder,AvgShedder,TransferShedder,Counterpoise"
+)
 
 DESCRIPTION = "Play strategies and settings on recorded or made-up load, and rank them."
 

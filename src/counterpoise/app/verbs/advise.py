@@ -76,7 +76,12 @@ async def _plan(args: argparse.Namespace, addresses: tuple[str, ...]) -> Advised
         wall_clock_ms(),
         looked.memory,
         advise_splits(looked.splits, splitting),
-        AdviceOptions(args.rounds, args.at_once, strategy.balance.decide_every_ms),
+        AdviceOptions(
+            args.rounds,
+            args.at_once,
+            strategy.balance.decide_every_ms,
+            every_move=args.every_move,
+        ),
         looked.notes,
     )
 

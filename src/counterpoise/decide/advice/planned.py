@@ -25,6 +25,10 @@ from counterpoise.decide.balancing.snapshot import ClusterSnapshot
 from counterpoise.decide.plan import Rejection
 from counterpoise.decide.weights import DEFAULT_WEIGHTS
 from counterpoise.load.view import ClusterView
+from counterpoise.names.units import bytes_text
+
+WORTH_MOVING = 0.01
+"""The part of the mean load of a broker below which a bundle's move changes nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,8 @@ class AdviceOptions:
     """What these rules withhold at this moment is not part of the plan."""
     moved_before: Collection[PastMove] = ()
     """What counts for the rules' hour."""
+    every_move: bool = False
+    """Whether moves that gain nothing are steps, too: the goal's own plan as it stands."""
 
 
 def advise(
@@ -59,9 +65,13 @@ def advise(
     """
     options = options or AdviceOptions()
     draft = _PlanDraft(snapshot, goal, took, made_at_ms, memory or RoundMemory(), options)
-    for number in range(1, options.rounds + 1):
-        if not draft.add_round(number):
-            break
+    draft.add_rounds()
+    if draft.swapped and not options.every_move:
+        # A bundle that made its destination the fuller broker: the smaller ones may do better.
+        other = _PlanDraft(snapshot, goal, took, made_at_ms, memory or RoundMemory(), options)
+        other.leave_out(draft.swapped)
+        other.add_rounds()
+        draft = min(draft, other, key=_PlanDraft.worth)
     return AdvisedPlan(
         FORMAT,
         made_at_ms,
@@ -101,13 +111,32 @@ class _PlanDraft:
         self.view = snapshot.view
         self.steps: list[PlanStep] = []
         self.why_not: dict[tuple[str, str], WhyNot] = {}
+        self._gainless: dict[str, WhyNot] = {}
+        self.swapped: dict[str, str] = {}
+        """Bundles whose move leaves their destination with more than their source, and why."""
         self.notes: list[str] = []
+
+    def worth(self) -> tuple[float, int]:
+        """What the better of two plans has less of: imbalance, to a hundredth, then moves."""
+        return round(imbalance_of(self.view), 2), len(self.steps)
+
+    def leave_out(self, bundles: Mapping[str, str]) -> None:
+        """Let these bundles rest from now on, for these reasons."""
+        for bundle, why in bundles.items():
+            reason = f"{bundle} stays: {why} (--every-move plans it)"
+            self._gainless[bundle] = WhyNot(bundle, "no-gain", reason)
+        moved = {**self._memory.recently_unloaded, **dict.fromkeys(bundles, self.view.now_ms)}
+        self._memory = replace(self._memory, recently_unloaded=moved)
+
+    def add_rounds(self) -> None:
+        """Add rounds until one more would not help."""
+        for number in range(1, self._options.rounds + 1):
+            if not self.add_round(number):
+                break
 
     def add_round(self, number: int) -> bool:
         """Add the next round; whether another may follow."""
-        made, withheld = self._approved(
-            self._goal.plan(replace(self._snapshot, view=self.view), self._memory)
-        )
+        made, withheld = self._approved(self._asked())
         if not made.moves:
             self._refused(made.rejections, withheld)
             settled = made.memory.shedder == self._memory.shedder
@@ -132,6 +161,37 @@ class _PlanDraft:
         self.view = after
         self._next(made)
         return True
+
+    def _asked(self) -> Round:
+        """The goal's next round, without moves that gain nothing."""
+        while True:
+            made = self._goal.plan(replace(self._snapshot, view=self.view), self._memory)
+            if self._options.every_move:
+                return made
+            known = len(self._gainless)
+            kept = self._worth_it(made)
+            # The bundles that are left out rest, so that the goal finds the next ones.
+            if kept.moves or len(self._gainless) == known:
+                return kept
+
+    def _worth_it(self, made: Round) -> Round:
+        """The round without moves that gain nothing; their bundles rest from now on."""
+        projection, kept = Projection(self.view), list[Move]()
+        gainless: dict[str, str] = {}
+        for move in made.moves:
+            if why := gain_lacks(projection.view, move):
+                gainless[move.bundle] = why
+                continue
+            kept.append(move)
+            projection = projection.after(move.decision)
+            if why := swap_of(projection.view, move):
+                self.swapped[move.bundle] = why
+        self.leave_out(gainless)
+        resting = dict.fromkeys(gainless, self.view.now_ms)
+        unloaded = {**made.memory.recently_unloaded, **resting}
+        return replace(
+            made, moves=tuple(kept), memory=replace(made.memory, recently_unloaded=unloaded)
+        )
 
     def _approved(self, made: Round) -> tuple[Round, list[WhyNot]]:
         """The round without what the operator's rules withhold at this moment."""
@@ -159,8 +219,43 @@ class _PlanDraft:
 
     def _refused(self, rejections: Iterable[Rejection], withheld: Iterable[WhyNot]) -> None:
         refused = [WhyNot(r.subject, r.rule, r.sentence, r.setting) for r in rejections]
-        for each in (*refused, *withheld):
+        for each in (*refused, *withheld, *self._gainless.values()):
             self.why_not[each.subject, each.rule] = each
+
+
+def gain_lacks(view: ClusterView, move: Move) -> str:
+    """Why a move would gain nothing; empty when it leaves its two brokers more even."""
+    source, target = view.broker_index(move.source), view.broker_index(move.destination)
+    loads = view.broker.traffic.throughput()
+    mean, carried = float(loads.mean()) if len(loads) else 0.0, view.carried(move.bundle)
+    if source is None or target is None or not mean > 0:
+        return ""
+    if carried < WORTH_MOVING * mean:
+        return (
+            f"it carries {bytes_text(carried)}, less than {WORTH_MOVING:.0%} of the "
+            f"{bytes_text(mean)} that a broker carries on average"
+        )
+    has, gets = float(loads[source]), float(loads[target])
+    if gets + carried >= has:
+        return (
+            f"it carries {bytes_text(carried)}, and the two would all but change places: "
+            f"{move.source} carries {bytes_text(has)}, {move.destination} {bytes_text(gets)}"
+        )
+    return ""
+
+
+def swap_of(after: ClusterView, move: Move) -> str:
+    """How a move left its destination the fuller of the two brokers; empty when it did not."""
+    source, target = after.broker_index(move.source), after.broker_index(move.destination)
+    if source is None or target is None:
+        return ""
+    loads, carried = after.broker.traffic.throughput(), after.carried(move.bundle)
+    if loads[target] <= loads[source]:
+        return ""
+    return (
+        f"it carries {bytes_text(carried)} and would leave {move.destination} fuller than "
+        f"{move.source}, while smaller bundles make them more even"
+    )
 
 
 def cost_of(view: ClusterView, bundle: str, connections: Mapping[str, int], took: MoveTime) -> Cost:

@@ -113,7 +113,7 @@ class _Filling:
         for at in (*range(place - 1, -1, -1), *range(place, len(bundles))):
             carried, bundle = bundles[at]
             if self._load[target] + 1.5 * carried >= self._load[donor]:
-                break  # the two would all but change places
+                continue  # the two would all but change places; a smaller one may fit
             if self._may_have(bundle, donor, target):
                 del bundles[at]
                 self._move(bundle, carried, donor, target)

@@ -85,6 +85,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=1, help="of all that is left to chance")
     add_json_argument(parser, "the results")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the trade-off")
+    parser.add_argument(
+        "--optimum",
+        action="store_true",
+        help="how far each strategy is from the best possible with as many moves, and with "
+        "--plot where (needs the extra `optimum`)",
+    )
     add_spark_arguments(
         parser, None, "Spark's master; without one little is played here, and more on local[*]"
     )

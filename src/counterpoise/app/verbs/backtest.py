@@ -12,6 +12,7 @@ from typing import Any
 
 from counterpoise.app.errors import UserError
 from counterpoise.app.numbers import expect_move_seconds
+from counterpoise.app.packages import needed_by
 from counterpoise.app.times import span_ms
 from counterpoise.app.verbs.backtest_compare import (
     candidate_of,
@@ -23,6 +24,12 @@ from counterpoise.app.verbs.backtest_compare import (
 from counterpoise.app.verbs.backtest_grid import candidates_of, unplayed
 from counterpoise.app.verbs.balance import spark_setting, written
 from counterpoise.pipeline.backtest.measure import BacktestResult
+from counterpoise.pipeline.backtest.optimum.report import (
+    Optimum,
+    distances,
+    draw_frontier,
+    optimum_of,
+)
 from counterpoise.pipeline.backtest.recorded import NothingRecordedError, Recording, move_seconds
 from counterpoise.pipeline.backtest.report import change, draw, idle, ranked, table
 from counterpoise.pipeline.backtest.run import (
@@ -70,12 +77,26 @@ def run(args: argparse.Namespace) -> int:
             now, then = sides_of(args)
             lines = [*differences(now, then, cut_of(now, then)), change(*results[:2])]
             sys.stdout.write("\n" + "\n".join(lines) + "\n")
+    best = _optimum(args, results) if args.optimum else None
     if args.plot:
         try:
-            draw(results, f"backtest of {args.source}", args.plot)
+            title = f"backtest of {args.source}"
+            if best is None:
+                draw(results, title, args.plot)
+            else:
+                draw_frontier(results, best, title, args.plot)
         except OSError as error:
             raise UserError(f"cannot write {args.plot}: {error.strerror or error}") from None
     return 0
+
+
+def _optimum(args: argparse.Namespace, results: Sequence[BacktestResult]) -> Optimum:
+    """What could have been reached, said after the table."""
+    with needed_by("--optimum", "optimum"):
+        best = optimum_of(opened(_source(args)), results)
+    if not args.json:
+        sys.stdout.write("\n" + "\n".join(distances(ranked(results), best)) + "\n")
+    return best
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -83,6 +104,8 @@ def _check(args: argparse.Namespace) -> None:
     if args.spans < 1 or not 0 < args.step < math.inf:
         raise UserError("--spans and --step must be more than 0")
     expect_move_seconds(args.move_seconds)
+    if args.optimum and args.spans > 1:
+        raise UserError("--optimum is about one play of the whole time: no --spans with it")
     if args.compare and (args.strategies or args.grid):
         raise UserError(
             "--compare takes its strategies from its two sides: no --strategies, --grid"

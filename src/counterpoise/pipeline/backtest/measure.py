@@ -14,6 +14,9 @@ from counterpoise.pipeline.backtest.trace import LoadTrace
 
 THRASH_WITHIN_MS = 3_600_000
 """A bundle that moves again so soon has moved for nothing."""
+HOUR_MS = 3_600_000
+NEAR = 0.05
+"""Of largest ÷ mean: closer than this to what follows, brokers have converged."""
 UNEVEN = 1.25
 """Largest ÷ mean above which brokers count as uneven."""
 
@@ -50,6 +53,19 @@ class BacktestResult:
     """Bundles placed anew because their broker left: whatever the strategy, it is not its doing."""
     why_not: str = ""
     """What it refused most often, as a sentence about the highest figure: why no more moved."""
+    late_moves: int = 0
+    """Moves after the first hour: on a constant load, moves for nothing."""
+    needed: float = 0.0
+    """The part of the load that had to move, at least, to even out what brokers began with, and
+    what they were left with whenever one joined; 1 is everything once."""
+    converged_min: float = 0.0
+    """Minutes from the last change of brokers, or the start, until the largest ÷ mean first was
+    within 0.05 of the median of what followed."""
+
+    @property
+    def excess(self) -> float:
+        """Load moved ÷ the least that had to be; 0 when nothing had to."""
+        return self.moved / self.needed if self.needed > 0 else 0.0
 
     @property
     def score(self) -> float:
@@ -58,7 +74,7 @@ class BacktestResult:
 
     def to_json(self) -> dict[str, Any]:
         """All figures by name."""
-        return {**asdict(self), "score": self.score}
+        return {**asdict(self), "excess": self.excess, "score": self.score}
 
 
 class Measure:
@@ -71,6 +87,10 @@ class Measure:
         self._last_move: dict[int, int] = {}
         self._moves = self._orphans = 0
         self._gaps: list[int] = []
+        self._moved_at: list[int] = []
+        self._up: Masks | None = None
+        self._changed_at = 0
+        self._needed = 0.0
         self._moved = self._delayed = 0.0
         self._refused: Counter[str] = Counter()
         self._told_refused: dict[str, Rejection] = {}
@@ -79,7 +99,13 @@ class Measure:
         """The load that each broker carries at a step, and how much each can carry."""
         carried = (np.bincount(owners, through, minlength=len(up)) * (size.mean() / size))[up]
         mean = carried.mean()
+        before, self._up = self._up, up
+        joined = before is None or bool((up & ~before).any())
+        if before is not None and (up != before).any():
+            self._changed_at = len(self._ratios)
         if mean > 0:
+            if joined:
+                self._needed += float((carried - mean).clip(0.0).sum() / carried.sum())
             self._ratios.append(float(carried.max() / mean))
             self._deviations.append(float(carried.std() / mean))
 
@@ -87,6 +113,7 @@ class Measure:
         """A bundle goes to another broker."""
         through = loads.throughput()
         self._moves += 1
+        self._moved_at.append(step)
         self._moved += float(through[row] / max(through.sum(), 1e-9))
         self._delayed += float(loads.rate_in[row] * self.move_s)
         if row in self._last_move:
@@ -125,7 +152,17 @@ class Measure:
             thrash=sum(gap < soon for gap in self._gaps),
             orphans=self._orphans,
             why_not=self._why_not(),
+            late_moves=sum((at - first) * trace.step_ms > HOUR_MS for at in self._moved_at),
+            needed=self._needed,
+            converged_min=self._converged(ratios) * trace.step_ms / 60_000,
         )
+
+    def _converged(self, ratios: Floats) -> int:
+        """Steps from the last change of brokers until the ratio is what it then stays about."""
+        after = ratios[self._changed_at :]
+        if not len(after):
+            return 0
+        return int(np.argmax(after <= np.median(after) + NEAR))
 
     def _why_not(self) -> str:
         if not self._refused:

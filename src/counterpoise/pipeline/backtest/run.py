@@ -139,4 +139,7 @@ def _together(group: Sequence[BacktestResult]) -> BacktestResult:
         thrash=sum(result.thrash for result in group),
         orphans=sum(result.orphans for result in group),
         why_not=next((result.why_not for result in reversed(group) if result.why_not), ""),
+        late_moves=sum(result.late_moves for result in group),
+        needed=sum(result.needed for result in group),
+        converged_min=average("converged_min"),
     )

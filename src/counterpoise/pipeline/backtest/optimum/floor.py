@@ -1,0 +1,70 @@
+"""What no assignment of bundles to brokers beats at one instant, and a trace cut into windows."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from counterpoise.load.rates import Floats, Indices
+from counterpoise.load.view import Masks
+from counterpoise.pipeline.backtest.trace import LoadTrace
+
+
+def least_fullest(load: Floats, size: Floats) -> float:
+    """The least that the fullest broker ÷ the mean can be for bundles of these loads.
+
+    ``size`` is what each broker can carry. On n brokers of equal size, with loads in falling order:
+    max >= max(mean, l[0], l[n-1] + l[n]), since of n + 1 bundles two share a broker. Of unequal
+    brokers the largest stands for all.
+    """
+    count = len(size)
+    mean = load.sum() / count
+    if not mean > 0:
+        return 1.0
+    largest = np.sort(load)[::-1][: count + 1]
+    pair = largest[count - 1] + largest[count] if len(largest) > count else 0.0
+    relief = size.mean() / size.max()
+    # Each broker in proportion to its size: no fullest is below the whole by the whole.
+    even = size.mean() * count / size.sum()
+    return float(max(even, largest[0] * relief / mean, pair * relief / mean))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Windows:
+    """A trace in windows: mean loads as parts of the mean broker's, and what else bounds a play."""
+
+    load: Floats
+    """By window and bundle."""
+    least: Floats
+    """By window: the mean of `least_fullest` over its steps."""
+    up: Masks
+    """By window and broker: there in all of its steps."""
+    relief: Floats
+    """By broker: the mean size ÷ its own."""
+    owners: Indices
+
+
+def windows_of(trace: LoadTrace, count: int) -> Windows:
+    """The trace in so many windows."""
+    size = trace.hosts.bytes_most
+    edges = np.linspace(0, trace.steps, min(count, trace.steps) + 1).astype(int)
+    loads, least, there = [], [], []
+    for first, last in pairwise(edges.tolist()):
+        ups = np.array([trace.up(step) for step in range(first, last)])
+        parts, floors = [], []
+        for step, up in zip(range(first, last), ups, strict=True):
+            load = trace.loads(step).throughput()
+            mean = load.sum() / max(1, int(up.sum()))
+            if mean > 0:
+                parts.append(load / mean)
+                floors.append(least_fullest(load, size[up]))
+        loads.append(np.mean(parts, axis=0) if parts else np.zeros(len(trace.bundles)))
+        least.append(float(np.mean(floors)) if floors else 1.0)
+        there.append(ups.all(axis=0))
+    return Windows(
+        np.array(loads),
+        np.array(least),
+        np.array(there),
+        size.mean() / size,
+        trace.owners,
+    )

@@ -1,0 +1,88 @@
+"""What a player reaches who knows the future, and one who knows past reports alone.
+
+Both look every few minutes and make the moves that local search finds, as many as win more than a
+price: the one by the loads of the time ahead, the other by those of the time past. A row of prices
+gives a frontier: imbalance against moves.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from counterpoise.decide.shedding.counterpoise.columns import Cluster
+from counterpoise.decide.shedding.counterpoise.search import search
+from counterpoise.decide.shedding.counterpoise.timing import buy
+from counterpoise.load.rates import Floats, Indices
+from counterpoise.load.view import Masks
+from counterpoise.pipeline.backtest.trace import LoadTrace
+
+EVERY_STEPS = 5
+AHEAD_STEPS = 60
+PAST_STEPS = 10
+PRICES = (0.3, 0.1, 0.03, 0.01, 0.003)
+"""Of a move, in imbalance of one broker."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One player at one price."""
+
+    foresees: bool
+    price: float
+    imbalance: float
+    moves: int
+    moved: float
+    """Bytes/s moved ÷ the bytes/s of the whole cluster."""
+
+
+def frontier(trace: LoadTrace, *, foresees: bool, prices: Sequence[float] = PRICES) -> list[Point]:
+    """The player at every price."""
+    loads = np.array([trace.loads(step).throughput() for step in range(trace.steps)])
+    return [_played(trace, loads, foresees, price) for price in prices]
+
+
+def _played(trace: LoadTrace, loads: Floats, foresees: bool, price: float) -> Point:
+    owners = trace.owners.copy()
+    relief = trace.hosts.bytes_most.mean() / trace.hosts.bytes_most
+    ratios, moves, moved = [], 0, 0.0
+    for step in range(trace.steps):
+        up = trace.up(step)
+        carried = np.bincount(owners, loads[step], len(up)) * relief
+        # The bundles of a broker that left go where there is least.
+        for row in np.flatnonzero(~up[owners]).tolist():
+            owners[row] = int(np.argmin(np.where(up, carried, np.inf)))
+            carried[owners[row]] += loads[step, row] * relief[owners[row]]
+        carried = np.bincount(owners, loads[step], len(up)) * relief
+        mean = carried[up].mean()
+        if mean > 0:
+            ratios.append(float(carried[up].max() / mean))
+        if step % EVERY_STEPS:
+            continue
+        span = loads[step : step + AHEAD_STEPS] if foresees else loads[
+            max(0, step - PAST_STEPS) : step + 1
+        ]  # fmt: skip
+        for row, to in _moves(span.mean(axis=0), owners, up, relief, price):
+            owners[row] = to
+            moves += 1
+            moved += float(loads[step, row] / max(loads[step].sum(), 1e-9))
+    return Point(foresees, price, float(np.mean(ratios or [1.0])), moves, moved)
+
+
+def _moves(
+    load: Floats, owners: Indices, up: Masks, relief: Floats, price: float
+) -> list[tuple[int, int]]:
+    mean = load.sum() / max(1, int(up.sum()))
+    if not mean > 0:
+        return []
+    cluster = Cluster(
+        load[:, np.newaxis, np.newaxis],
+        np.ones(1),
+        owners,
+        (relief / mean)[:, np.newaxis, np.newaxis],
+        np.ones(len(load), np.bool_),
+        up,
+    )
+    each = price / len(relief)
+    bought = buy(search(cluster, len(load), each), each, 0.0)
+    return [(step.bundle, step.destination) for step in bought.steps]
